@@ -1,0 +1,5 @@
+//! The MPT protocol, without I/O.
+
+mod time;
+
+pub use time::Instant;

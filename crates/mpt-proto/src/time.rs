@@ -1,0 +1,70 @@
+//! Time as the core sees it: a number that comes in by the door.
+
+use std::ops::{Add, AddAssign, Sub};
+use std::time::Duration;
+
+/// A point in time, in nanoseconds since an origin that the caller chose.
+///
+/// The core never asks what time it is. The daemon counts from its start by the monotonic clock,
+/// the simulator from zero by its virtual one; both reach 2^64 ns after 584 years.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// The origin.
+    pub const ZERO: Self = Self(0);
+
+    /// The point `nanos` nanoseconds after the origin.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Nanoseconds since the origin.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// The time since `earlier`, or zero if `earlier` is later.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Self;
+
+    /// Saturates at the end of time, so that "never" can be a very long duration.
+    fn add(self, duration: Duration) -> Self {
+        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(nanos))
+    }
+}
+
+impl AddAssign<Duration> for Instant {
+    fn add_assign(&mut self, duration: Duration) {
+        *self = *self + duration;
+    }
+}
+
+impl Sub for Instant {
+    type Output = Duration;
+
+    /// Same as [`Instant::since`].
+    fn sub(self, earlier: Self) -> Duration {
+        self.since(earlier)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_never_underflow_and_sums_never_overflow() {
+        let early = Instant::from_nanos(5);
+        let late = early + Duration::from_nanos(7);
+        assert_eq!(late.since(early), Duration::from_nanos(7));
+        assert_eq!(early - late, Duration::ZERO);
+        assert_eq!((late + Duration::MAX).as_nanos(), u64::MAX);
+    }
+}
