@@ -1,5 +1,49 @@
-//! The MPT protocol, without I/O.
+//! The MPT protocol without I/O: framing, paths, scheduling, reordering.
+//!
+//! An [`Endpoint`] is one end of a tunnel. It opens no socket, reads no clock and starts no thread:
+//! whoever owns those brings packets and the time, and takes away what is to be sent. So the same
+//! code runs in the daemon, in the simulator under virtual time, and in a debugger at leisure.
+//!
+//! The order of calls, at one instant `now`:
+//!
+//! 1. bring what arrived: [`Endpoint::handle_inner`] for each packet of the tunnel interface,
+//!    [`Endpoint::handle_datagram`] for each datagram, [`Endpoint::handle_timeout`] when the last
+//!    deadline has passed;
+//! 2. take what came of it: [`Endpoint::poll_transmit`] and [`Endpoint::poll_event`] until `None`;
+//! 3. wait until [`Endpoint::poll_timeout`], or for the next arrival.
+//!
+//! It does not know interfaces, routes or configuration files, and it never copies a packet: inner
+//! packets pass through borrowed, and those that must wait are stored by the caller's [`Sink`].
+//!
+//! To read it, follow the packet. Out: `endpoint`, `connection`, `transmit`, `scheduler`,
+//! [`wire::gre`]. In: `endpoint`, [`wire::gre`], `receive`, `path::liveness`, `reorder`.
 
+mod config;
+mod connection;
+mod endpoint;
+mod event;
+mod path;
+mod receive;
+mod reorder;
+mod scheduler;
+mod sequence;
+mod sink;
+mod stats;
 mod time;
+mod timer;
+mod transmit;
+pub mod wire;
 
+pub use config::{
+    ConfigError, ConnectionConfig, EndpointConfig, Late, MAX_PATHS, MAX_WEIGHT, MAX_WINDOW,
+    PathConfig, Prefix, ReorderConfig, SchedulerConfig, SocketId,
+};
+pub use connection::{Connection, PathView};
+pub use endpoint::{ConnectionId, Endpoint, Origin, Transmit};
+pub use event::Event;
+pub use path::{DownCause, PathId, PathState, PathStatus};
+pub use sequence::Seq;
+pub use sink::{Held, Sink};
+pub use stats::{ConnectionStats, Drop, Drops, PathStats, ReorderStats, Traffic};
 pub use time::Instant;
+pub use timer::{Deadline, Timer};

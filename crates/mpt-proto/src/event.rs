@@ -1,0 +1,52 @@
+//! What is worth telling: one enum for log, status, lab and tests.
+
+use std::collections::VecDeque;
+
+use crate::endpoint::ConnectionId;
+use crate::path::{PathId, PathState};
+use crate::sequence::Seq;
+
+/// Something that happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A path changed its state.
+    Path {
+        /// The connection the path belongs to.
+        connection: ConnectionId,
+        /// The path.
+        path: PathId,
+        /// What it was.
+        from: PathState,
+        /// What it is.
+        to: PathState,
+    },
+    /// The peer's sequence numbers started anew, most likely because the peer did.
+    Restart {
+        /// The connection.
+        connection: ConnectionId,
+        /// The number that had been expected.
+        expected: Seq,
+        /// The number that is believed instead.
+        found: Seq,
+    },
+}
+
+/// The most events kept for a reader that does not come; then the oldest goes.
+const CAPACITY: usize = 256;
+
+/// Events that wait to be read.
+#[derive(Debug, Default)]
+pub(crate) struct Events(VecDeque<Event>);
+
+impl Events {
+    pub(crate) fn push(&mut self, event: Event) {
+        if self.0.len() == CAPACITY {
+            self.0.pop_front();
+        }
+        self.0.push_back(event);
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Event> {
+        self.0.pop_front()
+    }
+}

@@ -1,0 +1,191 @@
+//! Whether a path is up: keepalives in, dead time over, and the peer's word about it.
+//!
+//! A side *hears* a path while something that it accepted came over it within the dead time; data
+//! counts as much as a keepalive. Hearing is not enough, for a path may be dead in one direction
+//! only: each keepalive therefore says whether its sender hears the path. It is up while we hear it
+//! and the peer has not said that it is deaf or has switched it off. The original MPT never says
+//! anything, so there hearing alone decides.
+
+use std::time::Duration;
+
+use crate::path::{DownCause, PathState, PathStatus};
+use crate::time::Instant;
+use crate::wire::keepalive::Report;
+
+/// What is known about one path.
+#[derive(Debug)]
+pub(crate) struct Liveness {
+    status: PathStatus,
+    dead_time: Option<Duration>,
+    heard: Heard,
+    peer: Report,
+    was_up: bool,
+    fits: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Heard {
+    Never,
+    At(Instant),
+    TooLongAgo(Instant),
+}
+
+impl Liveness {
+    pub(crate) fn new(status: PathStatus, dead_time: Option<Duration>) -> Self {
+        let was_up = false;
+        Self { status, dead_time, heard: Heard::Never, peer: Report::default(), was_up, fits: true }
+    }
+
+    /// What the path is.
+    pub(crate) fn state(&self) -> PathState {
+        if self.status == PathStatus::Off {
+            PathState::Off
+        } else if !self.fits {
+            PathState::UnusableMtu
+        } else if self.peer.off {
+            PathState::Down(DownCause::PeerOff)
+        } else if !self.hearing() {
+            match self.heard {
+                Heard::Never => PathState::Probing,
+                Heard::At(_) | Heard::TooLongAgo(_) => PathState::Down(DownCause::Silent),
+            }
+        } else if self.peer.deaf {
+            if self.was_up { PathState::Down(DownCause::PeerDeaf) } else { PathState::Probing }
+        } else {
+            PathState::Up
+        }
+    }
+
+    /// Whether we hear the path. Without a dead time it is taken on trust.
+    pub(crate) fn hearing(&self) -> bool {
+        self.status == PathStatus::Available
+            && (self.dead_time.is_none() || matches!(self.heard, Heard::At(_)))
+    }
+
+    /// Whether the peer has said that it does not hear us on this path.
+    pub(crate) fn peer_deaf(&self) -> bool {
+        self.peer.deaf
+    }
+
+    /// When the path was last heard.
+    pub(crate) fn last_heard(&self) -> Option<Instant> {
+        match self.heard {
+            Heard::Never => None,
+            Heard::At(at) | Heard::TooLongAgo(at) => Some(at),
+        }
+    }
+
+    /// When the path goes silent unless it is heard before.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match (self.heard, self.dead_time) {
+            (Heard::At(at), Some(dead_time)) => Some(at + dead_time),
+            _ => None,
+        }
+    }
+
+    /// Something acceptable came over the path. A path that is off is not listened to.
+    pub(crate) fn on_heard(&mut self, now: Instant) {
+        if self.status == PathStatus::Available {
+            self.heard = Heard::At(now);
+            self.was_up |= self.state() == PathState::Up;
+        }
+    }
+
+    /// A keepalive came over the path, with the peer's word about it.
+    pub(crate) fn on_keepalive(&mut self, now: Instant, report: Report) {
+        if self.status == PathStatus::Available {
+            self.peer = report;
+            self.on_heard(now);
+        }
+    }
+
+    /// The dead time may be over.
+    pub(crate) fn on_timeout(&mut self, now: Instant) {
+        if let (Heard::At(at), Some(deadline)) = (self.heard, self.deadline())
+            && deadline <= now
+        {
+            self.heard = Heard::TooLongAgo(at);
+        }
+    }
+
+    /// The operator wants something else of the path. What was known of it is out of date.
+    pub(crate) fn on_status(&mut self, status: PathStatus) {
+        if status != self.status {
+            *self = Self { fits: self.fits, ..Self::new(status, self.dead_time) };
+        }
+    }
+
+    /// The path can, or cannot, carry the least inner packet.
+    pub(crate) fn on_mtu(&mut self, fits: bool) {
+        self.fits = fits;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEAD: Duration = Duration::from_millis(1750);
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn deaf(deaf: bool) -> Report {
+        Report { deaf, off: false }
+    }
+
+    #[test]
+    fn comes_up_when_both_sides_hear_and_goes_down_in_silence() {
+        let mut path = Liveness::new(PathStatus::Available, Some(DEAD));
+        assert_eq!(path.state(), PathState::Probing);
+        path.on_keepalive(at(0), deaf(true));
+        assert_eq!(path.state(), PathState::Probing, "heard, but not yet heard by the peer");
+        path.on_keepalive(at(0), deaf(false));
+        assert_eq!(path.state(), PathState::Up);
+        assert_eq!(path.deadline(), Some(at(1750)));
+        path.on_timeout(at(1749));
+        assert_eq!(path.state(), PathState::Up);
+        path.on_timeout(at(1750));
+        assert_eq!(path.state(), PathState::Down(DownCause::Silent));
+        assert_eq!(path.deadline(), None);
+        path.on_heard(at(9000));
+        assert_eq!(path.state(), PathState::Up, "one sign of life is enough");
+    }
+
+    #[test]
+    fn a_path_dead_in_our_direction_only_is_left_too() {
+        let mut path = Liveness::new(PathStatus::Available, Some(DEAD));
+        path.on_heard(at(0));
+        assert_eq!(path.state(), PathState::Up);
+        path.on_keepalive(at(1), deaf(true));
+        assert_eq!(path.state(), PathState::Down(DownCause::PeerDeaf));
+    }
+
+    #[test]
+    fn either_side_can_switch_it_off() {
+        let mut path = Liveness::new(PathStatus::Available, Some(DEAD));
+        path.on_heard(at(0));
+        path.on_keepalive(at(0), Report { deaf: false, off: true });
+        assert_eq!(path.state(), PathState::Down(DownCause::PeerOff));
+        path.on_timeout(at(1750));
+        assert_eq!(path.state(), PathState::Down(DownCause::PeerOff), "off explains the silence");
+        path.on_keepalive(at(2000), deaf(false));
+        assert_eq!(path.state(), PathState::Up);
+        path.on_status(PathStatus::Off);
+        path.on_heard(at(2001));
+        assert_eq!(path.state(), PathState::Off);
+        path.on_status(PathStatus::Available);
+        assert_eq!(path.state(), PathState::Probing);
+    }
+
+    #[test]
+    fn without_a_dead_time_it_is_up_for_ever_unless_it_cannot_carry_packets() {
+        let mut path = Liveness::new(PathStatus::Available, None);
+        assert_eq!(path.state(), PathState::Up);
+        path.on_timeout(at(u64::MAX / 2_000_000));
+        assert_eq!(path.state(), PathState::Up);
+        path.on_mtu(false);
+        assert_eq!(path.state(), PathState::UnusableMtu);
+    }
+}

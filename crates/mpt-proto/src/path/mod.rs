@@ -1,0 +1,89 @@
+//! Paths: what one is called, what we want of it, and what it is.
+//!
+//! A path is one pair of local and remote UDP address used by a connection. What we *want* of it is
+//! its [`PathStatus`], set by the operator; what it *is* is its [`PathState`], which follows from
+//! that wish and from what was heard ([`liveness`]).
+
+pub(crate) mod liveness;
+
+use std::fmt;
+
+/// The number of a path within its connection. It names the path for as long as that lives and is
+/// not its place in any list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathId(pub u8);
+
+impl PathId {
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// What is wanted of a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PathStatus {
+    /// It carries packets whenever it can.
+    #[default]
+    Available,
+    /// Administratively off: it carries nothing, not even keepalives.
+    Off,
+}
+
+/// Why a path that was up is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DownCause {
+    /// The peer says that it does not hear us on it.
+    PeerDeaf,
+    /// The peer has switched it off.
+    PeerOff,
+    /// Nothing was heard on it for its dead time.
+    Silent,
+}
+
+/// What a path is. Only an up path carries inner packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathState {
+    /// Not up, for a reason.
+    Down(DownCause),
+    /// Administratively off at this side.
+    Off,
+    /// Not heard of yet in both directions.
+    Probing,
+    /// It cannot carry the least inner packet, 1280 bytes.
+    UnusableMtu,
+    /// Both sides hear each other on it.
+    Up,
+}
+
+impl PathState {
+    /// The word for the state in status and logs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Down(_) => "down",
+            Self::Off => "off",
+            Self::Probing => "probing",
+            Self::UnusableMtu => "unusable: mtu",
+            Self::Up => "up",
+        }
+    }
+
+    /// Why the path is down, in words; `None` where the state's name says all.
+    pub const fn cause(self) -> Option<&'static str> {
+        match self {
+            Self::Down(DownCause::PeerDeaf) => Some("the peer does not hear us on it"),
+            Self::Down(DownCause::PeerOff) => Some("switched off by the peer"),
+            Self::Down(DownCause::Silent) => Some("silent for its dead time"),
+            Self::Off | Self::Probing | Self::UnusableMtu | Self::Up => None,
+        }
+    }
+}
+
+impl fmt::Display for PathState {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())?;
+        match self.cause() {
+            Some(cause) => write!(formatter, " ({cause})"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Which of the numbers behind the expected one were delivered.
+
+use crate::sequence::Seq;
+
+/// How many numbers are remembered: more than the largest window, and a power of two, so that a
+/// number's place is its low bits. 2 KiB per connection.
+pub(super) const LEN: u32 = 16_384;
+
+#[derive(Debug)]
+pub(super) struct History(Box<[u64; (LEN / 64) as usize]>);
+
+impl History {
+    pub(super) fn new() -> Self {
+        Self(Box::new([0; (LEN / 64) as usize]))
+    }
+
+    /// Whether `seq`, which is at most [`LEN`] behind the expected number, was delivered.
+    pub(super) fn was_delivered(&self, seq: Seq) -> bool {
+        let (word, bit) = place(seq);
+        self.0[word] & bit != 0
+    }
+
+    /// Remembers that `seq` was delivered, and so forgets the number [`LEN`] before it.
+    pub(super) fn set_delivered(&mut self, seq: Seq) {
+        let (word, bit) = place(seq);
+        self.0[word] |= bit;
+    }
+
+    /// Remembers that `count` numbers from `seq` on were not delivered; word by word, because one
+    /// forged datagram can make it [`LEN`] of them.
+    pub(super) fn set_missing(&mut self, mut seq: Seq, mut count: u32) {
+        while count > 0 {
+            let bit = seq.value() % 64;
+            let step = count.min(64 - bit);
+            let mask = (u64::MAX >> (64 - step)) << bit;
+            self.0[place(seq).0] &= !mask;
+            seq = seq.plus(step);
+            count -= step;
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.fill(0);
+    }
+}
+
+fn place(seq: Seq) -> (usize, u64) {
+    let place = seq.value() % LEN;
+    ((place / 64) as usize, 1 << (place % 64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_forgotten_exactly_and_across_the_wrap() {
+        for (from, count) in [(u32::MAX - 70, 200), (64, 64), (5, 1), (63, 2), (7, LEN)] {
+            let mut history = History::new();
+            let around = |at: u32| Seq::new(from).minus(100).plus(at);
+            (0..LEN).for_each(|at| history.set_delivered(around(at)));
+            history.set_missing(Seq::new(from), count);
+            for at in 0..LEN {
+                let inside = (around(at).value().wrapping_sub(from)) % LEN < count;
+                assert_eq!(history.was_delivered(around(at)), !inside, "{from} {count} {at}");
+            }
+        }
+    }
+}

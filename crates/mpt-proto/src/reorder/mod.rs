@@ -1,0 +1,313 @@
+//! The reorder buffer: sequence numbers in as they come, packets out in order.
+//!
+//! The number expected next divides the world. A packet that carries it is delivered at once, and
+//! so are the held packets that it was missing to. One that is ahead is held. It leaves when the
+//! gap before it is filled, or when the gap is given up, which happens to each gap alone:
+//!
+//! - *early release*: every live path has delivered a higher number. A path keeps its order, so
+//!   what has not come by then was lost;
+//! - *maximum delay*: a packet behind the gap has been held for that long;
+//! - *window*: a packet came so far ahead that the gap no longer fits.
+//!
+//! A packet that is behind was delivered before, and is a duplicate, or was given up, and is late.
+//! What is out of all reach is a [`suspicion`] of a restarted peer.
+
+mod history;
+mod ring;
+mod suspicion;
+
+use crate::config::{Late, MAX_WINDOW, ReorderConfig};
+use crate::path::PathId;
+use crate::sequence::Seq;
+use crate::sink::Sink;
+use crate::stats::{Drop, ReorderStats};
+use crate::time::Instant;
+use history::History;
+use ring::Ring;
+use suspicion::Suspicion;
+
+/// How far ahead a number can be and still be news from the same sender: an outage of this many
+/// packets goes by without a question.
+const REACH: i32 = history::LEN as i32;
+
+const _: () = assert!(MAX_WINDOW <= history::LEN);
+
+/// The order of one connection, at the receiver.
+#[derive(Debug)]
+pub(crate) struct ReorderBuffer {
+    config: ReorderConfig,
+    /// The number expected next; unknown until the first one came.
+    next: Option<Seq>,
+    ring: Ring,
+    history: History,
+    suspicion: Suspicion,
+    /// The highest number that came by each path.
+    highest: Vec<Option<Seq>>,
+    /// The live paths, one bit each.
+    live: u64,
+    stats: ReorderStats,
+}
+
+/// What an accepted packet led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Accepted {
+    /// It was delivered or is held.
+    Fits,
+    /// It was delivered as the beginning of a new count; `expected` had been the next number.
+    Restart { expected: Seq },
+}
+
+/// Why numbers are given up.
+#[derive(Clone, Copy)]
+enum Loss {
+    EarlyRelease,
+    MaxDelay,
+    Window,
+}
+
+impl ReorderBuffer {
+    pub(crate) fn new(config: ReorderConfig, paths: usize) -> Self {
+        Self {
+            config,
+            next: None,
+            ring: Ring::new(config.window),
+            history: History::new(),
+            suspicion: Suspicion::default(),
+            highest: vec![None; paths],
+            live: 0,
+            stats: ReorderStats::default(),
+        }
+    }
+
+    pub(crate) fn config(&self) -> &ReorderConfig {
+        &self.config
+    }
+
+    /// The number expected next.
+    pub(crate) fn next(&self) -> Option<Seq> {
+        self.next
+    }
+
+    pub(crate) fn stats(&self) -> ReorderStats {
+        ReorderStats { held: u64::from(self.ring.held()), ..self.stats }
+    }
+
+    /// When a held packet will have waited for the maximum delay.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.ring.longest_held().map(|(_, since)| since + self.config.max_delay)
+    }
+
+    /// A packet without a number: nothing can be said about its place.
+    pub(crate) fn pass(&mut self, packet: &[u8], sink: &mut impl Sink) {
+        self.stats.unsequenced += 1;
+        sink.deliver(packet);
+    }
+
+    /// A packet with a number came by `path`.
+    pub(crate) fn insert(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        seq: Seq,
+        packet: &[u8],
+        sink: &mut impl Sink,
+    ) -> Result<Accepted, Drop> {
+        if self.config.window == 0 {
+            self.stats.in_order += 1;
+            sink.deliver(packet);
+            return Ok(Accepted::Fits);
+        }
+        let next = *self.next.get_or_insert(seq);
+        match seq.offset_from(next) {
+            0 => self.expected(path, seq, packet, sink),
+            1..REACH => self.early(now, path, seq, packet, sink)?,
+            offset => return self.misfit(path, seq, offset, packet, sink),
+        }
+        self.suspicion.clear();
+        Ok(Accepted::Fits)
+    }
+
+    /// The peer announced that it has started anew.
+    pub(crate) fn on_restart_announced(&mut self) {
+        self.suspicion.on_announcement();
+    }
+
+    /// Other paths than before are live, one bit each.
+    pub(crate) fn set_live(&mut self, live: u64, sink: &mut impl Sink) {
+        self.live = live;
+        self.release_early(sink);
+    }
+
+    /// Gives up the gaps before packets that have been held for the maximum delay.
+    pub(crate) fn on_timeout(&mut self, now: Instant, sink: &mut impl Sink) {
+        while let Some((seq, since)) = self.ring.longest_held() {
+            if now < since + self.config.max_delay {
+                break;
+            }
+            self.give_up_to(seq, Loss::MaxDelay, sink);
+        }
+    }
+
+    fn expected(&mut self, path: PathId, seq: Seq, packet: &[u8], sink: &mut impl Sink) {
+        self.stats.in_order += 1;
+        sink.deliver(packet);
+        self.advance(seq);
+        self.came_by(path, seq);
+        self.deliver_run(sink);
+        self.release_early(sink);
+    }
+
+    fn early(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        seq: Seq,
+        packet: &[u8],
+        sink: &mut impl Sink,
+    ) -> Result<(), Drop> {
+        if self.ahead(seq) >= self.config.window {
+            self.give_up_to(seq.minus(self.config.window - 1), Loss::Window, sink);
+        } else if self.ring.contains(seq) {
+            return Err(Drop::Duplicate);
+        }
+        if self.ahead(seq) == 0 {
+            self.expected(path, seq, packet, sink);
+            return Ok(());
+        }
+        let held = sink.hold(packet).ok_or(Drop::HeldFull)?;
+        self.ring.put(seq, held, now);
+        self.stats.held_max = self.stats.held_max.max(u64::from(self.ring.held()));
+        self.came_by(path, seq);
+        self.release_early(sink);
+        Ok(())
+    }
+
+    /// A number from behind, or out of all reach.
+    fn misfit(
+        &mut self,
+        path: PathId,
+        seq: Seq,
+        offset: i32,
+        packet: &[u8],
+        sink: &mut impl Sink,
+    ) -> Result<Accepted, Drop> {
+        let behind = (-REACH..0).contains(&offset);
+        let needed = if behind { suspicion::BEHIND } else { suspicion::STRAYS };
+        if self.suspicion.on_misfit(seq, needed) {
+            return Ok(self.restart(path, seq, packet, sink));
+        }
+        if !behind {
+            return Err(Drop::Stray);
+        }
+        if self.history.was_delivered(seq) {
+            return Err(Drop::Duplicate);
+        }
+        match self.config.late {
+            Late::Drop => Err(Drop::Late),
+            Late::Deliver => {
+                self.stats.late += 1;
+                sink.deliver(packet);
+                self.history.set_delivered(seq);
+                self.came_by(path, seq);
+                Ok(Accepted::Fits)
+            }
+        }
+    }
+
+    /// Begins to count anew at `seq`; what was held is delivered first.
+    fn restart(&mut self, path: PathId, seq: Seq, packet: &[u8], sink: &mut impl Sink) -> Accepted {
+        let expected = self.next.unwrap_or(seq);
+        while let Some((held, _)) = self.ring.longest_held() {
+            self.give_up_to(held, Loss::Window, sink);
+        }
+        self.stats.restarts += 1;
+        self.suspicion.clear();
+        self.history.clear();
+        self.highest.fill(None);
+        self.next = Some(seq);
+        self.expected(path, seq, packet, sink);
+        Accepted::Restart { expected }
+    }
+
+    /// Every number below the least of the highest that the live paths have delivered is lost.
+    fn release_early(&mut self, sink: &mut impl Sink) {
+        let Some(next) = self.next else { return };
+        if !self.config.early_release || self.ring.held() == 0 {
+            return;
+        }
+        let mut live = self.live;
+        let mut least = None;
+        while live != 0 {
+            let path = live.trailing_zeros() as usize;
+            live &= live - 1;
+            // A path that was idle while the numbers went half around seems to be ahead.
+            match self.highest[path].map(|highest| highest.offset_from(next)) {
+                Some(offset @ 1..=REACH) => {
+                    least = Some(least.map_or(offset, |l: i32| l.min(offset)))
+                }
+                _ => return,
+            }
+        }
+        if let Some(least) = least {
+            self.give_up_to(next.plus(least.unsigned_abs()), Loss::EarlyRelease, sink);
+        }
+    }
+
+    /// Moves the expected number to `seq`, and past the packets that are held from there on.
+    fn give_up_to(&mut self, seq: Seq, loss: Loss, sink: &mut impl Sink) {
+        while let Some(next) = self.next
+            && seq.offset_from(next) > 0
+        {
+            if self.deliver_held(next, sink) {
+                continue;
+            }
+            let missing = if self.ring.held() == 0 { self.ahead(seq) } else { 1 };
+            match loss {
+                Loss::EarlyRelease => self.stats.lost_early_release += u64::from(missing),
+                Loss::MaxDelay => self.stats.lost_max_delay += u64::from(missing),
+                Loss::Window => self.stats.lost_window += u64::from(missing),
+            }
+            self.history.set_missing(next, missing);
+            self.next = Some(next.plus(missing));
+        }
+        self.deliver_run(sink);
+    }
+
+    /// Delivers the held packets that follow without a gap.
+    fn deliver_run(&mut self, sink: &mut impl Sink) {
+        while let Some(next) = self.next
+            && self.deliver_held(next, sink)
+        {}
+    }
+
+    fn deliver_held(&mut self, next: Seq, sink: &mut impl Sink) -> bool {
+        let Some(held) = self.ring.take(next) else {
+            return false;
+        };
+        self.stats.reordered += 1;
+        sink.deliver_held(held);
+        self.advance(next);
+        true
+    }
+
+    /// `seq` was delivered in its turn.
+    fn advance(&mut self, seq: Seq) {
+        self.history.set_delivered(seq);
+        self.next = Some(seq.next());
+    }
+
+    fn came_by(&mut self, path: PathId, seq: Seq) {
+        let highest = &mut self.highest[path.index()];
+        if highest.is_none_or(|highest| seq.offset_from(highest) > 0) {
+            *highest = Some(seq);
+        }
+    }
+
+    /// How far `seq`, which is not behind, is ahead of the expected number.
+    fn ahead(&self, seq: Seq) -> u32 {
+        self.next.map_or(0, |next| seq.offset_from(next).unsigned_abs())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,56 @@
+//! Has the sender started its numbers anew?
+//!
+//! A number that does not fit is either the first sign of a restarted peer or a freak: a duplicate
+//! from long ago, a corrupted or a forged datagram. Believing one at once lets a single forged
+//! datagram stop the tunnel; never believing one stops it when the peer restarts. So numbers are
+//! believed when several of them, near each other, come without a fitting one in between. Whatever
+//! was believed in error is corrected the same way by the genuine packets that follow.
+
+use crate::sequence::Seq;
+
+/// How many numbers out of all reach are believed. Two can be chance.
+pub(super) const STRAYS: u32 = 3;
+
+/// How many numbers from behind are believed. A duplicating or a slow path brings some of them in a
+/// row, a restarted or misled sequence brings nothing else.
+pub(super) const BEHIND: u32 = 32;
+
+/// Numbers this near to each other tell the same story: more than the skew of paths spreads them.
+const NEAR: u32 = 1024;
+
+/// A restarted sender begins at [`Seq::FIRST`], so once a restart has been announced a number below
+/// this proves it.
+const BEGINNING: u32 = 1024;
+
+#[derive(Debug, Default)]
+pub(super) struct Suspicion {
+    last: Option<Seq>,
+    run: u32,
+    announced: bool,
+}
+
+impl Suspicion {
+    /// The peer has said what only a peer without memory says.
+    pub(super) fn on_announcement(&mut self) {
+        self.announced = true;
+    }
+
+    /// A number fits: all is well.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// A number does not fit; true if it is to be believed, given how many of its kind that takes.
+    pub(super) fn on_misfit(&mut self, seq: Seq, needed: u32) -> bool {
+        if self.announced && seq.value() < BEGINNING {
+            return true;
+        }
+        match self.last.map(|last| seq.offset_from(last).unsigned_abs()) {
+            Some(0) => {}
+            Some(distance) if distance <= NEAR => self.run += 1,
+            _ => self.run = 1,
+        }
+        self.last = Some(seq);
+        self.run >= needed
+    }
+}

@@ -1,0 +1,221 @@
+//! Counters. A packet is never an error, it is a counter; and the sums balance.
+//!
+//! - Every inner packet offered to [`Endpoint::handle_inner`](crate::Endpoint::handle_inner) was
+//!   sent on a path or counted under one [`Drop`].
+//! - Every datagram offered to [`Endpoint::handle_datagram`](crate::Endpoint::handle_datagram) was a
+//!   keepalive, was delivered, is held in the reorder buffer, or was counted under one [`Drop`].
+
+use std::ops::AddAssign;
+
+/// Why a packet or datagram was dropped. The names are those of `docs/protocol.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(usize)]
+pub enum Drop {
+    /// The tunnel addresses in a keepalive are not those of its connection.
+    ControlAddress,
+    /// A control message of the wrong length.
+    ControlLength,
+    /// A control message that plain framing does not know.
+    ControlUnknown,
+    /// A sequence number that was delivered before, or is held already.
+    Duplicate,
+    /// The GRE checksum is wrong.
+    GreChecksum,
+    /// A GRE header flag that must be zero is set (RFC 2784 section 2.3).
+    GreFlags,
+    /// The GRE key is absent, or not the connection's, or present although it has none.
+    GreKey,
+    /// A GRE protocol type that is neither IPv4 nor IPv6.
+    GreProtocol,
+    /// The datagram ends inside the GRE header.
+    GreTruncated,
+    /// A GRE version other than 0.
+    GreVersion,
+    /// There was no memory left to hold an early packet.
+    HeldFull,
+    /// Not a whole IP packet of the version its carrier claims.
+    InnerMalformed,
+    /// The inner source address does not belong to the connection the packet came by.
+    InnerSource,
+    /// The packet came after it had been given up, and late packets are to be dropped.
+    Late,
+    /// No path of the connection is up.
+    NoPath,
+    /// No connection leads to the inner destination.
+    NoRoute,
+    /// A sequence number too far away to be believed before others confirm it.
+    Stray,
+    /// No connection has a path to the address this datagram came from.
+    UnknownSource,
+}
+
+impl Drop {
+    /// All reasons, in the order of their names.
+    pub const ALL: [Self; 18] = [
+        Self::ControlAddress,
+        Self::ControlLength,
+        Self::ControlUnknown,
+        Self::Duplicate,
+        Self::GreChecksum,
+        Self::GreFlags,
+        Self::GreKey,
+        Self::GreProtocol,
+        Self::GreTruncated,
+        Self::GreVersion,
+        Self::HeldFull,
+        Self::InnerMalformed,
+        Self::InnerSource,
+        Self::Late,
+        Self::NoPath,
+        Self::NoRoute,
+        Self::Stray,
+        Self::UnknownSource,
+    ];
+
+    /// The name under which the reason is shown.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ControlAddress => "control_address",
+            Self::ControlLength => "control_length",
+            Self::ControlUnknown => "control_unknown",
+            Self::Duplicate => "duplicate",
+            Self::GreChecksum => "gre_checksum",
+            Self::GreFlags => "gre_flags",
+            Self::GreKey => "gre_key",
+            Self::GreProtocol => "gre_protocol",
+            Self::GreTruncated => "gre_truncated",
+            Self::GreVersion => "gre_version",
+            Self::HeldFull => "held_full",
+            Self::InnerMalformed => "inner_malformed",
+            Self::InnerSource => "inner_source",
+            Self::Late => "late",
+            Self::NoPath => "no_path",
+            Self::NoRoute => "no_route",
+            Self::Stray => "stray",
+            Self::UnknownSource => "unknown_source",
+        }
+    }
+}
+
+/// A counter for each reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drops([u64; Drop::ALL.len()]);
+
+impl Drops {
+    /// How often `reason` was counted.
+    pub fn count(&self, reason: Drop) -> u64 {
+        self.0[reason as usize]
+    }
+
+    /// The sum over all reasons.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// The reasons that were counted at least once, with their counts, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (Drop, u64)> + '_ {
+        Drop::ALL.into_iter().map(|reason| (reason, self.count(reason))).filter(|(_, n)| *n > 0)
+    }
+
+    pub(crate) fn add(&mut self, reason: Drop) {
+        self.0[reason as usize] += 1;
+    }
+}
+
+impl AddAssign for Drops {
+    fn add_assign(&mut self, other: Self) {
+        for (count, more) in self.0.iter_mut().zip(other.0) {
+            *count += more;
+        }
+    }
+}
+
+/// Packets and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// How many.
+    pub packets: u64,
+    /// Their lengths added up. Each user says which bytes of a packet count.
+    pub bytes: u64,
+}
+
+impl Traffic {
+    pub(crate) fn add(&mut self, len: usize) {
+        self.packets += 1;
+        self.bytes += len as u64;
+    }
+}
+
+/// What one path has carried. Bytes are those of the UDP payload, GRE header included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathStats {
+    /// Datagrams with an inner packet, handed out to be sent on this path.
+    pub sent: Traffic,
+    /// Datagrams with an inner packet, received on this path.
+    pub received: Traffic,
+    /// Keepalives handed out to be sent.
+    pub keepalives_sent: u64,
+    /// Keepalives received.
+    pub keepalives_received: u64,
+}
+
+/// How the reorder buffer came by what it delivered, and how gaps ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReorderStats {
+    /// Delivered without having been held.
+    pub in_order: u64,
+    /// Delivered after having been held.
+    pub reordered: u64,
+    /// Delivered after having been given up.
+    pub late: u64,
+    /// Delivered without a sequence number, so without a place in the order.
+    pub unsequenced: u64,
+    /// Numbers given up because every live path had delivered a higher one.
+    pub lost_early_release: u64,
+    /// Numbers given up because a packet behind them had been held for the maximum delay.
+    pub lost_max_delay: u64,
+    /// Numbers given up because the window had to move on.
+    pub lost_window: u64,
+    /// How often the sender's numbers were found to have started anew.
+    pub restarts: u64,
+    /// Packets held at this moment.
+    pub held: u64,
+    /// The most packets ever held at once.
+    pub held_max: u64,
+}
+
+/// What one connection has carried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionStats {
+    /// Inner packets sent on some path, in inner bytes.
+    pub sent: Traffic,
+    /// Inner packets delivered, in inner bytes.
+    pub delivered: Traffic,
+    /// The reorder buffer.
+    pub reorder: ReorderStats,
+    /// Drops of both directions.
+    pub drops: Drops,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_reasons_are_listed_once_in_order_of_their_names() {
+        for (place, reason) in Drop::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, place);
+        }
+        assert!(Drop::ALL.windows(2).all(|pair| pair[0].name() < pair[1].name()));
+    }
+
+    #[test]
+    fn drops_show_what_was_counted() {
+        let mut drops = Drops::default();
+        drops.add(Drop::Stray);
+        drops.add(Drop::Late);
+        drops.add(Drop::Stray);
+        assert_eq!(drops.total(), 3);
+        assert_eq!(drops.iter().collect::<Vec<_>>(), [(Drop::Late, 1), (Drop::Stray, 2)]);
+    }
+}

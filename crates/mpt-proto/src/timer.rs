@@ -1,0 +1,33 @@
+//! The next deadline, with its reason.
+
+use crate::time::Instant;
+
+/// Why the core wants to be woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timer {
+    /// A path that has been silent for its dead time is to be declared down.
+    DeadTime,
+    /// A keepalive is to be sent.
+    Keepalive,
+    /// A held packet has waited for the maximum delay.
+    MaxDelay,
+}
+
+/// A deadline and what it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadline {
+    /// When.
+    pub at: Instant,
+    /// What for.
+    pub timer: Timer,
+}
+
+impl Deadline {
+    /// The earlier of two deadlines that may not exist.
+    pub(crate) fn earlier(a: Option<Self>, b: Option<Self>) -> Option<Self> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(if b.at < a.at { b } else { a }),
+            (one, other) => one.or(other),
+        }
+    }
+}

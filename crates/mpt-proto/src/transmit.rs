@@ -1,0 +1,178 @@
+//! The transmit half of a connection: which path, which number, and the keepalives.
+//!
+//! It alone allocates sequence numbers. What it must know of the receive half comes as [`Note`]s.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use crate::config::{ConnectionConfig, PathConfig};
+use crate::path::{PathId, PathState, PathStatus};
+use crate::receive::Note;
+use crate::scheduler::Scheduler;
+use crate::sequence::Seq;
+use crate::stats::{Drop, Drops, PathStats, Traffic};
+use crate::time::Instant;
+use crate::timer::{Deadline, Timer};
+use crate::wire::gre::{self, Header, Protocol};
+use crate::wire::keepalive::{self, Keepalive, Report};
+
+#[derive(Debug)]
+pub(crate) struct TransmitHalf {
+    key: Option<u32>,
+    checksum: bool,
+    /// The number of the next datagram, if they are numbered.
+    next: Option<Seq>,
+    scheduler: Scheduler,
+    paths: Vec<TransmitPath>,
+    /// Own and the peer's tunnel address, as keepalives name them.
+    addresses: (IpAddr, IpAddr),
+    sent: Traffic,
+    drops: Drops,
+}
+
+#[derive(Debug)]
+struct TransmitPath {
+    status: PathStatus,
+    weight: u16,
+    up: bool,
+    hearing: bool,
+    keepalive: Option<Duration>,
+    /// When the next keepalive is due; never while the path is off.
+    next_keepalive: Option<Instant>,
+    sent: Traffic,
+    keepalives_sent: u64,
+}
+
+impl TransmitHalf {
+    pub(crate) fn new(
+        config: &ConnectionConfig,
+        addresses: (IpAddr, IpAddr),
+        now: Instant,
+    ) -> Self {
+        Self {
+            key: config.key,
+            checksum: config.checksum,
+            next: config.sequence.then_some(Seq::FIRST),
+            scheduler: Scheduler::new(config.scheduler),
+            paths: config.paths.iter().map(|path| TransmitPath::new(path, now)).collect(),
+            addresses,
+            sent: Traffic::default(),
+            drops: Drops::default(),
+        }
+    }
+
+    /// How many bytes of GRE header each inner packet gets.
+    pub(crate) fn header_len(&self) -> usize {
+        gre::options_len(self.checksum, self.key.is_some(), self.next.is_some())
+    }
+
+    pub(crate) fn sent(&self) -> Traffic {
+        self.sent
+    }
+
+    pub(crate) fn drops(&self) -> &Drops {
+        &self.drops
+    }
+
+    pub(crate) fn weight(&self, path: PathId) -> u16 {
+        self.paths[path.index()].weight
+    }
+
+    /// Fills in the sending side of a path's statistics.
+    pub(crate) fn add_stats(&self, path: PathId, stats: &mut PathStats) {
+        let path = &self.paths[path.index()];
+        stats.sent = path.sent;
+        stats.keepalives_sent = path.keepalives_sent;
+    }
+
+    /// Decides the path and writes the header for an inner packet of `len` bytes. A packet for
+    /// which there is no path takes no number.
+    pub(crate) fn transmit(&mut self, protocol: Protocol, len: usize) -> Option<(PathId, Header)> {
+        let Some(path) = self.scheduler.select() else {
+            self.drops.add(Drop::NoPath);
+            return None;
+        };
+        let sequence = self.next;
+        self.next = sequence.map(Seq::next);
+        let header = Header { protocol, checksum: self.checksum, key: self.key, sequence };
+        self.sent.add(len);
+        self.paths[path.index()].sent.add(header.size() + len);
+        Some((path, header))
+    }
+
+    /// The next keepalive that is due.
+    pub(crate) fn poll_keepalive(
+        &mut self,
+        now: Instant,
+    ) -> Option<(PathId, Header, [u8; keepalive::LEN])> {
+        let due = |path: &TransmitPath| path.next_keepalive.is_some_and(|at| at <= now);
+        let index = self.paths.iter().position(due)?;
+        let path = &mut self.paths[index];
+        let off = path.status == PathStatus::Off;
+        path.next_keepalive = if off { None } else { path.keepalive.map(|every| now + every) };
+        path.keepalives_sent += 1;
+        let report = Report { deaf: !path.hearing, off };
+        let (sender, receiver) = self.addresses;
+        let message = Keepalive { report, sender, receiver }.emit();
+        let protocol = if sender.is_ipv4() { Protocol::Ipv4 } else { Protocol::Ipv6 };
+        let header = Header { protocol, checksum: self.checksum, key: self.key, sequence: None };
+        Some((PathId(index as u8), header, message))
+    }
+
+    /// When the next keepalive is due.
+    pub(crate) fn deadline(&self) -> Option<Deadline> {
+        let at = self.paths.iter().filter_map(|path| path.next_keepalive).min()?;
+        Some(Deadline { at, timer: Timer::Keepalive })
+    }
+
+    /// The receive half has seen something that changes what is sent.
+    pub(crate) fn on_note(&mut self, note: Note, now: Instant) {
+        match note {
+            Note::Hearing { path, hearing } => {
+                let path = &mut self.paths[path.index()];
+                path.hearing = hearing;
+                path.keepalive_now(now);
+            }
+            Note::State { path, to, .. } => {
+                self.paths[path.index()].up = to == PathState::Up;
+                self.reschedule();
+            }
+            Note::Restart { .. } => {}
+        }
+    }
+
+    /// The operator wants something else of a path. Going off is told to the peer once.
+    pub(crate) fn set_status(&mut self, path: PathId, status: PathStatus, now: Instant) {
+        let path = &mut self.paths[path.index()];
+        if status != path.status {
+            path.status = status;
+            path.keepalive_now(now);
+        }
+    }
+
+    fn reschedule(&mut self) {
+        let up = (0..).map(PathId).zip(&self.paths).filter(|(_, path)| path.up);
+        self.scheduler.set_paths(up.map(|(id, path)| (id, path.weight)));
+    }
+}
+
+impl TransmitPath {
+    fn new(config: &PathConfig, now: Instant) -> Self {
+        let available = config.status == PathStatus::Available;
+        Self {
+            status: config.status,
+            weight: config.weight,
+            up: false,
+            hearing: false,
+            keepalive: config.keepalive,
+            next_keepalive: config.keepalive.filter(|_| available).map(|_| now),
+            sent: Traffic::default(),
+            keepalives_sent: 0,
+        }
+    }
+
+    /// Has the next keepalive sent at once, on a path that sends any.
+    fn keepalive_now(&mut self, now: Instant) {
+        self.next_keepalive = self.keepalive.map(|_| now);
+    }
+}
