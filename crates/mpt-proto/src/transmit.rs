@@ -125,7 +125,8 @@ impl TransmitHalf {
         Some(Deadline { at, timer: Timer::Keepalive })
     }
 
-    /// The receive half has seen something that changes what is sent.
+    /// The receive half has seen something that changes what is sent. Every change is told to the
+    /// peer at once: that is how a path comes up in one round trip, also after the peer restarted.
     pub(crate) fn on_note(&mut self, note: Note, now: Instant) {
         match note {
             Note::Hearing { path, hearing } => {
@@ -134,7 +135,9 @@ impl TransmitHalf {
                 path.keepalive_now(now);
             }
             Note::State { path, to, .. } => {
-                self.paths[path.index()].up = to == PathState::Up;
+                let path = &mut self.paths[path.index()];
+                path.up = to == PathState::Up;
+                path.keepalive_now(now);
                 self.reschedule();
             }
             Note::Restart { .. } => {}

@@ -1,0 +1,285 @@
+//! The endpoint from outside: bring-up, striping, failure of paths, and sums that balance.
+
+mod pair;
+
+use std::time::Duration;
+
+use mpt_proto::{
+    ConfigError, DownCause, Drop, Endpoint, Event, Instant, Origin, PathId, PathState, PathStatus,
+    ReorderConfig, SocketId, Timer,
+};
+use pair::{CONNECTION, Host, Inbox, Pair, Settings, config, outer_address, packet, packet_v6};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn paths_come_up_within_one_exchange_and_tell_it() {
+    let mut pair = Pair::up(&Settings::default());
+    let up = |path| Event::Path {
+        connection: CONNECTION,
+        path: PathId(path),
+        from: PathState::Probing,
+        to: PathState::Up,
+    };
+    assert_eq!(pair.left.events(), [up(0), up(1)]);
+    assert_eq!(pair.right.events(), [up(0), up(1)]);
+    let sent = pair.left.endpoint.connection(CONNECTION).path(PathId(0)).stats.keepalives_sent;
+    assert!(sent <= 3, "to probe, to answer, to confirm; not {sent}");
+}
+
+#[test]
+fn packets_of_both_versions_are_striped_and_arrive_unchanged() {
+    for (key, checksum, sequence) in
+        [(None, false, true), (Some(7), true, true), (Some(0), false, false), (None, true, false)]
+    {
+        let mut pair = Pair::up(&Settings { key, checksum, sequence, ..Settings::default() });
+        let packets = [packet(1, 0), packet_v6(1), packet(1, 1), packet_v6(1)];
+        let sent: Vec<_> = packets.iter().map(|inner| pair.left.send(inner).unwrap()).collect();
+        let paths: Vec<_> = sent.iter().map(|sent| sent.path.0).collect();
+        assert_eq!(paths, [0, 1, 0, 1]);
+        sent.iter().for_each(|sent| pair.right.receive(pair.now, sent));
+        assert_eq!(pair.right.inbox.delivered, packets);
+    }
+}
+
+#[test]
+fn weights_decide_the_shares() {
+    let mut pair = Pair::up(&Settings { weights: vec![1, 2, 3], ..Settings::default() });
+    let paths: Vec<_> = (0..6).map(|n| pair.left.send(&packet(1, n)).unwrap().path.0).collect();
+    assert_eq!(paths, [2, 1, 2, 0, 1, 2]);
+}
+
+#[test]
+fn padding_behind_an_inner_packet_is_cut() {
+    let mut pair = Pair::up(&Settings::default());
+    let mut sent = pair.left.send(&packet(1, 0)).unwrap();
+    sent.bytes.extend_from_slice(&[0; 18]);
+    pair.right.receive(pair.now, &sent);
+    assert_eq!(pair.right.inbox.delivered, [packet(1, 0)]);
+}
+
+#[test]
+fn a_path_cut_in_any_direction_is_left_by_both_and_comes_back() {
+    for (left_to_right, right_to_left) in [(false, false), (false, true), (true, false)] {
+        let mut pair = Pair::up(&Settings::default());
+        let cut = |from: u8, path: PathId| {
+            path.0 != 1 || if from == 1 { left_to_right } else { right_to_left }
+        };
+        pair.wait(3 * SECOND, cut);
+        for host in [&pair.left, &pair.right] {
+            assert_eq!(host.state(0), PathState::Up);
+            assert!(matches!(host.state(1), PathState::Down(_)), "{:?}", host.state(1));
+        }
+        let all_on_path_0 = (0..10).all(|n| pair.left.send(&packet(1, n)).unwrap().path.0 == 0);
+        assert!(all_on_path_0);
+        pair.wait(SECOND, |_, _| true);
+        assert_eq!((pair.left.state(1), pair.right.state(1)), (PathState::Up, PathState::Up));
+    }
+}
+
+#[test]
+fn the_cause_of_a_cut_tells_its_direction() {
+    let mut pair = Pair::up(&Settings::default());
+    pair.wait(3 * SECOND, |from, path| path.0 != 1 || from == 2);
+    assert_eq!(pair.left.state(1), PathState::Down(DownCause::PeerDeaf));
+    assert_eq!(pair.right.state(1), PathState::Down(DownCause::Silent));
+}
+
+#[test]
+fn data_counts_as_a_sign_of_life() {
+    let mut pair = Pair::up(&Settings::default());
+    for number in 0..100 {
+        pair.now += Duration::from_millis(100);
+        for _ in 0..2 {
+            let sent = pair.left.send(&packet(1, number)).unwrap();
+            pair.right.receive(pair.now, &sent);
+        }
+        pair.right.endpoint.handle_timeout(pair.now, &mut pair.right.inbox);
+    }
+    assert_eq!(pair.right.state(0), PathState::Up, "ten seconds without a keepalive");
+}
+
+#[test]
+fn a_path_switched_off_is_left_by_the_peer_at_once() {
+    let mut pair = Pair::up(&Settings::default());
+    let Host { endpoint, inbox, .. } = &mut pair.left;
+    endpoint.set_path_status(pair.now, CONNECTION, PathId(0), PathStatus::Off, inbox);
+    pair.exchange(|_, _| true);
+    assert_eq!(pair.left.state(0), PathState::Off);
+    assert_eq!(pair.right.state(0), PathState::Down(DownCause::PeerOff));
+    assert!((0..4).all(|n| pair.right.send(&packet(2, n)).unwrap().path.0 == 1));
+    pair.wait(10 * SECOND, |_, _| true);
+    assert_eq!(pair.right.state(0), PathState::Down(DownCause::PeerOff), "it stays off");
+    let Host { endpoint, inbox, .. } = &mut pair.left;
+    endpoint.set_path_status(pair.now, CONNECTION, PathId(0), PathStatus::Available, inbox);
+    pair.exchange(|_, _| true);
+    assert_eq!((pair.left.state(0), pair.right.state(0)), (PathState::Up, PathState::Up));
+}
+
+#[test]
+fn closing_tells_the_peer() {
+    let mut pair = Pair::up(&Settings::default());
+    pair.left.endpoint.close(pair.now, &mut pair.left.inbox);
+    pair.exchange(|_, _| true);
+    for path in 0..2 {
+        assert_eq!(pair.right.state(path), PathState::Down(DownCause::PeerOff));
+    }
+}
+
+#[test]
+fn a_restart_of_either_side_loses_nothing_sent_after_it() {
+    for packets_before in [3, 40, 5000] {
+        let mut pair = Pair::up(&Settings::default());
+        for number in 0..packets_before {
+            let sent = pair.left.send(&packet(1, number)).unwrap();
+            pair.right.receive(pair.now, &sent);
+        }
+        pair.right.numbers();
+        pair.left = Host::new(&Settings::default(), 1, pair.now);
+        pair.exchange(|_, _| true);
+        for number in 0..50 {
+            let sent = pair.left.send(&packet(1, number)).unwrap();
+            pair.right.receive(pair.now, &sent);
+        }
+        assert_eq!(pair.right.numbers(), (0..50).collect::<Vec<_>>(), "sender restarted");
+
+        pair.right = Host::new(&Settings::default(), 2, pair.now);
+        pair.exchange(|_, _| true);
+        for number in 50..100 {
+            let sent = pair.left.send(&packet(1, number)).unwrap();
+            pair.right.receive(pair.now, &sent);
+        }
+        assert_eq!(pair.right.numbers(), (50..100).collect::<Vec<_>>(), "receiver restarted");
+    }
+}
+
+#[test]
+fn without_keepalives_and_dead_time_a_path_is_up_and_silent() {
+    let settings = Settings { keepalive: None, dead_time: None, ..Settings::default() };
+    let mut pair = Pair::new(&settings);
+    assert_eq!(pair.left.state(0), PathState::Up);
+    pair.wait(10 * SECOND, |_, _| panic!("a keepalive was sent"));
+    assert_eq!(pair.left.state(0), PathState::Up);
+    assert_eq!(pair.left.endpoint.poll_timeout(), None);
+}
+
+#[test]
+fn a_path_too_small_for_ipv6_is_not_used() {
+    let mut pair = Pair::up(&Settings::default());
+    let Host { endpoint, inbox, .. } = &mut pair.left;
+    endpoint.set_path_fits(pair.now, CONNECTION, PathId(0), false, inbox);
+    assert_eq!(pair.left.state(0), PathState::UnusableMtu);
+    assert!((0..4).all(|n| pair.left.send(&packet(1, n)).unwrap().path.0 == 1));
+}
+
+#[test]
+fn the_next_deadline_says_what_it_is_for() {
+    let mut pair = Pair::up(&Settings::default());
+    let deadline = pair.left.endpoint.poll_timeout().unwrap();
+    assert_eq!((deadline.timer, deadline.at), (Timer::Keepalive, pair.now + SECOND / 2));
+
+    let reorder = ReorderConfig { early_release: false, ..ReorderConfig::default() };
+    let settings = Settings { keepalive: None, reorder, ..Settings::default() };
+    let mut deaf = Pair::new(&settings);
+    assert_eq!(deaf.left.endpoint.poll_timeout(), None);
+    let sent: Vec<_> = (0..3).map(|n| pair.left.send(&packet(1, n)).unwrap()).collect();
+    deaf.right.receive(deaf.now, &sent[0]);
+    let deadline = deaf.right.endpoint.poll_timeout().unwrap();
+    assert_eq!((deadline.timer, deadline.at), (Timer::DeadTime, deaf.now + SECOND * 7 / 4));
+    deaf.right.receive(deaf.now, &sent[2]);
+    let deadline = deaf.right.endpoint.poll_timeout().unwrap();
+    assert_eq!((deadline.timer, deadline.at), (Timer::MaxDelay, deaf.now + SECOND / 10));
+}
+
+#[test]
+fn connections_behind_one_socket_are_told_apart_by_address_key_and_port() {
+    let mut config = config(&Settings::default(), 2);
+    let base = config.connections[0].clone();
+    let connection = |key, peer: u8, port| {
+        let mut connection = base.clone();
+        connection.key = key;
+        connection.peer = vec![[10, 9, 0, peer].into()];
+        connection.paths.truncate(1);
+        connection.paths[0].remote.set_port(port);
+        connection
+    };
+    config.connections =
+        vec![connection(None, 1, 4754), connection(Some(5), 3, 4754), connection(Some(5), 4, 9999)];
+    let mut endpoint = Endpoint::new(&config, Instant::ZERO).unwrap();
+    let mut inbox = Inbox::default();
+    let mut receive = |key: Option<u32>, peer: u8, port| {
+        let mut inner = packet(1, 0);
+        inner[15] = peer;
+        let mut left = Host::new(
+            &Settings {
+                key,
+                sequence: false,
+                keepalive: None,
+                dead_time: None,
+                ..Settings::default()
+            },
+            1,
+            Instant::ZERO,
+        );
+        let sent = left.send(&inner).unwrap();
+        let mut remote = outer_address(1, 0);
+        remote.set_port(port);
+        let origin = Origin { socket: SocketId(0), remote };
+        let before = inbox.delivered.len();
+        endpoint.handle_datagram(Instant::ZERO, origin, &sent.bytes, &mut inbox);
+        inbox.delivered.len() > before
+    };
+    assert!(receive(None, 1, 4754));
+    assert!(receive(None, 1, 50_000), "the only one without a key: the port does not matter");
+    assert!(receive(Some(5), 3, 4754));
+    assert!(receive(Some(5), 4, 9999));
+    assert!(!receive(Some(5), 3, 9999), "that is the other connection's port, so its source");
+    assert!(!receive(Some(5), 3, 1), "between two the port decides");
+    assert!(!receive(Some(6), 3, 4754));
+}
+
+#[test]
+fn settings_that_contradict_each_other_are_refused() {
+    let good = config(&Settings::default(), 1);
+    let refused = |change: &dyn Fn(&mut mpt_proto::ConnectionConfig)| {
+        let mut config = good.clone();
+        change(&mut config.connections[0]);
+        Endpoint::new(&config, Instant::ZERO).err()
+    };
+    assert_eq!(refused(&|_| {}), None);
+    let no_path = refused(&|connection| connection.paths.clear());
+    assert_eq!(no_path, Some(ConfigError::NoPath { connection: 0 }));
+    let too_many = refused(&|connection| {
+        let path = connection.paths[0];
+        connection.paths = vec![path; 65];
+    });
+    assert_eq!(too_many, Some(ConfigError::TooManyPaths { connection: 0 }));
+    for weight in [0, 10_001] {
+        let refused = refused(&|connection| connection.paths[1].weight = weight);
+        assert_eq!(refused, Some(ConfigError::Weight { connection: 0, path: 1 }));
+    }
+    let window = refused(&|connection| connection.reorder.window = 10_001);
+    assert_eq!(window, Some(ConfigError::Window { connection: 0 }));
+    let same_path = refused(&|connection| connection.paths[1] = connection.paths[0]);
+    assert_eq!(same_path, Some(ConfigError::SamePath { connection: 0, path: 1 }));
+    let mut twice = good.clone();
+    twice.connections.push(twice.connections[0].clone());
+    let twice = Endpoint::new(&twice, Instant::ZERO).err();
+    assert_eq!(twice, Some(ConfigError::SamePeer { connection: 1 }));
+    let mut no_address = good.clone();
+    no_address.addresses.clear();
+    let no_address = Endpoint::new(&no_address, Instant::ZERO).err();
+    assert_eq!(no_address, Some(ConfigError::NoTunnelAddress { connection: 0 }));
+}
+
+#[test]
+fn what_has_nowhere_to_go_is_counted() {
+    let mut pair = Pair::up(&Settings::default());
+    let mut stranger = packet(1, 0);
+    stranger[19] = 77;
+    assert!(pair.left.send(&stranger).is_none());
+    assert!(pair.left.send(&[0x45, 0, 0]).is_none());
+    assert!(pair.left.send(&[]).is_none());
+    assert_eq!(pair.left.dropped(Drop::NoRoute), 1);
+    assert_eq!(pair.left.dropped(Drop::InnerMalformed), 2);
+}
