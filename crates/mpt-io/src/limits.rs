@@ -1,0 +1,42 @@
+//! Limits of this machine that decide how well a tunnel can run.
+
+use std::fs;
+use std::io;
+
+/// How large an unprivileged process may make a socket's buffers, in bytes as given to `SO_RCVBUF`
+/// and `SO_SNDBUF`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketBuffers {
+    /// `net.core.rmem_max`.
+    pub receive: usize,
+    /// `net.core.wmem_max`.
+    pub send: usize,
+}
+
+/// Reads `net.core.rmem_max` and `net.core.wmem_max`.
+///
+/// # Errors
+///
+/// `NotFound` in a network namespace of its own on kernels that show these limits only in the
+/// initial one; otherwise what reading `/proc` says.
+pub fn socket_buffers() -> io::Result<SocketBuffers> {
+    Ok(SocketBuffers { receive: number("rmem_max")?, send: number("wmem_max")? })
+}
+
+fn number(name: &str) -> io::Result<usize> {
+    let text = fs::read_to_string(format!("/proc/sys/net/core/{name}"))?;
+    text.trim().parse().map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_positive_where_they_can_be_read() {
+        match socket_buffers() {
+            Ok(limits) => assert!(limits.receive > 0 && limits.send > 0),
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::NotFound),
+        }
+    }
+}

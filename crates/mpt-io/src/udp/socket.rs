@@ -1,0 +1,144 @@
+//! The socket itself: what it was granted, what it counts.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::sockopt;
+
+/// A UDP socket at one local address.
+///
+/// It can be shared: one thread may send while another receives.
+#[derive(Debug)]
+pub struct Socket {
+    socket: socket2::Socket,
+    local: SocketAddr,
+    connected: Option<SocketAddr>,
+    buffers: Buffers,
+    pub(super) truncated: AtomicU64,
+    pub(super) control_truncated: AtomicU64,
+    pub(super) unknown_source: AtomicU64,
+    pub(super) icmp_errors: AtomicU64,
+}
+
+/// Sizes of a socket's buffers in bytes, in the unit in which they are asked for. The kernel sets
+/// aside twice as much, for its own bookkeeping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffers {
+    /// Granted for receiving.
+    pub receive: usize,
+    /// Granted for sending.
+    pub send: usize,
+    /// Asked for, each way; 0 for the system's default.
+    pub wanted: usize,
+}
+
+/// What a socket met with so far. All are datagrams, and none of them was delivered, except those
+/// under `control_truncated`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Received datagrams dropped because they were longer than the batch's slots.
+    pub truncated: u64,
+    /// Received datagrams whose local address or type of service may be missing, because control
+    /// messages did not fit.
+    pub control_truncated: u64,
+    /// Received datagrams dropped because the kernel gave no source address for them.
+    pub unknown_source: u64,
+    /// Datagrams sent earlier that came back as ICMP errors (connected sockets only).
+    pub icmp_errors: u64,
+    /// Datagrams that the kernel dropped before they could be received, nearly always because the
+    /// receive buffer was full.
+    pub kernel_drops: u64,
+}
+
+impl Socket {
+    pub(super) fn new(
+        socket: socket2::Socket,
+        connected: Option<SocketAddr>,
+        buffers: Buffers,
+    ) -> io::Result<Self> {
+        let local = socket.local_addr()?.as_socket();
+        Ok(Self {
+            local: local.ok_or_else(|| io::Error::other("not an IP address"))?,
+            socket,
+            connected,
+            buffers,
+            truncated: AtomicU64::new(0),
+            control_truncated: AtomicU64::new(0),
+            unknown_source: AtomicU64::new(0),
+            icmp_errors: AtomicU64::new(0),
+        })
+    }
+
+    /// The local address, with the port that the kernel chose if none was given.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// The only remote address, if the socket was opened for one.
+    pub fn connected(&self) -> Option<SocketAddr> {
+        self.connected
+    }
+
+    /// The buffers that were granted.
+    pub fn buffers(&self) -> Buffers {
+        self.buffers
+    }
+
+    /// What the socket met with so far. Asks the kernel for its part, so it is for reports, not for
+    /// every packet.
+    pub fn counters(&self) -> Counters {
+        Counters {
+            truncated: self.truncated.load(Ordering::Relaxed),
+            control_truncated: self.control_truncated.load(Ordering::Relaxed),
+            unknown_source: self.unknown_source.load(Ordering::Relaxed),
+            icmp_errors: self.icmp_errors.load(Ordering::Relaxed),
+            kernel_drops: kernel_drops(self),
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Buffers {
+    /// Asks for `wanted` bytes each way, past the system's limit if permitted, and reads back what
+    /// that gave.
+    pub(super) fn grant(socket: &socket2::Socket, wanted: usize) -> io::Result<Self> {
+        if wanted > 0 {
+            let bytes = i32::try_from(wanted).unwrap_or(i32::MAX);
+            for (force, plain) in
+                [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
+            {
+                // Forcing needs CAP_NET_ADMIN in the initial user namespace. The plain option never
+                // fails; it gives as much as net.core.{r,w}mem_max allows.
+                if sockopt::set(socket, libc::SOL_SOCKET, force, bytes).is_err() {
+                    sockopt::set(socket, libc::SOL_SOCKET, plain, bytes)?;
+                }
+            }
+        }
+        let granted = |option| {
+            let doubled = sockopt::get(socket, libc::SOL_SOCKET, option)?;
+            Ok::<_, io::Error>(usize::try_from(doubled).unwrap_or(0) / 2)
+        };
+        let (receive, send) = (granted(libc::SO_RCVBUF)?, granted(libc::SO_SNDBUF)?);
+        Ok(Self { receive, send, wanted })
+    }
+}
+
+/// The kernel's own drop counter of the socket, as `SO_RXQ_OVFL` would report it, but without a
+/// control message beside every datagram and without waiting for the next one.
+fn kernel_drops(socket: &Socket) -> u64 {
+    /// From `linux/socket.h`.
+    const SO_MEMINFO: libc::c_int = 55;
+    /// Place of the drops in the answer, from `linux/sock_diag.h`.
+    const SK_MEMINFO_DROPS: usize = 8;
+    let mut answer = [0; 64];
+    let len = sockopt::read(socket, libc::SOL_SOCKET, SO_MEMINFO, &mut answer).unwrap_or(0);
+    let (words, _) = answer[..len].as_chunks::<4>();
+    words.get(SK_MEMINFO_DROPS).map_or(0, |word| u64::from(u32::from_ne_bytes(*word)))
+}

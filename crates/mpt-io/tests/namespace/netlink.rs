@@ -1,0 +1,202 @@
+//! Interfaces, addresses and routes in a real kernel.
+
+use std::fs;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use mpt_io::netlink::{Error, Netlink};
+
+use crate::world::{LO, PATIENCE, eventually, other_host, readable, readable_within};
+use crate::{Outcome, Test};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("netlink::interfaces_are_found_and_set", interfaces),
+    ("netlink::addresses_come_and_go", addresses),
+    ("netlink::routes_come_and_go", routes),
+    ("netlink::a_cable_joins_two_namespaces", cable),
+    ("netlink::no_address_is_generated_where_disabled", address_generation),
+    ("netlink::errors_say_what_was_tried_and_why", errors),
+];
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+/// An interface pair in this namespace, both ends up; the index of the near one.
+fn pair(netlink: &mut Netlink) -> u32 {
+    netlink.add_veth("near", "far", None).unwrap();
+    for name in ["near", "far"] {
+        let index = netlink.link(name).unwrap().unwrap().index;
+        netlink.disable_address_generation(index).unwrap();
+        netlink.set_up(index, true).unwrap();
+    }
+    netlink.link("near").unwrap().unwrap().index
+}
+
+/// The local address that the kernel's routes choose for `remote`, if one leads there.
+fn chosen(remote: IpAddr) -> Option<IpAddr> {
+    let any = if remote.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    let socket = UdpSocket::bind(any).unwrap();
+    socket.connect((remote, 7)).ok()?;
+    Some(socket.local_addr().unwrap().ip())
+}
+
+fn interfaces() -> Outcome {
+    let mut netlink = Netlink::open().unwrap();
+    let lo = netlink.link("lo").unwrap().unwrap();
+    assert_eq!((lo.index, lo.name.as_str(), lo.mtu), (LO, "lo", 65_536));
+    assert!(lo.up && lo.carrier);
+    assert_eq!(netlink.link("absent").unwrap(), None);
+    assert!(matches!(netlink.link("a/b"), Err(Error::Name(_))));
+
+    let near = pair(&mut netlink);
+    netlink.set_mtu(near, 1400).unwrap();
+    netlink.set_queue_len(near, 1234).unwrap();
+    let link = netlink.link("near").unwrap().unwrap();
+    assert_eq!((link.mtu, link.queue_len, link.up, link.carrier), (1400, 1234, true, true));
+    let far = netlink.link("far").unwrap().unwrap();
+    netlink.set_up(far.index, false).unwrap();
+    let link = netlink.link("near").unwrap().unwrap();
+    assert!(link.up && !link.carrier, "the other end is off");
+    netlink.remove_link(near).unwrap();
+    assert_eq!(netlink.link("far").unwrap(), None, "the other end of the cable goes too");
+    Ok(())
+}
+
+fn addresses() -> Outcome {
+    let mut netlink = Netlink::open().unwrap();
+    let near = pair(&mut netlink);
+    for (address, prefix) in [(ip("192.0.2.1"), 24), (ip("2001:db8::1"), 64)] {
+        assert!(UdpSocket::bind((address, 0)).is_err());
+        netlink.add_address(near, address, prefix).unwrap();
+        UdpSocket::bind((address, 0)).expect("usable at once");
+        assert!(netlink.wait_for_address(address, PATIENCE).unwrap());
+        let again = netlink.add_address(near, address, prefix);
+        assert!(matches!(again, Err(Error::Exists { .. })), "{again:?}");
+        netlink.remove_address(near, address, prefix).unwrap();
+        assert!(UdpSocket::bind((address, 0)).is_err());
+        assert!(!netlink.wait_for_address(address, Duration::ZERO).unwrap());
+        let again = netlink.remove_address(near, address, prefix);
+        assert!(matches!(again, Err(Error::NotFound { .. })), "{again:?}");
+    }
+    Ok(())
+}
+
+fn routes() -> Outcome {
+    let mut netlink = Netlink::open().unwrap();
+    let near = pair(&mut netlink);
+    for (address, prefix, router, network, inside) in [
+        ("192.0.2.1", 24, "192.0.2.254", ("203.0.113.9", 24), "203.0.113.200"),
+        ("192.0.2.2", 24, "192.0.2.254", ("0.0.0.0", 0), "203.0.113.200"),
+        ("2001:db8::1", 64, "2001:db8::fe", ("2001:db8:5::9", 48), "2001:db8:5:7::1"),
+        ("2001:db8::2", 64, "2001:db8::fe", ("::", 0), "2001:db8:5:7::1"),
+    ] {
+        let (address, network, inside) = (ip(address), (ip(network.0), network.1), ip(inside));
+        netlink.add_address(near, address, prefix).unwrap();
+        for via in [None, Some(ip(router))] {
+            assert_eq!(chosen(inside), None);
+            netlink.add_route(network, near, via).unwrap();
+            assert_eq!(chosen(inside), Some(address));
+            let again = netlink.add_route(network, near, via);
+            assert!(matches!(again, Err(Error::Exists { .. })), "{again:?}");
+            netlink.remove_route(network, near, via).unwrap();
+            let again = netlink.remove_route(network, near, via);
+            assert!(matches!(again, Err(Error::NotFound { .. })), "{again:?}");
+        }
+        netlink.remove_address(near, address, prefix).unwrap();
+    }
+    Ok(())
+}
+
+fn cable() -> Outcome {
+    const PORT: u16 = 4754;
+    let (plugged, wait_for_plug) = mpsc::channel::<()>();
+    let (ready, wait_for_ready) = mpsc::channel();
+    let (netns, host) = other_host(move || {
+        let mut netlink = Netlink::open().unwrap();
+        wait_for_plug.recv().unwrap();
+        let far = netlink.link("far").unwrap().expect("the far end is here").index;
+        netlink.set_up(far, true).unwrap();
+        for (address, prefix) in [(ip("192.0.2.2"), 24), (ip("2001:db8::2"), 64)] {
+            netlink.add_address(far, address, prefix).unwrap();
+            assert!(netlink.wait_for_address(address, PATIENCE).unwrap());
+            let socket = UdpSocket::bind((address, PORT)).unwrap();
+            ready.send(()).unwrap();
+            readable(&socket);
+            let mut buffer = [0; 100];
+            let (len, from) = socket.recv_from(&mut buffer).unwrap();
+            socket.send_to(&buffer[..len], from).unwrap();
+        }
+    });
+    let mut netlink = Netlink::open().unwrap();
+    netlink.add_veth("near", "far", Some(netns.as_fd())).unwrap();
+    plugged.send(()).unwrap();
+    assert_eq!(netlink.link("far").unwrap(), None, "the far end is not here");
+    let near = netlink.link("near").unwrap().unwrap().index;
+    netlink.set_up(near, true).unwrap();
+    for (local, prefix, remote) in
+        [(ip("192.0.2.1"), 24, ip("192.0.2.2")), (ip("2001:db8::1"), 64, ip("2001:db8::2"))]
+    {
+        netlink.add_address(near, local, prefix).unwrap();
+        assert!(netlink.wait_for_address(local, PATIENCE).unwrap());
+        let socket = UdpSocket::bind((local, 0)).unwrap();
+        wait_for_ready.recv().unwrap();
+        // The kernel drops what is sent before it has noticed that both ends are up.
+        eventually("something comes through the cable", || {
+            socket.send_to(b"through the cable", (remote, PORT)).unwrap();
+            readable_within(&socket, Duration::from_millis(50))
+        });
+        let mut buffer = [0; 100];
+        let (len, from) = socket.recv_from(&mut buffer).unwrap();
+        let expected = SocketAddr::new(remote, PORT);
+        assert_eq!((&buffer[..len], from), (&b"through the cable"[..], expected));
+    }
+    host.join().unwrap();
+    Ok(())
+}
+
+fn address_generation() -> Outcome {
+    let mut netlink = Netlink::open().unwrap();
+    for (near, far) in [("silent0", "silent1"), ("talking0", "talking1")] {
+        netlink.add_veth(near, far, None).unwrap();
+        for name in [near, far] {
+            let index = netlink.link(name).unwrap().unwrap().index;
+            if name.starts_with("silent") {
+                netlink.disable_address_generation(index).unwrap();
+            }
+            netlink.set_up(index, true).unwrap();
+        }
+    }
+    let addresses = || fs::read_to_string("/proc/thread-self/net/if_inet6").unwrap();
+    eventually("the kernel generates addresses, otherwise this test shows nothing", || {
+        let addresses = addresses();
+        let running = |name| netlink.link(name).unwrap().unwrap().running;
+        ["talking0", "talking1"].iter().all(|name| addresses.contains(name))
+            && ["silent0", "silent1"].into_iter().all(running)
+    });
+    assert!(!addresses().contains("silent"), "{}", addresses());
+    Ok(())
+}
+
+fn errors() -> Outcome {
+    let mut netlink = Netlink::open().unwrap();
+    let near = pair(&mut netlink);
+    let text = |result: Result<(), Error>| result.unwrap_err().to_string();
+
+    let absent = text(netlink.set_mtu(4_000_000, 1400));
+    assert!(absent.contains("MTU of interface 4000000"), "{absent}");
+    let mtu = text(netlink.set_mtu(near, 10));
+    assert!(mtu.contains("to 10") && mtu.contains("(mtu less than device minimum)"), "{mtu}");
+    let prefix = text(netlink.add_address(near, ip("192.0.2.1"), 33));
+    assert!(prefix.contains("192.0.2.1/33"), "{prefix}");
+    let router = text(netlink.add_route((ip("203.0.113.0"), 24), near, Some(ip("198.51.100.1"))));
+    assert!(router.contains("via 198.51.100.1") && router.contains("unreachable"), "{router}");
+    let pair = netlink.add_veth("near", "other", None);
+    assert!(matches!(pair, Err(Error::Exists { .. })), "{pair:?}");
+    assert!(matches!(netlink.remove_link(4_000_000), Err(Error::NotFound { .. })));
+    // A refused request leaves the conversation usable.
+    assert!(netlink.link("near").unwrap().is_some());
+    Ok(())
+}

@@ -1,0 +1,281 @@
+//! Datagrams through real sockets.
+
+pub(crate) mod open;
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+
+use mpt_io::interface;
+use mpt_io::netlink::Netlink;
+use mpt_io::udp::{MAX_BATCH, Options, Receive, ReceiveOptions, Sent, Socket, Train};
+
+use crate::world::{LO, PATIENCE, readable};
+use crate::{Outcome, Test};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("udp::a_train_arrives_whole_and_in_order", a_train_arrives),
+    ("udp::type_of_service_travels_per_datagram", type_of_service),
+    ("udp::a_shared_socket_answers_from_the_right_address", answers),
+    ("udp::a_source_that_is_not_ours_is_counted", foreign_source),
+    ("udp::oversized_datagrams_spare_their_neighbours", oversized),
+    ("udp::a_full_send_buffer_is_counted", full_send_buffer),
+    ("udp::a_full_receive_buffer_is_counted", full_receive_buffer),
+    ("udp::truncated_datagrams_are_counted_and_left_out", truncated),
+    ("udp::icmp_errors_cost_no_datagram", icmp_errors),
+    ("udp::a_missing_route_fails_the_whole_train", no_route),
+];
+
+/// One loopback address of each family.
+const LOOPBACKS: [&str; 2] = ["127.0.0.1:0", "[::1]:0"];
+
+fn addr(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+fn open(local: &str) -> Socket {
+    Socket::open(&Options::new(addr(local))).unwrap()
+}
+
+fn stage(train: &mut Train, payload: &[u8]) {
+    train.reserve(payload.len()).unwrap().copy_from_slice(payload);
+    train.commit();
+}
+
+/// Sends one datagram of each of these lengths, its bytes all equal to its number.
+fn send(socket: &Socket, train: &mut Train, lengths: &[usize]) -> Sent {
+    for (number, len) in lengths.iter().enumerate() {
+        stage(train, &vec![number as u8; *len]);
+    }
+    let sent = socket.send(train);
+    assert!(train.is_empty());
+    assert_eq!(sent.datagrams + sent.full + sent.too_big + sent.failed, lengths.len());
+    sent
+}
+
+/// A received datagram, kept.
+#[derive(Debug, PartialEq, Eq)]
+struct Got {
+    payload: Vec<u8>,
+    remote: SocketAddr,
+    local: Option<IpAddr>,
+    tos: u8,
+}
+
+/// Everything that waits at `socket`, at least one datagram.
+fn receive(socket: &Socket) -> Vec<Got> {
+    receive_with(socket, &mut Receive::new(&ReceiveOptions::default()))
+}
+
+fn receive_with(socket: &Socket, batch: &mut Receive) -> Vec<Got> {
+    readable(socket);
+    let mut got = Vec::new();
+    while socket.receive(batch).unwrap() > 0 {
+        got.extend(batch.datagrams().map(|datagram| Got {
+            payload: datagram.payload.to_vec(),
+            remote: datagram.remote,
+            local: datagram.local,
+            tos: datagram.tos,
+        }));
+    }
+    got
+}
+
+fn lengths(got: &[Got]) -> Vec<usize> {
+    got.iter().map(|got| got.payload.len()).collect()
+}
+
+fn a_train_arrives() -> Outcome {
+    for any in LOOPBACKS {
+        let (near, far) = (open(any), open(any));
+        let mut train = Train::new(far.local_addr(), None);
+        let expected: Vec<usize> = (0..MAX_BATCH).map(|number| 1 + number * 20).collect();
+        for _ in 0..3 {
+            let sent = send(&near, &mut train, &expected);
+            assert_eq!((sent.datagrams, sent.bytes), (MAX_BATCH, expected.iter().sum()));
+            let got = receive(&far);
+            assert_eq!(lengths(&got), expected);
+            for (number, got) in got.iter().enumerate() {
+                assert!(got.payload.iter().all(|byte| usize::from(*byte) == number));
+                assert_eq!((got.remote, got.tos), (near.local_addr(), 0));
+                assert_eq!(got.local, Some(far.local_addr().ip()));
+            }
+        }
+        assert!(socket2::SockRef::from(&near).nonblocking().unwrap());
+    }
+    Ok(())
+}
+
+fn type_of_service() -> Outcome {
+    for any in LOOPBACKS {
+        let (near, far) = (open(any), open(any));
+        let mut train = Train::new(far.local_addr(), Some(near.local_addr().ip()));
+        let expected = [0xb8, 0xb8, 0x02, 0x00, 0xff, 0x01];
+        for tos in expected {
+            train.set_tos(tos);
+            stage(&mut train, b"x");
+        }
+        assert_eq!(near.send(&mut train).datagrams, expected.len());
+        assert_eq!(receive(&far).iter().map(|got| got.tos).collect::<Vec<_>>(), expected);
+    }
+    Ok(())
+}
+
+fn answers() -> Outcome {
+    let mut netlink = Netlink::open().unwrap();
+    for (any, addresses) in [
+        ("0.0.0.0:0", [(ip("192.0.2.1"), 32), (ip("192.0.2.2"), 32)]),
+        ("[::]:0", [(ip("2001:db8::1"), 128), (ip("2001:db8::2"), 128)]),
+    ] {
+        for (address, prefix) in addresses {
+            netlink.add_address(LO, address, prefix).unwrap();
+            assert!(netlink.wait_for_address(address, PATIENCE).unwrap());
+        }
+        let server = open(any);
+        let clients = addresses.map(|(address, prefix)| {
+            let remote = SocketAddr::new(address, server.local_addr().port());
+            let client_ip = if prefix == 32 { ip("127.0.0.9") } else { ip("::1") };
+            // Connected, so it takes an answer only from the address that it asked.
+            let mut options = Options::new(SocketAddr::new(client_ip, 0));
+            options.connect = Some(remote);
+            let client = Socket::open(&options).unwrap();
+            assert_eq!(client.connected(), Some(remote));
+            let mut train = Train::new(remote, None);
+            stage(&mut train, b"question");
+            assert_eq!(client.send(&mut train).datagrams, 1);
+            client
+        });
+        let questions = receive(&server);
+        assert_eq!(questions.len(), 2);
+        for question in questions {
+            let mut train = Train::new(question.remote, question.local);
+            stage(&mut train, b"answer");
+            assert_eq!(server.send(&mut train).datagrams, 1);
+        }
+        for client in clients {
+            assert_eq!(receive(&client)[0].remote, client.connected().unwrap());
+        }
+    }
+    Ok(())
+}
+
+fn foreign_source() -> Outcome {
+    for (any, foreign, remote) in
+        [("0.0.0.0:0", "192.0.2.77", "127.0.0.1:9"), ("[::]:0", "2001:db8::77", "[::1]:9")]
+    {
+        let socket = open(any);
+        let sent = send(&socket, &mut Train::new(addr(remote), Some(ip(foreign))), &[10; 5]);
+        assert_eq!(sent.failed, 5);
+        let errno = sent.error.unwrap().raw_os_error().unwrap();
+        assert!(matches!(errno, libc::EINVAL | libc::ENETUNREACH), "{errno}");
+    }
+    Ok(())
+}
+
+fn oversized() -> Outcome {
+    Netlink::open().unwrap().set_mtu(LO, 1500).unwrap();
+    for (any, header) in [(LOOPBACKS[0], 28), (LOOPBACKS[1], 48)] {
+        for connected in [false, true] {
+            let (far, largest) = (open(any), 1500 - header);
+            let mut options = Options::new(addr(any));
+            options.connect = connected.then_some(far.local_addr());
+            let near = Socket::open(&options).unwrap();
+            let mut train = Train::new(far.local_addr(), None);
+            let sizes = [100, 3000, largest, largest + 1, 101, 2000, 102];
+            let sent = send(&near, &mut train, &sizes);
+            assert_eq!((sent.datagrams, sent.too_big, sent.failed), (4, 3, 0), "{any}");
+            let mut batch = Receive::new(&ReceiveOptions { slots: 3, slot_size: 65_535 });
+            assert_eq!(lengths(&receive_with(&far, &mut batch)), [100, largest, 101, 102]);
+            assert_eq!(near.counters().icmp_errors, 0);
+        }
+    }
+    Ok(())
+}
+
+/// Datagrams for a neighbour that never answers wait for its address and so fill the buffer.
+fn full_send_buffer() -> Outcome {
+    let mut netlink = Netlink::open().unwrap();
+    netlink.add_veth("near", "far", None).unwrap();
+    let (near, far) = (interface::index("near").unwrap(), interface::index("far").unwrap());
+    netlink.disable_address_generation(near).unwrap();
+    netlink.add_address(near, ip("192.0.2.1"), 24).unwrap();
+    netlink.add_address(near, ip("2001:db8::1"), 64).unwrap();
+    netlink.set_up(near, true).unwrap();
+    netlink.set_up(far, true).unwrap();
+    for (any, remote) in [("192.0.2.1:0", "192.0.2.2:7"), ("[2001:db8::1]:0", "[2001:db8::2]:7")] {
+        let options = Options { buffer_bytes: 4096, ..Options::new(addr(any)) };
+        let socket = Socket::open(&options).unwrap();
+        let sent = send(&socket, &mut Train::new(addr(remote), None), &[1000; 64]);
+        assert!(sent.datagrams > 0 && sent.full > 0, "{sent:?}");
+        assert_eq!((sent.failed, sent.too_big), (0, 0));
+    }
+    Ok(())
+}
+
+fn full_receive_buffer() -> Outcome {
+    let (near, options) = (open(LOOPBACKS[0]), Options::new(addr(LOOPBACKS[0])));
+    let far = Socket::open(&Options { buffer_bytes: 4096, ..options }).unwrap();
+    let sent = send(&near, &mut Train::new(far.local_addr(), None), &[1000; 64]);
+    assert_eq!(sent.datagrams, 64);
+    let got = receive(&far).len() as u64;
+    let drops = far.counters().kernel_drops;
+    assert!(drops > 0);
+    assert_eq!(got + drops, 64);
+    assert_eq!(near.counters().kernel_drops, 0);
+    Ok(())
+}
+
+fn truncated() -> Outcome {
+    for any in LOOPBACKS {
+        let (near, far) = (open(any), open(any));
+        send(&near, &mut Train::new(far.local_addr(), None), &[50, 101, 100, 5000, 60]);
+        let mut batch = Receive::new(&ReceiveOptions { slots: 8, slot_size: 100 });
+        readable(&far);
+        assert_eq!(far.receive(&mut batch).unwrap(), 5, "taken from the socket");
+        let lengths: Vec<_> = batch.datagrams().map(|datagram| datagram.payload.len()).collect();
+        assert_eq!(lengths, [50, 100, 60]);
+        let counters = far.counters();
+        assert_eq!((counters.truncated, counters.control_truncated), (2, 0));
+        assert_eq!(far.receive(&mut batch).unwrap(), 0);
+        assert_eq!(batch.datagrams().count(), 0, "nothing of the last batch is left");
+    }
+    Ok(())
+}
+
+fn icmp_errors() -> Outcome {
+    for any in LOOPBACKS {
+        let far = UdpSocket::bind(any).unwrap();
+        let remote = far.local_addr().unwrap();
+        let options = Options { connect: Some(remote), ..Options::new(addr(any)) };
+        let near = Socket::open(&options).unwrap();
+        let mut train = Train::new(remote, None);
+        let mut batch = Receive::new(&ReceiveOptions::default());
+
+        drop(far);
+        assert_eq!(send(&near, &mut train, &[10]).datagrams, 1);
+        readable(&near); // the ICMP error
+        let far = UdpSocket::bind(remote).unwrap();
+        assert_eq!(send(&near, &mut train, &[10, 11]).datagrams, 2);
+        assert_eq!(near.counters().icmp_errors, 1);
+        assert_eq!(far.recv(&mut [0; 20]).unwrap(), 10);
+
+        drop(far);
+        assert_eq!(send(&near, &mut train, &[10]).datagrams, 1);
+        readable(&near);
+        assert_eq!(near.receive(&mut batch).unwrap(), 0);
+        assert_eq!(near.counters().icmp_errors, 2);
+    }
+    Ok(())
+}
+
+fn no_route() -> Outcome {
+    for (any, remote) in [("0.0.0.0:0", "198.51.100.1:7"), ("[::]:0", "[2001:db8:9::1]:7")] {
+        let socket = open(any);
+        let sent = send(&socket, &mut Train::new(addr(remote), None), &[10; 64]);
+        assert_eq!(sent.failed, 64);
+        assert_eq!(sent.error.unwrap().raw_os_error(), Some(libc::ENETUNREACH));
+    }
+    Ok(())
+}
