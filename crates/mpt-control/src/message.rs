@@ -1,0 +1,182 @@
+//! The questions and the answers.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Status;
+
+/// What a visitor asks of the daemon; one line of JSON, told apart by the field `request`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// `{"request":"path",...}`: set what we want of a path. Answered by [`Reply::Done`].
+    Path {
+        /// The connection that has the path, or `None` to look in all: then the path's name must
+        /// occur once only.
+        #[serde(default)]
+        connection: Option<String>,
+        /// The path's name in the configuration.
+        path: String,
+        /// What we want of it.
+        status: PathStatus,
+    },
+    /// `{"request":"status"}`: everything the daemon knows. Answered by [`Reply::Status`].
+    Status {},
+    /// `{"request":"version"}`: the daemon's version. Answered by [`Reply::Version`].
+    Version {},
+}
+
+/// What we want of a path, as opposed to what it is ([`crate::PathState::state`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PathStatus {
+    /// Carry inner packets whenever the path is up.
+    Available,
+    /// Carry nothing: no inner packets and no keepalives.
+    Off,
+}
+
+impl PathStatus {
+    /// The word used in the configuration, in JSON and in print.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Available => "available",
+            Self::Off => "off",
+        }
+    }
+}
+
+impl fmt::Display for PathStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What the daemon answers; one line of JSON, told apart by the field `reply`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "reply", rename_all = "snake_case")]
+pub enum Reply {
+    /// The request has been carried out.
+    Done,
+    /// The request has not been carried out.
+    Error {
+        /// What kind of refusal it is, for programs.
+        #[serde(default)]
+        kind: ErrorKind,
+        /// What is wrong and what to do about it, for people. One line.
+        message: String,
+    },
+    /// The answer to [`Request::Status`].
+    Status {
+        /// Everything the daemon knows.
+        status: Box<Status>,
+    },
+    /// The answer to [`Request::Version`].
+    Version {
+        /// The daemon's version, such as `0.1.0`.
+        version: String,
+    },
+}
+
+impl Reply {
+    /// A refusal.
+    pub fn error(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self::Error { kind, message: message.into() }
+    }
+}
+
+/// Why a request was refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// The line is not a request: too long, no JSON, an unknown request or field. The connection
+    /// stays open after it.
+    BadRequest,
+    /// As many visitors as the daemon serves at once are connected. The connection is closed.
+    Busy,
+    /// The path's name occurs in several connections and the request names none.
+    AmbiguousPath,
+    /// No connection has a path of that name.
+    NoSuchPath,
+    /// The visitor is neither root nor the user the daemon runs as. The connection is closed.
+    NotAllowed,
+    /// The daemon cannot do it at the moment, such as a tunnel that did not answer in time.
+    Unavailable,
+    /// A kind that this version does not know.
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_have_the_documented_form() {
+        let path = Request::Path {
+            connection: Some("server".into()),
+            path: "fibre".into(),
+            status: PathStatus::Off,
+        };
+        let text = r#"{"request":"path","connection":"server","path":"fibre","status":"off"}"#;
+        assert_eq!(serde_json::to_string(&path).unwrap(), text);
+        assert_eq!(serde_json::from_str::<Request>(text).unwrap(), path);
+        for (request, text) in [
+            (Request::Status {}, r#"{"request":"status"}"#),
+            (Request::Version {}, r#"{"request":"version"}"#),
+        ] {
+            assert_eq!(serde_json::to_string(&request).unwrap(), text);
+            assert_eq!(serde_json::from_str::<Request>(text).unwrap(), request);
+        }
+        for connection in ["", r#""connection":null,"#] {
+            let text =
+                format!(r#"{{"request":"path",{connection}"path":"a","status":"available"}}"#);
+            let request: Request = serde_json::from_str(&text).unwrap();
+            assert!(matches!(request, Request::Path { connection: None, .. }));
+        }
+    }
+
+    #[test]
+    fn an_order_is_understood_whole_or_refused() {
+        for text in [
+            r#"{"request":"status","verbose":true}"#,
+            r#"{"request":"path","path":"a","status":"off","when":"tomorrow"}"#,
+            r#"{"request":"path","path":"a"}"#,
+            r#"{"request":"path","path":"a","status":"backup"}"#,
+            r#"{"request":"path","path":"a","path":"b","status":"off"}"#,
+            r#"{"request":"reboot"}"#,
+            r#"{}"#,
+            r#"[]"#,
+        ] {
+            assert!(serde_json::from_str::<Request>(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn replies_have_the_documented_form() {
+        assert_eq!(serde_json::to_string(&Reply::Done).unwrap(), r#"{"reply":"done"}"#);
+        let error = Reply::error(ErrorKind::NoSuchPath, "no path `x`");
+        let text = r#"{"reply":"error","kind":"no_such_path","message":"no path `x`"}"#;
+        assert_eq!(serde_json::to_string(&error).unwrap(), text);
+        assert_eq!(serde_json::from_str::<Reply>(text).unwrap(), error);
+    }
+
+    #[test]
+    fn replies_of_a_later_version_are_understood() {
+        for text in [
+            r#"{"reply":"error","kind":"on_fire","message":"m","since":3}"#,
+            r#"{"reply":"error","message":"m"}"#,
+        ] {
+            assert_eq!(
+                serde_json::from_str::<Reply>(text).unwrap(),
+                Reply::error(ErrorKind::Other, "m")
+            );
+        }
+        assert_eq!(
+            serde_json::from_str::<Reply>(r#"{"reply":"done","took":1}"#).unwrap(),
+            Reply::Done
+        );
+    }
+}
