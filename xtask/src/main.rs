@@ -1,2 +1,44 @@
-//! Placeholder.
-fn main() {}
+//! Development tasks that cargo alone does not do: `cargo demo` and `cargo xtask tidy`.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
+
+mod demo;
+mod tidy;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Development tasks of MPT")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Build the daemon and the lab in release mode, then run the lab's demonstration.
+    Demo {
+        /// Arguments for `mpt-lab demo`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+    /// Check what compiler and clippy do not: dependencies, unsafe code, file lengths, links, drop
+    /// names.
+    Tidy,
+}
+
+/// Exit code 0: done. 1: tidy found something. 2: the task itself failed. The demonstration's own
+/// exit code is passed on.
+fn main() -> ExitCode {
+    let done = match Arguments::parse().task {
+        Task::Demo { arguments } => demo::run(&arguments),
+        Task::Tidy => tidy::run(),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("xtask: {error:#}");
+        ExitCode::from(2)
+    })
+}

@@ -1,0 +1,185 @@
+//! Which crate may depend on which.
+//!
+//! `mpt-proto` and `mpt-io` know nothing of each other nor of anything else here; `mpt` alone joins
+//! them. The lab runs the daemon as a process and never links it, so that it measures what ships.
+//! And nothing below `mpt-proto`, however far down, does input or output.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Context;
+use cargo_metadata::{DependencyKind, Metadata, PackageId};
+
+use super::Violation;
+
+/// What each crate may depend on in the workspace. Development dependencies are free, save those
+/// in [`NEVER`].
+const ALLOWED: [(&str, &[&str]); 7] = [
+    ("mpt", &["mpt-control", "mpt-io", "mpt-proto"]),
+    ("mpt-control", &[]),
+    ("mpt-io", &[]),
+    ("mpt-lab", &["mpt-control", "mpt-io", "mpt-proto", "mpt-sim"]),
+    ("mpt-proto", &[]),
+    ("mpt-sim", &["mpt-proto"]),
+    ("xtask", &[]),
+];
+
+/// Dependencies that not even tests may have.
+const NEVER: [(&str, &str); 1] = [("mpt-lab", "mpt")];
+
+/// The crate that must not reach the outside world.
+const PURE: &str = "mpt-proto";
+
+/// Crates by which one reaches it.
+const OUTSIDE: [&str; 9] =
+    ["async-io", "libc", "linux-raw-sys", "mio", "nix", "polling", "rustix", "socket2", "tokio"];
+
+/// Every dependency that the rules do not permit.
+pub(super) fn check(metadata: &Metadata) -> anyhow::Result<Vec<Violation>> {
+    let graph = Graph::read(metadata)?;
+    Ok([graph.between_crates(), graph.to_the_outside()].concat())
+}
+
+/// Who depends on whom, by name.
+#[derive(Default)]
+struct Graph {
+    /// The crates of the workspace with their direct dependencies.
+    members: BTreeMap<String, Vec<(String, DependencyKind)>>,
+    /// All crates with what they need to be built and run, tests aside.
+    needs: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Graph {
+    fn read(metadata: &Metadata) -> anyhow::Result<Self> {
+        let mut graph = Self::default();
+        for package in metadata.workspace_packages() {
+            let direct = package.dependencies.iter().map(|to| (to.name.clone(), to.kind));
+            graph.members.insert(package.name.to_string(), direct.collect());
+        }
+        let name = |id: &PackageId| metadata[id].name.to_string();
+        let resolve = metadata.resolve.as_ref().context("cargo has not resolved dependencies")?;
+        for node in &resolve.nodes {
+            let needed = node.deps.iter().filter(|dependency| {
+                dependency.dep_kinds.iter().any(|kind| kind.kind != DependencyKind::Development)
+            });
+            let needs = needed.map(|dependency| name(&dependency.pkg));
+            graph.needs.entry(name(&node.id)).or_default().extend(needs);
+        }
+        Ok(graph)
+    }
+
+    fn between_crates(&self) -> Vec<Violation> {
+        let mut violations = Vec::new();
+        for (member, direct) in &self.members {
+            let Some((_, allowed)) = ALLOWED.iter().find(|(name, _)| name == member) else {
+                violations.push(Violation::new(
+                    member,
+                    "a crate without a place in the dependency rule",
+                    "add it to ALLOWED in xtask/src/tidy/dependencies.rs and to ARCHITECTURE.md",
+                ));
+                continue;
+            };
+            for (to, kind) in direct {
+                let needed =
+                    *kind != DependencyKind::Development && !allowed.contains(&to.as_str());
+                let never = NEVER.contains(&(member, to));
+                if self.members.contains_key(to) && (needed || never) {
+                    violations.push(Violation::new(
+                        format!("{member}/Cargo.toml"),
+                        format!("{member} must not depend on {to}"),
+                        "move what both need to the crate that may be depended on",
+                    ));
+                }
+            }
+        }
+        violations
+    }
+
+    fn to_the_outside(&self) -> Vec<Violation> {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![PURE];
+        let mut violations = Vec::new();
+        while let Some(name) = open.pop() {
+            for to in self.needs.get(name).into_iter().flatten() {
+                if OUTSIDE.contains(&to.as_str()) {
+                    violations.push(Violation::new(
+                        PURE,
+                        format!("reaches {to} through {name}"),
+                        "the core does no input or output: do it in mpt-io or mpt",
+                    ));
+                }
+                if seen.insert(to) {
+                    open.push(to);
+                }
+            }
+        }
+        violations
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn graph(members: &[(&str, &[(&str, DependencyKind)])], needs: &[(&str, &[&str])]) -> Graph {
+        let owned = |(to, kind): &(&str, DependencyKind)| (String::from(*to), *kind);
+        Graph {
+            members: members
+                .iter()
+                .map(|(name, direct)| (String::from(*name), direct.iter().map(owned).collect()))
+                .collect(),
+            needs: needs
+                .iter()
+                .map(|(name, to)| {
+                    (String::from(*name), to.iter().copied().map(String::from).collect())
+                })
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn what_the_rule_permits_is_kept() {
+        use DependencyKind::{Development, Normal};
+        let graph = graph(
+            &[
+                ("mpt", &[("mpt-io", Normal), ("mpt-lab", Development), ("clap", Normal)]),
+                ("mpt-io", &[("libc", Normal)]),
+                ("mpt-lab", &[("mpt-sim", Normal)]),
+                ("mpt-proto", &[("mpt-sim", Development)]),
+                ("mpt-sim", &[("mpt-proto", Normal)]),
+            ],
+            &[("mpt-proto", &["thiserror"]), ("mpt-io", &["libc"])],
+        );
+        assert_eq!(graph.between_crates(), []);
+        assert_eq!(graph.to_the_outside(), []);
+    }
+
+    #[test]
+    fn each_forbidden_dependency_is_reported() {
+        use DependencyKind::{Build, Development, Normal};
+        for (from, to, kind) in [
+            ("mpt-proto", "mpt-io", Normal),
+            ("mpt-proto", "mpt-sim", Build),
+            ("mpt-io", "mpt-proto", Normal),
+            ("mpt-sim", "mpt-io", Normal),
+            ("mpt-lab", "mpt", Normal),
+            ("mpt-lab", "mpt", Development),
+        ] {
+            let found = graph(&[(from, &[(to, kind)]), (to, &[])], &[]).between_crates();
+            assert_eq!(found.len(), 1, "{from} -> {to} as {kind:?}");
+            assert_eq!(found[0].what, format!("{from} must not depend on {to}"));
+        }
+    }
+
+    #[test]
+    fn a_crate_that_the_rule_does_not_know_is_reported() {
+        assert_eq!(graph(&[("mpt-extra", &[])], &[]).between_crates()[0].place, "mpt-extra");
+    }
+
+    #[test]
+    fn the_core_reaches_the_outside_by_no_way_round() {
+        let graph = graph(&[], &[("mpt-proto", &["a"]), ("a", &["b", "a"]), ("b", &["libc"])]);
+        let found = graph.to_the_outside();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].what, "reaches libc through b");
+    }
+}
