@@ -24,11 +24,15 @@ use crate::stats::{Drop, ReorderStats};
 use crate::time::Instant;
 use history::History;
 use ring::Ring;
-use suspicion::Suspicion;
+use suspicion::{Suspicion, Verdict};
 
 /// How far ahead a number can be and still be news from the same sender: an outage of this many
 /// packets goes by without a question.
 const REACH: i32 = history::LEN as i32;
+
+/// How many of a sender's first packets another can overtake: as many as TCP sends before it hears
+/// of anything, and as long as a train.
+const OVERTAKEN: u32 = 64;
 
 const _: () = assert!(MAX_WINDOW <= history::LEN);
 
@@ -117,14 +121,15 @@ impl ReorderBuffer {
             sink.deliver(packet);
             return Ok(Accepted::Fits);
         }
-        let next = *self.next.get_or_insert(seq);
+        let next = *self.next.get_or_insert_with(|| first(seq));
         match seq.offset_from(next) {
-            0 => self.expected(path, seq, packet, sink),
-            1..REACH => self.early(now, path, seq, packet, sink)?,
-            offset => return self.misfit(path, seq, offset, packet, sink),
+            0..REACH => {
+                self.fit(now, path, seq, packet, sink)?;
+                self.suspicion.clear();
+                Ok(Accepted::Fits)
+            }
+            offset => self.misfit(now, path, seq, offset, packet, sink),
         }
-        self.suspicion.clear();
-        Ok(Accepted::Fits)
     }
 
     /// The peer announced that it has started anew.
@@ -148,16 +153,8 @@ impl ReorderBuffer {
         }
     }
 
-    fn expected(&mut self, path: PathId, seq: Seq, packet: &[u8], sink: &mut impl Sink) {
-        self.stats.in_order += 1;
-        sink.deliver(packet);
-        self.advance(seq);
-        self.came_by(path, seq);
-        self.deliver_run(sink);
-        self.release_early(sink);
-    }
-
-    fn early(
+    /// A number that is the expected one, or ahead of it and within reach.
+    fn fit(
         &mut self,
         now: Instant,
         path: PathId,
@@ -167,12 +164,13 @@ impl ReorderBuffer {
     ) -> Result<(), Drop> {
         if self.ahead(seq) >= self.config.window {
             self.give_up_to(seq.minus(self.config.window - 1), Loss::Window, sink);
-        } else if self.ring.contains(seq) {
-            return Err(Drop::Duplicate);
         }
         if self.ahead(seq) == 0 {
             self.expected(path, seq, packet, sink);
             return Ok(());
+        }
+        if self.ring.contains(seq) {
+            return Err(Drop::Duplicate);
         }
         let held = sink.hold(packet).ok_or(Drop::HeldFull)?;
         self.ring.put(seq, held, now);
@@ -182,9 +180,19 @@ impl ReorderBuffer {
         Ok(())
     }
 
+    fn expected(&mut self, path: PathId, seq: Seq, packet: &[u8], sink: &mut impl Sink) {
+        self.stats.in_order += 1;
+        sink.deliver(packet);
+        self.advance(seq);
+        self.came_by(path, seq);
+        self.deliver_run(sink);
+        self.release_early(sink);
+    }
+
     /// A number from behind, or out of all reach.
     fn misfit(
         &mut self,
+        now: Instant,
         path: PathId,
         seq: Seq,
         offset: i32,
@@ -193,8 +201,15 @@ impl ReorderBuffer {
     ) -> Result<Accepted, Drop> {
         let behind = (-REACH..0).contains(&offset);
         let needed = if behind { suspicion::BEHIND } else { suspicion::STRAYS };
-        if self.suspicion.on_misfit(seq, needed) {
-            return Ok(self.restart(path, seq, packet, sink));
+        let begin = match self.suspicion.on_misfit(seq, needed) {
+            Verdict::Doubted => None,
+            Verdict::Announced => Some(first(seq)),
+            Verdict::Confirmed => Some(seq),
+        };
+        if let Some(begin) = begin {
+            let expected = self.restart(begin, sink);
+            self.fit(now, path, seq, packet, sink)?;
+            return Ok(Accepted::Restart { expected });
         }
         if !behind {
             return Err(Drop::Stray);
@@ -214,9 +229,8 @@ impl ReorderBuffer {
         }
     }
 
-    /// Begins to count anew at `seq`; what was held is delivered first.
-    fn restart(&mut self, path: PathId, seq: Seq, packet: &[u8], sink: &mut impl Sink) -> Accepted {
-        let expected = self.next.unwrap_or(seq);
+    /// Begins to count anew, and returns the number that was expected; what was held is delivered.
+    fn restart(&mut self, begin: Seq, sink: &mut impl Sink) -> Seq {
         while let Some((held, _)) = self.ring.longest_held() {
             self.give_up_to(held, Loss::Window, sink);
         }
@@ -224,9 +238,7 @@ impl ReorderBuffer {
         self.suspicion.clear();
         self.history.clear();
         self.highest.fill(None);
-        self.next = Some(seq);
-        self.expected(path, seq, packet, sink);
-        Accepted::Restart { expected }
+        self.next.replace(begin).unwrap_or(begin)
     }
 
     /// Every number below the least of the highest that the live paths have delivered is lost.
@@ -307,6 +319,12 @@ impl ReorderBuffer {
     fn ahead(&self, seq: Seq) -> u32 {
         self.next.map_or(0, |next| seq.offset_from(next).unsigned_abs())
     }
+}
+
+/// The number to begin with when `seq` is the first that came. If it is one of a sender's first,
+/// those before it may have been overtaken and are waited for; otherwise they are of no concern.
+fn first(seq: Seq) -> Seq {
+    if seq.value() < OVERTAKEN { Seq::FIRST } else { seq }
 }
 
 #[cfg(test)]

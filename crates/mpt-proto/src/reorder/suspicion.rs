@@ -22,6 +22,17 @@ const NEAR: u32 = 1024;
 /// this proves it.
 const BEGINNING: u32 = 1024;
 
+/// What to think of a number that does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Nothing yet.
+    Doubted,
+    /// The peer restarted as it had announced; numbers before this one may still come.
+    Announced,
+    /// The numbers have been elsewhere for a while, and so have those before this one.
+    Confirmed,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Suspicion {
     last: Option<Seq>,
@@ -40,10 +51,10 @@ impl Suspicion {
         *self = Self::default();
     }
 
-    /// A number does not fit; true if it is to be believed, given how many of its kind that takes.
-    pub(super) fn on_misfit(&mut self, seq: Seq, needed: u32) -> bool {
+    /// A number does not fit; it takes `needed` of its kind to be believed.
+    pub(super) fn on_misfit(&mut self, seq: Seq, needed: u32) -> Verdict {
         if self.announced && seq.value() < BEGINNING {
-            return true;
+            return Verdict::Announced;
         }
         match self.last.map(|last| seq.offset_from(last).unsigned_abs()) {
             Some(0) => {}
@@ -51,6 +62,6 @@ impl Suspicion {
             _ => self.run = 1,
         }
         self.last = Some(seq);
-        self.run >= needed
+        if self.run >= needed { Verdict::Confirmed } else { Verdict::Doubted }
     }
 }

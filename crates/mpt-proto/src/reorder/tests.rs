@@ -99,6 +99,16 @@ fn early_packets_wait_for_the_gap_to_fill() {
 }
 
 #[test]
+fn the_first_packets_are_put_in_order_too() {
+    let mut bench = Bench::default();
+    assert_eq!(bench.accept(1, [1]), []);
+    assert_eq!(bench.accept(0, [0]), [0, 1]);
+
+    let mut bench = Bench::default();
+    assert_eq!(bench.accept(1, [OVERTAKEN]), [OVERTAKEN], "a stream that has run for a while");
+}
+
+#[test]
 fn order_holds_across_the_wrap() {
     let mut bench = Bench::default();
     let last = u32::MAX;
@@ -241,9 +251,9 @@ fn whatever_was_forged_the_genuine_packets_win_in_the_end() {
 fn a_restart_is_believed_at_once_when_it_was_announced() {
     for before in [5, 100, 50_000] {
         let mut bench = Bench::default();
-        bench.accept(0, 7..7 + before);
+        bench.accept(0, 700..700 + before);
         bench.buffer.on_restart_announced();
-        let expected = Seq::new(7 + before);
+        let expected = Seq::new(700 + before);
         assert_eq!(bench.receive(0, 0), Ok(Accepted::Restart { expected }));
         assert_eq!(bench.accept(0, 1..5), [0, 1, 2, 3, 4]);
         assert_eq!(bench.buffer.stats().restarts, 1);
