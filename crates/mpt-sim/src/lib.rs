@@ -1,1 +1,24 @@
-//! Placeholder.
+//! Networks that do not exist: links, address translators and hosts in virtual time.
+//!
+//! Everything here is a value with methods; there is no clock, no socket and no thread. Time comes
+//! in as [`mpt_proto::Instant`], chance as a seed, and the same calls with the same seed give the
+//! same result bit by bit. So a test that fails once fails again.
+//!
+//! - [`profile`]: what a wire is like (rate, queue, delay, jitter, loss ...), also as TOML.
+//! - [`link`]: one direction of such a wire, through which whole packets go. The laboratory runs
+//!   the very same model in real time.
+//! - [`loss`]: the random and the bursty loss process.
+//! - [`nat`]: a source address translator that can be told to forget.
+//! - [`udp`]: datagrams as the IP packets that links carry.
+//! - [`traffic`]: streams of numbered packets with a judge, and a TCP-like transfer.
+//! - [`world`]: hosts that run the real core, joined by wires, under one virtual clock.
+//! - [`model`]: plain reference models that the real core is compared with.
+
+pub mod link;
+pub mod loss;
+pub mod model;
+pub mod nat;
+pub mod profile;
+pub mod traffic;
+pub mod udp;
+pub mod world;

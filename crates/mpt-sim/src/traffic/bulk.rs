@@ -1,0 +1,300 @@
+//! A transfer that takes what it can get, as TCP does.
+//!
+//! The [`Sender`] has endless data and a congestion window that grows as [`cubic`] says. The
+//! [`Receiver`] acknowledges each segment at once: cumulatively, and naming the transmission that
+//! it answers. That one name replaces TCP's selective acknowledgements and time stamps: it tells
+//! which transmissions arrived although an earlier one did not, and gives a round-trip time
+//! that is never ambiguous. A transmission is lost when [`THRESHOLD`] later ones have been
+//! answered, or when nothing was for a retransmission timeout (RFC 6298). There is no handshake, no
+//! receive window, no delayed acknowledgement and no pacing.
+
+pub mod cubic;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use mpt_proto::Instant;
+
+use super::packet::{Flow, Kind, Packet};
+use cubic::Cubic;
+
+/// How many later transmissions must have been answered for one to be lost (RFC 5681, RFC 9002).
+pub const THRESHOLD: u64 = 3;
+
+/// The retransmission timeout before the first round-trip time is known (RFC 6298 section 2.1).
+const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The least retransmission timeout: Linux's, far below the second of RFC 6298.
+const LEAST_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// The longest retransmission timeout (RFC 6298 section 2.5).
+const GREATEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The sending end.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    flow: Flow,
+    len: usize,
+    start: Instant,
+    end: Instant,
+    cubic: Cubic,
+    /// Segments below this were never sent.
+    next_segment: u64,
+    next_transmission: u64,
+    /// Transmissions that are neither answered nor lost.
+    in_flight: BTreeMap<u64, Transmission>,
+    /// The last transmission of each segment in flight.
+    last_of: BTreeMap<u64, u64>,
+    /// Segments to be sent again.
+    lost: BTreeSet<u64>,
+    /// All losses among transmissions below this belong to one congestion event.
+    recovery: u64,
+    round_trip: Option<RoundTrip>,
+    backoff: u32,
+    timeout_from: Instant,
+    stats: SenderStats,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Transmission {
+    segment: u64,
+    at: Instant,
+}
+
+/// The smoothed round-trip time and its variation.
+#[derive(Clone, Copy, Debug)]
+struct RoundTrip {
+    smoothed: Duration,
+    variation: Duration,
+}
+
+/// What a sender did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderStats {
+    /// Transmissions, repeated ones included.
+    pub transmissions: u64,
+    /// Transmissions of segments that had been sent before.
+    pub retransmissions: u64,
+    /// Reductions of the window because of loss.
+    pub congestion_events: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+}
+
+impl Sender {
+    /// Sends from `start` (inclusive) to `end` (exclusive) in packets of `len` bytes (at least
+    /// [`Flow::least_len`]).
+    pub fn new(flow: Flow, len: usize, start: Instant, end: Instant) -> Self {
+        Self {
+            flow,
+            len,
+            start,
+            end,
+            cubic: Cubic::default(),
+            next_segment: 0,
+            next_transmission: 0,
+            in_flight: BTreeMap::new(),
+            last_of: BTreeMap::new(),
+            lost: BTreeSet::new(),
+            recovery: 0,
+            round_trip: None,
+            backoff: 0,
+            timeout_from: start,
+            stats: SenderStats::default(),
+        }
+    }
+
+    /// The flow it sends.
+    pub fn flow(&self) -> Flow {
+        self.flow
+    }
+
+    /// What it did so far.
+    pub fn stats(&self) -> &SenderStats {
+        &self.stats
+    }
+
+    /// The congestion window in packets.
+    pub fn window(&self) -> f64 {
+        self.cubic.window()
+    }
+
+    /// The smoothed round-trip time, once one was measured.
+    pub fn round_trip(&self) -> Option<Duration> {
+        Some(self.round_trip?.smoothed)
+    }
+
+    /// When [`Sender::poll`] should be called although nothing arrived.
+    pub fn next_due(&self) -> Option<Instant> {
+        if self.stats.transmissions == 0 {
+            return (self.start < self.end).then_some(self.start);
+        }
+        (!self.in_flight.is_empty()).then(|| self.timeout_from + self.timeout())
+    }
+
+    /// The next packet that the window allows. To be asked until `None` when it is due and after
+    /// each acknowledgement.
+    pub fn poll(&mut self, now: Instant) -> Option<Vec<u8>> {
+        if now < self.start || now >= self.end {
+            // An idle sender must not stay due.
+            self.in_flight.clear();
+            return None;
+        }
+        if !self.in_flight.is_empty() && now >= self.timeout_from + self.timeout() {
+            self.on_timeout();
+        }
+        if self.in_flight.len() as f64 >= self.cubic.window().max(1.0) {
+            return None;
+        }
+        let again = self.lost.pop_first();
+        let segment = again.unwrap_or(self.next_segment);
+        if again.is_none() {
+            self.next_segment += 1;
+        }
+        self.stats.retransmissions += u64::from(again.is_some());
+        Some(self.transmit(now, segment))
+    }
+
+    /// Takes an acknowledgement.
+    pub fn on_packet(&mut self, now: Instant, packet: &Packet) {
+        if packet.kind != Kind::Acknowledgement || packet.number > self.next_segment {
+            return;
+        }
+        let in_flight = self.in_flight.len();
+        let answered = packet.stamp;
+        if let Some(transmission) = self.in_flight.remove(&answered) {
+            self.last_of.remove(&transmission.segment);
+            self.on_round_trip(now.since(transmission.at));
+        }
+        let unacknowledged = self.last_of.split_off(&packet.number);
+        for transmission in std::mem::replace(&mut self.last_of, unacknowledged).into_values() {
+            self.in_flight.remove(&transmission);
+        }
+        self.lost = self.lost.split_off(&packet.number);
+
+        let left = in_flight - self.in_flight.len();
+        if left > 0 {
+            self.timeout_from = now;
+            self.backoff = 0;
+            if answered >= self.recovery {
+                let round_trip = self.round_trip.map_or(Duration::ZERO, |r| r.smoothed);
+                self.cubic.on_acknowledged(now, left, round_trip);
+            }
+        }
+        self.detect_loss(answered);
+    }
+
+    fn transmit(&mut self, now: Instant, segment: u64) -> Vec<u8> {
+        let number = self.next_transmission;
+        self.next_transmission += 1;
+        if self.in_flight.is_empty() {
+            self.timeout_from = now;
+        }
+        self.in_flight.insert(number, Transmission { segment, at: now });
+        self.last_of.insert(segment, number);
+        self.stats.transmissions += 1;
+        let packet =
+            Packet { flow: self.flow, kind: Kind::Segment, number: segment, stamp: number };
+        packet.emit(self.len)
+    }
+
+    /// Finds the transmissions that were overtaken by too many.
+    fn detect_loss(&mut self, answered: u64) {
+        while let Some(entry) = self.in_flight.first_entry()
+            && entry.key() + THRESHOLD <= answered
+        {
+            let (number, transmission) = entry.remove_entry();
+            self.last_of.remove(&transmission.segment);
+            self.lost.insert(transmission.segment);
+            if number >= self.recovery {
+                self.recovery = self.next_transmission;
+                self.cubic.on_congestion();
+                self.stats.congestion_events += 1;
+            }
+        }
+    }
+
+    /// Nothing was answered for too long: everything is lost, and the window with it.
+    fn on_timeout(&mut self) {
+        for transmission in std::mem::take(&mut self.in_flight).into_values() {
+            self.lost.insert(transmission.segment);
+        }
+        self.last_of.clear();
+        self.recovery = self.next_transmission;
+        self.backoff += 1;
+        self.cubic.on_timeout();
+        self.stats.timeouts += 1;
+    }
+
+    /// RFC 6298 section 2.
+    fn on_round_trip(&mut self, sample: Duration) {
+        self.round_trip = Some(match self.round_trip {
+            None => RoundTrip { smoothed: sample, variation: sample / 2 },
+            Some(RoundTrip { smoothed, variation }) => RoundTrip {
+                smoothed: smoothed * 7 / 8 + sample / 8,
+                variation: variation * 3 / 4 + smoothed.abs_diff(sample) / 4,
+            },
+        });
+    }
+
+    fn timeout(&self) -> Duration {
+        let base = self.round_trip.map_or(FIRST_TIMEOUT, |r| r.smoothed + 4 * r.variation);
+        let factor = 1 << self.backoff.min(6);
+        (base.max(LEAST_TIMEOUT) * factor).min(GREATEST_TIMEOUT)
+    }
+}
+
+/// The receiving end.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    flow: Flow,
+    next: u64,
+    early: BTreeMap<u64, usize>,
+    stats: ReceiverStats,
+}
+
+/// What a receiver got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiverStats {
+    /// Bytes of the segments that have arrived with all before them, in whole inner packets.
+    pub bytes: u64,
+    /// Segments that came before an earlier one.
+    pub early: u64,
+    /// Segments that had arrived before.
+    pub duplicates: u64,
+}
+
+impl Receiver {
+    /// The end that `flow` goes to.
+    pub fn new(flow: Flow) -> Self {
+        Self { flow, next: 0, early: BTreeMap::new(), stats: ReceiverStats::default() }
+    }
+
+    /// Takes a segment, which arrived as a packet of `len` bytes; returns the acknowledgement.
+    pub fn on_packet(&mut self, packet: &Packet, len: usize) -> Option<Vec<u8>> {
+        if packet.kind != Kind::Segment || packet.flow != self.flow {
+            return None;
+        }
+        if packet.number < self.next || self.early.contains_key(&packet.number) {
+            self.stats.duplicates += 1;
+        } else {
+            self.stats.early += u64::from(packet.number > self.next);
+            self.early.insert(packet.number, len);
+        }
+        while let Some(len) = self.early.remove(&self.next) {
+            self.stats.bytes += len as u64;
+            self.next += 1;
+        }
+        let flow = self.flow.reversed();
+        let (kind, stamp) = (Kind::Acknowledgement, packet.stamp);
+        Some(Packet { flow, kind, number: self.next, stamp }.emit(0))
+    }
+
+    /// What it got so far.
+    pub fn stats(&self) -> &ReceiverStats {
+        &self.stats
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! What life does to networks: wires are cut, hosts restart, people send.
+
+use mpt_proto::{ConnectionId, Origin, PathId, PathStatus};
+
+use super::load::{Bulk, Stream};
+use super::{BulkId, Direction, HostId, StreamId, WireId, World};
+use crate::nat::Nat;
+use crate::profile::Profile;
+use crate::traffic::bulk::{Receiver, Sender};
+use crate::traffic::stream::{Checker, Source};
+
+impl World {
+    /// Cuts one direction of a wire, or mends it. What is on the way arrives.
+    pub fn cut(&mut self, wire: WireId, direction: Direction, cut: bool) {
+        self.wires[wire.0].link_mut(direction).set_blackout(cut);
+    }
+
+    /// Cuts both directions of a wire, or mends them.
+    pub fn cut_both(&mut self, wire: WireId, cut: bool) {
+        Direction::BOTH.into_iter().for_each(|direction| self.cut(wire, direction, cut));
+    }
+
+    /// Changes one direction of a wire.
+    pub fn set_profile(&mut self, wire: WireId, direction: Direction, profile: Profile) {
+        self.wires[wire.0].link_mut(direction).set_profile(self.now, profile);
+    }
+
+    /// Puts a translator before end `a` of a wire, or takes it away.
+    pub fn set_nat(&mut self, wire: WireId, nat: Option<Nat>) {
+        self.wires[wire.0].nat = nat;
+    }
+
+    /// The translator before end `a` of a wire, to have it forget.
+    pub fn nat_mut(&mut self, wire: WireId) -> Option<&mut Nat> {
+        self.wires[wire.0].nat.as_mut()
+    }
+
+    /// Ends a host's core without a word. What reaches the host is lost until it starts again.
+    pub fn stop(&mut self, host: HostId) {
+        self.hosts[host.0].stop();
+    }
+
+    /// Starts a host's core with the settings it was added with, and no memory.
+    pub fn start(&mut self, host: HostId) {
+        self.hosts[host.0].start(self.now);
+        self.flush(host);
+    }
+
+    /// Stops a host and starts it again at the same moment.
+    pub fn restart(&mut self, host: HostId) {
+        self.stop(host);
+        self.start(host);
+    }
+
+    /// Switches a path of a host's connection off or on, as its operator would. A host that is
+    /// stopped has none.
+    pub fn set_path_status(
+        &mut self,
+        host: HostId,
+        connection: ConnectionId,
+        path: PathId,
+        status: PathStatus,
+    ) {
+        self.hosts[host.0].set_path_status(self.now, connection, path, status);
+        self.flush(host);
+    }
+
+    /// Gives an inner packet to a host's core, as from its tunnel interface.
+    pub fn send_inner(&mut self, host: HostId, packet: &[u8]) {
+        if let Some((socket, remote, datagram)) = self.hosts[host.0].handle_inner(packet) {
+            self.send_datagram(host, socket, remote, &datagram);
+        }
+        self.flush(host);
+    }
+
+    /// Gives a datagram to one of a host's sockets, whoever may really have sent it.
+    pub fn inject(&mut self, host: HostId, origin: Origin, datagram: &[u8]) {
+        self.hosts[host.0].handle_datagram(self.now, origin, datagram);
+        self.flush(host);
+    }
+
+    /// Has a source at one host send to another, where its packets are judged.
+    pub fn add_stream(&mut self, from: HostId, to: HostId, source: Source) -> StreamId {
+        let checker = Checker::new(source.flow());
+        self.load.streams.push(Stream { from, to, source, checker });
+        StreamId(self.load.streams.len() - 1)
+    }
+
+    /// Has a transfer run from one host to another.
+    pub fn add_bulk(&mut self, from: HostId, to: HostId, sender: Sender) -> BulkId {
+        let receiver = Receiver::new(sender.flow());
+        self.load.bulks.push(Bulk { from, to, sender, receiver });
+        BulkId(self.load.bulks.len() - 1)
+    }
+}

@@ -1,0 +1,189 @@
+//! A host: the real core, its sockets, and the memory it may use.
+
+use std::net::SocketAddr;
+
+use mpt_proto::{
+    ConnectionId, Endpoint, EndpointConfig, Event, Instant, Origin, PathConfig, PathId, PathStatus,
+    SocketId, Transmit,
+};
+
+use super::inbox::Inbox;
+
+/// How many unclaimed packets are kept to be looked at.
+const KEPT_UNCLAIMED: usize = 1024;
+
+/// What a host is made of.
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// The settings of its core.
+    pub endpoint: EndpointConfig,
+    /// The address and port of each socket; its place is its [`SocketId`].
+    pub sockets: Vec<SocketAddr>,
+    /// Whether its datagrams carry UDP checksums. Without them a corrupted datagram reaches the
+    /// peer's core.
+    pub udp_checksum: bool,
+    /// How many packets it can keep for its reorder buffers.
+    pub held_limit: usize,
+}
+
+impl Default for HostConfig {
+    /// No socket and no tunnel; UDP checksums; room for one largest reorder window.
+    fn default() -> Self {
+        Self {
+            endpoint: EndpointConfig::default(),
+            sockets: Vec::new(),
+            udp_checksum: true,
+            held_limit: mpt_proto::MAX_WINDOW as usize,
+        }
+    }
+}
+
+/// What happened at a host outside its core.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostStats {
+    /// Arrived while the core was stopped, or given to it then to be sent.
+    pub stopped: u64,
+    /// Arrived and was no whole UDP datagram with right checksums.
+    pub unreadable: u64,
+    /// Arrived for an address and port that no socket has.
+    pub no_socket: u64,
+    /// Was to be sent where no wire leads, or does not fit an IP packet.
+    pub no_wire: u64,
+    /// Was delivered by the core and belongs to no traffic of the world: altered, invented, or
+    /// given in by hand.
+    pub unclaimed: u64,
+}
+
+/// A datagram to be sent: by which socket, to whom, what.
+type Datagram = (SocketId, SocketAddr, Vec<u8>);
+
+#[derive(Debug)]
+pub(super) struct Host {
+    config: HostConfig,
+    endpoint: Option<Endpoint>,
+    inbox: Inbox,
+    unclaimed: Vec<Vec<u8>>,
+    stats: HostStats,
+}
+
+impl Host {
+    /// A host whose core was made from `config`.
+    pub(super) fn new(config: HostConfig, endpoint: Endpoint) -> Self {
+        Self {
+            endpoint: Some(endpoint),
+            inbox: Inbox::new(config.held_limit),
+            config,
+            unclaimed: Vec::new(),
+            stats: HostStats::default(),
+        }
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.endpoint = None;
+        self.inbox = Inbox::new(self.config.held_limit);
+    }
+
+    pub(super) fn start(&mut self, now: Instant) {
+        let endpoint = Endpoint::new(&self.config.endpoint, now);
+        self.endpoint = Some(endpoint.expect("these settings have made an endpoint before"));
+    }
+
+    pub(super) fn endpoint(&self) -> Option<&Endpoint> {
+        self.endpoint.as_ref()
+    }
+
+    pub(super) fn stats(&self) -> &HostStats {
+        &self.stats
+    }
+
+    pub(super) fn stats_mut(&mut self) -> &mut HostStats {
+        &mut self.stats
+    }
+
+    pub(super) fn held(&self) -> usize {
+        self.inbox.held()
+    }
+
+    pub(super) fn unclaimed(&self) -> &[Vec<u8>] {
+        &self.unclaimed
+    }
+
+    pub(super) fn on_unclaimed(&mut self, packet: Vec<u8>) {
+        self.stats.unclaimed += 1;
+        if self.unclaimed.len() < KEPT_UNCLAIMED {
+            self.unclaimed.push(packet);
+        }
+    }
+
+    /// The socket with this address and port.
+    pub(super) fn socket(&self, local: SocketAddr) -> Option<SocketId> {
+        let place = self.config.sockets.iter().position(|&socket| socket == local)?;
+        Some(SocketId(place as u16))
+    }
+
+    /// What stands as source on the datagrams of a socket, and whether they carry a checksum.
+    pub(super) fn origin(&self, socket: SocketId) -> (SocketAddr, bool) {
+        (self.config.sockets[usize::from(socket.0)], self.config.udp_checksum)
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        Some(self.endpoint.as_ref()?.poll_timeout()?.at)
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        if let Some(endpoint) = &mut self.endpoint {
+            endpoint.handle_timeout(now, &mut self.inbox);
+        }
+    }
+
+    pub(super) fn handle_datagram(&mut self, now: Instant, origin: Origin, datagram: &[u8]) {
+        match &mut self.endpoint {
+            Some(endpoint) => endpoint.handle_datagram(now, origin, datagram, &mut self.inbox),
+            None => self.stats.stopped += 1,
+        }
+    }
+
+    pub(super) fn handle_inner(&mut self, packet: &[u8]) -> Option<Datagram> {
+        match &mut self.endpoint {
+            Some(endpoint) => Some(emit(&self.config, &endpoint.handle_inner(packet)?)),
+            None => {
+                self.stats.stopped += 1;
+                None
+            }
+        }
+    }
+
+    pub(super) fn set_path_status(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        path: PathId,
+        status: PathStatus,
+    ) {
+        if let Some(endpoint) = &mut self.endpoint {
+            endpoint.set_path_status(now, connection, path, status, &mut self.inbox);
+        }
+    }
+
+    pub(super) fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
+        let transmit = self.endpoint.as_mut()?.poll_transmit(now)?;
+        Some(emit(&self.config, &transmit))
+    }
+
+    pub(super) fn poll_event(&mut self) -> Option<Event> {
+        self.endpoint.as_mut()?.poll_event()
+    }
+
+    pub(super) fn take_delivered(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.inbox.delivered)
+    }
+}
+
+/// Writes a datagram as the core wants it.
+fn emit(config: &HostConfig, transmit: &Transmit<'_>) -> Datagram {
+    let connection = &config.endpoint.connections[usize::from(transmit.connection.0)];
+    let PathConfig { socket, remote, .. } = connection.paths[usize::from(transmit.path.0)];
+    let mut datagram = vec![0; transmit.size()];
+    transmit.emit(&mut datagram);
+    (socket, remote, datagram)
+}

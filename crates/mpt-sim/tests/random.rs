@@ -1,0 +1,220 @@
+//! Random worlds: any wires, any cuts, and what must hold in all of them.
+//!
+//! No packet is delivered twice, altered or invented; the order is kept unless late packets are to
+//! be delivered; held memory stays within its limit and is given back; every packet is accounted
+//! for under one name; and the same seed gives the same run.
+
+use std::time::Duration;
+
+use mpt_proto::{Drop, Event, Instant, Late, PathId, PathStatus, ReorderConfig, Timer};
+use mpt_sim::link::Stats;
+use mpt_sim::loss::{GilbertElliott, Loss};
+use mpt_sim::profile::Profile;
+use mpt_sim::traffic::stream::Source;
+use mpt_sim::world::pair::{Pair, PairPlan, PathPlan};
+use mpt_sim::world::{Direction, HostConfig, HostId, StreamId};
+use proptest::prelude::*;
+
+/// When the last packet is offered, in milliseconds.
+const END: u64 = 2500;
+
+/// A tenth of what proptest would run: one case is two whole runs. `PROPTEST_CASES` scales it.
+fn cases() -> u32 {
+    ProptestConfig::default().cases.div_ceil(10)
+}
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(ms)
+}
+
+fn any_loss() -> impl Strategy<Value = Loss> {
+    prop_oneof![
+        2 => Just(Loss::None),
+        1 => (0.0..0.1).prop_map(Loss::Random),
+        1 => (0.0..0.05, 0.1..1.0).prop_map(|(p, r)| {
+            Loss::GilbertElliott(GilbertElliott { p, r, h: 0.0, k: 1.0 })
+        }),
+    ]
+}
+
+prop_compose! {
+    fn any_profile()(
+        mbps in prop::option::of(1_u64..30),
+        delay in 0_u64..60,
+        jitter in prop_oneof![Just(0), 0_u64..10],
+        keep_order: bool,
+        loss in any_loss(),
+        (duplicate, corrupt) in (0.0..0.1, 0.0..0.1),
+    ) -> Profile {
+        Profile {
+            rate: mbps.map(|mbps| mbps * 1_000_000),
+            delay: Duration::from_millis(delay),
+            jitter: Duration::from_millis(jitter),
+            keep_order,
+            loss,
+            duplicate,
+            corrupt,
+            ..Profile::default()
+        }
+    }
+}
+
+prop_compose! {
+    fn any_path()(there in any_profile(), back in any_profile(), weight in 1_u16..20, ipv6: bool)
+        -> PathPlan
+    {
+        PathPlan { there, back, weight, ipv6 }
+    }
+}
+
+prop_compose! {
+    fn any_plan()(
+        paths in prop::collection::vec(any_path(), 1..4),
+        one_server_address: bool,
+        held_limit in prop_oneof![Just(10_000_usize), 0_usize..50],
+        (checksum, key) in (any::<bool>(), any::<Option<u32>>()),
+        window in 1_u32..200,
+        max_delay_ms in 0_u64..150,
+        early_release: bool,
+        late in prop_oneof![Just(Late::Deliver), Just(Late::Drop)],
+    ) -> PairPlan {
+        let mut plan = PairPlan::new(paths);
+        plan.one_server_address = one_server_address;
+        plan.host = HostConfig { held_limit, ..HostConfig::default() };
+        plan.connection.checksum = checksum;
+        plan.connection.key = key;
+        let max_delay = Duration::from_millis(max_delay_ms);
+        plan.connection.reorder = ReorderConfig { window, max_delay, early_release, late };
+        plan
+    }
+}
+
+/// Something that is done to a world at some millisecond.
+#[derive(Clone, Debug)]
+enum Action {
+    Cut { wire: prop::sample::Index, direction: Direction, cut: bool },
+    Change { wire: prop::sample::Index, direction: Direction, profile: Box<Profile> },
+    Switch { left: bool, path: prop::sample::Index, status: PathStatus },
+}
+
+fn any_action() -> impl Strategy<Value = Action> {
+    let direction = || prop_oneof![Just(Direction::There), Just(Direction::Back)];
+    let status = prop_oneof![Just(PathStatus::Available), Just(PathStatus::Off)];
+    prop_oneof![
+        (any::<prop::sample::Index>(), direction(), any::<bool>())
+            .prop_map(|(wire, direction, cut)| Action::Cut { wire, direction, cut }),
+        (any::<prop::sample::Index>(), direction(), any_profile().prop_map(Box::new))
+            .prop_map(|(wire, direction, profile)| Action::Change { wire, direction, profile }),
+        (any::<bool>(), any::<prop::sample::Index>(), status)
+            .prop_map(|(left, path, status)| Action::Switch { left, path, status }),
+    ]
+}
+
+/// A world in which everything has happened.
+struct Run {
+    pair: Pair,
+    /// Left to right, right to left.
+    streams: [StreamId; 2],
+}
+
+fn run(seed: u64, plan: &PairPlan, actions: &[(u64, Action)]) -> Run {
+    let mut pair = Pair::new(seed, plan).expect("a plan the core accepts");
+    let flow = Pair::flow(false, 7000);
+    let source = |flow, len, mbps: u64| {
+        Source::new(flow, len, Source::interval_for(len, mbps * 1_000_000), at(300), at(END))
+    };
+    let there = pair.world.add_stream(pair.left, pair.right, source(flow, 900, 4));
+    let back = pair.world.add_stream(pair.right, pair.left, source(flow.reversed(), 300, 1));
+    for (ms, action) in actions {
+        pair.world.run_until(at(*ms));
+        match action {
+            Action::Cut { wire, direction, cut } => {
+                pair.world.cut(*wire.get(&pair.wires), *direction, *cut);
+            }
+            Action::Change { wire, direction, profile } => {
+                let wire = *wire.get(&pair.wires);
+                pair.world.set_profile(wire, *direction, (**profile).clone());
+            }
+            Action::Switch { left, path, status } => {
+                let host = if *left { pair.left } else { pair.right };
+                let path = PathId(path.index(pair.wires.len()) as u8);
+                pair.world.set_path_status(host, Pair::CONNECTION, path, *status);
+            }
+        }
+    }
+    // The last packet, the longest queue, delay and hold time are over by then.
+    pair.world.run_until(at(END + 2000));
+    Run { pair, streams: [there, back] }
+}
+
+/// What the links that end at a host have delivered.
+fn arrived(pair: &Pair, direction: Direction) -> u64 {
+    let stats = |&wire| *pair.world.link(wire, direction).stats();
+    pair.wires.iter().map(stats).map(|stats: Stats| stats.delivered.packets).sum()
+}
+
+/// Every datagram that reached a host, and every inner packet given to it, has one fate.
+fn assert_accounted(pair: &Pair, host: HostId, incoming: Direction, offered: u64) {
+    let endpoint = pair.world.endpoint(host).expect("nobody stops a host here");
+    let connection = endpoint.connection(Pair::CONNECTION);
+    let stats = connection.stats();
+    let outside = pair.world.host_stats(host);
+    assert_eq!((outside.no_socket, outside.no_wire, outside.stopped), (0, 0, 0));
+
+    let no_path = stats.drops.count(Drop::NoPath);
+    assert_eq!(stats.sent.packets + no_path, offered, "every inner packet has a fate");
+
+    let paths = connection.paths().map(|path| connection.path(path).stats);
+    let keepalives: u64 = paths.map(|path| path.keepalives_received).sum();
+    let received_drops = endpoint.drops().total() + stats.drops.total() - no_path;
+    assert_eq!(
+        outside.unreadable + keepalives + received_drops + stats.delivered.packets,
+        arrived(pair, incoming),
+        "every datagram has a fate: {outside:?}, {stats:?}"
+    );
+    assert_eq!((stats.reorder.held, pair.world.held(host)), (0, 0), "nothing is held for ever");
+    let next = endpoint.poll_timeout().map(|deadline| deadline.timer);
+    assert_ne!(next, Some(Timer::MaxDelay), "the only timers are those of the paths");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+
+    #[test]
+    fn in_every_world_each_packet_arrives_once_unaltered_or_is_counted(
+        seed: u64,
+        plan in any_plan(),
+        mut actions in prop::collection::vec((0..END, any_action()), 0..8),
+    ) {
+        actions.sort_by_key(|(ms, _)| *ms);
+        let Run { pair, streams } = run(seed, &plan, &actions);
+        let world = &pair.world;
+        let restarted = |(_, _, event): &(_, _, Event)| matches!(event, Event::Restart { .. });
+        let trusted = !world.events().iter().any(restarted);
+        let in_order = plan.connection.reorder.late == Late::Drop;
+        let sent = streams.map(|stream| world.stream(stream).0.sent());
+        for (stream, sent) in streams.into_iter().zip(sent) {
+            let verdict = world.stream(stream).1.verdict();
+            prop_assert!(verdict.received <= sent);
+            prop_assert_eq!(verdict.invalid, 0);
+            // A sender suspected of a restart is believed: what it sent before may come again.
+            if trusted {
+                prop_assert_eq!(verdict.duplicates, 0, "{:?}", verdict);
+                prop_assert!(verdict.out_of_order == 0 || !in_order, "{:?}", verdict);
+            }
+        }
+        for host in [pair.left, pair.right] {
+            prop_assert_eq!(world.host_stats(host).unclaimed, 0, "nothing is invented");
+        }
+        assert_accounted(&pair, pair.left, Direction::Back, sent[0]);
+        assert_accounted(&pair, pair.right, Direction::There, sent[1]);
+        for &wire in &pair.wires {
+            for direction in Direction::BOTH {
+                prop_assert!(world.link(wire, direction).stats().is_balanced());
+            }
+        }
+
+        let again = run(seed, &plan, &actions);
+        prop_assert_eq!(world.digest(), again.pair.world.digest());
+    }
+}
