@@ -1,1 +1,33 @@
-//! Placeholder.
+//! The laboratory of MPT.
+//!
+//! Two hosts, each a network namespace; between them links, each a pair of TUN devices joined by
+//! an emulator in this process; in them the shipped `mpt` daemon as a process of its own, and
+//! real TCP, UDP and ping traffic. The lab never links the daemon, so what it measures is what
+//! ships.
+//!
+//! Reading order:
+//!
+//! - [`privilege`]: the right to do all this, as root or without.
+//! - [`topology`]: which links there are, as data.
+//! - [`netns`]: a host's namespace, and [`guard`], which lets no program outlive it.
+//! - [`lab`]: hosts and links as they run; [`emulator`]: what a link does with a packet.
+//! - [`daemon`]: `mpt` processes and their state.
+//! - [`traffic`]: what is sent, and what of it arrives.
+//! - [`experiment`]: a question in a file, and the run that answers it with a [`record`].
+//! - [`output`]: what a person sees of it.
+//! - [`running`]: labs that other terminals may enter.
+//! - [`doctor`]: what the machine lacks for all this.
+
+pub mod daemon;
+pub mod doctor;
+pub mod emulator;
+pub mod experiment;
+pub mod guard;
+pub mod lab;
+pub mod netns;
+pub mod output;
+pub mod privilege;
+pub mod record;
+pub mod running;
+pub mod topology;
+pub mod traffic;

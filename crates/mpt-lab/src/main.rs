@@ -1,2 +1,47 @@
-//! Placeholder.
-fn main() {}
+//! `mpt-lab`: the laboratory of MPT on the command line.
+
+mod cli;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use mpt_lab::guard;
+
+/// What could not be done at all, as opposed to an answer that is no.
+const FAILURE: u8 = 2;
+
+/// The laboratory of MPT: hosts, links and daemons on one machine, and traffic to measure them.
+///
+/// Nothing it does touches the machine's own network. It needs root, or user namespaces and a TUN
+/// device open to everybody; `mpt-lab doctor` says which.
+#[derive(Debug, Parser)]
+#[command(name = "mpt-lab", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(cli::demo::Arguments),
+    Doctor(cli::doctor::Arguments),
+    Run(cli::run::Arguments),
+    Shell(cli::shell::Arguments),
+    Up(cli::up::Arguments),
+}
+
+#[expect(clippy::print_stderr, reason = "where a program says why it failed")]
+fn main() -> ExitCode {
+    guard::stand_in();
+    let outcome = match &Arguments::parse().command {
+        Command::Demo(arguments) => cli::demo::run(arguments),
+        Command::Doctor(arguments) => cli::doctor::run(arguments),
+        Command::Run(arguments) => cli::run::run(arguments),
+        Command::Shell(arguments) => cli::shell::run(arguments),
+        Command::Up(arguments) => cli::up::run(arguments),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("mpt-lab: {error:#}");
+        ExitCode::from(FAILURE)
+    })
+}

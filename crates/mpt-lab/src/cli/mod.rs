@@ -1,0 +1,27 @@
+//! The commands, one file each, and what they share: where their words go.
+//!
+//! Results go to the standard output, everything else to the standard error. A command returns
+//! its exit code: 0, or 1 for an answer that is no. An error is a failure, and `main` makes it 2.
+
+pub(crate) mod demo;
+pub(crate) mod doctor;
+pub(crate) mod run;
+pub(crate) mod shell;
+pub(crate) mod up;
+
+use std::io::{self, Write as _};
+
+use anyhow::{Context as _, Result};
+
+/// Prints a line of a result. A reader that has gone away is no failure: whoever pipes into `head`
+/// got what was asked for.
+///
+/// # Errors
+///
+/// The standard output cannot be written for another reason.
+pub(crate) fn print(line: impl std::fmt::Display) -> Result<()> {
+    match writeln!(io::stdout().lock(), "{line}") {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.context("cannot write to the standard output"),
+    }
+}

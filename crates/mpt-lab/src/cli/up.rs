@@ -1,0 +1,154 @@
+//! `mpt-lab up FILE`: an experiment's hosts, links and tunnel, to play with by hand.
+
+use std::io::{self, Read as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use mpt_lab::daemon::{self, Daemon};
+use mpt_lab::experiment::Experiment;
+use mpt_lab::experiment::configuration::{configuration, inner_address};
+use mpt_lab::lab::Lab;
+use mpt_lab::privilege;
+use mpt_lab::running::Folder;
+use mpt_lab::topology::{LinkSpec, Side};
+use mpt_sim::profile::Profile;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::low_level::pipe;
+
+use super::print;
+
+/// How often the daemons are looked at while the lab is up.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Brings up the hosts, the links and the tunnel of an experiment and leaves the rest to you, until
+/// interrupted.
+///
+/// Exit code 0: ended by INT, TERM or HUP. 2: failed, or a daemon ended by itself.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The experiment.
+    file: PathBuf,
+    /// The lab's name for `mpt-lab shell`; the file's if absent.
+    #[arg(long)]
+    name: Option<String>,
+    /// The daemon to run, if not MPT_BIN or the one beside this program.
+    #[arg(long, value_name = "PATH")]
+    mpt: Option<PathBuf>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// The file is no experiment, the machine lacks something, or a daemon does not start or stay.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let experiment = Experiment::read(&arguments.file)?;
+    let name = name(arguments)?;
+    let binary = daemon::find(arguments.mpt.as_deref())?;
+    // Before namespaces are entered, because then the user is called root; after what can go wrong
+    // with the file, because that needs no namespace.
+    let folder = Folder::open()?;
+    privilege::enter()?;
+    let end = await_end()?;
+
+    let lab = Lab::start(&experiment.topology)?;
+    let start = |side: Side| {
+        Daemon::start(lab.host(side), side.name(), &configuration(&experiment, side), &binary)
+    };
+    let daemons = [start(Side::Left)?, start(Side::Right)?];
+    let entry = folder.announce(&name, &lab)?;
+    print(guide(&name, &lab, &daemons, &binary))?;
+    let outcome = wait(end, daemons);
+    drop(entry);
+    outcome
+}
+
+/// The name in `mpt-lab shell --lab NAME`; it also names a file.
+fn name(arguments: &Arguments) -> Result<String> {
+    let stem = || arguments.file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let name = arguments.name.clone().or_else(stem).unwrap_or_default();
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.starts_with('.') || name.len() > 64 || !name.chars().all(plain) {
+        bail!("`{name}` cannot name a lab: give it a --name of letters, digits, `-`, `_` and `.`");
+    }
+    Ok(name)
+}
+
+/// A stream that becomes readable when a signal asks to end.
+fn await_end() -> Result<UnixStream> {
+    let (end, begin) = UnixStream::pair().context("cannot make a pair of sockets")?;
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let begin = begin.try_clone().context("cannot share a socket")?;
+        pipe::register(signal, begin).context("cannot wait for signals")?;
+    }
+    end.set_read_timeout(Some(LOOK_EVERY)).context("cannot bound a wait")?;
+    Ok(end)
+}
+
+/// Waits for a signal, or for a daemon that ends by itself.
+fn wait(mut end: UnixStream, mut daemons: [Daemon; 2]) -> Result<ExitCode> {
+    loop {
+        match end.read(&mut [0]) {
+            Ok(_) => break,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error).context("cannot wait for signals"),
+        }
+        for daemon in &mut daemons {
+            if let Some(status) = daemon.try_wait()? {
+                bail!("daemon `{}` ended, {status}; it printed:\n{}", daemon.name(), daemon.log());
+            }
+        }
+    }
+    for daemon in daemons {
+        let name = daemon.name().to_owned();
+        let status = daemon.terminate()?;
+        if !status.success() {
+            bail!("daemon `{name}` did not end well: {status}");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn guide(name: &str, lab: &Lab, daemons: &[Daemon; 2], binary: &Path) -> String {
+    let topology = lab.topology();
+    let version = mpt_lab::topology::IpVersion::V4;
+    let [left, right] = [Side::Left, Side::Right].map(|side| inner_address(side, version));
+    let mut lines = vec![format!("lab `{name}` is up"), String::new()];
+    for (index, link) in topology.links.iter().enumerate() {
+        let [near, far] = [Side::Left, Side::Right].map(|side| topology.address(side, index));
+        lines.push(format!("  {:<15} left {near} - right {far}, {}", link.name, character(link)));
+    }
+    lines.push(format!("  {:<15} left {left} - right {right}", "tunnel"));
+    lines.extend([String::new(), "in another terminal:".to_owned()]);
+    lines.push(format!("  mpt-lab shell left --lab {name}"));
+    lines.push(format!("  mpt-lab shell left --lab {name} -- ping {right}"));
+    for daemon in daemons {
+        let (mpt, socket) = (binary.display(), daemon.socket());
+        lines.push(format!("  {mpt} status --socket {}  # of {}", socket.display(), daemon.name()));
+    }
+    lines.extend([String::new(), "Ctrl-C ends it".to_owned()]);
+    lines.join("\n")
+}
+
+/// A link in a few words.
+fn character(link: &LinkSpec) -> String {
+    if link.forward == link.backward {
+        return direction(&link.forward);
+    }
+    format!("{}; back {}", direction(&link.forward), direction(&link.backward))
+}
+
+fn direction(profile: &Profile) -> String {
+    let rate = profile
+        .rate
+        .map_or("no rate limit".to_owned(), |rate| format!("{} Mbit/s", rate as f64 / 1e6));
+    let mut words = vec![rate, format!("{} ms", profile.delay.as_secs_f64() * 1e3)];
+    if profile.loss.long_run() > 0.0 {
+        words.push(format!("{} % loss", profile.loss.long_run() * 1e2));
+    }
+    words.join(", ")
+}

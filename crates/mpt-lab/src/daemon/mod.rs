@@ -1,0 +1,264 @@
+//! The shipped daemon as a process: found, started, asked and ended.
+//!
+//! A daemon gets a folder of its own, readable by nobody else, with its configuration, its control
+//! socket and what it prints. It counts as started when it answers on that socket with all its
+//! tunnels; if it ends before, the error shows what it printed.
+
+mod find;
+mod process;
+
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use mpt_control::{Client, ClientError, PathStatus, Reply, Request, Status};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+use crate::guard;
+use crate::lab::Host;
+pub use find::find;
+
+/// How long a daemon may take to answer for the first time, on a machine that is busy or stalls.
+const START_LIMIT: Duration = Duration::from_secs(20);
+/// How long a daemon may take to end after SIGTERM before it is killed.
+const END_LIMIT: Duration = Duration::from_secs(10);
+/// Between two looks at a daemon that starts or ends: it takes some milliseconds to do so.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// As much of a daemon's log as an error shows, in lines.
+const SHOWN_LINES: usize = 30;
+
+/// A running `mpt run`. Dropping it kills the process and removes its folder.
+#[derive(Debug)]
+pub struct Daemon {
+    name: String,
+    child: Child,
+    folder: TempDir,
+    ended: Option<ExitStatus>,
+}
+
+impl Daemon {
+    /// Starts `binary` in `host` with this configuration, which must not contain a `[control]`
+    /// table, and waits until it answers. `name` is for messages.
+    ///
+    /// # Errors
+    ///
+    /// The daemon cannot be started, ends, or does not answer in time; with what it printed.
+    pub fn start(host: &Host, name: &str, config_toml: &str, binary: &Path) -> Result<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix("mpt-lab-")
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir();
+        let folder = folder.context("cannot make a folder for a daemon")?;
+        let config = folder.path().join("mpt.toml");
+        let socket = toml::Value::from(socket_in(folder.path()).display().to_string());
+        fs::write(&config, format!("[control]\nsocket = {socket}\n\n{config_toml}"))
+            .with_context(|| format!("cannot write {}", config.display()))?;
+        let log = File::create(log_in(folder.path())).context("cannot make a daemon's log")?;
+        let child = host
+            .spawn(
+                guard::command(binary)
+                    .arg("run")
+                    .arg(&config)
+                    // A Ctrl-C is for the laboratory, which then ends its daemons in order.
+                    .process_group(0)
+                    .stdin(Stdio::null())
+                    .stdout(log.try_clone().context("cannot share a daemon's log")?)
+                    .stderr(log),
+            )
+            .with_context(|| format!("cannot start {}", binary.display()))?;
+        let mut daemon = Self { name: name.to_owned(), child, folder, ended: None };
+        daemon.await_ready()?;
+        Ok(daemon)
+    }
+
+    /// The name given at the start.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its control socket.
+    pub fn socket(&self) -> PathBuf {
+        socket_in(self.folder.path())
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it printed so far.
+    pub fn log(&self) -> String {
+        let text = fs::read(log_in(self.folder.path())).unwrap_or_default();
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    /// What it knows about itself.
+    ///
+    /// # Errors
+    ///
+    /// No sensible answer in time.
+    pub fn status(&self) -> Result<Status> {
+        match self.request(&Request::Status {})? {
+            Reply::Status { status } => Ok(*status),
+            Reply::Error { message, .. } => bail!("daemon `{}`: {message}", self.name),
+            other @ (Reply::Done | Reply::Version { .. }) => bail!(self.confused(&other)),
+        }
+    }
+
+    /// Sets what is wanted of a path, whichever connection has it.
+    ///
+    /// # Errors
+    ///
+    /// No answer in time, or a refusal, such as a path that does not exist.
+    pub fn set_path(&self, path: &str, status: PathStatus) -> Result<()> {
+        let request = Request::Path { connection: None, path: path.into(), status };
+        match self.request(&request)? {
+            Reply::Done => Ok(()),
+            Reply::Error { message, .. } => bail!("daemon `{}`: {message}", self.name),
+            other @ (Reply::Status { .. } | Reply::Version { .. }) => bail!(self.confused(&other)),
+        }
+    }
+
+    /// Processor time used since the start, user and system, to within 10 ms.
+    ///
+    /// # Errors
+    ///
+    /// The process has ended.
+    pub fn cpu_time(&self) -> Result<Duration> {
+        process::cpu_time(self.pid()).with_context(|| format!("daemon `{}`", self.name))
+    }
+
+    /// Memory resident at the moment, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// The process has ended.
+    pub fn resident_bytes(&self) -> Result<u64> {
+        process::resident_bytes(self.pid()).with_context(|| format!("daemon `{}`", self.name))
+    }
+
+    /// Whether the process has ended by itself, and how.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not tell.
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        if self.ended.is_none() {
+            self.ended = self.child.try_wait()?;
+        }
+        Ok(self.ended)
+    }
+
+    /// Asks the daemon to end (SIGTERM) and waits for it; kills it if it does not.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not tell how it ended.
+    pub fn terminate(mut self) -> Result<ExitStatus> {
+        self.signal(Signal::SIGTERM)?;
+        if let Some(status) = self.wait_until(Instant::now() + END_LIMIT)? {
+            return Ok(status);
+        }
+        self.kill().with_context(|| format!("cannot kill daemon `{}`", self.name))
+    }
+
+    /// Sends a signal, if the process still runs.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses.
+    pub fn signal(&mut self, signal: Signal) -> Result<()> {
+        if self.try_wait()?.is_none() {
+            let pid = i32::try_from(self.pid()).expect("process ids are positive i32");
+            kill(Pid::from_raw(pid), signal)
+                .with_context(|| format!("cannot send {signal} to daemon `{}`", self.name))?;
+        }
+        Ok(())
+    }
+
+    /// The next question on a connection of its own: a daemon may close idle ones.
+    fn request(&self, request: &Request) -> Result<Reply> {
+        let reply = Client::connect(self.socket()).and_then(|mut client| client.request(request));
+        reply.with_context(|| format!("daemon `{}`", self.name))
+    }
+
+    fn confused(&self, reply: &Reply) -> String {
+        format!("daemon `{}` answered another question: {reply:?}", self.name)
+    }
+
+    fn await_ready(&mut self) -> Result<()> {
+        let deadline = Instant::now() + START_LIMIT;
+        loop {
+            let problem = match Client::connect(self.socket())
+                .and_then(|mut client| client.request(&Request::Status {}))
+            {
+                Ok(Reply::Status { status }) if status.silent_tunnels.is_empty() => return Ok(()),
+                Ok(reply) => format!("it answered {reply:?}"),
+                Err(error @ (ClientError::NotRunning { .. } | ClientError::Closed { .. })) => {
+                    error.to_string()
+                }
+                Err(error) => return Err(error).with_context(|| self.failure("is unwell")),
+            };
+            if let Some(status) = self.try_wait()? {
+                bail!(self.failure(&format!("ended while starting, {status}")));
+            }
+            if Instant::now() >= deadline {
+                let limit = START_LIMIT.as_secs();
+                bail!(self.failure(&format!("was not ready within {limit} s: {problem}")));
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// A message about the daemon that ends with what it printed.
+    fn failure(&self, what: &str) -> String {
+        let log = self.log();
+        let lines: Vec<_> = log.lines().collect();
+        let shown = lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n");
+        let shown = if shown.is_empty() { "(nothing)" } else { &shown };
+        format!("daemon `{}` {what}; it printed:\n{shown}", self.name)
+    }
+
+    fn wait_until(&mut self, deadline: Instant) -> Result<Option<ExitStatus>> {
+        loop {
+            let status = self.try_wait()?;
+            if status.is_some() || Instant::now() >= deadline {
+                return Ok(status);
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    fn kill(&mut self) -> io::Result<ExitStatus> {
+        if let Some(status) = self.ended {
+            return Ok(status);
+        }
+        self.child.kill()?;
+        let status = self.child.wait()?;
+        self.ended = Some(status);
+        Ok(status)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // A process that cannot be killed is beyond what a destructor can mend.
+        let _ = self.kill();
+    }
+}
+
+fn socket_in(folder: &Path) -> PathBuf {
+    folder.join("control.sock")
+}
+
+fn log_in(folder: &Path) -> PathBuf {
+    folder.join("log")
+}

@@ -1,0 +1,122 @@
+//! Links in real time, in user space.
+//!
+//! A link is two TUN devices, one in each host's namespace, whose descriptors one thread of this
+//! process holds: what the left host routes into its device comes out of the right host's, after
+//! [`mpt_sim::link::Link`] has done to it what the profile says, and back again through another
+//! such link. The kernel needs no traffic control for it, and simulator and laboratory share one
+//! model. Without a vnet header the kernel hands over finished packets of at most the MTU, so
+//! loss, delay and queue see each real packet.
+//!
+//! The model owns the queue. The device's own (its `txqueuelen`) is only where packets wait for
+//! the thread to be scheduled; it is read at once, so that normally it is empty and
+//! [`DEVICE_QUEUE`] is no second buffer in series.
+//!
+//! An emulator that shares its processors can be late, and then the link was not what the
+//! profile says. So the thread records how late every packet was, and a [`Report`] says whether
+//! what was measured across the link is to be doubted, and why.
+
+mod device;
+mod lateness;
+mod relay;
+mod report;
+
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, JoinHandle};
+
+use anyhow::{Context as _, Result};
+use mpt_io::poll::Waker;
+use mpt_sim::profile::Profile;
+use serde::{Deserialize, Serialize};
+
+use crate::topology::LinkSpec;
+pub use device::{DEVICE_QUEUE, End};
+pub use lateness::Lateness;
+use relay::{Command, Relay};
+pub use report::{DirectionReport, Report};
+
+/// A direction of a link, or both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// From the left host to the right one.
+    Forward,
+    /// From the right host to the left one.
+    Backward,
+    /// Either.
+    Both,
+}
+
+/// A running link. Dropping it ends its thread and removes its devices.
+#[derive(Debug)]
+pub struct Wire {
+    name: String,
+    commands: Sender<Command>,
+    waker: Waker,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Wire {
+    /// Joins two devices by a link. Its black-out windows count from here.
+    ///
+    /// All chance follows from `seeds`: forward, then backward.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses a thread or a poll descriptor.
+    pub fn start(link: &LinkSpec, left: End, right: End, seeds: [u64; 2]) -> Result<Self> {
+        let (commands, inbox) = channel();
+        let (relay, waker) = Relay::new(link, [left, right], seeds, inbox)
+            .with_context(|| format!("cannot emulate link `{}`", link.name))?;
+        let thread = thread::Builder::new()
+            .name(format!("link {}", link.name))
+            .spawn(|| relay.run())
+            .context("cannot start the thread of a link")?;
+        Ok(Self { name: link.name.clone(), commands, waker, thread: Some(thread) })
+    }
+
+    /// The link's name, which is also its devices'.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Cuts the link in a direction, or mends it. When this returns it is done; what was already
+    /// on the way arrives.
+    pub fn set_blackout(&self, direction: Direction, cut: bool) {
+        self.order(|done| Command::Blackout { direction, cut, done });
+    }
+
+    /// Replaces the profile of a direction. What is on the way keeps its due time.
+    pub fn set_profile(&self, direction: Direction, profile: Profile) {
+        self.order(|done| Command::Profile { direction, profile, done });
+    }
+
+    /// Begins a new record of lateness, stalls and device drops, as of the moments that matter to
+    /// a measurement. The link's own statistics go on.
+    pub fn restart_record(&self) {
+        self.order(|done| Command::Restart { done });
+    }
+
+    /// What the link did so far, and whether to believe it.
+    pub fn report(&self) -> Report {
+        self.order(|done| Command::Report { done })
+    }
+
+    /// Sends a command and waits for its answer, which takes the thread one pass of its loop.
+    fn order<T>(&self, command: impl FnOnce(Sender<T>) -> Command) -> T {
+        let (done, answer) = channel();
+        self.commands.send(command(done)).expect("a relay ends only after its handle");
+        self.waker.wake();
+        answer.recv().expect("a relay answers every command")
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        // A relay that has died reads no command; joining it is all the same.
+        let _ = self.commands.send(Command::Stop);
+        self.waker.wake();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The configuration files of the two daemons, as an experiment wants them.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use serde::Serialize;
+
+use super::plan::{Experiment, Profile, Reorder, Scheduler};
+use crate::topology::{Addressing, IpVersion, Side};
+
+/// The name of the tunnel and its device, in either host.
+pub const TUNNEL: &str = "mpt0";
+
+/// The UDP port of both daemons: that of RFC 8086.
+const PORT: u16 = 4754;
+
+/// The address of a host inside the tunnel.
+pub fn inner_address(side: Side, version: IpVersion) -> IpAddr {
+    let host = match side {
+        Side::Left => 1,
+        Side::Right => 2,
+    };
+    match version {
+        IpVersion::V4 => Ipv4Addr::new(10, 9, 0, host).into(),
+        IpVersion::V6 => Ipv6Addr::new(0xfd00, 9, 0, 0, 0, 0, 0, host.into()).into(),
+    }
+}
+
+/// The configuration of the daemon on one side. Where it listens for control is left to whoever
+/// starts it.
+pub fn configuration(experiment: &Experiment, side: Side) -> String {
+    let tunnel = &experiment.tunnel;
+    let other = match side {
+        Side::Left => Side::Right,
+        Side::Right => Side::Left,
+    };
+    let file = File {
+        tunnel: [Tunnel {
+            name: TUNNEL,
+            addresses: [
+                format!("{}/24", inner_address(side, IpVersion::V4)),
+                format!("{}/64", inner_address(side, IpVersion::V6)),
+            ],
+            mtu: tunnel.mtu.map_or(Mtu::Auto("auto"), Mtu::Bytes),
+            connection: [Connection {
+                name: other.name(),
+                peer: [IpVersion::V4, IpVersion::V6].map(|version| inner_address(other, version)),
+                local_port: PORT,
+                remote_port: PORT,
+                profile: tunnel.profile,
+                scheduler: tunnel.scheduler,
+                key: tunnel.key,
+                checksum: tunnel.checksum,
+                sequence: tunnel.sequence,
+                reorder: &tunnel.reorder,
+                path: paths(experiment, side, other),
+            }],
+        }],
+    };
+    toml::to_string(&file).expect("the file consists of tables with string keys")
+}
+
+fn paths(experiment: &Experiment, side: Side, other: Side) -> Vec<Path<'_>> {
+    let topology = &experiment.topology;
+    let tunnel = &experiment.tunnel;
+    // The client of a one-address server has one route to it, so each path is bound to its link.
+    let bound = topology.addressing == Addressing::OneServer && side == Side::Left;
+    let links = topology.links.iter().zip(&tunnel.weights).enumerate();
+    links
+        .map(|(index, (link, &weight))| Path {
+            name: &link.name,
+            interface: bound.then_some(link.name.as_str()),
+            local: topology.address(side, index),
+            remote: topology.address(other, index),
+            weight,
+            keepalive: tunnel.keepalive,
+            dead_time: tunnel.dead_time,
+        })
+        .collect()
+}
+
+#[derive(Serialize)]
+struct File<'a> {
+    tunnel: [Tunnel<'a>; 1],
+}
+
+#[derive(Serialize)]
+struct Tunnel<'a> {
+    name: &'a str,
+    addresses: [String; 2],
+    mtu: Mtu,
+    connection: [Connection<'a>; 1],
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Mtu {
+    Auto(&'static str),
+    Bytes(u32),
+}
+
+#[derive(Serialize)]
+struct Connection<'a> {
+    name: &'a str,
+    peer: [IpAddr; 2],
+    local_port: u16,
+    remote_port: u16,
+    profile: Profile,
+    scheduler: Scheduler,
+    key: Option<u32>,
+    checksum: bool,
+    sequence: bool,
+    reorder: &'a Reorder,
+    path: Vec<Path<'a>>,
+}
+
+#[derive(Serialize)]
+struct Path<'a> {
+    name: &'a str,
+    interface: Option<&'a str>,
+    local: IpAddr,
+    remote: IpAddr,
+    weight: u32,
+    keepalive: f64,
+    dead_time: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINKS: &str =
+        "title = 't'\n[[link]]\nname = 'a'\n[[link]]\nname = 'b'\n[tunnel]\nweights = [4, 2]";
+
+    fn written(text: &str, side: Side) -> toml::Table {
+        configuration(&Experiment::parse("x", text).unwrap(), side).parse().unwrap()
+    }
+
+    #[test]
+    fn both_sides_name_each_other() {
+        let left = written(LINKS, Side::Left);
+        let right = written(LINKS, Side::Right);
+        for (one, other) in [(&left, &right), (&right, &left)] {
+            let [one, other] = [one, other].map(|file| &file["tunnel"][0]);
+            let peer = one["connection"][0]["peer"][0].as_str().unwrap();
+            assert_eq!(other["addresses"][0].as_str().unwrap(), format!("{peer}/24"));
+            for path in 0..2 {
+                let [one, other] = [one, other].map(|file| &file["connection"][0]["path"][path]);
+                assert_eq!(one["local"], other["remote"]);
+                assert_eq!(one["weight"], other["weight"]);
+                assert!(one.get("interface").is_none());
+            }
+        }
+        assert_eq!(left["tunnel"][0]["connection"][0]["path"][0]["weight"].as_integer(), Some(4));
+    }
+
+    #[test]
+    fn the_client_of_a_server_with_one_address_binds_each_path_to_its_link() {
+        let text = format!("addressing = 'one-server'\n{LINKS}");
+        let left = written(&text, Side::Left);
+        assert_eq!(left["tunnel"][0]["connection"][0]["path"][1]["interface"].as_str(), Some("b"));
+        let right = written(&text, Side::Right);
+        assert!(right["tunnel"][0]["connection"][0]["path"][1].get("interface").is_none());
+    }
+}

@@ -1,0 +1,26 @@
+//! One question about a tunnel, as a file, and the run that answers it.
+//!
+//! An [`Experiment`] ([`plan`], written as in [`file`](mod@file)) names the links, the tunnel over them and the
+//! traffic. The [`runner`] builds the lab, measures every link alone with plain TCP, starts a daemon
+//! on either host with the configuration of [`configuration`], measures the tunnel over all links, and,
+//! if the experiment has an outage, measures once more while links are cut and restored. Each
+//! repetition has a lab of its own, seeded from the experiment's seed. What it costs to carry a byte,
+//! and so what could be reached at best, is the arithmetic of [`ideal`].
+//!
+//! The runner tells a [`watch::Watch`] what it is doing, and prints nothing itself.
+
+pub mod configuration;
+pub mod file;
+mod follow;
+pub mod ideal;
+mod load;
+mod meter;
+mod pair;
+pub mod plan;
+pub mod runner;
+pub mod stop;
+mod value;
+pub mod watch;
+
+pub use file::FileError;
+pub use plan::Experiment;

@@ -1,0 +1,234 @@
+//! The two daemons of an experiment, and what they say before and after a measurement.
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use mpt_control::{ConnectionState, PathState, Status, TunnelStatus};
+
+use super::configuration::configuration;
+use super::plan::{Direction, Experiment};
+use super::stop::Stop;
+use crate::daemon::Daemon;
+use crate::lab::Lab;
+use crate::record::{DaemonRecord, PathRecord};
+use crate::topology::Side;
+
+/// How long all paths may take to come up: keepalives every half second, several of which may be
+/// lost on a bad link.
+const UP_LIMIT: Duration = Duration::from_secs(20);
+
+/// Between two looks at paths that are coming up.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A daemon on either host.
+#[derive(Debug)]
+pub(super) struct Pair {
+    sender: Daemon,
+    receiver: Daemon,
+}
+
+/// Both daemons at one moment.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    sender: State,
+    receiver: State,
+}
+
+#[derive(Debug)]
+struct State {
+    status: Status,
+    processor: Duration,
+    resident: u64,
+}
+
+/// Which side sends the traffic, and which receives it.
+pub(super) fn sides(direction: Direction) -> (Side, Side) {
+    match direction {
+        Direction::Backward => (Side::Right, Side::Left),
+        Direction::Forward => (Side::Left, Side::Right),
+    }
+}
+
+impl Pair {
+    /// Starts both daemons and waits until all paths are up on both sides.
+    pub(super) fn start(
+        lab: &Lab,
+        experiment: &Experiment,
+        binary: &Path,
+        stop: &Stop,
+    ) -> Result<Self> {
+        let start = |side: Side| {
+            Daemon::start(lab.host(side), side.name(), &configuration(experiment, side), binary)
+        };
+        let (sender, receiver) = sides(experiment.traffic.direction);
+        let pair = Self { sender: start(sender)?, receiver: start(receiver)? };
+        pair.await_paths(stop)?;
+        Ok(pair)
+    }
+
+    fn await_paths(&self, stop: &Stop) -> Result<()> {
+        let deadline = Instant::now() + UP_LIMIT;
+        loop {
+            stop.check()?;
+            let waiting: Vec<String> = [&self.sender, &self.receiver]
+                .into_iter()
+                .map(|daemon| Ok(waiting_paths(daemon.name(), &daemon.status()?)))
+                .collect::<Result<Vec<_>>>()?
+                .concat();
+            if waiting.is_empty() {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                let limit = UP_LIMIT.as_secs();
+                bail!("not all paths came up within {limit} s: {}", waiting.join(", "));
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Largest inner packet in bytes that the sending side takes.
+    pub(super) fn inner_mtu(&self) -> Result<u64> {
+        let status = self.sender.status()?;
+        let Some(tunnel) = status.tunnels.first() else {
+            bail!("daemon `{}` has no tunnel", self.sender.name());
+        };
+        Ok(tunnel.mtu)
+    }
+
+    /// What both daemons say at this moment.
+    pub(super) fn snapshot(&self) -> Result<Snapshot> {
+        Ok(Snapshot { sender: State::of(&self.sender)?, receiver: State::of(&self.receiver)? })
+    }
+
+    /// What happened between a snapshot and this moment: the paths of the sending side, and the
+    /// daemons, sending side first.
+    pub(super) fn since(&self, before: &Snapshot) -> Result<(Vec<PathRecord>, Vec<DaemonRecord>)> {
+        let after = self.snapshot()?;
+        let paths = paths_between(before, &after);
+        let daemon = |daemon: &Daemon, before: &State, after: State| DaemonRecord {
+            host: daemon.name().to_owned(),
+            processor_seconds: after.processor.saturating_sub(before.processor).as_secs_f64(),
+            resident_bytes: after.resident,
+            status: after.status,
+        };
+        let daemons = vec![
+            daemon(&self.sender, &before.sender, after.sender),
+            daemon(&self.receiver, &before.receiver, after.receiver),
+        ];
+        Ok((paths, daemons))
+    }
+
+    /// Ends both daemons as an operator would. A daemon that ends in an error has lost something.
+    pub(super) fn terminate(self) -> Result<()> {
+        for daemon in [self.sender, self.receiver] {
+            let name = daemon.name().to_owned();
+            let status = daemon.terminate()?;
+            if !status.success() {
+                bail!("daemon `{name}` ended with {status} when asked to end");
+            }
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    fn of(daemon: &Daemon) -> Result<Self> {
+        Ok(Self {
+            status: daemon.status()?,
+            processor: daemon.cpu_time()?,
+            resident: daemon.resident_bytes()?,
+        })
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &PathState> {
+        connections(&self.status).flat_map(|connection| &connection.paths)
+    }
+}
+
+fn connections(status: &Status) -> impl Iterator<Item = &ConnectionState> {
+    status.tunnels.iter().flat_map(|tunnel: &TunnelStatus| &tunnel.connections)
+}
+
+/// Paths of a daemon that are not up, with their state.
+fn waiting_paths(daemon: &str, status: &Status) -> Vec<String> {
+    connections(status)
+        .flat_map(|connection| &connection.paths)
+        .filter(|path| path.state != "up")
+        .map(|path| format!("`{}` of {daemon} is {}", path.name, path.state))
+        .collect()
+}
+
+fn paths_between(before: &Snapshot, after: &Snapshot) -> Vec<PathRecord> {
+    let sent = |snapshot: &Snapshot, name: &str| {
+        let mut paths = snapshot.sender.paths();
+        paths.find(|path| path.name == name).map_or(0, |path| path.sent.packets)
+    };
+    let received = |snapshot: &Snapshot, name: &str| {
+        let mut paths = snapshot.receiver.paths();
+        paths.find(|path| path.name == name).map_or(0, |path| path.received.packets)
+    };
+    let mut records: Vec<_> = after
+        .sender
+        .paths()
+        .map(|path| PathRecord {
+            name: path.name.clone(),
+            weight: path.weight,
+            state: path.state.clone(),
+            sent_packets: path.sent.packets.saturating_sub(sent(before, &path.name)),
+            received_packets: received(after, &path.name)
+                .saturating_sub(received(before, &path.name)),
+            share: 0.0,
+        })
+        .collect();
+    let all: u64 = records.iter().map(|record| record.sent_packets).sum();
+    for record in &mut records {
+        record.share = record.sent_packets as f64 / all.max(1) as f64;
+    }
+    records
+}
+
+#[cfg(test)]
+mod tests {
+    use mpt_control::Traffic;
+
+    use super::*;
+
+    #[test]
+    fn a_path_s_record_is_what_it_carried_between_two_moments() {
+        let before = snapshot([10, 20], [9, 19]);
+        let after = snapshot([110, 320], [99, 319]);
+        let [one, two] = paths_between(&before, &after).try_into().unwrap();
+        assert_eq!((one.name.as_str(), one.sent_packets, one.received_packets), ("p0", 100, 90));
+        assert_eq!((two.sent_packets, two.received_packets), (300, 300));
+        assert_eq!((one.share, two.share), (0.25, 0.75));
+    }
+
+    #[test]
+    fn paths_that_are_not_up_are_named() {
+        let mut status = snapshot([0, 0], [0, 0]).sender.status;
+        assert!(waiting_paths("left", &status).is_empty());
+        status.tunnels[0].connections[0].paths[1].state = "probing".into();
+        assert_eq!(waiting_paths("left", &status), ["`p1` of left is probing"]);
+    }
+
+    /// A sender that sent, and a receiver that received, so many packets on two paths.
+    fn snapshot(sent: [u64; 2], received: [u64; 2]) -> Snapshot {
+        let state = |counts: [[u64; 2]; 2]| {
+            let path = |index: usize| PathState {
+                name: format!("p{index}"),
+                state: "up".into(),
+                sent: Traffic { packets: counts[0][index], bytes: 0 },
+                received: Traffic { packets: counts[1][index], bytes: 0 },
+                ..PathState::default()
+            };
+            let paths = vec![path(0), path(1)];
+            let connections = vec![ConnectionState { paths, ..ConnectionState::default() }];
+            let tunnels = vec![TunnelStatus { connections, ..TunnelStatus::default() }];
+            let status = Status { tunnels, ..Status::default() };
+            State { status, processor: Duration::ZERO, resident: 0 }
+        };
+        Snapshot { sender: state([sent, [7, 7]]), receiver: state([[7, 7], received]) }
+    }
+}

@@ -1,0 +1,66 @@
+//! Single values of an experiment file, checked where they are read so that an error points at them.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+
+use crate::traffic::udp;
+
+/// The longest run, in seconds: bounds what its samples take.
+const LONGEST_RUN: f64 = 600.0;
+
+/// Seconds, zero allowed.
+pub(super) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    within(deserializer, 0.0..=LONGEST_RUN, "seconds")
+}
+
+/// Length of a run in seconds.
+pub(super) fn run_seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    within(deserializer, 1.0..=LONGEST_RUN, "seconds")
+}
+
+/// A rate or an interval.
+pub(super) fn positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    within(deserializer, 0.001..=100_000.0, "a number")
+}
+
+/// Packets in a reorder window.
+pub(super) fn window<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    within(deserializer, 0..=10_000, "packets")
+}
+
+/// Flows at once.
+pub(super) fn flows<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    within(deserializer, 1..=16, "flows")
+}
+
+/// Payload of a UDP packet.
+pub(super) fn payload<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    within(deserializer, udp::HEADER..=udp::LARGEST, "bytes")
+}
+
+/// Inner MTU. IPv6 asks for 1280 at least (RFC 8200 section 5).
+pub(super) fn mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    within(deserializer, 1280..=9000, "bytes").map(Some)
+}
+
+/// Runs of an experiment.
+pub(super) fn repetitions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    within(deserializer, 1..=100, "repetitions")
+}
+
+fn within<'de, D, T>(deserializer: D, range: RangeInclusive<T>, unit: &str) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + PartialOrd + Display,
+{
+    let value = T::deserialize(deserializer)?;
+    if range.contains(&value) {
+        Ok(value)
+    } else {
+        let (least, most) = range.into_inner();
+        Err(D::Error::custom(format!("{value} is out of range: {least} to {most} {unit}")))
+    }
+}

@@ -1,0 +1,123 @@
+//! What a host has inside: devices, addresses and routes.
+
+use std::fs;
+use std::net::IpAddr;
+
+use anyhow::{Context as _, Result, ensure};
+use mpt_io::netlink::Netlink;
+
+use super::Host;
+use crate::emulator::End;
+use crate::topology::{Addressing, LinkSpec, Side, Topology};
+
+/// The interface that every namespace is born with.
+const LOOPBACK: &str = "lo";
+/// Most links over which one server address is reached; see [`Setup::route_to_server`].
+const MAX_SERVER_LINKS: usize = 16;
+
+impl Host {
+    /// Brings up loopback and every link's device, in the order of the topology.
+    pub(super) fn set_up(&self, topology: &Topology) -> Result<Vec<End>> {
+        self.run(|| Setup::begin(self.side, topology)?.links())
+            .with_context(|| format!("cannot set up host `{}`", self.name()))
+    }
+}
+
+/// A host being set up, by a thread inside it.
+struct Setup<'t> {
+    side: Side,
+    topology: &'t Topology,
+    netlink: Netlink,
+    loopback: u32,
+}
+
+impl<'t> Setup<'t> {
+    fn begin(side: Side, topology: &'t Topology) -> Result<Self> {
+        let mut netlink = Netlink::open()?;
+        let loopback = netlink.link(LOOPBACK)?.context("there is no loopback interface")?.index;
+        netlink.set_up(loopback, true)?;
+        Ok(Self { side, topology, netlink, loopback })
+    }
+
+    fn links(mut self) -> Result<Vec<End>> {
+        if self.topology.addressing == Addressing::OneServer {
+            let count = self.topology.links.len();
+            ensure!(
+                count <= MAX_SERVER_LINKS,
+                "{count} links to one server address, but at most {MAX_SERVER_LINKS} are possible"
+            );
+            accept_any_way_in()?;
+        }
+        let links = self.topology.links.iter().enumerate();
+        links.map(|(number, link)| self.link(number, link)).collect()
+    }
+
+    fn link(&mut self, number: usize, link: &LinkSpec) -> Result<End> {
+        let end = End::open(&link.name)?;
+        let device = end.index();
+        self.netlink.set_mtu(device, link.mtu)?;
+        // A link-local address would bring packets of its own to the link.
+        self.netlink.disable_address_generation(device)?;
+        self.netlink.set_up(device, true)?;
+        match (self.topology.addressing, self.side) {
+            (Addressing::PerLink, _) => self.own_address(number, device)?,
+            (Addressing::OneServer, Side::Left) => {
+                self.own_address(number, device)?;
+                self.route_to_server(number, device)?;
+            }
+            (Addressing::OneServer, Side::Right) => {
+                self.server_address(number)?;
+                let client = self.topology.address(Side::Left, number);
+                self.netlink.add_route((client, host_prefix(client)), device, None)?;
+            }
+        }
+        Ok(end)
+    }
+
+    /// An address for this end of the link alone, with a route to the other.
+    fn own_address(&mut self, number: usize, device: u32) -> Result<()> {
+        let address = self.topology.address(self.side, number);
+        let prefix = if address.is_ipv4() { 24 } else { 64 };
+        Ok(self.netlink.add_address(device, address, prefix)?)
+    }
+
+    /// The server's address belongs to no link, so it is put on loopback, once per IP version.
+    fn server_address(&mut self, number: usize) -> Result<()> {
+        let address = self.topology.address(Side::Right, number);
+        let known = (0..number).any(|n| self.topology.address(Side::Right, n) == address);
+        if known {
+            return Ok(());
+        }
+        Ok(self.netlink.add_address(self.loopback, address, host_prefix(address))?)
+    }
+
+    /// A route to the server through every link, for sockets that are bound to the link.
+    ///
+    /// Only one route of a given metric may lead to the same network, so each link's leads to a
+    /// network half as specific as the one before: all contain the server, a socket that is bound
+    /// finds the only one through its device, and any other takes the first link.
+    fn route_to_server(&mut self, number: usize, device: u32) -> Result<()> {
+        let server = self.topology.address(Side::Right, number);
+        let wider = u8::try_from(number).expect("at most MAX_SERVER_LINKS links");
+        let network = (server, host_prefix(server) - wider);
+        Ok(self.netlink.add_route(network, device, None)?)
+    }
+}
+
+fn host_prefix(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
+
+/// Accepts packets from the server through any link, although the route back takes the first.
+///
+/// A new namespace has the setting of the machine, and the strict one (RFC 3704) would drop them.
+fn accept_any_way_in() -> Result<()> {
+    for interface in ["all", "default"] {
+        let file = format!("/proc/sys/net/ipv4/conf/{interface}/rp_filter");
+        let strict = fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;
+        if strict.trim() == "1" {
+            fs::write(&file, "0").with_context(|| format!("cannot write {file}"))?;
+        }
+    }
+    Ok(())
+}

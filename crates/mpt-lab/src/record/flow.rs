@@ -1,0 +1,138 @@
+//! One flow of traffic, as data.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::CutRecord;
+use crate::experiment::plan::Cut;
+use crate::traffic::jitter::Jitter;
+use crate::traffic::order::Summary;
+use crate::traffic::series::{SAMPLE, Series};
+use crate::traffic::spread::Spread;
+
+/// Share of the former goodput at which a restored link counts as back in use.
+const BACK: f64 = 0.95;
+
+/// What became of one flow, or of several that ran together. What its kind does not measure is absent.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(default)]
+pub struct FlowRecord {
+    /// Mean rate from the end of the start-up to the end of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub goodput_mbps: Option<f64>,
+    /// Seconds until the first second at 95 % of the settled rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub startup_seconds: Option<f64>,
+    /// TCP segments sent again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retransmits: Option<u64>,
+    /// The longest silence between two deliveries after the start-up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longest_gap_ms: Option<f64>,
+    /// TCP: the sender's smoothed round-trip time at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sender_rtt_ms: Option<f64>,
+    /// UDP: what was lost, doubled and overtaken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<Summary>,
+    /// UDP: one-way delay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<Spread>,
+    /// UDP: one-way jitter; pings: that of the round trip.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter_ms: Option<Jitter>,
+    /// Pings: requests sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pings: Option<u32>,
+    /// Pings: requests never answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pings_lost: Option<u32>,
+    /// Pings: round-trip time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rtt_ms: Option<Spread>,
+    /// Why it ended before its time, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// Rate in each sample.
+    pub samples_mbps: Vec<f64>,
+    /// What the figures were made from.
+    #[serde(skip)]
+    pub series: Option<Series>,
+}
+
+impl FlowRecord {
+    /// What a series of deliveries says, its first part left out of goodput and gaps.
+    pub fn of_series(series: Series, omit: Duration) -> Self {
+        let per_sample = |bytes: u64| megabits(bytes as f64 * 8.0 / SAMPLE.as_secs_f64());
+        Self {
+            goodput_mbps: Some(megabits(series.goodput(omit))),
+            startup_seconds: series.startup().map(|time| time.as_secs_f64()),
+            longest_gap_ms: Some(milliseconds(series.longest_gap(omit, series.length()))),
+            samples_mbps: series.samples().iter().map(|sample| per_sample(sample.bytes)).collect(),
+            series: Some(series),
+            ..Self::default()
+        }
+    }
+}
+
+impl CutRecord {
+    /// What a series of deliveries says about a cut of the link of that name.
+    pub fn of_series(series: &Series, omit: Duration, cut: &Cut, link: &str) -> Self {
+        let [at, until] = [cut.at, cut.until].map(Duration::from_secs_f64);
+        let end = series.length();
+        let before = series.rate(omit.min(at), at);
+        let back = series.reaches(BACK * before, until).filter(|_| before > 0.0);
+        Self {
+            link: link.to_owned(),
+            at: cut.at,
+            until: cut.until,
+            before_mbps: megabits(before),
+            during_mbps: megabits(series.rate(at, until)),
+            after_mbps: megabits(series.rate(until, end)),
+            longest_gap_ms: milliseconds(series.longest_gap(at, end)),
+            back_seconds: back.map(|time| time.saturating_sub(until).as_secs_f64()),
+        }
+    }
+}
+
+/// Mbit/s of bit/s.
+pub fn megabits(rate: f64) -> f64 {
+    rate / 1e6
+}
+
+/// Milliseconds as a fraction.
+pub fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::emulator::Direction;
+
+    #[test]
+    fn a_cut_is_told_by_what_came_before_during_and_after() {
+        let mut series = Series::new(Duration::from_secs(12));
+        for sample in 0..120u64 {
+            let bytes = match sample {
+                0..20 => 10,
+                20..40 => 1000,
+                // Two seconds of silence after the cut, then half the rate.
+                40..60 => continue,
+                60..80 => 500,
+                80..90 => 700,
+                _ => 1000,
+            };
+            series.on_delivery(Duration::from_millis(sample * 100 + 50), bytes);
+        }
+        series.finish();
+        let cut = Cut { link: 0, at: 4.0, until: 8.0, direction: Direction::Both };
+        let record = CutRecord::of_series(&series, Duration::from_secs(2), &cut, "a");
+        assert_eq!(record.before_mbps, 0.08);
+        assert_eq!(record.during_mbps, 0.02);
+        assert!((record.after_mbps - 0.074).abs() < 1e-9);
+        assert_eq!(record.longest_gap_ms, 2100.0);
+        assert_eq!(record.back_seconds, Some(0.9), "one slow tenth leaves 97 % of a second");
+    }
+}

@@ -1,0 +1,36 @@
+//! Traffic of known shape, and what became of it.
+//!
+//! Three kinds, each a file: one [`tcp`] flow that wants all the room there is, a [`udp`] stream of
+//! numbered packets at a fixed rate, and a [`ping`] that looks at delay alone. No external program is
+//! needed. All of them work the same way: the two sockets are made first, each inside the namespace
+//! of its host (a socket stays in the namespace it was made in), then the flow runs on threads of its
+//! own, ends by itself at its deadline whether or not the network between still lives, and hands back
+//! a report.
+//!
+//! ```text
+//! right.run(|| tcp::Sink::listen(address))     ─┐
+//! left.run(|| tcp::Source::connect(...))       ─┴─▶ tcp::Flow::start(..) ─▶ Flow::finish() ─▶ Report
+//! ```
+//!
+//! Every time in a report was read by the receiving side. Sender and receiver are threads of one
+//! process and so read one clock, which is what makes one-way delays of the emulated network
+//! measurable without any synchronisation.
+//!
+//! The arithmetic is apart from the sockets, and pure: [`series`] (goodput, start-up, gaps),
+//! [`order`] (RFC 4737), [`jitter`] (two definitions) and [`spread`] (median and company).
+
+pub mod jitter;
+pub mod order;
+pub mod ping;
+pub mod series;
+pub mod spread;
+pub mod tcp;
+pub mod udp;
+
+use std::time::Duration;
+
+/// How long a blocked read or write waits before it looks at the clock and the stop flag again.
+///
+/// It bounds how far a flow overruns its deadline when nothing arrives any more; it is no
+/// granularity of measurement, since whatever arrives ends the wait.
+const PATIENCE: Duration = Duration::from_millis(50);
