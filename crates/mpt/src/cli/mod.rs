@@ -1,0 +1,172 @@
+//! The command line: what there is, and what it ends with.
+//!
+//! Parse first, act later; one file per command. Results go to standard output and nothing else
+//! does; whatever went wrong is one line on standard error that begins with `mpt:` and says what to
+//! do next. A reader that closed the pipe has seen enough, and that is success.
+
+mod check;
+mod path;
+mod run;
+mod signals;
+mod status;
+mod usage;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::output;
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// It did what was asked.
+    Done = 0,
+    /// It ran, and the answer is no: the file is wrong, there is no such path.
+    Negative = 1,
+    /// It could not run: wrong usage, no daemon, no permission.
+    Failure = 2,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Runs the command that `args` name, the program's name first.
+pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
+    let command = match usage::parse(args) {
+        Ok(Line { command }) => command,
+        Err(exit) => return exit,
+    };
+    let result = match command {
+        Command::Check { file } => check::check(&file),
+        Command::Path { action } => path::path(&action),
+        Command::Run { file } => run::run(&file),
+        Command::Status { json, socket } => status::status(json, &socket.socket),
+        Command::Version => output::print(&format!("mpt {}\n", env!("CARGO_PKG_VERSION"))),
+    };
+    result.unwrap_or_else(|error| {
+        output::complain(format_args!("{error:#}"));
+        Exit::Failure
+    })
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  mpt check /etc/mpt.toml      say what is wrong with a configuration, if anything is
+  mpt run /etc/mpt.toml        run its tunnels until TERM or INT
+  mpt status                   see tunnels, connections, paths and drops
+  mpt status --json | jq .     the same for programs
+  mpt path down fibre          take a path out of use
+  mpt path up server fibre     and into use again, the connection named
+
+Exit codes:
+  0  done
+  1  the answer is no: `check` found a problem, there is no such path
+  2  wrong usage or failure: no daemon, no permission, a file that cannot be read";
+
+/// The multipath tunnel: one IP tunnel over several network paths at once.
+#[derive(Debug, Parser)]
+#[command(name = "mpt", version, after_help = EXAMPLES, disable_help_subcommand = true)]
+struct Line {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the tunnels of a configuration file
+    ///
+    /// Opens the TUN devices and sockets, installs addresses and routes, listens on the control
+    /// socket, logs that it is ready, and runs until TERM or INT. Then it removes what it made.
+    /// It needs the capability CAP_NET_ADMIN.
+    #[command(after_help = "\
+The log goes to standard error. MPT_LOG says how much: error, warn, info (default), debug, trace.
+
+Examples:
+  mpt run /etc/mpt.toml
+  MPT_LOG=debug mpt run /etc/mpt.toml")]
+    Run {
+        /// The configuration file (TOML)
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Say what is wrong with a configuration file, if anything is
+    ///
+    /// Changes nothing and needs no privilege. Each problem is reported on standard error with its
+    /// place and what to do about it.
+    #[command(after_help = "\
+Exit codes: 0 the file can be run, 1 it has problems, 2 it cannot be read
+
+Example:
+  mpt check /etc/mpt.toml")]
+    Check {
+        /// The configuration file (TOML)
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Show what the running daemon does
+    ///
+    /// Tunnels, connections and paths with their states and counters, drops by name, and socket
+    /// buffers that are smaller than wanted.
+    #[command(after_help = "\
+Exit codes: 0 shown, 2 no daemon answers
+
+Examples:
+  mpt status
+  mpt status --json | jq '.tunnels[].connections[].paths[] | {name, state}'")]
+    Status {
+        /// Print one JSON object instead of tables
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+    /// Take a path into use or out of use
+    Path {
+        #[command(subcommand)]
+        action: PathAction,
+    },
+    /// Print the version
+    Version,
+}
+
+#[derive(Debug, Subcommand)]
+enum PathAction {
+    /// Use the path whenever it can carry packets
+    Up(PathName),
+    /// Take the path out of use: no inner packets, no keepalives
+    Down(PathName),
+}
+
+#[derive(Debug, Args)]
+#[command(
+    allow_missing_positional = true,
+    after_help = "\
+Exit codes: 0 done, 1 there is no such path, 2 no daemon answers
+
+Examples:
+  mpt path down fibre            where only one connection has a path `fibre`
+  mpt path down server fibre     where several have one"
+)]
+struct PathName {
+    /// The connection; may be left out if only one has such a path
+    #[arg(value_name = "CONNECTION")]
+    connection: Option<String>,
+    /// The path's name in the configuration
+    #[arg(value_name = "PATH")]
+    path: String,
+    #[command(flatten)]
+    socket: SocketOption,
+}
+
+#[derive(Debug, Args)]
+struct SocketOption {
+    /// The daemon's control socket
+    #[arg(long, value_name = "PATH", default_value = mpt_control::DEFAULT_SOCKET)]
+    socket: PathBuf,
+}

@@ -1,0 +1,149 @@
+//! The configuration file: from text to settings that can be run.
+//!
+//! The file is TOML. It is read in one pass over the parsed document ([`table`], [`value`],
+//! [`address`]), noun by noun ([`tunnel`], [`connection`], [`path`]), and whatever is wrong becomes
+//! a [`report::Problem`] with its place in the text. Reading goes on after a problem, so that one
+//! look at the reports is enough to mend the file; what depends on a faulty value is not reported
+//! again. What must differ between tunnels, connections and paths is kept in [`distinct`] while
+//! reading.
+//!
+//! The document is walked by hand rather than by `serde`, which stops at the first error and
+//! forgets where the values stood.
+
+mod address;
+mod connection;
+mod distinct;
+mod keys;
+mod path;
+mod prefix;
+mod report;
+mod settings;
+mod table;
+mod tunnel;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path as FilePath;
+
+use thiserror::Error;
+use toml::de::DeTable;
+
+pub(crate) use prefix::Prefix;
+pub(crate) use report::Report;
+pub(crate) use settings::{
+    Connection, Control, Late, Mtu, Path, PathStatus, Profile, Reorder, Scheduler, Settings, Tunnel,
+};
+
+use distinct::Distinct;
+use report::{Problem, Problems};
+use table::Table;
+
+/// Largest file in bytes. 64 paths take about 10 kB, so this is room for 100 such connections, and a
+/// device or log given by mistake is not read to its end.
+const MAX_FILE: u64 = 1 << 20;
+
+/// Why a file gives no settings.
+#[derive(Debug, Error)]
+pub(crate) enum LoadError {
+    /// The file cannot be read at all.
+    #[error("cannot read {file}: {error}")]
+    Unreadable {
+        /// The file as it was named.
+        file: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// The file can be read and its content is wrong.
+    #[error("{0}")]
+    Invalid(Report),
+}
+
+/// Reads the settings in `file`.
+///
+/// # Errors
+/// See [`LoadError`].
+pub(crate) fn load(file: &FilePath) -> Result<Settings, LoadError> {
+    let name = file.display().to_string();
+    let text = match read(file) {
+        Ok(text) => text,
+        Err(error) => return Err(LoadError::Unreadable { file: name, error }),
+    };
+    parse(&text).map_err(|problems| LoadError::Invalid(Report::new(name, text, problems)))
+}
+
+fn read(file: &FilePath) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(file)?.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
+    let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(invalid(format!(
+            "it is larger than {MAX_FILE} bytes: is it a configuration file?"
+        )));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let line = 1 + error.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count();
+        invalid(format!("line {line} is not UTF-8: save the file as UTF-8"))
+    })
+}
+
+/// The settings in `text`, or everything that is wrong with it in the order of the text.
+fn parse(text: &str) -> Result<Settings, Vec<Problem>> {
+    let (document, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty() {
+        return Err(syntax_problems(text, &errors));
+    }
+    let mut problems = Problems::default();
+    let settings = settings(&document.into_inner(), &mut problems);
+    match (settings, problems.into_sorted()) {
+        (Some(settings), problems) if problems.is_empty() => Ok(settings),
+        (_, problems) => Err(problems),
+    }
+}
+
+/// One problem per line: what follows on the same line is mostly a consequence of the first.
+fn syntax_problems(text: &str, errors: &[toml::de::Error]) -> Vec<Problem> {
+    let mut problems: Vec<Problem> = errors.iter().map(Problem::syntax).collect();
+    problems.sort_by_key(|problem| problem.span().start);
+    let line = |problem: &Problem| {
+        let end = problem.span().start.min(text.len());
+        text.as_bytes()[..end].iter().filter(|&&byte| byte == b'\n').count()
+    };
+    problems.dedup_by_key(|problem| line(problem));
+    problems
+}
+
+fn settings(document: &DeTable<'_>, problems: &mut Problems) -> Option<Settings> {
+    let mut distinct = Distinct::default();
+    let root = Table::new(&keys::ROOT, document, 0..0);
+    let control = match root.table("control", &keys::CONTROL, problems) {
+        Ok(None) => Some(Control::default()),
+        Ok(Some(table)) => control(&table, problems),
+        Err(_) => None,
+    };
+    let mut tunnels = Vec::new();
+    let tables = root.tables("tunnel", &keys::TUNNEL, problems);
+    for table in tables.iter().flatten() {
+        tunnels.push(tunnel::read(table, &mut distinct, problems));
+    }
+    if tables.is_some_and(|tables| tables.is_empty()) {
+        problems.push(
+            Problem::new("the file has no tunnel", 0..0)
+                .help("add a `[[tunnel]]` with `name`, `addresses` and a `[[tunnel.connection]]`"),
+        );
+    }
+    root.finish(problems);
+    distinct.finish(problems);
+    Some(Settings { control: control?, tunnels: tunnels.into_iter().collect::<Option<_>>()? })
+}
+
+fn control(table: &Table<'_>, problems: &mut Problems) -> Option<Control> {
+    let default = Control::default().socket;
+    let socket = table.optional("socket", default, problems, value::socket_path);
+    table.finish(problems);
+    Some(Control { socket: socket? })
+}

@@ -1,0 +1,199 @@
+//! What a configuration file says, in plain values that have been checked.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub(crate) use mpt_control::PathStatus;
+
+use super::Prefix;
+
+/// A whole configuration file.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Settings {
+    /// The control socket.
+    pub(crate) control: Control,
+    /// The tunnels, at least one, with distinct names.
+    pub(crate) tunnels: Vec<Tunnel>,
+}
+
+/// The control socket.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Control {
+    /// Where it listens; an absolute path that fits into a Unix socket address.
+    pub(crate) socket: PathBuf,
+}
+
+impl Default for Control {
+    fn default() -> Self {
+        Self { socket: mpt_control::DEFAULT_SOCKET.into() }
+    }
+}
+
+/// One tunnel.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Tunnel {
+    /// Its name and that of its TUN device; fits an interface name.
+    pub(crate) name: String,
+    /// Its own addresses with the length of their subnet, at least one; none occurs twice in the
+    /// whole file.
+    pub(crate) addresses: Vec<Prefix>,
+    /// The largest inner packet.
+    pub(crate) mtu: Mtu,
+    /// Its connections, at least one.
+    pub(crate) connections: Vec<Connection>,
+}
+
+/// The largest inner packet of a tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mtu {
+    /// As large as the smallest usable path allows.
+    Auto,
+    /// That many bytes: at least 576, at least 1280 where IPv6 is carried, at most
+    /// [`Mtu::MAX`].
+    Fixed(u16),
+}
+
+impl Mtu {
+    /// Every IPv4 host accepts a packet of that many bytes (RFC 791 section 3.1).
+    pub(crate) const MIN: u16 = 576;
+
+    /// Every IPv6 link carries a packet of that many bytes (RFC 8200 section 5).
+    pub(crate) const MIN_IPV6: u16 = 1280;
+
+    /// What is left of the largest IPv4 packet, 65535 bytes, after 20 of IP header, 8 of UDP and 16
+    /// of GRE with checksum, key and sequence number.
+    pub(crate) const MAX: u16 = 65535 - 20 - 8 - 16;
+}
+
+/// One connection: the association with one peer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Connection {
+    /// Its name, distinct within the whole file.
+    pub(crate) name: String,
+    /// The peer's tunnel addresses, at least one, at most one of each IP version; none occurs twice
+    /// in the whole file or is an own address.
+    pub(crate) peer: Vec<IpAddr>,
+    /// Further inner prefixes behind the peer. Those of different connections do not overlap.
+    pub(crate) networks: Vec<Prefix>,
+    /// The local UDP port, not 0.
+    pub(crate) local_port: u16,
+    /// The peer's UDP port, not 0.
+    pub(crate) remote_port: u16,
+    /// The named set of policies.
+    pub(crate) profile: Profile,
+    /// The policy that chooses a path per packet.
+    pub(crate) scheduler: Scheduler,
+    /// The GRE key, if any.
+    pub(crate) key: Option<u32>,
+    /// Whether datagrams carry the GRE checksum.
+    pub(crate) checksum: bool,
+    /// Whether datagrams carry a sequence number.
+    pub(crate) sequence: bool,
+    /// Receive-side ordering.
+    pub(crate) reorder: Reorder,
+    /// Its paths, 1 to [`Connection::MAX_PATHS`], with distinct names.
+    pub(crate) paths: Vec<Path>,
+}
+
+impl Connection {
+    /// The UDP port of GRE-in-UDP (RFC 8086).
+    pub(crate) const DEFAULT_PORT: u16 = 4754;
+
+    /// Most paths of one connection.
+    pub(crate) const MAX_PATHS: usize = 64;
+}
+
+/// A named set of policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Profile {
+    /// The best that there is: classic.
+    Auto,
+    /// Weights, a reorder window and a maximum delay.
+    Classic,
+}
+
+/// The policy that chooses a path per packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scheduler {
+    /// By the paths' weights.
+    Weighted,
+}
+
+/// Receive-side ordering of a connection.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Reorder {
+    /// Most packets held, 0 to [`Reorder::MAX_WINDOW`]; 0 = deliver as they come.
+    pub(crate) window: u32,
+    /// Longest time a packet is held, 0 to [`Reorder::MAX_DELAY`].
+    pub(crate) max_delay: Duration,
+    /// Whether a gap is given up once every live path has delivered a higher number.
+    pub(crate) early_release: bool,
+    /// What becomes of a packet that comes after its place was given up.
+    pub(crate) late: Late,
+}
+
+impl Reorder {
+    /// Largest window in packets.
+    pub(crate) const MAX_WINDOW: u32 = 10_000;
+
+    /// Largest maximum delay. What waits longer has been sent again by any transport.
+    pub(crate) const MAX_DELAY: Duration = Duration::from_secs(60);
+}
+
+impl Default for Reorder {
+    fn default() -> Self {
+        Self {
+            window: 4096,
+            max_delay: Duration::from_millis(100),
+            early_release: true,
+            late: Late::Deliver,
+        }
+    }
+}
+
+/// What becomes of a packet that comes after its place was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Late {
+    /// Deliver it out of order.
+    Deliver,
+    /// Drop it.
+    Drop,
+}
+
+/// One path of a connection.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Path {
+    /// Its name, distinct within the connection.
+    pub(crate) name: String,
+    /// The network interface it is bound to, if any.
+    pub(crate) interface: Option<String>,
+    /// The local address, of the IP version of `remote`; `None` = the kernel chooses. The port is
+    /// the connection's `local_port`.
+    pub(crate) local: Option<IpAddr>,
+    /// The peer's address on this path. The port is the connection's `remote_port`.
+    pub(crate) remote: IpAddr,
+    /// Its share of the packets relative to the other paths', 1 to [`Path::MAX_WEIGHT`].
+    pub(crate) weight: u16,
+    /// Time between keepalives; zero = none are sent.
+    pub(crate) keepalive: Duration,
+    /// Silence after which the path is down; zero = never. Longer than `keepalive` where both are
+    /// set.
+    pub(crate) dead_time: Duration,
+    /// What we want of the path at the start.
+    pub(crate) status: PathStatus,
+}
+
+impl Path {
+    /// Largest weight.
+    pub(crate) const MAX_WEIGHT: u16 = 10_000;
+
+    /// Time between keepalives unless configured.
+    pub(crate) const DEFAULT_KEEPALIVE: Duration = Duration::from_millis(500);
+
+    /// Silence after which a path is down unless configured: three keepalives and a half, so never
+    /// where none are sent. 1.75 s with the default keepalive.
+    pub(crate) fn default_dead_time(keepalive: Duration) -> Duration {
+        keepalive * 7 / 2
+    }
+}

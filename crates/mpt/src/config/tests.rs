@@ -1,0 +1,319 @@
+//! What the whole reader makes of whole files. The wording of the reports is pinned by the tests
+//! that run the program on `tests/bad-config`.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Every key there is.
+const FULL: &str = r#"
+[control]
+socket = "/tmp/mpt.sock"
+
+[[tunnel]]
+name = "mpt0"
+addresses = ["10.9.0.1/24", "fd00:9::1/64"]
+mtu = 1400
+
+[[tunnel.connection]]
+name = "server"
+peer = ["10.9.0.2", "fd00:9::2"]
+networks = ["192.168.0.0/16"]
+local_port = 4755
+remote_port = 4756
+profile = "classic"
+scheduler = "weighted"
+key = 7
+checksum = true
+sequence = false
+reorder = { window = 0, max_delay = 0.25, early_release = false, late = "drop" }
+
+[[tunnel.connection.path]]
+name = "fibre"
+interface = "eth0"
+local = "192.0.2.1"
+remote = "203.0.113.5"
+weight = 40
+keepalive = 1
+dead_time = 2.5
+status = "off"
+
+[[tunnel.connection.path]]
+name = "radio"
+remote = "2001:db8::5"
+"#;
+
+#[test]
+fn every_key_arrives() {
+    let settings = parse(FULL).unwrap();
+    let prefix = |addr: &str, len| Prefix { addr: addr.parse().unwrap(), len };
+    let fibre = Path {
+        name: "fibre".into(),
+        interface: Some("eth0".into()),
+        local: Some("192.0.2.1".parse().unwrap()),
+        remote: "203.0.113.5".parse().unwrap(),
+        weight: 40,
+        keepalive: Duration::from_secs(1),
+        dead_time: Duration::from_millis(2500),
+        status: PathStatus::Off,
+    };
+    let radio = Path {
+        name: "radio".into(),
+        interface: None,
+        local: None,
+        remote: "2001:db8::5".parse().unwrap(),
+        weight: 1,
+        keepalive: Path::DEFAULT_KEEPALIVE,
+        dead_time: Duration::from_millis(1750),
+        status: PathStatus::Available,
+    };
+    let connection = Connection {
+        name: "server".into(),
+        peer: vec!["10.9.0.2".parse().unwrap(), "fd00:9::2".parse().unwrap()],
+        networks: vec![prefix("192.168.0.0", 16)],
+        local_port: 4755,
+        remote_port: 4756,
+        profile: Profile::Classic,
+        scheduler: Scheduler::Weighted,
+        key: Some(7),
+        checksum: true,
+        sequence: false,
+        reorder: Reorder {
+            window: 0,
+            max_delay: Duration::from_millis(250),
+            early_release: false,
+            late: Late::Drop,
+        },
+        paths: vec![fibre, radio],
+    };
+    let tunnel = Tunnel {
+        name: "mpt0".into(),
+        addresses: vec![prefix("10.9.0.1", 24), prefix("fd00:9::1", 64)],
+        mtu: Mtu::Fixed(1400),
+        connections: vec![connection],
+    };
+    let control = Control { socket: "/tmp/mpt.sock".into() };
+    assert_eq!(settings, Settings { control, tunnels: vec![tunnel] });
+}
+
+#[test]
+fn what_is_left_out_has_the_documented_default() {
+    let settings = parse(&two_paths("name = \"b\"\nremote = \"192.0.2.2\"")).unwrap();
+    assert_eq!(settings.control.socket.to_str(), Some("/run/mpt/control.sock"));
+    let tunnel = &settings.tunnels[0];
+    assert_eq!(tunnel.mtu, Mtu::Auto);
+    let connection = &tunnel.connections[0];
+    assert_eq!((connection.local_port, connection.remote_port), (4754, 4754));
+    assert_eq!((connection.profile, connection.scheduler), (Profile::Auto, Scheduler::Weighted));
+    assert_eq!((connection.key, connection.checksum, connection.sequence), (None, false, true));
+    assert_eq!(connection.reorder, Reorder::default());
+    assert!(connection.networks.is_empty());
+}
+
+#[test]
+fn the_borders_of_what_is_allowed() {
+    for (field, good) in [
+        ("weight = 1", true),
+        ("weight = 10000", true),
+        ("weight = 0x10", true),
+        ("weight = 0", false),
+        ("weight = 10001", false),
+        ("weight = -1", false),
+        ("weight = 1.5", false),
+        ("weight = 99999999999999999999", false),
+        ("keepalive = 0", true),
+        ("keepalive = 0.01", true),
+        ("keepalive = 0.009", false),
+        ("keepalive = -0.5", false),
+        ("keepalive = nan", false),
+        ("keepalive = inf", false),
+        ("keepalive = 1e300", false),
+        ("dead_time = 0", true),
+        ("dead_time = 0.5", false),
+        ("dead_time = 0.51", true),
+        ("keepalive = 100", true),
+        ("keepalive = 1.75\ndead_time = 1.75", false),
+        ("keepalive = 9\ndead_time = 0", true),
+        ("keepalive = 0\ndead_time = 0.1", true),
+        ("interface = \"123456789012345\"", true),
+        ("interface = \"1234567890123456\"", false),
+        ("interface = \"\"", false),
+        ("interface = \"a b\"", false),
+        ("interface = \"mpt0\"", false),
+        ("local = \"192.0.2.9\"", true),
+        ("local = \"2001:db8::1\"", false),
+        ("local = \"0.0.0.0\"", false),
+        ("local = \"224.0.0.1\"", false),
+        ("status = \"off\"", true),
+        ("status = \"up\"", false),
+    ] {
+        let text = two_paths(&format!("name = \"b\"\nremote = \"192.0.2.2\"\n{field}"));
+        assert_eq!(parse(&text).is_ok(), good, "{field}: {:?}", parse(&text));
+    }
+}
+
+#[test]
+fn the_dead_time_follows_the_keepalive() {
+    for (keepalive, dead_time) in [("0.5", 1.75), ("2", 7.0), ("0", 0.0)] {
+        let path = format!("name = \"b\"\nremote = \"192.0.2.2\"\nkeepalive = {keepalive}");
+        let settings = parse(&two_paths(&path)).unwrap();
+        let path = &settings.tunnels[0].connections[0].paths[1];
+        assert_eq!(path.dead_time, Duration::from_secs_f64(dead_time));
+    }
+}
+
+#[test]
+fn the_borders_of_the_mtu() {
+    let ipv4 = two_paths("name = \"b\"\nremote = \"192.0.2.2\"");
+    let ipv6 = ipv4.replace("10.9.0.1/24\"", "10.9.0.1/24\", \"fd00::1/64\"");
+    assert_ne!(ipv4, ipv6);
+    for (mtu, ipv4_good, ipv6_good) in [
+        ("\"auto\"", true, true),
+        ("575", false, false),
+        ("576", true, false),
+        ("1279", true, false),
+        ("1280", true, true),
+        ("65491", true, true),
+        ("65492", false, false),
+        ("\"big\"", false, false),
+        ("true", false, false),
+    ] {
+        for (text, good) in [(&ipv4, ipv4_good), (&ipv6, ipv6_good)] {
+            let text = text.replace("[[tunnel]]", &format!("[[tunnel]]\nmtu = {mtu}"));
+            assert_eq!(parse(&text).is_ok(), good, "{mtu}: {text}");
+        }
+    }
+}
+
+#[test]
+fn sixty_four_paths_are_the_most() {
+    let many = |count: u32| {
+        let mut paths = String::from("name = \"p1\"\nremote = \"192.0.2.2\"\n");
+        for path in 2..count {
+            let _ = write!(
+                paths,
+                "[[tunnel.connection.path]]\nname = \"p{path}\"\nremote = \"198.51.100.{path}\"\n"
+            );
+        }
+        parse(&two_paths(&paths))
+    };
+    assert_eq!(many(64).unwrap().tunnels[0].connections[0].paths.len(), 64);
+    assert_eq!(many(65).unwrap_err().len(), 1);
+}
+
+#[test]
+fn paths_that_can_be_told_apart_are_accepted() {
+    for (fields, good) in [
+        ("remote = \"192.0.2.1\"", false),
+        ("remote = \"192.0.2.2\"", true),
+        ("remote = \"192.0.2.1\"\ninterface = \"eth0\"", true),
+        ("remote = \"192.0.2.1\"\nlocal = \"192.0.2.9\"", true),
+    ] {
+        let text = two_paths(&format!("name = \"b\"\n{fields}"));
+        assert_eq!(parse(&text).is_ok(), good, "{fields}");
+    }
+    for (fields, good) in
+        [("", false), ("key = 1", true), ("local_port = 1", true), ("remote_port = 1", true)]
+    {
+        let text = two_paths("name = \"b\"\nremote = \"192.0.2.2\"")
+            + &format!(
+                "[[tunnel.connection]]\nname = \"other\"\npeer = [\"10.9.0.3\"]\n{fields}\n\
+                 [[tunnel.connection.path]]\nname = \"a\"\nremote = \"192.0.2.1\"\n"
+            );
+        assert_eq!(parse(&text).is_ok(), good, "{fields}");
+    }
+}
+
+#[test]
+fn independent_problems_are_reported_at_once_in_the_order_of_the_text() {
+    let text = two_paths("name = \"a\"\nwieght = 3\nweight = 0\nremote = \"nowhere\"")
+        .replace("10.9.0.1/24", "10.9.0.1")
+        .replace("name = \"mpt0\"", "name = 5");
+    let problems = parse(&text).unwrap_err();
+    assert_eq!(problems.len(), 6, "{problems:#?}");
+    assert!(problems.windows(2).all(|pair| pair[0].span().start <= pair[1].span().start));
+}
+
+#[test]
+fn only_so_many_problems_are_shown() {
+    let text: String = (0..1000).fold(String::new(), |mut text, number| {
+        let _ = writeln!(text, "unknown{number} = 1");
+        text
+    });
+    let report = Report::new("f".into(), text.clone(), parse(&text).unwrap_err());
+    assert_eq!(report.render(false).matches("error: ").count(), 20);
+    assert!(report.to_string().contains("1001 problems, the first 20 shown"), "{report}");
+}
+
+#[test]
+fn deep_nesting_is_an_error() {
+    assert!(parse(&("a = ".to_owned() + &"[".repeat(200_000))).is_err());
+    assert!(parse(&"a.".repeat(100_000)).is_err());
+}
+
+proptest! {
+    #[test]
+    fn random_text_is_never_a_panic(text in any::<String>()) {
+        show(&text);
+    }
+
+    #[test]
+    fn random_toml_is_never_a_panic(text in "([a-z\\[\\]\\{\\}=\"'.,#0-9 \n\r\té🦀]){0,80}") {
+        show(&text);
+    }
+
+    #[test]
+    fn damaged_files_are_never_a_panic(
+        at in any::<prop::sample::Index>(),
+        len in 0..40usize,
+        with in "[\\PC\n\"\\[\\]=]{0,8}",
+    ) {
+        let border = |at: usize| (at..).find(|&at| FULL.is_char_boundary(at)).unwrap();
+        let start = border(at.index(FULL.len()));
+        let end = border((start + len).min(FULL.len()));
+        show(&format!("{}{with}{}", &FULL[..start], &FULL[end..]));
+    }
+
+    #[test]
+    fn exchanged_values_are_never_a_panic(
+        line in any::<prop::sample::Index>(),
+        value in prop::sample::select(vec![
+            "0", "-1", "1e999", "nan", "1979-05-27", "\"\"", "\"/\"", "\"::/0\"", "\"10.0.0.1/-1\"",
+            "[]", "[[]]", "{}", "[1, \"a\"]", "\"\\u0000\"", "true", "9223372036854775808",
+            "\"::ffff:1.2.3.4\"", "\"fe80::1\"", "[\"10.9.0.1\"]", "[\"0.0.0.0/0\"]",
+        ]),
+    ) {
+        let line = line.index(FULL.lines().count());
+        let text: Vec<String> = FULL.lines().enumerate().map(|(number, text)| {
+            match text.split_once(" = ") {
+                Some((key, _)) if number == line => format!("{key} = {value}"),
+                _ => text.to_owned(),
+            }
+        }).collect();
+        show(&text.join("\n"));
+    }
+}
+
+/// Reads and, as the program would, renders what is wrong.
+fn show(text: &str) {
+    if let Err(problems) = parse(text) {
+        assert!(!problems.is_empty());
+        let report = Report::new("file.toml".into(), text.into(), problems);
+        assert!(report.render(true).contains("error"));
+        assert!(report.render(false).contains("error"));
+        assert!(report.to_string().contains("problem"));
+    }
+}
+
+/// A file of one connection with the path `a` and one with these fields.
+fn two_paths(fields: &str) -> String {
+    format!(
+        "[[tunnel]]\nname = \"mpt0\"\naddresses = [\"10.9.0.1/24\"]\n\
+         [[tunnel.connection]]\nname = \"server\"\npeer = [\"10.9.0.2\"]\n\
+         [[tunnel.connection.path]]\nname = \"a\"\nremote = \"192.0.2.1\"\n\
+         [[tunnel.connection.path]]\n{fields}\n"
+    )
+}

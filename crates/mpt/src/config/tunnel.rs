@@ -1,0 +1,101 @@
+//! Reading a `[[tunnel]]`.
+
+use toml::Spanned;
+
+use super::distinct::Distinct;
+use super::report::{Problem, Problems};
+use super::table::Table;
+use super::{Connection, Mtu, Prefix, Tunnel, address, connection, keys, value};
+
+/// The tunnel in `table`, or `None` with what is wrong noted.
+pub(super) fn read(
+    table: &Table<'_>,
+    distinct: &mut Distinct,
+    problems: &mut Problems,
+) -> Option<Tunnel> {
+    distinct.next_tunnel();
+    let name = table.required("name", "\"mpt0\"", problems, value::interface);
+    if let Some(name) = &name {
+        distinct.tunnel(name, table.span_of("name"), problems);
+    }
+    let addresses = addresses(table, distinct, problems);
+    let mtu = table.optional("mtu", Mtu::Auto, problems, value::mtu);
+    let connections = connections(table, addresses.as_deref(), distinct, problems);
+    if let (Some(mtu), Some(addresses), Some(connections)) = (mtu, &addresses, &connections) {
+        check_mtu(mtu, addresses, connections, table, problems);
+    }
+    table.finish(problems);
+    Some(Tunnel { name: name?, addresses: addresses?, mtu: mtu?, connections: connections? })
+}
+
+fn addresses(
+    table: &Table<'_>,
+    distinct: &mut Distinct,
+    problems: &mut Problems,
+) -> Option<Vec<Prefix>> {
+    let example = "[\"10.9.0.1/24\"]";
+    let addresses = table.required("addresses", example, problems, value::list(address::prefix))?;
+    if addresses.is_empty() {
+        problems.push(
+            Problem::new("the tunnel has no address", table.span_of("addresses"))
+                .label("empty")
+                .help(format!("name at least one: `addresses = {example}`")),
+        );
+        return None;
+    }
+    for address in &addresses {
+        distinct.inner(address.get_ref().addr, address.span(), problems);
+    }
+    Some(addresses.into_iter().map(Spanned::into_inner).collect())
+}
+
+fn connections(
+    table: &Table<'_>,
+    addresses: Option<&[Prefix]>,
+    distinct: &mut Distinct,
+    problems: &mut Problems,
+) -> Option<Vec<Connection>> {
+    let tables = table.tables("connection", &keys::CONNECTION, problems)?;
+    if tables.is_empty() {
+        problems.push(
+            Problem::new("a tunnel without connections", table.span())
+                .label("has no connection")
+                .help("add a `[[tunnel.connection]]` with `name`, `peer` and at least one `[[tunnel.connection.path]]`"),
+        );
+        return None;
+    }
+    let connections: Vec<Option<Connection>> =
+        tables.iter().map(|table| connection::read(table, addresses, distinct, problems)).collect();
+    connections.into_iter().collect()
+}
+
+/// IPv6 needs more than IPv4 (RFC 8200 section 5).
+fn check_mtu(
+    mtu: Mtu,
+    addresses: &[Prefix],
+    connections: &[Connection],
+    table: &Table<'_>,
+    problems: &mut Problems,
+) {
+    let ipv6 = addresses.iter().any(|address| address.addr.is_ipv6())
+        || connections.iter().any(|connection| {
+            connection.peer.iter().any(|peer| peer.is_ipv6())
+                || connection.networks.iter().any(|network| network.addr.is_ipv6())
+        });
+    if let Mtu::Fixed(bytes) = mtu
+        && ipv6
+        && bytes < Mtu::MIN_IPV6
+    {
+        let help = format!(
+            "allowed: \"auto\", or a number from {} to {}; without IPv6 from {}",
+            Mtu::MIN_IPV6,
+            Mtu::MAX,
+            Mtu::MIN
+        );
+        problems.push(
+            Problem::new("impossible value for `mtu`", table.span_of("mtu"))
+                .label("too small for the tunnel's IPv6 addresses")
+                .help(help),
+        );
+    }
+}

@@ -1,0 +1,263 @@
+//! Reading single values: the right type, and within what is possible.
+//!
+//! Every reader notes what is wrong and returns `None` then.
+
+use std::ops::{Range, RangeInclusive};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use toml::Spanned;
+use toml::de::{DeInteger, DeValue};
+
+use super::Mtu;
+use super::keys::closest;
+use super::report::{Problem, Problems};
+
+/// Longest name in bytes of a connection or path, so that tables and log lines stay readable.
+const MAX_NAME: usize = 64;
+
+/// Longest interface name in bytes: IFNAMSIZ of `linux/if.h` without the closing zero.
+const MAX_INTERFACE: usize = 15;
+
+/// Longest path in bytes of a Unix socket: `sun_path` of unix(7) without the closing zero.
+const MAX_SOCKET_PATH: usize = 107;
+
+/// One value of the file and the key it belongs to.
+#[derive(Debug)]
+pub(super) struct Value<'t> {
+    key: &'static str,
+    value: &'t Spanned<DeValue<'t>>,
+}
+
+impl<'t> Value<'t> {
+    pub(super) fn new(key: &'static str, value: &'t Spanned<DeValue<'t>>) -> Self {
+        Self { key, value }
+    }
+
+    pub(super) fn get(&self) -> &'t DeValue<'t> {
+        self.value.get_ref()
+    }
+
+    pub(super) fn span(&self) -> Range<usize> {
+        self.value.span()
+    }
+
+    /// The problem that the value is not `wanted`.
+    pub(super) fn wrong_type(&self, wanted: &str) -> Problem {
+        let found = match self.get() {
+            DeValue::Array(_) => "an array",
+            DeValue::Boolean(_) => "a boolean",
+            DeValue::Datetime(_) => "a date or time",
+            DeValue::Float(_) => "a float",
+            DeValue::Integer(_) => "an integer",
+            DeValue::String(_) => "a string",
+            DeValue::Table(_) => "a table",
+        };
+        let title = format!("wrong type for `{}`", self.key);
+        Problem::new(title, self.span()).label(format!("expected {wanted}, found {found}"))
+    }
+
+    /// The problem that the value is of the right type but impossible.
+    pub(super) fn impossible(&self, label: impl Into<String>) -> Problem {
+        Problem::new(format!("impossible value for `{}`", self.key), self.span()).label(label)
+    }
+}
+
+/// Any text.
+pub(super) fn text<'t>(value: &Value<'t>, problems: &mut Problems) -> Option<&'t str> {
+    let text = value.get().as_str();
+    if text.is_none() {
+        problems.push(value.wrong_type("a string").help("put it in double quotes"));
+    }
+    text
+}
+
+/// The name of a connection or path.
+pub(super) fn name(value: &Value<'_>, problems: &mut Problems) -> Option<String> {
+    let text = text(value, problems)?;
+    let fault = if text.is_empty() {
+        "empty".into()
+    } else if text.len() > MAX_NAME {
+        format!("{} bytes long", text.len())
+    } else if text.chars().any(char::is_control) {
+        "has a control character".into()
+    } else {
+        return Some(text.to_owned());
+    };
+    let help = format!("use 1 to {MAX_NAME} bytes of printable text");
+    problems.push(value.impossible(fault).help(help));
+    None
+}
+
+/// The name of a network interface, by the rules of the kernel (`dev_valid_name`).
+pub(super) fn interface(value: &Value<'_>, problems: &mut Problems) -> Option<String> {
+    let text = text(value, problems)?;
+    let bad = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | ':' | '%');
+    let fault = if text.is_empty() {
+        "empty".into()
+    } else if text.len() > MAX_INTERFACE {
+        format!("{} bytes long", text.len())
+    } else if text == "." || text == ".." {
+        "not a name".into()
+    } else if let Some(c) = text.chars().find(|&c| bad(c)) {
+        format!("{c:?} cannot be part of it")
+    } else {
+        return Some(text.to_owned());
+    };
+    let help = format!(
+        "an interface name has 1 to {MAX_INTERFACE} bytes and no white space, `/`, `:` or `%`"
+    );
+    problems.push(value.impossible(fault).help(help));
+    None
+}
+
+/// `true` or `false`.
+pub(super) fn flag(value: &Value<'_>, problems: &mut Problems) -> Option<bool> {
+    let flag = value.get().as_bool();
+    if flag.is_none() {
+        problems.push(value.wrong_type("a boolean").help("write true or false, without quotes"));
+    }
+    flag
+}
+
+/// A whole number within `range`, which must fit into `T`.
+pub(super) fn integer<T>(
+    range: RangeInclusive<T>,
+) -> impl FnOnce(&Value<'_>, &mut Problems) -> Option<T>
+where
+    T: Copy + Into<i64> + TryFrom<i64>,
+{
+    let (min, max): (i64, i64) = ((*range.start()).into(), (*range.end()).into());
+    move |value, problems| {
+        let help = format!("allowed: {min} to {max}");
+        let DeValue::Integer(integer) = value.get() else {
+            problems.push(value.wrong_type("an integer").help(help));
+            return None;
+        };
+        match number(integer).filter(|number| (min..=max).contains(number)) {
+            Some(number) => T::try_from(number).ok(),
+            None => {
+                problems.push(value.impossible("out of range").help(help));
+                None
+            }
+        }
+    }
+}
+
+/// The integer if it is one of 64 bits, the largest that TOML promises.
+fn number(integer: &DeInteger<'_>) -> Option<i64> {
+    i64::from_str_radix(integer.as_str(), integer.radix()).ok()
+}
+
+/// A time in seconds, whole or fractional: within `range`, or 0 where `zero` says what that means.
+pub(super) fn seconds(
+    range: RangeInclusive<Duration>,
+    zero: Option<&'static str>,
+) -> impl FnOnce(&Value<'_>, &mut Problems) -> Option<Duration> {
+    move |value, problems| {
+        let (min, max) = (range.start().as_secs_f64(), range.end().as_secs_f64());
+        let help = match zero {
+            Some(zero) => format!("allowed: {min} to {max} seconds, or 0 = {zero}"),
+            None => format!("allowed: {min} to {max} seconds"),
+        };
+        let seconds = if let DeValue::Float(float) = value.get() {
+            float.as_str().parse().ok()
+        } else if let DeValue::Integer(integer) = value.get() {
+            number(integer).map(|seconds| seconds as f64)
+        } else {
+            problems.push(value.wrong_type("a number of seconds").help(help));
+            return None;
+        };
+        let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let sound = |duration: &Duration| {
+            range.contains(duration) || (zero.is_some() && duration.is_zero())
+        };
+        let duration = duration.filter(sound);
+        if duration.is_none() {
+            problems.push(value.impossible("out of range").help(help));
+        }
+        duration
+    }
+}
+
+/// A list whose elements are read by `read`, each with its place. An element that is wrong is left
+/// out; then the list is `None` in the end, and the sound ones have been seen nevertheless.
+pub(super) fn list<'t, T>(
+    read: impl Fn(&Value<'t>, &mut Problems) -> Option<T>,
+) -> impl FnOnce(&Value<'t>, &mut Problems) -> Option<Vec<Spanned<T>>> {
+    move |value, problems| {
+        let DeValue::Array(array) = value.get() else {
+            problems.push(value.wrong_type("an array").help("put square brackets around it"));
+            return None;
+        };
+        let elements: Vec<Option<Spanned<T>>> = array
+            .iter()
+            .map(|element| {
+                let read = read(&Value::new(value.key, element), problems)?;
+                Some(Spanned::new(element.span(), read))
+            })
+            .collect();
+        elements.into_iter().collect()
+    }
+}
+
+/// One of a few words.
+pub(super) fn one_of<T: Copy>(
+    words: &'static [(&'static str, T)],
+) -> impl FnOnce(&Value<'_>, &mut Problems) -> Option<T> {
+    move |value, problems| {
+        let wrong = text(value, problems)?;
+        if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == wrong) {
+            return Some(*meaning);
+        }
+        let allowed: Vec<_> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+        let help = match closest(wrong, words.iter().map(|(word, _)| *word)) {
+            Some(word) if words.len() > 1 => {
+                format!("did you mean \"{word}\"? allowed: {}", allowed.join(", "))
+            }
+            _ => format!("allowed: {}", allowed.join(", ")),
+        };
+        problems.push(value.impossible("not one of the allowed words").help(help));
+        None
+    }
+}
+
+/// `"auto"`, or a number of bytes that does not depend on what the tunnel carries yet.
+pub(super) fn mtu(value: &Value<'_>, problems: &mut Problems) -> Option<Mtu> {
+    let help = format!("allowed: \"auto\", or a number from {} to {}", Mtu::MIN, Mtu::MAX);
+    let problem = if let DeValue::Integer(bytes) = value.get() {
+        let bytes = number(bytes).and_then(|bytes| u16::try_from(bytes).ok());
+        match bytes.filter(|bytes| (Mtu::MIN..=Mtu::MAX).contains(bytes)) {
+            Some(bytes) => return Some(Mtu::Fixed(bytes)),
+            None => value.impossible("out of range"),
+        }
+    } else {
+        match value.get().as_str() {
+            Some("auto") => return Some(Mtu::Auto),
+            Some(_) => value.impossible("neither \"auto\" nor a number"),
+            None => value.wrong_type("\"auto\" or an integer"),
+        }
+    };
+    problems.push(problem.help(help));
+    None
+}
+
+/// Where a Unix socket can be.
+pub(super) fn socket_path(value: &Value<'_>, problems: &mut Problems) -> Option<PathBuf> {
+    let text = text(value, problems)?;
+    let fault = if text.len() > MAX_SOCKET_PATH {
+        format!("{} bytes long", text.len())
+    } else if text.contains('\0') {
+        "has a zero byte".into()
+    } else if !text.starts_with('/') || Path::new(text).file_name().is_none() {
+        "not the absolute path of a file".into()
+    } else {
+        return Some(text.into());
+    };
+    let help = format!(
+        "write an absolute path of at most {MAX_SOCKET_PATH} bytes such as \"{}\"",
+        mpt_control::DEFAULT_SOCKET
+    );
+    problems.push(value.impossible(fault).help(help));
+    None
+}

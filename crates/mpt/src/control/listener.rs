@@ -1,0 +1,205 @@
+//! The socket in the file system: who may come in, and how it comes and goes.
+//!
+//! The file has mode 0600 from the moment it exists. Behind that stands a second gate: whoever gets
+//! a connection must be root or the user of the daemon by the credentials that the kernel recorded
+//! (`SO_PEERCRED`, unix(7)), whatever became of the file's mode.
+
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{
+    DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, PermissionsExt as _,
+};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{Flock, FlockArg};
+use nix::sys::socket::{getsockopt, sockopt};
+use socket2::{Domain, SockAddr, Socket, Type};
+use thiserror::Error;
+
+/// Mode of the socket's file.
+const MODE: u32 = 0o600;
+
+/// Mode of its directory if that is made. The socket guards itself.
+const DIRECTORY_MODE: u32 = 0o755;
+
+/// Connections that wait to be accepted, beyond which the kernel lets visitors wait.
+const BACKLOG: i32 = 16;
+
+/// The control socket of this daemon. Its file is removed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    socket: UnixListener,
+    path: PathBuf,
+    /// Device and inode of the file, so that nobody else's is removed.
+    identity: (u64, u64),
+    /// The directory, if it was made for the socket.
+    made: Option<PathBuf>,
+    owner: u32,
+}
+
+/// Why the control socket cannot be made.
+#[derive(Debug, Error)]
+pub(crate) enum BindError {
+    /// A daemon lives there.
+    #[error(
+        "a daemon listens on {} already: end that one, or name another `socket` in [control]",
+        .0.display()
+    )]
+    Living(PathBuf),
+    /// Something else is there.
+    #[error("{} exists and is no socket: remove it, or name another `socket` in [control]", .0.display())]
+    NoSocket(PathBuf),
+    /// The kernel did not let us.
+    #[error("cannot listen on {}: {error}; name another `socket` in [control]?", .path.display())]
+    Io {
+        /// The socket's path.
+        path: PathBuf,
+        /// What the kernel reported.
+        error: io::Error,
+    },
+}
+
+/// What came of a visitor at the door.
+#[derive(Debug)]
+pub(crate) enum Arrival {
+    /// Somebody who may ask.
+    Allowed(UnixStream),
+    /// Somebody else, and who: the user id if the kernel told it.
+    Refused(UnixStream, Option<u32>),
+}
+
+impl Listener {
+    /// Listens on `path` and makes its directory if only that is missing. The file that a daemon
+    /// left behind when it died is replaced.
+    ///
+    /// # Errors
+    /// See [`BindError`].
+    pub(crate) fn bind(path: &Path) -> Result<Self, BindError> {
+        let io = |error| BindError::Io { path: path.into(), error };
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        let made = make_directory(directory).map_err(io)?;
+        // Two daemons must not both find the same dead socket and one of them remove the fresh
+        // socket of the other.
+        let lock = File::open(directory).map_err(io)?;
+        let lock = Flock::lock(lock, FlockArg::LockExclusive).map_err(|(_, e)| io(e.into()))?;
+        clear(path)?;
+        let socket = bind(path).map_err(io)?;
+        drop(lock);
+        let file = fs::symlink_metadata(path).map_err(io)?;
+        Ok(Self {
+            socket,
+            path: path.into(),
+            identity: (file.dev(), file.ino()),
+            made,
+            owner: nix::unistd::geteuid().as_raw(),
+        })
+    }
+
+    /// Where it listens.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The next visitor, or `None` if nobody waits. Its stream does not block.
+    ///
+    /// # Errors
+    /// The kernel's error, such as too many open files.
+    pub(crate) fn accept(&self) -> io::Result<Option<Arrival>> {
+        let stream = loop {
+            match self.socket.accept() {
+                Ok((stream, _)) => break stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(error) => return Err(error),
+            }
+        };
+        stream.set_nonblocking(true)?;
+        let user = getsockopt(&stream, sockopt::PeerCredentials).ok().map(|peer| peer.uid());
+        Ok(Some(match user {
+            Some(user) if user == 0 || user == self.owner => Arrival::Allowed(stream),
+            user => Arrival::Refused(stream, user),
+        }))
+    }
+
+    /// As if the daemon belonged to `owner`.
+    #[cfg(test)]
+    pub(crate) fn set_owner(&mut self, owner: u32) {
+        self.owner = owner;
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        // Nothing can be done about failures here, and the next daemon copes with what is left.
+        let ours = fs::symlink_metadata(&self.path)
+            .is_ok_and(|file| (file.dev(), file.ino()) == self.identity);
+        if ours {
+            let _ = fs::remove_file(&self.path);
+        }
+        if let Some(directory) = &self.made {
+            let _ = fs::remove_dir(directory);
+        }
+    }
+}
+
+fn make_directory(directory: &Path) -> io::Result<Option<PathBuf>> {
+    match DirBuilder::new().mode(DIRECTORY_MODE).create(directory) {
+        Ok(()) => Ok(Some(directory.into())),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes the socket of a dead daemon.
+fn clear(path: &Path) -> Result<(), BindError> {
+    let io = |error| BindError::Io { path: path.into(), error };
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(io(error)),
+        Ok(file) if !file.file_type().is_socket() => return Err(BindError::NoSocket(path.into())),
+        Ok(_) => {}
+    }
+    // Nobody listens behind a refused connection. A full backlog (EAGAIN) is one of a living daemon.
+    let knock = Socket::new(Domain::UNIX, Type::STREAM, None).and_then(|socket| {
+        socket.set_nonblocking(true)?;
+        socket.connect(&SockAddr::unix(path)?)
+    });
+    match knock {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).map_err(io)
+        }
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            Err(BindError::Living(path.into()))
+        }
+        Err(error) => Err(io(error)),
+        Ok(()) => Err(BindError::Living(path.into())),
+    }
+}
+
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    // bind(2) gives the file the mode of the socket's own inode, less the umask: so nobody finds
+    // the file with a wider mode, and the umask of the process stays alone.
+    let file = File::from(OwnedFd::from(socket));
+    file.set_permissions(Permissions::from_mode(MODE))?;
+    let socket = Socket::from(OwnedFd::from(file));
+    socket.bind(&SockAddr::unix(path)?)?;
+    let mode = fs::symlink_metadata(path)?.permissions().mode() & 0o7777;
+    if mode & !MODE != 0 {
+        fs::remove_file(path)?;
+        let what = format!("the file system gave the socket mode {mode:o} instead of {MODE:o}");
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+    }
+    socket.set_nonblocking(true)?;
+    socket.listen(BACKLOG)?;
+    Ok(UnixListener::from(OwnedFd::from(socket)))
+}

@@ -1,0 +1,17 @@
+//! The control socket: whoever may, asks the running daemon.
+//!
+//! [`Listener`] is the file in the file system and decides who gets in; [`Server`] keeps the
+//! visitors, none of whom can hold up another or make the daemon grow; [`Daemon`] knows the answers.
+//! All of it runs in the main thread on readiness, and the tunnels in theirs.
+
+mod daemon;
+mod listener;
+mod server;
+mod visitor;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use daemon::Daemon;
+pub(crate) use listener::Listener;
+pub(crate) use server::Server;

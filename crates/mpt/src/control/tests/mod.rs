@@ -1,0 +1,352 @@
+//! The control socket with visitors of every kind, served by tunnels that are only pretended.
+
+mod served;
+
+use std::fs::{self, Permissions};
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use mpt_control::codec::MAX_REQUEST;
+use mpt_control::{ErrorKind, PathStatus, Reply, Request};
+use mpt_io::poll::{Events, Poll};
+use proptest::prelude::*;
+
+use super::listener::BindError;
+use super::server::MAX_VISITORS;
+use super::{Listener, Server};
+use served::{LONG, PATIENCE, Served, Visitor};
+
+/// The user and group `nobody` of most systems; any but root's will do.
+const NOBODY: u32 = 65534;
+
+/// The variable by which the child learns where the socket is.
+const SOCKET: &str = "MPT_TEST_SOCKET";
+
+#[test]
+fn the_file_is_0600_and_goes_with_the_daemon() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("made/control.sock");
+    let listener = Listener::bind(&path).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
+    drop(listener);
+    assert!(!path.exists());
+    assert!(!path.parent().unwrap().exists());
+    assert!(dir.path().exists());
+}
+
+#[test]
+fn a_directory_that_was_there_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(Listener::bind(&dir.path().join("control.sock")).unwrap());
+    assert!(dir.path().exists());
+}
+
+#[test]
+fn the_socket_of_a_dead_daemon_is_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("control.sock");
+    drop(UnixListener::bind(&path).unwrap());
+    assert!(path.exists());
+    let served = Served::bind(&path);
+    assert!(matches!(served.ask(&Request::Version {}), Reply::Version { .. }));
+}
+
+#[test]
+fn the_socket_of_a_living_daemon_is_left_alone() {
+    let served = Served::start();
+    let error = Listener::bind(&served.path).unwrap_err();
+    assert!(matches!(error, BindError::Living(_)), "{error:?}");
+    assert!(error.to_string().contains("already"), "{error}");
+    assert!(matches!(served.ask(&Request::Version {}), Reply::Version { .. }));
+}
+
+#[test]
+fn the_socket_of_a_daemon_too_busy_to_accept_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("control.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    nix::sys::socket::listen(&listener, nix::sys::socket::Backlog::new(0).unwrap()).unwrap();
+    let waiting = UnixStream::connect(&path).unwrap();
+    assert!(matches!(Listener::bind(&path).unwrap_err(), BindError::Living(_)));
+    drop(waiting);
+}
+
+#[test]
+fn a_file_that_is_no_socket_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("control.sock");
+    fs::write(&path, "precious").unwrap();
+    assert!(matches!(Listener::bind(&path).unwrap_err(), BindError::NoSocket(_)));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+}
+
+#[test]
+fn the_socket_of_a_successor_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("control.sock");
+    let first = Listener::bind(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    let second = Listener::bind(&path).unwrap();
+    drop(first);
+    assert!(path.exists());
+    drop(second);
+    assert!(!path.exists());
+}
+
+#[test]
+fn requests_are_answered_in_order_on_one_connection() {
+    let served = Served::start();
+    let mut visitor = served.visit();
+    // All at once, and the last line cut in two.
+    let path = r#"{"request":"path","path":"fibre","status":"off"}"#;
+    visitor.send(format!("{{\"request\":\"version\"}}\n{path}\n{{\"request\":").as_bytes());
+    assert!(matches!(visitor.reply(), Reply::Version { .. }));
+    assert_eq!(visitor.reply(), Reply::Done);
+    visitor.send(b"\"status\"}\n");
+    let Reply::Status { status } = visitor.reply() else { panic!("no status") };
+    assert_eq!(status.tunnels[0].name, "mpt0");
+    assert_eq!(status.silent_tunnels, ["mpt1"]);
+    assert_eq!((status.control.clients, status.control.requests), (1, 3));
+    assert_eq!(served.stop(), ["server/fibre off"]);
+}
+
+#[test]
+fn a_visitor_that_has_said_all_still_gets_the_answers() {
+    let served = Served::start();
+    let mut visitor = served.visit();
+    visitor.send(b"{\"request\":\"version\"}\n{\"request\":\"version\"}\n{\"requ");
+    visitor.stream.shutdown(std::net::Shutdown::Write).unwrap();
+    assert!(matches!(visitor.reply(), Reply::Version { .. }));
+    assert!(matches!(visitor.reply(), Reply::Version { .. }));
+    assert!(visitor.is_over());
+}
+
+#[test]
+fn a_path_is_found_by_its_name_where_that_is_enough() {
+    let served = Served::start();
+    let set = |connection: Option<&str>, path: &str| {
+        served.ask(&Request::Path {
+            connection: connection.map(Into::into),
+            path: path.into(),
+            status: PathStatus::Off,
+        })
+    };
+    assert_eq!(set(None, "fibre"), Reply::Done);
+    assert_eq!(set(Some("other"), "radio"), Reply::Done);
+    for (reply, kind, text) in [
+        (set(None, "radio"), ErrorKind::AmbiguousPath, "server, other"),
+        (set(None, "wire"), ErrorKind::NoSuchPath, "there are fibre, radio"),
+        (set(Some("other"), "fibre"), ErrorKind::NoSuchPath, "there are radio"),
+        (set(Some("nobody"), "fibre"), ErrorKind::NoSuchPath, "there are server, other"),
+    ] {
+        let Reply::Error { kind: found, message } = reply else { panic!("{reply:?}") };
+        assert_eq!(found, kind);
+        assert!(message.contains(text), "{message}");
+    }
+    assert_eq!(served.stop(), ["server/fibre off", "other/radio off"]);
+}
+
+#[test]
+fn garbage_is_an_error_each_line_and_the_visit_goes_on() {
+    let served = Served::start();
+    let mut visitor = served.visit();
+    for garbage in [
+        &b"\n"[..],
+        b"hello\n",
+        b"\xff\xfe\0\n",
+        b"{\"request\":\"reboot\"}\n",
+        b"{\"request\":\"status\",\"verbose\":1}\n",
+        b"[[[[[[\n",
+    ] {
+        visitor.send(garbage);
+        assert_eq!(visitor.error(), ErrorKind::BadRequest);
+    }
+    assert_eq!(served.refused("malformed"), 6);
+    visitor.send(b"{\"request\":\"version\"}\n");
+    assert!(matches!(visitor.reply(), Reply::Version { .. }));
+}
+
+#[test]
+fn an_oversized_line_is_one_error_and_the_visit_goes_on() {
+    let served = Served::start();
+    let mut visitor = served.visit();
+    let mut line = vec![b'x'; 10 * MAX_REQUEST];
+    line.push(b'\n');
+    visitor.send(&line);
+    assert_eq!(visitor.error(), ErrorKind::BadRequest);
+    visitor.send(b"{\"request\":\"version\"}\n");
+    assert!(matches!(visitor.reply(), Reply::Version { .. }));
+    assert_eq!(served.refused("too_long"), 1);
+}
+
+#[test]
+fn one_visitor_too_many_is_told_so_and_a_place_that_is_left_can_be_taken() {
+    let served = Served::start();
+    let mut visitors: Vec<Visitor> = (0..MAX_VISITORS).map(|_| served.visit()).collect();
+    // All are taken in when the last is answered.
+    let last = visitors.last_mut().unwrap();
+    last.send(b"{\"request\":\"version\"}\n");
+    assert!(matches!(last.reply(), Reply::Version { .. }));
+    let mut extra = served.visit();
+    assert_eq!(extra.error(), ErrorKind::Busy);
+    assert!(extra.is_over());
+
+    drop(visitors.pop());
+    let start = Instant::now();
+    loop {
+        let mut extra = served.visit();
+        let _ = extra.stream.write(b"{\"request\":\"version\"}\n");
+        if matches!(extra.reply(), Reply::Version { .. }) {
+            break;
+        }
+        assert!(start.elapsed() < PATIENCE, "the place is not given to anybody");
+    }
+}
+
+#[test]
+fn a_visitor_that_does_not_read_holds_up_nobody_and_costs_one_reply() {
+    let served = Served::start();
+    let stuck = served.visit();
+    stuck.stream.set_nonblocking(true).unwrap();
+    // Until the daemon reads no more, because a reply is not taken.
+    let start = Instant::now();
+    let mut full = 0;
+    while full < 100 {
+        match (&stuck.stream).write(b"{\"request\":\"status\"}\n") {
+            Ok(_) => full = 0,
+            Err(_) => full += 1,
+        }
+        assert!(matches!(served.ask(&Request::Version {}), Reply::Version { .. }));
+        assert!(start.elapsed() < PATIENCE, "the daemon takes requests without end");
+    }
+}
+
+#[test]
+fn replies_arrive_whole_however_late_they_are_taken() {
+    let served = Served::start();
+    let mut slow = served.visit();
+    slow.send(b"{\"request\":\"status\"}\n{\"request\":\"status\"}\n{\"request\":\"version\"}\n");
+    // By now the first reply waits for its visitor, unless it was never begun.
+    assert!(matches!(served.ask(&Request::Version {}), Reply::Version { .. }));
+    for _ in 0..2 {
+        let Reply::Status { status } = slow.reply() else { panic!("no status") };
+        assert_eq!(status.tunnels[0].events[0].text.len(), LONG);
+    }
+    assert!(matches!(slow.reply(), Reply::Version { .. }));
+}
+
+#[test]
+fn a_visitor_in_the_middle_of_a_line_holds_up_nobody() {
+    let served = Served::start();
+    let mut slow = served.visit();
+    for byte in b"{\"request\":\"version\"}" {
+        slow.send(&[*byte]);
+        assert!(matches!(served.ask(&Request::Version {}), Reply::Version { .. }));
+    }
+    slow.send(b"\n");
+    assert!(matches!(slow.reply(), Reply::Version { .. }));
+}
+
+#[test]
+fn who_takes_too_long_is_sent_away() {
+    // Time is a parameter, so nobody has to wait for it.
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("control.sock");
+    let poll = Poll::new().unwrap();
+    let mut server = Server::new(Listener::bind(&path).unwrap(), &poll).unwrap();
+    let start = Instant::now();
+    let mut idle = Visitor::new(&path);
+    let mut slow = Visitor::new(&path);
+    slow.send(b"{");
+    let mut events = Events::with_capacity(8);
+    let mut turn = |server: &mut Server, now| {
+        while poll.wait(&mut events, Some(Duration::ZERO)).unwrap() > 0 {
+            for event in events.iter() {
+                server.handle(event, &poll, now, &mut |_, _| Reply::Done);
+            }
+        }
+        server.handle_timeout(&poll, now);
+        server.status()
+    };
+    assert_eq!(turn(&mut server, start).clients, 2);
+    // More of the same line buys no time.
+    slow.send(b"\"");
+    assert_eq!(turn(&mut server, start + Duration::from_secs(9)).clients, 2);
+    let status = turn(&mut server, start + Duration::from_secs(11));
+    assert_eq!((status.clients, status.refused["timeout"]), (1, 1));
+    assert!(slow.is_over());
+    let status = turn(&mut server, start + Duration::from_secs(61));
+    assert_eq!((status.clients, status.refused["timeout"]), (0, 2));
+    assert!(idle.is_over());
+}
+
+#[test]
+fn other_users_are_refused_whatever_the_mode_of_the_file() {
+    let served = Served::start();
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: only root can become another user");
+        return;
+    }
+    for path in [&served.path, served.path.parent().unwrap()] {
+        fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
+    }
+    // The child is this very program, by a name that needs no search permission on its directory.
+    let status = Command::new("/proc/self/exe")
+        .args(["--exact", "control::tests::another_user_is_refused", "--ignored"])
+        .env(SOCKET, &served.path)
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .stdout(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success(), "{status}");
+    assert_eq!(served.refused("not_allowed"), 1);
+}
+
+#[test]
+#[ignore = "run as another user by the test above"]
+fn another_user_is_refused() {
+    assert_eq!(nix::unistd::geteuid().as_raw(), NOBODY);
+    let mut visitor = Visitor::new(Path::new(&std::env::var_os(SOCKET).unwrap()));
+    assert_eq!(visitor.error(), ErrorKind::NotAllowed);
+    assert!(visitor.is_over());
+}
+
+#[test]
+fn a_user_who_is_not_the_daemons_is_refused() {
+    if nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: root is never refused");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut listener = Listener::bind(&dir.path().join("control.sock")).unwrap();
+    listener.set_owner(nix::unistd::geteuid().as_raw() + 1);
+    let served = Served::serve(listener, None);
+    let mut visitor = served.visit();
+    assert_eq!(visitor.error(), ErrorKind::NotAllowed);
+    assert!(visitor.is_over());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_bytes_are_answered_line_by_line(bytes in prop::collection::vec(any::<u8>(), 0..5000)) {
+        let served = Served::start();
+        let mut visitor = served.visit();
+        visitor.send(&bytes);
+        visitor.send(b"\n");
+        let lines = bytes.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        for _ in 0..lines {
+            prop_assert_eq!(visitor.error(), ErrorKind::BadRequest);
+        }
+        visitor.send(b"{\"request\":\"version\"}\n");
+        let understood = matches!(visitor.reply(), Reply::Version { .. });
+        prop_assert!(understood);
+    }
+}

@@ -1,0 +1,52 @@
+//! What people see: results on standard output, complaints on standard error, colour on terminals.
+
+mod status;
+mod table;
+
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write as _};
+
+use anyhow::{Context as _, Result};
+
+use crate::cli::Exit;
+use crate::config::Report;
+
+pub(crate) use status::status;
+
+/// Prints a result. That nobody reads to its end is no failure.
+pub(crate) fn print(text: &str) -> Result<Exit> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write to standard output")
+        }
+        _ => Ok(Exit::Done),
+    }
+}
+
+/// Says in one line what went wrong and what to do about it.
+pub(crate) fn complain(what: impl Display) {
+    let line = what.to_string().lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    // Where standard error is closed nobody wants to know.
+    let _ = writeln!(io::stderr(), "mpt: {line}");
+}
+
+/// Shows what is wrong with a configuration file.
+pub(crate) fn report(report: &Report) {
+    let text = report.render(colour_on(&io::stderr()));
+    let _ = io::stderr().write_all(text.as_bytes());
+    complain(report);
+}
+
+/// Whether standard output shows colours.
+pub(crate) fn colour_on_stdout() -> bool {
+    colour_on(&io::stdout())
+}
+
+/// Whether a stream shows colours: it is a terminal that has them, and nobody objects by
+/// `NO_COLOR` (<https://no-color.org>).
+pub(crate) fn colour_on(stream: &impl IsTerminal) -> bool {
+    let objection = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let able = std::env::var_os("TERM").is_some_and(|term| term != "dumb");
+    stream.is_terminal() && able && !objection
+}

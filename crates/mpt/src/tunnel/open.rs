@@ -1,0 +1,289 @@
+//! From settings to a tunnel that is ready to run.
+//!
+//! The interface comes last to life: sockets are open and the core is ready before the kernel can
+//! hand over the first packet.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use mpt_io::netlink::Netlink;
+use mpt_io::poll::{Interest, Poll, Waker};
+use mpt_io::tun::{self, Burst, Device};
+use mpt_io::udp::{self, Receive, ReceiveOptions, Socket, Train};
+use mpt_proto::{
+    ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Late, PathConfig, PathId, PathStatus,
+    Prefix, ReorderConfig, SchedulerConfig, SocketId, Traffic,
+};
+
+use super::Command;
+use super::incoming::Incoming;
+use super::outgoing::{Lane, Outgoing};
+use super::run::{DEVICE, SOCKETS, Tunnel, WAKER};
+use crate::config;
+
+/// The least inner MTU: what every IPv6 link must carry (RFC 8200 section 5).
+pub(super) const MIN_MTU: u32 = 1280;
+
+/// Wanted for each socket buffer, in bytes: what arrives at 1 Gbit/s while the machine stalls for
+/// 30 ms.
+const SOCKET_BUFFER: usize = 4 << 20;
+
+/// How long the kernel may take until an address of ours is deliverable. It takes a millisecond.
+const ADDRESS_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Packets that the interface may keep for us while we are busy; the default of 500 loses a tenth
+/// of a burst of small packets.
+const QUEUE_LEN: u32 = 2000;
+
+/// A datagram slot holds at least this many bytes, so that a peer with a larger MTU than ours is
+/// not cut short.
+const MIN_SLOT: usize = 2048;
+
+/// Bytes around an inner packet in a datagram, and some to spare.
+const SLOT_MARGIN: usize = 64;
+
+/// One path, as the settings and the kernel know it.
+pub(super) struct PathInfo {
+    pub(super) settings: config::Path,
+    pub(super) remote: SocketAddr,
+    /// The largest inner packet that fits a datagram on it.
+    pub(super) mtu: u32,
+}
+
+/// One connection, as the settings know it.
+pub(super) struct ConnectionInfo {
+    pub(super) settings: config::Connection,
+    pub(super) paths: Vec<PathInfo>,
+}
+
+/// Opens everything and brings the interface up.
+pub(super) fn open(
+    settings: &config::Tunnel,
+    epoch: Instant,
+    commands: Receiver<Command>,
+) -> anyhow::Result<(Tunnel, Waker)> {
+    let device =
+        Device::open(&tun::Options { name: settings.name.clone(), queue_len: Some(QUEUE_LEN) })?;
+    let Opened { sockets, connections, lanes } = open_paths(settings)?;
+    let config = endpoint_config(settings, &connections, &lanes);
+    let mut endpoint = Endpoint::new(&config, mpt_proto::Instant::ZERO)?;
+
+    let poll = Poll::new().context("cannot wait for packets")?;
+    let waker = Waker::new(&poll, WAKER).context("cannot make a waker")?;
+    poll.add(&device, DEVICE, Interest::READABLE).context("cannot wait for the interface")?;
+    for (token, socket) in (SOCKETS..).zip(&sockets) {
+        poll.add(socket, token, Interest::READABLE).context("cannot wait for a socket")?;
+    }
+
+    let mtu = inner_mtu(settings, &connections);
+    let slot = MIN_SLOT.max(mtu as usize + SLOT_MARGIN);
+    let windows = config.connections.iter().map(|connection| connection.reorder.window as usize);
+    let mut incoming = Incoming::new(windows.sum(), slot);
+    for (connection, info) in (0..).map(ConnectionId).zip(&connections) {
+        for (path, info) in (0..).map(PathId).zip(&info.paths) {
+            let (fits, now) = (info.mtu >= MIN_MTU, mpt_proto::Instant::ZERO);
+            let mut sink = incoming.to(&device);
+            endpoint.set_path_fits(now, connection, path, fits, &mut sink);
+        }
+    }
+    bring_up(&device, settings, mtu)?;
+
+    let receive = Receive::new(&ReceiveOptions { slot_size: slot, ..ReceiveOptions::default() });
+    let tunnel = Tunnel {
+        settings: settings.clone(),
+        epoch,
+        commands,
+        poll,
+        device,
+        mtu,
+        sockets,
+        connections,
+        endpoint,
+        outgoing: Outgoing::new(lanes),
+        incoming,
+        receive,
+        burst: Burst::new(),
+        read: Traffic::default(),
+        receive_errors: 0,
+        recent: VecDeque::new(),
+        too_big: Vec::new(),
+        next_mtu_check: mpt_proto::Instant::ZERO,
+    };
+    Ok((tunnel, waker))
+}
+
+/// What [`open_paths`] opens.
+struct Opened {
+    sockets: Vec<Socket>,
+    /// With their paths; `lanes` has the same shape.
+    connections: Vec<ConnectionInfo>,
+    lanes: Vec<Vec<Lane>>,
+}
+
+/// Opens the sockets, one for all paths with the same local address, port and interface.
+fn open_paths(settings: &config::Tunnel) -> anyhow::Result<Opened> {
+    let mut sockets: Vec<Socket> = Vec::new();
+    let mut opened: Vec<(SocketAddr, Option<String>)> = Vec::new();
+    let mut connections = Vec::new();
+    let mut lanes = Vec::new();
+    for connection in &settings.connections {
+        let mut paths = Vec::new();
+        let mut path_lanes = Vec::new();
+        for path in &connection.paths {
+            let local = SocketAddr::new(local_address(path), connection.local_port);
+            let key = (local, path.interface.clone());
+            let socket = match opened.iter().position(|other| *other == key) {
+                Some(socket) => socket,
+                None => {
+                    let device = path.interface.clone();
+                    let buffer_bytes = SOCKET_BUFFER;
+                    let options = udp::Options { device, buffer_bytes, ..udp::Options::new(local) };
+                    let socket = Socket::open(&options);
+                    sockets.push(socket.with_context(|| format!("path {}", path.name))?);
+                    opened.push(key);
+                    opened.len() - 1
+                }
+            };
+            let remote = SocketAddr::new(path.remote, connection.remote_port);
+            path_lanes.push(Lane::new(socket, Train::new(remote, path.local)));
+            let mtu = path_mtu(path, remote, connection);
+            paths.push(PathInfo { settings: path.clone(), remote, mtu });
+        }
+        connections.push(ConnectionInfo { settings: connection.clone(), paths });
+        lanes.push(path_lanes);
+    }
+    Ok(Opened { sockets, connections, lanes })
+}
+
+fn local_address(path: &config::Path) -> IpAddr {
+    path.local.unwrap_or(match path.remote {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    })
+}
+
+/// The largest inner packet that fits the kernel's idea of a path's MTU.
+pub(super) fn path_mtu(
+    path: &config::Path,
+    remote: SocketAddr,
+    connection: &config::Connection,
+) -> u32 {
+    /// Taken where there is no route yet: what nearly every link carries.
+    const ETHERNET: u32 = 1500;
+    const UDP_HEADER: usize = 8;
+    let outer = udp::route_mtu(path.local, path.interface.as_deref(), remote);
+    let outer = outer.unwrap_or_else(|error| {
+        tracing::warn!(path = path.name, %remote, "no route MTU, taking {ETHERNET}: {error}");
+        ETHERNET
+    });
+    let ip_header = if remote.is_ipv4() { 20 } else { 40 };
+    let (key, checksum) = (connection.key.is_some(), connection.checksum);
+    let gre = mpt_proto::wire::gre::options_len(checksum, key, connection.sequence);
+    outer.saturating_sub((ip_header + UDP_HEADER + gre) as u32)
+}
+
+/// The interface's MTU: the configured one, or that of the smallest usable path.
+pub(super) fn inner_mtu(settings: &config::Tunnel, connections: &[ConnectionInfo]) -> u32 {
+    match settings.mtu {
+        config::Mtu::Fixed(mtu) => u32::from(mtu),
+        config::Mtu::Auto => {
+            let paths = connections.iter().flat_map(|connection| &connection.paths);
+            let usable = paths.map(|path| path.mtu).filter(|&mtu| mtu >= MIN_MTU);
+            usable.min().unwrap_or(MIN_MTU).min(u32::from(config::Mtu::MAX))
+        }
+    }
+}
+
+fn endpoint_config(
+    settings: &config::Tunnel,
+    connections: &[ConnectionInfo],
+    lanes: &[Vec<Lane>],
+) -> EndpointConfig {
+    let connections = connections.iter().zip(lanes).map(|(connection, lanes)| {
+        let paths = connection.paths.iter().zip(lanes);
+        connection_config(&connection.settings, paths.map(|(path, lane)| path_config(path, lane)))
+    });
+    EndpointConfig {
+        addresses: settings.addresses.iter().map(|prefix| prefix.addr).collect(),
+        connections: connections.collect(),
+    }
+}
+
+fn connection_config(
+    settings: &config::Connection,
+    paths: impl Iterator<Item = PathConfig>,
+) -> ConnectionConfig {
+    let config::Scheduler::Weighted = settings.scheduler;
+    let network = |prefix: &config::Prefix| Prefix::new(prefix.addr, prefix.len);
+    ConnectionConfig {
+        peer: settings.peer.clone(),
+        networks: settings.networks.iter().filter_map(network).collect(),
+        key: settings.key,
+        checksum: settings.checksum,
+        sequence: settings.sequence,
+        scheduler: SchedulerConfig::Weighted,
+        reorder: ReorderConfig {
+            window: settings.reorder.window,
+            max_delay: settings.reorder.max_delay,
+            early_release: settings.reorder.early_release,
+            late: match settings.reorder.late {
+                config::Late::Deliver => Late::Deliver,
+                config::Late::Drop => Late::Drop,
+            },
+        },
+        paths: paths.collect(),
+    }
+}
+
+fn path_config(path: &PathInfo, lane: &Lane) -> PathConfig {
+    PathConfig {
+        socket: SocketId(lane.socket as u16),
+        remote: path.remote,
+        weight: path.settings.weight,
+        keepalive: Some(path.settings.keepalive).filter(|time| !time.is_zero()),
+        dead_time: Some(path.settings.dead_time).filter(|time| !time.is_zero()),
+        status: core_status(path.settings.status),
+    }
+}
+
+/// A wish in the core's words.
+pub(super) fn core_status(status: config::PathStatus) -> PathStatus {
+    match status {
+        config::PathStatus::Available => PathStatus::Available,
+        config::PathStatus::Off => PathStatus::Off,
+    }
+}
+
+/// Gives the interface its MTU, addresses and routes. All of that disappears with the interface,
+/// and that with its descriptor.
+fn bring_up(device: &Device, settings: &config::Tunnel, mtu: u32) -> anyhow::Result<()> {
+    let mut netlink = Netlink::open()?;
+    let index = device.index();
+    netlink.disable_address_generation(index)?;
+    netlink.set_mtu(index, mtu)?;
+    for prefix in &settings.addresses {
+        netlink.add_address(index, prefix.addr, prefix.len)?;
+    }
+    netlink.set_up(index, true)?;
+    for prefix in &settings.addresses {
+        // The kernel makes an IPv6 address deliverable a moment later; until then the first
+        // packets to it would be lost.
+        netlink.wait_for_address(prefix.addr, ADDRESS_PATIENCE)?;
+    }
+    let on_link = |address: IpAddr| {
+        let host = config::Prefix { addr: address, len: config::Prefix::max_len(address) };
+        settings.addresses.iter().any(|own| own.overlaps(host))
+    };
+    for connection in &settings.connections {
+        for &peer in connection.peer.iter().filter(|&&peer| !on_link(peer)) {
+            netlink.add_route((peer, config::Prefix::max_len(peer)), index, None)?;
+        }
+        for network in &connection.networks {
+            netlink.add_route((network.addr, network.len), index, None)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! Datagrams on their way to the network: one open train for each path.
+
+use mpt_io::udp::{Sent, Socket, Train};
+use mpt_proto::{ConnectionId, PathId, Transmit};
+
+/// The sending side of one path.
+pub(super) struct Lane {
+    /// Which of the tunnel's sockets it uses.
+    pub(super) socket: usize,
+    train: Train,
+    /// Datagrams that could not be sent, by reason.
+    pub(super) full: u64,
+    /// See [`Sent::too_big`].
+    pub(super) too_big: u64,
+    /// See [`Sent::failed`].
+    pub(super) failed: u64,
+}
+
+impl Lane {
+    pub(super) fn new(socket: usize, train: Train) -> Self {
+        Self { socket, train, full: 0, too_big: 0, failed: 0 }
+    }
+}
+
+/// The sending side of a tunnel.
+pub(super) struct Outgoing {
+    /// By connection, then by path.
+    lanes: Vec<Vec<Lane>>,
+    /// The lanes whose train is not empty.
+    waiting: Vec<(ConnectionId, PathId)>,
+}
+
+impl Outgoing {
+    pub(super) fn new(lanes: Vec<Vec<Lane>>) -> Self {
+        let waiting = Vec::with_capacity(lanes.iter().map(Vec::len).sum());
+        Self { lanes, waiting }
+    }
+
+    /// The lane of a path.
+    pub(super) fn lane(&self, connection: ConnectionId, path: PathId) -> &Lane {
+        &self.lanes[usize::from(connection.0)][usize::from(path.0)]
+    }
+
+    /// Writes a datagram behind the others of its path. A train that is full leaves first.
+    pub(super) fn stage(&mut self, transmit: &Transmit<'_>, sockets: &[Socket]) {
+        let (connection, path) = (transmit.connection, transmit.path);
+        let lane = &mut self.lanes[usize::from(connection.0)][usize::from(path.0)];
+        if lane.train.is_full() {
+            lane.send(sockets);
+        } else if lane.train.is_empty() && !self.waiting.contains(&(connection, path)) {
+            self.waiting.push((connection, path));
+        }
+        match lane.train.reserve(transmit.size()) {
+            Some(place) => {
+                transmit.emit(place);
+                lane.train.commit();
+            }
+            None => lane.too_big += 1,
+        }
+    }
+
+    /// Sends every train that is not empty. `too_big` learns of each path on which the kernel
+    /// refused a datagram for its size.
+    pub(super) fn flush(
+        &mut self,
+        sockets: &[Socket],
+        mut too_big: impl FnMut(ConnectionId, PathId),
+    ) {
+        for (connection, path) in self.waiting.drain(..) {
+            let lane = &mut self.lanes[usize::from(connection.0)][usize::from(path.0)];
+            let before = lane.too_big;
+            lane.send(sockets);
+            if lane.too_big > before {
+                too_big(connection, path);
+            }
+        }
+    }
+}
+
+impl Lane {
+    fn send(&mut self, sockets: &[Socket]) {
+        let Sent { full, too_big, failed, .. } = sockets[self.socket].send(&mut self.train);
+        self.full += full as u64;
+        self.too_big += too_big as u64;
+        self.failed += failed as u64;
+    }
+}

@@ -1,0 +1,225 @@
+//! The loop: readiness, core, flush, next deadline.
+//!
+//! Each wake-up reads the clock once, takes a bounded number of packets from every source that is
+//! ready, hands them through the core, and sends what came of it before it waits again. Waiting is
+//! level-triggered, so whatever a budget left behind is reported at once.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use mpt_io::netlink::Netlink;
+use mpt_io::poll::{Events, Poll};
+use mpt_io::tun::{Burst, Device};
+use mpt_io::udp::{Receive, Socket};
+use mpt_proto::{ConnectionId, Endpoint, Event, Origin, PathId, SocketId, Traffic};
+
+use super::Command;
+use super::incoming::Incoming;
+use super::open::{ConnectionInfo, MIN_MTU, core_status, inner_mtu, path_mtu};
+use super::outgoing::Outgoing;
+use crate::config;
+
+/// What is ready: a wake-up by a command, the interface, or one of the sockets from here on.
+pub(super) const WAKER: u64 = 0;
+pub(super) const DEVICE: u64 = 1;
+pub(super) const SOCKETS: u64 = 2;
+
+/// Super-packets taken from the interface in one wake-up: enough to fill a train for each of a few
+/// paths, little enough that received datagrams do not wait for long.
+const DEVICE_BUDGET: usize = 64;
+
+/// Batches taken from one socket in one wake-up.
+const SOCKET_BUDGET: usize = 4;
+
+/// How often a path's MTU is looked up after datagrams were refused for their size.
+const MTU_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Events kept for `mpt status`.
+const RECENT_EVENTS: usize = 32;
+
+/// Everything a running tunnel owns.
+pub(super) struct Tunnel {
+    pub(super) settings: config::Tunnel,
+    pub(super) epoch: Instant,
+    pub(super) commands: Receiver<Command>,
+    pub(super) poll: Poll,
+    pub(super) device: Device,
+    pub(super) mtu: u32,
+    pub(super) sockets: Vec<Socket>,
+    pub(super) connections: Vec<ConnectionInfo>,
+    pub(super) endpoint: Endpoint,
+    pub(super) outgoing: Outgoing,
+    pub(super) incoming: Incoming,
+    pub(super) receive: Receive,
+    pub(super) burst: Burst,
+    /// Inner packets read from the interface.
+    pub(super) read: Traffic,
+    /// Reads from sockets that failed, which a poll reports again.
+    pub(super) receive_errors: u64,
+    pub(super) recent: VecDeque<(mpt_proto::Instant, Event)>,
+    /// Paths on which a datagram was too big, to be looked into.
+    pub(super) too_big: Vec<(ConnectionId, PathId)>,
+    pub(super) next_mtu_check: mpt_proto::Instant,
+}
+
+impl Tunnel {
+    /// Moves packets until told to stop.
+    ///
+    /// # Errors
+    ///
+    /// If the interface is gone or nothing can be waited for.
+    pub(super) fn run(&mut self) -> anyhow::Result<()> {
+        let mut events = Events::with_capacity(self.sockets.len() + 2);
+        loop {
+            let now = self.now();
+            self.endpoint.handle_timeout(now, &mut self.incoming.to(&self.device));
+            for event in events.iter() {
+                match event.token {
+                    WAKER => {}
+                    DEVICE => self.read_device()?,
+                    token => self.read_socket((token - SOCKETS) as usize, now),
+                }
+            }
+            let stop = self.take_commands(now);
+            self.send(now);
+            self.check_mtu(now);
+            if stop {
+                return Ok(());
+            }
+            let deadline = self.endpoint.poll_timeout();
+            let timeout = deadline.map(|deadline| deadline.at.since(self.now()));
+            self.poll.wait(&mut events, timeout).context("cannot wait for packets")?;
+        }
+    }
+
+    pub(super) fn now(&self) -> mpt_proto::Instant {
+        mpt_proto::Instant::ZERO + self.epoch.elapsed()
+    }
+
+    /// Takes inner packets from the interface and stages their datagrams.
+    fn read_device(&mut self) -> anyhow::Result<()> {
+        for _ in 0..DEVICE_BUDGET {
+            let read = self.device.read(&mut self.burst);
+            let Some(mut packets) = read.context("the interface is gone")? else { break };
+            while let Some(packet) = packets.next_packet() {
+                self.read.packets += 1;
+                self.read.bytes += packet.len() as u64;
+                if let Some(transmit) = self.endpoint.handle_inner(packet) {
+                    self.outgoing.stage(&transmit, &self.sockets);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes datagrams from a socket and delivers what is in them.
+    fn read_socket(&mut self, socket: usize, now: mpt_proto::Instant) {
+        let id = SocketId(socket as u16);
+        for _ in 0..SOCKET_BUDGET {
+            let Ok(taken) = self.sockets[socket].receive(&mut self.receive) else {
+                self.receive_errors += 1;
+                break;
+            };
+            let mut sink = self.incoming.to(&self.device);
+            for datagram in self.receive.datagrams() {
+                let origin = Origin { socket: id, remote: datagram.remote };
+                self.endpoint.handle_datagram(now, origin, datagram.payload, &mut sink);
+            }
+            if taken < self.receive.slots() {
+                break;
+            }
+        }
+    }
+
+    /// Sends what is due and what was staged, ends the burst of deliveries, and tells the events.
+    fn send(&mut self, now: mpt_proto::Instant) {
+        while let Some(transmit) = self.endpoint.poll_transmit(now) {
+            self.outgoing.stage(&transmit, &self.sockets);
+        }
+        let too_big = &mut self.too_big;
+        self.outgoing.flush(&self.sockets, |connection, path| too_big.push((connection, path)));
+        self.incoming.flush(&self.device);
+        while let Some(event) = self.endpoint.poll_event() {
+            let text = self.describe(&event);
+            tracing::info!(tunnel = self.settings.name, "{text}");
+            if self.recent.len() == RECENT_EVENTS {
+                self.recent.pop_front();
+            }
+            self.recent.push_back((now, event));
+        }
+    }
+
+    /// Carries out what other threads ask for; true if that is to stop.
+    fn take_commands(&mut self, now: mpt_proto::Instant) -> bool {
+        while let Ok(command) = self.commands.try_recv() {
+            match command {
+                // Whoever asked may have lost patience; then nobody reads the answer.
+                Command::Status(reply) => {
+                    let _ = reply.send(self.status(now));
+                }
+                Command::SetPathStatus { connection, path, status, reply } => {
+                    let found = self.find_path(&connection, &path);
+                    if let Some((connection, path)) = found {
+                        self.set_path_status(now, connection, path, status);
+                    }
+                    let _ = reply.send(found.is_some());
+                }
+                Command::Stop => {
+                    self.endpoint.close(now, &mut self.incoming.to(&self.device));
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    fn set_path_status(
+        &mut self,
+        now: mpt_proto::Instant,
+        connection: ConnectionId,
+        path: PathId,
+        status: config::PathStatus,
+    ) {
+        let info = &mut self.connections[usize::from(connection.0)].paths[usize::from(path.0)];
+        info.settings.status = status;
+        let mut sink = self.incoming.to(&self.device);
+        self.endpoint.set_path_status(now, connection, path, core_status(status), &mut sink);
+    }
+
+    fn find_path(&self, connection: &str, path: &str) -> Option<(ConnectionId, PathId)> {
+        let at = self.connections.iter().position(|info| info.settings.name == connection)?;
+        let paths = &self.connections[at].paths;
+        let place = paths.iter().position(|info| info.settings.name == path)?;
+        Some((ConnectionId(at as u16), PathId(place as u8)))
+    }
+
+    /// Follows the kernel's idea of the MTU of paths that refused a datagram.
+    fn check_mtu(&mut self, now: mpt_proto::Instant) {
+        if self.too_big.is_empty() || now < self.next_mtu_check {
+            return;
+        }
+        self.next_mtu_check = now + MTU_INTERVAL;
+        for (connection, path) in std::mem::take(&mut self.too_big) {
+            let info = &mut self.connections[usize::from(connection.0)];
+            let path_info = &mut info.paths[usize::from(path.0)];
+            path_info.mtu = path_mtu(&path_info.settings, path_info.remote, &info.settings);
+            let fits = path_info.mtu >= MIN_MTU;
+            let mut sink = self.incoming.to(&self.device);
+            self.endpoint.set_path_fits(now, connection, path, fits, &mut sink);
+        }
+        let mtu = inner_mtu(&self.settings, &self.connections);
+        if mtu == self.mtu {
+            return;
+        }
+        let set = Netlink::open().and_then(|mut link| link.set_mtu(self.device.index(), mtu));
+        match set {
+            Ok(()) => {
+                tracing::info!(tunnel = self.settings.name, mtu, "the MTU changed");
+                self.mtu = mtu;
+            }
+            Err(error) => tracing::warn!(tunnel = self.settings.name, mtu, "{error}"),
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! The command line as its users meet it: the real binary, its output and its exit codes.
+//!
+//! What needs a daemon meets one that is only pretended and says what the test wants.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends where it stands")]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+
+use mpt_control::{ErrorKind, PathStatus, Reply, Request, Status, TunnelStatus, codec};
+
+const GOOD: &str = r#"
+[[tunnel]]
+name = "mpt0"
+addresses = ["10.9.0.1/24"]
+[[tunnel.connection]]
+name = "server"
+peer = ["10.9.0.2"]
+[[tunnel.connection.path]]
+name = "fibre"
+remote = "203.0.113.5"
+[[tunnel.connection.path]]
+name = "radio"
+remote = "203.0.113.6"
+"#;
+
+#[test]
+fn help_says_what_there_is() {
+    let output = mpt(&["--help"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(output.stderr.is_empty());
+    insta::assert_snapshot!("help", stdout(&output));
+}
+
+#[test]
+fn every_command_has_help_with_an_example_and_what_it_ends_with() {
+    for command in [&["run"][..], &["check"], &["status"], &["path", "up"], &["path", "down"]] {
+        let output = mpt(&[command, &["--help"]].concat());
+        assert_eq!(output.status.code(), Some(0), "{command:?}");
+        let text = stdout(&output);
+        assert!(text.contains("Example"), "{text}");
+        assert!(text.contains(&format!("mpt {}", command[0])), "{text}");
+        if command[0] != "run" {
+            assert!(text.contains("Exit codes: 0"), "{text}");
+        }
+        assert!(output.stderr.is_empty());
+    }
+}
+
+#[test]
+fn version_in_both_ways() {
+    let expected = format!("mpt {}\n", env!("CARGO_PKG_VERSION"));
+    for arguments in [&["version"][..], &["-V"], &["--version"]] {
+        let output = mpt(arguments);
+        assert_eq!((output.status.code(), stdout(&output)), (Some(0), expected.clone()));
+    }
+}
+
+#[test]
+fn wrong_usage_is_one_line_and_2() {
+    for (arguments, text) in [
+        (&[][..], "no command given"),
+        (&["chek"], "similar subcommand exists: 'check'"),
+        (&["check"], "<FILE>"),
+        (&["check", "a", "b"], "unexpected argument 'b'"),
+        (&["status", "--jsn"], "'--json'"),
+        (&["path", "left", "fibre"], "'left'"),
+        (&["path", "up"], "<PATH>"),
+        (&["path", "up", "a", "b", "c"], "'c'"),
+    ] {
+        let output = mpt(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        let line = complaint(&output);
+        assert!(line.contains(text) && line.contains("--help"), "{line}");
+    }
+}
+
+#[test]
+fn a_good_file_is_said_to_be_good() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("good.toml");
+    fs::write(&file, GOOD).unwrap();
+    let output = mpt(&["check", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(output.stderr.is_empty());
+    let text = stdout(&output);
+    assert!(text.ends_with("good.toml: good: 1 tunnel, 1 connection, 2 paths\n"), "{text}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_a_failure() {
+    let directory = tempfile::tempdir().unwrap();
+    let not_text = directory.path().join("not-text");
+    fs::write(&not_text, b"[control]\n\xff\n").unwrap();
+    for (file, text) in [
+        (directory.path().join("missing.toml"), "No such file"),
+        (directory.path().to_path_buf(), "directory"),
+        (PathBuf::from("/dev/zero"), "larger than"),
+        (not_text, "line 2 is not UTF-8"),
+    ] {
+        for command in ["check", "run"] {
+            let output = mpt(&[command, file.to_str().unwrap()]);
+            assert_eq!(output.status.code(), Some(2), "{output:?}");
+            let line = complaint(&output);
+            assert!(line.contains(text) && line.contains(file.to_str().unwrap()), "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_wrong_file_is_not_run() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bad-config/weight-zero.toml");
+    let output = mpt(&["run", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    let report = String::from_utf8(output.stderr).unwrap();
+    assert!(report.contains("weight = 0"), "{report}");
+    assert!(!report.contains('\x1b'), "colour where there is no terminal: {report}");
+}
+
+#[test]
+fn an_unknown_log_level_is_explained() {
+    let output = command(&["run", "/nowhere"]).env("MPT_LOG", "loud=very").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(complaint(&output).contains("debug"), "{output:?}");
+}
+
+#[test]
+fn without_a_daemon_the_remedy_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("none.sock");
+    let socket = socket.to_str().unwrap();
+    for arguments in [
+        &["status", "--socket", socket][..],
+        &["status", "--json", "--socket", socket],
+        &["path", "up", "fibre", "--socket", socket],
+    ] {
+        let output = mpt(arguments);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(output.stdout.is_empty());
+        let line = complaint(&output);
+        assert!(line.contains("mpt run FILE") && line.contains(socket), "{line}");
+    }
+}
+
+#[test]
+fn status_for_people_and_for_programs() {
+    let daemon = Pretended::new(vec![status(), status()]);
+    let output = daemon.mpt(&["status"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = stdout(&output);
+    assert!(text.starts_with("mpt 9.8.7, process 11, up 5.0 s\n"), "{text}");
+    assert!(text.contains("tunnel mpt0"), "{text}");
+    assert!(!text.contains('\x1b'), "colour where there is no terminal: {text}");
+
+    let output = daemon.mpt(&["status", "--json"]);
+    assert_eq!(output.status.code(), Some(0));
+    let Reply::Status { status } = status() else { unreachable!() };
+    assert_eq!(serde_json::from_slice::<Status>(&output.stdout).unwrap(), *status);
+    assert_eq!(daemon.requests(), [Request::Status {}, Request::Status {}]);
+}
+
+#[test]
+fn paths_up_and_down() {
+    let daemon = Pretended::new(vec![Reply::Done, Reply::Done]);
+    for arguments in [&["path", "down", "fibre"][..], &["path", "up", "server", "fibre"]] {
+        let output = daemon.mpt(arguments);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert!(output.stdout.is_empty() && output.stderr.is_empty());
+    }
+    let request = |connection: Option<&str>, status| Request::Path {
+        connection: connection.map(Into::into),
+        path: "fibre".into(),
+        status,
+    };
+    assert_eq!(
+        daemon.requests(),
+        [request(None, PathStatus::Off), request(Some("server"), PathStatus::Available)]
+    );
+}
+
+#[test]
+fn what_the_daemon_refuses_is_told_in_one_line() {
+    for (kind, code) in [
+        (ErrorKind::NoSuchPath, 1),
+        (ErrorKind::AmbiguousPath, 1),
+        (ErrorKind::Unavailable, 2),
+        (ErrorKind::NotAllowed, 2),
+    ] {
+        let daemon = Pretended::new(vec![Reply::error(kind, "because\nof that")]);
+        let output = daemon.mpt(&["path", "down", "wire"]);
+        assert_eq!(output.status.code(), Some(code), "{kind:?}");
+        assert_eq!(complaint(&output), "mpt: because of that");
+    }
+}
+
+#[test]
+fn an_answer_to_another_question_is_a_failure() {
+    let daemon = Pretended::new(vec![Reply::Done, status()]);
+    assert_eq!(daemon.mpt(&["status"]).status.code(), Some(2));
+    assert_eq!(daemon.mpt(&["path", "up", "fibre"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_success() {
+    for arguments in [&["status"][..], &["status", "--json"]] {
+        let daemon = Pretended::holding(vec![status()]);
+        let mut child = daemon
+            .command(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // The reader is gone before there is anything to read.
+        drop(child.stdout.take());
+        daemon.go_on();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert!(output.stderr.is_empty(), "{output:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_no_success() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = command(&["version"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(complaint(&output).contains("No space left"), "{output:?}");
+}
+
+/// A daemon that gives prepared replies, one per connection.
+struct Pretended {
+    directory: tempfile::TempDir,
+    go_on: mpsc::Sender<()>,
+    thread: JoinHandle<Vec<Request>>,
+}
+
+impl Pretended {
+    fn new(replies: Vec<Reply>) -> Self {
+        let count = replies.len();
+        let daemon = Self::holding(replies);
+        (0..count).for_each(|_| daemon.go_on());
+        daemon
+    }
+
+    /// A daemon that waits to be told before each reply.
+    fn holding(replies: Vec<Reply>) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(directory.path().join("control.sock")).unwrap();
+        let (go_on, wait) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            replies
+                .into_iter()
+                .map(|reply| {
+                    let (mut stream, _) = listener.accept().unwrap();
+                    let mut line = String::new();
+                    BufReader::new(&stream).read_line(&mut line).unwrap();
+                    wait.recv().unwrap();
+                    stream.write_all(&codec::encode_reply(&reply).unwrap()).unwrap();
+                    codec::decode_request(line.as_bytes()).unwrap()
+                })
+                .collect()
+        });
+        Self { directory, go_on, thread }
+    }
+
+    fn go_on(&self) {
+        self.go_on.send(()).unwrap();
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = command(arguments);
+        command.arg("--socket").arg(self.directory.path().join("control.sock"));
+        command
+    }
+
+    fn mpt(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn requests(self) -> Vec<Request> {
+        self.thread.join().unwrap()
+    }
+}
+
+fn status() -> Reply {
+    let tunnel = TunnelStatus { name: "mpt0".into(), ..TunnelStatus::default() };
+    Reply::Status {
+        status: Box::new(Status {
+            version: "9.8.7".into(),
+            pid: 11,
+            uptime_seconds: 5.0,
+            tunnels: vec![tunnel],
+            ..Status::default()
+        }),
+    }
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mpt"));
+    command.args(arguments).env_remove("MPT_LOG").stdin(Stdio::null());
+    command
+}
+
+fn mpt(arguments: &[&str]) -> Output {
+    command(arguments).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// The one line on standard error.
+fn complaint(output: &Output) -> String {
+    let text = String::from_utf8(output.stderr.clone()).unwrap();
+    assert!(text.starts_with("mpt: ") && text.ends_with('\n'), "{text:?}");
+    assert_eq!(text.lines().count(), 1, "{text:?}");
+    text.trim_end().to_owned()
+}

@@ -1,0 +1,107 @@
+//! Starting, restarting and ending: nothing is lost for long, and nothing is left behind.
+
+use std::net::UdpSocket;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use mpt_lab::daemon::Daemon;
+use mpt_lab::topology::Side;
+
+use crate::site::{Site, TWO_LINKS, daemon, eventually, exists, has_interface, inner};
+use crate::suite::Test;
+
+pub(crate) const TESTS: &[Test] = &[
+    ("the_left_daemon_is_restarted", || restart(Side::Left)),
+    ("the_right_daemon_is_restarted", || restart(Side::Right)),
+    ("a_daemon_that_was_killed_is_replaced", killed),
+    ("the_end_leaves_nothing_behind", end),
+    ("packets_before_and_during_the_start_harm_nobody", start_under_traffic),
+    ("a_taken_interface_name_is_a_clear_error", taken_name),
+    ("a_foreign_local_address_is_a_clear_error", foreign_address),
+];
+
+fn restart(side: Side) {
+    let mut site = Site::start(TWO_LINKS, "");
+    for _ in 0..2 {
+        site.assert_flawless(4);
+        site.end_daemon(side);
+        site.start_daemon(side);
+        site.await_all_up();
+        assert_eq!(site.ping(4, 10).lost, 0);
+        site.assert_flawless(4);
+        site.assert_flawless(6);
+    }
+}
+
+fn killed() {
+    let mut site = Site::start(TWO_LINKS, "");
+    site.assert_flawless(4);
+    drop(site.left.take());
+    // Its peer has had no word of it and still takes the paths for up.
+    site.start_daemon(Side::Left);
+    site.await_all_up();
+    assert_eq!(site.ping(4, 10).lost, 0);
+    site.assert_flawless(4);
+}
+
+fn end() {
+    let mut site = Site::start(TWO_LINKS, "networks = []");
+    let socket = site.daemon(Side::Left).socket();
+    assert!(exists(&socket) && has_interface(site.lab.left(), "mpt0"));
+    site.end_daemon(Side::Left);
+    assert!(!has_interface(site.lab.left(), "mpt0"), "the interface, and with it all routes");
+    let told = site.path(Side::Right, 0).cause.unwrap_or_default();
+    assert!(told.contains("switched off by the peer"), "the peer was told: {told}");
+}
+
+fn start_under_traffic() {
+    let mut site = Site::links_only(TWO_LINKS, "");
+    let socket = site.lab.left().run(|| UdpSocket::bind("0.0.0.0:0")).expect("a socket");
+    let (stop, taken) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                // Refused until the interface is there. Not so many that they stand in a queue.
+                std::thread::sleep(Duration::from_micros(200));
+                if socket.send_to(&[0; 100], (inner(Side::Right, 4), 9)).is_ok() {
+                    taken.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        });
+        site.start_daemon(Side::Left);
+        eventually("packets come before the paths", || taken.load(Ordering::Relaxed) > 100);
+        site.start_daemon(Side::Right);
+        site.await_all_up();
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(site.connection(Side::Left).drops["no_path"] > 0);
+    site.assert_flawless(4);
+}
+
+fn taken_name() {
+    let site = Site::start(TWO_LINKS, "");
+    let config = site.config(Side::Left).replace("'mpt0'", "'one'");
+    let error = Daemon::start(site.lab.left(), "second", &config, &daemon());
+    let error = format!("{:#}", error.expect_err("the name is a link's"));
+    assert!(error.contains("one"), "{error}");
+}
+
+fn foreign_address() {
+    let site = Site::links_only(TWO_LINKS, "");
+    let address = site.lab.left().address(0).to_string();
+    let config = site.config(Side::Left).replace(&address, "203.0.113.77");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("mpt.toml");
+    let socket = folder.path().join("control.sock");
+    let control = format!("[control]\nsocket = '{}'\n", socket.display());
+    std::fs::write(&file, format!("{control}{config}")).expect("a file");
+    let mut command = Command::new(daemon());
+    let spawned =
+        site.lab.left().spawn(command.arg("run").arg(&file).stderr(std::process::Stdio::piped()));
+    let output = spawned.expect("mpt runs").wait_with_output().expect("mpt ends");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("203.0.113.77") && error.contains("path one"), "{error}");
+    assert!(!exists(&socket) && !has_interface(site.lab.left(), "mpt0"));
+}

@@ -1,0 +1,18 @@
+//! The real daemon at both ends of real links, by whatever right these tests were started.
+//!
+//! The tests run one after the other, because some of them look at time. What this machine does
+//! not permit is reported as ignored, with the reason; with `MPT_NO_SKIP` set it fails instead.
+
+mod carry;
+mod cost;
+mod failover;
+mod hostile;
+mod lifetime;
+mod site;
+mod suite;
+
+fn main() {
+    let entered = mpt_lab::privilege::enter().map(drop);
+    site::copy_daemon(None);
+    suite::run(entered);
+}

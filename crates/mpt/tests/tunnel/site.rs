@@ -1,0 +1,225 @@
+//! A lab with a daemon at each end, and what the tests ask of it.
+
+use std::fmt::Write as _;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use mpt_control::{ConnectionState, PathState, Status};
+use mpt_lab::daemon::Daemon;
+use mpt_lab::lab::{Host, Lab};
+use mpt_lab::topology::{Addressing, Side, Topology};
+use mpt_lab::traffic::{ping, udp};
+use tempfile::TempDir;
+
+/// Nothing in these tests needs longer; only a failure waits for it.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Where the daemon under test lies: in a folder of its own that `owner` may enter, because the one
+/// it was built in may be closed to other users.
+static DAEMON: Mutex<Option<TempDir>> = Mutex::new(None);
+
+/// Copies the daemon to where a user may run it, and remove it again.
+pub(crate) fn copy_daemon(owner: Option<u32>) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let copy = folder.path().join("mpt");
+    std::fs::copy(env!("CARGO_BIN_EXE_mpt"), &copy).expect("a copy of mpt");
+    for path in [folder.path(), &copy] {
+        std::os::unix::fs::chown(path, owner, owner).expect("an owner");
+    }
+    *DAEMON.lock().expect("one thread") = Some(folder);
+}
+
+/// The daemon's binary.
+pub(crate) fn daemon() -> PathBuf {
+    DAEMON.lock().expect("one thread").as_ref().expect("a copy").path().join("mpt")
+}
+
+/// Removes the copy. Nobody else would: the process ends without destructors.
+pub(crate) fn remove_daemon() {
+    *DAEMON.lock().expect("one thread") = None;
+}
+
+/// A running lab with daemons.
+pub(crate) struct Site {
+    pub(crate) left: Option<Daemon>,
+    pub(crate) right: Option<Daemon>,
+    pub(crate) lab: Lab,
+    connection: String,
+}
+
+/// How fast paths are found dead in these tests, so that they need not take long.
+const QUICK: &str = "keepalive = 0.1\ndead_time = 0.5\n";
+
+impl Site {
+    /// Two daemons over these links, their paths up. `connection` are further lines of both
+    /// connections.
+    pub(crate) fn start(topology: &str, connection: &str) -> Self {
+        let mut site = Self::links_only(topology, connection);
+        site.start_daemon(Side::Left);
+        site.start_daemon(Side::Right);
+        site.await_all_up();
+        site
+    }
+
+    /// The links, and no daemon yet.
+    pub(crate) fn links_only(topology: &str, connection: &str) -> Self {
+        let topology = Topology::parse(topology).expect("a topology");
+        let lab = Lab::start(&topology).unwrap_or_else(|error| panic!("{error:#}"));
+        Self { left: None, right: None, lab, connection: connection.to_owned() }
+    }
+
+    /// Starts the daemon of one side.
+    pub(crate) fn start_daemon(&mut self, side: Side) {
+        let config = self.config(side);
+        let daemon = Daemon::start(self.lab.host(side), side.name(), &config, &daemon());
+        *self.place(side) = Some(daemon.unwrap_or_else(|error| panic!("{error:#}")));
+    }
+
+    /// Ends the daemon of one side as an operator would.
+    pub(crate) fn end_daemon(&mut self, side: Side) {
+        let status = self.place(side).take().expect("a daemon").terminate().expect("an end");
+        assert!(status.success(), "{side:?} ended with {status}");
+    }
+
+    pub(crate) fn daemon(&self, side: Side) -> &Daemon {
+        match side {
+            Side::Left => self.left.as_ref(),
+            Side::Right => self.right.as_ref(),
+        }
+        .expect("a daemon")
+    }
+
+    fn place(&mut self, side: Side) -> &mut Option<Daemon> {
+        match side {
+            Side::Left => &mut self.left,
+            Side::Right => &mut self.right,
+        }
+    }
+
+    /// The configuration of one side.
+    pub(crate) fn config(&self, side: Side) -> String {
+        let (own, peer) = if side == Side::Left { (1, 2) } else { (2, 1) };
+        let other = if side == Side::Left { Side::Right } else { Side::Left };
+        let mut config = format!(
+            "[[tunnel]]\nname = 'mpt0'\naddresses = ['10.9.0.{own}/24', 'fd00:9::{own}/64']\n\
+             [[tunnel.connection]]\nname = 'peer'\npeer = ['10.9.0.{peer}', 'fd00:9::{peer}']\n{}\n",
+            self.connection
+        );
+        let topology = self.lab.topology();
+        for (index, link) in topology.links.iter().enumerate() {
+            let (local, remote) = (topology.address(side, index), topology.address(other, index));
+            let name = &link.name;
+            let path = format!(
+                "[[tunnel.connection.path]]\nname = '{name}'\nlocal = '{local}'\nremote = '{remote}'\n"
+            );
+            config.push_str(&path);
+            if topology.addressing == Addressing::OneServer && side == Side::Left {
+                let _ = writeln!(config, "interface = '{name}'");
+            }
+            config.push_str(QUICK);
+        }
+        config
+    }
+
+    pub(crate) fn status(&self, side: Side) -> Status {
+        self.daemon(side).status().unwrap_or_else(|error| panic!("{error:#}"))
+    }
+
+    /// The one connection of a side.
+    pub(crate) fn connection(&self, side: Side) -> ConnectionState {
+        self.status(side).tunnels.remove(0).connections.remove(0)
+    }
+
+    pub(crate) fn path(&self, side: Side, path: usize) -> PathState {
+        self.connection(side).paths.remove(path)
+    }
+
+    /// Waits until a path is in that state at both ends.
+    pub(crate) fn await_state(&self, path: usize, state: &str) {
+        for side in [Side::Left, Side::Right] {
+            eventually(&format!("path {path} is {state} at {side:?}"), || {
+                self.path(side, path).state == state
+            });
+        }
+    }
+
+    pub(crate) fn await_all_up(&self) {
+        (0..self.lab.topology().links.len()).for_each(|path| self.await_state(path, "up"));
+    }
+
+    /// Sends numbered packets from left to right through the tunnel.
+    pub(crate) fn stream(&self, version: u8, options: udp::Options) -> udp::Stream {
+        let (lab, address) = (&self.lab, inner(Side::Right, version));
+        let sink = lab.right().run(|| udp::Sink::bind(address)).expect("a sink");
+        let remote = sink.address();
+        let source = lab.left().run(|| udp::Source::connect(remote)).expect("a source");
+        udp::Stream::start(sink, source, options).expect("a stream")
+    }
+
+    /// Asserts that everything arrives, once and in order.
+    pub(crate) fn assert_flawless(&self, version: u8) {
+        let options = udp::Options {
+            interval: Duration::from_millis(1),
+            size: 1000,
+            length: Duration::from_millis(400),
+        };
+        let report = self.stream(version, options).finish().expect("a report");
+        let order = report.order;
+        assert_eq!(order.received, order.sent, "{order:?}");
+        assert_eq!((order.duplicated, order.reordered), (0, 0), "{order:?}");
+    }
+
+    /// Pings the right host through the tunnel.
+    pub(crate) fn ping(&self, version: u8, count: u32) -> ping::Report {
+        ping(self.lab.left(), inner(Side::Right, version), count)
+    }
+}
+
+/// Pings an address, every 10 ms.
+pub(crate) fn ping(host: &Host, address: IpAddr, count: u32) -> ping::Report {
+    let source = host.run(|| ping::Source::connect(address)).expect("a raw socket");
+    let options = ping::Options { count, interval: Duration::from_millis(10) };
+    ping::Ping::start(source, options).and_then(ping::Ping::finish).expect("a report")
+}
+
+/// A host's address inside the tunnel.
+pub(crate) fn inner(side: Side, version: u8) -> IpAddr {
+    let host = if side == Side::Left { 1 } else { 2 };
+    match version {
+        4 => IpAddr::from([10, 9, 0, host]),
+        _ => IpAddr::from([0xfd00, 9, 0, 0, 0, 0, 0, u16::from(host)]),
+    }
+}
+
+/// Waits until something is so.
+pub(crate) fn eventually(what: &str, mut so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !so() {
+        assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether a host has a network interface of that name.
+pub(crate) fn has_interface(host: &Host, name: &str) -> bool {
+    host.run(|| {
+        let mut netlink = mpt_io::netlink::Netlink::open().expect("a netlink socket");
+        netlink.link(name).expect("an answer").is_some()
+    })
+}
+
+/// Two links that lose nothing and take some milliseconds.
+pub(crate) const TWO_LINKS: &str = "[[link]]\nname = 'one'\nrate_mbps = 50\ndelay_ms = 2\n\
+                                    [[link]]\nname = 'two'\nrate_mbps = 50\ndelay_ms = 4\n";
+
+/// [`TWO_LINKS`] over IPv6.
+pub(crate) fn two_links(version: u8) -> String {
+    TWO_LINKS.replace("delay_ms", &format!("version = {version}\ndelay_ms"))
+}
+
+/// Whether a file or folder exists.
+pub(crate) fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}

@@ -1,0 +1,38 @@
+//! Running the tests of both binaries.
+
+use std::env;
+use std::panic::catch_unwind;
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+
+use crate::{carry, cost, failover, hostile, lifetime, site};
+
+/// A test by name; it fails by panicking.
+pub(crate) type Test = (&'static str, fn());
+
+/// Runs all tests, or none if the way in was barred.
+pub(crate) fn run(entered: anyhow::Result<()>) {
+    let entered = entered.map_err(|error| format!("{error:#}"));
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads = Some(1);
+    let tests = [carry::TESTS, failover::TESTS, lifetime::TESTS, hostile::TESTS, cost::TESTS];
+    let trial = |&(name, test): &Test| {
+        let entered = entered.clone();
+        Trial::ignorable_test(name, move || run_one(entered, test))
+    };
+    let trials = tests.concat().iter().map(trial).collect();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    site::remove_daemon();
+    conclusion.exit();
+}
+
+fn run_one(entered: Result<(), String>, test: fn()) -> Result<Completion, Failed> {
+    match entered {
+        Err(reason) if env::var_os("MPT_NO_SKIP").is_some() => Err(reason.into()),
+        Err(reason) => Ok(Completion::ignored_with(reason)),
+        Ok(()) => match catch_unwind(test) {
+            Ok(()) => Ok(Completion::Completed),
+            Err(_) => Err("it panicked; see above".into()),
+        },
+    }
+}

@@ -1,0 +1,22 @@
+//! The same tests once more as a user who may do nothing but open a TUN device: root becomes
+//! nobody first, and then a user namespace is entered as anybody would. Who is not root already
+//! ran them that way.
+
+mod carry;
+mod cost;
+mod failover;
+mod hostile;
+mod lifetime;
+mod site;
+mod suite;
+
+/// The user called nobody everywhere.
+const NOBODY: u32 = 65534;
+
+fn main() {
+    // Started once more by the lab to guard a daemon, it only stands in for that.
+    mpt_lab::guard::stand_in();
+    site::copy_daemon(nix::unistd::Uid::effective().is_root().then_some(NOBODY));
+    let nobody = mpt_lab::privilege::become_nobody();
+    suite::run(nobody.and_then(|()| mpt_lab::privilege::enter().map(drop)));
+}
