@@ -63,6 +63,8 @@ pub struct Nat {
     outside: IpAddr,
     filtering: Filtering,
     timeout: Duration,
+    /// Whether a mapping takes the inside port where that is free.
+    preserves_ports: bool,
     next_port: u16,
     /// By the port outside.
     mappings: BTreeMap<(Protocol, u16), Mapping>,
@@ -87,6 +89,7 @@ impl Nat {
             outside,
             filtering: Filtering::default(),
             timeout: Self::DEFAULT_TIMEOUT,
+            preserves_ports: false,
             next_port: FIRST_PORT,
             mappings: BTreeMap::new(),
             ports: BTreeMap::new(),
@@ -104,6 +107,14 @@ impl Nat {
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
+        self
+    }
+
+    /// The same translator, which keeps the port of whoever comes first, as most at home do
+    /// (RFC 4787 section 4.2.1), until it [rebinds](Self::rebind).
+    #[must_use]
+    pub fn with_preserved_ports(mut self) -> Self {
+        self.preserves_ports = true;
         self
     }
 
@@ -172,6 +183,7 @@ impl Nat {
     pub fn rebind(&mut self) {
         self.mappings.clear();
         self.ports.clear();
+        self.preserves_ports = false;
     }
 
     /// Forgets every mapping and appears from another address from now on.
@@ -187,16 +199,18 @@ impl Nat {
         (now.since(used) < self.timeout).then_some(port)
     }
 
-    /// Makes a mapping on the next port that is free, so that no port is soon used again.
+    /// Makes a mapping on the port inside, if ports are preserved and it is free; otherwise on the
+    /// next port that is free, so that no port is soon used again.
     fn map(
         &mut self,
         now: Instant,
         protocol: Protocol,
         inside: SocketAddr,
     ) -> Result<u16, NatDrop> {
+        let mut preserved = self.preserves_ports.then_some(inside.port());
         for _ in FIRST_PORT..=u16::MAX {
-            let port = self.next_port;
-            self.next_port = port.checked_add(1).unwrap_or(FIRST_PORT);
+            let port = preserved.take().filter(|&port| port >= FIRST_PORT);
+            let port = port.unwrap_or_else(|| self.take_next_port());
             let held = self.mappings.get(&(protocol, port));
             if held.is_some_and(|mapping| now.since(mapping.used) < self.timeout) {
                 continue;
@@ -214,6 +228,11 @@ impl Nat {
             return Ok(port);
         }
         Err(NatDrop::Exhausted)
+    }
+
+    fn take_next_port(&mut self) -> u16 {
+        let next = self.next_port.checked_add(1).unwrap_or(FIRST_PORT);
+        std::mem::replace(&mut self.next_port, next)
     }
 }
 

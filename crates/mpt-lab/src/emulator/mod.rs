@@ -20,11 +20,13 @@ mod lateness;
 mod relay;
 mod report;
 
+use std::net::IpAddr;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Context as _, Result};
 use mpt_io::poll::Waker;
+use mpt_sim::nat::Nat;
 use mpt_sim::profile::Profile;
 use serde::{Deserialize, Serialize};
 
@@ -56,16 +58,25 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Joins two devices by a link. Its black-out windows count from here.
+    /// Joins two devices by a link. Its black-out windows count from here. With an address in
+    /// `nat` there is a translator with that outside address between the left end and the link; it
+    /// keeps ports until it rebinds, and lets UDP and TCP pass.
     ///
     /// All chance follows from `seeds`: forward, then backward.
     ///
     /// # Errors
     ///
     /// The kernel refuses a thread or a poll descriptor.
-    pub fn start(link: &LinkSpec, left: End, right: End, seeds: [u64; 2]) -> Result<Self> {
+    pub fn start(
+        link: &LinkSpec,
+        left: End,
+        right: End,
+        nat: Option<IpAddr>,
+        seeds: [u64; 2],
+    ) -> Result<Self> {
         let (commands, inbox) = channel();
-        let (relay, waker) = Relay::new(link, [left, right], seeds, inbox)
+        let nat = nat.map(|outside| Nat::new(outside).with_preserved_ports());
+        let (relay, waker) = Relay::new(link, [left, right], nat, seeds, inbox)
             .with_context(|| format!("cannot emulate link `{}`", link.name))?;
         let thread = thread::Builder::new()
             .name(format!("link {}", link.name))
@@ -88,6 +99,12 @@ impl Wire {
     /// Replaces the profile of a direction. What is on the way keeps its due time.
     pub fn set_profile(&self, direction: Direction, profile: Profile) {
         self.order(|done| Command::Profile { direction, profile, done });
+    }
+
+    /// Has the translator in front of the left host forget its mappings, as a reboot does. Does
+    /// nothing on a link without one.
+    pub fn rebind(&self) {
+        self.order(|done| Command::Rebind { done });
     }
 
     /// Begins a new record of lateness, stalls and device drops, as of the moments that matter to

@@ -13,6 +13,7 @@ use mpt_io::poll::{Events, Interest, Poll, Waker, set_timer_slack};
 use mpt_io::tun::Burst;
 use mpt_proto::Instant;
 use mpt_sim::link::Link;
+use mpt_sim::nat::Nat;
 use mpt_sim::profile::Profile;
 use nix::errno::Errno;
 
@@ -26,6 +27,10 @@ use crate::topology::LinkSpec;
 /// and about 0.2 ms here.
 const BATCH: usize = 64;
 
+/// The numbers of the directions.
+const FORWARD: usize = 0;
+const BACKWARD: usize = 1;
+
 /// The token of the waker; the ends have their index.
 const COMMAND: u64 = 2;
 
@@ -34,6 +39,7 @@ const COMMAND: u64 = 2;
 pub(super) enum Command {
     Blackout { direction: Direction, cut: bool, done: Sender<()> },
     Profile { direction: Direction, profile: Profile, done: Sender<()> },
+    Rebind { done: Sender<()> },
     Report { done: Sender<Report> },
     Restart { done: Sender<()> },
     Stop,
@@ -47,6 +53,8 @@ pub(super) struct Relay {
     ends: [End; 2],
     /// Forward, backward: number i reads from end i and writes to the other.
     lanes: [Lane; 2],
+    /// Between the left end and the link.
+    nat: Option<Nat>,
     commands: Receiver<Command>,
     poll: Poll,
     burst: Burst,
@@ -64,6 +72,7 @@ struct Lane {
     lateness: Record,
     stalls: u64,
     stalled: Duration,
+    untranslated: u64,
     unwritten: u64,
     refused: u64,
 }
@@ -72,6 +81,7 @@ impl Relay {
     pub(super) fn new(
         link: &LinkSpec,
         ends: [End; 2],
+        nat: Option<Nat>,
         seeds: [u64; 2],
         commands: Receiver<Command>,
     ) -> io::Result<(Self, Waker)> {
@@ -89,6 +99,7 @@ impl Relay {
                 Lane::new(Link::new(link.forward.clone(), forward)),
                 Lane::new(Link::new(link.backward.clone(), backward)),
             ],
+            nat,
             commands,
             poll,
             burst: Burst::new(),
@@ -148,7 +159,14 @@ impl Relay {
             let lane = &mut self.lanes[number];
             let now = Instant::ZERO + self.origin.elapsed();
             for sent in 0..BATCH {
-                let Some((due, packet)) = lane.link.receive(now) else { break };
+                let Some((due, mut packet)) = lane.link.receive(now) else { break };
+                if number == BACKWARD
+                    && let Some(nat) = &mut self.nat
+                    && nat.inbound_packet(now, &mut packet).is_err()
+                {
+                    lane.untranslated += 1;
+                    continue;
+                }
                 let write = end.device.write(&packet);
                 let late = (Instant::ZERO + self.origin.elapsed()).since(due);
                 lane.on_sent(late, sent == 0, write)?;
@@ -162,7 +180,16 @@ impl Relay {
             let Some(mut packets) = self.ends[number].device.read(&mut self.burst)? else { break };
             let now = Instant::ZERO + self.origin.elapsed();
             while let Some(packet) = packets.next_packet() {
-                self.lanes[number].link.send(now, packet.to_vec());
+                let lane = &mut self.lanes[number];
+                let mut packet = packet.to_vec();
+                if number == FORWARD
+                    && let Some(nat) = &mut self.nat
+                    && nat.outbound_packet(now, &mut packet).is_err()
+                {
+                    lane.untranslated += 1;
+                    continue;
+                }
+                lane.link.send(now, packet);
             }
         }
         Ok(())
@@ -178,6 +205,10 @@ impl Relay {
             }
             Command::Profile { direction, profile, done } => {
                 self.each(direction, |link, now| link.set_profile(now, profile.clone()));
+                let _ = done.send(());
+            }
+            Command::Rebind { done } => {
+                self.nat.iter_mut().for_each(Nat::rebind);
                 let _ = done.send(());
             }
             Command::Report { done } => {
@@ -240,6 +271,7 @@ impl Lane {
             lateness: Record::new(),
             stalls: 0,
             stalled: Duration::ZERO,
+            untranslated: 0,
             unwritten: 0,
             refused: 0,
         }
@@ -268,6 +300,7 @@ impl Lane {
         self.lateness = Record::new();
         self.stalls = 0;
         self.stalled = Duration::ZERO;
+        self.untranslated = 0;
         self.unwritten = 0;
         self.refused = 0;
     }
@@ -279,6 +312,7 @@ impl Lane {
             stalls: self.stalls,
             stalled_seconds: self.stalled.as_secs_f64(),
             unread,
+            untranslated: self.untranslated,
             unwritten: self.unwritten + lost_behind,
             refused: self.refused,
         }

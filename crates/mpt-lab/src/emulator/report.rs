@@ -49,6 +49,8 @@ pub struct DirectionReport {
     pub stalled_seconds: f64,
     /// Packets that never entered the link: the sending host's device queue was full.
     pub unread: u64,
+    /// Packets that the translator on the link did not let pass.
+    pub untranslated: u64,
     /// Packets that left the link but not the device: the receiving host had no room.
     pub unwritten: u64,
     /// Packets that the receiving device refused to take for an IP packet; corruption does that.
@@ -138,6 +140,7 @@ mod tests {
             stalled_seconds: 0.0,
             unread: 0,
             unwritten: 0,
+            untranslated: 0,
             refused: 3,
         }
     }

@@ -70,7 +70,7 @@ fn paths(experiment: &Experiment, side: Side, other: Side) -> Vec<Path<'_>> {
             name: &link.name,
             interface: bound.then_some(link.name.as_str()),
             local: topology.address(side, index),
-            remote: topology.address(other, index),
+            remote: topology.known_address(other, index),
             weight,
             keepalive: tunnel.keepalive,
             dead_time: tunnel.dead_time,

@@ -67,7 +67,7 @@ impl<'t> Setup<'t> {
             }
             (Addressing::OneServer, Side::Right) => {
                 self.server_address(number)?;
-                let client = self.topology.address(Side::Left, number);
+                let client = self.topology.known_address(Side::Left, number);
                 self.netlink.add_route((client, host_prefix(client)), device, None)?;
             }
         }

@@ -24,6 +24,8 @@ pub struct LinkSpec {
     pub version: IpVersion,
     /// Largest outer packet in bytes.
     pub mtu: u32,
+    /// Whether the left host reaches the link through an address translator.
+    pub nat: bool,
     /// What packets from left to right meet.
     pub forward: Profile,
     /// What packets from right to left meet.
@@ -48,6 +50,7 @@ impl LinkSpec {
             name: name.into(),
             version: IpVersion::V4,
             mtu: DEFAULT_MTU,
+            nat: false,
             forward: profile.clone(),
             backward: profile,
         }
@@ -86,16 +89,18 @@ enum Key {
     Name,
     Version,
     Mtu,
+    Nat,
     Forward,
     Backward,
     Setting(&'static str),
 }
 
 /// All keys, the link's own first.
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "name",
     "version",
     "mtu",
+    "nat",
     "forward",
     "backward",
     "rate_mbps",
@@ -117,6 +122,7 @@ impl<'de> Deserialize<'de> for Key {
             "name" => Ok(Self::Name),
             "version" => Ok(Self::Version),
             "mtu" => Ok(Self::Mtu),
+            "nat" => Ok(Self::Nat),
             "forward" => Ok(Self::Forward),
             "backward" => Ok(Self::Backward),
             other => match KEYS.iter().find(|key| **key == other) {
@@ -142,6 +148,7 @@ impl<'de> Visitor<'de> for LinkVisitor {
         let mut name = None;
         let mut version = IpVersion::default();
         let mut mtu = DEFAULT_MTU;
+        let mut nat = false;
         let mut both = Table::new();
         let mut forward = Settings::default();
         let mut backward = Settings::default();
@@ -150,6 +157,7 @@ impl<'de> Visitor<'de> for LinkVisitor {
                 Key::Name => name = Some(map.next_value::<Name>()?.0),
                 Key::Version => version = map.next_value()?,
                 Key::Mtu => mtu = map.next_value::<Mtu>()?.0,
+                Key::Nat => nat = map.next_value()?,
                 Key::Forward => forward = map.next_value()?,
                 Key::Backward => backward = map.next_value()?,
                 Key::Setting(key) => {
@@ -167,7 +175,7 @@ impl<'de> Visitor<'de> for LinkVisitor {
         };
         let forward = profile("forward", forward)?;
         let backward = profile("backward", backward)?;
-        Ok(LinkSpec { name, version, mtu, forward, backward })
+        Ok(LinkSpec { name, version, mtu, nat, forward, backward })
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! There are always two hosts, *left* and *right*, and between them as many links as listed. What
 //! runs *forward* on a link goes from left to right. A link is written as one `[[link]]` table: its
-//! name, the version of the IP packets that cross it, and the keys of [`Profile`], which hold for
-//! both directions unless `forward` or `backward` say otherwise:
+//! name, the version of the IP packets that cross it, and the keys of [`mpt_sim::profile`], which
+//! hold for both directions unless `forward` or `backward` say otherwise:
 //!
 //! ```toml
 //! seed = 7                      # every random choice of every link follows from it; 1 if absent
@@ -116,6 +116,17 @@ impl Topology {
             (Side::Right, Addressing::PerLink) => link_address(version, link, 2),
         }
     }
+
+    /// The address by which the other host knows one host on a link: the translator's, where there
+    /// is one in front of it.
+    pub fn known_address(&self, side: Side, link: usize) -> IpAddr {
+        match side {
+            Side::Left if self.links[link].nat => {
+                link_address(self.links[link].version, link, TRANSLATOR)
+            }
+            Side::Left | Side::Right => self.address(side, link),
+        }
+    }
 }
 
 /// The one address that a server has for this version of IP.
@@ -126,7 +137,7 @@ fn server_address(version: IpVersion) -> IpAddr {
     }
 }
 
-/// The address of host number `host`, 1 or 2, on a link.
+/// The address of host number `host`, 1 to 3, on a link.
 fn link_address(version: IpVersion, link: usize, host: u8) -> IpAddr {
     let number = u8::try_from(link + 1).expect("a lab has at most 64 links");
     match version {
@@ -136,6 +147,9 @@ fn link_address(version: IpVersion, link: usize, host: u8) -> IpAddr {
         }
     }
 }
+
+/// The number of a translator's outside, among the hosts of a link.
+const TRANSLATOR: u8 = 3;
 
 /// The first 32 bits of the lab's unique local prefix: fd, then the letters M, P and T.
 const ULA: [u16; 2] = [0xfd4d, 0x5054];

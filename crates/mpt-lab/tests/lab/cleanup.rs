@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -65,7 +65,19 @@ fn program() {
     assert_ne!(inside, fs::read_link("/proc/self/ns/net").unwrap());
     assert!(child.try_wait().unwrap().is_none());
     drop(host);
-    assert_eq!(child.wait().unwrap().signal(), Some(9));
+    let mut ended = None;
+    let killed = catch_unwind(AssertUnwindSafe(|| {
+        eventually("the program has ended", || {
+            ended = child.try_wait().unwrap();
+            ended.is_some()
+        });
+    }));
+    if let Err(survived) = killed {
+        child.kill().unwrap();
+        child.wait().unwrap();
+        resume_unwind(survived);
+    }
+    assert_eq!(ended.unwrap().signal(), Some(9));
 }
 
 fn killed() {

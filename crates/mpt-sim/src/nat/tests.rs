@@ -32,6 +32,19 @@ fn an_answer_finds_its_way_back_inside() {
 }
 
 #[test]
+fn a_preserved_port_is_kept_by_whoever_comes_first_until_the_next_rebinding() {
+    let (inside, remote) = hosts();
+    let mut nat = nat().with_preserved_ports();
+    let mut outside = |inside| nat.outbound(NOW, Protocol::Udp, inside, remote).unwrap().port();
+    assert_eq!(outside(inside), inside.port());
+    assert_ne!(outside(socket("10.0.0.3:4754")), inside.port());
+    assert_eq!(outside(socket("10.0.0.3:5000")), 5000);
+    assert_ne!(outside(socket("10.0.0.4:80")), 80, "reserved ports are not given out");
+    nat.rebind();
+    assert_ne!(nat.outbound(NOW, Protocol::Udp, inside, remote).unwrap().port(), inside.port());
+}
+
+#[test]
 fn two_hosts_inside_get_two_ports() {
     let (inside, remote) = hosts();
     let mut nat = nat();

@@ -10,6 +10,7 @@ mod hostile;
 mod lifetime;
 mod site;
 mod suite;
+mod translator;
 
 fn main() {
     let entered = mpt_lab::privilege::enter().map(drop);

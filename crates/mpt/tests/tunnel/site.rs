@@ -109,7 +109,8 @@ impl Site {
         );
         let topology = self.lab.topology();
         for (index, link) in topology.links.iter().enumerate() {
-            let (local, remote) = (topology.address(side, index), topology.address(other, index));
+            let (local, remote) =
+                (topology.address(side, index), topology.known_address(other, index));
             let name = &link.name;
             let path = format!(
                 "[[tunnel.connection.path]]\nname = '{name}'\nlocal = '{local}'\nremote = '{remote}'\n"

@@ -5,7 +5,7 @@ use std::panic::catch_unwind;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
-use crate::{carry, cost, failover, hostile, lifetime, site};
+use crate::{carry, cost, failover, hostile, lifetime, site, translator};
 
 /// A test by name; it fails by panicking.
 pub(crate) type Test = (&'static str, fn());
@@ -15,7 +15,14 @@ pub(crate) fn run(entered: anyhow::Result<()>) {
     let entered = entered.map_err(|error| format!("{error:#}"));
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
-    let tests = [carry::TESTS, failover::TESTS, lifetime::TESTS, hostile::TESTS, cost::TESTS];
+    let tests = [
+        carry::TESTS,
+        failover::TESTS,
+        lifetime::TESTS,
+        hostile::TESTS,
+        translator::TESTS,
+        cost::TESTS,
+    ];
     let trial = |&(name, test): &Test| {
         let entered = entered.clone();
         Trial::ignorable_test(name, move || run_one(entered, test))

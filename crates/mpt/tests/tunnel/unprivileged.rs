@@ -9,6 +9,7 @@ mod hostile;
 mod lifetime;
 mod site;
 mod suite;
+mod translator;
 
 /// The user called nobody everywhere.
 const NOBODY: u32 = 65534;

@@ -54,7 +54,8 @@ impl Lab {
             .zip(ends)
             .enumerate()
             .map(|(index, (link, (near, far)))| {
-                Wire::start(link, near, far, seeds(topology.seed, index))
+                let nat = link.nat.then(|| topology.known_address(Side::Left, index));
+                Wire::start(link, near, far, nat, seeds(topology.seed, index))
             })
             .collect::<Result<_>>()?;
         Ok(Self { wires, left, right, topology: topology.clone() })
