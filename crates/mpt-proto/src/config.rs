@@ -40,6 +40,11 @@ impl Prefix {
         Self { address, bits: if address.is_ipv4() { 32 } else { 128 } }
     }
 
+    /// The address it was made from; bits that are not fixed may be set.
+    pub const fn address(&self) -> IpAddr {
+        self.address
+    }
+
     /// How many bits are fixed.
     pub const fn bits(&self) -> u8 {
         self.bits
@@ -150,8 +155,9 @@ pub struct ConnectionConfig {
 /// One end of a tunnel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndpointConfig {
-    /// This end's tunnel addresses.
-    pub addresses: Vec<IpAddr>,
+    /// This end's tunnel addresses, each with the network it is in. To a peer this end is the one
+    /// in whose network the peer's address is, or else the first of the same IP version.
+    pub addresses: Vec<Prefix>,
     /// Its connections.
     pub connections: Vec<ConnectionConfig>,
 }
@@ -180,6 +186,13 @@ pub enum ConfigError {
     Window {
         /// Which connection.
         connection: usize,
+    },
+    /// A path's keepalive interval or dead time is zero, which would never end; leave it out.
+    ZeroTime {
+        /// Which connection.
+        connection: usize,
+        /// Which of its paths.
+        path: usize,
     },
     /// This end and the peer have no tunnel address of the same IP version.
     NoTunnelAddress {
@@ -214,6 +227,10 @@ impl std::fmt::Display for ConfigError {
             Self::Window { connection } => write!(
                 formatter,
                 "the reorder window of connection {connection} is above {MAX_WINDOW}"
+            ),
+            Self::ZeroTime { connection, path } => write!(
+                formatter,
+                "a time of path {path} of connection {connection} is zero; leave it out instead"
             ),
             Self::NoTunnelAddress { connection } => write!(
                 formatter,

@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use crate::config::{
-    ConfigError, ConnectionConfig, EndpointConfig, MAX_PATHS, MAX_WEIGHT, MAX_WINDOW, Prefix,
-    SocketId,
+    ConfigError, ConnectionConfig, EndpointConfig, MAX_PATHS, MAX_WEIGHT, MAX_WINDOW, PathConfig,
+    Prefix, SocketId,
 };
 use crate::connection::Connection;
 use crate::event::{Event, Events};
@@ -117,14 +118,14 @@ impl Endpoint {
     fn add_connection(
         &mut self,
         config: &ConnectionConfig,
-        local: &[IpAddr],
+        local: &[Prefix],
         now: Instant,
     ) -> Result<(), ConfigError> {
         let number = self.connections.len();
         let id = ConnectionId(number as u16);
         check(config, number)?;
-        let own = |peer: &IpAddr| local.iter().find(|own| own.is_ipv4() == peer.is_ipv4());
-        let addresses = config.peer.iter().find_map(|peer| Some((*own(peer)?, *peer)));
+        let addresses =
+            config.peer.iter().find_map(|peer| Some((own_address(local, *peer)?, *peer)));
         let addresses = addresses.ok_or(ConfigError::NoTunnelAddress { connection: number })?;
         for peer in &config.peer {
             if self.peers.insert(*peer, id).is_some() {
@@ -143,7 +144,8 @@ impl Endpoint {
             candidates.push(Candidate { port, key, connection: id, path });
         }
         let events = &mut self.events;
-        self.connections.push(Connection::new(id, config, addresses, local, now, events));
+        let local: Vec<IpAddr> = local.iter().map(Prefix::address).collect();
+        self.connections.push(Connection::new(id, config, addresses, &local, now, events));
         Ok(())
     }
 
@@ -301,6 +303,13 @@ impl Endpoint {
     }
 }
 
+/// The address by which a peer knows this end.
+fn own_address(local: &[Prefix], peer: IpAddr) -> Option<IpAddr> {
+    let same_version = || local.iter().filter(|own| own.address().is_ipv4() == peer.is_ipv4());
+    let own = same_version().find(|own| own.contains(peer)).or_else(|| same_version().next())?;
+    Some(own.address())
+}
+
 fn check(config: &ConnectionConfig, connection: usize) -> Result<(), ConfigError> {
     if config.paths.is_empty() {
         return Err(ConfigError::NoPath { connection });
@@ -310,6 +319,12 @@ fn check(config: &ConnectionConfig, connection: usize) -> Result<(), ConfigError
     }
     if config.reorder.window > MAX_WINDOW {
         return Err(ConfigError::Window { connection });
+    }
+    let zero = |path: &PathConfig| {
+        [path.keepalive, path.dead_time].iter().flatten().any(Duration::is_zero)
+    };
+    if let Some(path) = config.paths.iter().position(zero) {
+        return Err(ConfigError::ZeroTime { connection, path });
     }
     match config.paths.iter().position(|path| !(1..=MAX_WEIGHT).contains(&path.weight)) {
         Some(path) => Err(ConfigError::Weight { connection, path }),

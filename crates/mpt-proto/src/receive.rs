@@ -40,6 +40,8 @@ pub(crate) struct ReceiveHalf {
     networks: Vec<Prefix>,
     /// At most two per path and one more for each call, because every call drains them.
     notes: VecDeque<Note>,
+    /// The paths on which the peer may be sending, one bit each.
+    live: u64,
     delivered: Traffic,
     drops: Drops,
 }
@@ -47,6 +49,9 @@ pub(crate) struct ReceiveHalf {
 #[derive(Debug)]
 struct ReceivePath {
     liveness: Liveness,
+    /// Whether keepalives mean anything here. Where none are sent and none are missed, the peer is
+    /// of a kind that has none, and a forged one must not speak for it.
+    speaks_keepalive: bool,
     /// What was last told, so that only changes are.
     told: (bool, PathState),
     received: Traffic,
@@ -57,6 +62,7 @@ impl ReceiveHalf {
     pub(crate) fn new(config: &ConnectionConfig, addresses: &[IpAddr]) -> Self {
         let path = |path: &PathConfig| ReceivePath {
             liveness: Liveness::new(path.status, path.dead_time),
+            speaks_keepalive: path.keepalive.is_some() || path.dead_time.is_some(),
             told: (false, PathState::Probing),
             received: Traffic::default(),
             keepalives_received: 0,
@@ -68,6 +74,7 @@ impl ReceiveHalf {
             peer: config.peer.clone(),
             networks: config.networks.clone(),
             notes: VecDeque::new(),
+            live: 0,
             delivered: Traffic::default(),
             drops: Drops::default(),
         }
@@ -137,9 +144,16 @@ impl ReceiveHalf {
             return Err(Drop::ControlAddress);
         }
         let heard = &mut self.paths[path.index()];
+        if !heard.speaks_keepalive {
+            return Err(Drop::ControlUnknown);
+        }
         heard.keepalives_received += 1;
+        let was_deaf = heard.liveness.peer_deaf();
         heard.liveness.on_keepalive(now, keepalive.report);
-        if self.paths.iter().all(|path| path.liveness.peer_deaf()) {
+        // A peer that has just started has heard nothing. So has one whose path died, but then its
+        // numbers go on, and the first that fits takes the word back.
+        let deaf = |path: &ReceivePath| path.liveness.peer_deaf();
+        if keepalive.report.deaf && (!was_deaf || self.paths.iter().all(deaf)) {
             self.reorder.on_restart_announced();
         }
         self.tell(sink);
@@ -214,7 +228,6 @@ impl ReceiveHalf {
     /// Tells what changed on the paths since it was last told.
     pub(crate) fn tell(&mut self, sink: &mut impl Sink) {
         let mut live = 0;
-        let mut changed = false;
         for (index, path) in self.paths.iter_mut().enumerate() {
             let id = PathId(index as u8);
             let (hearing, state) = (path.liveness.hearing(), path.liveness.state());
@@ -223,12 +236,12 @@ impl ReceiveHalf {
             }
             if state != path.told.1 {
                 self.notes.push_back(Note::State { path: id, from: path.told.1, to: state });
-                changed = true;
             }
             path.told = (hearing, state);
-            live |= u64::from(state == PathState::Up) << index;
+            live |= u64::from(path.liveness.live()) << index;
         }
-        if changed {
+        if live != self.live {
+            self.live = live;
             let mut sink = Counted { sink, delivered: &mut self.delivered };
             self.reorder.set_live(live, &mut sink);
         }

@@ -31,8 +31,6 @@ pub enum Drop {
     GreTruncated,
     /// A GRE version other than 0.
     GreVersion,
-    /// There was no memory left to hold an early packet.
-    HeldFull,
     /// Not a whole IP packet of the version its carrier claims.
     InnerMalformed,
     /// The inner source address does not belong to the connection the packet came by.
@@ -51,7 +49,7 @@ pub enum Drop {
 
 impl Drop {
     /// All reasons, in the order of their names.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 17] = [
         Self::ControlAddress,
         Self::ControlLength,
         Self::ControlUnknown,
@@ -62,7 +60,6 @@ impl Drop {
         Self::GreProtocol,
         Self::GreTruncated,
         Self::GreVersion,
-        Self::HeldFull,
         Self::InnerMalformed,
         Self::InnerSource,
         Self::Late,
@@ -85,7 +82,6 @@ impl Drop {
             Self::GreProtocol => "gre_protocol",
             Self::GreTruncated => "gre_truncated",
             Self::GreVersion => "gre_version",
-            Self::HeldFull => "held_full",
             Self::InnerMalformed => "inner_malformed",
             Self::InnerSource => "inner_source",
             Self::Late => "late",
@@ -174,7 +170,7 @@ pub struct ReorderStats {
     pub lost_early_release: u64,
     /// Numbers given up because a packet behind them had been held for the maximum delay.
     pub lost_max_delay: u64,
-    /// Numbers given up because the window had to move on.
+    /// Numbers given up because the window had to move on, or nothing more could be held.
     pub lost_window: u64,
     /// How often the sender's numbers were found to have started anew.
     pub restarts: u64,

@@ -111,7 +111,7 @@ impl TransmitHalf {
         let off = path.status == PathStatus::Off;
         path.next_keepalive = if off { None } else { path.keepalive.map(|every| now + every) };
         path.keepalives_sent += 1;
-        let report = Report { deaf: !path.hearing, off };
+        let report = Report { deaf: !off && !path.hearing, off };
         let (sender, receiver) = self.addresses;
         let message = Keepalive { report, sender, receiver }.emit();
         let protocol = if sender.is_ipv4() { Protocol::Ipv4 } else { Protocol::Ipv6 };
@@ -136,9 +136,11 @@ impl TransmitHalf {
             }
             Note::State { path, to, .. } => {
                 let path = &mut self.paths[path.index()];
-                path.up = to == PathState::Up;
+                let was_up = std::mem::replace(&mut path.up, to == PathState::Up);
                 path.keepalive_now(now);
-                self.reschedule();
+                if path.up != was_up {
+                    self.reschedule();
+                }
             }
             Note::Restart { .. } => {}
         }
@@ -149,7 +151,7 @@ impl TransmitHalf {
         let path = &mut self.paths[path.index()];
         if status != path.status {
             path.status = status;
-            path.keepalive_now(now);
+            path.next_keepalive = path.keepalive.map(|_| now);
         }
     }
 
@@ -176,6 +178,8 @@ impl TransmitPath {
 
     /// Has the next keepalive sent at once, on a path that sends any.
     fn keepalive_now(&mut self, now: Instant) {
-        self.next_keepalive = self.keepalive.map(|_| now);
+        if self.status == PathStatus::Available {
+            self.next_keepalive = self.keepalive.map(|_| now);
+        }
     }
 }

@@ -134,7 +134,7 @@ mod reordering {
         assert_eq!(pair.right.numbers(), [0, 2, 3, 4, 5], "no time has passed");
     }
 
-    /// One loss makes the original deliver everything up to the newest packet that is old enough.
+    /// What is held behind a later gap stays when an earlier one is given up: it has its own time.
     #[test]
     fn each_gap_has_its_own_time() {
         let reorder = ReorderConfig {
@@ -271,7 +271,7 @@ mod paths {
     fn a_tunnel_with_ipv6_addresses_only_works() {
         let v6_only = |own| {
             let mut config = config(&Settings::default(), own);
-            config.addresses.retain(|address| address.is_ipv6());
+            config.addresses.retain(|own| own.address().is_ipv6());
             config.connections[0].peer.retain(|address| address.is_ipv6());
             config
         };
@@ -298,6 +298,43 @@ mod security {
         pair.right.receive(pair.now, &sent);
         assert!(pair.right.inbox.delivered.is_empty());
         assert_eq!(pair.right.dropped(Drop::InnerSource), 1);
+    }
+
+    /// A packet to its own sender would go back and forth for as long as its TTL lasts, if the host
+    /// that it came from took it.
+    #[test]
+    fn a_packet_that_the_peer_sends_back_ends_at_its_sender() {
+        let mut pair = Pair::up(&Settings::default());
+        let mut sent = pair.left.send(&packet(1, 0)).unwrap();
+        sent.bytes[8 + 16..8 + 20].copy_from_slice(&[10, 9, 0, 1]);
+        pair.right.receive(pair.now, &sent);
+        let delivered = pair.right.inbox.delivered.remove(0);
+        assert_eq!(delivered[12..16], delivered[16..20], "from the left host to the left host");
+        let reflected = pair.right.send(&delivered).expect("it is routed back");
+        pair.left.receive(pair.now, &reflected);
+        assert!(pair.left.inbox.delivered.is_empty());
+        assert_eq!(pair.left.dropped(Drop::InnerSource), 1);
+    }
+
+    /// The original stores any value that it is given for a path's status.
+    #[test]
+    fn status_bits_without_a_meaning_change_nothing() {
+        let mut pair = Pair::up(&Settings::default());
+        for _ in 0..10 {
+            pair.now += SECOND / 2;
+            for mut keepalive in pair.left.keepalives(pair.now) {
+                assert_eq!(keepalive.bytes[5], 0);
+                keepalive.bytes[5] = 0xfc;
+                pair.right.receive(pair.now, &keepalive);
+            }
+            pair.right.endpoint.handle_timeout(pair.now, &mut pair.right.inbox);
+            for path in 0..2 {
+                assert_eq!(pair.right.state(path), PathState::Up, "they count as heard, no more");
+            }
+            pair.right.keepalives(pair.now).iter().for_each(|sent| {
+                pair.left.receive(pair.now, sent);
+            });
+        }
     }
 
     /// A keepalive holds a path of the original up whatever tunnel it speaks of.

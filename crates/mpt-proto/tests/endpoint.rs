@@ -43,6 +43,21 @@ fn packets_of_both_versions_are_striped_and_arrive_unchanged() {
 }
 
 #[test]
+fn a_checksum_is_the_senders_choice() {
+    let settings = |checksum| Settings { checksum, ..Settings::default() };
+    let mut pair = Pair::new(&settings(false));
+    pair.left = Host::new(&settings(true), 1, pair.now);
+    pair.exchange(|_, _| true);
+    let (there, back) =
+        (pair.left.send(&packet(1, 0)).unwrap(), pair.right.send(&packet(2, 0)).unwrap());
+    assert_eq!((there.bytes[0] >> 7, back.bytes[0] >> 7), (1, 0), "C is set one way only");
+    pair.right.receive(pair.now, &there);
+    pair.left.receive(pair.now, &back);
+    assert_eq!(pair.right.inbox.delivered, [packet(1, 0)]);
+    assert_eq!(pair.left.inbox.delivered, [packet(2, 0)]);
+}
+
+#[test]
 fn weights_decide_the_shares() {
     let mut pair = Pair::up(&Settings { weights: vec![1, 2, 3], ..Settings::default() });
     let paths: Vec<_> = (0..6).map(|n| pair.left.send(&packet(1, n)).unwrap().path.0).collect();

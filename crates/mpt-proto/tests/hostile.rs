@@ -155,6 +155,35 @@ proptest! {
     }
 }
 
+/// Whatever is dropped is dropped in silence: nobody can make a host send by sending it garbage.
+#[test]
+fn garbage_is_not_answered() {
+    let mut pair = Pair::up(&Settings::default());
+    let stranger = "10.0.0.99:4754".parse().expect("an address");
+    let before = pair.right.dropped_in_all();
+    let due = pair.right.endpoint.poll_timeout().expect("keepalives are due some time").at;
+    let mut count = 0;
+    for capture in captures() {
+        let mut garbage: Vec<_> = (0..capture.len()).map(|end| capture[..end].to_vec()).collect();
+        garbage.extend((0..3).map(|bit| {
+            let mut flagged = capture.clone();
+            flagged[1] ^= 1 << bit;
+            flagged
+        }));
+        for bytes in garbage {
+            let sent = Sent { path: PathId(0), bytes };
+            pair.right.receive(pair.now, &sent);
+            pair.right.receive_from(pair.now, &sent, stranger);
+            count += 2;
+            assert_eq!(pair.right.keepalives(pair.now).len(), 0, "{:02x?}", sent.bytes);
+        }
+        pair.now += Duration::from_millis(1);
+    }
+    assert_eq!(pair.right.dropped_in_all() - before, count);
+    assert_eq!(pair.right.endpoint.poll_timeout().expect("as before").at, due);
+    assert_eq!(pair.right.keepalives(due).len(), 2, "the regular ones");
+}
+
 /// Time does not pass between a million datagrams, and nothing piles up.
 #[test]
 fn a_flood_leaves_no_trace_but_counters() {

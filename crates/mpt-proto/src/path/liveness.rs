@@ -62,6 +62,12 @@ impl Liveness {
             && (self.dead_time.is_none() || matches!(self.heard, Heard::At(_)))
     }
 
+    /// Whether the peer may be sending inner packets on this path: it does so while it is up there,
+    /// whatever we think of our own direction.
+    pub(crate) fn live(&self) -> bool {
+        self.hearing() && !self.peer.deaf && !self.peer.off
+    }
+
     /// Whether the peer has said that it does not hear us on this path.
     pub(crate) fn peer_deaf(&self) -> bool {
         self.peer.deaf
@@ -94,6 +100,8 @@ impl Liveness {
     /// A keepalive came over the path, with the peer's word about it.
     pub(crate) fn on_keepalive(&mut self, now: Instant, report: Report) {
         if self.status == PathStatus::Available {
+            // Without a dead time it can be up before anything was heard.
+            self.was_up |= self.state() == PathState::Up;
             self.peer = report;
             self.on_heard(now);
         }

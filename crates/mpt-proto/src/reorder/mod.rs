@@ -124,8 +124,8 @@ impl ReorderBuffer {
         let next = *self.next.get_or_insert_with(|| first(seq));
         match seq.offset_from(next) {
             0..REACH => {
-                self.fit(now, path, seq, packet, sink)?;
                 self.suspicion.clear();
+                self.fit(now, path, seq, packet, sink)?;
                 Ok(Accepted::Fits)
             }
             offset => self.misfit(now, path, seq, offset, packet, sink),
@@ -172,7 +172,12 @@ impl ReorderBuffer {
         if self.ring.contains(seq) {
             return Err(Drop::Duplicate);
         }
-        let held = sink.hold(packet).ok_or(Drop::HeldFull)?;
+        let Some(held) = sink.hold(packet) else {
+            // Where nothing can be held nothing can be waited for either.
+            self.give_up_to(seq, Loss::Window, sink);
+            self.expected(path, seq, packet, sink);
+            return Ok(());
+        };
         self.ring.put(seq, held, now);
         self.stats.held_max = self.stats.held_max.max(u64::from(self.ring.held()));
         self.came_by(path, seq);
@@ -201,7 +206,7 @@ impl ReorderBuffer {
     ) -> Result<Accepted, Drop> {
         let behind = (-REACH..0).contains(&offset);
         let needed = if behind { suspicion::BEHIND } else { suspicion::STRAYS };
-        let begin = match self.suspicion.on_misfit(seq, needed) {
+        let begin = match self.suspicion.on_misfit(seq, path, self.live, needed) {
             Verdict::Doubted => None,
             Verdict::Announced => Some(first(seq)),
             Verdict::Confirmed => Some(seq),

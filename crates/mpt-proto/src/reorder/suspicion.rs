@@ -6,13 +6,15 @@
 //! believed when several of them, near each other, come without a fitting one in between. Whatever
 //! was believed in error is corrected the same way by the genuine packets that follow.
 
+use crate::path::PathId;
 use crate::sequence::Seq;
 
 /// How many numbers out of all reach are believed. Two can be chance.
 pub(super) const STRAYS: u32 = 3;
 
-/// How many numbers from behind are believed. A duplicating or a slow path brings some of them in a
-/// row, a restarted or misled sequence brings nothing else.
+/// How many numbers from behind are believed, if every live path brought some of them. A path that
+/// duplicates, or stood still for a while, brings many in a row; a restarted sender brings nothing
+/// else by any.
 pub(super) const BEHIND: u32 = 32;
 
 /// Numbers this near to each other tell the same story: more than the skew of paths spreads them.
@@ -37,6 +39,8 @@ pub(super) enum Verdict {
 pub(super) struct Suspicion {
     last: Option<Seq>,
     run: u32,
+    /// The paths that brought numbers of the row, one bit each.
+    paths: u64,
     announced: bool,
 }
 
@@ -51,17 +55,20 @@ impl Suspicion {
         *self = Self::default();
     }
 
-    /// A number does not fit; it takes `needed` of its kind to be believed.
-    pub(super) fn on_misfit(&mut self, seq: Seq, needed: u32) -> Verdict {
+    /// A number that came by `path` does not fit; it takes `needed` of its kind to be believed.
+    /// `live` are the paths that may bring any, one bit each.
+    pub(super) fn on_misfit(&mut self, seq: Seq, path: PathId, live: u64, needed: u32) -> Verdict {
         if self.announced && seq.value() < BEGINNING {
             return Verdict::Announced;
         }
         match self.last.map(|last| seq.offset_from(last).unsigned_abs()) {
             Some(0) => {}
             Some(distance) if distance <= NEAR => self.run += 1,
-            _ => self.run = 1,
+            _ => (self.run, self.paths) = (1, 0),
         }
         self.last = Some(seq);
-        if self.run >= needed { Verdict::Confirmed } else { Verdict::Doubted }
+        self.paths |= 1 << path.index();
+        let everywhere = needed == STRAYS || live & !self.paths == 0 || self.run >= NEAR;
+        if self.run >= needed && everywhere { Verdict::Confirmed } else { Verdict::Doubted }
     }
 }

@@ -236,7 +236,7 @@ fn whatever_was_forged_the_genuine_packets_win_in_the_end() {
             bench.wait(MAX_DELAY);
             let genuine = 10..10 + suspicion::BEHIND + 20;
             for seq in genuine.clone() {
-                let _ = bench.receive(0, seq);
+                let _ = bench.receive((seq % 2) as u8, seq);
             }
             let end = &bench.sink.delivered[bench.sink.delivered.len() - 20..];
             assert_eq!(end, genuine.clone().skip(suspicion::BEHIND as usize).collect::<Vec<_>>());
@@ -273,8 +273,10 @@ fn a_restart_is_believed_after_a_while_when_it_was_not() {
 
     let mut bench = Bench::default();
     bench.accept(0, 0..500);
-    let lost = (0..200).take_while(|&seq| bench.receive(0, seq) == Err(Drop::Duplicate)).count();
-    assert_eq!(lost as u32, suspicion::BEHIND - 1);
+    let mut duplicate = |path, seq| bench.receive(path, seq) == Err(Drop::Duplicate);
+    assert!((0..200).all(|seq| duplicate(0, seq)), "one path alone may just have stood still");
+    let lost = (200..400).take_while(|&seq| duplicate((seq % 2) as u8, seq)).count();
+    assert!(lost < 2, "{lost}");
 }
 
 #[test]
@@ -301,12 +303,12 @@ fn window_zero_takes_everything_as_it_comes() {
 }
 
 #[test]
-fn a_full_store_is_a_named_drop_and_the_rest_goes_on() {
+fn a_full_store_gives_up_what_could_only_be_waited_for() {
     let mut bench = Bench::default();
     bench.accept(0, [0]);
     bench.sink.full = true;
-    assert_eq!(bench.receive(0, 2), Err(Drop::HeldFull));
-    assert_eq!(bench.accept(1, [1]), [1]);
+    assert_eq!(bench.accept(0, [2]), [2]);
+    assert_eq!(bench.accept(1, [1, 3]), [1, 3], "late, and in order again");
 }
 
 proptest! {

@@ -214,6 +214,18 @@ mod tests {
     }
 
     #[test]
+    fn reserved1_is_sent_as_zero_and_ignored() {
+        let header = Header { protocol: Protocol::Ipv4, checksum: true, key: None, sequence: None };
+        let mut datagram = emitted(&header, b"odd");
+        assert_eq!(datagram[6..8], [0, 0]);
+        datagram[4..8].copy_from_slice(&[0, 0, 0xab, 0xcd]);
+        assert_eq!(parse(&datagram), Err(Drop::GreChecksum), "the sum covers it");
+        let sum = checksum::internet(&datagram);
+        datagram[4..6].copy_from_slice(&sum.to_be_bytes());
+        assert_eq!(parse(&datagram), Ok(Datagram { header, payload: b"odd" }));
+    }
+
+    #[test]
     fn foreign_headers_are_named() {
         let with = |flags: [u8; 2], ether_type: [u8; 2]| {
             let mut datagram = CAPTURED;

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use mpt_proto::{
     ConnectionConfig, ConnectionId, Drop, Endpoint, EndpointConfig, Event, Held, Instant, Origin,
-    PathConfig, PathId, PathState, PathStatus, ReorderConfig, SchedulerConfig, Sink, SocketId,
+    PathConfig, PathId, PathState, PathStatus, Prefix, ReorderConfig, SchedulerConfig, Sink,
+    SocketId,
 };
 
 pub(crate) const CONNECTION: ConnectionId = ConnectionId(0);
@@ -106,7 +107,7 @@ pub(crate) fn config(settings: &Settings, own: u8) -> EndpointConfig {
         status: PathStatus::Available,
     };
     EndpointConfig {
-        addresses: vec![inner_address(own), inner_address_v6(own)],
+        addresses: [inner_address(own), inner_address_v6(own)].map(Prefix::host).to_vec(),
         connections: vec![ConnectionConfig {
             peer: vec![inner_address(peer), inner_address_v6(peer)],
             networks: Vec::new(),
@@ -164,6 +165,12 @@ impl Host {
     pub(crate) fn dropped(&self, reason: Drop) -> u64 {
         let connection = self.endpoint.connection(CONNECTION).stats();
         self.endpoint.drops().count(reason) + connection.drops.count(reason)
+    }
+
+    /// How often anything was dropped, for whatever reason.
+    pub(crate) fn dropped_in_all(&self) -> u64 {
+        let connection = self.endpoint.connection(CONNECTION).stats();
+        self.endpoint.drops().total() + connection.drops.total()
     }
 
     pub(crate) fn events(&mut self) -> Vec<Event> {

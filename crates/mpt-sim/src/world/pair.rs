@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mpt_proto::{
     ConfigError, Connection, ConnectionConfig, ConnectionId, EndpointConfig, PathConfig, PathId,
-    PathState, PathStatus, ReorderConfig, SchedulerConfig, SocketId,
+    PathState, PathStatus, Prefix, ReorderConfig, SchedulerConfig, SocketId,
 };
 
 use super::{End, HostConfig, HostId, WireId, World};
@@ -211,7 +211,10 @@ impl PairPlan {
         let connection =
             ConnectionConfig { peer: addresses(side.other()), paths, ..self.connection.clone() };
         HostConfig {
-            endpoint: EndpointConfig { addresses: addresses(side), connections: vec![connection] },
+            endpoint: EndpointConfig {
+                addresses: addresses(side).into_iter().map(Prefix::host).collect(),
+                connections: vec![connection],
+            },
             sockets,
             ..self.host.clone()
         }
