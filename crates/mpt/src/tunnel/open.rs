@@ -51,6 +51,8 @@ pub(super) struct PathInfo {
     pub(super) remote: SocketAddr,
     /// The largest inner packet that fits a datagram on it.
     pub(super) mtu: u32,
+    /// The largest that it has been.
+    pub(super) best_mtu: u32,
 }
 
 /// One connection, as the settings know it.
@@ -79,7 +81,13 @@ pub(super) fn open(
     }
 
     let mtu = inner_mtu(settings, &connections);
-    let slot = MIN_SLOT.max(mtu as usize + SLOT_MARGIN);
+    let paths = || connections.iter().flat_map(|connection| &connection.paths);
+    if let Some(path) = paths().find(|path| path.mtu < mtu && path.mtu >= MIN_MTU) {
+        let name = &path.settings.name;
+        tracing::warn!(path = name, "carries {} bytes, less than the MTU of {mtu}", path.mtu);
+    }
+    let largest = paths().map(|path| path.mtu).chain([mtu]).max().unwrap_or(mtu);
+    let slot = MIN_SLOT.max(largest as usize + SLOT_MARGIN);
     let windows = config.connections.iter().map(|connection| connection.reorder.window as usize);
     let mut incoming = Incoming::new(windows.sum(), slot);
     for (connection, info) in (0..).map(ConnectionId).zip(&connections) {
@@ -92,6 +100,7 @@ pub(super) fn open(
     bring_up(&device, settings, mtu)?;
 
     let receive = Receive::new(&ReceiveOptions { slot_size: slot, ..ReceiveOptions::default() });
+    let receive_errors = vec![0; sockets.len()];
     let tunnel = Tunnel {
         settings: settings.clone(),
         epoch,
@@ -99,6 +108,7 @@ pub(super) fn open(
         poll,
         device,
         mtu,
+        max_mtu: (slot - SLOT_MARGIN) as u32,
         sockets,
         connections,
         endpoint,
@@ -107,9 +117,8 @@ pub(super) fn open(
         receive,
         burst: Burst::new(),
         read: Traffic::default(),
-        receive_errors: 0,
+        receive_errors,
         recent: VecDeque::new(),
-        too_big: Vec::new(),
         next_mtu_check: mpt_proto::Instant::ZERO,
     };
     Ok((tunnel, waker))
@@ -150,7 +159,7 @@ fn open_paths(settings: &config::Tunnel) -> anyhow::Result<Opened> {
             let remote = SocketAddr::new(path.remote, connection.remote_port);
             path_lanes.push(Lane::new(socket, Train::new(remote, path.local)));
             let mtu = path_mtu(path, remote, connection);
-            paths.push(PathInfo { settings: path.clone(), remote, mtu });
+            paths.push(PathInfo { settings: path.clone(), remote, mtu, best_mtu: mtu });
         }
         connections.push(ConnectionInfo { settings: connection.clone(), paths });
         lanes.push(path_lanes);
@@ -207,7 +216,7 @@ fn endpoint_config(
         connection_config(&connection.settings, paths.map(|(path, lane)| path_config(path, lane)))
     });
     EndpointConfig {
-        addresses: settings.addresses.iter().map(|prefix| prefix.addr).collect(),
+        addresses: settings.addresses.iter().filter_map(core_prefix).collect(),
         connections: connections.collect(),
     }
 }
@@ -217,10 +226,9 @@ fn connection_config(
     paths: impl Iterator<Item = PathConfig>,
 ) -> ConnectionConfig {
     let config::Scheduler::Weighted = settings.scheduler;
-    let network = |prefix: &config::Prefix| Prefix::new(prefix.addr, prefix.len);
     ConnectionConfig {
         peer: settings.peer.clone(),
-        networks: settings.networks.iter().filter_map(network).collect(),
+        networks: settings.networks.iter().filter_map(core_prefix).collect(),
         key: settings.key,
         checksum: settings.checksum,
         sequence: settings.sequence,
@@ -247,6 +255,11 @@ fn path_config(path: &PathInfo, lane: &Lane) -> PathConfig {
         dead_time: Some(path.settings.dead_time).filter(|time| !time.is_zero()),
         status: core_status(path.settings.status),
     }
+}
+
+/// A prefix in the core's words; lengths have been checked.
+fn core_prefix(prefix: &config::Prefix) -> Option<Prefix> {
+    Prefix::new(prefix.addr, prefix.len)
 }
 
 /// A wish in the core's words.

@@ -8,6 +8,8 @@ pub(super) struct Lane {
     /// Which of the tunnel's sockets it uses.
     pub(super) socket: usize,
     train: Train,
+    /// A datagram was too big since somebody asked.
+    refuses: bool,
     /// Datagrams that could not be sent, by reason.
     pub(super) full: u64,
     /// See [`Sent::too_big`].
@@ -18,7 +20,7 @@ pub(super) struct Lane {
 
 impl Lane {
     pub(super) fn new(socket: usize, train: Train) -> Self {
-        Self { socket, train, full: 0, too_big: 0, failed: 0 }
+        Self { socket, train, refuses: false, full: 0, too_big: 0, failed: 0 }
     }
 }
 
@@ -55,25 +57,26 @@ impl Outgoing {
                 transmit.emit(place);
                 lane.train.commit();
             }
-            None => lane.too_big += 1,
+            None => lane.on_too_big(1),
         }
     }
 
-    /// Sends every train that is not empty. `too_big` learns of each path on which the kernel
-    /// refused a datagram for its size.
-    pub(super) fn flush(
-        &mut self,
-        sockets: &[Socket],
-        mut too_big: impl FnMut(ConnectionId, PathId),
-    ) {
+    /// Sends every train that is not empty.
+    pub(super) fn flush(&mut self, sockets: &[Socket]) {
         for (connection, path) in self.waiting.drain(..) {
-            let lane = &mut self.lanes[usize::from(connection.0)][usize::from(path.0)];
-            let before = lane.too_big;
-            lane.send(sockets);
-            if lane.too_big > before {
-                too_big(connection, path);
-            }
+            self.lanes[usize::from(connection.0)][usize::from(path.0)].send(sockets);
         }
+    }
+
+    /// Whether any path has refused a datagram for its size since it was last asked.
+    pub(super) fn any_too_big(&self) -> bool {
+        self.lanes.iter().flatten().any(|lane| lane.refuses)
+    }
+
+    /// Whether a path has done so; it is then forgotten.
+    pub(super) fn take_too_big(&mut self, connection: ConnectionId, path: PathId) -> bool {
+        let lane = &mut self.lanes[usize::from(connection.0)][usize::from(path.0)];
+        std::mem::take(&mut lane.refuses)
     }
 }
 
@@ -81,7 +84,12 @@ impl Lane {
     fn send(&mut self, sockets: &[Socket]) {
         let Sent { full, too_big, failed, .. } = sockets[self.socket].send(&mut self.train);
         self.full += full as u64;
-        self.too_big += too_big as u64;
+        self.on_too_big(too_big as u64);
         self.failed += failed as u64;
+    }
+
+    fn on_too_big(&mut self, datagrams: u64) {
+        self.too_big += datagrams;
+        self.refuses |= datagrams > 0;
     }
 }

@@ -138,6 +138,7 @@ impl Tunnel {
             control_truncated: counters.control_truncated,
             errors: counted([
                 ("icmp", counters.icmp_errors),
+                ("receive", self.receive_errors[number]),
                 ("unknown_source", counters.unknown_source),
             ]),
         }

@@ -33,7 +33,8 @@ const DEVICE_BUDGET: usize = 64;
 /// Batches taken from one socket in one wake-up.
 const SOCKET_BUDGET: usize = 4;
 
-/// How often a path's MTU is looked up after datagrams were refused for their size.
+/// How often a path's MTU is looked up while it refuses datagrams for their size, or is smaller than
+/// it was: nobody tells when it grows again.
 const MTU_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Events kept for `mpt status`.
@@ -47,6 +48,8 @@ pub(super) struct Tunnel {
     pub(super) poll: Poll,
     pub(super) device: Device,
     pub(super) mtu: u32,
+    /// The largest that the buffers allow.
+    pub(super) max_mtu: u32,
     pub(super) sockets: Vec<Socket>,
     pub(super) connections: Vec<ConnectionInfo>,
     pub(super) endpoint: Endpoint,
@@ -56,11 +59,9 @@ pub(super) struct Tunnel {
     pub(super) burst: Burst,
     /// Inner packets read from the interface.
     pub(super) read: Traffic,
-    /// Reads from sockets that failed, which a poll reports again.
-    pub(super) receive_errors: u64,
+    /// Reads that failed, which a poll reports again; by socket.
+    pub(super) receive_errors: Vec<u64>,
     pub(super) recent: VecDeque<(mpt_proto::Instant, Event)>,
-    /// Paths on which a datagram was too big, to be looked into.
-    pub(super) too_big: Vec<(ConnectionId, PathId)>,
     pub(super) next_mtu_check: mpt_proto::Instant,
 }
 
@@ -73,8 +74,14 @@ impl Tunnel {
     pub(super) fn run(&mut self) -> anyhow::Result<()> {
         let mut events = Events::with_capacity(self.sockets.len() + 2);
         loop {
+            if events.is_empty() {
+                // A timer ended the wait, perhaps after this machine stood still. Nobody is silent,
+                // and nothing lost, before what arrived meanwhile has been looked at.
+                self.poll
+                    .wait(&mut events, Some(Duration::ZERO))
+                    .context("cannot wait for packets")?;
+            }
             let now = self.now();
-            self.endpoint.handle_timeout(now, &mut self.incoming.to(&self.device));
             for event in events.iter() {
                 match event.token {
                     WAKER => {}
@@ -82,14 +89,17 @@ impl Tunnel {
                     token => self.read_socket((token - SOCKETS) as usize, now),
                 }
             }
+            self.endpoint.handle_timeout(now, &mut self.incoming.to(&self.device));
             let stop = self.take_commands(now);
             self.send(now);
             self.check_mtu(now);
             if stop {
                 return Ok(());
             }
-            let deadline = self.endpoint.poll_timeout();
-            let timeout = deadline.map(|deadline| deadline.at.since(self.now()));
+            let deadlines =
+                [self.endpoint.poll_timeout().map(|next| next.at), self.mtu_check_due()];
+            let deadline = deadlines.into_iter().flatten().min();
+            let timeout = deadline.map(|at| at.since(self.now()));
             self.poll.wait(&mut events, timeout).context("cannot wait for packets")?;
         }
     }
@@ -119,7 +129,7 @@ impl Tunnel {
         let id = SocketId(socket as u16);
         for _ in 0..SOCKET_BUDGET {
             let Ok(taken) = self.sockets[socket].receive(&mut self.receive) else {
-                self.receive_errors += 1;
+                self.receive_errors[socket] += 1;
                 break;
             };
             let mut sink = self.incoming.to(&self.device);
@@ -138,8 +148,7 @@ impl Tunnel {
         while let Some(transmit) = self.endpoint.poll_transmit(now) {
             self.outgoing.stage(&transmit, &self.sockets);
         }
-        let too_big = &mut self.too_big;
-        self.outgoing.flush(&self.sockets, |connection, path| too_big.push((connection, path)));
+        self.outgoing.flush(&self.sockets);
         self.incoming.flush(&self.device);
         while let Some(event) = self.endpoint.poll_event() {
             let text = self.describe(&event);
@@ -195,21 +204,33 @@ impl Tunnel {
         Some((ConnectionId(at as u16), PathId(place as u8)))
     }
 
-    /// Follows the kernel's idea of the MTU of paths that refused a datagram.
+    /// When to look at the MTU of paths again, if of any.
+    fn mtu_check_due(&self) -> Option<mpt_proto::Instant> {
+        let paths = || self.connections.iter().flat_map(|connection| &connection.paths);
+        let due = paths().any(|path| path.mtu < path.best_mtu) || self.outgoing.any_too_big();
+        due.then_some(self.next_mtu_check)
+    }
+
+    /// Follows the kernel's idea of the MTU of paths that refuse datagrams or have shrunk.
     fn check_mtu(&mut self, now: mpt_proto::Instant) {
-        if self.too_big.is_empty() || now < self.next_mtu_check {
+        if self.mtu_check_due().is_none_or(|due| now < due) {
             return;
         }
         self.next_mtu_check = now + MTU_INTERVAL;
-        for (connection, path) in std::mem::take(&mut self.too_big) {
-            let info = &mut self.connections[usize::from(connection.0)];
-            let path_info = &mut info.paths[usize::from(path.0)];
-            path_info.mtu = path_mtu(&path_info.settings, path_info.remote, &info.settings);
-            let fits = path_info.mtu >= MIN_MTU;
-            let mut sink = self.incoming.to(&self.device);
-            self.endpoint.set_path_fits(now, connection, path, fits, &mut sink);
+        for (connection, info) in (0..).map(ConnectionId).zip(&mut self.connections) {
+            for (path, path_info) in (0..).map(PathId).zip(&mut info.paths) {
+                let refused = self.outgoing.take_too_big(connection, path);
+                if !refused && path_info.mtu == path_info.best_mtu {
+                    continue;
+                }
+                path_info.mtu = path_mtu(&path_info.settings, path_info.remote, &info.settings);
+                path_info.best_mtu = path_info.best_mtu.max(path_info.mtu);
+                let fits = path_info.mtu >= MIN_MTU;
+                let mut sink = self.incoming.to(&self.device);
+                self.endpoint.set_path_fits(now, connection, path, fits, &mut sink);
+            }
         }
-        let mtu = inner_mtu(&self.settings, &self.connections);
+        let mtu = inner_mtu(&self.settings, &self.connections).min(self.max_mtu);
         if mtu == self.mtu {
             return;
         }
