@@ -25,8 +25,8 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Check what compiler and clippy do not: dependencies, unsafe code, file lengths, links, drop
-    /// names.
+    /// Check what compiler and clippy do not: dependencies, unsafe code, programs started, file
+    /// lengths, links, drop names.
     Tidy,
 }
 

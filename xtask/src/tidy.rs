@@ -9,6 +9,8 @@ mod files;
 mod lengths;
 mod links;
 mod markdown;
+mod programs;
+mod source;
 mod unsafe_code;
 
 use std::fmt;
@@ -53,6 +55,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let violations = [
         dependencies::check(&metadata)?,
         unsafe_code::check(&files),
+        programs::check(&files),
         lengths::check(&files),
         links::check(&files),
         drops::check(&files),

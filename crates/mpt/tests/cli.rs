@@ -13,6 +13,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
 use mpt_control::{ErrorKind, PathStatus, Reply, Request, Status, TunnelStatus, codec};
+use nix::fcntl::{Flock, FlockArg};
 
 const GOOD: &str = r#"
 [[tunnel]]
@@ -121,6 +122,34 @@ fn a_wrong_file_is_not_run() {
     let report = String::from_utf8(output.stderr).unwrap();
     assert!(report.contains("weight = 0"), "{report}");
     assert!(!report.contains('\x1b'), "colour where there is no terminal: {report}");
+}
+
+#[test]
+fn a_daemon_in_the_same_place_is_met_before_anything_is_made() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("control.sock");
+    let lock = directory.path().join("control.sock.lock");
+    let file = directory.path().join("mpt.toml");
+    // No host has this address, so to start the tunnel would be another complaint.
+    let control = format!("[control]\nsocket = '{}'\n", socket.display());
+    let tunnel = GOOD.replace("remote", "local = '203.0.113.77'\nremote");
+    fs::write(&file, control + &tunnel).unwrap();
+    let run = || {
+        let output = mpt(&["run", file.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        complaint(&output)
+    };
+
+    let living = UnixListener::bind(&socket).unwrap();
+    let line = run();
+    assert!(line.contains("listens on") && line.contains("already"), "{line}");
+    drop(living);
+
+    let held = fs::File::create(&lock).unwrap();
+    let held = Flock::lock(held, FlockArg::LockExclusive).unwrap();
+    let line = run();
+    assert!(line.contains(lock.to_str().unwrap()) && line.contains("try again"), "{line}");
+    drop(held);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 use super::Violation;
 use super::files::Files;
+use super::source::code_only;
 
 /// The only place where the keyword may stand.
 const HOME: &str = "crates/mpt-io";
@@ -37,92 +38,6 @@ fn lines_with_unsafe(source: &str) -> Vec<usize> {
         })
         .map(|(index, _)| index + 1)
         .collect()
-}
-
-/// `source` with comments and the contents of literals left out; the line breaks stay.
-fn code_only(source: &str) -> String {
-    let mut code = String::with_capacity(source.len());
-    let mut rest = source;
-    while let Some(first) = rest.chars().next() {
-        let skipped = comment(rest).or_else(|| literal(rest));
-        // A raw prefix belongs to a literal only at the start of a word: `bar"` is no `r"`.
-        let in_word = code.ends_with(|c: char| c.is_alphanumeric() || c == '_');
-        let len = match skipped {
-            Some(len) if !(in_word && first.is_alphabetic()) => {
-                code.push(' ');
-                code.extend(rest[..len].chars().filter(|&c| c == '\n'));
-                len
-            }
-            _ => {
-                code.push(first);
-                first.len_utf8()
-            }
-        };
-        rest = &rest[len..];
-    }
-    code
-}
-
-/// The length of the comment at the start of `text`, if one is there.
-fn comment(text: &str) -> Option<usize> {
-    if text.starts_with("//") {
-        return Some(text.find('\n').unwrap_or(text.len()));
-    }
-    if !text.starts_with("/*") {
-        return None;
-    }
-    let mut depth = 0;
-    let mut at = 0;
-    while at < text.len() {
-        if text[at..].starts_with("/*") {
-            depth += 1;
-            at += 2;
-        } else if text[at..].starts_with("*/") {
-            depth -= 1;
-            at += 2;
-            if depth == 0 {
-                return Some(at);
-            }
-        } else {
-            at += text[at..].chars().next().map_or(1, char::len_utf8);
-        }
-    }
-    Some(text.len())
-}
-
-/// The length of the string or character literal at the start of `text`, if one is there.
-fn literal(text: &str) -> Option<usize> {
-    let bare = text.strip_prefix(['b', 'c']).unwrap_or(text);
-    let prefix = text.len() - bare.len();
-    if let Some(raw) = bare.strip_prefix('r') {
-        let hashes = raw.len() - raw.trim_start_matches('#').len();
-        let body = raw[hashes..].strip_prefix('"')?;
-        let end = format!("\"{}", "#".repeat(hashes));
-        let len = body.find(&end).map_or(body.len(), |at| at + end.len());
-        return Some(prefix + 1 + hashes + 1 + len);
-    }
-    if let Some(body) = bare.strip_prefix('"') {
-        return Some(prefix + 1 + end_of_quoted(body, '"'));
-    }
-    let body = bare.strip_prefix('\'')?;
-    // A quote that does not close after one character begins a lifetime.
-    let mut characters = body.chars();
-    let one = characters.next()?;
-    (one == '\\' || characters.next() == Some('\'')).then(|| prefix + 1 + end_of_quoted(body, '\''))
-}
-
-/// The length of `body` up to and with the first `quote` that no backslash escapes.
-fn end_of_quoted(body: &str, quote: char) -> usize {
-    let mut escaped = false;
-    for (at, character) in body.char_indices() {
-        match character {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            _ if character == quote => return at + 1,
-            _ => {}
-        }
-    }
-    body.len()
 }
 
 #[cfg(test)]

@@ -54,6 +54,15 @@ impl Error {
         }
     }
 
+    /// Whether the interface has no IPv6 settings that could be changed. The kernel says so
+    /// (`validate_linkmsg` in `net/core/rtnetlink.c`) with `EAFNOSUPPORT` where IPv6 is not built
+    /// in, is switched off for the whole kernel (`ipv6.disable=1`) or does not run on the interface,
+    /// and with `EOPNOTSUPP` where its IPv6 takes no settings by netlink.
+    pub(super) fn is_without_ipv6_settings(&self) -> bool {
+        let Self::Refused { source, .. } = self else { return false };
+        matches!(source.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EOPNOTSUPP))
+    }
+
     pub(super) fn unreadable(action: &str, error: &impl ToString) -> Self {
         let source = io::Error::new(io::ErrorKind::InvalidData, error.to_string());
         Self::Refused { action: action.to_owned(), source, explanation: None }
@@ -108,5 +117,15 @@ mod tests {
         assert!(matches!(error(libc::ESRCH), Error::NotFound { .. }));
         assert!(matches!(error(libc::EINVAL), Error::Refused { .. }));
         assert!(error(libc::EPERM).to_string().starts_with("cannot do it: not permitted"));
+    }
+
+    #[test]
+    fn only_two_errors_mean_that_there_are_no_ipv6_settings() {
+        for errno in 1..200 {
+            let error = Error::new("do it", io::Error::from_raw_os_error(errno), None);
+            let expected = matches!(errno, libc::EAFNOSUPPORT | libc::EOPNOTSUPP);
+            assert_eq!(error.is_without_ipv6_settings(), expected, "{error}");
+        }
+        assert!(!Error::unreadable("do it", &"no answer").is_without_ipv6_settings());
     }
 }

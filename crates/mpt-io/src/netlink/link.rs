@@ -100,16 +100,21 @@ impl Netlink {
 
     /// Keeps the kernel from giving the interface `index` an IPv6 link-local address of its own,
     /// and so from sending router solicitations there. To be called before the interface is
-    /// switched on.
+    /// switched on. An interface without IPv6 has no such address, so there is nothing to do: in a
+    /// kernel without IPv6 (`ipv6.disable=1`), and at an MTU below 1280 bytes. If that grows later,
+    /// IPv6 begins with the kernel's defaults.
     ///
     /// # Errors
     ///
-    /// See [`Error`]; `EAFNOSUPPORT` where IPv6 is switched off, which comes to the same.
+    /// See [`Error`].
     pub fn disable_address_generation(&mut self, index: u32) -> Result<(), Error> {
         let mode = AfSpecInet6::AddrGenMode(In6AddrGenMode::None);
         let attribute = LinkAttribute::AfSpecUnspec(vec![AfSpecUnspec::Inet6(vec![mode])]);
         let action = format!("disable IPv6 address generation on interface {index}");
-        self.set_attribute(index, attribute, &action)
+        match self.set_attribute(index, attribute, &action) {
+            Err(error) if error.is_without_ipv6_settings() => Ok(()),
+            result => result,
+        }
     }
 
     /// Makes a pair of virtual interfaces joined by a cable, both switched off. The far one is made

@@ -22,6 +22,9 @@ use super::spread::Spread;
 /// delays plus any hold time of the tunnel.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// How long a stream that has arrived in full is listened to for copies.
+const COPIES: Duration = Duration::from_millis(100);
+
 /// Bytes of mark, number and time at the start of every payload, and so the smallest payload.
 pub const HEADER: usize = 24;
 
@@ -245,7 +248,9 @@ fn receive(sink: &Sink, run: &Run, total: &AtomicU64) -> Received {
     let mut order = Order::new(run.options.packets());
     let mut delays = Vec::new();
     let mut payload = vec![0; LARGEST];
-    while run.origin.elapsed() < run.options.length + GRACE && !run.is_stopped() {
+    let mut missing = run.options.packets();
+    let mut end = run.options.length + GRACE;
+    while run.origin.elapsed() < end && !run.is_stopped() {
         // A pause or an ICMP error reported on the socket: look at the clock and go on.
         let Ok(bytes) = sink.socket.recv(&mut payload) else {
             continue;
@@ -260,6 +265,10 @@ fn receive(sink: &Sink, run: &Run, total: &AtomicU64) -> Received {
             delays.push(delay.as_secs_f64() * 1e3);
             series.on_delivery(now, bytes);
             total.fetch_add(bytes as u64, Ordering::Relaxed);
+            missing -= 1;
+            if missing == 0 {
+                end = end.min(now + COPIES);
+            }
         }
     }
     series.finish();

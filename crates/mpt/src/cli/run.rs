@@ -1,8 +1,10 @@
 //! `mpt run FILE`: the life of the daemon.
 //!
-//! Read the file, start a thread per tunnel, listen on the control socket, and then wait in this
-//! thread for visitors, signals and failures. Whatever ends it, the tunnels are stopped, and with
-//! them goes everything they made; the socket goes with its listener.
+//! Read the file, take the control socket, start a thread per tunnel, and then wait in this thread
+//! for visitors, signals and failures. The socket comes first and goes last, so a daemon that finds
+//! another in its place touches nothing; who visits before the tunnels run waits in the kernel's
+//! queue until they do. Whatever ends it, the tunnels are stopped, and with them goes everything
+//! they made; the socket goes with its listener.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -43,8 +45,10 @@ pub(super) fn run(file: &Path) -> Result<Exit> {
     // Before anything is made, so that a signal during the start removes it again.
     let signals = Signals::register().context("cannot wait for signals")?;
     let poll = Poll::new().context("cannot wait for events")?;
+    let listener = Listener::bind(&settings.control.socket)?;
+    let mut server = Server::new(listener, &poll).context("cannot listen")?;
     let daemon = Daemon::new(&settings, start(&settings)?);
-    let result = serve(&settings, &signals, &poll, &daemon);
+    let result = serve(&settings, &signals, &poll, &mut server, &daemon);
     for tunnel in daemon.into_tunnels() {
         let name = tunnel.name.clone();
         tunnel.stop();
@@ -90,10 +94,9 @@ fn serve(
     settings: &Settings,
     signals: &Signals,
     poll: &Poll,
+    server: &mut Server,
     daemon: &Daemon<Handle>,
 ) -> Result<()> {
-    let listener = Listener::bind(&settings.control.socket)?;
-    let mut server = Server::new(listener, poll).context("cannot listen")?;
     for (signal, token) in [(&signals.end, END), (&signals.reload, RELOAD)] {
         poll.add(signal, token, Interest::READABLE).context("cannot wait for signals")?;
     }

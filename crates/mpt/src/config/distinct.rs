@@ -70,7 +70,7 @@ pub(super) struct Reception {
     pub(super) key: Option<u32>,
 }
 
-/// A UDP socket, which paths share.
+/// A UDP socket. Paths with the same values share it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Socket {
     /// Its address; `None` = all of the host's.
@@ -83,6 +83,38 @@ pub(super) struct Socket {
     pub(super) interface: Option<String>,
 }
 
+impl Socket {
+    /// Whether the kernel refuses to open one while the other, which is not the same, is open. It
+    /// does so where a datagram could belong to both (`udp_lib_lport_inuse` in `net/ipv4/udp.c`,
+    /// without `SO_REUSEADDR`): on one port, unless they have different addresses or different
+    /// interfaces. A socket without an address or interface has every one.
+    fn excludes(&self, other: &Self) -> bool {
+        let same_port = (self.ipv4, self.local_port) == (other.ipv4, other.local_port);
+        same_port
+            && !differ(&self.local, &other.local)
+            && !differ(&self.interface, &other.interface)
+    }
+
+    /// What it needs, as it appears within a sentence.
+    fn needs(&self) -> String {
+        let version = if self.ipv4 { "IPv4" } else { "IPv6" };
+        let local = match self.local {
+            Some(local) => local.to_string(),
+            None => format!("every {version} address"),
+        };
+        let interface = match &self.interface {
+            Some(interface) => format!("interface `{interface}`"),
+            None => "every interface".into(),
+        };
+        format!("needs port {} of {local} on {interface}", self.local_port)
+    }
+}
+
+/// Whether both are given and not the same.
+fn differ<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
+    one.is_some() && other.is_some() && one != other
+}
+
 /// What must differ within the whole file.
 #[derive(Debug, Default)]
 pub(super) struct Distinct {
@@ -92,8 +124,10 @@ pub(super) struct Distinct {
     inner: Claims<IpAddr>,
     networks: Vec<(Prefix, Range<usize>, usize)>,
     receptions: Claims<Reception>,
-    /// The sockets, each with the tunnel that opens it.
+    /// The sockets, each with the tunnel that opens it and its first path.
     sockets: HashMap<Socket, (usize, Range<usize>)>,
+    /// Those of them that no other of these excludes, in the order of the file.
+    compatible: Vec<Socket>,
     interfaces: Vec<(String, Range<usize>)>,
     tunnel_count: usize,
     connection_count: usize,
@@ -166,11 +200,10 @@ impl Distinct {
         problems: &mut Problems,
     ) {
         let here = self.tunnel_count;
-        let (owner, first) = self
-            .sockets
-            .entry(reception.socket.clone())
-            .or_insert_with(|| (here, span.clone()))
-            .clone();
+        if !self.sockets.contains_key(&reception.socket) {
+            self.socket(&reception.socket, &span, problems);
+        }
+        let (owner, first) = self.sockets[&reception.socket].clone();
         if owner != here {
             problems.push(
                 Problem::new("two tunnels use the same socket", span)
@@ -186,6 +219,28 @@ impl Distinct {
                     .help("let them differ in `local`, `interface` or `remote`, or their connections in a port or `key`"),
             );
         }
+    }
+
+    /// A further socket, which the path at `span` needs first.
+    fn socket(&mut self, socket: &Socket, span: &Range<usize>, problems: &mut Problems) {
+        let here = self.tunnel_count;
+        if let Some(other) = self.compatible.iter().find(|other| other.excludes(socket)) {
+            let (owner, first) = &self.sockets[other];
+            let share = if *owner == here {
+                ", or both paths the same `local` and `interface`"
+            } else {
+                ""
+            };
+            problems.push(
+                Problem::new("two paths whose sockets exclude each other", span.clone())
+                    .label(socket.needs())
+                    .other(first.clone(), other.needs())
+                    .help(format!("give each path a `local` of its own, or each an `interface` of its own{share}; or let their connections differ in `local_port`")),
+            );
+        } else {
+            self.compatible.push(socket.clone());
+        }
+        self.sockets.insert(socket.clone(), (here, span.clone()));
     }
 
     /// The interface that a path is bound to.

@@ -13,10 +13,11 @@ use std::os::unix::fs::{
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use nix::fcntl::{Flock, FlockArg};
 use nix::sys::socket::{getsockopt, sockopt};
 use socket2::{Domain, SockAddr, Socket, Type};
 use thiserror::Error;
+
+use super::lock::Lock;
 
 /// Mode of the socket's file.
 const MODE: u32 = 0o600;
@@ -48,6 +49,12 @@ pub(crate) enum BindError {
         .0.display()
     )]
     Living(PathBuf),
+    /// Another daemon is about to live there.
+    #[error(
+        "another daemon is taking {} and holds {}: try again, or name another `socket` in [control]",
+        .0.display(), Lock::path_of(.0).display()
+    )]
+    Locked(PathBuf),
     /// Something else is there.
     #[error("{} exists and is no socket: remove it, or name another `socket` in [control]", .0.display())]
     NoSocket(PathBuf),
@@ -72,7 +79,7 @@ pub(crate) enum Arrival {
 
 impl Listener {
     /// Listens on `path` and makes its directory if only that is missing. The file that a daemon
-    /// left behind when it died is replaced.
+    /// left behind when it died is replaced. Never waits for anybody.
     ///
     /// # Errors
     /// See [`BindError`].
@@ -82,8 +89,7 @@ impl Listener {
         let made = make_directory(directory).map_err(io)?;
         // Two daemons must not both find the same dead socket and one of them remove the fresh
         // socket of the other.
-        let lock = File::open(directory).map_err(io)?;
-        let lock = Flock::lock(lock, FlockArg::LockExclusive).map_err(|(_, e)| io(e.into()))?;
+        let lock = Lock::take(path).map_err(io)?.ok_or_else(|| BindError::Locked(path.into()))?;
         clear(path)?;
         let socket = bind(path).map_err(io)?;
         drop(lock);

@@ -1,11 +1,13 @@
 //! The control socket: whoever may, asks the running daemon.
 //!
-//! [`Listener`] is the file in the file system and decides who gets in; [`Server`] keeps the
+//! [`Listener`] is the file in the file system and decides who gets in, its [`lock`]
+//! lets one daemon at a time take it; [`Server`] keeps the
 //! visitors, none of whom can hold up another or make the daemon grow; [`Daemon`] knows the answers.
 //! All of it runs in the main thread on readiness, and the tunnels in theirs.
 
 mod daemon;
 mod listener;
+mod lock;
 mod server;
 mod visitor;
 

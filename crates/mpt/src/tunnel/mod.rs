@@ -79,7 +79,10 @@ impl Handle {
 
     /// Why the thread ended, if it did so by itself.
     pub(crate) fn failure(&self) -> Option<String> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        // In this order: a thread that has ended has said before why, unless it panicked.
+        let ended = self.thread.is_finished();
+        let reason = self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        reason.or_else(|| ended.then(|| "its thread panicked; see the log".to_owned()))
     }
 
     /// Tells the peers, ends the thread, and removes what the tunnel made.
@@ -95,5 +98,60 @@ impl Handle {
         self.commands.send(command(reply)).ok()?;
         self.waker.wake();
         answer.recv_timeout(PATIENCE).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mpt_io::poll::Poll;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_that_ends_by_itself_is_a_failure_however_it_ends() {
+        let (end, wait) = mpsc::channel::<()>();
+        let running = handle(move |_| assert!(wait.recv().is_err()));
+        assert_eq!(running.failure(), None);
+        drop(end);
+        running.stop();
+
+        let failed = handle(|reason| *reason.lock().unwrap() = Some("no device".into()));
+        assert_eq!(ended(&failed), Some("no device".into()));
+        failed.stop();
+
+        // Without the message that a panic prints, which would look as if this test failed.
+        let panicked = handle(|_| std::panic::resume_unwind(Box::new("on purpose")));
+        let failure = ended(&panicked).unwrap();
+        assert!(failure.contains("panicked") && failure.contains("log"), "{failure}");
+        panicked.stop();
+
+        let poisoned = handle(|reason| {
+            let _reason = reason.lock().unwrap();
+            std::panic::resume_unwind(Box::new("on purpose"));
+        });
+        assert!(ended(&poisoned).unwrap().contains("panicked"));
+        poisoned.stop();
+    }
+
+    /// A tunnel whose thread does only this.
+    fn handle(run: impl FnOnce(&Mutex<Option<String>>) + Send + 'static) -> Handle {
+        let poll = Poll::new().unwrap();
+        let failure = Arc::new(Mutex::new(None));
+        let reason = Arc::clone(&failure);
+        Handle {
+            name: "mpt0".into(),
+            commands: mpsc::channel().0,
+            waker: Waker::new(&poll, 0).unwrap(),
+            thread: std::thread::spawn(move || run(&reason)),
+            failure,
+        }
+    }
+
+    /// What the handle tells once its thread has ended.
+    fn ended(handle: &Handle) -> Option<String> {
+        while !handle.thread.is_finished() {
+            std::thread::yield_now();
+        }
+        handle.failure()
     }
 }

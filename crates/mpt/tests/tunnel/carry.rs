@@ -1,11 +1,14 @@
 //! Packets of every kind get through, whole and in order.
 
+use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
 
 use mpt_lab::topology::Side;
-use mpt_lab::traffic::tcp;
+use mpt_lab::traffic::{tcp, udp};
 
-use crate::site::{Site, TWO_LINKS, inner, two_links};
+use crate::site::{
+    SHORT, Site, TWO_LINKS, assert_flawless, change_interface, eventually, inner, ping, two_links,
+};
 use crate::suite::Test;
 
 pub(crate) const TESTS: &[Test] = &[
@@ -17,8 +20,11 @@ pub(crate) const TESTS: &[Test] = &[
     ("two_uplinks_to_one_server_address_share_its_socket", || one_server(4)),
     ("two_uplinks_to_one_server_address_over_ipv6", || one_server(6)),
     ("with_key_and_checksum", || plain_options("key = 7\nchecksum = true")),
+    ("ports_may_differ_between_the_ends", ports),
+    ("two_tunnels_in_one_daemon", two_tunnels),
     ("without_sequence_numbers", without_sequence_numbers),
     ("the_mtu_is_that_of_the_smallest_path", mtu),
+    ("the_mtu_follows_a_path_that_narrows", narrowing),
     ("a_path_too_small_for_ipv6_is_shown_and_not_used", unusable),
     ("loss_duplicates_and_corruption_on_links_are_survived", bad_links),
 ];
@@ -64,6 +70,48 @@ fn plain_options(options: &str) {
     site.assert_flawless(6);
 }
 
+fn ports() {
+    let site = Site::start_with(TWO_LINKS, "", |side, config| {
+        let (local, remote) = if side == Side::Left { (4754, 4755) } else { (4755, 4754) };
+        let ports = format!("name = 'peer'\nlocal_port = {local}\nremote_port = {remote}");
+        config.replace("name = 'peer'", &ports)
+    });
+    for (side, local, remote) in [(Side::Left, 4754, 4755), (Side::Right, 4755, 4754)] {
+        let path = site.path(side, 0);
+        assert!(path.local.ends_with(&format!(":{local}")), "{}", path.local);
+        assert!(path.remote.ends_with(&format!(":{remote}")), "{}", path.remote);
+    }
+    site.assert_flawless(4);
+    assert_eq!(site.ping(6, 10).lost, 0, "and back");
+}
+
+fn two_tunnels() {
+    let second = |config: &str| {
+        let ports = "name = 'second peer'\nlocal_port = 4755\nremote_port = 4755";
+        let own = [("mpt0", "mpt1"), ("10.9.0.", "10.9.1."), ("fd00:9::", "fd00:a::")];
+        let config =
+            own.iter().fold(config.to_owned(), |config, (from, to)| config.replace(from, to));
+        config.replace("name = 'peer'", ports)
+    };
+    let site = Site::start_with(TWO_LINKS, "", |_, config| config.clone() + &second(&config));
+    let inner = |second: bool, version| match (second, inner(Side::Right, version)) {
+        (false, address) => address,
+        (true, IpAddr::V4(_)) => [10, 9, 1, 2].into(),
+        (true, IpAddr::V6(_)) => [0xfd00, 0xa, 0, 0, 0, 0, 0, 2].into(),
+    };
+    for version in [4, 6] {
+        let streams = [false, true].map(|second| site.stream_to(inner(second, version), SHORT));
+        streams.into_iter().for_each(assert_flawless);
+        for second in [false, true] {
+            assert_eq!(ping(site.lab.left(), inner(second, version), 10).lost, 0);
+        }
+    }
+    for tunnel in site.status(Side::Left).tunnels {
+        let carried = tunnel.connections[0].counters.transmitted.packets;
+        assert!((820..850).contains(&carried), "its own packets and no others: {carried}");
+    }
+}
+
 fn without_sequence_numbers() {
     let site = Site::start("[[link]]\nname = 'one'\nrate_mbps = 50\n", "sequence = false");
     site.assert_flawless(4);
@@ -77,6 +125,29 @@ fn mtu() {
     assert_eq!(site.status(Side::Left).tunnels[0].mtu, 1400 - 20 - 8 - 8);
     let mtus: Vec<_> = site.connection(Side::Left).paths.iter().map(|path| path.mtu).collect();
     assert_eq!(mtus, [1464, 1364]);
+}
+
+fn narrowing() {
+    let site = Site::start(TWO_LINKS, "");
+    let socket = site.lab.left().run(|| UdpSocket::bind("0.0.0.0:0")).expect("a socket");
+    // Twice, because a look so soon after another has to wait for its time.
+    for (path, name, mtu) in [(0, "one", 1400), (1, "two", 1350)] {
+        change_interface(site.lab.left(), name, |link, index| link.set_mtu(index, mtu));
+        // As large as the tunnel takes yet, and one for each path at least.
+        let payload = vec![0; site.status(Side::Left).tunnels[0].mtu as usize - 28];
+        for _ in 0..4 {
+            socket.send_to(&payload, (inner(Side::Right, 4), 9)).expect("room in the socket");
+        }
+        let fits = u64::from(mtu) - 36;
+        eventually("the tunnel's MTU follows", || {
+            site.status(Side::Left).tunnels[0].mtu == fits
+                && site.path(Side::Left, path).mtu == fits
+        });
+        assert!(site.path(Side::Left, path).drops["too_big"] > 0);
+    }
+    let large = udp::Options { size: 1400, ..SHORT };
+    [4, 6].map(|version| site.stream(version, large)).into_iter().for_each(assert_flawless);
+    assert_eq!(site.status(Side::Right).tunnels[0].mtu, 1464, "nothing is narrow on its side");
 }
 
 fn unusable() {
@@ -95,7 +166,7 @@ fn bad_links() {
     let links = "[[link]]\nname = 'one'\nrate_mbps = 50\nloss = 0.02\nduplicate = 0.05\n\
                  [[link]]\nname = 'two'\nrate_mbps = 50\ncorrupt = 0.02\njitter_ms = 1\ndelay_ms = 2\n";
     let site = Site::start(links, "");
-    let options = mpt_lab::traffic::udp::Options {
+    let options = udp::Options {
         interval: Duration::from_millis(1),
         size: 200,
         length: Duration::from_secs(2),

@@ -7,13 +7,14 @@ use mpt_lab::emulator::Direction;
 use mpt_lab::topology::Side;
 use mpt_lab::traffic::{tcp, udp};
 
-use crate::site::{Site, TWO_LINKS, daemon, inner};
+use crate::site::{SHORT, Site, TWO_LINKS, assert_flawless, change_interface, daemon, inner};
 use crate::suite::Test;
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_path_cut_in_both_directions", || cut(Direction::Both, "silent", "silent")),
     ("a_path_cut_forward_only", || cut(Direction::Forward, "does not hear us", "silent")),
     ("a_path_cut_backward_only", || cut(Direction::Backward, "silent", "does not hear us")),
+    ("an_interface_switched_off_and_on", interface),
     ("a_tcp_flow_survives_the_loss_of_each_path_in_turn", tcp_in_turn),
     ("a_path_switched_off_by_hand_loses_nothing", by_hand),
     ("all_paths_cut_and_back", all),
@@ -38,6 +39,46 @@ fn cut(direction: Direction, left: &str, right: &str) {
     site.await_all_up();
     site.assert_flawless(4);
     assert!(site.path(Side::Left, 1).sent.packets >= before + 190, "it is used again");
+}
+
+fn interface() {
+    let names = ["one", "two"];
+    let site = Site::start_with(TWO_LINKS, "", |_, config| {
+        let weigh = |config: String, (name, weight): (&str, u32)| {
+            config.replace(
+                &format!("name = '{name}'"),
+                &format!("name = '{name}'\nweight = {weight}"),
+            )
+        };
+        names.into_iter().zip(1..).fold(config, weigh)
+    });
+    let sent = |path| site.path(Side::Left, path).sent.packets;
+    let events_of = |path| {
+        [Side::Left, Side::Right].map(|side| {
+            let events = site.status(side).tunnels.remove(0).events;
+            events.iter().filter(|event| event.path.as_deref() == Some(path)).count()
+        })
+    };
+    for (off, on) in [(1, 0), (0, 1)] {
+        let events_before = events_of(names[on]);
+        let switch = |up| {
+            let host = site.lab.left();
+            change_interface(host, names[off], |netlink, index| netlink.set_up(index, up));
+        };
+        switch(false);
+        site.await_state(off, "down");
+        let before = sent(off);
+        [4, 6].map(|version| site.stream(version, SHORT)).into_iter().for_each(assert_flawless);
+        assert_eq!(sent(off), before, "it is left");
+
+        switch(true);
+        site.await_all_up();
+        let before = [sent(0), sent(1)];
+        site.assert_flawless(4);
+        let [one, two] = [sent(0) - before[0], sent(1) - before[1]];
+        assert!(two.abs_diff(2 * one) <= 3, "weights 1 and 2: {one} and {two}");
+        assert_eq!(events_of(names[on]), events_before, "the other one was up all the time");
+    }
 }
 
 fn tcp_in_turn() {

@@ -5,9 +5,11 @@
 
 mod carry;
 mod cost;
+mod experiment;
 mod failover;
 mod hostile;
 mod lifetime;
+mod outside;
 mod site;
 mod suite;
 mod translator;
@@ -15,5 +17,5 @@ mod translator;
 fn main() {
     let entered = mpt_lab::privilege::enter().map(drop);
     site::copy_daemon(None);
-    suite::run(entered);
+    suite::run(entered, experiment::TESTS);
 }

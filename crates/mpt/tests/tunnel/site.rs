@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use mpt_control::{ConnectionState, PathState, Status};
+use mpt_io::netlink::{self, Netlink};
 use mpt_lab::daemon::Daemon;
 use mpt_lab::lab::{Host, Lab};
 use mpt_lab::topology::{Addressing, Side, Topology};
@@ -14,7 +15,7 @@ use mpt_lab::traffic::{ping, udp};
 use tempfile::TempDir;
 
 /// Nothing in these tests needs longer; only a failure waits for it.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Where the daemon under test lies: in a folder of its own that `owner` may enter, because the one
 /// it was built in may be closed to other users.
@@ -49,16 +50,30 @@ pub(crate) struct Site {
     connection: String,
 }
 
+/// A machine that stands still for a while must not look like a network that loses packets.
+const PATIENT: &str = "reorder = { max_delay = 1 }\n";
+
 /// How fast paths are found dead in these tests, so that they need not take long.
-const QUICK: &str = "keepalive = 0.1\ndead_time = 0.5\n";
+pub(crate) const QUICK: &str = "keepalive = 0.1\ndead_time = 0.5\n";
 
 impl Site {
     /// Two daemons over these links, their paths up. `connection` are further lines of both
     /// connections.
     pub(crate) fn start(topology: &str, connection: &str) -> Self {
+        Self::start_with(topology, connection, |_, config| config)
+    }
+
+    /// The same, with what `edit` makes of each side's configuration.
+    pub(crate) fn start_with(
+        topology: &str,
+        connection: &str,
+        edit: impl Fn(Side, String) -> String,
+    ) -> Self {
         let mut site = Self::links_only(topology, connection);
-        site.start_daemon(Side::Left);
-        site.start_daemon(Side::Right);
+        for side in [Side::Left, Side::Right] {
+            let config = edit(side, site.config(side));
+            site.start_daemon_with(side, &config);
+        }
         site.await_all_up();
         site
     }
@@ -72,8 +87,11 @@ impl Site {
 
     /// Starts the daemon of one side.
     pub(crate) fn start_daemon(&mut self, side: Side) {
-        let config = self.config(side);
-        let daemon = Daemon::start(self.lab.host(side), side.name(), &config, &daemon());
+        self.start_daemon_with(side, &self.config(side));
+    }
+
+    fn start_daemon_with(&mut self, side: Side, config: &str) {
+        let daemon = Daemon::start(self.lab.host(side), side.name(), config, &daemon());
         *self.place(side) = Some(daemon.unwrap_or_else(|error| panic!("{error:#}")));
     }
 
@@ -102,9 +120,10 @@ impl Site {
     pub(crate) fn config(&self, side: Side) -> String {
         let (own, peer) = if side == Side::Left { (1, 2) } else { (2, 1) };
         let other = if side == Side::Left { Side::Right } else { Side::Left };
+        let reorder = if self.connection.contains("reorder") { "" } else { PATIENT };
         let mut config = format!(
             "[[tunnel]]\nname = 'mpt0'\naddresses = ['10.9.0.{own}/24', 'fd00:9::{own}/64']\n\
-             [[tunnel.connection]]\nname = 'peer'\npeer = ['10.9.0.{peer}', 'fd00:9::{peer}']\n{}\n",
+             [[tunnel.connection]]\nname = 'peer'\npeer = ['10.9.0.{peer}', 'fd00:9::{peer}']\n{}\n{reorder}",
             self.connection
         );
         let topology = self.lab.topology();
@@ -146,13 +165,25 @@ impl Site {
         }
     }
 
+    /// Waits until all paths of all connections are up at both ends.
     pub(crate) fn await_all_up(&self) {
-        (0..self.lab.topology().links.len()).for_each(|path| self.await_state(path, "up"));
+        for side in [Side::Left, Side::Right] {
+            eventually(&format!("all paths are up at {side:?}"), || {
+                let tunnels = self.status(side).tunnels;
+                let mut connections = tunnels.iter().flat_map(|tunnel| &tunnel.connections);
+                connections.all(|connection| connection.paths.iter().all(|path| path.state == "up"))
+            });
+        }
     }
 
     /// Sends numbered packets from left to right through the tunnel.
     pub(crate) fn stream(&self, version: u8, options: udp::Options) -> udp::Stream {
-        let (lab, address) = (&self.lab, inner(Side::Right, version));
+        self.stream_to(inner(Side::Right, version), options)
+    }
+
+    /// The same to any address of the right host.
+    pub(crate) fn stream_to(&self, address: IpAddr, options: udp::Options) -> udp::Stream {
+        let lab = &self.lab;
         let sink = lab.right().run(|| udp::Sink::bind(address)).expect("a sink");
         let remote = sink.address();
         let source = lab.left().run(|| udp::Source::connect(remote)).expect("a source");
@@ -161,21 +192,27 @@ impl Site {
 
     /// Asserts that everything arrives, once and in order.
     pub(crate) fn assert_flawless(&self, version: u8) {
-        let options = udp::Options {
-            interval: Duration::from_millis(1),
-            size: 1000,
-            length: Duration::from_millis(400),
-        };
-        let report = self.stream(version, options).finish().expect("a report");
-        let order = report.order;
-        assert_eq!(order.received, order.sent, "{order:?}");
-        assert_eq!((order.duplicated, order.reordered), (0, 0), "{order:?}");
+        assert_flawless(self.stream(version, SHORT));
     }
 
     /// Pings the right host through the tunnel.
     pub(crate) fn ping(&self, version: u8, count: u32) -> ping::Report {
         ping(self.lab.left(), inner(Side::Right, version), count)
     }
+}
+
+/// 400 packets, small enough for every path.
+pub(crate) const SHORT: udp::Options = udp::Options {
+    interval: Duration::from_millis(1),
+    size: 1000,
+    length: Duration::from_millis(400),
+};
+
+/// Waits for the end of a stream and asserts that everything arrived, once and in order.
+pub(crate) fn assert_flawless(stream: udp::Stream) {
+    let order = stream.finish().expect("a report").order;
+    assert_eq!(order.received, order.sent, "{order:?}");
+    assert_eq!((order.duplicated, order.reordered), (0, 0), "{order:?}");
 }
 
 /// Pings an address, every 10 ms.
@@ -206,9 +243,22 @@ pub(crate) fn eventually(what: &str, mut so: impl FnMut() -> bool) {
 /// Whether a host has a network interface of that name.
 pub(crate) fn has_interface(host: &Host, name: &str) -> bool {
     host.run(|| {
-        let mut netlink = mpt_io::netlink::Netlink::open().expect("a netlink socket");
+        let mut netlink = Netlink::open().expect("a netlink socket");
         netlink.link(name).expect("an answer").is_some()
     })
+}
+
+/// Changes a host's interface of that name.
+pub(crate) fn change_interface(
+    host: &Host,
+    name: &str,
+    change: impl FnOnce(&mut Netlink, u32) -> Result<(), netlink::Error> + Send,
+) {
+    host.run(|| {
+        let mut netlink = Netlink::open().expect("a netlink socket");
+        let link = netlink.link(name).expect("an answer").expect("an interface");
+        change(&mut netlink, link.index).expect("a change");
+    });
 }
 
 /// Two links that lose nothing and take some milliseconds.

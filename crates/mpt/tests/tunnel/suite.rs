@@ -5,13 +5,13 @@ use std::panic::catch_unwind;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
-use crate::{carry, cost, failover, hostile, lifetime, site, translator};
+use crate::{carry, cost, failover, hostile, lifetime, outside, site, translator};
 
 /// A test by name; it fails by panicking.
 pub(crate) type Test = (&'static str, fn());
 
-/// Runs all tests, or none if the way in was barred.
-pub(crate) fn run(entered: anyhow::Result<()>) {
+/// Runs the tests of both binaries and `more`, or none if the way in was barred.
+pub(crate) fn run(entered: anyhow::Result<()>, more: &[Test]) {
     let entered = entered.map_err(|error| format!("{error:#}"));
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
@@ -19,9 +19,11 @@ pub(crate) fn run(entered: anyhow::Result<()>) {
         carry::TESTS,
         failover::TESTS,
         lifetime::TESTS,
+        outside::TESTS,
         hostile::TESTS,
         translator::TESTS,
         cost::TESTS,
+        more,
     ];
     let trial = |&(name, test): &Test| {
         let entered = entered.clone();

@@ -7,6 +7,7 @@ mod cost;
 mod failover;
 mod hostile;
 mod lifetime;
+mod outside;
 mod site;
 mod suite;
 mod translator;
@@ -19,5 +20,5 @@ fn main() {
     mpt_lab::guard::stand_in();
     site::copy_daemon(nix::unistd::Uid::effective().is_root().then_some(NOBODY));
     let nobody = mpt_lab::privilege::become_nobody();
-    suite::run(nobody.and_then(|()| mpt_lab::privilege::enter().map(drop)));
+    suite::run(nobody.and_then(|()| mpt_lab::privilege::enter().map(drop)), &[]);
 }

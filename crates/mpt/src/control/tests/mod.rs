@@ -2,21 +2,25 @@
 
 mod served;
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use mpt_control::codec::MAX_REQUEST;
 use mpt_control::{ErrorKind, PathStatus, Reply, Request};
 use mpt_io::poll::{Events, Poll};
+use nix::fcntl::{Flock, FlockArg};
 use proptest::prelude::*;
 
 use super::listener::BindError;
+use super::lock::Lock;
 use super::server::MAX_VISITORS;
 use super::{Listener, Server};
 use served::{LONG, PATIENCE, Served, Visitor};
@@ -96,6 +100,34 @@ fn the_socket_of_a_successor_is_left_alone() {
     assert!(path.exists());
     drop(second);
     assert!(!path.exists());
+}
+
+#[test]
+fn who_may_read_the_directory_cannot_hold_up_the_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let directory = File::open(dir.path()).unwrap();
+    let _held = Flock::lock(directory, FlockArg::LockExclusive).unwrap();
+    let path = dir.path().join("control.sock");
+    let (bound, wait) = mpsc::channel();
+    thread::spawn(move || bound.send(Listener::bind(&path)));
+    let listener = wait.recv_timeout(PATIENCE).expect("the start waits for somebody").unwrap();
+    let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(names, ["control.sock"], "the lock is gone");
+    drop(listener);
+}
+
+#[test]
+fn a_daemon_that_is_taking_the_socket_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("control.sock");
+    let lock = Lock::take(&path).unwrap().unwrap();
+    let error = Listener::bind(&path).unwrap_err();
+    assert!(matches!(error, BindError::Locked(_)), "{error:?}");
+    let text = error.to_string();
+    assert!(text.contains("control.sock.lock") && text.contains("try again"), "{text}");
+    assert!(!path.exists());
+    drop(lock);
+    drop(Listener::bind(&path).unwrap());
 }
 
 #[test]
