@@ -70,8 +70,15 @@ pub struct TunnelStatus {
 pub struct DeviceCounters {
     /// Inner packets read from the device, on their way to the network.
     pub read: Traffic,
+    /// Reads that returned more than one packet.
+    pub read_super_packets: u64,
     /// Inner packets written to the device, having come from the network.
     pub written: Traffic,
+    /// Writes that handed over more than one packet.
+    pub written_super_packets: u64,
+    /// The kernel's ways to move many packets at once that are in use, by their names in the
+    /// configuration.
+    pub offloads: Vec<String>,
     /// Inner packets that the device did not take, or that could not be read from it, by name of
     /// the reason.
     pub drops: BTreeMap<String, u64>,
@@ -191,6 +198,9 @@ pub struct SocketStatus {
     pub send_buffer: u64,
     /// Bytes asked for, for either buffer.
     pub wanted: u64,
+    /// The kernel's ways to move many datagrams at once that are in use, by their names in the
+    /// configuration.
+    pub offloads: Vec<String>,
     /// Datagrams that the kernel dropped because the receive buffer was full.
     pub kernel_drops: u64,
     /// Datagrams longer than the largest that is read, and so dropped.

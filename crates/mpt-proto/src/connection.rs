@@ -9,7 +9,7 @@ use crate::config::{ConnectionConfig, ReorderConfig};
 use crate::endpoint::ConnectionId;
 use crate::event::{Event, Events};
 use crate::path::{PathId, PathState, PathStatus};
-use crate::receive::{Note, ReceiveHalf};
+use crate::receive::{Arrival, Note, ReceiveHalf};
 use crate::sequence::Seq;
 use crate::sink::{Held, Sink};
 use crate::stats::{ConnectionStats, PathStats};
@@ -119,13 +119,12 @@ impl Connection {
     pub(crate) fn receive(
         &mut self,
         now: Instant,
-        path: PathId,
-        len: usize,
+        arrival: Arrival,
         datagram: &Datagram<'_>,
         sink: &mut impl Sink,
         events: &mut Events,
     ) {
-        self.rx.receive(now, path, len, datagram, sink);
+        self.rx.receive(now, arrival, datagram, sink);
         self.carry_notes(now, events);
     }
 

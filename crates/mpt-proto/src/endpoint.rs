@@ -14,6 +14,7 @@ use crate::config::{
 use crate::connection::Connection;
 use crate::event::{Event, Events};
 use crate::path::{PathId, PathStatus};
+use crate::receive::Arrival;
 use crate::sink::Sink;
 use crate::stats::{Drop, Drops};
 use crate::time::Instant;
@@ -38,6 +39,8 @@ pub struct Origin {
     pub socket: SocketId,
     /// The address and port of its sender; IPv4 addresses never in their mapped form.
     pub remote: SocketAddr,
+    /// The type of service or traffic class with which it arrived.
+    pub tos: u8,
 }
 
 /// A datagram to send on a path.
@@ -47,6 +50,8 @@ pub struct Transmit<'a> {
     pub connection: ConnectionId,
     /// The path to send it on.
     pub path: PathId,
+    /// The type of service or traffic class to send it with.
+    pub tos: u8,
     header: Header,
     payload: &'a [u8],
 }
@@ -162,7 +167,8 @@ impl Endpoint {
         };
         let connection = &mut self.connections[id.index()];
         let (path, header) = connection.transmit(inner.protocol, inner.len)?;
-        Some(Transmit { connection: id, path, header, payload: &packet[..inner.len] })
+        let payload = &packet[..inner.len];
+        Some(Transmit { connection: id, path, tos: inner.tos, header, payload })
     }
 
     /// Takes a datagram from the network. Inner packets whose turn it is go to `sink`.
@@ -180,7 +186,8 @@ impl Endpoint {
                 Ok(Candidate { connection, path, .. }) => {
                     let connection = &mut self.connections[connection.index()];
                     let events = &mut self.events;
-                    connection.receive(now, path, datagram.len(), &parsed, sink, events);
+                    let arrival = Arrival { path, tos: origin.tos, len: datagram.len() };
+                    connection.receive(now, arrival, &parsed, sink, events);
                 }
             },
         }
@@ -203,7 +210,7 @@ impl Endpoint {
             .find_map(|(index, connection)| Some((index, connection.poll_keepalive(now)?)))?;
         self.control = message;
         let connection = ConnectionId(index as u16);
-        Some(Transmit { connection, path, header, payload: &self.control })
+        Some(Transmit { connection, path, tos: 0, header, payload: &self.control })
     }
 
     /// When to call [`Endpoint::handle_timeout`] and [`Endpoint::poll_transmit`] next, and why.

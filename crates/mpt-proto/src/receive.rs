@@ -16,8 +16,8 @@ use crate::stats::{Drop, Drops, PathStats, Traffic};
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
 use crate::wire::gre::Datagram;
-use crate::wire::inner;
 use crate::wire::keepalive::{FIRST_CONTROL, Keepalive};
+use crate::wire::{ecn, inner};
 
 /// What the receive half tells: the transmit half, and through it whoever reads the events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,16 @@ pub(crate) enum Note {
     State { path: PathId, from: PathState, to: PathState },
     /// The peer's numbers started anew.
     Restart { expected: Seq, found: Seq },
+}
+
+/// How a datagram came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) path: PathId,
+    /// The type of service of its outer header.
+    pub(crate) tos: u8,
+    /// The length of the whole datagram.
+    pub(crate) len: usize,
 }
 
 #[derive(Debug)]
@@ -44,6 +54,8 @@ pub(crate) struct ReceiveHalf {
     live: u64,
     delivered: Traffic,
     drops: Drops,
+    /// A packet whose congestion mark was changed: the only one that is copied here.
+    marked: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -77,6 +89,7 @@ impl ReceiveHalf {
             live: 0,
             delivered: Traffic::default(),
             drops: Drops::default(),
+            marked: Vec::new(),
         }
     }
 
@@ -112,20 +125,19 @@ impl ReceiveHalf {
         self.notes.pop_front()
     }
 
-    /// A datagram of this connection, `len` bytes long, came by `path`.
+    /// A datagram of this connection came.
     pub(crate) fn receive(
         &mut self,
         now: Instant,
-        path: PathId,
-        len: usize,
+        arrival: Arrival,
         datagram: &Datagram<'_>,
         sink: &mut impl Sink,
     ) {
         let control = datagram.payload.first().is_some_and(|&first| first >= FIRST_CONTROL);
         let outcome = if control {
-            self.receive_control(now, path, datagram.payload, sink)
+            self.receive_control(now, arrival.path, datagram.payload, sink)
         } else {
-            self.receive_inner(now, path, len, datagram, sink)
+            self.receive_inner(now, arrival, datagram, sink)
         };
         if let Err(reason) = outcome {
             self.drops.add(reason);
@@ -163,8 +175,7 @@ impl ReceiveHalf {
     fn receive_inner(
         &mut self,
         now: Instant,
-        path: PathId,
-        len: usize,
+        arrival: Arrival,
         datagram: &Datagram<'_>,
         sink: &mut impl Sink,
     ) -> Result<(), Drop> {
@@ -176,13 +187,21 @@ impl ReceiveHalf {
         if !from_peer {
             return Err(Drop::InnerSource);
         }
+        let Arrival { path, tos, len } = arrival;
         let heard = &mut self.paths[path.index()];
         heard.received.add(len);
         heard.liveness.on_heard(now);
         if heard.told.0 != heard.liveness.hearing() {
             self.tell(sink);
         }
-        let packet = &datagram.payload[..inner.len];
+        let mut packet = &datagram.payload[..inner.len];
+        let tos = ecn::decapsulate(inner.tos, tos)?;
+        if tos != inner.tos {
+            self.marked.clear();
+            self.marked.extend_from_slice(packet);
+            ecn::set_type_of_service(&mut self.marked, &inner, tos);
+            packet = &self.marked;
+        }
         let mut sink = Counted { sink, delivered: &mut self.delivered };
         let Some(seq) = datagram.header.sequence else {
             self.reorder.pass(packet, &mut sink);

@@ -19,6 +19,9 @@ pub enum Drop {
     ControlUnknown,
     /// A sequence number that was delivered before, or is held already.
     Duplicate,
+    /// The outer header says that congestion was experienced, but the inner packet's ends would not
+    /// understand (RFC 6040 section 4.2).
+    EcnIllegal,
     /// The GRE checksum is wrong.
     GreChecksum,
     /// A GRE header flag that must be zero is set (RFC 2784 section 2.3).
@@ -49,11 +52,12 @@ pub enum Drop {
 
 impl Drop {
     /// All reasons, in the order of their names.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::ControlAddress,
         Self::ControlLength,
         Self::ControlUnknown,
         Self::Duplicate,
+        Self::EcnIllegal,
         Self::GreChecksum,
         Self::GreFlags,
         Self::GreKey,
@@ -76,6 +80,7 @@ impl Drop {
             Self::ControlLength => "control_length",
             Self::ControlUnknown => "control_unknown",
             Self::Duplicate => "duplicate",
+            Self::EcnIllegal => "ecn_illegal",
             Self::GreChecksum => "gre_checksum",
             Self::GreFlags => "gre_flags",
             Self::GreKey => "gre_key",

@@ -239,7 +239,7 @@ fn connections_behind_one_socket_are_told_apart_by_address_key_and_port() {
         let sent = left.send(&inner).unwrap();
         let mut remote = outer_address(1, 0);
         remote.set_port(port);
-        let origin = Origin { socket: SocketId(0), remote };
+        let origin = Origin { socket: SocketId(0), remote, tos: 0 };
         let before = inbox.delivered.len();
         endpoint.handle_datagram(Instant::ZERO, origin, &sent.bytes, &mut inbox);
         inbox.delivered.len() > before
@@ -297,4 +297,27 @@ fn what_has_nowhere_to_go_is_counted() {
     assert!(pair.left.send(&[]).is_none());
     assert_eq!(pair.left.dropped(Drop::NoRoute), 1);
     assert_eq!(pair.left.dropped(Drop::InnerMalformed), 2);
+}
+
+#[test]
+fn the_type_of_service_is_copied_out_and_congestion_marks_are_carried_in() {
+    let mut pair = Pair::up(&Settings::default());
+    let mut inner = packet(1, 0);
+    inner[1] = 0xb8 | 0b10;
+    let transmit = pair.left.endpoint.handle_inner(&inner).unwrap();
+    assert_eq!(transmit.tos, 0xba);
+    let mut bytes = vec![0; transmit.size()];
+    transmit.emit(&mut bytes);
+    let origin = |tos| Origin { socket: SocketId(0), remote: outer_address(1, 0), tos };
+    let Host { endpoint, inbox, .. } = &mut pair.right;
+    endpoint.handle_datagram(pair.now, origin(0b11), &bytes, inbox);
+    assert_eq!(inbox.delivered[0][1], 0xb8 | 0b11, "the DSCP stays, the mark is carried");
+
+    let not_ect = pair.left.send(&packet(1, 1)).unwrap();
+    let Host { endpoint, inbox, .. } = &mut pair.right;
+    let remote = outer_address(1, not_ect.path.0);
+    let origin = Origin { socket: SocketId(u16::from(not_ect.path.0)), remote, tos: 0b11 };
+    endpoint.handle_datagram(pair.now, origin, &not_ect.bytes, inbox);
+    assert_eq!(inbox.delivered.len(), 1);
+    assert_eq!(pair.right.dropped(Drop::EcnIllegal), 1);
 }

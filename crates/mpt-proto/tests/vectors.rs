@@ -124,7 +124,7 @@ impl Case {
         config.connections[0].peer[0] = [10, 9, 0, self.peer].into();
         let mut endpoint = Endpoint::new(&config, Instant::ZERO).expect("good settings");
         let mut inbox = Inbox::default();
-        let origin = Origin { socket: SocketId(0), remote: outer_address(1, 0) };
+        let origin = Origin { socket: SocketId(0), remote: outer_address(1, 0), tos: 0 };
         endpoint.handle_datagram(Instant::ZERO, origin, &self.datagram, &mut inbox);
         assert!(inbox.delivered.is_empty(), "{:02x?}", self.datagram);
         let of_connection = endpoint.connection(pair::CONNECTION).stats().drops;

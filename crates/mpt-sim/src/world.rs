@@ -192,7 +192,7 @@ impl World {
             receiver.stats_mut().no_socket += 1;
             return;
         };
-        receiver.handle_datagram(self.now, Origin { socket, remote }, datagram);
+        receiver.handle_datagram(self.now, Origin { socket, remote, tos: 0 }, datagram);
         self.flush(host);
     }
 

@@ -169,7 +169,7 @@ impl Both {
         header.emit(&mut datagram);
         let now = Instant::from_nanos(self.now);
         let socket = mpt_proto::SocketId(path as u16);
-        let origin = Origin { socket, remote: remote(path) };
+        let origin = Origin { socket, remote: remote(path), tos: 0 };
         self.core.handle_datagram(now, origin, &datagram, &mut self.sink);
         match self.model.insert(self.now, path, number) {
             Outcome::Taken => {}

@@ -325,7 +325,7 @@ fn garbage_from_anywhere_changes_nothing() {
             if let Some(first) = garbage.first_mut() {
                 *first |= 0x40;
             }
-            let origin = Origin { socket: SocketId(0), remote: address.parse().unwrap() };
+            let origin = Origin { socket: SocketId(0), remote: address.parse().unwrap(), tos: 0 };
             pair.world.inject(pair.right, origin, &garbage);
         }
     }

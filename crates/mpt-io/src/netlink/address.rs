@@ -53,26 +53,26 @@ impl Netlink {
         let action = format!("wait for address {address}");
         let wrap = |source| Error::new(&action, source, None);
         let (poll, mut events) = (Poll::new().map_err(wrap)?, Events::with_capacity(1));
-        poll.add(&self.socket, 0, Interest::READABLE).map_err(wrap)?;
+        poll.add(&self.conversation.socket, 0, Interest::READABLE).map_err(wrap)?;
         // Subscribed before the first look, so that no change falls between look and wait.
-        self.socket.add_membership(libc::RTNLGRP_IPV6_ROUTE).map_err(wrap)?;
+        self.conversation.socket.add_membership(libc::RTNLGRP_IPV6_ROUTE).map_err(wrap)?;
         let result = loop {
-            let notifications = self.notifications;
+            let notifications = self.conversation.notifications;
             if self.is_local(address) {
                 break Ok(true);
             }
-            if self.notifications > notifications {
+            if self.conversation.notifications > notifications {
                 continue; // one came with the answer, perhaps after the look
             }
             let rest = deadline.saturating_duration_since(Instant::now());
             match poll.wait(&mut events, Some(rest)) {
                 Ok(0) if rest.is_zero() => break Ok(false),
-                Ok(_) => self.discard_unread(),
+                Ok(_) => self.conversation.discard_unread(),
                 Err(error) => break Err(wrap(error)),
             }
         };
-        self.socket.drop_membership(libc::RTNLGRP_IPV6_ROUTE).map_err(wrap)?;
-        self.discard_unread();
+        self.conversation.socket.drop_membership(libc::RTNLGRP_IPV6_ROUTE).map_err(wrap)?;
+        self.conversation.discard_unread();
         result
     }
 
@@ -91,10 +91,6 @@ impl Netlink {
                 })
             },
         )
-    }
-
-    fn discard_unread(&mut self) {
-        while self.socket.recv(&mut &mut self.answer[..], libc::MSG_DONTWAIT).is_ok() {}
     }
 }
 

@@ -33,6 +33,10 @@ pub struct Link {
     pub rx_packets: u64,
     /// Packets sent through it, ever.
     pub tx_packets: u64,
+    /// Bytes received through it, ever, link-layer headers included.
+    pub rx_bytes: u64,
+    /// Bytes sent through it, ever, link-layer headers included.
+    pub tx_bytes: u64,
     /// Packets that were to be sent through it and were dropped, as a TUN interface does when nobody
     /// reads fast enough.
     pub tx_dropped: u64,
@@ -196,6 +200,8 @@ impl From<LinkMessage> for Link {
             } else if let LinkAttribute::Stats64(stats) = attribute {
                 link.rx_packets = stats.rx_packets;
                 link.tx_packets = stats.tx_packets;
+                link.rx_bytes = stats.rx_bytes;
+                link.tx_bytes = stats.tx_bytes;
                 link.tx_dropped = stats.tx_dropped;
             }
         }

@@ -2,19 +2,30 @@
 
 use std::io;
 
-use super::Device;
+use super::inner::{Protocol, Transport, be16};
+use super::merge::{Candidate, Identification};
+use super::stage::{Stage, partial_header};
+use super::{Offloads, ReadCounters, SuperPacket, VnetHeader};
 
-/// Takes inner packets in order and writes them to a [`Device`].
+/// Takes inner packets in order and writes them to a [`Device`](super::Device), as many as possible at once.
 ///
 /// Packets that are pushed belong to one burst until [`flush`](Self::flush) ends it. A packet may be
 /// held back until then, so a burst must always be ended; it may also be written at once, which is
 /// what happens to every packet of a device without a header in front of packets.
-#[derive(Debug, Default)]
+///
+/// One super-packet is put together at a time. That is enough for many flows, too: what was read as
+/// one super-packet at the other end of the tunnel arrives here in one piece.
+#[derive(Debug)]
 pub struct Coalescer {
+    stage: Stage,
+    identification: Identification,
+    /// Super-packets that the kernel has not refused yet.
+    usable: Offloads,
     counters: Counters,
 }
 
-/// What became of the packets that were pushed. The sum of all but `bytes` is their number.
+/// What became of the packets that were pushed. Their number is the sum of `written`, `down`,
+/// `invalid`, `full`, `failed` and `unfinishable`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets that the kernel took.
@@ -29,42 +40,190 @@ pub struct Counters {
     pub full: u64,
     /// Packets dropped for any other reason, such as a removed interface.
     pub failed: u64,
+    /// Packets dropped because they were said to lack a checksum but hold neither TCP nor UDP.
+    pub unfinishable: u64,
+    /// Super-packets that the kernel took.
+    pub super_packets: u64,
+    /// Packets in those, which count as `written` too.
+    pub merged: u64,
+    /// Super-packets that the kernel refused and that were written packet by packet instead.
+    pub refused: u64,
+    /// Packets with a wrong checksum inside, which were passed on alone and unchanged.
+    pub corrupt: u64,
+}
+
+/// Where a [`Coalescer`] writes: a [`Device`](super::Device), or what stands in for one.
+pub trait Outlet {
+    /// What it takes: with `tso` or `uso` super-packets of TCP or UDP, with `vnet_header` checksums
+    /// to be completed.
+    fn offloads(&self) -> Offloads;
+
+    /// Takes one packet or super-packet.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::write`](super::Device::write); `EINVAL` also where `header` asks for what is not known.
+    fn write_with(&self, header: &VnetHeader, packet: &[u8]) -> io::Result<()>;
 }
 
 impl Coalescer {
     /// A coalescer that holds nothing and has counted nothing.
     pub fn new() -> Self {
-        Self::default()
+        Self::with_identification(Identification::default())
+    }
+
+    /// The same, with a choice of what happens to equal identifications.
+    pub fn with_identification(identification: Identification) -> Self {
+        let counters = Counters::default();
+        Self { stage: Stage::new(), identification, usable: Offloads::ALL, counters }
     }
 
     /// Adds the next inner packet of this burst.
-    pub fn push(&mut self, device: &Device, packet: &[u8]) {
-        let result = device.write(packet);
-        self.counters.count(packet.len(), result);
+    pub fn push(&mut self, device: &impl Outlet, packet: &[u8]) {
+        self.take(device, packet, false);
+    }
+
+    /// Adds the next inner packet of this burst, which lacks its transport checksum: the field holds
+    /// the sum of the pseudo header, as [`Unfinished::leave`](super::Unfinished::leave) leaves it.
+    ///
+    /// The kernel then trusts the packet. Only for packets that something else protected on the way.
+    pub fn push_partial(&mut self, device: &impl Outlet, packet: &[u8]) {
+        self.take(device, packet, true);
     }
 
     /// Ends the burst: writes whatever is held back.
-    pub fn flush(&mut self, _device: &Device) {}
+    pub fn flush(&mut self, device: &impl Outlet) {
+        let Some((header, memory, content)) = self.stage.take() else { return };
+        let result = device.write_with(&header, memory);
+        let several = content.packets > 1;
+        let refused = |error: &io::Error| error.raw_os_error() == Some(libc::EINVAL);
+        if several && result.as_ref().is_err_and(refused) {
+            if write_apart(device, &header, memory, &mut self.counters) {
+                match content.protocol {
+                    Protocol::Tcp => self.usable.tso = false,
+                    Protocol::Udp => self.usable.uso = false,
+                }
+            }
+            return;
+        }
+        if several && result.is_ok() {
+            self.counters.super_packets += 1;
+            self.counters.merged += content.packets;
+        }
+        self.counters.count(content.packets, content.bytes, result);
+    }
 
     /// What became of all packets so far.
     pub fn counters(&self) -> Counters {
         self.counters
     }
+
+    fn take(&mut self, device: &impl Outlet, packet: &[u8], partial: bool) {
+        let candidate = Candidate::new(packet)
+            .filter(|candidate| self.merges(device.offloads(), candidate.transport.protocol));
+        let Some(candidate) = candidate else {
+            self.flush(device);
+            return self.write_alone(device, packet, partial);
+        };
+        let continues = self.stage.is_continued_by(&candidate, self.identification);
+        if !continues {
+            self.flush(device);
+            if candidate.is_pushed() {
+                return self.write_alone(device, packet, partial);
+            }
+        }
+        if !candidate.is_intact(partial) {
+            self.counters.corrupt += 1;
+            self.flush(device);
+            return self.write_alone(device, packet, partial);
+        }
+        if continues {
+            if self.stage.add(&candidate) {
+                self.flush(device);
+            }
+        } else if !self.stage.begin(&candidate, partial) {
+            self.write_alone(device, packet, partial);
+        }
+    }
+
+    fn merges(&self, offloads: Offloads, protocol: Protocol) -> bool {
+        match protocol {
+            Protocol::Tcp => offloads.tso && self.usable.tso,
+            Protocol::Udp => offloads.uso && self.usable.uso,
+        }
+    }
+
+    /// Writes a packet that is not merged with any other; nothing may be held back before it.
+    fn write_alone(&mut self, device: &impl Outlet, packet: &[u8], partial: bool) {
+        let result = if partial {
+            self.write_partial(device, packet)
+        } else {
+            Some(device.write_with(&VnetHeader::NONE, packet))
+        };
+        match result {
+            Some(result) => self.counters.count(1, packet.len() as u64, result),
+            None => self.counters.unfinishable += 1,
+        }
+    }
+
+    /// Writes a packet that lacks its checksum, or `None` if it has no place for one.
+    ///
+    /// The kernel is told to complete the checksum, and trusts the packet, only if the field holds
+    /// what it should. Otherwise it is completed here from what it holds: after a routing header
+    /// that is right, after damage it stays wrong.
+    fn write_partial(&mut self, device: &impl Outlet, packet: &[u8]) -> Option<io::Result<()>> {
+        let transport = Transport::find(packet)?;
+        transport.headers_len(packet)?;
+        let field = transport.field();
+        let pseudo_header = transport.pseudo_header(packet, packet.len() - field.start);
+        let as_expected = be16(packet, field.at) == Some(pseudo_header.partial());
+        if device.offloads().vnet_header && as_expected {
+            return Some(device.write_with(&partial_header(field), packet));
+        }
+        let memory = self.stage.scratch(packet)?;
+        field.complete(memory);
+        Some(device.write_with(&VnetHeader::NONE, memory))
+    }
+}
+
+impl Default for Coalescer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Writes the packets of a super-packet one by one; whether the kernel took any.
+fn write_apart(
+    device: &impl Outlet,
+    header: &VnetHeader,
+    memory: &mut [u8],
+    counters: &mut Counters,
+) -> bool {
+    counters.refused += 1;
+    let written_before = counters.written;
+    let mut ignored = ReadCounters::default();
+    let mut packets = SuperPacket::with_header(header, memory, Offloads::ALL, &mut ignored);
+    while let Some(packet) = packets.next_packet() {
+        let result = device.write_with(&VnetHeader::NONE, packet);
+        counters.count(1, packet.len() as u64, result);
+    }
+    counters.written > written_before
 }
 
 impl Counters {
-    fn count(&mut self, len: usize, result: io::Result<()>) {
+    fn count(&mut self, packets: u64, bytes: u64, result: io::Result<()>) {
         let Err(error) = result else {
-            self.written += 1;
-            self.bytes += len as u64;
+            self.written += packets;
+            self.bytes += bytes;
             return;
         };
-        match error.raw_os_error() {
-            Some(libc::EIO) => self.down += 1,
-            Some(libc::EINVAL) => self.invalid += 1,
-            Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => self.full += 1,
-            _ => self.failed += 1,
-        }
+        let outcome = match error.raw_os_error() {
+            Some(libc::EIO) => &mut self.down,
+            Some(libc::EINVAL) => &mut self.invalid,
+            Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => &mut self.full,
+            _ => &mut self.failed,
+        };
+        *outcome += packets;
     }
 }
 
@@ -75,12 +234,20 @@ mod tests {
     #[test]
     fn every_outcome_has_one_counter() {
         let mut counters = Counters::default();
-        counters.count(100, Ok(()));
-        counters.count(40, Ok(()));
+        counters.count(1, 100, Ok(()));
+        counters.count(3, 40, Ok(()));
         for errno in [libc::EIO, libc::EINVAL, libc::EAGAIN, libc::ENOBUFS, libc::EBADFD] {
-            counters.count(7, Err(io::Error::from_raw_os_error(errno)));
+            counters.count(2, 7, Err(io::Error::from_raw_os_error(errno)));
         }
-        let expected = Counters { written: 2, bytes: 140, down: 1, invalid: 1, full: 2, failed: 1 };
+        let expected = Counters {
+            written: 4,
+            bytes: 140,
+            down: 2,
+            invalid: 2,
+            full: 4,
+            failed: 2,
+            ..Counters::default()
+        };
         assert_eq!(counters, expected);
     }
 }

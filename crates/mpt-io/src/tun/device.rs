@@ -1,15 +1,16 @@
-//! The TUN device: opening it, one super-packet at a time out, one packet at a time in.
+//! The TUN device: opening it, and one super-packet at a time out and in.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-use crate::interface::{self, NameError};
+use super::{Burst, Offloads, OpenError, Outlet, SuperPacket, VnetHeader, offload};
+use crate::interface;
 use crate::netlink::{self, Netlink};
 
 /// The character device behind all TUN interfaces.
-const NODE: &str = "/dev/net/tun";
+pub(super) const NODE: &str = "/dev/net/tun";
 
 /// Longest inner packet, in bytes: the length fields of IP have 16 bits.
 pub const MAX_PACKET: usize = 65_535;
@@ -23,6 +24,7 @@ pub struct Device {
     file: File,
     name: String,
     index: u32,
+    offloads: Offloads,
 }
 
 /// How to open a [`Device`].
@@ -34,75 +36,8 @@ pub struct Options {
     /// the kernel's default of 500. What is in force is in
     /// [`Link::queue_len`](crate::netlink::Link::queue_len).
     pub queue_len: Option<u32>,
-}
-
-/// Why a [`Device`] could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The name cannot be an interface's.
-    #[error(transparent)]
-    Name(#[from] NameError),
-    /// There is no TUN in this kernel, or no node for it here.
-    #[error(
-        "cannot open interface '{name}': {NODE} is missing; \
-         load it with 'modprobe tun', or make the node with \
-         'mkdir -p /dev/net && mknod {NODE} c 10 200'"
-    )]
-    NodeMissing {
-        /// The interface that was to be opened.
-        name: String,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// This user may not open the node.
-    #[error(
-        "cannot open interface '{name}': no permission to open {NODE}; \
-         run as root, or allow it with 'chmod 0666 {NODE}'"
-    )]
-    NodePermission {
-        /// The interface that was to be opened.
-        name: String,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// The process lacks the capability to make interfaces here.
-    #[error(
-        "cannot create interface '{name}': not permitted; \
-         run with CAP_NET_ADMIN, as root, or inside a user and network namespace of its own"
-    )]
-    Permission {
-        /// The interface that was to be created.
-        name: String,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// Another process holds the interface, or it is of another kind.
-    #[error(
-        "cannot create interface '{name}': the name is in use; \
-         choose another, or see who holds it with 'ip link show {name}'"
-    )]
-    NameInUse {
-        /// The interface that was to be created.
-        name: String,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// The interface was created but could not be asked about or set up.
-    #[error("cannot set up interface '{name}': {source}")]
-    Setup {
-        /// The interface that was created.
-        name: String,
-        /// What was tried, and what the kernel said.
-        source: netlink::Error,
-    },
-    /// Anything else.
-    #[error("cannot open interface '{name}': {source}")]
-    Other {
-        /// The interface that was to be opened.
-        name: String,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    /// What to ask the kernel for; what it does not have is given up alone.
+    pub offloads: Offloads,
 }
 
 impl Device {
@@ -116,16 +51,10 @@ impl Device {
     /// See [`OpenError`]; each names the interface and what would help.
     pub fn open(options: &Options) -> Result<Self, OpenError> {
         let name = options.name.clone();
-        let mut request = interface::request(&name)?;
-        let file = open_node(&name)?;
-
-        request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
-        // SAFETY: TUNSETIFF reads and writes one ifreq, which is what the pointer leads to.
-        if unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) } == -1 {
-            return Err(attach_error(name, io::Error::last_os_error()));
-        }
+        interface::check_name(&name)?;
+        let (file, offloads) = open_with(&name, options.offloads.consistent())?;
         match set_up(&name, options.queue_len) {
-            Ok(index) => Ok(Self { file, name, index }),
+            Ok(index) => Ok(Self { file, name, index, offloads }),
             Err(source) => Err(OpenError::Setup { name, source }),
         }
     }
@@ -138,6 +67,11 @@ impl Device {
     /// Index of the interface in the network namespace where it was opened.
     pub fn index(&self) -> u32 {
         self.index
+    }
+
+    /// What was asked for and granted.
+    pub fn offloads(&self) -> Offloads {
+        self.offloads
     }
 
     /// Plugs the cable in (`true`, as it is after opening) or pulls it out.
@@ -156,12 +90,15 @@ impl Device {
 
     /// Takes the next super-packet from the kernel, or `None` when none waits.
     ///
+    /// One that cannot be what it claims is counted in `burst` and returned empty.
+    ///
     /// # Errors
     ///
     /// The kernel's error; `EBADFD` once the interface was removed.
     pub fn read<'b>(&self, burst: &'b mut Burst) -> io::Result<Option<SuperPacket<'b>>> {
-        match (&self.file).read(&mut burst.memory) {
-            Ok(len) => Ok(Some(SuperPacket { packet: Some(&mut burst.memory[..len]) })),
+        let (memory, counters) = burst.parts();
+        match (&self.file).read(memory) {
+            Ok(len) => Ok(Some(SuperPacket::new(&mut memory[..len], self.offloads, counters))),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),
         }
@@ -176,7 +113,25 @@ impl Device {
     /// `EIO` while the interface is down, `EINVAL` if this is no IP packet, and whatever else the
     /// kernel says.
     pub fn write(&self, packet: &[u8]) -> io::Result<()> {
-        (&self.file).write(packet).map(|_| ())
+        self.write_with(&VnetHeader::NONE, packet)
+    }
+}
+
+impl Outlet for Device {
+    fn offloads(&self) -> Offloads {
+        self.offloads
+    }
+
+    fn write_with(&self, header: &VnetHeader, packet: &[u8]) -> io::Result<()> {
+        let mut file = &self.file;
+        let result = if self.offloads.vnet_header {
+            file.write_vectored(&[IoSlice::new(&header.to_bytes()), IoSlice::new(packet)])
+        } else if *header == VnetHeader::NONE {
+            file.write(packet)
+        } else {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        };
+        result.map(|_| ())
     }
 }
 
@@ -186,54 +141,39 @@ impl AsFd for Device {
     }
 }
 
-/// Memory for one super-packet, allocated once and used for every read.
-#[derive(Debug)]
-pub struct Burst {
-    memory: Box<[u8]>,
-}
-
-impl Burst {
-    /// Room for the largest super-packet; pages are touched only as far as packets reach.
-    pub fn new() -> Self {
-        Self { memory: vec![0; MAX_PACKET].into_boxed_slice() }
-    }
-}
-
-impl Default for Burst {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-/// What one read returned: one or more inner packets in the memory of a [`Burst`].
-#[derive(Debug)]
-pub struct SuperPacket<'b> {
-    /// Mutable, because a segment's headers are written in front of its payload.
-    packet: Option<&'b mut [u8]>,
-}
-
-impl SuperPacket<'_> {
-    /// The next inner packet, finished: complete headers, checksums filled in.
-    ///
-    /// It is valid until the next call. This is not an [`Iterator`] because packets of one
-    /// super-packet share memory: the headers of each are written over the end of the one before.
-    pub fn next_packet(&mut self) -> Option<&[u8]> {
-        self.packet.take().map(|packet| &*packet)
-    }
-}
-
 fn open_node(name: &str) -> Result<File, OpenError> {
     let open = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(NODE);
-    open.map_err(|source| {
-        let name = name.to_owned();
-        match source.raw_os_error() {
-            Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => {
-                OpenError::NodeMissing { name, source }
+    open.map_err(|source| OpenError::of_node(name, source))
+}
+
+/// Makes `file` the other side of the interface `name`.
+fn attach(file: &File, name: &str, vnet_header: bool) -> Result<(), OpenError> {
+    let mut request = interface::request(name)?;
+    let vnet_header = if vnet_header { libc::IFF_VNET_HDR } else { 0 };
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | vnet_header) as libc::c_short;
+    // SAFETY: TUNSETIFF reads and writes one ifreq, which is what the pointer leads to.
+    match unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) } {
+        -1 => Err(OpenError::of_attaching(name, io::Error::last_os_error())),
+        _ => Ok(()),
+    }
+}
+
+/// Opens and attaches with as many of the `asked` offloads as there are.
+fn open_with(name: &str, asked: Offloads) -> Result<(File, Offloads), OpenError> {
+    let file = open_node(name)?;
+    if asked.vnet_header && offload::has_vnet_header(file.as_fd()) {
+        attach(&file, name, true)?;
+        match offload::set(file.as_fd(), asked) {
+            Ok(granted) => return Ok((file, granted)),
+            // With the descriptor the interface goes, and with it the header.
+            Err(_) => {
+                drop(file);
+                return open_with(name, Offloads::NONE);
             }
-            Some(libc::EACCES | libc::EPERM) => OpenError::NodePermission { name, source },
-            _ => OpenError::Other { name, source },
         }
-    })
+    }
+    attach(&file, name, false)?;
+    Ok((file, Offloads::NONE))
 }
 
 /// Sets the queue length and returns the index of the interface just created.
@@ -247,15 +187,5 @@ fn set_up(name: &str, queue_len: Option<u32>) -> Result<u32, netlink::Error> {
     match queue_len.map(|packets| netlink.set_queue_len(index, packets)) {
         None | Some(Ok(()) | Err(netlink::Error::Permission { .. })) => Ok(index),
         Some(Err(error)) => Err(error),
-    }
-}
-
-/// What a refused TUNSETIFF means. `EINVAL` is what it says of an existing interface that is no TUN:
-/// the other causes of `EINVAL`, the name and the flags, are ours and known to be good.
-fn attach_error(name: String, source: io::Error) -> OpenError {
-    match source.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => OpenError::Permission { name, source },
-        Some(libc::EBUSY | libc::EEXIST | libc::EINVAL) => OpenError::NameInUse { name, source },
-        _ => OpenError::Other { name, source },
     }
 }

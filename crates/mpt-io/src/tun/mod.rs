@@ -2,12 +2,12 @@
 //!
 //! Outwards, [`Device::read`] takes one super-packet from the kernel into a [`Burst`], and
 //! [`SuperPacket::next_packet`] hands out the finished inner packets in it, one after the other, as
-//! slices of that same memory. Inwards, every packet goes through a [`Coalescer`], which decides
-//! what is written to the device and when.
+//! slices of that same memory. Inwards, every packet goes through a [`Coalescer`], which puts packets
+//! together again as the kernel's own receive offload would and writes them as one.
 //!
-//! The interface is opened without a header in front of packets, so the kernel segments and fills in
-//! checksums itself: a super-packet holds exactly one packet and the coalescer writes each packet at
-//! once. Callers that keep to the two loops below need not know.
+//! How much of this happens depends on the [`Offloads`] that were asked for and that the kernel has:
+//! from many TCP segments and UDP datagrams per system call down to one packet for each, finished by
+//! the kernel. Callers that keep to the two loops below need not know.
 //!
 //! ```no_run
 //! # use mpt_io::tun;
@@ -23,9 +23,36 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! What the kernel says about a packet is believed only as far as the packet bears it out; a lie is a
+//! drop with a name in [`ReadCounters`]. What the network says is not believed: a packet is merged
+//! with others only if the checksum inside it is right, because the kernel does not look at that of
+//! a super-packet. A packet with a wrong one is passed on alone, and stays wrong.
+//!
+//! # Checksums left out
+//!
+//! Filling in and verifying inner checksums means touching every byte once at each end. Two ends that
+//! agree to protect packets in between by something stronger can do without: the one reads
+//! with [`SuperPacket::next_unfinished`] and [`Unfinished::leave`], tells for each packet whether its
+//! checksum is missing, and the other pushes such packets with [`Coalescer::push_partial`]. Nothing of
+//! this happens with `next_packet` and `push`.
 
+mod checksum;
 mod coalesce;
 mod device;
+mod error;
+mod inner;
+mod merge;
+mod offload;
+mod segment;
+mod split;
+mod stage;
+mod vnet;
 
-pub use coalesce::{Coalescer, Counters};
-pub use device::{Burst, Device, MAX_PACKET, OpenError, Options, SuperPacket};
+pub use coalesce::{Coalescer, Counters, Outlet};
+pub use device::{Device, MAX_PACKET, Options};
+pub use error::OpenError;
+pub use merge::Identification;
+pub use offload::Offloads;
+pub use split::{Burst, ReadCounters, SuperPacket, Unfinished};
+pub use vnet::VnetHeader;

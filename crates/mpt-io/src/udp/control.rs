@@ -9,13 +9,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const WORD: usize = size_of::<usize>();
 const HEADER: usize = WORD + 2 * size_of::<libc::c_int>();
 
-/// Room for the control messages of one datagram, aligned as the kernel wants it.
+/// Room for the control messages of one message, aligned as the kernel wants it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(8))]
 pub(super) struct Control<const N: usize>([u8; N]);
 
-/// Control messages of a datagram to be sent: packet information (40 bytes for IPv6), traffic class
-/// (24) and a segment size (24).
+/// Control messages of what is sent: packet information (40 bytes for IPv6), traffic class (24) and
+/// a segment size (24).
 pub(super) type SendControl = Control<96>;
 
 /// Control messages of a received datagram. Packet information, traffic class, a receive stamp and a
@@ -30,6 +30,8 @@ pub(super) struct Received {
     pub(super) local: Option<IpAddr>,
     /// DSCP and ECN, as in the IP header.
     pub(super) tos: u8,
+    /// The length of each datagram but the last, if these are several that were coalesced.
+    pub(super) segment: Option<usize>,
 }
 
 impl<const N: usize> Control<N> {
@@ -61,6 +63,11 @@ impl<const N: usize> Control<N> {
                 (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
                     received.tos = array(data, 0).map_or(0, i32::from_ne_bytes) as u8;
                 }
+                // A C int here, but an u16 when sending.
+                (libc::SOL_UDP, libc::UDP_GRO) => {
+                    let segment = array(data, 0).map_or(0, i32::from_ne_bytes);
+                    received.segment = usize::try_from(segment).ok().filter(|len| *len > 0);
+                }
                 _ => {}
             }
         }
@@ -72,8 +79,14 @@ impl SendControl {
     /// Writes what is to differ from the socket's defaults and says how many bytes that took.
     ///
     /// `ipv6` is the socket's family; a `source` of the other family is left out, and the kernel
-    /// chooses.
-    pub(super) fn write(&mut self, ipv6: bool, source: Option<IpAddr>, tos: u8) -> usize {
+    /// chooses. `segment` is where the kernel is to cut, in bytes.
+    pub(super) fn write(
+        &mut self,
+        ipv6: bool,
+        source: Option<IpAddr>,
+        tos: u8,
+        segment: Option<u16>,
+    ) -> usize {
         let mut at = 0;
         match (ipv6, source) {
             (false, Some(IpAddr::V4(source))) => {
@@ -94,6 +107,9 @@ impl SendControl {
                 true => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
             };
             self.append(&mut at, level, kind, &libc::c_int::from(tos).to_ne_bytes());
+        }
+        if let Some(segment) = segment {
+            self.append(&mut at, libc::SOL_UDP, libc::UDP_SEGMENT, &segment.to_ne_bytes());
         }
         at
     }
@@ -140,9 +156,9 @@ mod tests {
         for (source, ipv6) in [("192.0.2.9", false), ("2001:db8::9", true)] {
             let source: IpAddr = source.parse().unwrap();
             let mut control = SendControl::EMPTY;
-            let len = control.write(ipv6, Some(source), 0xb9);
+            let len = control.write(ipv6, Some(source), 0xb9, None);
             assert_eq!(len % WORD, 0);
-            let expected = Received { local: Some(source), tos: 0xb9 };
+            let expected = Received { local: Some(source), tos: 0xb9, segment: None };
             assert_eq!(received(&control.0[..len]), expected);
         }
     }
@@ -150,22 +166,37 @@ mod tests {
     #[test]
     fn nothing_is_written_where_the_defaults_will_do() {
         let mut control = SendControl::EMPTY;
-        assert_eq!(control.write(false, None, 0), 0);
-        assert_eq!(control.write(true, None, 0), 0);
-        assert_eq!(control.write(true, Some(Ipv4Addr::LOCALHOST.into()), 0), 0);
+        assert_eq!(control.write(false, None, 0, None), 0);
+        assert_eq!(control.write(true, None, 0, None), 0);
+        assert_eq!(control.write(true, Some(Ipv4Addr::LOCALHOST.into()), 0, None), 0);
     }
 
     #[test]
-    fn everything_fits_beside_a_segment_size() {
+    fn everything_fits_at_once() {
         let mut control = SendControl::EMPTY;
-        let len = control.write(true, Some(Ipv6Addr::LOCALHOST.into()), 255);
-        assert!(len + (HEADER + 2).next_multiple_of(WORD) <= SendControl::CAPACITY);
+        let len = control.write(true, Some(Ipv6Addr::LOCALHOST.into()), 255, Some(1400));
+        assert!(len <= SendControl::CAPACITY);
+        let last = &control.0[len - (HEADER + 2).next_multiple_of(WORD)..len];
+        assert_eq!(last[..WORD], (HEADER + 2).to_ne_bytes(), "the kernel insists on two bytes");
+        assert_eq!(last[HEADER..HEADER + 2], 1400_u16.to_ne_bytes());
+    }
+
+    #[test]
+    fn a_segment_size_is_an_int_and_positive() {
+        let segment = |value: i32| {
+            let mut control = SendControl::EMPTY;
+            let mut len = 0;
+            control.append(&mut len, libc::SOL_UDP, libc::UDP_GRO, &value.to_ne_bytes());
+            received(&control.0[..len]).segment
+        };
+        assert_eq!(segment(70_000), Some(70_000));
+        assert_eq!((segment(0), segment(-1)), (None, None));
     }
 
     #[test]
     fn lengths_that_lie_are_not_followed() {
         let mut control = SendControl::EMPTY;
-        let len = control.write(false, Some(Ipv4Addr::LOCALHOST.into()), 4);
+        let len = control.write(false, Some(Ipv4Addr::LOCALHOST.into()), 4, None);
         for lie in [0, 1, HEADER - 1, len + 1, 4096, usize::MAX] {
             let mut bytes = control.0;
             bytes[..WORD].copy_from_slice(&lie.to_ne_bytes());

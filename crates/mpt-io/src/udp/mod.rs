@@ -5,6 +5,11 @@
 //! each written once, in place, and [`Socket::send`] sends them together. What is received goes
 //! into a [`Receive`] batch and is looked at there.
 //!
+//! Two offloads make this cheap, as the kernel's work for a datagram is many times ours. Neighbours in
+//! a train that have one length leave as one super-datagram, which is cut into datagrams as late as
+//! possible; datagrams that arrive one behind the other from one sender are received as one
+//! [`Coalesced`] buffer. Where a kernel lacks either, everything goes on one by one.
+//!
 //! ```no_run
 //! # use mpt_io::udp;
 //! # fn demo(socket: &udp::Socket, remote: std::net::SocketAddr) -> std::io::Result<()> {
@@ -26,20 +31,31 @@
 //! ```
 
 mod address;
+mod coalesced;
 mod control;
+mod offload;
 mod open;
 mod receive;
+mod run;
 mod send;
+mod sending;
 mod socket;
 mod train;
 
+pub use coalesced::{Coalesced, Datagram};
+pub use offload::Offloads;
 pub use open::{OpenError, Options, route_mtu};
-pub use receive::{Datagram, Receive, ReceiveOptions};
+pub use receive::{Receive, ReceiveOptions};
 pub use send::Sent;
 pub use socket::{Buffers, Counters, Socket};
-pub use train::{MAX_DATAGRAM, Train};
+pub use train::{MAX_DATAGRAM, MAX_SUPER, Train};
 
 /// Most messages in one system call, sent or received.
-///
-/// Also what a kernel of any age takes as segments of one `UDP_SEGMENT` send.
 pub const MAX_BATCH: usize = 64;
+
+/// Most datagrams in a train: four full super-datagrams, like the limit in bytes.
+pub const MAX_TRAIN: usize = 4 * MAX_SEGMENTS;
+
+/// Most datagrams in one super-datagram: what a kernel of any age takes. Later ones take 128, but at
+/// an MTU of 1500 the limit in bytes comes first.
+pub const MAX_SEGMENTS: usize = 64;

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use socket2::{Domain, Protocol, SockAddr, Type};
 
+use super::offload::Offloads;
 use super::socket::{Buffers, Socket};
 use crate::interface::{self, NameError};
 use crate::sockopt;
@@ -25,12 +26,26 @@ pub struct Options {
     /// Wanted size of each of the two buffers, in bytes; 0 leaves the system's default. What was
     /// granted is in [`Socket::buffers`].
     pub buffer_bytes: usize,
+    /// Whether to send super-datagrams, where the kernel can. Whether it does is in
+    /// [`Socket::offloads`].
+    pub segmentation: bool,
+    /// Whether to receive datagrams coalesced, where the kernel can. The batch must have room for
+    /// that: see [`ReceiveOptions::coalescing`](super::ReceiveOptions::coalescing).
+    pub coalescing: bool,
 }
 
 impl Options {
-    /// An unconnected socket at `local` with the system's default buffers.
+    /// An unconnected socket at `local` with the system's default buffers and all offloads.
     pub fn new(local: SocketAddr) -> Self {
-        Self { local, device: None, mark: None, connect: None, buffer_bytes: 0 }
+        Self {
+            local,
+            device: None,
+            mark: None,
+            connect: None,
+            buffer_bytes: 0,
+            segmentation: true,
+            coalescing: true,
+        }
     }
 }
 
@@ -139,8 +154,10 @@ impl Socket {
     ///
     /// See [`OpenError`]; each names the address or the interface and what would help.
     pub fn open(options: &Options) -> Result<Self, OpenError> {
-        let Options { local, device, mark, connect, buffer_bytes } = options;
+        let Options { local, device, mark, connect, buffer_bytes, segmentation, coalescing } =
+            options;
         let local = *local;
+        let wanted = Offloads { segmentation: *segmentation, coalescing: *coalescing };
         let fail = |step| move |source| OpenError::new(local, step, source);
         if let Some(remote) = *connect
             && remote.is_ipv6() != local.is_ipv6()
@@ -171,6 +188,7 @@ impl Socket {
         ask_for_control(&socket, local).map_err(fail("ask for control messages on the socket"))?;
         let buffers = Buffers::grant(&socket, *buffer_bytes)
             .map_err(fail("read the buffer sizes of the socket"))?;
+        let offloads = Offloads::grant(&socket, wanted);
 
         socket.bind(&SockAddr::from(local)).map_err(fail(BIND))?;
         if let Some(remote) = *connect {
@@ -183,7 +201,8 @@ impl Socket {
                 }
             })?;
         }
-        Self::new(socket, *connect, buffers).map_err(fail("read the address of the socket"))
+        Self::new(socket, *connect, buffers, offloads)
+            .map_err(fail("read the address of the socket"))
     }
 }
 

@@ -1,62 +1,63 @@
 //! Receiving a batch: many datagrams with one system call.
+//!
+//! A batch has slots, and the kernel fills one slot after the other. With coalescing a slot takes
+//! up to 64 KiB, all from one sender; without, one datagram.
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::Ordering;
 
 use super::address::{RawAddress, specified};
 use super::control::{ReceiveControl, Received};
-use super::send::is_icmp;
-use super::{MAX_BATCH, Socket};
+use super::sending::is_icmp;
+use super::{Coalesced, Datagram, MAX_BATCH, Socket};
+
+/// The most that the kernel coalesces into one slot, in bytes.
+const COALESCED: usize = 1 << 16;
 
 /// Datagrams received together, and the memory for them.
 ///
-/// One batch serves any number of sockets, one after the other.
+/// One batch serves any number of sockets, one after the other. The memory is allocated once and
+/// touched only as far as datagrams reach; the first slots are filled first, so that few slots, warm in
+/// the cache, serve a quiet tunnel.
 #[derive(Debug)]
 pub struct Receive {
     memory: Box<[u8]>,
     slot_size: usize,
     addresses: Box<[RawAddress]>,
     controls: Box<[ReceiveControl]>,
-    /// What lies in the slots, in order; slots whose datagram is unusable are left out.
+    /// What lies in the slots, in order; slots whose content is unusable are left out.
     filled: Vec<Filled>,
 }
 
 /// How large a [`Receive`] batch is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiveOptions {
-    /// Datagrams per batch, 1 to [`MAX_BATCH`]. More than 16 gain little.
+    /// Slots of the batch, 1 to [`MAX_BATCH`]. More than 16 gain little.
     pub slots: usize,
-    /// Longest datagram that fits, in bytes. A longer one is dropped and counted.
+    /// Longest datagram that fits a slot without coalescing, in bytes. A longer one is dropped and
+    /// counted.
     pub slot_size: usize,
+    /// Whether slots have room for coalesced datagrams: 64 KiB, whatever `slot_size` says. To be set
+    /// if any of the sockets to be received from has coalescing in force ([`Socket::offloads`]).
+    pub coalescing: bool,
 }
 
 impl Default for ReceiveOptions {
-    /// 32 datagrams of up to 2 KiB, enough for paths with an MTU of 1500.
+    /// 16 slots for coalesced datagrams; if that is switched off, for one of up to 2 KiB each, enough
+    /// for paths with an MTU of 1500.
     fn default() -> Self {
-        Self { slots: 32, slot_size: 2048 }
+        Self { slots: 16, slot_size: 2048, coalescing: true }
     }
-}
-
-/// One received datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Datagram<'b> {
-    /// What the peer sent.
-    pub payload: &'b [u8],
-    /// Where it came from.
-    pub remote: SocketAddr,
-    /// The local address that it was sent to, which is the one to answer from.
-    pub local: Option<IpAddr>,
-    /// DSCP (upper six bits) and ECN (lower two) as they arrived.
-    pub tos: u8,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Filled {
     start: usize,
     len: usize,
+    stride: usize,
     remote: SocketAddr,
     received: Received,
 }
@@ -65,7 +66,10 @@ impl Receive {
     /// An empty batch. Numbers out of range are brought into range.
     pub fn new(options: &ReceiveOptions) -> Self {
         let slots = options.slots.clamp(1, MAX_BATCH);
-        let slot_size = options.slot_size.clamp(1, usize::from(u16::MAX));
+        let slot_size = match options.coalescing {
+            true => COALESCED,
+            false => options.slot_size.clamp(1, COALESCED),
+        };
         Self {
             memory: vec![0; slots * slot_size].into_boxed_slice(),
             slot_size,
@@ -75,28 +79,35 @@ impl Receive {
         }
     }
 
-    /// The datagrams that the last [`Socket::receive`] took in, in the order of their arrival.
-    pub fn datagrams(&self) -> impl Iterator<Item = Datagram<'_>> {
-        self.filled.iter().map(|filled| Datagram {
+    /// What the last [`Socket::receive`] took in, slot by slot, in the order of arrival. What can be
+    /// found out once for all datagrams of a sender need not be found out for each.
+    pub fn coalesced(&self) -> impl Iterator<Item = Coalesced<'_>> {
+        self.filled.iter().map(|filled| Coalesced {
             payload: &self.memory[filled.start..filled.start + filled.len],
+            stride: filled.stride,
             remote: filled.remote,
             local: filled.received.local,
             tos: filled.received.tos,
         })
     }
 
-    /// Most datagrams that one receive can take from a socket.
+    /// The datagrams that the last [`Socket::receive`] took in, in the order of their arrival.
+    pub fn datagrams(&self) -> impl Iterator<Item = Datagram<'_>> {
+        self.coalesced().flat_map(|coalesced| coalesced.datagrams())
+    }
+
+    /// Most slots that one receive can fill.
     pub fn slots(&self) -> usize {
         self.addresses.len()
     }
 }
 
 impl Socket {
-    /// Fills `batch` with what waits at this socket and says how many datagrams that took from it:
-    /// 0 when none waited, fewer than [`Receive::slots`] when none is left.
+    /// Fills `batch` with what waits at this socket and says how many slots that took: 0 when nothing
+    /// waited, fewer than [`Receive::slots`] when nothing is left.
     ///
-    /// Datagrams that cannot be used are counted ([`Socket::counters`]) and are missing in the batch,
-    /// so it may hold fewer than that number.
+    /// What cannot be used is counted ([`Socket::counters`]) and is missing in the batch, so it may
+    /// hold less than that.
     ///
     /// # Errors
     ///
@@ -148,7 +159,7 @@ impl Socket {
                 self.as_fd().as_raw_fd(),
                 messages.as_mut_ptr().cast(),
                 slots as libc::c_uint,
-                0,
+                libc::MSG_TRUNC,
                 std::ptr::null_mut(),
             )
         };
@@ -164,21 +175,31 @@ impl Socket {
     /// Notes what the kernel put into the slot `index`.
     fn take_in(&self, batch: &mut Receive, index: usize, message: &libc::mmsghdr) {
         let header = &message.msg_hdr;
-        if header.msg_flags & libc::MSG_CTRUNC != 0 {
-            self.control_truncated.fetch_add(1, Ordering::Relaxed);
-        }
-        if header.msg_flags & libc::MSG_TRUNC != 0 {
-            self.truncated.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
-        let Some(remote) = batch.addresses[index].get(header.msg_namelen) else {
-            self.unknown_source.fetch_add(1, Ordering::Relaxed);
-            return;
-        };
         let mut received = batch.controls[index].parse(header.msg_controllen as _);
         received.local = received.local.or(specified(self.local_addr().ip()));
+        // As asked for by MSG_TRUNC: what there was, even if the slot has no room for it.
+        let whole = message.msg_len as usize;
+        let stride = received.segment.unwrap_or(whole).max(1);
+        // Of coalesced datagrams those in front may have fitted.
+        let len = match whole > batch.slot_size {
+            true => batch.slot_size / stride * stride,
+            false => whole,
+        };
+        let count = |bytes: usize| bytes.div_ceil(stride) as u64;
+        if header.msg_flags & libc::MSG_CTRUNC != 0 {
+            self.control_truncated.fetch_add(count(whole).max(1), Ordering::Relaxed);
+        }
+        if len < whole {
+            self.truncated.fetch_add(count(whole) - count(len), Ordering::Relaxed);
+            if len == 0 {
+                return;
+            }
+        }
+        let Some(remote) = batch.addresses[index].get(header.msg_namelen) else {
+            self.unknown_source.fetch_add(count(len).max(1), Ordering::Relaxed);
+            return;
+        };
         let start = index * batch.slot_size;
-        let len = (message.msg_len as usize).min(batch.slot_size);
-        batch.filled.push(Filled { start, len, remote, received });
+        batch.filled.push(Filled { start, len, stride, remote, received });
     }
 }

@@ -3,8 +3,9 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use super::offload::Offloads;
 use crate::sockopt;
 
 /// A UDP socket at one local address.
@@ -16,6 +17,9 @@ pub struct Socket {
     local: SocketAddr,
     connected: Option<SocketAddr>,
     buffers: Buffers,
+    segmentation: AtomicBool,
+    coalescing: bool,
+    step_downs: AtomicU64,
     pub(super) truncated: AtomicU64,
     pub(super) control_truncated: AtomicU64,
     pub(super) unknown_source: AtomicU64,
@@ -34,8 +38,8 @@ pub struct Buffers {
     pub wanted: usize,
 }
 
-/// What a socket met with so far. All are datagrams, and none of them was delivered, except those
-/// under `control_truncated`.
+/// What a socket met with so far. All but `step_downs` are datagrams, and none of them was delivered,
+/// except those under `control_truncated`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Received datagrams dropped because they were longer than the batch's slots.
@@ -48,8 +52,11 @@ pub struct Counters {
     /// Datagrams sent earlier that came back as ICMP errors (connected sockets only).
     pub icmp_errors: u64,
     /// Datagrams that the kernel dropped before they could be received, nearly always because the
-    /// receive buffer was full.
+    /// receive buffer was full. With coalescing it counts those that it dropped in one piece as one.
     pub kernel_drops: u64,
+    /// Times that segmentation was given up because the kernel refused super-datagrams whose
+    /// datagrams it took one by one.
+    pub step_downs: u64,
 }
 
 impl Socket {
@@ -57,6 +64,7 @@ impl Socket {
         socket: socket2::Socket,
         connected: Option<SocketAddr>,
         buffers: Buffers,
+        offloads: Offloads,
     ) -> io::Result<Self> {
         let local = socket.local_addr()?.as_socket();
         Ok(Self {
@@ -64,6 +72,9 @@ impl Socket {
             socket,
             connected,
             buffers,
+            segmentation: AtomicBool::new(offloads.segmentation),
+            coalescing: offloads.coalescing,
+            step_downs: AtomicU64::new(0),
             truncated: AtomicU64::new(0),
             control_truncated: AtomicU64::new(0),
             unknown_source: AtomicU64::new(0),
@@ -86,6 +97,15 @@ impl Socket {
         self.buffers
     }
 
+    /// The offloads in force: those that were wanted, that the kernel has, and that it did not refuse
+    /// since.
+    pub fn offloads(&self) -> Offloads {
+        Offloads {
+            segmentation: self.segmentation.load(Ordering::Relaxed),
+            coalescing: self.coalescing,
+        }
+    }
+
     /// What the socket met with so far. Asks the kernel for its part, so it is for reports, not for
     /// every packet.
     pub fn counters(&self) -> Counters {
@@ -95,6 +115,18 @@ impl Socket {
             unknown_source: self.unknown_source.load(Ordering::Relaxed),
             icmp_errors: self.icmp_errors.load(Ordering::Relaxed),
             kernel_drops: kernel_drops(self),
+            step_downs: self.step_downs.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Notes what a train showed besides the fate of its datagrams.
+    pub(super) fn note_sent(&self, stepped_down: bool, icmp_errors: u64) {
+        // Of two threads that find out at once, one steps down.
+        if stepped_down && self.segmentation.swap(false, Ordering::Relaxed) {
+            self.step_downs.fetch_add(1, Ordering::Relaxed);
+        }
+        if icmp_errors > 0 {
+            self.icmp_errors.fetch_add(icmp_errors, Ordering::Relaxed);
         }
     }
 }

@@ -2,14 +2,23 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::MAX_BATCH;
+use super::MAX_TRAIN;
 
 /// Longest UDP payload over IPv4, in bytes: 65535 less an IP and a UDP header. Over IPv6 it is 20
 /// bytes more, which nobody needs.
 pub const MAX_DATAGRAM: usize = 65_535 - 20 - 8;
 
-/// Staged bytes from which a train counts as full: what one `UDP_SEGMENT` send can carry.
-const FULL: usize = MAX_DATAGRAM;
+/// Most bytes of payload that leave as one super-datagram.
+///
+/// The kernel takes up to [`MAX_DATAGRAM`], but a frame of 64 KiB (`gso_max_size`, an interface's default)
+/// or more it segments itself, before the interface could. So this leaves room for an IPv6 and a UDP
+/// header, an Ethernet header and two VLAN tags.
+pub const MAX_SUPER: usize = 65_535 - 40 - 8 - 14 - 2 * 4;
+
+/// Staged bytes from which a train counts as full: four super-datagrams of the largest size. Reading
+/// more than about that much from a TUN device before sending gains nothing, and it still fits the
+/// second-level cache of a processor core.
+const FULL: usize = 4 * MAX_SUPER;
 
 /// Datagrams on their way to one remote address, in the order in which they will leave.
 ///
@@ -28,6 +37,8 @@ pub struct Train {
     datagrams: Vec<Staged>,
     /// Bytes reserved behind the last datagram.
     reserved: usize,
+    /// Most bytes of one super-datagram.
+    limit: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,8 +63,9 @@ impl Train {
             source,
             tos: 0,
             staging: vec![0; FULL + MAX_DATAGRAM].into_boxed_slice(),
-            datagrams: Vec::with_capacity(MAX_BATCH),
+            datagrams: Vec::with_capacity(MAX_TRAIN),
             reserved: 0,
+            limit: MAX_SUPER,
         }
     }
 
@@ -76,6 +88,21 @@ impl Train {
     /// committed from here on. Those already in the train keep theirs, so it may change at any time.
     pub fn set_tos(&mut self, tos: u8) {
         self.tos = tos;
+    }
+
+    /// Most bytes of payload that leave as one super-datagram; [`MAX_SUPER`] unless set.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Sets the most bytes of payload that leave as one super-datagram, from 1 to [`MAX_SUPER`];
+    /// numbers beyond are brought into range. A datagram that is longer leaves alone.
+    ///
+    /// A super-datagram arrives at a slow link as one lump: it delays what comes behind it, and a
+    /// shaper whose bucket is smaller has to cut it. What the path carries in about 1 ms is a good
+    /// measure, as TCP sizes its own (`tcp_tso_autosize` in the kernel's `net/ipv4/tcp_output.c`).
+    pub fn set_limit(&mut self, bytes: usize) {
+        self.limit = bytes.clamp(1, MAX_SUPER);
     }
 
     /// The place for a datagram of `len` bytes, at least one, with arbitrary content.
@@ -113,10 +140,10 @@ impl Train {
         self.datagrams.is_empty()
     }
 
-    /// Whether it must be sent before another datagram fits: 64 datagrams, or as many bytes as one
-    /// send can carry.
+    /// Whether it must be sent before another datagram fits: [`MAX_TRAIN`] datagrams, or four times
+    /// [`MAX_SUPER`] bytes.
     pub fn is_full(&self) -> bool {
-        self.datagrams.len() == MAX_BATCH || self.bytes() >= FULL
+        self.datagrams.len() == MAX_TRAIN || self.bytes() >= FULL
     }
 
     /// Sum of the lengths of the datagrams in the train, in bytes.
@@ -176,16 +203,29 @@ mod tests {
     #[test]
     fn it_is_full_by_number_or_by_bytes() {
         let mut train = train();
-        for _ in 0..MAX_BATCH {
+        for _ in 0..MAX_TRAIN {
             assert!(!train.is_full());
             push(&mut train, &[0; 100]);
         }
         assert!(train.is_full() && train.reserve(1).is_none());
         train.clear();
-        push(&mut train, &[0; FULL - 1]);
+        for _ in 0..3 {
+            push(&mut train, &[0; MAX_SUPER]);
+        }
+        push(&mut train, &[0; MAX_SUPER - 1]);
         assert!(!train.is_full());
         push(&mut train, &[0; MAX_DATAGRAM]);
         assert!(train.is_full() && train.reserve(1).is_none());
+    }
+
+    #[test]
+    fn a_limit_is_brought_into_range() {
+        let mut train = train();
+        assert_eq!(train.limit(), MAX_SUPER);
+        for (wanted, limit) in [(0, 1), (1400, 1400), (usize::MAX, MAX_SUPER)] {
+            train.set_limit(wanted);
+            assert_eq!(train.limit(), limit);
+        }
     }
 
     #[test]

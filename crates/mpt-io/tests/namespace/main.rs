@@ -8,6 +8,9 @@
 #![allow(clippy::unwrap_used, reason = "in tests that is the assertion")]
 
 mod ethtool;
+#[allow(dead_code, reason = "it is shared with other tests")]
+#[path = "../super_packet/flow.rs"]
+mod flow;
 mod netlink;
 mod tun;
 mod udp;
@@ -28,14 +31,23 @@ type Test = (&'static str, fn() -> Outcome);
 fn main() {
     let arguments = Arguments::from_args();
     let entered = world::enter();
-    let trials = [tun::TESTS, udp::TESTS, udp::open::TESTS, netlink::TESTS, ethtool::TESTS]
-        .concat()
-        .into_iter()
-        .map(|(name, test)| {
-            let entered = entered.clone();
-            Trial::ignorable_test(name, move || run(entered, test))
-        })
-        .collect();
+    let trials = [
+        tun::TESTS,
+        tun::transfer::TESTS,
+        tun::capture::TESTS,
+        udp::TESTS,
+        udp::open::TESTS,
+        udp::offload::TESTS,
+        netlink::TESTS,
+        ethtool::TESTS,
+    ]
+    .concat()
+    .into_iter()
+    .map(|(name, test)| {
+        let entered = entered.clone();
+        Trial::ignorable_test(name, move || run(entered, test))
+    })
+    .collect();
     libtest_mimic::run(&arguments, trials).exit();
 }
 

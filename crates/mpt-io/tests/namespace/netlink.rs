@@ -6,16 +6,19 @@ use std::os::fd::AsFd;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use mpt_io::netlink::{Error, Netlink};
+use mpt_io::netlink::{Endpoint, Error, Limits, Mptcp, Netlink, Vxlan};
+use nix::errno::Errno;
 
 use crate::world::{LO, PATIENCE, eventually, other_host, readable, readable_within};
-use crate::{Outcome, Test};
+use crate::{Outcome, Skip, Test};
 
 pub(crate) const TESTS: &[Test] = &[
     ("netlink::interfaces_are_found_and_set", interfaces),
     ("netlink::addresses_come_and_go", addresses),
     ("netlink::routes_come_and_go", routes),
     ("netlink::a_cable_joins_two_namespaces", cable),
+    ("netlink::the_kernels_own_tunnel_carries_packets", vxlan),
+    ("netlink::mptcp_is_told_its_addresses_and_limits", mptcp),
     ("netlink::no_address_is_generated_where_disabled", address_generation),
     ("netlink::errors_say_what_was_tried_and_why", errors),
 ];
@@ -154,6 +157,91 @@ fn cable() -> Outcome {
         assert_eq!((&buffer[..len], from), (&b"through the cable"[..], expected));
     }
     host.join().unwrap();
+    Ok(())
+}
+
+fn vxlan() -> Outcome {
+    const PORT: u16 = 4754;
+    let (local, remote) = (ip("192.0.2.1"), ip("192.0.2.2"));
+    let (ready, wait_for_ready) = mpsc::channel();
+    let (plugged, wait_for_plug) = mpsc::channel::<()>();
+    let (netns, host) = other_host(move || {
+        wait_for_plug.recv().unwrap();
+        let mut netlink = Netlink::open().unwrap();
+        let far = netlink.link("far").unwrap().unwrap().index;
+        netlink.set_up(far, true).unwrap();
+        netlink.add_address(far, remote, 24).unwrap();
+        let end = Vxlan { id: 7, local: remote, remote: local, over: far };
+        if netlink.add_vxlan("inner", &end).is_err() {
+            drop(ready); // the other side says why
+            return;
+        }
+        let inner = netlink.link("inner").unwrap().unwrap().index;
+        netlink.set_up(inner, true).unwrap();
+        netlink.add_address(inner, ip("198.51.100.2"), 24).unwrap();
+        let socket = UdpSocket::bind((ip("198.51.100.2"), PORT)).unwrap();
+        ready.send(()).unwrap();
+        readable(&socket);
+        let (len, _) = socket.recv_from(&mut [0; 100]).unwrap();
+        assert_eq!(len, 5);
+    });
+    let mut netlink = Netlink::open().unwrap();
+    netlink.add_veth("near", "far", Some(netns.as_fd())).unwrap();
+    let near = netlink.link("near").unwrap().unwrap().index;
+    netlink.set_up(near, true).unwrap();
+    netlink.add_address(near, local, 24).unwrap();
+    plugged.send(()).unwrap();
+    match netlink.add_vxlan("inner", &Vxlan { id: 7, local, remote, over: near }) {
+        Ok(()) => {}
+        Err(Error::Refused { source, .. })
+            if source.raw_os_error() == Some(Errno::EOPNOTSUPP as i32) =>
+        {
+            return Err(Skip("this kernel has no VXLAN".into()));
+        }
+        Err(error) => panic!("{error}"),
+    }
+    let inner = netlink.link("inner").unwrap().unwrap();
+    assert_eq!(inner.mtu, 1450, "50 bytes below the interface it goes over");
+    netlink.set_up(inner.index, true).unwrap();
+    netlink.add_address(inner.index, ip("198.51.100.1"), 24).unwrap();
+    wait_for_ready.recv().unwrap();
+    let socket = UdpSocket::bind((ip("198.51.100.1"), 0)).unwrap();
+    let before = netlink.link("near").unwrap().unwrap().tx_bytes;
+    eventually("something comes through the tunnel", || {
+        socket.send_to(b"hello", (ip("198.51.100.2"), PORT)).unwrap();
+        host.is_finished()
+    });
+    let after = netlink.link("near").unwrap().unwrap().tx_bytes;
+    assert!(after - before >= 5 + 28 + 50, "{before} {after}");
+    host.join().unwrap();
+    Ok(())
+}
+
+fn mptcp() -> Outcome {
+    let mut mptcp = match Mptcp::open() {
+        Err(Error::NotFound { .. }) => return Err(Skip("this kernel has no MPTCP".into())),
+        other => other.unwrap(),
+    };
+    for limits in [
+        Limits { subflows: 3, accepted_addresses: 1 },
+        Limits { subflows: 0, accepted_addresses: 8 },
+    ] {
+        mptcp.set_limits(limits).unwrap();
+        assert_eq!(mptcp.limits().unwrap(), limits);
+    }
+    let too_many = mptcp.set_limits(Limits { subflows: 9, accepted_addresses: 0 });
+    assert!(matches!(too_many, Err(Error::Refused { .. })), "{too_many:?}");
+
+    for (address, endpoint) in
+        [(ip("192.0.2.1"), Endpoint::Announced), (ip("2001:db8::1"), Endpoint::Origin)]
+    {
+        mptcp.add_endpoint(address, endpoint).unwrap();
+        let again = mptcp.add_endpoint(address, endpoint);
+        assert!(matches!(again, Err(Error::Exists { .. } | Error::Refused { .. })), "{again:?}");
+        mptcp.remove_endpoints().unwrap();
+        mptcp.add_endpoint(address, endpoint).expect("it was taken back");
+        mptcp.remove_endpoints().unwrap();
+    }
     Ok(())
 }
 

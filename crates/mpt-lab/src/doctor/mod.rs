@@ -11,7 +11,7 @@ use std::io;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result};
-use mpt_io::tun::{Device, Options};
+use mpt_io::tun::{Device, Offloads, Options};
 use serde::Serialize;
 
 use crate::netns::Namespace;
@@ -62,8 +62,10 @@ impl fmt::Display for Finding {
 pub fn probe() -> Result<Privilege> {
     let privilege = privilege::enter()?;
     let host = Namespace::new()?;
-    host.run(|| Device::open(&Options { name: "probe".into(), queue_len: None }))
-        .context("cannot make a TUN device in a namespace")?;
+    host.run(|| {
+        Device::open(&Options { name: "probe".into(), queue_len: None, offloads: Offloads::NONE })
+    })
+    .context("cannot make a TUN device in a namespace")?;
     Ok(privilege)
 }
 

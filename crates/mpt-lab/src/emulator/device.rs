@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 
 use anyhow::{Context as _, Result};
-use mpt_io::tun::{Device, Options};
+use mpt_io::tun::{Device, Offloads, Options};
 
 /// Packets that may wait for the emulator to be scheduled before the host loses them.
 ///
@@ -50,7 +50,12 @@ impl End {
     ///
     /// What the kernel refuses and the remedy.
     pub fn open(name: &str) -> Result<Self> {
-        let device = Device::open(&Options { name: name.into(), queue_len: Some(DEVICE_QUEUE) })?;
+        let device = Device::open(&Options {
+            name: name.into(),
+            queue_len: Some(DEVICE_QUEUE),
+            // The kernel then hands over single, complete packets, and loss and delay are theirs.
+            offloads: Offloads::NONE,
+        })?;
         let table = "/proc/thread-self/net/dev";
         let table = File::open(table).with_context(|| format!("cannot open {table}"))?;
         Ok(Self { device, table })

@@ -16,6 +16,8 @@ pub struct Inner {
     pub source: IpAddr,
     /// Its destination address.
     pub destination: IpAddr,
+    /// Its type of service or traffic class: DSCP and ECN.
+    pub tos: u8,
     /// Its length in bytes by its own header; what follows is padding.
     pub len: usize,
 }
@@ -41,7 +43,13 @@ fn parse_ipv4(packet: &[u8]) -> Option<Inner> {
         let octets = [header[at], header[at + 1], header[at + 2], header[at + 3]];
         IpAddr::V4(Ipv4Addr::from(octets))
     };
-    Some(Inner { protocol: Protocol::Ipv4, source: address(12), destination: address(16), len })
+    Some(Inner {
+        protocol: Protocol::Ipv4,
+        source: address(12),
+        destination: address(16),
+        tos: header[1],
+        len,
+    })
 }
 
 fn parse_ipv6(packet: &[u8]) -> Option<Inner> {
@@ -56,7 +64,13 @@ fn parse_ipv6(packet: &[u8]) -> Option<Inner> {
         octets.copy_from_slice(&header[at..at + 16]);
         IpAddr::V6(Ipv6Addr::from(octets))
     };
-    Some(Inner { protocol: Protocol::Ipv6, source: address(8), destination: address(24), len })
+    Some(Inner {
+        protocol: Protocol::Ipv6,
+        source: address(8),
+        destination: address(24),
+        tos: header[0] << 4 | header[1] >> 4,
+        len,
+    })
 }
 
 #[cfg(test)]

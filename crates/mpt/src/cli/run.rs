@@ -9,14 +9,14 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use mpt_io::poll::{Events, Interest, Poll};
 use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
 
 use super::Exit;
 use super::signals::Signals;
-use crate::config::{self, LoadError, Settings};
+use crate::config::{self, LoadError, Offloads, Settings};
 use crate::control::{Daemon, Listener, Server};
 use crate::output;
 use crate::tunnel::Handle;
@@ -34,7 +34,7 @@ const RELOAD: u64 = END + 1;
 /// Runs the tunnels of `file` until a signal ends them.
 pub(super) fn run(file: &Path) -> Result<Exit> {
     start_log()?;
-    let settings = match config::load(file) {
+    let mut settings = match config::load(file) {
         Ok(settings) => settings,
         Err(LoadError::Invalid(report)) => {
             output::report(&report);
@@ -42,6 +42,7 @@ pub(super) fn run(file: &Path) -> Result<Exit> {
         }
         Err(error) => return Err(error.into()),
     };
+    switch_off(&mut settings)?;
     // Before anything is made, so that a signal during the start removes it again.
     let signals = Signals::register().context("cannot wait for signals")?;
     let poll = Poll::new().context("cannot wait for events")?;
@@ -70,6 +71,21 @@ fn start_log() -> Result<()> {
         .with_ansi(output::colour_on(&std::io::stderr()))
         .with_target(false)
         .init();
+    Ok(())
+}
+
+/// Switches off the offloads that the environment names, whatever the file says.
+fn switch_off(settings: &mut Settings) -> Result<()> {
+    let Ok(list) = std::env::var(Offloads::VARIABLE) else { return Ok(()) };
+    for tunnel in &mut settings.tunnels {
+        tunnel.offloads = tunnel.offloads.without(&list).map_err(|name| {
+            anyhow!(
+                "{} names `{name}`, but should be `off`, or some of vnet, tso, uso, gso and gro \
+                 with commas between them",
+                Offloads::VARIABLE
+            )
+        })?;
+    }
     Ok(())
 }
 

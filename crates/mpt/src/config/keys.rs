@@ -21,7 +21,11 @@ pub(super) static CONTROL: Keys = Keys { table: "[control]", keys: &["socket"] }
 
 /// A tunnel.
 pub(super) static TUNNEL: Keys =
-    Keys { table: "[[tunnel]]", keys: &["name", "addresses", "mtu", "connection"] };
+    Keys { table: "[[tunnel]]", keys: &["name", "addresses", "mtu", "offloads", "connection"] };
+
+/// The kernel's batching that a tunnel may use.
+pub(super) static OFFLOADS: Keys =
+    Keys { table: "offloads", keys: &["vnet", "tso", "uso", "gso", "gro"] };
 
 /// A connection of a tunnel.
 pub(super) static CONNECTION: Keys = Keys {
@@ -52,7 +56,7 @@ pub(super) static PATH: Keys = Keys {
     keys: &["name", "interface", "local", "remote", "weight", "keepalive", "dead_time", "status"],
 };
 
-static ALL: [&Keys; 6] = [&ROOT, &CONTROL, &TUNNEL, &CONNECTION, &REORDER, &PATH];
+static ALL: [&Keys; 7] = [&ROOT, &CONTROL, &TUNNEL, &OFFLOADS, &CONNECTION, &REORDER, &PATH];
 
 impl Keys {
     /// What to do about a key that this table does not have.

@@ -14,6 +14,7 @@ mod address;
 mod connection;
 mod distinct;
 mod keys;
+mod offloads;
 mod path;
 mod prefix;
 mod report;
@@ -32,6 +33,7 @@ use std::path::Path as FilePath;
 use thiserror::Error;
 use toml::de::DeTable;
 
+pub(crate) use offloads::Offloads;
 pub(crate) use prefix::Prefix;
 pub(crate) use report::Report;
 pub(crate) use settings::{

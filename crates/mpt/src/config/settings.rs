@@ -6,7 +6,7 @@ use std::time::Duration;
 
 pub(crate) use mpt_control::PathStatus;
 
-use super::Prefix;
+use super::{Offloads, Prefix};
 
 /// A whole configuration file.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +40,8 @@ pub(crate) struct Tunnel {
     pub(crate) addresses: Vec<Prefix>,
     /// The largest inner packet.
     pub(crate) mtu: Mtu,
+    /// Which of the kernel's batching it may use.
+    pub(crate) offloads: Offloads,
     /// Its connections, at least one.
     pub(crate) connections: Vec<Connection>,
 }

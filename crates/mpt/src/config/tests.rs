@@ -92,6 +92,7 @@ fn every_key_arrives() {
     let tunnel = Tunnel {
         name: "mpt0".into(),
         addresses: vec![prefix("10.9.0.1", 24), prefix("fd00:9::1", 64)],
+        offloads: Offloads::ALL,
         mtu: Mtu::Fixed(1400),
         connections: vec![connection],
     };

@@ -5,7 +5,7 @@ use toml::Spanned;
 use super::distinct::Distinct;
 use super::report::{Problem, Problems};
 use super::table::Table;
-use super::{Connection, Mtu, Prefix, Tunnel, address, connection, keys, value};
+use super::{Connection, Mtu, Prefix, Tunnel, address, connection, keys, offloads, value};
 
 /// The tunnel in `table`, or `None` with what is wrong noted.
 pub(super) fn read(
@@ -20,12 +20,19 @@ pub(super) fn read(
     }
     let addresses = addresses(table, distinct, problems);
     let mtu = table.optional("mtu", Mtu::Auto, problems, value::mtu);
+    let offloads = offloads::read(table, problems);
     let connections = connections(table, addresses.as_deref(), distinct, problems);
     if let (Some(mtu), Some(addresses), Some(connections)) = (mtu, &addresses, &connections) {
         check_mtu(mtu, addresses, connections, table, problems);
     }
     table.finish(problems);
-    Some(Tunnel { name: name?, addresses: addresses?, mtu: mtu?, connections: connections? })
+    Some(Tunnel {
+        name: name?,
+        addresses: addresses?,
+        mtu: mtu?,
+        offloads: offloads?,
+        connections: connections?,
+    })
 }
 
 fn addresses(

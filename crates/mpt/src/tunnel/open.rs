@@ -67,8 +67,15 @@ pub(super) fn open(
     epoch: Instant,
     commands: Receiver<Command>,
 ) -> anyhow::Result<(Tunnel, Waker)> {
-    let device =
-        Device::open(&tun::Options { name: settings.name.clone(), queue_len: Some(QUEUE_LEN) })?;
+    let device = Device::open(&tun::Options {
+        name: settings.name.clone(),
+        queue_len: Some(QUEUE_LEN),
+        offloads: tun::Offloads {
+            vnet_header: settings.offloads.vnet,
+            tso: settings.offloads.tso,
+            uso: settings.offloads.uso,
+        },
+    })?;
     let Opened { sockets, connections, lanes } = open_paths(settings)?;
     let config = endpoint_config(settings, &connections, &lanes);
     let mut endpoint = Endpoint::new(&config, mpt_proto::Instant::ZERO)?;
@@ -99,7 +106,8 @@ pub(super) fn open(
     }
     bring_up(&device, settings, mtu)?;
 
-    let receive = Receive::new(&ReceiveOptions { slot_size: slot, ..ReceiveOptions::default() });
+    let coalescing = sockets.iter().any(|socket| socket.offloads().coalescing);
+    let receive = ReceiveOptions { slot_size: slot, coalescing, ..ReceiveOptions::default() };
     let receive_errors = vec![0; sockets.len()];
     let tunnel = Tunnel {
         settings: settings.clone(),
@@ -114,7 +122,7 @@ pub(super) fn open(
         endpoint,
         outgoing: Outgoing::new(lanes),
         incoming,
-        receive,
+        receive: Receive::new(&receive),
         burst: Burst::new(),
         read: Traffic::default(),
         receive_errors,
@@ -149,7 +157,13 @@ fn open_paths(settings: &config::Tunnel) -> anyhow::Result<Opened> {
                 None => {
                     let device = path.interface.clone();
                     let buffer_bytes = SOCKET_BUFFER;
-                    let options = udp::Options { device, buffer_bytes, ..udp::Options::new(local) };
+                    let options = udp::Options {
+                        device,
+                        buffer_bytes,
+                        segmentation: settings.offloads.gso,
+                        coalescing: settings.offloads.gro,
+                        ..udp::Options::new(local)
+                    };
                     let socket = Socket::open(&options);
                     sockets.push(socket.with_context(|| format!("path {}", path.name))?);
                     opened.push(key);

@@ -52,6 +52,7 @@ impl Outgoing {
         } else if lane.train.is_empty() && !self.waiting.contains(&(connection, path)) {
             self.waiting.push((connection, path));
         }
+        lane.train.set_tos(transmit.tos);
         match lane.train.reserve(transmit.size()) {
             Some(place) => {
                 transmit.emit(place);

@@ -105,15 +105,30 @@ impl Tunnel {
     }
 
     fn device_counters(&self) -> DeviceCounters {
-        let counters = self.incoming.counters();
+        let (counters, read) = (self.incoming.counters(), self.burst.counters());
+        let in_use = self.device.offloads();
         DeviceCounters {
             read: traffic(self.read),
+            read_super_packets: read.super_packets,
             written: Traffic { packets: counters.written, bytes: counters.bytes },
+            written_super_packets: counters.super_packets,
+            offloads: named_offloads([
+                ("vnet", in_use.vnet_header),
+                ("tso", in_use.tso),
+                ("uso", in_use.uso),
+            ]),
             drops: counted([
+                ("contradicted", read.contradicted),
                 ("down", counters.down),
                 ("failed", counters.failed),
                 ("full", counters.full),
                 ("invalid", counters.invalid),
+                ("misplaced_checksum", read.misplaced_checksum),
+                ("no_size", read.no_size),
+                ("truncated", read.truncated),
+                ("unasked_type", read.unasked_type),
+                ("unfinishable", counters.unfinishable),
+                ("unknown_type", read.unknown_type),
             ]),
         }
     }
@@ -133,6 +148,10 @@ impl Tunnel {
             receive_buffer: buffers.receive as u64,
             send_buffer: buffers.send as u64,
             wanted: buffers.wanted as u64,
+            offloads: named_offloads([
+                ("gso", socket.offloads().segmentation),
+                ("gro", socket.offloads().coalescing),
+            ]),
             kernel_drops: counters.kernel_drops,
             truncated: counters.truncated,
             control_truncated: counters.control_truncated,
@@ -193,6 +212,12 @@ fn traffic(traffic: mpt_proto::Traffic) -> Traffic {
 
 fn named(drops: &Drops) -> BTreeMap<String, u64> {
     drops.iter().map(|(reason, count)| (reason.name().to_owned(), count)).collect()
+}
+
+/// The names of what is in use.
+fn named_offloads<const N: usize>(offloads: [(&str, bool); N]) -> Vec<String> {
+    let in_use = offloads.into_iter().filter(|&(_, in_use)| in_use);
+    in_use.map(|(name, _)| name.to_owned()).collect()
 }
 
 /// The counters that are not zero.

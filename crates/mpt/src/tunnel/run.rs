@@ -26,12 +26,14 @@ pub(super) const WAKER: u64 = 0;
 pub(super) const DEVICE: u64 = 1;
 pub(super) const SOCKETS: u64 = 2;
 
-/// Super-packets taken from the interface in one wake-up: enough to fill a train for each of a few
-/// paths, little enough that received datagrams do not wait for long.
-const DEVICE_BUDGET: usize = 64;
+/// Reads from the interface in one wake-up, and the bytes after which there is no further one:
+/// enough to fill a train for each of a few paths, little enough that received datagrams do not wait
+/// for long.
+const DEVICE_READS: usize = 64;
+const DEVICE_BYTES: u64 = 256 << 10;
 
-/// Batches taken from one socket in one wake-up.
-const SOCKET_BUDGET: usize = 4;
+/// Batches taken from one socket in one wake-up. One may hold a megabyte.
+const SOCKET_BATCHES: usize = 2;
 
 /// How often a path's MTU is looked up while it refuses datagrams for their size, or is smaller than
 /// it was: nobody tells when it grows again.
@@ -110,7 +112,11 @@ impl Tunnel {
 
     /// Takes inner packets from the interface and stages their datagrams.
     fn read_device(&mut self) -> anyhow::Result<()> {
-        for _ in 0..DEVICE_BUDGET {
+        let budget = self.read.bytes + DEVICE_BYTES;
+        for _ in 0..DEVICE_READS {
+            if self.read.bytes >= budget {
+                break;
+            }
             let read = self.device.read(&mut self.burst);
             let Some(mut packets) = read.context("the interface is gone")? else { break };
             while let Some(packet) = packets.next_packet() {
@@ -127,14 +133,14 @@ impl Tunnel {
     /// Takes datagrams from a socket and delivers what is in them.
     fn read_socket(&mut self, socket: usize, now: mpt_proto::Instant) {
         let id = SocketId(socket as u16);
-        for _ in 0..SOCKET_BUDGET {
+        for _ in 0..SOCKET_BATCHES {
             let Ok(taken) = self.sockets[socket].receive(&mut self.receive) else {
                 self.receive_errors[socket] += 1;
                 break;
             };
             let mut sink = self.incoming.to(&self.device);
             for datagram in self.receive.datagrams() {
-                let origin = Origin { socket: id, remote: datagram.remote };
+                let origin = Origin { socket: id, remote: datagram.remote, tos: datagram.tos };
                 self.endpoint.handle_datagram(now, origin, datagram.payload, &mut sink);
             }
             if taken < self.receive.slots() {

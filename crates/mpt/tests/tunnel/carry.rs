@@ -16,6 +16,15 @@ pub(crate) const TESTS: &[Test] = &[
     ("ipv4_in_ipv6", || all_kinds(4, 6)),
     ("ipv6_in_ipv4", || all_kinds(6, 4)),
     ("ipv6_in_ipv6", || all_kinds(6, 6)),
+    ("with_all_offloads", || offloads("", &["vnet", "tso", "uso", "gso", "gro"])),
+    ("without_any_offload", || {
+        offloads("vnet = false, tso = false, uso = false, gso = false, gro = false", &[]);
+    }),
+    ("without_a_vnet_header", || offloads("vnet = false", &["gso", "gro"])),
+    ("without_tso", || offloads("tso = false", &["vnet", "uso", "gso", "gro"])),
+    ("without_uso", || offloads("uso = false", &["vnet", "tso", "gso", "gro"])),
+    ("without_gso", || offloads("gso = false", &["vnet", "tso", "uso", "gro"])),
+    ("without_gro", || offloads("gro = false", &["vnet", "tso", "uso", "gso"])),
     ("both_paths_carry_their_share", shares),
     ("two_uplinks_to_one_server_address_share_its_socket", || one_server(4)),
     ("two_uplinks_to_one_server_address_over_ipv6", || one_server(6)),
@@ -34,6 +43,10 @@ fn all_kinds(inner_version: u8, outer: u8) {
     let pings = site.ping(inner_version, 20);
     assert_eq!((pings.lost, pings.duplicated), (0, 0));
     site.assert_flawless(inner_version);
+    tcp_gets_through(&site, inner_version);
+}
+
+fn tcp_gets_through(site: &Site, inner_version: u8) {
     let address = inner(Side::Right, inner_version);
     let sink = site.lab.right().run(|| tcp::Sink::listen(address, None)).expect("a sink");
     let remote = sink.address();
@@ -43,6 +56,21 @@ fn all_kinds(inner_version: u8, outer: u8) {
         tcp::Flow::start(sink, source.expect("a source"), length).expect("a flow").finish();
     assert_eq!(report.failure, None);
     assert!(report.series.goodput(Duration::ZERO) > 1e6, "a TCP flow gets through");
+}
+
+fn offloads(switched_off: &str, used: &[&str]) {
+    let version = if switched_off.contains("uso") { 6 } else { 4 };
+    let site = Site::start_with(TWO_LINKS, "", |_, config| {
+        let offloads = format!("name = 'mpt0'\noffloads = {{ {switched_off} }}\n");
+        config.replace("name = 'mpt0'\n", &offloads)
+    });
+    let tunnel = site.status(Side::Right).tunnels.remove(0);
+    let in_use = [tunnel.device.offloads, tunnel.sockets[0].offloads.clone()].concat();
+    assert_eq!(in_use, used);
+    site.assert_flawless(version);
+    tcp_gets_through(&site, version);
+    let left = site.status(Side::Left).tunnels.remove(0).device;
+    assert_eq!(left.read_super_packets > 0, used.contains(&"tso"), "{left:?}");
 }
 
 fn shares() {

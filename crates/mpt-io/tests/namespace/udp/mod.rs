@@ -1,5 +1,6 @@
 //! Datagrams through real sockets.
 
+pub(crate) mod offload;
 pub(crate) mod open;
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -170,6 +171,7 @@ fn foreign_source() -> Outcome {
         assert_eq!(sent.failed, 5);
         let errno = sent.error.unwrap().raw_os_error().unwrap();
         assert!(matches!(errno, libc::EINVAL | libc::ENETUNREACH), "{errno}");
+        assert_eq!(socket.counters().step_downs, 0, "that is not for the lack of segmentation");
     }
     Ok(())
 }
@@ -177,18 +179,35 @@ fn foreign_source() -> Outcome {
 fn oversized() -> Outcome {
     Netlink::open().unwrap().set_mtu(LO, 1500).unwrap();
     for (any, header) in [(LOOPBACKS[0], 28), (LOOPBACKS[1], 48)] {
-        for connected in [false, true] {
+        for (segmentation, connected) in
+            [(false, false), (false, true), (true, false), (true, true)]
+        {
             let (far, largest) = (open(any), 1500 - header);
-            let mut options = Options::new(addr(any));
-            options.connect = connected.then_some(far.local_addr());
+            let connect = connected.then_some(far.local_addr());
+            let options = Options { connect, segmentation, ..Options::new(addr(any)) };
             let near = Socket::open(&options).unwrap();
             let mut train = Train::new(far.local_addr(), None);
-            let sizes = [100, 3000, largest, largest + 1, 101, 2000, 102];
+            let sizes = [
+                100,
+                100,
+                3000,
+                3000,
+                99,
+                99,
+                largest,
+                largest,
+                largest + 1,
+                largest + 1,
+                7,
+                2000,
+                8,
+            ];
             let sent = send(&near, &mut train, &sizes);
-            assert_eq!((sent.datagrams, sent.too_big, sent.failed), (4, 3, 0), "{any}");
-            let mut batch = Receive::new(&ReceiveOptions { slots: 3, slot_size: 65_535 });
-            assert_eq!(lengths(&receive_with(&far, &mut batch)), [100, largest, 101, 102]);
-            assert_eq!(near.counters().icmp_errors, 0);
+            assert_eq!((sent.datagrams, sent.too_big, sent.failed), (8, 5, 0), "{any}");
+            assert_eq!(sent.messages, if segmentation { 5 } else { 8 });
+            assert_eq!(lengths(&receive(&far)), [100, 100, 99, 99, largest, largest, 7, 8]);
+            let counters = near.counters();
+            assert_eq!((counters.icmp_errors, counters.step_downs), (0, 0));
         }
     }
     Ok(())
@@ -205,33 +224,48 @@ fn full_send_buffer() -> Outcome {
     netlink.set_up(near, true).unwrap();
     netlink.set_up(far, true).unwrap();
     for (any, remote) in [("192.0.2.1:0", "192.0.2.2:7"), ("[2001:db8::1]:0", "[2001:db8::2]:7")] {
-        let options = Options { buffer_bytes: 4096, ..Options::new(addr(any)) };
-        let socket = Socket::open(&options).unwrap();
-        let sent = send(&socket, &mut Train::new(addr(remote), None), &[1000; 64]);
-        assert!(sent.datagrams > 0 && sent.full > 0, "{sent:?}");
-        assert_eq!((sent.failed, sent.too_big), (0, 0));
+        for segmentation in [false, true] {
+            let options = Options { buffer_bytes: 4096, segmentation, ..Options::new(addr(any)) };
+            let socket = Socket::open(&options).unwrap();
+            let mut train = Train::new(addr(remote), None);
+            // One super-datagram may exceed the buffer, but it leaves no room for another.
+            let sent = send(&socket, &mut train, &[1000; 64]);
+            let more = send(&socket, &mut train, &[1000; 64]);
+            assert!(sent.datagrams > 0 && more.full > 0, "{sent:?} {more:?}");
+            assert_eq!((sent.failed, sent.too_big, more.failed, more.too_big), (0, 0, 0, 0));
+        }
     }
     Ok(())
 }
 
 fn full_receive_buffer() -> Outcome {
-    let (near, options) = (open(LOOPBACKS[0]), Options::new(addr(LOOPBACKS[0])));
-    let far = Socket::open(&Options { buffer_bytes: 4096, ..options }).unwrap();
-    let sent = send(&near, &mut Train::new(far.local_addr(), None), &[1000; 64]);
-    assert_eq!(sent.datagrams, 64);
-    let got = receive(&far).len() as u64;
-    let drops = far.counters().kernel_drops;
-    assert!(drops > 0);
-    assert_eq!(got + drops, 64);
-    assert_eq!(near.counters().kernel_drops, 0);
+    for (segmentation, coalescing) in [(false, false), (true, false), (true, true)] {
+        let options = Options { segmentation, coalescing, ..Options::new(addr(LOOPBACKS[0])) };
+        let near = Socket::open(&options).unwrap();
+        let far = Socket::open(&Options { buffer_bytes: 4096, ..options }).unwrap();
+        let mut train = Train::new(far.local_addr(), None);
+        for _ in 0..2 {
+            assert_eq!(send(&near, &mut train, &[1000; 64]).datagrams, 64);
+        }
+        let got = receive(&far).len() as u64;
+        let drops = far.counters().kernel_drops;
+        match coalescing {
+            false => assert!(drops > 0 && got + drops == 128, "{got} {drops}"),
+            true => assert_eq!((got, drops), (64, 1), "a super-datagram is taken or dropped whole"),
+        }
+        assert_eq!(near.counters().kernel_drops, 0);
+    }
     Ok(())
 }
 
 fn truncated() -> Outcome {
     for any in LOOPBACKS {
-        let (near, far) = (open(any), open(any));
+        let near = open(any);
+        let options = Options { coalescing: false, ..Options::new(addr(any)) };
+        let far = Socket::open(&options).unwrap();
         send(&near, &mut Train::new(far.local_addr(), None), &[50, 101, 100, 5000, 60]);
-        let mut batch = Receive::new(&ReceiveOptions { slots: 8, slot_size: 100 });
+        let mut batch =
+            Receive::new(&ReceiveOptions { slots: 8, slot_size: 100, coalescing: false });
         readable(&far);
         assert_eq!(far.receive(&mut batch).unwrap(), 5, "taken from the socket");
         let lengths: Vec<_> = batch.datagrams().map(|datagram| datagram.payload.len()).collect();

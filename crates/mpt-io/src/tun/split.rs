@@ -1,0 +1,225 @@
+//! From super-packets to packets: the first step behind the TUN device.
+
+use super::device::MAX_PACKET;
+use super::inner::{Field, IPV6_LEN, Protocol, Transport, Version, ip_header_len};
+use super::segment::Segments;
+use super::{Offloads, VnetHeader, vnet};
+
+/// Memory for one super-packet, allocated once and used for every read, and the count of all reads.
+#[derive(Debug)]
+pub struct Burst {
+    memory: Box<[u8]>,
+    counters: ReadCounters,
+}
+
+/// What was read. A packet or super-packet whose header lies is dropped under the name of the lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadCounters {
+    /// Inner packets in what was read.
+    pub packets: u64,
+    /// Reads that returned more than one packet.
+    pub super_packets: u64,
+    /// Reads too short for a header and a packet behind it.
+    pub truncated: u64,
+    /// Drops because the kind of segmentation is none that exists.
+    pub unknown_type: u64,
+    /// Drops because the kernel was never asked for this kind of segmentation.
+    pub unasked_type: u64,
+    /// Super-packets dropped because their segments would have no size.
+    pub no_size: u64,
+    /// Super-packets dropped because header and packet contradict each other: another protocol or
+    /// version, lengths that do not add up, nothing to cut.
+    pub contradicted: u64,
+    /// Drops because the checksum to be completed is not where the packet has one, or because a
+    /// super-packet comes without one.
+    pub misplaced_checksum: u64,
+}
+
+/// What one read returned: one or more inner packets in the memory of a [`Burst`].
+#[derive(Debug)]
+pub struct SuperPacket<'b> {
+    /// Mutable, because a segment's headers are written in front of its payload.
+    memory: &'b mut [u8],
+    rest: Rest,
+}
+
+/// An inner packet that may lack its transport checksum.
+///
+/// For tunnels whose ends agreed to leave it out, because something stronger protects the packet in
+/// between: its checksum field then holds the sum of the pseudo header, and the far end hands it to
+/// [`Coalescer::push_partial`](super::Coalescer::push_partial). Where the packet goes is known only
+/// after a look at it, which is why the choice is made packet by packet.
+#[derive(Debug)]
+pub struct Unfinished<'p> {
+    bytes: &'p mut [u8],
+    missing: Option<Field>,
+}
+
+/// A claim of a header that does not hold, as the way to its counter.
+pub(super) type Lie = fn(&mut ReadCounters) -> &mut u64;
+
+/// What is not handed out yet.
+#[derive(Debug)]
+enum Rest {
+    Nothing,
+    One(Option<Field>),
+    Segments(Segments),
+}
+
+impl Burst {
+    /// Room for the largest super-packet; pages are touched only as far as packets reach.
+    pub fn new() -> Self {
+        // The length field of IPv6 does not cover its header.
+        let memory = vec![0; vnet::LEN + IPV6_LEN + MAX_PACKET].into_boxed_slice();
+        Self { memory, counters: ReadCounters::default() }
+    }
+
+    /// What was read into this memory so far.
+    pub fn counters(&self) -> ReadCounters {
+        self.counters
+    }
+
+    pub(super) fn parts(&mut self) -> (&mut [u8], &mut ReadCounters) {
+        (&mut self.memory, &mut self.counters)
+    }
+}
+
+impl Default for Burst {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ReadCounters {
+    /// All drops together.
+    pub fn dropped(&self) -> u64 {
+        let types = self.unknown_type + self.unasked_type;
+        self.truncated + types + self.no_size + self.contradicted + self.misplaced_checksum
+    }
+}
+
+impl<'b> SuperPacket<'b> {
+    /// Takes apart what a device with these `offloads` returned: a packet, with a [`VnetHeader`] in
+    /// front if `offloads` say so.
+    ///
+    /// If that is not what it claims to be, the super-packet is empty and a counter tells why.
+    pub fn new(memory: &'b mut [u8], offloads: Offloads, counters: &mut ReadCounters) -> Self {
+        if !offloads.vnet_header {
+            counters.packets += 1;
+            return Self { memory, rest: Rest::One(None) };
+        }
+        let Some((header, packet)) = memory.split_first_chunk_mut().filter(|(_, p)| !p.is_empty())
+        else {
+            counters.truncated += 1;
+            return Self { memory: &mut [], rest: Rest::Nothing };
+        };
+        Self::with_header(&VnetHeader::from_bytes(*header), packet, offloads, counters)
+    }
+
+    /// As [`new`](Self::new), with the header elsewhere.
+    pub(super) fn with_header(
+        header: &VnetHeader,
+        memory: &'b mut [u8],
+        offloads: Offloads,
+        counters: &mut ReadCounters,
+    ) -> Self {
+        let rest = match check(header, memory, offloads) {
+            Ok(rest) => rest,
+            Err(counter) => {
+                *counter(counters) += 1;
+                Rest::Nothing
+            }
+        };
+        let packets = match &rest {
+            Rest::Nothing => 0,
+            Rest::One(_) => 1,
+            Rest::Segments(segments) => segments.count() as u64,
+        };
+        counters.packets += packets;
+        counters.super_packets += u64::from(packets > 1);
+        Self { memory, rest }
+    }
+
+    /// The next inner packet, finished: complete headers, checksums filled in.
+    ///
+    /// It is valid until the next call. This is not an [`Iterator`] because packets of one
+    /// super-packet share memory: the headers of each are written over the end of the one before.
+    pub fn next_packet(&mut self) -> Option<&[u8]> {
+        self.next_unfinished().map(Unfinished::finish)
+    }
+
+    /// The next inner packet, its transport checksum perhaps missing.
+    ///
+    /// As [`next_packet`](Self::next_packet) otherwise. A checksum is left out only where the far
+    /// end can see from the packet alone which one it is.
+    pub fn next_unfinished(&mut self) -> Option<Unfinished<'_>> {
+        let (bytes, missing) = match &mut self.rest {
+            Rest::Nothing => return None,
+            Rest::One(missing) => {
+                let missing = *missing;
+                self.rest = Rest::Nothing;
+                (&mut *self.memory, missing)
+            }
+            Rest::Segments(segments) => {
+                let range = segments.next(self.memory)?;
+                (&mut self.memory[range], Some(segments.field()))
+            }
+        };
+        Some(Unfinished { bytes, missing })
+    }
+}
+
+impl<'p> Unfinished<'p> {
+    /// The packet as it is.
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes
+    }
+
+    /// The packet as it is, without its transport checksum if that was missing, and whether it was.
+    ///
+    /// A checksum that the far end would not find is filled in and does not count as missing.
+    pub fn leave(self) -> (&'p [u8], bool) {
+        let found = self.missing.and_then(|_| Transport::find(self.bytes));
+        match self.missing {
+            Some(field) if found.is_some_and(|found| found.field() == field) => (self.bytes, true),
+            _ => (self.finish(), false),
+        }
+    }
+
+    /// The packet with its transport checksum.
+    pub fn finish(self) -> &'p [u8] {
+        if let Some(field) = self.missing {
+            field.complete(self.bytes);
+        }
+        self.bytes
+    }
+}
+
+/// Compares what the header says with what was asked for and with the packet.
+fn check(header: &VnetHeader, packet: &[u8], offloads: Offloads) -> Result<Rest, Lie> {
+    let (granted, protocol, version) = match header.gso_type & !VnetHeader::GSO_ECN {
+        VnetHeader::GSO_NONE => return check_field(header, packet).map(Rest::One),
+        VnetHeader::GSO_TCPV4 => (offloads.tso, Protocol::Tcp, Some(Version::V4)),
+        VnetHeader::GSO_TCPV6 => (offloads.tso, Protocol::Tcp, Some(Version::V6)),
+        VnetHeader::GSO_UDP_L4 => (offloads.uso, Protocol::Udp, None),
+        VnetHeader::GSO_UDP => (false, Protocol::Udp, None),
+        _ => return Err(|counters| &mut counters.unknown_type),
+    };
+    if !granted {
+        return Err(|counters| &mut counters.unasked_type);
+    }
+    Segments::new(header, packet, protocol, version).map(Rest::Segments)
+}
+
+/// The field to be completed in a packet that needs no segmentation: any behind the IP header.
+fn check_field(header: &VnetHeader, packet: &[u8]) -> Result<Option<Field>, Lie> {
+    if !header.needs_checksum() {
+        return Ok(None);
+    }
+    let start = usize::from(header.csum_start);
+    let at = start + usize::from(header.csum_offset);
+    match ip_header_len(packet) {
+        Some(least) if start >= least && at + 2 <= packet.len() => Ok(Some(Field { start, at })),
+        _ => Err(|counters| &mut counters.misplaced_checksum),
+    }
+}
