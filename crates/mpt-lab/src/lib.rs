@@ -16,8 +16,10 @@
 //! - [`experiment`]: a question in a file, and the run that answers it with a [`record`].
 //! - [`output`]: what a person sees of it.
 //! - [`running`]: labs that other terminals may enter.
+//! - [`bench`](mod@bench): how fast the daemon is beside what the kernel itself does, without emulation.
 //! - [`doctor`]: what the machine lacks for all this.
 
+pub mod bench;
 pub mod daemon;
 pub mod doctor;
 pub mod emulator;

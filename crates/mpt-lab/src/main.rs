@@ -23,6 +23,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Bench(cli::bench::Arguments),
     Demo(cli::demo::Arguments),
     Doctor(cli::doctor::Arguments),
     Run(cli::run::Arguments),
@@ -34,6 +35,7 @@ enum Command {
 fn main() -> ExitCode {
     guard::stand_in();
     let outcome = match &Arguments::parse().command {
+        Command::Bench(arguments) => cli::bench::run(arguments),
         Command::Demo(arguments) => cli::demo::run(arguments),
         Command::Doctor(arguments) => cli::doctor::run(arguments),
         Command::Run(arguments) => cli::run::run(arguments),

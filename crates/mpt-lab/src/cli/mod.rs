@@ -3,6 +3,7 @@
 //! Results go to the standard output, everything else to the standard error. A command returns
 //! its exit code: 0, or 1 for an answer that is no. An error is a failure, and `main` makes it 2.
 
+pub(crate) mod bench;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod run;

@@ -12,7 +12,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,7 @@ use tempfile::TempDir;
 
 use crate::guard;
 use crate::lab::Host;
+use crate::netns::Namespace;
 pub use find::find;
 
 /// How long a daemon may take to answer for the first time, on a machine that is busy or stalls.
@@ -52,6 +53,31 @@ impl Daemon {
     ///
     /// The daemon cannot be started, ends, or does not answer in time; with what it printed.
     pub fn start(host: &Host, name: &str, config_toml: &str, binary: &Path) -> Result<Self> {
+        Self::start_by(|command| host.spawn(command), name, config_toml, binary)
+    }
+
+    /// As [`start`](Self::start), in a bare namespace and with environment variables of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub fn start_in(
+        namespace: &Namespace,
+        environment: &[(&str, &str)],
+        name: &str,
+        config_toml: &str,
+        binary: &Path,
+    ) -> Result<Self> {
+        let spawn = |command: &mut Command| namespace.spawn(command.envs(environment.to_vec()));
+        Self::start_by(spawn, name, config_toml, binary)
+    }
+
+    fn start_by(
+        spawn: impl FnOnce(&mut Command) -> io::Result<Child>,
+        name: &str,
+        config_toml: &str,
+        binary: &Path,
+    ) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("mpt-lab-")
             .permissions(Permissions::from_mode(0o700))
@@ -62,18 +88,17 @@ impl Daemon {
         fs::write(&config, format!("[control]\nsocket = {socket}\n\n{config_toml}"))
             .with_context(|| format!("cannot write {}", config.display()))?;
         let log = File::create(log_in(folder.path())).context("cannot make a daemon's log")?;
-        let child = host
-            .spawn(
-                guard::command(binary)
-                    .arg("run")
-                    .arg(&config)
-                    // A Ctrl-C is for the laboratory, which then ends its daemons in order.
-                    .process_group(0)
-                    .stdin(Stdio::null())
-                    .stdout(log.try_clone().context("cannot share a daemon's log")?)
-                    .stderr(log),
-            )
-            .with_context(|| format!("cannot start {}", binary.display()))?;
+        let child = spawn(
+            guard::command(binary)
+                .arg("run")
+                .arg(&config)
+                // A Ctrl-C is for the laboratory, which then ends its daemons in order.
+                .process_group(0)
+                .stdin(Stdio::null())
+                .stdout(log.try_clone().context("cannot share a daemon's log")?)
+                .stderr(log),
+        )
+        .with_context(|| format!("cannot start {}", binary.display()))?;
         let mut daemon = Self { name: name.to_owned(), child, folder, ended: None };
         daemon.await_ready()?;
         Ok(daemon)

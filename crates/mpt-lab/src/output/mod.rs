@@ -6,7 +6,7 @@
 
 pub mod live;
 pub mod report;
-mod table;
+pub(crate) mod table;
 
 use std::env;
 use std::io::IsTerminal;

@@ -4,7 +4,7 @@
 const GAP: &str = "  ";
 
 /// Rows of cells as lines of text, each column as wide as its widest cell.
-pub(super) fn align(rows: &[Vec<String>]) -> Vec<String> {
+pub(crate) fn align(rows: &[Vec<String>]) -> Vec<String> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()

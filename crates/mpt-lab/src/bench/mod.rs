@@ -1,0 +1,38 @@
+//! How fast the daemon is, beside what the kernel itself does on the same machine.
+//!
+//! Two hosts are joined by bare pairs of virtual interfaces; nothing emulates anything. Over them
+//! goes the same traffic by different [`Carrier`]s: TCP as it is, the kernel's MPTCP over two pairs,
+//! the kernel's VXLAN tunnel, and the shipped daemon over one to twelve. A machine's speed wanders
+//! by the minute, so no figure is worth much alone: all carriers are measured in turn, several
+//! times, in one run, and what counts is the ratios of figures measured within moments of each
+//! other.
+//!
+//! A virtual pair passes super-packets of 64 KiB whole, which no wire does. Everything is therefore
+//! measured over two kinds of [`Wire`]: such as the kernel makes them, and such as a network card
+//! would be.
+//!
+//! In the order in which things happen: `runner` takes one `carrier` after the other, has `ready`
+//! bring it up between two `hosts`, and measures goodput of `tcp`, processor time (`cpu`),
+//! round-trip times, and the rate of `udp` packets that still arrive, which `search` narrows down.
+//! All goes into `samples`, from which `ratio`s are taken, a [`record`] is made and a [`report`]
+//! drawn.
+
+mod carrier;
+mod cpu;
+mod hosts;
+mod options;
+mod ratio;
+mod ready;
+pub mod record;
+pub mod report;
+mod runner;
+mod samples;
+mod search;
+mod tcp;
+mod udp;
+
+pub use carrier::{Carrier, Wire};
+pub use options::Options;
+pub use record::Record;
+pub use runner::run;
+pub use samples::Figure;

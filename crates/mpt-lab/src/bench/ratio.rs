@@ -1,0 +1,156 @@
+//! The figures that a run is about, each by name: quotients and differences of what was measured
+//! within one repetition.
+
+use super::carrier::{Carrier, Wire};
+use super::options::Options;
+use super::samples::{Figure, Key, Quantity, Samples};
+
+/// Bytes of UDP payload whose rates are measured: about the shortest and the longest packet.
+pub(super) const UDP_SIZES: [usize; 2] = [64, 1400];
+
+/// A figure by name; `None` if one of its parts was not measured.
+pub(super) type Named = (String, Option<Figure>);
+
+/// Quotients. Above 1 the first part is better.
+pub(super) fn ratios(samples: &Samples, options: &Options) -> Vec<Named> {
+    let [one, many] = options.flows;
+    let mut found = Vec::new();
+    let mut add = |name: String, wire, numerator, denominator, quantity| {
+        let [numerator, denominator] =
+            [numerator, denominator].map(|carrier| Key { wire, carrier, quantity });
+        found.push((name, samples.paired(numerator, denominator, |a, b| a / b)));
+    };
+    for wire in Wire::ALL {
+        let prefix = wire.id();
+        for (flows, suffix) in [(one, String::new()), (many, format!("_{many}_flows"))] {
+            for (name, numerator, denominator) in TCP {
+                let name = format!("{prefix}_{name}{suffix}");
+                add(name, wire, numerator, denominator, Quantity::Goodput(flows));
+            }
+        }
+        for size in UDP_SIZES {
+            for (name, numerator, denominator) in UDP {
+                let name = format!("{prefix}_udp{size}_{name}");
+                add(name, wire, numerator, denominator, Quantity::UdpRate(size));
+            }
+        }
+    }
+    let [on, off] = [Carrier::MPT1, Carrier::MPT1_PLAIN];
+    let goodput = Quantity::Goodput(one);
+    add("offloads_on_over_off".into(), Wire::PassThrough, on, off, goodput);
+    add("wire_offloads_on_over_off".into(), Wire::WireLike, on, off, goodput);
+    found
+}
+
+const TCP: [(&str, Carrier, Carrier); 6] = [
+    ("1path_over_raw", Carrier::MPT1, Carrier::Raw),
+    ("1path_over_vxlan", Carrier::MPT1, Carrier::Vxlan),
+    ("1path_over_mptcp", Carrier::MPT1, Carrier::Mptcp),
+    ("2path_over_1path", Carrier::MPT2, Carrier::MPT1),
+    ("4path_over_1path", Carrier::MPT4, Carrier::MPT1),
+    ("12path_over_1path", Carrier::MPT12, Carrier::MPT1),
+];
+
+const UDP: [(&str, Carrier, Carrier); 2] = [
+    ("1path_over_raw", Carrier::MPT1, Carrier::Raw),
+    ("2path_over_1path", Carrier::MPT2, Carrier::MPT1),
+];
+
+/// Milliseconds that a tunnel adds to a round trip, and what a round trip takes under load.
+pub(super) fn pings(samples: &Samples) -> Vec<Named> {
+    let mut found = Vec::new();
+    for wire in Wire::ALL {
+        for (name, carrier) in
+            [("vxlan", Carrier::Vxlan), ("1path", Carrier::MPT1), ("2path", Carrier::MPT2)]
+        {
+            for (suffix, quantity) in [
+                ("idle_p50_ms", Quantity::PingIdleP50),
+                ("idle_p99_ms", Quantity::PingIdleP99),
+                ("loaded_p50_ms", Quantity::PingLoadedP50),
+                ("loaded_p99_ms", Quantity::PingLoadedP99),
+            ] {
+                let tunnel = Key { wire, carrier, quantity };
+                let raw = Key { carrier: Carrier::Raw, ..tunnel };
+                let added = samples.paired(tunnel, raw, |tunnel, raw| tunnel - raw);
+                found.push((format!("{}_{name}_added_{suffix}", wire.id()), added));
+            }
+        }
+    }
+    found
+}
+
+/// Seconds of processor time per gigabit of one TCP flow.
+pub(super) fn times(samples: &Samples, options: &Options) -> Vec<Named> {
+    let [one, _] = options.flows;
+    let mut found = Vec::new();
+    for wire in Wire::ALL {
+        for &carrier in &options.carriers {
+            let name = carrier.id().replace('-', "_");
+            let mut add = |who: &str, quantity| {
+                let figure = samples.figure(Key { wire, carrier, quantity });
+                found.push((format!("{}_{name}_{who}", wire.id()), figure));
+            };
+            if matches!(carrier, Carrier::Mpt { .. }) {
+                add("daemons", Quantity::DaemonTime(one));
+            }
+            add("machine", Quantity::MachineTime(one));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value<'a>(named: &'a [Named], name: &str) -> Option<&'a Figure> {
+        let (_, figure) = named.iter().find(|(candidate, _)| candidate == name).expect(name);
+        figure.as_ref()
+    }
+
+    #[test]
+    fn every_ratio_that_is_gated_has_its_name_and_its_parts() {
+        let parts = [
+            ("wire_1path_over_raw", Wire::WireLike, Carrier::MPT1, Carrier::Raw),
+            ("wire_1path_over_vxlan", Wire::WireLike, Carrier::MPT1, Carrier::Vxlan),
+            ("wire_1path_over_mptcp", Wire::WireLike, Carrier::MPT1, Carrier::Mptcp),
+            ("pass_1path_over_raw", Wire::PassThrough, Carrier::MPT1, Carrier::Raw),
+            ("pass_1path_over_mptcp", Wire::PassThrough, Carrier::MPT1, Carrier::Mptcp),
+            ("pass_2path_over_1path", Wire::PassThrough, Carrier::MPT2, Carrier::MPT1),
+            ("wire_2path_over_1path", Wire::WireLike, Carrier::MPT2, Carrier::MPT1),
+            ("pass_12path_over_1path", Wire::PassThrough, Carrier::MPT12, Carrier::MPT1),
+            ("offloads_on_over_off", Wire::PassThrough, Carrier::MPT1, Carrier::MPT1_PLAIN),
+        ];
+        for (name, wire, numerator, denominator) in parts {
+            let key = |carrier| Key { wire, carrier, quantity: Quantity::Goodput(1) };
+            let mut samples = Samples::default();
+            samples.push(0, key(numerator), 6.0);
+            assert_eq!(value(&ratios(&samples, &Options::quick()), name), None, "{name}");
+            samples.push(0, key(denominator), 8.0);
+            let ratios = ratios(&samples, &Options::quick());
+            assert_eq!(value(&ratios, name).map(Figure::median), Some(0.75), "{name}");
+        }
+    }
+
+    #[test]
+    fn no_two_figures_share_a_name() {
+        let (samples, options) = (Samples::default(), Options::thorough());
+        let all = [ratios(&samples, &options), pings(&samples), times(&samples, &options)];
+        for named in all {
+            let names: std::collections::BTreeSet<_> = named.iter().map(|(name, _)| name).collect();
+            assert_eq!(names.len(), named.len());
+        }
+    }
+
+    #[test]
+    fn added_time_is_a_difference() {
+        let key =
+            |carrier| Key { wire: Wire::PassThrough, carrier, quantity: Quantity::PingIdleP50 };
+        let mut samples = Samples::default();
+        samples.push(0, key(Carrier::Raw), 0.25);
+        samples.push(0, key(Carrier::MPT1), 1.0);
+        let pings = pings(&samples);
+        let added = value(&pings, "pass_1path_added_idle_p50_ms");
+        assert_eq!(added.map(Figure::median), Some(0.75));
+    }
+}

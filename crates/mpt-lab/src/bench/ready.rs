@@ -1,0 +1,223 @@
+//! A carrier brought up between two hosts, ready to be used.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use mpt_io::netlink::{Endpoint, Error, Limits, Mptcp, Netlink, Vxlan};
+use nix::errno::Errno;
+
+use super::carrier::{Carrier, Wire};
+use super::hosts::{Hosts, find};
+use super::tcp::Transport;
+use crate::daemon::Daemon;
+use crate::experiment::Experiment;
+use crate::experiment::configuration::{configuration, inner_address};
+use crate::topology::{IpVersion, Side};
+
+/// The environment variable that tells the daemon which offloads to do without.
+const OFFLOADS: &str = "MPT_OFFLOADS";
+/// Its value for: without any.
+const NONE: &str = "off";
+/// How long the paths of a tunnel may take to come up: two rounds of keepalives, on a machine that
+/// stalls.
+const UP_LIMIT: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+const VXLAN: &str = "vxlan0";
+
+/// A carrier that runs, and the hosts it runs between. Dropping it undoes everything.
+#[derive(Debug)]
+pub(super) struct Ready {
+    // Dropped in this order: a daemon has nothing to do in a host that is gone.
+    pub(super) daemons: Vec<Daemon>,
+    pub(super) hosts: Hosts,
+    pub(super) wire: Wire,
+    /// The right host's address for traffic of the left one.
+    pub(super) remote: IpAddr,
+    /// The transport protocol that streams use.
+    pub(super) transport: Transport,
+}
+
+/// The kernel cannot do this. Everything else can be measured all the same.
+#[derive(Debug, thiserror::Error)]
+#[error("this kernel has no {what}: {why}")]
+pub(super) struct Lacking {
+    what: &'static str,
+    why: String,
+}
+
+impl Ready {
+    /// Brings up a carrier; `binary` is the daemon's.
+    ///
+    /// # Errors
+    ///
+    /// [`Lacking`] inside, if the kernel is not made for it; otherwise something is wrong.
+    pub(super) fn bring_up(carrier: Carrier, wire: Wire, binary: &Path) -> Result<Self> {
+        let experiment = experiment(carrier.links());
+        let hosts = Hosts::start(wire, &experiment.topology)?;
+        let remote = hosts.address(Side::Right, 0);
+        let mut ready =
+            Self { daemons: Vec::new(), hosts, wire, remote, transport: Transport::Tcp };
+        match carrier {
+            Carrier::Raw => {}
+            Carrier::Mptcp => ready.allow_mptcp()?,
+            Carrier::Vxlan => ready.start_vxlan()?,
+            Carrier::Mpt { offloads, .. } => ready.start_daemons(&experiment, offloads, binary)?,
+        }
+        Ok(ready)
+    }
+
+    /// Processor time of the daemons so far; `None` where there are none.
+    pub(super) fn daemon_time(&self) -> Result<Option<Duration>> {
+        let times = self.daemons.iter().map(Daemon::cpu_time);
+        let sum = times.sum::<Result<Duration>>()?;
+        Ok((!self.daemons.is_empty()).then_some(sum))
+    }
+
+    /// The right host announces its second address, the left one connects to it: one connection,
+    /// two subflows.
+    fn allow_mptcp(&mut self) -> Result<()> {
+        for side in [Side::Left, Side::Right] {
+            let address = self.hosts.address(side, 1);
+            let allowed = self.hosts.namespace(side).run(|| {
+                let mut mptcp = Mptcp::open()?;
+                mptcp.set_limits(Limits { subflows: 1, accepted_addresses: 1 })?;
+                match side {
+                    Side::Left => Ok(()),
+                    Side::Right => mptcp.add_endpoint(address, Endpoint::Announced),
+                }
+            });
+            allowed.map_err(|error| lacking("MPTCP", error))?;
+        }
+        self.transport = Transport::Mptcp;
+        let probe = self.hosts.left.run(|| self.transport.socket(self.remote));
+        match probe {
+            Ok(_) => Ok(()),
+            Err(error) if is_unsupported(&error) => {
+                Err(Lacking { what: "MPTCP", why: error.to_string() }.into())
+            }
+            Err(error) => Err(error).context("cannot make an MPTCP socket"),
+        }
+    }
+
+    fn start_vxlan(&mut self) -> Result<()> {
+        for (side, other) in [(Side::Left, Side::Right), (Side::Right, Side::Left)] {
+            let namespace = self.hosts.namespace(side);
+            namespace.run(|| -> Result<()> {
+                let mut netlink = Netlink::open()?;
+                let over = find(&mut netlink, self.hosts.interface(0))?.index;
+                let [local, remote] = [side, other].map(|side| self.hosts.address(side, 0));
+                let end = Vxlan { id: 1, local, remote, over };
+                netlink.add_vxlan(VXLAN, &end).map_err(|error| lacking("VXLAN", error))?;
+                let index = find(&mut netlink, VXLAN)?.index;
+                netlink.disable_address_generation(index)?;
+                netlink.set_up(index, true)?;
+                Ok(netlink.add_address(index, tunnel_address(side), 24)?)
+            })?;
+        }
+        self.remote = tunnel_address(Side::Right);
+        Ok(())
+    }
+
+    fn start_daemons(
+        &mut self,
+        experiment: &Experiment,
+        offloads: bool,
+        binary: &Path,
+    ) -> Result<()> {
+        let environment: &[_] = if offloads { &[] } else { &[(OFFLOADS, NONE)] };
+        for side in [Side::Left, Side::Right] {
+            let text = configuration(experiment, side);
+            let namespace = self.hosts.namespace(side);
+            let daemon = Daemon::start_in(namespace, environment, side.name(), &text, binary)?;
+            self.daemons.push(daemon);
+        }
+        self.remote = inner_address(Side::Right, IpVersion::V4);
+        let deadline = Instant::now() + UP_LIMIT;
+        for daemon in &self.daemons {
+            while !all_up(daemon)? {
+                if Instant::now() > deadline {
+                    let limit = UP_LIMIT.as_secs();
+                    bail!(
+                        "daemon `{}`: not all paths were up within {limit} s; it printed:\n{}",
+                        daemon.name(),
+                        daemon.log()
+                    );
+                }
+                thread::sleep(LOOK_EVERY);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether every path of a daemon is up.
+fn all_up(daemon: &Daemon) -> Result<bool> {
+    let status = daemon.status()?;
+    let connections = status.tunnels.iter().flat_map(|tunnel| &tunnel.connections);
+    Ok(connections.flat_map(|connection| &connection.paths).all(|path| path.state == "up"))
+}
+
+/// A tunnel over so many links, everything else as the daemon has it by default.
+fn experiment(links: usize) -> Experiment {
+    let links: String = (0..links).map(|link| format!("[[link]]\nname = 'pair{link}'\n")).collect();
+    Experiment::parse("the benchmark", &format!("title = 'benchmark'\n{links}"))
+        .expect("links that only have a name make an experiment")
+}
+
+/// A host's address inside the kernel's own tunnel.
+fn tunnel_address(side: Side) -> IpAddr {
+    match side {
+        Side::Left => Ipv4Addr::new(10, 8, 0, 1).into(),
+        Side::Right => Ipv4Addr::new(10, 8, 0, 2).into(),
+    }
+}
+
+/// Tells what the kernel does not have from what went wrong.
+fn lacking(what: &'static str, error: Error) -> anyhow::Error {
+    let unsupported = match &error {
+        Error::NotFound { .. } => true,
+        Error::Refused { source, .. } => is_unsupported(source),
+        Error::Exists { .. } | Error::Name(_) | Error::Permission { .. } => false,
+    };
+    if unsupported { Lacking { what, why: error.to_string() }.into() } else { error.into() }
+}
+
+/// Whether this is how a kernel says that it was built without something, or that it is switched
+/// off.
+fn is_unsupported(error: &io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw);
+    matches!(
+        errno,
+        Some(Errno::EOPNOTSUPP | Errno::EPROTONOSUPPORT | Errno::ENOPROTOOPT | Errno::EAFNOSUPPORT)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_experiment_has_equal_weights() {
+        let experiment = experiment(12);
+        assert_eq!(experiment.topology.links.len(), 12);
+        assert_eq!(experiment.tunnel.weights, vec![1; 12]);
+    }
+
+    #[test]
+    fn only_what_the_kernel_lacks_is_skipped() {
+        let refused = |errno: Errno| Error::Refused {
+            action: "try".into(),
+            source: io::Error::from(errno),
+            explanation: None,
+        };
+        let is_lacking = |error| lacking("it", error).downcast_ref::<Lacking>().is_some();
+        assert!(is_lacking(refused(Errno::EOPNOTSUPP)));
+        assert!(is_lacking(Error::NotFound { action: "try".into() }));
+        assert!(!is_lacking(refused(Errno::EINVAL)));
+        assert!(!is_lacking(Error::Permission { action: "try".into() }));
+    }
+}

@@ -1,0 +1,168 @@
+//! The result of a run as data.
+
+use std::fs;
+use std::thread;
+
+use anyhow::Result;
+use serde::{Serialize, Serializer};
+
+use super::carrier::{Carrier, Wire};
+use super::options::Options;
+use super::ratio::{self, Named};
+use super::samples::{Figure, Key, Quantity, Samples};
+use crate::traffic::spread;
+
+/// Everything a run has found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Record {
+    /// The machine it ran on.
+    pub machine: Machine,
+    /// How long and how often was measured.
+    pub options: Options,
+    /// What the kernel is not made for.
+    pub skipped: Vec<Skipped>,
+    /// The medians of ratios taken within each repetition; `null` for what was not measured.
+    #[serde(serialize_with = "medians")]
+    pub ratios: Vec<Named>,
+    /// The same with spread and single values.
+    #[serde(serialize_with = "figures")]
+    pub ratios_in_full: Vec<Named>,
+    /// Seconds of processor time per gigabit of one TCP flow: of both daemons, of the machine.
+    #[serde(serialize_with = "medians")]
+    pub cpu_per_gigabit: Vec<Named>,
+    /// Milliseconds that a tunnel adds to the round trip without one.
+    #[serde(serialize_with = "medians")]
+    pub ping: Vec<Named>,
+    /// What was measured of each carrier over each wire.
+    pub results: Vec<CarrierResult>,
+}
+
+/// The machine.
+#[derive(Clone, Debug, Serialize)]
+pub struct Machine {
+    /// The kernel's release, such as `6.18.4`.
+    pub kernel: String,
+    /// Processors that this process may use.
+    pub processors: usize,
+    /// How many processors somebody else kept busy at the beginning of the repetitions, as the
+    /// median. Above about 0.05 all figures are doubtful.
+    pub background: f64,
+}
+
+/// A carrier that was left out.
+#[derive(Clone, Debug, Serialize)]
+pub struct Skipped {
+    /// Which.
+    pub carrier: Carrier,
+    /// What the kernel said.
+    pub why: String,
+}
+
+/// What was measured of one carrier over one kind of wire.
+#[derive(Clone, Debug, Serialize)]
+pub struct CarrierResult {
+    /// The kind of wire.
+    pub wire: Wire,
+    /// The carrier.
+    pub carrier: Carrier,
+    /// The figures by the name of the quantity, which ends in its unit.
+    #[serde(serialize_with = "figures")]
+    pub figures: Vec<Named>,
+}
+
+impl Record {
+    pub(super) fn new(
+        options: &Options,
+        samples: &Samples,
+        skipped: Vec<Skipped>,
+        background: &[f64],
+    ) -> Result<Self> {
+        let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let machine = Machine {
+            kernel: kernel.trim().to_owned(),
+            processors: thread::available_parallelism()?.get(),
+            background: spread::median(background).unwrap_or(0.0),
+        };
+        let ratios = ratio::ratios(samples, options);
+        let pairs =
+            Wire::ALL.iter().flat_map(|&wire| options.carriers.iter().map(move |&c| (wire, c)));
+        let result = |(wire, carrier)| CarrierResult {
+            wire,
+            carrier,
+            figures: samples
+                .quantities(wire, carrier)
+                .into_iter()
+                .map(|quantity| (quantity.id(), samples.figure(Key { wire, carrier, quantity })))
+                .collect(),
+        };
+        Ok(Self {
+            machine,
+            options: options.clone(),
+            skipped,
+            ratios_in_full: ratios.clone(),
+            ratios,
+            cpu_per_gigabit: ratio::times(samples, options),
+            ping: ratio::pings(samples),
+            results: pairs.map(result).collect(),
+        })
+    }
+
+    /// One figure; `None` if it was not measured.
+    pub(super) fn figure(
+        &self,
+        wire: Wire,
+        carrier: Carrier,
+        quantity: Quantity,
+    ) -> Option<&Figure> {
+        let result =
+            self.results.iter().find(|result| (result.wire, result.carrier) == (wire, carrier))?;
+        let id = quantity.id();
+        let (_, figure) = result.figures.iter().find(|(name, _)| *name == id)?;
+        figure.as_ref()
+    }
+
+    /// One ratio by its name; `None` if it was not measured.
+    pub fn ratio(&self, name: &str) -> Option<&Figure> {
+        self.ratios.iter().find(|(candidate, _)| candidate == name)?.1.as_ref()
+    }
+}
+
+/// An object of numbers.
+fn medians<S: Serializer>(named: &[Named], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer
+        .collect_map(named.iter().map(|(name, figure)| (name, figure.as_ref().map(Figure::median))))
+}
+
+/// An object of figures.
+fn figures<S: Serializer>(named: &[Named], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(named.iter().map(|(name, figure)| (name, figure)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_measured_is_null() {
+        let options = Options::quick();
+        let key = |carrier| Key { wire: Wire::WireLike, carrier, quantity: Quantity::Goodput(1) };
+        let mut samples = Samples::default();
+        samples.push(0, key(Carrier::MPT1), 3.0);
+        samples.push(0, key(Carrier::Raw), 4.0);
+        let skipped = vec![Skipped { carrier: Carrier::Vxlan, why: "it is absent".into() }];
+        let record = Record::new(&options, &samples, skipped, &[0.5, 0.0, 0.1]).unwrap();
+        let json = serde_json::to_value(&record).unwrap();
+        assert_eq!(json["ratios"]["wire_1path_over_raw"], 0.75);
+        assert!(json["ratios"].as_object().unwrap().contains_key("wire_1path_over_vxlan"));
+        assert!(json["ratios"]["wire_1path_over_vxlan"].is_null());
+        assert_eq!(json["ratios_in_full"]["wire_1path_over_raw"]["values"][0], 0.75);
+        assert_eq!(json["skipped"][0]["carrier"], "vxlan");
+        assert_eq!(json["machine"]["background"], 0.1);
+        assert_eq!(json["options"]["tcp"], 0.4);
+        let results = json["results"].as_array().unwrap();
+        assert_eq!(results.len(), 2 * Carrier::ALL.len());
+        let found =
+            results.iter().find(|result| result["wire"] == "wire" && result["carrier"] == "mpt-1");
+        assert_eq!(found.unwrap()["figures"]["goodput_gbps_1_flows"]["median"], 3.0);
+    }
+}

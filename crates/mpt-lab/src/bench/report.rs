@@ -1,0 +1,217 @@
+//! The result of a run as tables, for a terminal or as Markdown.
+
+use super::carrier::{Carrier, Wire};
+use super::ratio::{Named, UDP_SIZES};
+use super::record::Record;
+use super::samples::{Figure, Quantity};
+use crate::output::table::align;
+
+/// What stands where nothing was measured.
+const NOTHING: &str = "-";
+/// So many processors busy with something else make figures doubtful.
+const DOUBTFUL: f64 = 0.05;
+
+/// Tables of aligned columns.
+pub fn text(record: &Record) -> String {
+    let mut lines = vec![setting(record)];
+    for table in tables(record) {
+        lines.extend([String::new(), table.title]);
+        let rows: Vec<_> = std::iter::once(table.head).chain(table.rows).collect();
+        lines.extend(align(&rows).into_iter().map(|line| format!("  {line}")));
+    }
+    lines.extend(remarks(record));
+    lines.join("\n")
+}
+
+/// The same tables as Markdown.
+pub fn markdown(record: &Record) -> String {
+    let mut lines = vec![setting(record)];
+    for table in tables(record) {
+        let rule = table.head.iter().enumerate().map(|(n, _)| if n == 0 { "---" } else { "---:" });
+        let rule: Vec<_> = rule.map(str::to_owned).collect();
+        lines.extend([String::new(), format!("**{}**", table.title), String::new()]);
+        for row in std::iter::once(&table.head).chain([&rule]).chain(&table.rows) {
+            lines.push(format!("| {} |", row.join(" | ")));
+        }
+    }
+    lines.extend(remarks(record));
+    lines.join("\n")
+}
+
+struct Table {
+    title: String,
+    head: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+fn setting(record: &Record) -> String {
+    let (machine, options) = (&record.machine, &record.options);
+    format!(
+        "Linux {}, {} processors; CUBIC; medians of {} repetitions of {} s, [smallest - largest].",
+        machine.kernel,
+        machine.processors,
+        options.repetitions,
+        options.tcp.as_secs_f64()
+    )
+}
+
+fn remarks(record: &Record) -> Vec<String> {
+    let mut lines = Vec::new();
+    for skipped in &record.skipped {
+        lines.extend([
+            String::new(),
+            format!("Left out: {}: {}.", skipped.carrier.title(), skipped.why),
+        ]);
+    }
+    let background = record.machine.background;
+    if background > DOUBTFUL {
+        lines.push(String::new());
+        lines.push(format!(
+            "Doubtful: something else kept {background:.2} processors busy. Repeat it on a quiet \
+             machine."
+        ));
+    }
+    lines
+}
+
+fn tables(record: &Record) -> Vec<Table> {
+    let goodput = Wire::ALL.map(|wire| goodput(record, wire));
+    let others = [pings(record), udp(record), ratios(record)];
+    goodput.into_iter().chain(others).filter(|table| !table.rows.is_empty()).collect()
+}
+
+fn goodput(record: &Record, wire: Wire) -> Table {
+    let [one, many] = record.options.flows;
+    let head = ["", "1 flow, Gbit/s", "x no tunnel", "machine s/Gbit", "daemons s/Gbit"];
+    let mut head: Vec<String> = head.map(str::to_owned).into();
+    head.extend([format!("{many} flows, Gbit/s"), "x no tunnel".into(), "daemon MiB".into()]);
+    let row = |&carrier: &Carrier| {
+        let figure = |quantity| record.figure(wire, carrier, quantity);
+        let relative = |flows| {
+            let raw = record.figure(wire, Carrier::Raw, Quantity::Goodput(flows))?.median();
+            Some(figure(Quantity::Goodput(flows))?.median() / raw)
+        };
+        let median = |quantity, digits| number(figure(quantity).map(Figure::median), digits);
+        figure(Quantity::Goodput(one))?;
+        Some(vec![
+            carrier.title(),
+            spread(figure(Quantity::Goodput(one)), 2),
+            number(relative(one), 2),
+            median(Quantity::MachineTime(one), 3),
+            median(Quantity::DaemonTime(one), 3),
+            spread(figure(Quantity::Goodput(many)), 2),
+            number(relative(many), 2),
+            median(Quantity::Memory, 1),
+        ])
+    };
+    let rows = record.options.carriers.iter().filter_map(row).collect();
+    Table { title: format!("TCP, {}", wire.title()), head, rows }
+}
+
+fn pings(record: &Record) -> Table {
+    let head = ["", "idle p50", "idle p99", "loaded p50", "loaded p99"].map(str::to_owned);
+    let row = |wire: Wire, carrier: Carrier| {
+        record.figure(wire, carrier, Quantity::PingIdleP50)?;
+        let mut row = vec![format!("{}, {}", wire.title(), carrier.title())];
+        row.extend(
+            [
+                Quantity::PingIdleP50,
+                Quantity::PingIdleP99,
+                Quantity::PingLoadedP50,
+                Quantity::PingLoadedP99,
+            ]
+            .map(|quantity| spread(record.figure(wire, carrier, quantity), 3)),
+        );
+        Some(row)
+    };
+    let title = "Round-trip time in ms, idle and beside one TCP flow".into();
+    Table { title, head: head.into(), rows: rows(record, row) }
+}
+
+fn udp(record: &Record) -> Table {
+    let head = std::iter::once(String::new())
+        .chain(UDP_SIZES.iter().map(|size| format!("{size} bytes")))
+        .collect();
+    let row = |wire: Wire, carrier: Carrier| {
+        record.figure(wire, carrier, Quantity::UdpRate(UDP_SIZES[0]))?;
+        let rates =
+            UDP_SIZES.map(|size| spread(record.figure(wire, carrier, Quantity::UdpRate(size)), 0));
+        Some([vec![format!("{}, {}", wire.title(), carrier.title())], rates.into()].concat())
+    };
+    let title = "UDP, 1000 packets per second at less than 1 % loss".into();
+    Table { title, head, rows: rows(record, row) }
+}
+
+fn ratios(record: &Record) -> Table {
+    let row = |(name, figure): &Named| vec![name.clone(), spread(figure.as_ref(), 2)];
+    let rows = record.ratios.iter().map(row).collect();
+    Table {
+        title: "Ratios within a repetition".into(),
+        head: vec![String::new(), "ratio".into()],
+        rows,
+    }
+}
+
+/// A row for every wire and carrier that has one.
+fn rows(record: &Record, row: impl Fn(Wire, Carrier) -> Option<Vec<String>>) -> Vec<Vec<String>> {
+    let carriers = &record.options.carriers;
+    let row = &row;
+    Wire::ALL
+        .into_iter()
+        .flat_map(|wire| carriers.iter().filter_map(move |&carrier| row(wire, carrier)))
+        .collect()
+}
+
+fn spread(figure: Option<&Figure>, digits: usize) -> String {
+    figure.map_or(NOTHING.into(), |figure| {
+        let (median, min, max) = (figure.median(), figure.min(), figure.max());
+        format!("{median:.digits$} [{min:.digits$} - {max:.digits$}]")
+    })
+}
+
+fn number(value: Option<f64>, digits: usize) -> String {
+    value.map_or(NOTHING.into(), |value| format!("{value:.digits$}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::options::Options;
+    use super::super::record::Skipped;
+    use super::super::samples::{Key, Samples};
+    use super::*;
+
+    fn record() -> Record {
+        let mut samples = Samples::default();
+        for (carrier, values) in [(Carrier::Raw, [40.0, 50.0]), (Carrier::MPT1, [10.0, 20.0])] {
+            for (repetition, value) in values.into_iter().enumerate() {
+                let key = Key { wire: Wire::PassThrough, carrier, quantity: Quantity::Goodput(1) };
+                samples.push(repetition, key, value);
+            }
+        }
+        let skipped = vec![Skipped { carrier: Carrier::Vxlan, why: "it is absent".into() }];
+        Record::new(&Options::quick(), &samples, skipped, &[0.5]).unwrap()
+    }
+
+    #[test]
+    fn a_table_has_a_row_for_what_was_measured() {
+        let text = text(&record());
+        let row = text.lines().find(|line| line.starts_with("  MPT, 1 path ")).expect("a row");
+        let words: Vec<_> = row.split_whitespace().skip(3).take(5).collect();
+        assert_eq!(words, ["15.00", "[10.00", "-", "20.00]", "0.33"]);
+        assert!(!text.contains("TCP, wire-like") && !text.contains("UDP"), "{text}");
+        assert!(text.contains("Left out: kernel VXLAN: it is absent."));
+        assert!(text.contains("Doubtful"));
+    }
+
+    #[test]
+    fn markdown_has_as_many_cells_in_every_row_of_a_table() {
+        let text = markdown(&record());
+        let lines: Vec<_> = text.lines().filter(|line| line.starts_with('|')).collect();
+        let cells = |line: &str| line.matches('|').count() - 1;
+        let (goodput, ratios): (Vec<&str>, Vec<&str>) =
+            lines.iter().partition(|line| cells(line) == 8);
+        assert_eq!(goodput.len(), 4, "head, rule, two carriers");
+        assert!(ratios.len() > 20 && ratios.iter().all(|line| cells(line) == 2));
+        assert!(text.contains("| pass_1path_over_raw | 0.33 [0.25 - 0.40] |"), "{text}");
+    }
+}

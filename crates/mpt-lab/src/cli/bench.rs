@@ -1,0 +1,68 @@
+//! `mpt-lab bench`: how fast the daemon is, beside what the kernel itself does.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, ensure};
+use mpt_lab::bench::{self, Options, report};
+use mpt_lab::experiment::stop::Stop;
+use mpt_lab::{daemon, privilege};
+
+use super::print;
+
+/// Measures the daemon beside plain TCP, the kernel's MPTCP and its VXLAN tunnel, over bare pairs
+/// of virtual interfaces.
+///
+/// Everything is measured in turn, several times, in one run; compare ratios, not figures of two
+/// runs. It takes about ten minutes, and the machine should do nothing else.
+///
+/// Exit code 0: it ran, however the figures are. 2: it could not be run.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Print one JSON object with everything that was measured instead of tables.
+    #[arg(long)]
+    json: bool,
+    /// Print the tables as Markdown.
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+    /// Measure for about two minutes only: a first impression, with twice the noise.
+    #[arg(long)]
+    quick: bool,
+    /// How often everything is measured: 5, or 3 with --quick.
+    #[arg(long, value_name = "N")]
+    repetitions: Option<usize>,
+    /// The daemon to run, if not MPT_BIN or the one beside this program.
+    #[arg(long, value_name = "PATH")]
+    mpt: Option<PathBuf>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// The machine lacks something, a daemon does not start or stay, or nothing arrives.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let mut options = if arguments.quick { Options::quick() } else { Options::thorough() };
+    if let Some(repetitions) = arguments.repetitions {
+        ensure!(repetitions > 0, "--repetitions must be at least 1");
+        options.repetitions = repetitions;
+    }
+    let binary = daemon::find(arguments.mpt.as_deref())?;
+    privilege::enter()?;
+    let stop = Stop::on_signals().context("cannot wait for signals")?;
+
+    let record = bench::run(&options, &binary, &stop, &mut say)?;
+    if arguments.json {
+        print(serde_json::to_string(&record).context("cannot write JSON")?)?;
+    } else if arguments.markdown {
+        print(report::markdown(&record))?;
+    } else {
+        print(report::text(&record))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[expect(clippy::print_stderr, reason = "progress is not part of the result")]
+fn say(line: &str) {
+    eprintln!("{line}");
+}
