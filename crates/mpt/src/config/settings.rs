@@ -103,7 +103,7 @@ impl Connection {
     pub(crate) const DEFAULT_PORT: u16 = 4754;
 
     /// Most paths of one connection.
-    pub(crate) const MAX_PATHS: usize = 64;
+    pub(crate) const MAX_PATHS: usize = mpt_proto::MAX_PATHS;
 }
 
 /// A named set of policies.
@@ -137,19 +137,24 @@ pub(crate) struct Reorder {
 
 impl Reorder {
     /// Largest window in packets.
-    pub(crate) const MAX_WINDOW: u32 = 10_000;
+    pub(crate) const MAX_WINDOW: u32 = mpt_proto::MAX_WINDOW;
 
     /// Largest maximum delay. What waits longer has been sent again by any transport.
     pub(crate) const MAX_DELAY: Duration = Duration::from_secs(60);
 }
 
 impl Default for Reorder {
+    /// What the core does when nobody says otherwise.
     fn default() -> Self {
+        let core = mpt_proto::ReorderConfig::default();
         Self {
-            window: 4096,
-            max_delay: Duration::from_millis(100),
-            early_release: true,
-            late: Late::Deliver,
+            window: core.window,
+            max_delay: core.max_delay,
+            early_release: core.early_release,
+            late: match core.late {
+                mpt_proto::Late::Deliver => Late::Deliver,
+                mpt_proto::Late::Drop => Late::Drop,
+            },
         }
     }
 }
@@ -188,7 +193,7 @@ pub(crate) struct Path {
 
 impl Path {
     /// Largest weight.
-    pub(crate) const MAX_WEIGHT: u16 = 10_000;
+    pub(crate) const MAX_WEIGHT: u16 = mpt_proto::MAX_WEIGHT;
 
     /// Time between keepalives unless configured.
     pub(crate) const DEFAULT_KEEPALIVE: Duration = Duration::from_millis(500);

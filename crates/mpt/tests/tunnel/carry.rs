@@ -33,7 +33,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("two_tunnels_in_one_daemon", two_tunnels),
     ("without_sequence_numbers", without_sequence_numbers),
     ("the_mtu_is_that_of_the_smallest_path", mtu),
-    ("the_mtu_follows_a_path_that_narrows", narrowing),
+    ("the_mtu_follows_a_path_that_narrows_and_widens", narrowing),
     ("a_path_too_small_for_ipv6_is_shown_and_not_used", unusable),
     ("loss_duplicates_and_corruption_on_links_are_survived", bad_links),
 ];
@@ -176,6 +176,20 @@ fn narrowing() {
     let large = udp::Options { size: 1400, ..SHORT };
     [4, 6].map(|version| site.stream(version, large)).into_iter().for_each(assert_flawless);
     assert_eq!(site.status(Side::Right).tunnels[0].mtu, 1464, "nothing is narrow on its side");
+
+    let set_mtu = |name, mtu| {
+        change_interface(site.lab.left(), name, |link, index| link.set_mtu(index, mtu));
+    };
+    set_mtu("one", 1290);
+    for _ in 0..4 {
+        socket.send_to(&[0; 1250], (inner(Side::Right, 4), 9)).expect("room in the socket");
+    }
+    eventually("a path too narrow for IPv6 is left", || {
+        site.path(Side::Left, 0).state == "unusable: mtu"
+    });
+    ["one", "two"].into_iter().for_each(|name| set_mtu(name, 1500));
+    site.await_all_up();
+    eventually("the MTU grows again", || site.status(Side::Left).tunnels[0].mtu == 1464);
 }
 
 fn unusable() {
