@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, ensure};
-use mpt_lab::bench::{self, Options, report};
+use mpt_lab::bench::{self, Carrier, Options, report};
 use mpt_lab::experiment::stop::Stop;
 use mpt_lab::{daemon, privilege};
 
@@ -28,6 +28,9 @@ pub(crate) struct Arguments {
     /// Measure for about two minutes only: a first impression, with twice the noise.
     #[arg(long)]
     quick: bool,
+    /// Measure only these, by the names that --json gives them, with commas between: `raw,mpt-1`.
+    #[arg(long, value_name = "CARRIERS", value_delimiter = ',')]
+    only: Vec<String>,
     /// How often everything is measured: 5, or 3 with --quick.
     #[arg(long, value_name = "N")]
     repetitions: Option<usize>,
@@ -47,6 +50,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         ensure!(repetitions > 0, "--repetitions must be at least 1");
         options.repetitions = repetitions;
     }
+    if !arguments.only.is_empty() {
+        let find = |name: &String| {
+            let known = Carrier::ALL.into_iter().find(|carrier| carrier.id() == *name);
+            known.with_context(|| format!("--only: no `{name}`; there are {}", carriers()))
+        };
+        options.carriers = arguments.only.iter().map(find).collect::<Result<_>>()?;
+    }
     let binary = daemon::find(arguments.mpt.as_deref())?;
     privilege::enter()?;
     let stop = Stop::on_signals().context("cannot wait for signals")?;
@@ -60,6 +70,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         print(report::text(&record))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn carriers() -> String {
+    Carrier::ALL.map(Carrier::id).join(", ")
 }
 
 #[expect(clippy::print_stderr, reason = "progress is not part of the result")]
