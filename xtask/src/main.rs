@@ -1,8 +1,11 @@
-//! Development tasks that cargo alone does not do: `cargo demo` and `cargo xtask tidy`.
+//! Development tasks that cargo alone does not do: `cargo demo`, `cargo xtask perf-gate` and
+//! `cargo xtask tidy`.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
 
+mod cargo;
 mod demo;
+mod perf_gate;
 mod tidy;
 
 use std::ffi::OsString;
@@ -25,16 +28,20 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
+    /// Count the instructions that each part of the data path takes per packet, and compare with the
+    /// stored figures. Needs valgrind.
+    PerfGate(perf_gate::Options),
     /// Check what compiler and clippy do not: dependencies, unsafe code, programs started, file
     /// lengths, links, drop names.
     Tidy,
 }
 
-/// Exit code 0: done. 1: tidy found something. 2: the task itself failed. The demonstration's own
+/// Exit code 0: done. 1: tidy or the gate found something. 2: the task itself failed. The demonstration's own
 /// exit code is passed on.
 fn main() -> ExitCode {
     let done = match Arguments::parse().task {
         Task::Demo { arguments } => demo::run(&arguments),
+        Task::PerfGate(options) => perf_gate::run(&options),
         Task::Tidy => tidy::run(),
     };
     done.unwrap_or_else(|error| {

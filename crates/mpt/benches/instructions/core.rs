@@ -1,0 +1,143 @@
+//! The core alone: parse, schedule, emit, put in order. The same situations as in the core's own
+//! benchmarks of time.
+
+use std::hint::black_box;
+
+use mpt_proto::wire::{gre, inner};
+use mpt_proto::{Endpoint, Transmit};
+
+use super::Case;
+use super::arrivals::{self, Arrivals, Keep, TRAIN};
+
+/// Length of the inner packets, in bytes: what fits a wire with an MTU of 1500.
+const SIZE: usize = 1400;
+
+/// Longest datagram, in bytes.
+const DATAGRAM: usize = SIZE + gre::MAX_LEN;
+
+/// A GRE header and the IP header behind it.
+pub(super) fn parse() -> Box<dyn Case> {
+    let packet = arrivals::packet(SIZE);
+    let mut sender = arrivals::sender(&[1]);
+    let transmit = transmit(&mut sender, &packet);
+    let mut datagram = vec![0; transmit.size()];
+    transmit.emit(&mut datagram);
+    Box::new(Parse(datagram))
+}
+
+struct Parse(Vec<u8>);
+
+impl Case for Parse {
+    fn packets(&self) -> usize {
+        TRAIN as usize
+    }
+
+    fn round(&mut self) {
+        for _ in 0..TRAIN {
+            let datagram = gre::parse(black_box(&self.0)).expect("what emit wrote");
+            black_box(inner::parse(datagram.payload).expect("what was put in"));
+            black_box(datagram.header);
+        }
+    }
+}
+
+/// A header and a copy.
+pub(super) fn emit() -> Box<dyn Case> {
+    let packet = arrivals::packet(SIZE).leak();
+    let mut sender = arrivals::sender(&[1]);
+    let transmits = (0..TRAIN).map(|_| transmit(&mut sender, packet)).collect();
+    Box::new(Emit { transmits, train: vec![0; TRAIN as usize * DATAGRAM] })
+}
+
+struct Emit {
+    transmits: Vec<Transmit<'static>>,
+    train: Vec<u8>,
+}
+
+impl Case for Emit {
+    fn packets(&self) -> usize {
+        self.transmits.len()
+    }
+
+    fn round(&mut self) {
+        let mut rest = &mut self.train[..];
+        for transmit in &self.transmits {
+            let datagram;
+            (datagram, rest) = rest.split_at_mut(transmit.size());
+            transmit.emit(datagram);
+        }
+        black_box(&self.train);
+    }
+}
+
+/// The choice of one of some paths, and what else makes a transmit of a packet.
+pub(super) fn schedule<const PATHS: usize>() -> Box<dyn Case> {
+    let sender = arrivals::sender(&[1; PATHS]);
+    Box::new(Schedule { sender, packet: arrivals::packet(SIZE) })
+}
+
+/// The same where each of twelve paths has another weight.
+pub(super) fn schedule_uneven() -> Box<dyn Case> {
+    let sender = arrivals::sender(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+    Box::new(Schedule { sender, packet: arrivals::packet(SIZE) })
+}
+
+struct Schedule {
+    sender: Endpoint,
+    packet: Vec<u8>,
+}
+
+impl Case for Schedule {
+    fn packets(&self) -> usize {
+        // Each of as many as twelve paths has its turn.
+        12 * TRAIN as usize
+    }
+
+    fn round(&mut self) {
+        for _ in 0..self.packets() {
+            black_box(transmit(&mut self.sender, black_box(&self.packet)));
+        }
+    }
+}
+
+fn transmit<'a>(sender: &mut Endpoint, packet: &'a [u8]) -> Transmit<'a> {
+    sender.handle_inner(packet).expect("a path is up")
+}
+
+/// Nothing waits.
+pub(super) fn in_order() -> Box<dyn Case> {
+    Box::new(Arrivals::in_order(&vec![arrivals::packet(SIZE); TRAIN as usize]))
+}
+
+/// Half of everything waits in the largest buffer, where it was received.
+pub(super) fn skewed() -> Box<dyn Case> {
+    Box::new(Arrivals::skewed(&arrivals::packet(SIZE), Keep::Reference))
+}
+
+/// Half of everything waits in the largest buffer, as a copy.
+pub(super) fn skewed_copied() -> Box<dyn Case> {
+    Box::new(Arrivals::skewed(&arrivals::packet(SIZE), Keep::copy()))
+}
+
+/// As many as fit the largest buffer, in random order.
+pub(super) fn shuffled() -> Box<dyn Case> {
+    Box::new(Arrivals::shuffled(&arrivals::packet(SIZE), Keep::Reference))
+}
+
+impl Case for Arrivals {
+    fn packets(&self) -> usize {
+        self.len()
+    }
+
+    fn round(&mut self) {
+        for _ in 0..self.packets() {
+            self.arrive(&mut |packet| {
+                black_box(packet);
+            });
+        }
+    }
+
+    fn check(&self) {
+        Self::check(self);
+    }
+}

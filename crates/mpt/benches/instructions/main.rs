@@ -1,0 +1,102 @@
+//! Packets through the parts of the data path, for `cargo xtask perf-gate` to count the instructions of.
+//!
+//! `instructions CASE PACKETS` moves that many packets, in whole rounds, and says how many it were;
+//! `instructions list` names the cases. Only what [`counted_round`] does is to be counted: it is where
+//! callgrind begins and ends. No case makes a system call per packet, reads a clock, or does anything by
+//! chance, so that counts repeat. Run by `cargo bench`, each case runs for a moment, to see that it works.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
+
+#[path = "../../../mpt-proto/benches/core/arrivals/mod.rs"]
+mod arrivals;
+mod core;
+mod interface;
+mod whole;
+
+use std::process::ExitCode;
+
+/// Packets of each case where nobody says how many: once through the largest reorder buffer.
+const FEW: usize = 10_000;
+
+/// A part of the data path, and packets for it.
+trait Case {
+    /// How many packets a round moves.
+    fn packets(&self) -> usize;
+
+    /// Makes ready what a round uses up.
+    fn prepare(&mut self) {}
+
+    /// Moves the packets.
+    fn round(&mut self);
+
+    /// Panics if the rounds did anything else than what is to be counted.
+    fn check(&self) {}
+}
+
+/// Makes a case ready for its first round.
+type Make = fn() -> Box<dyn Case>;
+
+const CASES: [(&str, Make); 18] = [
+    ("parse", core::parse),
+    ("emit", core::emit),
+    ("schedule_1_path", core::schedule::<1>),
+    ("schedule_2_paths", core::schedule::<2>),
+    ("schedule_12_paths", core::schedule::<12>),
+    ("schedule_12_uneven", core::schedule_uneven),
+    ("reorder_in_order", core::in_order),
+    ("reorder_skewed", core::skewed),
+    ("reorder_skewed_copied", core::skewed_copied),
+    ("reorder_shuffled", core::shuffled),
+    ("split_tcp", interface::split_tcp),
+    ("split_udp", interface::split_udp),
+    ("coalesce_tcp", interface::coalesce_tcp),
+    ("coalesce_udp", interface::coalesce_udp),
+    ("tx_1_path", whole::tx::<1>),
+    ("tx_2_paths", whole::tx::<2>),
+    ("rx_1_path", whole::rx_1_path),
+    ("rx_2_paths", whole::rx_2_paths),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["list"] => CASES.iter().for_each(|(name, _)| println!("{name}")),
+        [] | ["--bench"] => CASES.iter().for_each(|(name, make)| tell(name, run(*make, FEW))),
+        [name, packets] => {
+            let case = CASES.iter().find(|(other, _)| *other == name);
+            let (Some((name, make)), Ok(packets)) = (case, packets.parse()) else {
+                eprintln!("instructions: no case {name}, or {packets} is no number");
+                return ExitCode::from(2);
+            };
+            tell(name, run(*make, packets));
+        }
+        _ => {
+            eprintln!("instructions: needs a case and a number of packets, or `list`");
+            return ExitCode::from(2);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn tell(name: &str, packets: usize) {
+    println!("{name} {packets}");
+}
+
+/// Runs a case for at least so many packets, and returns how many it were.
+fn run(make: Make, packets: usize) -> usize {
+    let mut case = make();
+    let mut moved = 0;
+    while moved < packets {
+        case.prepare();
+        counted_round(&mut *case);
+        moved += case.packets();
+    }
+    case.check();
+    moved
+}
+
+/// What callgrind counts, by this name.
+#[inline(never)]
+fn counted_round(case: &mut dyn Case) {
+    case.round();
+}

@@ -1,0 +1,95 @@
+//! The whole way of a packet as the daemon joins it, without system calls: from a super-packet to trains,
+//! and from datagrams to a super-packet.
+
+use mpt_io::tun::Coalescer;
+use mpt_io::udp::Train;
+use mpt_proto::Endpoint;
+
+use super::Case;
+use super::arrivals::{self, Arrivals};
+use super::interface::{self, Nowhere, Protocol, Supply};
+
+/// TCP, split and sent by some paths.
+pub(super) fn tx<const PATHS: usize>() -> Box<dyn Case> {
+    let remote = "192.0.2.1:4754".parse().expect("an address and a port");
+    Box::new(Tx {
+        supply: Supply::new(Protocol::Tcp),
+        sender: arrivals::sender(&[1; PATHS]),
+        trains: (0..PATHS).map(|_| Train::new(remote, None)).collect(),
+        staged: 0,
+    })
+}
+
+struct Tx {
+    supply: Supply,
+    sender: Endpoint,
+    trains: Vec<Train>,
+    /// How many were in the trains after the last round.
+    staged: usize,
+}
+
+impl Case for Tx {
+    fn packets(&self) -> usize {
+        44
+    }
+
+    fn prepare(&mut self) {
+        self.supply.renew();
+        self.trains.iter_mut().for_each(Train::clear);
+    }
+
+    fn round(&mut self) {
+        let mut read = self.supply.read();
+        while let Some(packet) = read.next_packet() {
+            let Some(transmit) = self.sender.handle_inner(packet) else { continue };
+            let train = &mut self.trains[usize::from(transmit.path.0)];
+            train.set_tos(transmit.tos);
+            if let Some(place) = train.reserve(transmit.size()) {
+                transmit.emit(place);
+                train.commit();
+            }
+        }
+        self.staged = self.trains.iter().map(Train::len).sum();
+    }
+
+    fn check(&self) {
+        assert_eq!(self.staged, self.packets());
+    }
+}
+
+/// TCP, received in order and put together again.
+pub(super) fn rx_1_path() -> Box<dyn Case> {
+    rx(Arrivals::in_order(&interface::packets(Protocol::Tcp)))
+}
+
+/// The same by two paths, so that half of it waits for the other path's train.
+pub(super) fn rx_2_paths() -> Box<dyn Case> {
+    rx(Arrivals::striped(&interface::packets(Protocol::Tcp)))
+}
+
+fn rx(arrivals: Arrivals) -> Box<dyn Case> {
+    Box::new(Rx { arrivals, coalescer: Coalescer::new() })
+}
+
+struct Rx {
+    arrivals: Arrivals,
+    coalescer: Coalescer,
+}
+
+impl Case for Rx {
+    fn packets(&self) -> usize {
+        self.arrivals.len()
+    }
+
+    fn round(&mut self) {
+        for _ in 0..self.arrivals.len() {
+            self.arrivals.arrive(&mut |packet| self.coalescer.push(&Nowhere, packet));
+        }
+        self.coalescer.flush(&Nowhere);
+    }
+
+    fn check(&self) {
+        self.arrivals.check();
+        interface::check_merged(&self.coalescer);
+    }
+}
