@@ -26,19 +26,6 @@ pub struct Pool {
 #[must_use = "a slot that is not given back to its pool stays occupied"]
 pub struct Slot(u32);
 
-impl Slot {
-    /// The slot as a number, for keepers that know only numbers.
-    pub fn into_number(self) -> u32 {
-        self.0
-    }
-
-    /// The slot of a number that [`into_number`](Self::into_number) gave and that was not used
-    /// since; any other leads to somebody else's packet, or to a panic.
-    pub fn from_number(number: u32) -> Self {
-        Self(number)
-    }
-}
-
 /// Packets that a [`Pool`] did not take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {

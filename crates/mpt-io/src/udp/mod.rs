@@ -39,13 +39,14 @@ mod receive;
 mod run;
 mod send;
 mod sending;
+mod slots;
 mod socket;
 mod train;
 
 pub use coalesced::{Coalesced, Datagram};
 pub use offload::Offloads;
 pub use open::{OpenError, Options, route_mtu};
-pub use receive::{Receive, ReceiveOptions};
+pub use receive::{Kept, Receive, ReceiveOptions};
 pub use send::Sent;
 pub use socket::{Buffers, Counters, Socket};
 pub use train::{MAX_DATAGRAM, MAX_SUPER, Train};

@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use super::address::{RawAddress, specified};
 use super::control::{ReceiveControl, Received};
 use super::sending::is_icmp;
+use super::slots::Slots;
 use super::{Coalesced, Datagram, MAX_BATCH, Socket};
 
 /// The most that the kernel coalesces into one slot, in bytes.
@@ -20,23 +21,40 @@ const COALESCED: usize = 1 << 16;
 /// Datagrams received together, and the memory for them.
 ///
 /// One batch serves any number of sockets, one after the other. The memory is allocated once and
-/// touched only as far as datagrams reach; the first slots are filled first, so that few slots, warm in
-/// the cache, serve a quiet tunnel.
+/// touched only as far as datagrams reach: few slots, warm in the cache, serve a quiet tunnel.
+///
+/// What is received is overwritten by the next receive, unless it is [kept](Self::keep).
 #[derive(Debug)]
 pub struct Receive {
     memory: Box<[u8]>,
     slot_size: usize,
+    slots: Slots,
     addresses: Box<[RawAddress]>,
     controls: Box<[ReceiveControl]>,
     /// What lies in the slots, in order; slots whose content is unusable are left out.
     filled: Vec<Filled>,
 }
 
+/// Bytes of a datagram that stay where they were received.
+///
+/// They do so until [`Receive::release`]; one that is dropped instead keeps its slot for good.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "what is not released stays"]
+pub struct Kept {
+    slot: u16,
+    /// Within the slot, which has 64 KiB at most.
+    offset: u16,
+    len: u16,
+}
+
 /// How large a [`Receive`] batch is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiveOptions {
-    /// Slots of the batch, 1 to [`MAX_BATCH`]. More than 16 gain little.
+    /// Slots that one receive can fill, 1 to [`MAX_BATCH`]. More than 16 gain little.
     pub slots: usize,
+    /// Slots beyond those, for others to be filled while something is kept in them; 65,535 in all
+    /// at most.
+    pub spare: usize,
     /// Longest datagram that fits a slot without coalescing, in bytes. A longer one is dropped and
     /// counted.
     pub slot_size: usize,
@@ -46,10 +64,10 @@ pub struct ReceiveOptions {
 }
 
 impl Default for ReceiveOptions {
-    /// 16 slots for coalesced datagrams; if that is switched off, for one of up to 2 KiB each, enough
-    /// for paths with an MTU of 1500.
+    /// 16 slots for coalesced datagrams and none to spare; if that is switched off, for one of up to
+    /// 2 KiB each, enough for paths with an MTU of 1500.
     fn default() -> Self {
-        Self { slots: 16, slot_size: 2048, coalescing: true }
+        Self { slots: 16, spare: 0, slot_size: 2048, coalescing: true }
     }
 }
 
@@ -70,9 +88,12 @@ impl Receive {
             true => COALESCED,
             false => options.slot_size.clamp(1, COALESCED),
         };
+        let all = u16::try_from(slots + options.spare).unwrap_or(u16::MAX);
         Self {
-            memory: vec![0; slots * slot_size].into_boxed_slice(),
+            // Zeroed allocations of this size come straight from the kernel, untouched.
+            memory: vec![0; usize::from(all) * slot_size].into_boxed_slice(),
             slot_size,
+            slots: Slots::new(all),
             addresses: vec![RawAddress::EMPTY; slots].into_boxed_slice(),
             controls: vec![ReceiveControl::EMPTY; slots].into_boxed_slice(),
             filled: Vec::with_capacity(slots),
@@ -99,6 +120,35 @@ impl Receive {
     /// Most slots that one receive can fill.
     pub fn slots(&self) -> usize {
         self.addresses.len()
+    }
+
+    /// Keeps `bytes`, a part of what the last receive took in, where they are. `None` if they are
+    /// not, or if no more than half of all slots are free: then they are better copied, because a
+    /// single small packet keeps a slot of 64 KiB.
+    pub fn keep(&self, bytes: &[u8]) -> Option<Kept> {
+        let at = (bytes.as_ptr() as usize).checked_sub(self.memory.as_ptr() as usize)?;
+        if at + bytes.len() > self.memory.len() || !self.slots.has_room() {
+            return None;
+        }
+        let slot = (at / self.slot_size) as u16;
+        let offset = u16::try_from(at % self.slot_size).ok()?;
+        let len = u16::try_from(bytes.len()).ok()?;
+        self.slots.keep(slot).then_some(Kept { slot, offset, len })
+    }
+
+    /// The bytes that were kept.
+    ///
+    /// # Panics
+    ///
+    /// May panic, or show others, if they were kept in another batch.
+    pub fn kept(&self, kept: &Kept) -> &[u8] {
+        let start = usize::from(kept.slot) * self.slot_size + usize::from(kept.offset);
+        &self.memory[start..start + usize::from(kept.len)]
+    }
+
+    /// Gives up what was kept; its place is received into again.
+    pub fn release(&self, kept: Kept) {
+        self.slots.release(kept.slot);
     }
 }
 
@@ -129,17 +179,21 @@ impl Socket {
     }
 
     fn receive_once(&self, batch: &mut Receive) -> io::Result<usize> {
-        let slots = batch.slots();
+        let most = batch.slots();
+        let slots = batch.slots.refill(most);
+        let memory = batch.memory.as_mut_ptr();
         let mut vectors = [const { MaybeUninit::uninit() }; MAX_BATCH];
         let mut messages: [MaybeUninit<libc::mmsghdr>; MAX_BATCH] =
             [const { MaybeUninit::uninit() }; MAX_BATCH];
-        let places = batch.memory.chunks_exact_mut(batch.slot_size);
         let addresses = batch.addresses.iter_mut();
         let controls = batch.controls.iter_mut();
-        for (index, ((place, address), control)) in places.zip(addresses).zip(controls).enumerate()
+        for (index, ((slot, address), control)) in
+            slots.iter().zip(addresses).zip(controls).enumerate()
         {
+            // SAFETY: the memory has `slot_size` bytes for each of the slots, of which this is one.
+            let place = unsafe { memory.add(usize::from(*slot) * batch.slot_size) };
             let vector = vectors[index]
-                .write(libc::iovec { iov_base: place.as_mut_ptr().cast(), iov_len: place.len() });
+                .write(libc::iovec { iov_base: place.cast(), iov_len: batch.slot_size });
             // SAFETY: mmsghdr is plain data for which all zeroes is a valid value.
             let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
             message.msg_hdr.msg_name = address.as_mut_ptr();
@@ -151,14 +205,14 @@ impl Socket {
             messages[index].write(message);
         }
 
-        // SAFETY: the loop above initialised the messages of all `slots` slots. They point to a
-        // vector on this stack and, through it, to disjoint slots, addresses and control buffers of
-        // the batch, all exclusively borrowed and alive, with their true lengths.
+        // SAFETY: the loop above initialised one message for each of `slots`. They point to a vector on
+        // this stack and, through it, to disjoint slots, addresses and control buffers of the batch,
+        // all exclusively borrowed and alive, with their true lengths.
         let count = unsafe {
             libc::recvmmsg(
                 self.as_fd().as_raw_fd(),
                 messages.as_mut_ptr().cast(),
-                slots as libc::c_uint,
+                slots.len() as libc::c_uint,
                 libc::MSG_TRUNC,
                 std::ptr::null_mut(),
             )
@@ -199,7 +253,7 @@ impl Socket {
             self.unknown_source.fetch_add(count(len).max(1), Ordering::Relaxed);
             return;
         };
-        let start = index * batch.slot_size;
+        let start = usize::from(batch.slots.filled(index)) * batch.slot_size;
         batch.filled.push(Filled { start, len, stride, remote, received });
     }
 }

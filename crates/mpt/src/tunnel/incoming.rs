@@ -2,6 +2,7 @@
 
 use mpt_io::buffer::{Pool, Slot};
 use mpt_io::tun::{Coalescer, Counters, Device};
+use mpt_io::udp::{Kept, Receive};
 use mpt_proto::{Held, Sink};
 
 /// The most packets held for all connections of a tunnel together, whatever their windows add up
@@ -10,12 +11,25 @@ const MAX_HELD: usize = 65_536;
 
 /// What a tunnel's inner packets pass through.
 pub(super) struct Incoming {
-    held: Pool,
+    /// The held packets by their number.
+    held: Vec<Option<Place>>,
+    /// The numbers that are not used, the next one on top.
+    numbers: Vec<u32>,
+    copies: Pool,
     coalescer: Coalescer,
 }
 
-/// An [`Incoming`] with the interface it leads to.
+/// Where a held packet is.
+enum Place {
+    /// Where it was received.
+    Kept(Kept),
+    /// In the pool of copies.
+    Copied(Slot),
+}
+
+/// An [`Incoming`] between the memory that packets are in and the interface they go to.
 pub(super) struct Delivery<'a> {
+    receive: &'a Receive,
     device: &'a Device,
     incoming: &'a mut Incoming,
 }
@@ -23,11 +37,17 @@ pub(super) struct Delivery<'a> {
 impl Incoming {
     /// Room for `windows` held packets, bounded, of up to `packet_size` bytes.
     pub(super) fn new(windows: usize, packet_size: usize) -> Self {
-        Self { held: Pool::new(windows.min(MAX_HELD), packet_size), coalescer: Coalescer::new() }
+        let most = windows.min(MAX_HELD);
+        Self {
+            held: Vec::with_capacity(most),
+            numbers: Vec::with_capacity(most),
+            copies: Pool::new(most, packet_size),
+            coalescer: Coalescer::new(),
+        }
     }
 
-    pub(super) fn to<'a>(&'a mut self, device: &'a Device) -> Delivery<'a> {
-        Delivery { device, incoming: self }
+    pub(super) fn to<'a>(&'a mut self, receive: &'a Receive, device: &'a Device) -> Delivery<'a> {
+        Delivery { receive, device, incoming: self }
     }
 
     /// Ends a burst.
@@ -39,6 +59,15 @@ impl Incoming {
     pub(super) fn counters(&self) -> Counters {
         self.coalescer.counters()
     }
+
+    /// A number for a packet to be held; `None` if there are as many as there may be.
+    fn number(&mut self) -> Option<u32> {
+        if self.numbers.is_empty() && self.held.len() < self.copies.slots() {
+            self.numbers.push(self.held.len() as u32);
+            self.held.push(None);
+        }
+        self.numbers.pop()
+    }
 }
 
 impl Sink for Delivery<'_> {
@@ -47,15 +76,36 @@ impl Sink for Delivery<'_> {
     }
 
     fn hold(&mut self, packet: &[u8]) -> Option<Held> {
-        self.incoming.held.store(packet).map(|slot| Held(slot.into_number()))
+        let number = self.incoming.number()?;
+        let kept = self.receive.keep(packet).map(Place::Kept);
+        let place = kept.or_else(|| self.incoming.copies.store(packet).map(Place::Copied));
+        if place.is_none() {
+            self.incoming.numbers.push(number);
+            return None;
+        }
+        self.incoming.held[number as usize] = place;
+        Some(Held(number))
     }
 
     fn deliver_held(&mut self, held: Held) -> usize {
-        let slot = Slot::from_number(held.0);
-        let packet = self.incoming.held.get(&slot);
-        let len = packet.len();
-        self.incoming.coalescer.push(self.device, packet);
-        self.incoming.held.free(slot);
-        len
+        let Incoming { held: places, numbers, copies, coalescer } = &mut *self.incoming;
+        let Some(place) = places[held.0 as usize].take() else { return 0 };
+        numbers.push(held.0);
+        match place {
+            Place::Kept(kept) => {
+                let packet = self.receive.kept(&kept);
+                let len = packet.len();
+                coalescer.push(self.device, packet);
+                self.receive.release(kept);
+                len
+            }
+            Place::Copied(slot) => {
+                let packet = copies.get(&slot);
+                let len = packet.len();
+                coalescer.push(self.device, packet);
+                copies.free(slot);
+                len
+            }
+        }
     }
 }

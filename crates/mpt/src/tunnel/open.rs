@@ -38,6 +38,10 @@ const ADDRESS_PATIENCE: Duration = Duration::from_secs(2);
 /// of a burst of small packets.
 const QUEUE_LEN: u32 = 2000;
 
+/// Slots to receive into, of which up to half are left to packets that wait for others: 32 MiB where
+/// datagrams are coalesced, of which only what is used ever becomes real.
+const RECEIVE_SLOTS: usize = 512;
+
 /// A datagram slot holds at least this many bytes, so that a peer with a larger MTU than ours is
 /// not cut short.
 const MIN_SLOT: usize = 2048;
@@ -96,18 +100,24 @@ pub(super) fn open(
     let largest = paths().map(|path| path.mtu).chain([mtu]).max().unwrap_or(mtu);
     let slot = MIN_SLOT.max(largest as usize + SLOT_MARGIN);
     let windows = config.connections.iter().map(|connection| connection.reorder.window as usize);
+    let coalescing = sockets.iter().any(|socket| socket.offloads().coalescing);
+    let receive = ReceiveOptions {
+        spare: RECEIVE_SLOTS - ReceiveOptions::default().slots,
+        slot_size: slot,
+        coalescing,
+        ..ReceiveOptions::default()
+    };
+    let receive = Receive::new(&receive);
     let mut incoming = Incoming::new(windows.sum(), slot);
     for (connection, info) in (0..).map(ConnectionId).zip(&connections) {
         for (path, info) in (0..).map(PathId).zip(&info.paths) {
             let (fits, now) = (info.mtu >= MIN_MTU, mpt_proto::Instant::ZERO);
-            let mut sink = incoming.to(&device);
+            let mut sink = incoming.to(&receive, &device);
             endpoint.set_path_fits(now, connection, path, fits, &mut sink);
         }
     }
     bring_up(&device, settings, mtu)?;
 
-    let coalescing = sockets.iter().any(|socket| socket.offloads().coalescing);
-    let receive = ReceiveOptions { slot_size: slot, coalescing, ..ReceiveOptions::default() };
     let receive_errors = vec![0; sockets.len()];
     let tunnel = Tunnel {
         settings: settings.clone(),
@@ -122,7 +132,7 @@ pub(super) fn open(
         endpoint,
         outgoing: Outgoing::new(lanes),
         incoming,
-        receive: Receive::new(&receive),
+        receive,
         burst: Burst::new(),
         read: Traffic::default(),
         receive_errors,

@@ -91,7 +91,7 @@ impl Tunnel {
                     token => self.read_socket((token - SOCKETS) as usize, now),
                 }
             }
-            self.endpoint.handle_timeout(now, &mut self.incoming.to(&self.device));
+            self.endpoint.handle_timeout(now, &mut self.incoming.to(&self.receive, &self.device));
             let stop = self.take_commands(now);
             self.send(now);
             self.check_mtu(now);
@@ -138,7 +138,7 @@ impl Tunnel {
                 self.receive_errors[socket] += 1;
                 break;
             };
-            let mut sink = self.incoming.to(&self.device);
+            let mut sink = self.incoming.to(&self.receive, &self.device);
             for datagram in self.receive.datagrams() {
                 let origin = Origin { socket: id, remote: datagram.remote, tos: datagram.tos };
                 self.endpoint.handle_datagram(now, origin, datagram.payload, &mut sink);
@@ -182,7 +182,7 @@ impl Tunnel {
                     let _ = reply.send(found.is_some());
                 }
                 Command::Stop => {
-                    self.endpoint.close(now, &mut self.incoming.to(&self.device));
+                    self.endpoint.close(now, &mut self.incoming.to(&self.receive, &self.device));
                     return true;
                 }
             }
@@ -199,7 +199,7 @@ impl Tunnel {
     ) {
         let info = &mut self.connections[usize::from(connection.0)].paths[usize::from(path.0)];
         info.settings.status = status;
-        let mut sink = self.incoming.to(&self.device);
+        let mut sink = self.incoming.to(&self.receive, &self.device);
         self.endpoint.set_path_status(now, connection, path, core_status(status), &mut sink);
     }
 
@@ -232,7 +232,7 @@ impl Tunnel {
                 path_info.mtu = path_mtu(&path_info.settings, path_info.remote, &info.settings);
                 path_info.best_mtu = path_info.best_mtu.max(path_info.mtu);
                 let fits = path_info.mtu >= MIN_MTU;
-                let mut sink = self.incoming.to(&self.device);
+                let mut sink = self.incoming.to(&self.receive, &self.device);
                 self.endpoint.set_path_fits(now, connection, path, fits, &mut sink);
             }
         }

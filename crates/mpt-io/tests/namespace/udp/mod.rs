@@ -21,6 +21,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("udp::a_full_send_buffer_is_counted", full_send_buffer),
     ("udp::a_full_receive_buffer_is_counted", full_receive_buffer),
     ("udp::truncated_datagrams_are_counted_and_left_out", truncated),
+    ("udp::what_is_kept_stays_while_more_is_received", kept),
     ("udp::icmp_errors_cost_no_datagram", icmp_errors),
     ("udp::a_missing_route_fails_the_whole_train", no_route),
 ];
@@ -265,7 +266,7 @@ fn truncated() -> Outcome {
         let far = Socket::open(&options).unwrap();
         send(&near, &mut Train::new(far.local_addr(), None), &[50, 101, 100, 5000, 60]);
         let mut batch =
-            Receive::new(&ReceiveOptions { slots: 8, slot_size: 100, coalescing: false });
+            Receive::new(&ReceiveOptions { slots: 8, spare: 0, slot_size: 100, coalescing: false });
         readable(&far);
         assert_eq!(far.receive(&mut batch).unwrap(), 5, "taken from the socket");
         let lengths: Vec<_> = batch.datagrams().map(|datagram| datagram.payload.len()).collect();
@@ -274,6 +275,43 @@ fn truncated() -> Outcome {
         assert_eq!((counters.truncated, counters.control_truncated), (2, 0));
         assert_eq!(far.receive(&mut batch).unwrap(), 0);
         assert_eq!(batch.datagrams().count(), 0, "nothing of the last batch is left");
+    }
+    Ok(())
+}
+
+fn kept() -> Outcome {
+    for any in LOOPBACKS {
+        let (near, far) = (open(any), open(any));
+        let mut train = Train::new(far.local_addr(), None);
+        let mut batch = Receive::new(&ReceiveOptions { slots: 2, spare: 6, ..Default::default() });
+        send(&near, &mut train, &[10, 20, 10]);
+        readable(&far);
+        far.receive(&mut batch).unwrap();
+        let second = batch.datagrams().nth(1).unwrap().payload;
+        let (whole, part) = (batch.keep(second).unwrap(), batch.keep(&second[5..9]).unwrap());
+        assert_eq!(batch.keep(&[0; 4]), None, "not from here");
+        for _ in 0..10 {
+            send(&near, &mut train, &[30, 30, 30, 30, 40]);
+            receive_with(&far, &mut batch);
+            assert_eq!((batch.kept(&whole), batch.kept(&part)), (&[1; 20][..], &[1; 4][..]));
+        }
+        batch.release(whole);
+        assert_eq!(batch.kept(&part), [1; 4]);
+        batch.release(part);
+
+        // Kept slots never starve the next receive.
+        let mut all = Vec::new();
+        for _ in 0..10 {
+            send(&near, &mut train, &[50]);
+            readable(&far);
+            assert_eq!(far.receive(&mut batch).unwrap(), 1);
+            let datagram = batch.datagrams().next().unwrap();
+            assert_eq!(datagram.payload, [0; 50]);
+            all.extend(batch.keep(datagram.payload));
+        }
+        assert_eq!(all.len(), 2, "while more than four of eight are free, besides two in use");
+        assert!(all.iter().all(|kept| batch.kept(kept) == [0; 50]));
+        all.into_iter().for_each(|kept| batch.release(kept));
     }
     Ok(())
 }

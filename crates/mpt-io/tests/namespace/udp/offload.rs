@@ -332,7 +332,7 @@ fn truncated() -> Outcome {
         let (near, far) = (open(any, ALL)?, open(any, ALL)?);
         let mut train = Train::new(far.local_addr(), None);
         send(&near, &mut train, &[(100, 1), (100, 1), (100, 1), (100, 1), (99, 1), (300, 0)]);
-        let small = ReceiveOptions { slots: 8, slot_size: 250, coalescing: false };
+        let small = ReceiveOptions { slots: 8, spare: 0, slot_size: 250, coalescing: false };
         let mut batch = Receive::new(&small);
         readable(&far);
         assert_eq!(far.receive(&mut batch).unwrap(), 2);
