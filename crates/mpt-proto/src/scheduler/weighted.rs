@@ -9,21 +9,28 @@
 //! comparing (count + 1) / weight by cross-multiplication makes the same choice. And where the
 //! original skips the entries of dead paths, the vector of the living ones is begun afresh: the
 //! same shares, more evenly interleaved.
+//!
+//! Paths of one weight, and above all a path alone, just take turns: that is what the vector comes
+//! to, and needs no comparison.
 
 use crate::path::PathId;
 
 #[derive(Debug, Default)]
 pub(crate) struct Weighted {
     entries: Vec<Entry>,
-    /// How many choices remain until all sums are equal.
-    remaining: u32,
+    /// Whether all weights are the same.
+    equal: bool,
+    /// The length of the sending vector: the sum of the weights over their greatest divisor.
+    len: u32,
+    /// How many choices have been made since all sums were equal; less than `len`.
+    chosen: u32,
 }
 
 #[derive(Debug)]
 struct Entry {
     path: PathId,
     weight: u16,
-    /// How often it has been chosen since all sums were equal.
+    /// How often it has been chosen since all sums were equal; unused where all weights are.
     count: u32,
 }
 
@@ -31,10 +38,29 @@ impl Weighted {
     pub(crate) fn set_paths(&mut self, paths: impl Iterator<Item = (PathId, u16)>) {
         self.entries.clear();
         self.entries.extend(paths.map(|(path, weight)| Entry { path, weight, count: 0 }));
-        self.remaining = self.vector_len();
+        self.equal = self.entries.windows(2).all(|pair| pair[0].weight == pair[1].weight);
+        let weights = || self.entries.iter().map(|entry| u32::from(entry.weight));
+        let divisor = weights().reduce(greatest_common_divisor);
+        self.len = divisor.map_or(0, |divisor| weights().sum::<u32>() / divisor);
+        self.chosen = 0;
     }
 
     pub(crate) fn select(&mut self) -> Option<PathId> {
+        let path = match self.equal {
+            true => self.entries.get(self.chosen as usize)?.path,
+            false => self.select_by_weight()?,
+        };
+        self.chosen += 1;
+        if self.chosen == self.len {
+            self.chosen = 0;
+            if !self.equal {
+                self.entries.iter_mut().for_each(|entry| entry.count = 0);
+            }
+        }
+        Some(path)
+    }
+
+    fn select_by_weight(&mut self) -> Option<PathId> {
         let next = |entry: &Entry| u64::from(entry.count) + 1;
         let chosen = self.entries.iter_mut().reduce(|best, entry| {
             let earlier =
@@ -42,22 +68,7 @@ impl Weighted {
             if earlier { entry } else { best }
         })?;
         chosen.count += 1;
-        let path = chosen.path;
-        self.remaining -= 1;
-        if self.remaining == 0 {
-            self.entries.iter_mut().for_each(|entry| entry.count = 0);
-            self.remaining = self.vector_len();
-        }
-        Some(path)
-    }
-
-    /// The length of the sending vector: the sum of the weights over their greatest divisor.
-    fn vector_len(&self) -> u32 {
-        let weights = || self.entries.iter().map(|entry| u32::from(entry.weight));
-        match weights().reduce(greatest_common_divisor) {
-            Some(divisor) => weights().sum::<u32>() / divisor,
-            None => 0,
-        }
+        Some(chosen.path)
     }
 }
 
@@ -122,7 +133,24 @@ mod tests {
         assert_eq!(counts.as_slice(), weights);
     }
 
+    #[test]
+    fn equal_weights_take_turns_whatever_they_are() {
+        assert_eq!(vector(&[10_000], 3), [0, 0, 0]);
+        assert_eq!(vector(&[7, 7, 7], 7), [0, 1, 2, 0, 1, 2, 0]);
+        assert_eq!(vector_of_the_draft(&[7, 7, 7]), [0, 1, 2]);
+    }
+
     proptest! {
+        #[test]
+        fn equals_the_vector_of_the_draft_where_weights_are_equal(
+            weight in 1..=10_000_u16,
+            paths in 1..=64_usize,
+        ) {
+            let expected = vector_of_the_draft(&vec![weight; paths]);
+            let twice = [&expected[..], &expected[..]].concat();
+            prop_assert_eq!(vector(&vec![weight; paths], twice.len()), twice);
+        }
+
         #[test]
         fn equals_the_vector_of_the_draft(weights in prop::collection::vec(1..200_u16, 1..7)) {
             let expected = vector_of_the_draft(&weights);
