@@ -1,100 +1,37 @@
-//! One end of a tunnel: inner destination to connection, datagram to connection and path.
+//! One end of a tunnel: a transmit side and a receive side, run in turn or moved apart.
 //!
 //! The caller brings the time, the packets and a [`Sink`] for what comes out, and asks what is to
-//! be sent and when to come back: see the crate's documentation for the order of calls.
+//! be sent and when to come back: see the crate's documentation for the order of calls. Everything
+//! either side does is in its own file. Here is how both are made from one configuration, and what
+//! joins them: the notes of the receive side are carried to the transmit side, the operator's wishes
+//! to both.
 
-use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::config::{
     ConfigError, ConnectionConfig, EndpointConfig, MAX_PATHS, MAX_WEIGHT, MAX_WINDOW, PathConfig,
-    Prefix, SocketId,
+    Prefix,
 };
-use crate::connection::Connection;
-use crate::event::{Event, Events};
+use crate::connection::{Connection, ConnectionId};
+use crate::event::Event;
+use crate::origin::{Candidate, Origin, Origins};
 use crate::path::{PathId, PathStatus};
-use crate::receive::Arrival;
+use crate::receive::ReceiveHalf;
+use crate::receive_side::ReceiveSide;
+use crate::route::Routes;
 use crate::sink::Sink;
-use crate::stats::{Drop, Drops};
+use crate::stats::Drops;
 use crate::time::Instant;
 use crate::timer::Deadline;
-use crate::wire::gre::{self, Header};
-use crate::wire::{inner, keepalive};
-
-/// The number of a connection within its endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionId(pub u16);
-
-impl ConnectionId {
-    fn index(self) -> usize {
-        usize::from(self.0)
-    }
-}
-
-/// Where a datagram came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Origin {
-    /// The socket it arrived at.
-    pub socket: SocketId,
-    /// The address and port of its sender; IPv4 addresses never in their mapped form.
-    pub remote: SocketAddr,
-    /// The type of service or traffic class with which it arrived.
-    pub tos: u8,
-}
-
-/// A datagram to send on a path.
-#[derive(Clone, Copy, Debug)]
-pub struct Transmit<'a> {
-    /// The connection it belongs to.
-    pub connection: ConnectionId,
-    /// The path to send it on.
-    pub path: PathId,
-    /// The type of service or traffic class to send it with.
-    pub tos: u8,
-    header: Header,
-    payload: &'a [u8],
-}
-
-impl Transmit<'_> {
-    /// The length of the datagram.
-    pub const fn size(&self) -> usize {
-        self.header.size() + self.payload.len()
-    }
-
-    /// Writes the datagram in place; the payload is copied once, here.
-    ///
-    /// # Panics
-    ///
-    /// If `datagram` is not [`Transmit::size`] bytes long.
-    pub fn emit(&self, datagram: &mut [u8]) {
-        datagram[self.header.size()..].copy_from_slice(self.payload);
-        self.header.emit(datagram);
-    }
-}
+use crate::transmit::TransmitHalf;
+use crate::transmit_side::{Transmit, TransmitSide};
 
 /// One end of a tunnel.
 #[derive(Debug)]
 pub struct Endpoint {
-    connections: Vec<Connection>,
-    /// The paths by which a remote address can reach a socket. Usually one.
-    candidates: HashMap<(SocketId, IpAddr), Vec<Candidate>>,
-    /// The connection of each peer's tunnel address.
-    peers: HashMap<IpAddr, ConnectionId>,
-    /// The networks behind the peers, longest prefix first.
-    networks: Vec<(Prefix, ConnectionId)>,
-    events: Events,
-    drops: Drops,
-    /// The last keepalive that was polled.
-    control: [u8; keepalive::LEN],
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Candidate {
-    port: u16,
-    key: Option<u32>,
-    connection: ConnectionId,
-    path: PathId,
+    tx: TransmitSide,
+    rx: ReceiveSide,
 }
 
 impl Endpoint {
@@ -104,71 +41,25 @@ impl Endpoint {
     ///
     /// If the settings contradict each other or exceed a limit.
     pub fn new(config: &EndpointConfig, now: Instant) -> Result<Self, ConfigError> {
-        let mut endpoint = Self {
-            connections: Vec::new(),
-            candidates: HashMap::new(),
-            peers: HashMap::new(),
-            networks: Vec::new(),
-            events: Events::default(),
-            drops: Drops::default(),
-            control: [0; keepalive::LEN],
-        };
+        let mut parts = Parts::default();
         for connection in &config.connections {
-            endpoint.add_connection(connection, &config.addresses, now)?;
+            parts.add_connection(connection, &config.addresses, now)?;
         }
-        endpoint.networks.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.bits()));
+        let tx = TransmitSide::new(parts.tx, parts.routes);
+        let mut endpoint = Self { tx, rx: ReceiveSide::new(parts.rx, parts.origins) };
+        endpoint.carry_notes(now);
         Ok(endpoint)
     }
 
-    fn add_connection(
-        &mut self,
-        config: &ConnectionConfig,
-        local: &[Prefix],
-        now: Instant,
-    ) -> Result<(), ConfigError> {
-        let number = self.connections.len();
-        let id = ConnectionId(number as u16);
-        check(config, number)?;
-        let addresses =
-            config.peer.iter().find_map(|peer| Some((own_address(local, *peer)?, *peer)));
-        let addresses = addresses.ok_or(ConfigError::NoTunnelAddress { connection: number })?;
-        for peer in &config.peer {
-            if self.peers.insert(*peer, id).is_some() {
-                return Err(ConfigError::SamePeer { connection: number });
-            }
-        }
-        self.networks.extend(config.networks.iter().map(|network| (*network, id)));
-        for (index, path) in config.paths.iter().enumerate() {
-            let remote = path.remote.ip();
-            let candidates = self.candidates.entry((path.socket, remote)).or_default();
-            let (port, key) = (path.remote.port(), config.key);
-            if candidates.iter().any(|other| other.port == port && other.key == key) {
-                return Err(ConfigError::SamePath { connection: number, path: index });
-            }
-            let path = PathId(index as u8);
-            candidates.push(Candidate { port, key, connection: id, path });
-        }
-        let events = &mut self.events;
-        let local: Vec<IpAddr> = local.iter().map(Prefix::address).collect();
-        self.connections.push(Connection::new(id, config, addresses, &local, now, events));
-        Ok(())
+    /// Moves the sides apart. Whoever has them carries the notes from then on, and tells both what
+    /// is wanted of a path.
+    pub fn split(self) -> (TransmitSide, ReceiveSide) {
+        (self.tx, self.rx)
     }
 
-    /// Takes an inner packet from the tunnel interface, and decides where it goes. `None` if it was
-    /// dropped; then it is counted.
+    /// See [`TransmitSide::handle_inner`].
     pub fn handle_inner<'a>(&mut self, packet: &'a [u8]) -> Option<Transmit<'a>> {
-        let Some(inner) = inner::parse(packet) else {
-            self.drops.add(Drop::InnerMalformed);
-            return None;
-        };
-        let Some(id) = self.route(inner.destination) else {
-            self.drops.add(Drop::NoRoute);
-            return None;
-        };
-        let connection = &mut self.connections[id.index()];
-        let (path, header) = connection.transmit(inner.protocol, inner.len)?;
-        let payload = &packet[..inner.len];
-        Some(Transmit { connection: id, path, tos: inner.tos, header, payload })
+        self.tx.handle_inner(packet)
     }
 
     /// Takes a datagram from the network. Inner packets whose turn it is go to `sink`.
@@ -179,48 +70,29 @@ impl Endpoint {
         datagram: &[u8],
         sink: &mut impl Sink,
     ) {
-        match gre::parse(datagram) {
-            Err(reason) => self.drops.add(reason),
-            Ok(parsed) => match self.candidate(origin, parsed.header.key) {
-                Err(reason) => self.drops.add(reason),
-                Ok(Candidate { connection, path, .. }) => {
-                    let connection = &mut self.connections[connection.index()];
-                    let events = &mut self.events;
-                    let arrival = Arrival { path, tos: origin.tos, len: datagram.len() };
-                    connection.receive(now, arrival, &parsed, sink, events);
-                }
-            },
-        }
+        self.rx.arrivals(origin).handle_datagram(now, datagram, sink);
+        self.carry_notes(now);
     }
 
     /// Does what is due at `now`; held packets whose time is over go to `sink`.
     pub fn handle_timeout(&mut self, now: Instant, sink: &mut impl Sink) {
-        for connection in &mut self.connections {
-            connection.handle_timeout(now, sink, &mut self.events);
-        }
+        self.rx.handle_timeout(now, sink);
+        self.carry_notes(now);
     }
 
-    /// The next datagram that the endpoint itself has to send. To be asked until `None`, after
-    /// every other call that changes it.
+    /// See [`TransmitSide::poll_transmit`].
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
-        let (index, (path, header, message)) = self
-            .connections
-            .iter_mut()
-            .enumerate()
-            .find_map(|(index, connection)| Some((index, connection.poll_keepalive(now)?)))?;
-        self.control = message;
-        let connection = ConnectionId(index as u16);
-        Some(Transmit { connection, path, tos: 0, header, payload: &self.control })
+        self.tx.poll_transmit(now)
     }
 
     /// When to call [`Endpoint::handle_timeout`] and [`Endpoint::poll_transmit`] next, and why.
     pub fn poll_timeout(&self) -> Option<Deadline> {
-        self.connections.iter().map(Connection::deadline).fold(None, Deadline::earlier)
+        Deadline::earlier(self.rx.poll_timeout(), self.tx.poll_timeout())
     }
 
     /// What happened, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop()
+        self.rx.poll_event()
     }
 
     /// Switches a path off or makes it available again.
@@ -236,8 +108,9 @@ impl Endpoint {
         status: PathStatus,
         sink: &mut impl Sink,
     ) {
-        let connection = &mut self.connections[connection.index()];
-        connection.set_status(path, status, now, sink, &mut self.events);
+        self.tx.set_path_status(now, connection, path, status);
+        self.rx.set_path_status(connection, path, status, sink);
+        self.carry_notes(now);
     }
 
     /// Says whether a path can carry inner packets of 1280 bytes, the least an IPv6 link may offer.
@@ -253,23 +126,22 @@ impl Endpoint {
         fits: bool,
         sink: &mut impl Sink,
     ) {
-        let connection = &mut self.connections[connection.index()];
-        connection.set_fits(path, fits, now, sink, &mut self.events);
+        self.rx.set_path_fits(connection, path, fits, sink);
+        self.carry_notes(now);
     }
 
     /// Switches all paths off, so that the peers learn from the keepalives still to be polled that
     /// this end is going away.
     pub fn close(&mut self, now: Instant, sink: &mut impl Sink) {
-        for connection in &mut self.connections {
-            for path in connection.paths() {
-                connection.set_status(path, PathStatus::Off, now, sink, &mut self.events);
-            }
-        }
+        self.tx.close(now);
+        self.rx.close(sink);
+        self.carry_notes(now);
     }
 
     /// The connections.
-    pub fn connections(&self) -> impl Iterator<Item = (ConnectionId, &Connection)> {
-        (0..).map(ConnectionId).zip(&self.connections)
+    pub fn connections(&self) -> impl Iterator<Item = (ConnectionId, Connection<'_>)> {
+        let halves = self.tx.connections().iter().zip(self.rx.connections());
+        (0..).map(ConnectionId).zip(halves.map(|(tx, rx)| Connection::new(tx, rx)))
     }
 
     /// One connection.
@@ -277,36 +149,65 @@ impl Endpoint {
     /// # Panics
     ///
     /// If there is none of that number.
-    pub fn connection(&self, id: ConnectionId) -> &Connection {
-        &self.connections[id.index()]
+    pub fn connection(&self, id: ConnectionId) -> Connection<'_> {
+        Connection::new(self.tx.connection(id), self.rx.connection(id))
     }
 
     /// What was dropped before a connection was known.
-    pub fn drops(&self) -> &Drops {
-        &self.drops
+    pub fn drops(&self) -> Drops {
+        let mut drops = *self.tx.drops();
+        drops += *self.rx.drops();
+        drops
     }
 
-    fn route(&self, destination: IpAddr) -> Option<ConnectionId> {
-        let network = || self.networks.iter().find(|(network, _)| network.contains(destination));
-        self.peers.get(&destination).copied().or_else(|| Some(network()?.1))
+    fn carry_notes(&mut self, now: Instant) {
+        while let Some((connection, note)) = self.rx.poll_note() {
+            self.tx.handle_note(now, connection, note);
+        }
     }
+}
 
-    /// The path a datagram came by. The remote port only chooses between several: RFC 8086 lets a
-    /// sender vary it, and the original MPT does not look at it.
-    fn candidate(&self, origin: Origin, key: Option<u32>) -> Result<Candidate, Drop> {
-        let candidates = self.candidates.get(&(origin.socket, origin.remote.ip()));
-        let candidates = candidates.ok_or(Drop::UnknownSource)?;
-        let mut fitting = candidates.iter().filter(|candidate| candidate.key == key);
-        let first = fitting.next().ok_or(Drop::GreKey)?;
-        let Some(second) = fitting.next() else {
-            return Ok(*first);
-        };
-        [first, second]
-            .into_iter()
-            .chain(fitting)
-            .find(|candidate| candidate.port == origin.remote.port())
-            .copied()
-            .ok_or(Drop::UnknownSource)
+/// An endpoint in the making.
+#[derive(Default)]
+struct Parts {
+    tx: Vec<TransmitHalf>,
+    rx: Vec<ReceiveHalf>,
+    routes: Routes,
+    origins: Origins,
+}
+
+impl Parts {
+    fn add_connection(
+        &mut self,
+        config: &ConnectionConfig,
+        local: &[Prefix],
+        now: Instant,
+    ) -> Result<(), ConfigError> {
+        let number = self.tx.len();
+        let id = ConnectionId(number as u16);
+        check(config, number)?;
+        let addresses =
+            config.peer.iter().find_map(|peer| Some((own_address(local, *peer)?, *peer)));
+        let addresses = addresses.ok_or(ConfigError::NoTunnelAddress { connection: number })?;
+        for peer in &config.peer {
+            if !self.routes.add_peer(*peer, id) {
+                return Err(ConfigError::SamePeer { connection: number });
+            }
+        }
+        for network in &config.networks {
+            self.routes.add_network(*network, id);
+        }
+        for (index, path) in config.paths.iter().enumerate() {
+            let (port, key) = (path.remote.port(), config.key);
+            let candidate = Candidate { port, key, connection: id, path: PathId(index as u8) };
+            if !self.origins.add(path.socket, path.remote.ip(), candidate) {
+                return Err(ConfigError::SamePath { connection: number, path: index });
+            }
+        }
+        let local: Vec<IpAddr> = local.iter().map(Prefix::address).collect();
+        self.tx.push(TransmitHalf::new(config, addresses, now));
+        self.rx.push(ReceiveHalf::new(id, config, &local));
+        Ok(())
     }
 }
 

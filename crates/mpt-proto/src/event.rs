@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::endpoint::ConnectionId;
+use crate::connection::ConnectionId;
 use crate::path::{PathId, PathState};
 use crate::sequence::Seq;
 

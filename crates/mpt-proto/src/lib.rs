@@ -12,19 +12,28 @@
 //! 2. take what came of it: [`Endpoint::poll_transmit`] and [`Endpoint::poll_event`] until `None`;
 //! 3. wait until [`Endpoint::poll_timeout`], or for the next arrival.
 //!
+//! An endpoint is a [`TransmitSide`] and a [`ReceiveSide`], which share nothing. [`Endpoint::split`]
+//! moves them apart for two threads; then the owner of the receive side asks it for
+//! [`Note`]s, as it does for events, and has them given to the transmit side.
+//!
 //! It does not know interfaces, routes or configuration files, and it never copies a packet: inner
 //! packets pass through borrowed, and those that must wait are stored by the caller's [`Sink`].
 //!
-//! To read it, follow the packet. Out: `endpoint`, `connection`, `transmit`, `scheduler`,
-//! [`wire::gre`]. In: `endpoint`, [`wire::gre`], `receive`, `path::liveness`, `reorder`.
+//! To read it, follow the packet. Out: `transmit_side`, `route`, `transmit`, `scheduler`,
+//! [`wire::gre`]. In: `receive_side`, `origin`, [`wire::gre`], `receive`, `path::liveness`,
+//! `reorder`. Between the two: `note`.
 
 mod config;
 mod connection;
 mod endpoint;
 mod event;
+mod note;
+mod origin;
 mod path;
 mod receive;
+mod receive_side;
 mod reorder;
+mod route;
 mod scheduler;
 mod sequence;
 mod sink;
@@ -32,18 +41,25 @@ mod stats;
 mod time;
 mod timer;
 mod transmit;
+mod transmit_side;
 pub mod wire;
 
 pub use config::{
     ConfigError, ConnectionConfig, EndpointConfig, Late, MAX_PATHS, MAX_WEIGHT, MAX_WINDOW,
     PathConfig, Prefix, ReorderConfig, SchedulerConfig, SocketId,
 };
-pub use connection::{Connection, PathView};
-pub use endpoint::{ConnectionId, Endpoint, Origin, Transmit};
+pub use connection::{Connection, ConnectionId, PathView};
+pub use endpoint::Endpoint;
 pub use event::Event;
+pub use note::Note;
+pub use origin::Origin;
 pub use path::{DownCause, PathId, PathState, PathStatus};
+pub use receive::ReceiveHalf;
+pub use receive_side::{Arrivals, ReceiveSide};
 pub use sequence::Seq;
 pub use sink::{Held, Sink};
 pub use stats::{ConnectionStats, Drop, Drops, PathStats, ReorderStats, Traffic};
 pub use time::Instant;
 pub use timer::{Deadline, Timer};
+pub use transmit::TransmitHalf;
+pub use transmit_side::{Transmit, TransmitSide};

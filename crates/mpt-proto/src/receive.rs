@@ -3,32 +3,23 @@
 //! It owns the state of the paths, because that follows from what is received. What the transmit
 //! half must know goes out as [`Note`]s.
 
-use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use crate::config::{ConnectionConfig, PathConfig, Prefix};
+use crate::config::{ConnectionConfig, PathConfig, Prefix, ReorderConfig};
+use crate::connection::ConnectionId;
+use crate::event::Event;
+use crate::note::{News, Note};
 use crate::path::liveness::Liveness;
 use crate::path::{PathId, PathState, PathStatus};
 use crate::reorder::{Accepted, ReorderBuffer};
 use crate::sequence::Seq;
 use crate::sink::{Held, Sink};
-use crate::stats::{Drop, Drops, PathStats, Traffic};
+use crate::stats::{ConnectionStats, Drop, Drops, PathStats, Traffic};
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
 use crate::wire::gre::Datagram;
 use crate::wire::keepalive::{FIRST_CONTROL, Keepalive};
 use crate::wire::{ecn, inner};
-
-/// What the receive half tells: the transmit half, and through it whoever reads the events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Note {
-    /// A path is heard again, or no longer. Always told before the state that follows from it.
-    Hearing { path: PathId, hearing: bool },
-    /// A path changed its state.
-    State { path: PathId, from: PathState, to: PathState },
-    /// The peer's numbers started anew.
-    Restart { expected: Seq, found: Seq },
-}
 
 /// How a datagram came.
 #[derive(Clone, Copy, Debug)]
@@ -40,16 +31,16 @@ pub(crate) struct Arrival {
     pub(crate) len: usize,
 }
 
+/// What one connection needs for receiving.
 #[derive(Debug)]
-pub(crate) struct ReceiveHalf {
+pub struct ReceiveHalf {
+    id: ConnectionId,
     paths: Vec<ReceivePath>,
     reorder: ReorderBuffer,
     /// The tunnel addresses of this end and of the peer, by which keepalives are known.
     addresses: Vec<IpAddr>,
     peer: Vec<IpAddr>,
     networks: Vec<Prefix>,
-    /// At most two per path and one more for each call, because every call drains them.
-    notes: VecDeque<Note>,
     /// The paths on which the peer may be sending, one bit each.
     live: u64,
     delivered: Traffic,
@@ -71,7 +62,7 @@ struct ReceivePath {
 }
 
 impl ReceiveHalf {
-    pub(crate) fn new(config: &ConnectionConfig, addresses: &[IpAddr]) -> Self {
+    pub(crate) fn new(id: ConnectionId, config: &ConnectionConfig, addresses: &[IpAddr]) -> Self {
         let path = |path: &PathConfig| ReceivePath {
             liveness: Liveness::new(path.status, path.dead_time),
             speaks_keepalive: path.keepalive.is_some() || path.dead_time.is_some(),
@@ -80,12 +71,12 @@ impl ReceiveHalf {
             keepalives_received: 0,
         };
         Self {
+            id,
             paths: config.paths.iter().map(path).collect(),
             reorder: ReorderBuffer::new(config.reorder, config.paths.len()),
             addresses: addresses.to_vec(),
             peer: config.peer.clone(),
             networks: config.networks.clone(),
-            notes: VecDeque::new(),
             live: 0,
             delivered: Traffic::default(),
             drops: Drops::default(),
@@ -93,36 +84,52 @@ impl ReceiveHalf {
         }
     }
 
-    pub(crate) fn reorder(&self) -> &ReorderBuffer {
-        &self.reorder
+    /// The settings of the reorder buffer.
+    pub fn reorder_config(&self) -> &ReorderConfig {
+        self.reorder.config()
     }
 
-    pub(crate) fn delivered(&self) -> Traffic {
-        self.delivered
+    /// The sequence number expected next, once one has been received.
+    pub fn expected(&self) -> Option<Seq> {
+        self.reorder.next()
     }
 
-    pub(crate) fn drops(&self) -> &Drops {
-        &self.drops
-    }
-
-    pub(crate) fn state(&self, path: PathId) -> PathState {
+    /// What a path is.
+    ///
+    /// # Panics
+    ///
+    /// If the connection has no such path.
+    pub fn state(&self, path: PathId) -> PathState {
         self.paths[path.index()].liveness.state()
     }
 
-    pub(crate) fn last_heard(&self, path: PathId) -> Option<Instant> {
+    /// When a path was last heard.
+    ///
+    /// # Panics
+    ///
+    /// If the connection has no such path.
+    pub fn last_heard(&self, path: PathId) -> Option<Instant> {
         self.paths[path.index()].liveness.last_heard()
     }
 
-    /// Fills in the receiving side of a path's statistics.
-    pub(crate) fn add_stats(&self, path: PathId, stats: &mut PathStats) {
-        let path = &self.paths[path.index()];
-        stats.received = path.received;
-        stats.keepalives_received = path.keepalives_received;
+    /// What was received and what could not be used; the rest is known to the transmit half.
+    pub fn stats(&self) -> ConnectionStats {
+        ConnectionStats {
+            delivered: self.delivered,
+            reorder: self.reorder.stats(),
+            drops: self.drops,
+            ..ConnectionStats::default()
+        }
     }
 
-    /// What is to be told next.
-    pub(crate) fn poll_note(&mut self) -> Option<Note> {
-        self.notes.pop_front()
+    /// What was received on a path; the rest is known to the transmit half.
+    ///
+    /// # Panics
+    ///
+    /// If the connection has no such path.
+    pub fn path_stats(&self, path: PathId) -> PathStats {
+        let ReceivePath { received, keepalives_received, .. } = self.paths[path.index()];
+        PathStats { received, keepalives_received, ..PathStats::default() }
     }
 
     /// A datagram of this connection came.
@@ -132,12 +139,13 @@ impl ReceiveHalf {
         arrival: Arrival,
         datagram: &Datagram<'_>,
         sink: &mut impl Sink,
+        news: &mut News,
     ) {
         let control = datagram.payload.first().is_some_and(|&first| first >= FIRST_CONTROL);
         let outcome = if control {
-            self.receive_control(now, arrival.path, datagram.payload, sink)
+            self.receive_control(now, arrival.path, datagram.payload, sink, news)
         } else {
-            self.receive_inner(now, arrival, datagram, sink)
+            self.receive_inner(now, arrival, datagram, sink, news)
         };
         if let Err(reason) = outcome {
             self.drops.add(reason);
@@ -150,6 +158,7 @@ impl ReceiveHalf {
         path: PathId,
         message: &[u8],
         sink: &mut impl Sink,
+        news: &mut News,
     ) -> Result<(), Drop> {
         let keepalive = Keepalive::parse(message)?;
         if !self.peer.contains(&keepalive.sender) || !self.addresses.contains(&keepalive.receiver) {
@@ -168,7 +177,7 @@ impl ReceiveHalf {
         if keepalive.report.deaf && (!was_deaf || self.paths.iter().all(deaf)) {
             self.reorder.on_restart_announced();
         }
-        self.tell(sink);
+        self.tell(sink, news);
         Ok(())
     }
 
@@ -178,6 +187,7 @@ impl ReceiveHalf {
         arrival: Arrival,
         datagram: &Datagram<'_>,
         sink: &mut impl Sink,
+        news: &mut News,
     ) -> Result<(), Drop> {
         let inner = inner::parse(datagram.payload)
             .filter(|inner| inner.protocol == datagram.header.protocol)
@@ -192,7 +202,7 @@ impl ReceiveHalf {
         heard.received.add(len);
         heard.liveness.on_heard(now);
         if heard.told.0 != heard.liveness.hearing() {
-            self.tell(sink);
+            self.tell(sink, news);
         }
         let mut packet = &datagram.payload[..inner.len];
         let tos = ecn::decapsulate(inner.tos, tos)?;
@@ -210,7 +220,7 @@ impl ReceiveHalf {
         match self.reorder.insert(now, path, seq, packet, &mut sink)? {
             Accepted::Fits => {}
             Accepted::Restart { expected } => {
-                self.notes.push_back(Note::Restart { expected, found: seq });
+                news.event(Event::Restart { connection: self.id, expected, found: seq });
             }
         }
         Ok(())
@@ -225,36 +235,58 @@ impl ReceiveHalf {
     }
 
     /// Does what is due.
-    pub(crate) fn handle_timeout(&mut self, now: Instant, sink: &mut impl Sink) {
+    pub(crate) fn handle_timeout(&mut self, now: Instant, sink: &mut impl Sink, news: &mut News) {
         self.paths.iter_mut().for_each(|path| path.liveness.on_timeout(now));
-        self.tell(sink);
+        self.tell(sink, news);
         let mut sink = Counted { sink, delivered: &mut self.delivered };
         self.reorder.on_timeout(now, &mut sink);
     }
 
     /// The operator wants something else of a path.
-    pub(crate) fn set_status(&mut self, path: PathId, status: PathStatus, sink: &mut impl Sink) {
+    pub(crate) fn set_status(
+        &mut self,
+        path: PathId,
+        status: PathStatus,
+        sink: &mut impl Sink,
+        news: &mut News,
+    ) {
         self.paths[path.index()].liveness.on_status(status);
-        self.tell(sink);
+        self.tell(sink, news);
     }
 
     /// A path can, or cannot, carry the least inner packet.
-    pub(crate) fn set_fits(&mut self, path: PathId, fits: bool, sink: &mut impl Sink) {
+    pub(crate) fn set_fits(
+        &mut self,
+        path: PathId,
+        fits: bool,
+        sink: &mut impl Sink,
+        news: &mut News,
+    ) {
         self.paths[path.index()].liveness.on_mtu(fits);
-        self.tell(sink);
+        self.tell(sink, news);
     }
 
-    /// Tells what changed on the paths since it was last told.
-    pub(crate) fn tell(&mut self, sink: &mut impl Sink) {
+    /// Every path goes off.
+    pub(crate) fn close(&mut self, sink: &mut impl Sink, news: &mut News) {
+        self.paths.iter_mut().for_each(|path| path.liveness.on_status(PathStatus::Off));
+        self.tell(sink, news);
+    }
+
+    /// Tells what changed on the paths since it was last told, of each path first whether it is
+    /// heard and then the state that follows from it.
+    pub(crate) fn tell(&mut self, sink: &mut impl Sink, news: &mut News) {
+        let connection = self.id;
         let mut live = 0;
         for (index, path) in self.paths.iter_mut().enumerate() {
             let id = PathId(index as u8);
             let (hearing, state) = (path.liveness.hearing(), path.liveness.state());
             if hearing != path.told.0 {
-                self.notes.push_back(Note::Hearing { path: id, hearing });
+                news.note(connection, Note::Hearing { path: id, hearing });
             }
             if state != path.told.1 {
-                self.notes.push_back(Note::State { path: id, from: path.told.1, to: state });
+                news.note(connection, Note::State { path: id, state });
+                let (from, to) = (path.told.1, state);
+                news.event(Event::Path { connection, path: id, from, to });
             }
             path.told = (hearing, state);
             live |= u64::from(path.liveness.live()) << index;

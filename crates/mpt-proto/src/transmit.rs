@@ -6,18 +6,19 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::config::{ConnectionConfig, PathConfig};
+use crate::note::Note;
 use crate::path::{PathId, PathState, PathStatus};
-use crate::receive::Note;
 use crate::scheduler::Scheduler;
 use crate::sequence::Seq;
-use crate::stats::{Drop, Drops, PathStats, Traffic};
+use crate::stats::{ConnectionStats, Drop, Drops, PathStats, Traffic};
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
 use crate::wire::gre::{self, Header, Protocol};
 use crate::wire::keepalive::{self, Keepalive, Report};
 
+/// What one connection needs for sending.
 #[derive(Debug)]
-pub(crate) struct TransmitHalf {
+pub struct TransmitHalf {
     key: Option<u32>,
     checksum: bool,
     /// The number of the next datagram, if they are numbered.
@@ -61,28 +62,38 @@ impl TransmitHalf {
         }
     }
 
+    /// The paths of the connection.
+    pub fn paths(&self) -> impl Iterator<Item = PathId> + use<> {
+        (0..self.paths.len()).map(|index| PathId(index as u8))
+    }
+
     /// How many bytes of GRE header each inner packet gets.
-    pub(crate) fn header_len(&self) -> usize {
+    pub fn header_len(&self) -> usize {
         gre::options_len(self.checksum, self.key.is_some(), self.next.is_some())
     }
 
-    pub(crate) fn sent(&self) -> Traffic {
-        self.sent
-    }
-
-    pub(crate) fn drops(&self) -> &Drops {
-        &self.drops
-    }
-
-    pub(crate) fn weight(&self, path: PathId) -> u16 {
+    /// A path's share of packets.
+    ///
+    /// # Panics
+    ///
+    /// If the connection has no such path.
+    pub fn weight(&self, path: PathId) -> u16 {
         self.paths[path.index()].weight
     }
 
-    /// Fills in the sending side of a path's statistics.
-    pub(crate) fn add_stats(&self, path: PathId, stats: &mut PathStats) {
-        let path = &self.paths[path.index()];
-        stats.sent = path.sent;
-        stats.keepalives_sent = path.keepalives_sent;
+    /// What was sent and what could not be; the rest is known to the receive half.
+    pub fn stats(&self) -> ConnectionStats {
+        ConnectionStats { sent: self.sent, drops: self.drops, ..ConnectionStats::default() }
+    }
+
+    /// What was sent on a path; the rest is known to the receive half.
+    ///
+    /// # Panics
+    ///
+    /// If the connection has no such path.
+    pub fn path_stats(&self, path: PathId) -> PathStats {
+        let TransmitPath { sent, keepalives_sent, .. } = self.paths[path.index()];
+        PathStats { sent, keepalives_sent, ..PathStats::default() }
     }
 
     /// Decides the path and writes the header for an inner packet of `len` bytes. A packet for
@@ -134,30 +145,37 @@ impl TransmitHalf {
                 path.hearing = hearing;
                 path.keepalive_now(now);
             }
-            Note::State { path, to, .. } => {
-                let path = &mut self.paths[path.index()];
-                let was_up = std::mem::replace(&mut path.up, to == PathState::Up);
+            Note::State { path, state } => self.change(path, |path| {
+                path.up = state == PathState::Up;
                 path.keepalive_now(now);
-                if path.up != was_up {
-                    self.reschedule();
-                }
-            }
-            Note::Restart { .. } => {}
+            }),
         }
     }
 
     /// The operator wants something else of a path. Going off is told to the peer once.
     pub(crate) fn set_status(&mut self, path: PathId, status: PathStatus, now: Instant) {
-        let path = &mut self.paths[path.index()];
-        if status != path.status {
-            path.status = status;
-            path.next_keepalive = path.keepalive.map(|_| now);
-        }
+        self.change(path, |path| {
+            if status != path.status {
+                path.status = status;
+                path.next_keepalive = path.keepalive.map(|_| now);
+            }
+        });
     }
 
-    fn reschedule(&mut self) {
-        let up = (0..).map(PathId).zip(&self.paths).filter(|(_, path)| path.up);
-        self.scheduler.set_paths(up.map(|(id, path)| (id, path.weight)));
+    /// Every path goes off.
+    pub(crate) fn close(&mut self, now: Instant) {
+        self.paths().for_each(|path| self.set_status(path, PathStatus::Off, now));
+    }
+
+    /// Changes a path, and the scheduler's paths if it has become one of them or ceased to be.
+    fn change(&mut self, path: PathId, change: impl FnOnce(&mut TransmitPath)) {
+        let path = &mut self.paths[path.index()];
+        let was_usable = path.usable();
+        change(path);
+        if path.usable() != was_usable {
+            let usable = (0..).map(PathId).zip(&self.paths).filter(|(_, path)| path.usable());
+            self.scheduler.set_paths(usable.map(|(id, path)| (id, path.weight)));
+        }
     }
 }
 
@@ -174,6 +192,12 @@ impl TransmitPath {
             sent: Traffic::default(),
             keepalives_sent: 0,
         }
+    }
+
+    /// Whether it carries inner packets. One that goes off carries none from that moment on, whatever
+    /// the receive half said of it before it knew.
+    fn usable(&self) -> bool {
+        self.up && self.status == PathStatus::Available
     }
 
     /// Has the next keepalive sent at once, on a path that sends any.

@@ -140,7 +140,7 @@ impl Pair {
     /// # Panics
     ///
     /// If the host is stopped.
-    pub fn connection(&self, host: HostId) -> &Connection {
+    pub fn connection(&self, host: HostId) -> Connection<'_> {
         let endpoint = self.world.endpoint(host).expect("the host runs");
         endpoint.connection(Self::CONNECTION)
     }

@@ -24,7 +24,7 @@ impl Tunnel {
             connections: connections
                 .map(|((id, connection), info)| self.connection(now, id, connection, info))
                 .collect(),
-            drops: named(self.endpoint.drops()),
+            drops: named(&self.endpoint.drops()),
             sockets: (0..self.sockets.len()).map(|socket| self.socket(socket)).collect(),
             events: self.recent.iter().map(|(at, event)| self.recent_event(*at, event)).collect(),
         }
@@ -53,7 +53,7 @@ impl Tunnel {
         &self,
         now: Instant,
         id: ConnectionId,
-        connection: &Connection,
+        connection: Connection<'_>,
         info: &ConnectionInfo,
     ) -> ConnectionState {
         let stats = connection.stats();
@@ -178,7 +178,7 @@ impl Tunnel {
     }
 }
 
-fn reorder(connection: &Connection) -> ReorderStatus {
+fn reorder(connection: Connection<'_>) -> ReorderStatus {
     let (config, stats) = (connection.reorder_config(), connection.stats().reorder);
     let counters = [
         ("in_order", stats.in_order),

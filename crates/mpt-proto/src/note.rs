@@ -1,0 +1,99 @@
+//! What the receive side has to tell: notes to the transmit side, events to whoever reads them.
+
+use std::collections::VecDeque;
+
+use crate::connection::ConnectionId;
+use crate::event::{Event, Events};
+use crate::path::{PathId, PathState};
+
+/// What the transmit side must know of what the receive side has seen.
+///
+/// A note says how a path *is*, not how it changed, so that a later one of the same kind and path
+/// makes an earlier one superfluous.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// A path is heard again, or no longer.
+    Hearing {
+        /// The path.
+        path: PathId,
+        /// Whether it is heard.
+        hearing: bool,
+    },
+    /// A path has another state.
+    State {
+        /// The path.
+        path: PathId,
+        /// What it is.
+        state: PathState,
+    },
+}
+
+impl Note {
+    /// Whether nobody needs `earlier` who has this one.
+    fn replaces(&self, earlier: &Self) -> bool {
+        match (self, earlier) {
+            (Self::Hearing { path, .. }, Self::Hearing { path: other, .. })
+            | (Self::State { path, .. }, Self::State { path: other, .. }) => path == other,
+            (Self::Hearing { .. } | Self::State { .. }, _) => false,
+        }
+    }
+}
+
+/// Notes and events that wait to be fetched.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    /// At most one of each kind for each path, however long nobody fetches them: two per path.
+    notes: VecDeque<(ConnectionId, Note)>,
+    events: Events,
+}
+
+impl News {
+    pub(crate) fn note(&mut self, connection: ConnectionId, note: Note) {
+        let superfluous =
+            |(other, earlier): &&mut (_, Note)| *other == connection && note.replaces(earlier);
+        match self.notes.iter_mut().find(superfluous) {
+            Some((_, earlier)) => *earlier = note,
+            None => self.notes.push_back((connection, note)),
+        }
+    }
+
+    pub(crate) fn event(&mut self, event: Event) {
+        self.events.push(event);
+    }
+
+    pub(crate) fn poll_note(&mut self) -> Option<(ConnectionId, Note)> {
+        self.notes.pop_front()
+    }
+
+    pub(crate) fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_that_nobody_fetches_are_replaced_by_later_ones() {
+        let (mut news, connection) = (News::default(), ConnectionId(0));
+        let hearing = |path, hearing| Note::Hearing { path: PathId(path), hearing };
+        let state = |path, state| Note::State { path: PathId(path), state };
+        for round in 0..1000 {
+            for path in 0..3 {
+                news.note(connection, hearing(path, round % 2 == 0));
+                news.note(connection, state(path, PathState::Up));
+            }
+        }
+        news.note(connection, state(1, PathState::Probing));
+        news.note(ConnectionId(1), state(1, PathState::Off));
+        let notes: Vec<_> = std::iter::from_fn(|| news.poll_note()).collect();
+        assert_eq!(notes.len(), 7, "two per path, and one of another connection");
+        assert_eq!(
+            notes[..2],
+            [hearing(0, false), state(0, PathState::Up)].map(|n| (connection, n))
+        );
+        assert_eq!(notes[3], (connection, state(1, PathState::Probing)));
+        assert_eq!(notes[6], (ConnectionId(1), state(1, PathState::Off)));
+    }
+}

@@ -1,0 +1,100 @@
+//! Origin of a datagram to connection and path.
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::config::SocketId;
+use crate::connection::ConnectionId;
+use crate::path::PathId;
+use crate::stats::Drop;
+
+/// Where a datagram came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The socket it arrived at.
+    pub socket: SocketId,
+    /// The address and port of its sender; IPv4 addresses never in their mapped form.
+    pub remote: SocketAddr,
+    /// The type of service or traffic class with which it arrived.
+    pub tos: u8,
+}
+
+/// The paths by which datagrams come.
+#[derive(Debug, Default)]
+pub(crate) struct Origins {
+    /// In the order of socket and address.
+    known: Vec<Known>,
+    /// The place of what was found last.
+    last: usize,
+}
+
+/// The paths by which a remote address can reach a socket: usually one, never none.
+#[derive(Debug)]
+struct Known {
+    at: (SocketId, IpAddr),
+    candidates: Vec<Candidate>,
+}
+
+/// One of the paths that an origin can mean.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) port: u16,
+    pub(crate) key: Option<u32>,
+    pub(crate) connection: ConnectionId,
+    pub(crate) path: PathId,
+}
+
+impl Origins {
+    /// Adds a path; false if it could not be told from one that is there already.
+    pub(crate) fn add(&mut self, socket: SocketId, remote: IpAddr, candidate: Candidate) -> bool {
+        let at = (socket, remote);
+        let place = match self.known.binary_search_by_key(&at, |known| known.at) {
+            Ok(place) => place,
+            Err(place) => {
+                self.known.insert(place, Known { at, candidates: Vec::new() });
+                place
+            }
+        };
+        let candidates = &mut self.known[place].candidates;
+        let same = |other: &Candidate| other.port == candidate.port && other.key == candidate.key;
+        if candidates.iter().any(same) {
+            return false;
+        }
+        candidates.push(candidate);
+        true
+    }
+
+    /// The paths that `origin` can mean; none if it is unknown.
+    pub(crate) fn candidates(&mut self, origin: Origin) -> &[Candidate] {
+        let at = (origin.socket, origin.remote.ip());
+        if self.known.get(self.last).is_none_or(|last| last.at != at) {
+            match self.known.binary_search_by_key(&at, |known| known.at) {
+                Ok(place) => self.last = place,
+                Err(_) => return &[],
+            }
+        }
+        &self.known[self.last].candidates
+    }
+}
+
+/// The path a datagram with this key came by. The remote port only chooses between several: RFC
+/// 8086 lets a sender vary it, and the original MPT does not look at it.
+pub(crate) fn choose(
+    candidates: &[Candidate],
+    key: Option<u32>,
+    port: u16,
+) -> Result<Candidate, Drop> {
+    if candidates.is_empty() {
+        return Err(Drop::UnknownSource);
+    }
+    let mut fitting = candidates.iter().filter(|candidate| candidate.key == key);
+    let first = fitting.next().ok_or(Drop::GreKey)?;
+    let Some(second) = fitting.next() else {
+        return Ok(*first);
+    };
+    [first, second]
+        .into_iter()
+        .chain(fitting)
+        .find(|candidate| candidate.port == port)
+        .copied()
+        .ok_or(Drop::UnknownSource)
+}
