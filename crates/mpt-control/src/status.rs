@@ -49,6 +49,8 @@ pub struct TunnelStatus {
     pub name: String,
     /// Largest inner packet in bytes that the device takes.
     pub mtu: u64,
+    /// How many threads carry its packets: 1, or 2, one each way.
+    pub threads: u64,
     /// The tunnel's own addresses with prefix length, such as `10.9.0.1/24`.
     pub addresses: Vec<String>,
     /// What went through the TUN device.

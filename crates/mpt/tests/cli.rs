@@ -160,6 +160,25 @@ fn an_unknown_log_level_is_explained() {
 }
 
 #[test]
+fn a_wrong_word_in_the_environment_is_explained() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("mpt.toml");
+    fs::write(&file, GOOD).unwrap();
+    for (variable, wrong, right) in [
+        ("MPT_THREADS", "3", "1 or 2"),
+        ("MPT_THREADS", "two", "1 or 2"),
+        ("MPT_THREADS", "", "1 or 2"),
+        ("MPT_OFFLOADS", "teleport", "vnet, tso"),
+    ] {
+        let mut run = command(&["run", file.to_str().unwrap()]);
+        let output = run.env(variable, wrong).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let line = complaint(&output);
+        assert!([variable, &format!("`{wrong}`"), right].iter().all(|word| line.contains(word)));
+    }
+}
+
+#[test]
 fn without_a_daemon_the_remedy_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("none.sock");
@@ -332,7 +351,10 @@ fn status() -> Reply {
 
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mpt"));
-    command.args(arguments).env_remove("MPT_LOG").stdin(Stdio::null());
+    for variable in ["MPT_LOG", "MPT_OFFLOADS", "MPT_THREADS"] {
+        command.env_remove(variable);
+    }
+    command.args(arguments).stdin(Stdio::null());
     command
 }
 

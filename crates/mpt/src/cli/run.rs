@@ -16,7 +16,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::Exit;
 use super::signals::Signals;
-use crate::config::{self, LoadError, Offloads, Settings};
+use crate::config::{self, LoadError, Offloads, Settings, Threads};
 use crate::control::{Daemon, Listener, Server};
 use crate::output;
 use crate::tunnel::Handle;
@@ -43,6 +43,7 @@ pub(super) fn run(file: &Path) -> Result<Exit> {
         Err(error) => return Err(error.into()),
     };
     switch_off(&mut settings)?;
+    set_threads(&mut settings)?;
     // Before anything is made, so that a signal during the start removes it again.
     let signals = Signals::register().context("cannot wait for signals")?;
     let poll = Poll::new().context("cannot wait for events")?;
@@ -86,6 +87,17 @@ fn switch_off(settings: &mut Settings) -> Result<()> {
             )
         })?;
     }
+    Ok(())
+}
+
+/// Gives every tunnel as many threads as the environment says, whatever the file says.
+fn set_threads(settings: &mut Settings) -> Result<()> {
+    let Some(text) = std::env::var_os(Threads::VARIABLE) else { return Ok(()) };
+    let number = text.to_str().and_then(|text| text.parse().ok());
+    let threads = number.and_then(Threads::from_number).ok_or_else(|| {
+        anyhow!("{} is `{}`, but should be 1 or 2", Threads::VARIABLE, text.display())
+    })?;
+    settings.tunnels.iter_mut().for_each(|tunnel| tunnel.threads = threads);
     Ok(())
 }
 

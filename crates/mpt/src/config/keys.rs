@@ -20,8 +20,10 @@ pub(super) static ROOT: Keys = Keys { table: "the file", keys: &["control", "tun
 pub(super) static CONTROL: Keys = Keys { table: "[control]", keys: &["socket"] };
 
 /// A tunnel.
-pub(super) static TUNNEL: Keys =
-    Keys { table: "[[tunnel]]", keys: &["name", "addresses", "mtu", "offloads", "connection"] };
+pub(super) static TUNNEL: Keys = Keys {
+    table: "[[tunnel]]",
+    keys: &["name", "addresses", "mtu", "offloads", "threads", "connection"],
+};
 
 /// The kernel's batching that a tunnel may use.
 pub(super) static OFFLOADS: Keys =

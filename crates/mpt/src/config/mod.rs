@@ -37,7 +37,8 @@ pub(crate) use offloads::Offloads;
 pub(crate) use prefix::Prefix;
 pub(crate) use report::Report;
 pub(crate) use settings::{
-    Connection, Control, Late, Mtu, Path, PathStatus, Profile, Reorder, Scheduler, Settings, Tunnel,
+    Connection, Control, Late, Mtu, Path, PathStatus, Profile, Reorder, Scheduler, Settings,
+    Threads, Tunnel,
 };
 
 use distinct::Distinct;

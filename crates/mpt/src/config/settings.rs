@@ -1,6 +1,7 @@
 //! What a configuration file says, in plain values that have been checked.
 
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -42,8 +43,45 @@ pub(crate) struct Tunnel {
     pub(crate) mtu: Mtu,
     /// Which of the kernel's batching it may use.
     pub(crate) offloads: Offloads,
+    /// The threads that carry its packets.
+    pub(crate) threads: Threads,
     /// Its connections, at least one.
     pub(crate) connections: Vec<Connection>,
+}
+
+/// How many threads carry the packets of a tunnel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Threads {
+    /// One for both directions.
+    #[default]
+    One,
+    /// One for each direction.
+    Two,
+}
+
+impl Threads {
+    /// The environment variable that says it for all tunnels of a daemon.
+    pub(crate) const VARIABLE: &str = "MPT_THREADS";
+
+    /// All numbers there are.
+    pub(crate) const NUMBERS: RangeInclusive<u8> = 1..=2;
+
+    /// So many threads, if that is possible.
+    pub(crate) fn from_number(number: u8) -> Option<Self> {
+        match number {
+            1 => Some(Self::One),
+            2 => Some(Self::Two),
+            _ => None,
+        }
+    }
+
+    /// How many threads.
+    pub(crate) fn number(self) -> u64 {
+        match self {
+            Self::One => 1,
+            Self::Two => 2,
+        }
+    }
 }
 
 /// The largest inner packet of a tunnel.

@@ -17,6 +17,7 @@ socket = "/tmp/mpt.sock"
 name = "mpt0"
 addresses = ["10.9.0.1/24", "fd00:9::1/64"]
 mtu = 1400
+threads = 2
 
 [[tunnel.connection]]
 name = "server"
@@ -93,6 +94,7 @@ fn every_key_arrives() {
         name: "mpt0".into(),
         addresses: vec![prefix("10.9.0.1", 24), prefix("fd00:9::1", 64)],
         offloads: Offloads::ALL,
+        threads: Threads::Two,
         mtu: Mtu::Fixed(1400),
         connections: vec![connection],
     };
@@ -105,7 +107,7 @@ fn what_is_left_out_has_the_documented_default() {
     let settings = parse(&two_paths("name = \"b\"\nremote = \"192.0.2.2\"")).unwrap();
     assert_eq!(settings.control.socket.to_str(), Some("/run/mpt/control.sock"));
     let tunnel = &settings.tunnels[0];
-    assert_eq!(tunnel.mtu, Mtu::Auto);
+    assert_eq!((tunnel.mtu, tunnel.threads), (Mtu::Auto, Threads::One));
     let connection = &tunnel.connections[0];
     assert_eq!((connection.local_port, connection.remote_port), (4754, 4754));
     assert_eq!((connection.profile, connection.scheduler), (Profile::Auto, Scheduler::Weighted));

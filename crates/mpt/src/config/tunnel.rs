@@ -5,7 +5,7 @@ use toml::Spanned;
 use super::distinct::Distinct;
 use super::report::{Problem, Problems};
 use super::table::Table;
-use super::{Connection, Mtu, Prefix, Tunnel, address, connection, keys, offloads, value};
+use super::{Connection, Mtu, Prefix, Threads, Tunnel, address, connection, keys, offloads, value};
 
 /// The tunnel in `table`, or `None` with what is wrong noted.
 pub(super) fn read(
@@ -21,6 +21,7 @@ pub(super) fn read(
     let addresses = addresses(table, distinct, problems);
     let mtu = table.optional("mtu", Mtu::Auto, problems, value::mtu);
     let offloads = offloads::read(table, problems);
+    let threads = table.optional("threads", Threads::default(), problems, value::threads);
     let connections = connections(table, addresses.as_deref(), distinct, problems);
     if let (Some(mtu), Some(addresses), Some(connections)) = (mtu, &addresses, &connections) {
         check_mtu(mtu, addresses, connections, table, problems);
@@ -31,6 +32,7 @@ pub(super) fn read(
         addresses: addresses?,
         mtu: mtu?,
         offloads: offloads?,
+        threads: threads?,
         connections: connections?,
     })
 }

@@ -9,9 +9,9 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeInteger, DeValue};
 
-use super::Mtu;
 use super::keys::closest;
 use super::report::{Problem, Problems};
+use super::{Mtu, Threads};
 
 /// Longest name in bytes of a connection or path, so that tables and log lines stay readable.
 const MAX_NAME: usize = 64;
@@ -220,6 +220,11 @@ pub(super) fn one_of<T: Copy>(
         problems.push(value.impossible("not one of the allowed words").help(help));
         None
     }
+}
+
+/// How many threads.
+pub(super) fn threads(value: &Value<'_>, problems: &mut Problems) -> Option<Threads> {
+    integer(Threads::NUMBERS)(value, problems).and_then(Threads::from_number)
 }
 
 /// `"auto"`, or a number of bytes that does not depend on what the tunnel carries yet.

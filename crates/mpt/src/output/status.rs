@@ -296,6 +296,7 @@ mod tests {
             ..SocketStatus::default()
         };
         let tunnel = TunnelStatus {
+            threads: 1,
             name: "mpt0".into(),
             mtu: 1472,
             addresses: vec!["10.9.0.1/24".into(), "fd00:9::1/64".into()],

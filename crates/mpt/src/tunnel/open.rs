@@ -5,27 +5,24 @@
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use mpt_io::netlink::Netlink;
-use mpt_io::poll::{Interest, Poll, Waker};
 use mpt_io::tun::{self, Burst, Device};
 use mpt_io::udp::{self, Receive, ReceiveOptions, Socket, Train};
 use mpt_proto::{
-    ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Late, PathConfig, PathId, PathStatus,
-    Prefix, ReorderConfig, SchedulerConfig, SocketId, Traffic,
+    ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Instant, Late, PathConfig, PathId,
+    PathStatus, Prefix, ReorderConfig, SchedulerConfig, SocketId, Traffic,
 };
 
-use super::Command;
 use super::incoming::Incoming;
+use super::mtu::{MIN_MTU, Mtu, inner_mtu, path_mtu};
 use super::outgoing::{Lane, Outgoing};
-use super::run::{DEVICE, SOCKETS, Tunnel, WAKER};
+use super::receive::ReceiveLoop;
+use super::transmit::TransmitLoop;
 use crate::config;
-
-/// The least inner MTU: what every IPv6 link must carry (RFC 8200 section 5).
-pub(super) const MIN_MTU: u32 = 1280;
 
 /// Wanted for each socket buffer, in bytes: what arrives at 1 Gbit/s while the machine stalls for
 /// 30 ms.
@@ -66,11 +63,7 @@ pub(super) struct ConnectionInfo {
 }
 
 /// Opens everything and brings the interface up.
-pub(super) fn open(
-    settings: &config::Tunnel,
-    epoch: Instant,
-    commands: Receiver<Command>,
-) -> anyhow::Result<(Tunnel, Waker)> {
+pub(super) fn open(settings: &config::Tunnel) -> anyhow::Result<(TransmitLoop, ReceiveLoop)> {
     let device = Device::open(&tun::Options {
         name: settings.name.clone(),
         queue_len: Some(QUEUE_LEN),
@@ -82,14 +75,7 @@ pub(super) fn open(
     })?;
     let Opened { sockets, connections, lanes } = open_paths(settings)?;
     let config = endpoint_config(settings, &connections, &lanes);
-    let mut endpoint = Endpoint::new(&config, mpt_proto::Instant::ZERO)?;
-
-    let poll = Poll::new().context("cannot wait for packets")?;
-    let waker = Waker::new(&poll, WAKER).context("cannot make a waker")?;
-    poll.add(&device, DEVICE, Interest::READABLE).context("cannot wait for the interface")?;
-    for (token, socket) in (SOCKETS..).zip(&sockets) {
-        poll.add(socket, token, Interest::READABLE).context("cannot wait for a socket")?;
-    }
+    let mut endpoint = Endpoint::new(&config, Instant::ZERO)?;
 
     let mtu = inner_mtu(settings, &connections);
     let paths = || connections.iter().flat_map(|connection| &connection.paths);
@@ -100,46 +86,47 @@ pub(super) fn open(
     let largest = paths().map(|path| path.mtu).chain([mtu]).max().unwrap_or(mtu);
     let slot = MIN_SLOT.max(largest as usize + SLOT_MARGIN);
     let windows = config.connections.iter().map(|connection| connection.reorder.window as usize);
-    let coalescing = sockets.iter().any(|socket| socket.offloads().coalescing);
-    let receive = ReceiveOptions {
+    let receive = Receive::new(&ReceiveOptions {
         spare: RECEIVE_SLOTS - ReceiveOptions::default().slots,
         slot_size: slot,
-        coalescing,
+        coalescing: sockets.iter().any(|socket| socket.offloads().coalescing),
         ..ReceiveOptions::default()
-    };
-    let receive = Receive::new(&receive);
+    });
     let mut incoming = Incoming::new(windows.sum(), slot);
     for (connection, info) in (0..).map(ConnectionId).zip(&connections) {
         for (path, info) in (0..).map(PathId).zip(&info.paths) {
-            let (fits, now) = (info.mtu >= MIN_MTU, mpt_proto::Instant::ZERO);
-            let mut sink = incoming.to(&receive, &device);
-            endpoint.set_path_fits(now, connection, path, fits, &mut sink);
+            let (fits, mut sink) = (info.mtu >= MIN_MTU, incoming.to(&receive, &device));
+            endpoint.set_path_fits(Instant::ZERO, connection, path, fits, &mut sink);
         }
     }
     bring_up(&device, settings, mtu)?;
 
-    let receive_errors = vec![0; sockets.len()];
-    let tunnel = Tunnel {
-        settings: settings.clone(),
-        epoch,
-        commands,
-        poll,
-        device,
-        mtu,
-        max_mtu: (slot - SLOT_MARGIN) as u32,
-        sockets,
-        connections,
-        endpoint,
-        outgoing: Outgoing::new(lanes),
+    let (settings, device) = (Arc::new(settings.clone()), Arc::new(device));
+    let sockets: Arc<[Socket]> = sockets.into();
+    let (tx_side, rx_side) = endpoint.split();
+    let rx = ReceiveLoop {
+        settings: Arc::clone(&settings),
+        device: Arc::clone(&device),
+        receive_errors: vec![0; sockets.len()],
+        sockets: Arc::clone(&sockets),
+        endpoint: rx_side,
         incoming,
         receive,
+        recent: VecDeque::new(),
+    };
+    let max_mtu = (slot - SLOT_MARGIN) as u32;
+    let tx = TransmitLoop {
+        settings,
+        device,
+        sockets,
+        connections,
+        endpoint: tx_side,
+        outgoing: Outgoing::new(lanes),
         burst: Burst::new(),
         read: Traffic::default(),
-        receive_errors,
-        recent: VecDeque::new(),
-        next_mtu_check: mpt_proto::Instant::ZERO,
+        mtu: Mtu { bytes: mtu, max: max_mtu, next_check: Instant::ZERO },
     };
-    Ok((tunnel, waker))
+    Ok((tx, rx))
 }
 
 /// What [`open_paths`] opens.
@@ -196,38 +183,6 @@ fn local_address(path: &config::Path) -> IpAddr {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     })
-}
-
-/// The largest inner packet that fits the kernel's idea of a path's MTU.
-pub(super) fn path_mtu(
-    path: &config::Path,
-    remote: SocketAddr,
-    connection: &config::Connection,
-) -> u32 {
-    /// Taken where there is no route yet: what nearly every link carries.
-    const ETHERNET: u32 = 1500;
-    const UDP_HEADER: usize = 8;
-    let outer = udp::route_mtu(path.local, path.interface.as_deref(), remote);
-    let outer = outer.unwrap_or_else(|error| {
-        tracing::warn!(path = path.name, %remote, "no route MTU, taking {ETHERNET}: {error}");
-        ETHERNET
-    });
-    let ip_header = if remote.is_ipv4() { 20 } else { 40 };
-    let (key, checksum) = (connection.key.is_some(), connection.checksum);
-    let gre = mpt_proto::wire::gre::options_len(checksum, key, connection.sequence);
-    outer.saturating_sub((ip_header + UDP_HEADER + gre) as u32)
-}
-
-/// The interface's MTU: the configured one, or that of the smallest usable path.
-pub(super) fn inner_mtu(settings: &config::Tunnel, connections: &[ConnectionInfo]) -> u32 {
-    match settings.mtu {
-        config::Mtu::Fixed(mtu) => u32::from(mtu),
-        config::Mtu::Auto => {
-            let paths = connections.iter().flat_map(|connection| &connection.paths);
-            let usable = paths.map(|path| path.mtu).filter(|&mtu| mtu >= MIN_MTU);
-            usable.min().unwrap_or(MIN_MTU).min(u32::from(config::Mtu::MAX))
-        }
-    }
 }
 
 fn endpoint_config(

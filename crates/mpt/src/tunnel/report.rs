@@ -1,4 +1,4 @@
-//! What `mpt status` shows of a tunnel.
+//! What `mpt status` shows of a tunnel: the transmit side's part, completed by the receive side.
 
 use std::collections::BTreeMap;
 
@@ -6,112 +6,79 @@ use mpt_control::{
     ConnectionCounters, ConnectionState, DeviceCounters, Event as RecentEvent, PathState,
     ReorderStatus, SocketStatus, Traffic, TunnelStatus,
 };
-use mpt_proto::{Connection, ConnectionId, Drops, Event, Instant, PathId};
+use mpt_proto::{ConnectionId, Drops, Event, Instant, PathId, ReceiveHalf};
 
 use super::open::{ConnectionInfo, PathInfo};
-use super::run::Tunnel;
+use super::receive::ReceiveLoop;
+use super::transmit::TransmitLoop;
 use crate::config;
 
-impl Tunnel {
-    /// The tunnel as it is at `now`.
-    pub(super) fn status(&self, now: Instant) -> TunnelStatus {
-        let connections = self.endpoint.connections().zip(&self.connections);
+impl TransmitLoop {
+    /// The tunnel as the transmit side knows it.
+    pub(super) fn report(&self) -> TunnelStatus {
+        let connections = (0..).map(ConnectionId).zip(&self.connections);
         TunnelStatus {
             name: self.settings.name.clone(),
-            mtu: u64::from(self.mtu),
+            mtu: u64::from(self.mtu.bytes),
+            threads: self.settings.threads.number(),
             addresses: self.settings.addresses.iter().map(ToString::to_string).collect(),
             device: self.device_counters(),
-            connections: connections
-                .map(|((id, connection), info)| self.connection(now, id, connection, info))
-                .collect(),
-            drops: named(&self.endpoint.drops()),
+            connections: connections.map(|(id, info)| self.connection(id, info)).collect(),
+            drops: named(self.endpoint.drops()),
             sockets: (0..self.sockets.len()).map(|socket| self.socket(socket)).collect(),
-            events: self.recent.iter().map(|(at, event)| self.recent_event(*at, event)).collect(),
+            ..TunnelStatus::default()
         }
     }
 
-    /// An event in words.
-    pub(super) fn describe(&self, event: &Event) -> String {
-        match *event {
-            Event::Path { connection, path, from, to } => {
-                let info = &self.connections[usize::from(connection.0)];
-                let path = &info.paths[usize::from(path.0)].settings.name;
-                format!(
-                    "connection {}: path {path} was {}, is {to}",
-                    info.settings.name,
-                    from.name()
-                )
-            }
-            Event::Restart { connection, expected, found } => {
-                let name = &self.connections[usize::from(connection.0)].settings.name;
-                format!("connection {name}: the peer started anew at {found}, {expected} was next")
-            }
-        }
-    }
-
-    fn connection(
-        &self,
-        now: Instant,
-        id: ConnectionId,
-        connection: Connection<'_>,
-        info: &ConnectionInfo,
-    ) -> ConnectionState {
-        let stats = connection.stats();
+    fn connection(&self, id: ConnectionId, info: &ConnectionInfo) -> ConnectionState {
+        let stats = self.endpoint.connection(id).stats();
         let profile = match info.settings.profile {
             config::Profile::Auto => "auto (classic)",
             config::Profile::Classic => "classic",
         };
         let config::Scheduler::Weighted = info.settings.scheduler;
+        let paths = (0..).map(PathId).zip(&info.paths);
         ConnectionState {
             name: info.settings.name.clone(),
             profile: profile.to_owned(),
             scheduler: "weighted".to_owned(),
-            reorder: reorder(connection),
             counters: ConnectionCounters {
                 transmitted: traffic(stats.sent),
-                received: traffic(stats.delivered),
+                ..ConnectionCounters::default()
             },
             drops: named(&stats.drops),
-            paths: connection
-                .paths()
-                .zip(&info.paths)
-                .map(|(path, info)| self.path(now, id, path, info))
-                .collect(),
+            paths: paths.map(|(path, info)| self.path(id, path, info)).collect(),
+            ..ConnectionState::default()
         }
     }
 
-    fn path(&self, now: Instant, id: ConnectionId, path: PathId, info: &PathInfo) -> PathState {
-        let view = self.endpoint.connection(id).path(path);
+    fn path(&self, id: ConnectionId, path: PathId, info: &PathInfo) -> PathState {
+        let connection = self.endpoint.connection(id);
         let lane = self.outgoing.lane(id, path);
         let drops = [("full", lane.full), ("too_big", lane.too_big), ("failed", lane.failed)];
         PathState {
             name: info.settings.name.clone(),
             id: u64::from(path.0),
-            state: view.state.name().to_owned(),
-            cause: view.state.cause().map(str::to_owned),
             status: info.settings.status.as_str().to_owned(),
             local: self.sockets[lane.socket].local_addr().to_string(),
             remote: info.remote.to_string(),
             interface: info.settings.interface.clone(),
-            weight: u64::from(view.weight),
+            weight: u64::from(connection.weight(path)),
             mtu: u64::from(info.mtu),
             keepalive: info.settings.keepalive.as_secs_f64(),
             dead_time: info.settings.dead_time.as_secs_f64(),
-            sent: traffic(view.stats.sent),
-            received: traffic(view.stats.received),
-            last_heard_seconds: view.last_heard.map(|at| now.since(at).as_secs_f64()),
+            sent: traffic(connection.path_stats(path).sent),
             drops: counted(drops),
+            ..PathState::default()
         }
     }
 
     fn device_counters(&self) -> DeviceCounters {
-        let (counters, read) = (self.incoming.counters(), self.burst.counters());
+        let read = self.burst.counters();
         let in_use = self.device.offloads();
         DeviceCounters {
             read: traffic(self.read),
             read_super_packets: read.super_packets,
-            written: Traffic { packets: counters.written, bytes: counters.bytes },
-            written_super_packets: counters.super_packets,
             offloads: named_offloads([
                 ("vnet", in_use.vnet_header),
                 ("tso", in_use.tso),
@@ -119,23 +86,19 @@ impl Tunnel {
             ]),
             drops: counted([
                 ("contradicted", read.contradicted),
-                ("down", counters.down),
-                ("failed", counters.failed),
-                ("full", counters.full),
-                ("invalid", counters.invalid),
                 ("misplaced_checksum", read.misplaced_checksum),
                 ("no_size", read.no_size),
                 ("truncated", read.truncated),
                 ("unasked_type", read.unasked_type),
-                ("unfinishable", counters.unfinishable),
                 ("unknown_type", read.unknown_type),
             ]),
+            ..DeviceCounters::default()
         }
     }
 
     fn socket(&self, number: usize) -> SocketStatus {
         let socket = &self.sockets[number];
-        let (buffers, counters) = (socket.buffers(), socket.counters());
+        let buffers = socket.buffers();
         let lanes = (0..).map(ConnectionId).zip(&self.connections).flat_map(|(id, info)| {
             (0..).map(PathId).zip(&info.paths).map(move |(path, info)| (id, path, info))
         });
@@ -152,14 +115,58 @@ impl Tunnel {
                 ("gso", socket.offloads().segmentation),
                 ("gro", socket.offloads().coalescing),
             ]),
-            kernel_drops: counters.kernel_drops,
-            truncated: counters.truncated,
-            control_truncated: counters.control_truncated,
-            errors: counted([
+            ..SocketStatus::default()
+        }
+    }
+}
+
+impl ReceiveLoop {
+    /// Adds what the receive side knows at `now` to what the transmit side reported.
+    pub(super) fn complete(&self, now: Instant, status: &mut TunnelStatus) {
+        let counters = self.incoming.counters();
+        let device = &mut status.device;
+        device.written = Traffic { packets: counters.written, bytes: counters.bytes };
+        device.written_super_packets = counters.super_packets;
+        device.drops.extend(counted([
+            ("down", counters.down),
+            ("failed", counters.failed),
+            ("full", counters.full),
+            ("invalid", counters.invalid),
+            ("unfinishable", counters.unfinishable),
+        ]));
+        for (id, connection) in (0..).map(ConnectionId).zip(&mut status.connections) {
+            complete_connection(now, self.endpoint.connection(id), connection);
+        }
+        add(&mut status.drops, named(self.endpoint.drops()));
+        for (number, socket) in status.sockets.iter_mut().enumerate() {
+            let counters = self.sockets[number].counters();
+            socket.kernel_drops = counters.kernel_drops;
+            socket.truncated = counters.truncated;
+            socket.control_truncated = counters.control_truncated;
+            socket.errors = counted([
                 ("icmp", counters.icmp_errors),
                 ("receive", self.receive_errors[number]),
                 ("unknown_source", counters.unknown_source),
-            ]),
+            ]);
+        }
+        let recent = self.recent.iter();
+        status.events = recent.map(|(at, event)| self.recent_event(*at, event)).collect();
+    }
+
+    /// An event in words.
+    pub(super) fn describe(&self, event: &Event) -> String {
+        let connections = &self.settings.connections;
+        match *event {
+            Event::Path { connection, path, from, to } => {
+                let connection = &connections[usize::from(connection.0)];
+                let path = &connection.paths[usize::from(path.0)].name;
+                let (name, from) = (&connection.name, from.name());
+                format!("connection {name}: path {path} was {from}, is {to}")
+            }
+            Event::Restart { connection, expected, found } => {
+                let name = &connections[usize::from(connection.0)].name;
+                format!("connection {name}: the peer started anew at {found}, {expected} was next")
+            }
         }
     }
 
@@ -168,17 +175,31 @@ impl Tunnel {
             Event::Path { connection, path, .. } => (connection, Some(path)),
             Event::Restart { connection, .. } => (connection, None),
         };
-        let info = &self.connections[usize::from(connection.0)];
+        let connection = &self.settings.connections[usize::from(connection.0)];
         RecentEvent {
             at_seconds: at.since(Instant::ZERO).as_secs_f64(),
-            connection: Some(info.settings.name.clone()),
-            path: path.map(|path| info.paths[usize::from(path.0)].settings.name.clone()),
+            connection: Some(connection.name.clone()),
+            path: path.map(|path| connection.paths[usize::from(path.0)].name.clone()),
             text: self.describe(event),
         }
     }
 }
 
-fn reorder(connection: Connection<'_>) -> ReorderStatus {
+fn complete_connection(now: Instant, connection: &ReceiveHalf, status: &mut ConnectionState) {
+    let stats = connection.stats();
+    status.reorder = reorder(connection);
+    status.counters.received = traffic(stats.delivered);
+    add(&mut status.drops, named(&stats.drops));
+    for (id, path) in (0..).map(PathId).zip(&mut status.paths) {
+        let state = connection.state(id);
+        path.state = state.name().to_owned();
+        path.cause = state.cause().map(str::to_owned);
+        path.received = traffic(connection.path_stats(id).received);
+        path.last_heard_seconds = connection.last_heard(id).map(|at| now.since(at).as_secs_f64());
+    }
+}
+
+fn reorder(connection: &ReceiveHalf) -> ReorderStatus {
     let (config, stats) = (connection.reorder_config(), connection.stats().reorder);
     let counters = [
         ("in_order", stats.in_order),
@@ -224,4 +245,11 @@ fn named_offloads<const N: usize>(offloads: [(&str, bool); N]) -> Vec<String> {
 fn counted<const N: usize>(counters: [(&str, u64); N]) -> BTreeMap<String, u64> {
     let counted = counters.into_iter().filter(|&(_, count)| count > 0);
     counted.map(|(name, count)| (name.to_owned(), count)).collect()
+}
+
+/// Adds counters by name.
+fn add(counters: &mut BTreeMap<String, u64>, more: BTreeMap<String, u64>) {
+    for (name, count) in more {
+        *counters.entry(name).or_default() += count;
+    }
 }

@@ -1,252 +1,268 @@
-//! The loop: readiness, core, flush, next deadline.
+//! The loop: readiness, core, flush, next deadline; on one thread or on two.
 //!
 //! Each wake-up reads the clock once, takes a bounded number of packets from every source that is
 //! ready, hands them through the core, and sends what came of it before it waits again. Waiting is
 //! level-triggered, so whatever a budget left behind is reported at once.
+//!
+//! On one thread ([`together`]) the sides call each other. On two ([`apart`]) what each has to tell
+//! the other crosses in a [`Handover`]: notes about the paths from the receive side, orders from the
+//! transmit side. No packet crosses, and the sides are the same code either way.
 
-use std::collections::VecDeque;
+use std::ops::ControlFlow;
 use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context as _;
-use mpt_io::netlink::Netlink;
-use mpt_io::poll::{Events, Poll};
-use mpt_io::tun::{Burst, Device};
-use mpt_io::udp::{Receive, Socket};
-use mpt_proto::{ConnectionId, Endpoint, Event, Origin, PathId, SocketId, Traffic};
+use mpt_io::poll::{Events, Interest, Poll, Waker};
+use mpt_proto::{ConnectionId, Instant, Note};
 
-use super::Command;
-use super::incoming::Incoming;
-use super::open::{ConnectionInfo, MIN_MTU, core_status, inner_mtu, path_mtu};
-use super::outgoing::Outgoing;
-use crate::config;
+use super::handover::{Handed, Handover, handover};
+use super::receive::ReceiveLoop;
+use super::transmit::TransmitLoop;
+use super::{Command, Order};
 
-/// What is ready: a wake-up by a command, the interface, or one of the sockets from here on.
-pub(super) const WAKER: u64 = 0;
-pub(super) const DEVICE: u64 = 1;
-pub(super) const SOCKETS: u64 = 2;
+/// What is ready: a wake-up by another thread, the interface, or one of the sockets from here on.
+const WAKER: u64 = 0;
+const DEVICE: u64 = 1;
+const SOCKETS: u64 = 2;
 
-/// Reads from the interface in one wake-up, and the bytes after which there is no further one:
-/// enough to fill a train for each of a few paths, little enough that received datagrams do not wait
-/// for long.
-const DEVICE_READS: usize = 64;
-const DEVICE_BYTES: u64 = 256 << 10;
+/// Orders that may wait for the receive side. They come at the pace of whoever types `mpt path`, and
+/// one per path and second while MTUs change; when the queue is full the transmit side waits.
+const ORDERS: usize = 64;
 
-/// Batches taken from one socket in one wake-up. One may hold a megabyte.
-const SOCKET_BATCHES: usize = 2;
+/// How soon the receive side tries again to hand over notes. There is room for the two that may wait
+/// for each path, and the transmit side has been woken, so this happens on a machine that stands
+/// still.
+const NOTES_AGAIN: Duration = Duration::from_millis(1);
 
-/// How often a path's MTU is looked up while it refuses datagrams for their size, or is smaller than
-/// it was: nobody tells when it grows again.
-const MTU_INTERVAL: Duration = Duration::from_secs(1);
+/// What one thread of a tunnel does for its life.
+pub(super) type Body = Box<dyn FnOnce(&dyn Fn() -> Instant) -> anyhow::Result<()> + Send>;
 
-/// Events kept for `mpt status`.
-const RECENT_EVENTS: usize = 32;
-
-/// Everything a running tunnel owns.
-pub(super) struct Tunnel {
-    pub(super) settings: config::Tunnel,
-    pub(super) epoch: Instant,
-    pub(super) commands: Receiver<Command>,
-    pub(super) poll: Poll,
-    pub(super) device: Device,
-    pub(super) mtu: u32,
-    /// The largest that the buffers allow.
-    pub(super) max_mtu: u32,
-    pub(super) sockets: Vec<Socket>,
-    pub(super) connections: Vec<ConnectionInfo>,
-    pub(super) endpoint: Endpoint,
-    pub(super) outgoing: Outgoing,
-    pub(super) incoming: Incoming,
-    pub(super) receive: Receive,
-    pub(super) burst: Burst,
-    /// Inner packets read from the interface.
-    pub(super) read: Traffic,
-    /// Reads that failed, which a poll reports again; by socket.
-    pub(super) receive_errors: Vec<u64>,
-    pub(super) recent: VecDeque<(mpt_proto::Instant, Event)>,
-    pub(super) next_mtu_check: mpt_proto::Instant,
+/// Both sides on one thread.
+///
+/// # Errors
+///
+/// If nothing can be waited for.
+pub(super) fn together(
+    tx: TransmitLoop,
+    rx: ReceiveLoop,
+    commands: Receiver<Command>,
+) -> anyhow::Result<(Waker, Body)> {
+    let (poll, waker) = new_poll()?;
+    add_device(&poll, &tx)?;
+    add_sockets(&poll, &rx)?;
+    let body: Body = Box::new(move |now| run(&poll, now, &mut Together { tx, rx, commands }));
+    Ok((waker, body))
 }
 
-impl Tunnel {
-    /// Moves packets until told to stop.
-    ///
-    /// # Errors
-    ///
-    /// If the interface is gone or nothing can be waited for.
-    pub(super) fn run(&mut self) -> anyhow::Result<()> {
-        let mut events = Events::with_capacity(self.sockets.len() + 2);
-        loop {
-            if events.is_empty() {
-                // A timer ended the wait, perhaps after this machine stood still. Nobody is silent,
-                // and nothing lost, before what arrived meanwhile has been looked at.
-                self.poll
-                    .wait(&mut events, Some(Duration::ZERO))
-                    .context("cannot wait for packets")?;
-            }
-            let now = self.now();
-            for event in events.iter() {
-                match event.token {
-                    WAKER => {}
-                    DEVICE => self.read_device()?,
-                    token => self.read_socket((token - SOCKETS) as usize, now),
-                }
-            }
-            self.endpoint.handle_timeout(now, &mut self.incoming.to(&self.receive, &self.device));
-            let stop = self.take_commands(now);
-            self.send(now);
-            self.check_mtu(now);
-            if stop {
-                return Ok(());
-            }
-            let deadlines =
-                [self.endpoint.poll_timeout().map(|next| next.at), self.mtu_check_due()];
-            let deadline = deadlines.into_iter().flatten().min();
-            let timeout = deadline.map(|at| at.since(self.now()));
-            self.poll.wait(&mut events, timeout).context("cannot wait for packets")?;
+/// A thread for each side: first the one that sends, which the waker wakes.
+///
+/// # Errors
+///
+/// If nothing can be waited for.
+pub(super) fn apart(
+    tx: TransmitLoop,
+    rx: ReceiveLoop,
+    commands: Receiver<Command>,
+) -> anyhow::Result<(Waker, [Body; 2])> {
+    let (tx_poll, tx_waker) = new_poll()?;
+    let (rx_poll, rx_waker) = new_poll()?;
+    add_device(&tx_poll, &tx)?;
+    add_sockets(&rx_poll, &rx)?;
+    // As many as the core may keep.
+    let paths: usize = tx.connections.iter().map(|connection| connection.paths.len()).sum();
+    let (to_tx, notes) = handover(2 * paths, tx_waker.clone());
+    let (to_rx, orders) = handover(ORDERS, rx_waker);
+    let mut transmitting = Transmitting { tx, commands, notes, to_rx };
+    let mut receiving = Receiving { rx, orders, to_tx, notes_again: None };
+    let bodies: [Body; 2] = [
+        Box::new(move |now| run(&tx_poll, now, &mut transmitting)),
+        Box::new(move |now| run(&rx_poll, now, &mut receiving)),
+    ];
+    Ok((tx_waker, bodies))
+}
+
+fn new_poll() -> anyhow::Result<(Poll, Waker)> {
+    let poll = Poll::new().context("cannot wait for packets")?;
+    let waker = Waker::new(&poll, WAKER).context("cannot make a waker")?;
+    Ok((poll, waker))
+}
+
+fn add_device(poll: &Poll, tx: &TransmitLoop) -> anyhow::Result<()> {
+    poll.add(&*tx.device, DEVICE, Interest::READABLE).context("cannot wait for the interface")
+}
+
+fn add_sockets(poll: &Poll, rx: &ReceiveLoop) -> anyhow::Result<()> {
+    for (token, socket) in (SOCKETS..).zip(&*rx.sockets) {
+        poll.add(socket, token, Interest::READABLE).context("cannot wait for a socket")?;
+    }
+    Ok(())
+}
+
+/// Moves packets until told to stop.
+fn run(poll: &Poll, now: &dyn Fn() -> Instant, work: &mut impl Work) -> anyhow::Result<()> {
+    // All sources and the waker, so that a wait leaves none out that is ready.
+    let mut events = Events::with_capacity(work.sources() + 1);
+    loop {
+        if events.is_empty() {
+            // A timer ended the wait, perhaps after this machine stood still. Nobody is silent, and
+            // nothing lost, before what arrived meanwhile has been looked at.
+            poll.wait(&mut events, Some(Duration::ZERO)).context("cannot wait for packets")?;
+        }
+        let now = now();
+        for event in events.iter().filter(|event| event.token != WAKER) {
+            work.handle_ready(now, event.token)?;
+        }
+        if work.finish(now).is_break() {
+            return Ok(());
+        }
+        // Counted from the start of this wake-up: late by no more than its own length.
+        let timeout = work.deadline().map(|at| at.since(now));
+        poll.wait(&mut events, timeout).context("cannot wait for packets")?;
+    }
+}
+
+/// What a thread does when it wakes up.
+trait Work {
+    /// How many sources it has.
+    fn sources(&self) -> usize;
+
+    /// Takes what has arrived at a source.
+    fn handle_ready(&mut self, now: Instant, source: u64) -> anyhow::Result<()>;
+
+    /// Does whatever else is due, and sends and delivers what came of it all; breaks at the end.
+    fn finish(&mut self, now: Instant) -> ControlFlow<()>;
+
+    /// When to wake up although nothing arrives.
+    fn deadline(&self) -> Option<Instant>;
+}
+
+/// Both sides on one thread.
+struct Together {
+    tx: TransmitLoop,
+    rx: ReceiveLoop,
+    commands: Receiver<Command>,
+}
+
+impl Together {
+    fn carry_notes(&mut self, now: Instant) {
+        while let Some(note) = self.rx.poll_note() {
+            self.tx.handle_note(now, note);
         }
     }
+}
 
-    pub(super) fn now(&self) -> mpt_proto::Instant {
-        mpt_proto::Instant::ZERO + self.epoch.elapsed()
+impl Work for Together {
+    fn sources(&self) -> usize {
+        1 + self.rx.sockets.len()
     }
 
-    /// Takes inner packets from the interface and stages their datagrams.
-    fn read_device(&mut self) -> anyhow::Result<()> {
-        let budget = self.read.bytes + DEVICE_BYTES;
-        for _ in 0..DEVICE_READS {
-            if self.read.bytes >= budget {
-                break;
-            }
-            let read = self.device.read(&mut self.burst);
-            let Some(mut packets) = read.context("the interface is gone")? else { break };
-            while let Some(packet) = packets.next_packet() {
-                self.read.packets += 1;
-                self.read.bytes += packet.len() as u64;
-                if let Some(transmit) = self.endpoint.handle_inner(packet) {
-                    self.outgoing.stage(&transmit, &self.sockets);
-                }
-            }
+    fn handle_ready(&mut self, now: Instant, source: u64) -> anyhow::Result<()> {
+        match source {
+            DEVICE => self.tx.read_device()?,
+            socket => self.rx.read_socket((socket - SOCKETS) as usize, now),
         }
         Ok(())
     }
 
-    /// Takes datagrams from a socket and delivers what is in them.
-    fn read_socket(&mut self, socket: usize, now: mpt_proto::Instant) {
-        let id = SocketId(socket as u16);
-        for _ in 0..SOCKET_BATCHES {
-            let Ok(taken) = self.sockets[socket].receive(&mut self.receive) else {
-                self.receive_errors[socket] += 1;
-                break;
-            };
-            let mut sink = self.incoming.to(&self.receive, &self.device);
-            for datagram in self.receive.datagrams() {
-                let origin = Origin { socket: id, remote: datagram.remote, tos: datagram.tos };
-                self.endpoint.handle_datagram(now, origin, datagram.payload, &mut sink);
-            }
-            if taken < self.receive.slots() {
-                break;
+    fn finish(&mut self, now: Instant) -> ControlFlow<()> {
+        let mut flow = ControlFlow::Continue(());
+        self.rx.handle_timeout(now);
+        while flow.is_continue()
+            && let Ok(command) = self.commands.try_recv()
+        {
+            if let Some(order) = self.tx.carry_out(now, command) {
+                flow = self.rx.carry_out(now, order);
             }
         }
+        self.carry_notes(now);
+        self.tx.send(now);
+        self.rx.flush(now);
+        let Self { tx, rx, .. } = self;
+        tx.check_mtu(now, |order| {
+            let _ = rx.carry_out(now, order);
+        });
+        self.carry_notes(now);
+        flow
     }
 
-    /// Sends what is due and what was staged, ends the burst of deliveries, and tells the events.
-    fn send(&mut self, now: mpt_proto::Instant) {
-        while let Some(transmit) = self.endpoint.poll_transmit(now) {
-            self.outgoing.stage(&transmit, &self.sockets);
-        }
-        self.outgoing.flush(&self.sockets);
-        self.incoming.flush(&self.device);
-        while let Some(event) = self.endpoint.poll_event() {
-            let text = self.describe(&event);
-            tracing::info!(tunnel = self.settings.name, "{text}");
-            if self.recent.len() == RECENT_EVENTS {
-                self.recent.pop_front();
-            }
-            self.recent.push_back((now, event));
-        }
+    fn deadline(&self) -> Option<Instant> {
+        self.tx.deadline().into_iter().chain(self.rx.deadline()).min()
+    }
+}
+
+/// The transmit side on a thread of its own.
+struct Transmitting {
+    tx: TransmitLoop,
+    commands: Receiver<Command>,
+    notes: Handed<(ConnectionId, Note)>,
+    to_rx: Handover<Order>,
+}
+
+impl Work for Transmitting {
+    fn sources(&self) -> usize {
+        1
     }
 
-    /// Carries out what other threads ask for; true if that is to stop.
-    fn take_commands(&mut self, now: mpt_proto::Instant) -> bool {
-        while let Ok(command) = self.commands.try_recv() {
-            match command {
-                // Whoever asked may have lost patience; then nobody reads the answer.
-                Command::Status(reply) => {
-                    let _ = reply.send(self.status(now));
+    fn handle_ready(&mut self, _: Instant, _: u64) -> anyhow::Result<()> {
+        self.tx.read_device()
+    }
+
+    fn finish(&mut self, now: Instant) -> ControlFlow<()> {
+        let Self { tx, notes, .. } = self;
+        let mut flow = notes.take_all(|note| {
+            tx.handle_note(now, note);
+            ControlFlow::Continue(())
+        });
+        while flow.is_continue()
+            && let Ok(command) = self.commands.try_recv()
+        {
+            if let Some(order) = self.tx.carry_out(now, command) {
+                if matches!(order, Order::Stop) {
+                    flow = ControlFlow::Break(());
                 }
-                Command::SetPathStatus { connection, path, status, reply } => {
-                    let found = self.find_path(&connection, &path);
-                    if let Some((connection, path)) = found {
-                        self.set_path_status(now, connection, path, status);
-                    }
-                    let _ = reply.send(found.is_some());
-                }
-                Command::Stop => {
-                    self.endpoint.close(now, &mut self.incoming.to(&self.receive, &self.device));
-                    return true;
-                }
+                self.to_rx.send(order);
             }
         }
-        false
+        self.tx.send(now);
+        self.tx.check_mtu(now, |order| self.to_rx.send(order));
+        flow
     }
 
-    fn set_path_status(
-        &mut self,
-        now: mpt_proto::Instant,
-        connection: ConnectionId,
-        path: PathId,
-        status: config::PathStatus,
-    ) {
-        let info = &mut self.connections[usize::from(connection.0)].paths[usize::from(path.0)];
-        info.settings.status = status;
-        let mut sink = self.incoming.to(&self.receive, &self.device);
-        self.endpoint.set_path_status(now, connection, path, core_status(status), &mut sink);
+    fn deadline(&self) -> Option<Instant> {
+        self.tx.deadline()
+    }
+}
+
+/// The receive side on a thread of its own.
+struct Receiving {
+    rx: ReceiveLoop,
+    orders: Handed<Order>,
+    to_tx: Handover<(ConnectionId, Note)>,
+    /// When to hand over the notes for which there was no room.
+    notes_again: Option<Instant>,
+}
+
+impl Work for Receiving {
+    fn sources(&self) -> usize {
+        self.rx.sockets.len()
     }
 
-    fn find_path(&self, connection: &str, path: &str) -> Option<(ConnectionId, PathId)> {
-        let at = self.connections.iter().position(|info| info.settings.name == connection)?;
-        let paths = &self.connections[at].paths;
-        let place = paths.iter().position(|info| info.settings.name == path)?;
-        Some((ConnectionId(at as u16), PathId(place as u8)))
+    fn handle_ready(&mut self, now: Instant, source: u64) -> anyhow::Result<()> {
+        self.rx.read_socket((source - SOCKETS) as usize, now);
+        Ok(())
     }
 
-    /// When to look at the MTU of paths again, if of any.
-    fn mtu_check_due(&self) -> Option<mpt_proto::Instant> {
-        let paths = || self.connections.iter().flat_map(|connection| &connection.paths);
-        let due = paths().any(|path| path.mtu < path.best_mtu) || self.outgoing.any_too_big();
-        due.then_some(self.next_mtu_check)
+    fn finish(&mut self, now: Instant) -> ControlFlow<()> {
+        self.rx.handle_timeout(now);
+        let flow = self.orders.take_all(|order| self.rx.carry_out(now, order));
+        let all = self.to_tx.send_all(|| self.rx.poll_note());
+        self.notes_again = (!all).then(|| now + NOTES_AGAIN);
+        self.rx.flush(now);
+        flow
     }
 
-    /// Follows the kernel's idea of the MTU of paths that refuse datagrams or have shrunk.
-    fn check_mtu(&mut self, now: mpt_proto::Instant) {
-        if self.mtu_check_due().is_none_or(|due| now < due) {
-            return;
-        }
-        self.next_mtu_check = now + MTU_INTERVAL;
-        for (connection, info) in (0..).map(ConnectionId).zip(&mut self.connections) {
-            for (path, path_info) in (0..).map(PathId).zip(&mut info.paths) {
-                let refused = self.outgoing.take_too_big(connection, path);
-                if !refused && path_info.mtu == path_info.best_mtu {
-                    continue;
-                }
-                path_info.mtu = path_mtu(&path_info.settings, path_info.remote, &info.settings);
-                path_info.best_mtu = path_info.best_mtu.max(path_info.mtu);
-                let fits = path_info.mtu >= MIN_MTU;
-                let mut sink = self.incoming.to(&self.receive, &self.device);
-                self.endpoint.set_path_fits(now, connection, path, fits, &mut sink);
-            }
-        }
-        let mtu = inner_mtu(&self.settings, &self.connections).min(self.max_mtu);
-        if mtu == self.mtu {
-            return;
-        }
-        let set = Netlink::open().and_then(|mut link| link.set_mtu(self.device.index(), mtu));
-        match set {
-            Ok(()) => {
-                tracing::info!(tunnel = self.settings.name, mtu, "the MTU changed");
-                self.mtu = mtu;
-            }
-            Err(error) => tracing::warn!(tunnel = self.settings.name, mtu, "{error}"),
-        }
+    fn deadline(&self) -> Option<Instant> {
+        self.rx.deadline().into_iter().chain(self.notes_again).min()
     }
 }

@@ -12,10 +12,11 @@ mod lifetime;
 mod outside;
 mod site;
 mod suite;
+mod threads;
 mod translator;
 
 fn main() {
     let entered = mpt_lab::privilege::enter().map(drop);
     site::copy_daemon(None);
-    suite::run(entered, experiment::TESTS);
+    suite::run(entered, 1, experiment::TESTS);
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use mpt_control::{ConnectionState, PathState, Status};
@@ -40,6 +41,19 @@ pub(crate) fn daemon() -> PathBuf {
 /// Removes the copy. Nobody else would: the process ends without destructors.
 pub(crate) fn remove_daemon() {
     *DAEMON.lock().expect("one thread") = None;
+}
+
+/// How many threads carry the packets of a tunnel, unless a test or `MPT_THREADS` says otherwise.
+static THREADS: AtomicU64 = AtomicU64::new(1);
+
+/// Has tunnels started from now on run on so many threads.
+pub(crate) fn set_threads(threads: u64) {
+    THREADS.store(threads, Ordering::Relaxed);
+}
+
+/// The line of a tunnel's configuration that says how many threads it has.
+pub(crate) fn threads_line() -> String {
+    format!("threads = {}\n", THREADS.load(Ordering::Relaxed))
 }
 
 /// A running lab with daemons.
@@ -122,8 +136,9 @@ impl Site {
         let other = if side == Side::Left { Side::Right } else { Side::Left };
         let reorder = if self.connection.contains("reorder") { "" } else { PATIENT };
         let mut config = format!(
-            "[[tunnel]]\nname = 'mpt0'\naddresses = ['10.9.0.{own}/24', 'fd00:9::{own}/64']\n\
+            "[[tunnel]]\nname = 'mpt0'\naddresses = ['10.9.0.{own}/24', 'fd00:9::{own}/64']\n{}\
              [[tunnel.connection]]\nname = 'peer'\npeer = ['10.9.0.{peer}', 'fd00:9::{peer}']\n{}\n{reorder}",
+            threads_line(),
             self.connection
         );
         let topology = self.lab.topology();

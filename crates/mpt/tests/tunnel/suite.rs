@@ -1,17 +1,24 @@
 //! Running the tests of both binaries.
+//!
+//! Each binary runs all of them once: one as root with a thread per tunnel, the other as nobody with
+//! two. So both modes see every test, in no more time than one would take. Where a test fails in one
+//! binary only, `MPT_THREADS=1` or `2` shows whether the threads have to do with it: the daemons
+//! inherit it, and it wins over their configuration.
 
 use std::env;
 use std::panic::catch_unwind;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
-use crate::{carry, cost, failover, hostile, lifetime, outside, site, translator};
+use crate::{carry, cost, failover, hostile, lifetime, outside, site, threads, translator};
 
 /// A test by name; it fails by panicking.
 pub(crate) type Test = (&'static str, fn());
 
-/// Runs the tests of both binaries and `more`, or none if the way in was barred.
-pub(crate) fn run(entered: anyhow::Result<()>, more: &[Test]) {
+/// Runs the tests of both binaries and `more` with so many threads for each tunnel, or none if the
+/// way in was barred.
+pub(crate) fn run(entered: anyhow::Result<()>, threads: u64, more: &[Test]) {
+    site::set_threads(threads);
     let entered = entered.map_err(|error| format!("{error:#}"));
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
@@ -21,6 +28,7 @@ pub(crate) fn run(entered: anyhow::Result<()>, more: &[Test]) {
         lifetime::TESTS,
         outside::TESTS,
         hostile::TESTS,
+        threads::TESTS,
         translator::TESTS,
         cost::TESTS,
         more,

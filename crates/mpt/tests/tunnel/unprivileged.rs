@@ -1,4 +1,4 @@
-//! The same tests once more as a user who may do nothing but open a TUN device: root becomes
+//! The same tests once more, with two threads for each tunnel, as a user who may do nothing but open a TUN device: root becomes
 //! nobody first, and then a user namespace is entered as anybody would. Who is not root already
 //! ran them that way.
 
@@ -10,6 +10,7 @@ mod lifetime;
 mod outside;
 mod site;
 mod suite;
+mod threads;
 mod translator;
 
 /// The user called nobody everywhere.
@@ -20,5 +21,5 @@ fn main() {
     mpt_lab::guard::stand_in();
     site::copy_daemon(nix::unistd::Uid::effective().is_root().then_some(NOBODY));
     let nobody = mpt_lab::privilege::become_nobody();
-    suite::run(nobody.and_then(|()| mpt_lab::privilege::enter().map(drop)), &[]);
+    suite::run(nobody.and_then(|()| mpt_lab::privilege::enter().map(drop)), 2, &[]);
 }
