@@ -8,14 +8,14 @@ use std::io;
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, Divan};
-use mpt_io::tun::{Coalescer, Offloads, Outlet, ReadCounters, SuperPacket, VnetHeader};
+use mpt_io::tun::{Coalescer, Offloads, Outlet, ReadCounters, SuperPacket, Unfinished, VnetHeader};
 
 fn main() {
     Divan::from_args().main();
 }
 
 /// Bytes of payload in each packet, and of a UDP flood.
-const SIZES: [usize; 2] = [1388, 64];
+const SIZES: [usize; 2] = [1448, 64];
 
 /// A protocol and its headers in front of payload.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +54,52 @@ fn split<const SIZE: usize>(bencher: Bencher<'_, '_>, kind: Kind) {
             while let Some(packet) = read.next_packet() {
                 black_box(packet);
             }
+        });
+}
+
+/// Splitting with the copy into a train of datagrams, in one pass.
+#[divan::bench(args = KINDS, consts = SIZES)]
+fn split_and_emit<const SIZE: usize>(bencher: Bencher<'_, '_>, kind: Kind) {
+    into_train(bencher, &super_packet(kind, SIZE), |packet, place| packet.emit(place));
+}
+
+/// The same in two passes.
+#[divan::bench(args = KINDS, consts = SIZES)]
+fn split_and_copy<const SIZE: usize>(bencher: Bencher<'_, '_>, kind: Kind) {
+    into_train(bencher, &super_packet(kind, SIZE), |packet, place| {
+        place.copy_from_slice(packet.finish());
+    });
+}
+
+/// The same without checksums.
+#[divan::bench(args = KINDS, consts = SIZES)]
+fn split_and_emit_elided<const SIZE: usize>(bencher: Bencher<'_, '_>, kind: Kind) {
+    into_train(bencher, &super_packet(kind, SIZE), |packet, place| {
+        black_box(packet.emit_elided(place));
+    });
+}
+
+fn into_train(
+    bencher: Bencher<'_, '_>,
+    super_packet: &[u8],
+    emit: impl Fn(Unfinished<'_>, &mut [u8]),
+) {
+    const HEADER: usize = 12;
+    let packets = packets(super_packet).len();
+    let mut train = vec![0; 2 * super_packet.len() + 100 * packets];
+    bencher
+        .counter(ItemsCount::new(packets))
+        .with_inputs(|| super_packet.to_vec())
+        .bench_local_refs(|memory| {
+            let mut counters = ReadCounters::default();
+            let mut read = SuperPacket::new(memory, Offloads::ALL, &mut counters);
+            let mut rest = &mut train[..];
+            while let Some(packet) = read.next_unfinished() {
+                let (place, behind) = rest.split_at_mut(HEADER + packet.bytes().len());
+                emit(packet, &mut place[HEADER..]);
+                rest = behind;
+            }
+            black_box(rest);
         });
 }
 

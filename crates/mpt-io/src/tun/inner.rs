@@ -133,6 +133,21 @@ impl Transport {
         (len >= least && self.start + len <= packet.len()).then_some(self.start + len)
     }
 
+    /// The transport of a packet that lacks its checksum and shows it: where the checksum belongs
+    /// there is the sum of the pseudo header.
+    pub(super) fn of_partial(packet: &[u8]) -> Option<Self> {
+        let found = Self::find(packet)?;
+        found.headers_len(packet)?;
+        found.is_partial(packet).then_some(found)
+    }
+
+    /// Whether the checksum field of `packet`, which has room for it, holds the sum of the pseudo
+    /// header. Behind a routing header it never does: the sum is about another address.
+    pub(super) fn is_partial(self, packet: &[u8]) -> bool {
+        let pseudo_header = self.pseudo_header(packet, packet.len() - self.start);
+        be16(packet, self.field().at) == Some(pseudo_header.partial())
+    }
+
     /// Sum of the pseudo header for `len` bytes of transport (RFC 9293, section 3.1; RFC 8200,
     /// section 8.1), with the addresses that stand in the IP header of `packet`.
     pub(super) fn pseudo_header(self, packet: &[u8], len: usize) -> Sum {
@@ -147,7 +162,26 @@ impl Transport {
 impl Field {
     /// Completes the checksum of `packet`, whose field holds the sum of the pseudo header.
     pub(super) fn complete(self, packet: &mut [u8]) {
-        let checksum = Sum::of(&packet[self.start..]).checksum();
+        let sum = Sum::of(&packet[self.start..]);
+        self.write(packet, sum);
+    }
+
+    /// Copies `packet` to `place` and completes the checksum there, in one pass.
+    ///
+    /// # Panics
+    ///
+    /// If the lengths differ.
+    pub(super) fn complete_copy(self, packet: &[u8], place: &mut [u8]) {
+        let (before, covered) = packet.split_at(self.start);
+        let (before_place, covered_place) = place.split_at_mut(self.start);
+        before_place.copy_from_slice(before);
+        let sum = Sum::of_copied(covered, covered_place);
+        self.write(place, sum);
+    }
+
+    /// Writes the checksum of a packet in which all that it covers has this `sum`.
+    fn write(self, packet: &mut [u8], sum: Sum) {
+        let checksum = sum.checksum();
         // In UDP a checksum of zero says that there is none (RFC 768).
         let is_udp = self.at - self.start == UDP_CHECKSUM;
         put16(packet, self.at, if is_udp && checksum == 0 { 0xffff } else { checksum });

@@ -34,6 +34,8 @@ pub(super) struct Segments {
     len: usize,
     /// Segments cut so far.
     cut: usize,
+    /// Every segment [shows](Transport::of_partial) that it lacks its checksum.
+    shows_field: bool,
     /// The sum of the pseudo header without its length field.
     pseudo_header: Sum,
     /// The sum of the IPv4 header without length, identification and checksum.
@@ -93,6 +95,7 @@ impl Segments {
             size: usize::from(header.gso_size),
             len: packet.len(),
             cut: 0,
+            shows_field: transport.is_partial(packet),
             // Taken from the field and not from the addresses: with a routing header the address
             // that counts is not the one in the IP header.
             pseudo_header: Sum::default().word(field(at)).without((packet.len() - start) as u16),
@@ -113,6 +116,12 @@ impl Segments {
         self.transport.field()
     }
 
+    /// Whether every segment [shows](Transport::of_partial) that it lacks its checksum. All do if the
+    /// super-packet does.
+    pub(super) fn shows_field(&self) -> bool {
+        self.shows_field
+    }
+
     /// Writes the headers of the next segment and says where it is in the memory of the
     /// super-packet. Its checksum field holds the sum of the pseudo header.
     pub(super) fn next(&mut self, memory: &mut [u8]) -> Option<Range<usize>> {
@@ -122,8 +131,11 @@ impl Segments {
             return None;
         }
         if self.cut > 0 {
-            let previous = start - self.size;
-            memory.copy_within(previous..previous + self.headers_len, start);
+            // Those of the first segment are best: they were written long ago, which makes them
+            // faster to read. They last if the second segment does not begin in them.
+            let whole = self.size >= self.headers_len;
+            let written = if whole { 0 } else { start - self.size };
+            memory.copy_within(written..written + self.headers_len, start);
         }
         let end = self.len.min(payload + self.size);
         self.write_ip(&mut memory[start..end]);

@@ -45,14 +45,26 @@ pub struct SuperPacket<'b> {
 
 /// An inner packet that may lack its transport checksum.
 ///
-/// For tunnels whose ends agreed to leave it out, because something stronger protects the packet in
-/// between: its checksum field then holds the sum of the pseudo header, and the far end hands it to
-/// [`Coalescer::push_partial`](super::Coalescer::push_partial). Where the packet goes is known only
-/// after a look at it, which is why the choice is made packet by packet.
+/// Two things can be done with it. The checksum is filled in: where the packet lies
+/// ([`finish`](Self::finish)), or on the way to where it is sent from ([`emit`](Self::emit)), which
+/// looks at every byte only once. Or it is left out ([`leave`](Self::leave),
+/// [`emit_elided`](Self::emit_elided)), for tunnels whose ends agreed to it because something stronger
+/// protects the packet in between: the field then holds the sum of the pseudo header, and the far end
+/// hands the packet to [`Coalescer::push_elided`](super::Coalescer::push_elided). Where the packet
+/// goes is known only after a look at it, which is why the choice is made packet by packet.
 #[derive(Debug)]
 pub struct Unfinished<'p> {
     bytes: &'p mut [u8],
-    missing: Option<Field>,
+    missing: Option<Missing>,
+}
+
+/// A checksum that is to be filled in.
+#[derive(Clone, Copy, Debug)]
+struct Missing {
+    field: Field,
+    /// The packet is known to [show](Transport::of_partial) that it lacks this one. If not, it may
+    /// show it all the same.
+    shown: bool,
 }
 
 /// A claim of a header that does not hold, as the way to its counter.
@@ -155,14 +167,15 @@ impl<'b> SuperPacket<'b> {
     pub fn next_unfinished(&mut self) -> Option<Unfinished<'_>> {
         let (bytes, missing) = match &mut self.rest {
             Rest::Nothing => return None,
-            Rest::One(missing) => {
-                let missing = *missing;
+            Rest::One(field) => {
+                let missing = field.map(|field| Missing { field, shown: false });
                 self.rest = Rest::Nothing;
                 (&mut *self.memory, missing)
             }
             Rest::Segments(segments) => {
                 let range = segments.next(self.memory)?;
-                (&mut self.memory[range], Some(segments.field()))
+                let missing = Missing { field: segments.field(), shown: segments.shows_field() };
+                (&mut self.memory[range], Some(missing))
             }
         };
         Some(Unfinished { bytes, missing })
@@ -171,27 +184,66 @@ impl<'b> SuperPacket<'b> {
 
 impl<'p> Unfinished<'p> {
     /// The packet as it is.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         self.bytes
     }
 
-    /// The packet as it is, without its transport checksum if that was missing, and whether it was.
+    /// The packet with its transport checksum.
+    #[inline]
+    pub fn finish(self) -> &'p [u8] {
+        if let Some(missing) = self.missing {
+            missing.field.complete(self.bytes);
+        }
+        self.bytes
+    }
+
+    /// Copies the packet with its transport checksum to `place`.
     ///
-    /// A checksum that the far end would not find is filled in and does not count as missing.
-    pub fn leave(self) -> (&'p [u8], bool) {
-        let found = self.missing.and_then(|_| Transport::find(self.bytes));
+    /// # Panics
+    ///
+    /// If `place` is not as long as the packet.
+    #[inline]
+    pub fn emit(&self, place: &mut [u8]) {
         match self.missing {
-            Some(field) if found.is_some_and(|found| found.field() == field) => (self.bytes, true),
-            _ => (self.finish(), false),
+            Some(missing) => missing.field.complete_copy(self.bytes, place),
+            None => place.copy_from_slice(self.bytes),
         }
     }
 
-    /// The packet with its transport checksum.
-    pub fn finish(self) -> &'p [u8] {
-        if let Some(field) = self.missing {
-            field.complete(self.bytes);
+    /// The packet as it is, without its transport checksum if that was missing, and whether it was.
+    ///
+    /// A checksum whose absence the far end would not see is filled in and does not count as
+    /// missing: where the packet has no such field, and behind a routing header, which makes the
+    /// pseudo header of the packet another than the one that the sum is of.
+    #[inline]
+    pub fn leave(self) -> (&'p [u8], bool) {
+        if self.may_be_left() { (self.bytes, true) } else { (self.finish(), false) }
+    }
+
+    /// Copies the packet to `place`, without its transport checksum where [`leave`](Self::leave) would
+    /// leave it out, and says whether that is so.
+    ///
+    /// # Panics
+    ///
+    /// If `place` is not as long as the packet.
+    #[inline]
+    pub fn emit_elided(&self, place: &mut [u8]) -> bool {
+        let left = self.may_be_left();
+        if left {
+            place.copy_from_slice(self.bytes);
+        } else {
+            self.emit(place);
         }
-        self.bytes
+        left
+    }
+
+    #[inline]
+    fn may_be_left(&self) -> bool {
+        self.missing.is_some_and(|Missing { field, shown }| {
+            let shows = || Transport::of_partial(self.bytes).is_some_and(|t| t.field() == field);
+            shown || shows()
+        })
     }
 }
 

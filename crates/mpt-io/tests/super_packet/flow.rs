@@ -91,6 +91,14 @@ impl Flow {
         matches!(self.transport, Transport::Tcp { .. })
     }
 
+    /// Whether packets go to another address first than the one that their checksum covers.
+    pub(crate) fn is_routed(&self) -> bool {
+        match &self.ip {
+            Ip::V4 { .. } => false,
+            Ip::V6 { extensions, .. } => extensions.iter().any(|e| e.number == ROUTING),
+        }
+    }
+
     /// The packets that carry `payload`, up to `size` bytes each.
     pub(crate) fn packets(&self, payload: &[u8], size: usize) -> Vec<Vec<u8>> {
         let count = payload.len().div_ceil(size);
@@ -257,10 +265,7 @@ impl Flow {
 
     /// Whose address the checksum covers (RFC 8200, section 8.1).
     fn receiver_v6(&self) -> [u8; 16] {
-        match &self.ip {
-            Ip::V6 { extensions, .. } if extensions.iter().any(|e| e.number == ROUTING) => FINAL_V6,
-            Ip::V4 { .. } | Ip::V6 { .. } => DESTINATION_V6,
-        }
+        if self.is_routed() { FINAL_V6 } else { DESTINATION_V6 }
     }
 
     /// The sum of the pseudo header, word by word.

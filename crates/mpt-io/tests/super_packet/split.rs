@@ -57,19 +57,55 @@ proptest! {
         let mut memory = [&header.to_bytes()[..], &packet].concat();
         let mut counters = ReadCounters::default();
         let mut read = SuperPacket::new(&mut memory, Offloads::ALL, &mut counters);
-        let (start, field) = flow.checksum_at();
-        for expected in flow.packets(&payload, size) {
+        for (expected, left_out) in
+            flow.packets(&payload, size).into_iter().zip(flow.partials(&payload, size))
+        {
             let (left, partial) = read.next_unfinished().unwrap().leave();
-            prop_assert!(partial);
-            let header = VnetHeader {
-                flags: VnetHeader::NEEDS_CSUM,
-                csum_start: start as u16,
-                csum_offset: (field - start) as u16,
-                ..VnetHeader::NONE
-            };
-            prop_assert_eq!(split(&header, left), vec![expected]);
+            prop_assert_eq!(partial, !flow.is_routed());
+            prop_assert_eq!(left, if partial { left_out } else { expected });
         }
         prop_assert!(read.next_unfinished().is_none());
+    }
+
+    #[test]
+    fn emitted_packets_are_those_that_are_finished_or_left_in_place(
+        (flow, payload, size) in (flows(), payload(4000), 1..2000_usize),
+        segmented in any::<bool>(),
+    ) {
+        let (header, packet) =
+            if segmented { flow.super_packet(&payload, size) } else { flow.partial(&payload) };
+        let size = if segmented { size } else { payload.len() };
+        let mut memory = [&header.to_bytes()[..], &packet].concat();
+        let mut counters = ReadCounters::default();
+        let mut read = SuperPacket::new(&mut memory, Offloads::ALL, &mut counters);
+        for (expected, left_out) in
+            flow.packets(&payload, size).into_iter().zip(flow.partials(&payload, size))
+        {
+            let packet = read.next_unfinished().unwrap();
+            let mut place = vec![0xee; packet.bytes().len()];
+            prop_assert_eq!(packet.emit_elided(&mut place), !flow.is_routed());
+            prop_assert_eq!(&place, if flow.is_routed() { &expected } else { &left_out });
+            prop_assert_eq!(packet.bytes(), &left_out);
+            place.fill(0xee);
+            packet.emit(&mut place);
+            prop_assert_eq!(&place, &expected);
+            prop_assert_eq!(packet.finish(), &expected);
+        }
+        prop_assert!(read.next_unfinished().is_none());
+    }
+
+    #[test]
+    fn a_packet_that_lacks_nothing_is_emitted_as_it_is(packet in payload(2000)) {
+        let mut memory = [&VnetHeader::NONE.to_bytes()[..], &packet].concat();
+        let mut counters = ReadCounters::default();
+        let mut read = SuperPacket::new(&mut memory, Offloads::ALL, &mut counters);
+        let unfinished = read.next_unfinished().unwrap();
+        let mut place = vec![0xee; packet.len()];
+        unfinished.emit(&mut place);
+        prop_assert_eq!(&place, &packet);
+        place.fill(0xee);
+        prop_assert!(!unfinished.emit_elided(&mut place));
+        prop_assert_eq!(&place, &packet);
     }
 }
 
