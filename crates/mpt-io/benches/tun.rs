@@ -143,6 +143,19 @@ fn coalesce_with_checksums_left_out<const SIZE: usize>(bencher: Bencher<'_, '_>,
     });
 }
 
+/// The same, and nobody says that they are.
+#[divan::bench(args = KINDS, consts = SIZES)]
+fn coalesce_elided<const SIZE: usize>(bencher: Bencher<'_, '_>, kind: Kind) {
+    let packets = partials(&super_packet(kind, SIZE));
+    let mut coalescer = Coalescer::new();
+    bencher.counter(ItemsCount::new(packets.len())).bench_local(|| {
+        for packet in &packets {
+            coalescer.push_elided(&Nowhere, black_box(packet));
+        }
+        coalescer.flush(&Nowhere);
+    });
+}
+
 /// Acknowledgements without payload, none of which can be merged.
 #[divan::bench]
 fn coalesce_nothing(bencher: Bencher<'_, '_>) {

@@ -2,9 +2,10 @@
 
 use std::io;
 
-use super::inner::{Protocol, Transport, be16};
+use super::expected::Field;
+use super::inner::{Protocol, Transport};
 use super::merge::{Candidate, Identification};
-use super::stage::{Stage, partial_header};
+use super::stage::{Extension, Stage, partial_header};
 use super::{Offloads, ReadCounters, SuperPacket, VnetHeader};
 
 /// Takes inner packets in order and writes them to a [`Device`](super::Device), as many as possible at once.
@@ -80,7 +81,7 @@ impl Coalescer {
 
     /// Adds the next inner packet of this burst.
     pub fn push(&mut self, device: &impl Outlet, packet: &[u8]) {
-        self.take(device, packet, false);
+        self.take(device, packet, Field::Complete);
     }
 
     /// Adds the next inner packet of this burst, which lacks its transport checksum: the field holds
@@ -88,7 +89,23 @@ impl Coalescer {
     ///
     /// The kernel then trusts the packet. Only for packets that something else protected on the way.
     pub fn push_partial(&mut self, device: &impl Outlet, packet: &[u8]) {
-        self.take(device, packet, true);
+        self.take(device, packet, Field::Partial);
+    }
+
+    /// Adds the next inner packet of this burst, which may lack its transport checksum: it does if
+    /// the field holds the sum of the pseudo header that the packet shows.
+    ///
+    /// For the far end of a sender that [leaves out](super::Unfinished::leave) what it can and does
+    /// not say of which packets; forwarded ones, fragments and other protocols come complete.
+    ///
+    /// One complete packet in 65 536 looks like a partial one because its checksum happens to be
+    /// just that sum. Nothing is lost: completing such a packet gives the same checksum
+    /// again, so it arrives unchanged. Only it is not verified here, which matters to a packet that
+    /// was damaged before it came to the sender and that nobody noticed in between: of those one in
+    /// 65 536 passes for right, no more than pass a checksum that is verified. Between sender and
+    /// here something else must protect packets, as with [`push_partial`](Self::push_partial).
+    pub fn push_elided(&mut self, device: &impl Outlet, packet: &[u8]) {
+        self.take(device, packet, Field::Either);
     }
 
     /// Ends the burst: writes whatever is held back.
@@ -118,7 +135,27 @@ impl Coalescer {
         self.counters
     }
 
-    fn take(&mut self, device: &impl Outlet, packet: &[u8], partial: bool) {
+    fn take(&mut self, device: &impl Outlet, packet: &[u8], field: Field) {
+        let extension = self.stage.extend(packet, field);
+        match extension {
+            Extension::Added => return,
+            Extension::Last => return self.flush(device),
+            Extension::Corrupt | Extension::Unforeseen => {}
+        }
+        let partial = match field {
+            Field::Complete => false,
+            Field::Partial => true,
+            Field::Either => Transport::of_partial(packet).is_some(),
+        };
+        if extension == Extension::Corrupt {
+            self.pass_corrupt(device, packet, partial);
+        } else {
+            self.take_apart(device, packet, partial);
+        }
+    }
+
+    /// Takes a packet by looking at it field by field.
+    fn take_apart(&mut self, device: &impl Outlet, packet: &[u8], partial: bool) {
         let candidate = Candidate::new(packet)
             .filter(|candidate| self.merges(device.offloads(), candidate.transport.protocol));
         let Some(candidate) = candidate else {
@@ -133,9 +170,7 @@ impl Coalescer {
             }
         }
         if !candidate.is_intact(partial) {
-            self.counters.corrupt += 1;
-            self.flush(device);
-            return self.write_alone(device, packet, partial);
+            return self.pass_corrupt(device, packet, partial);
         }
         if continues {
             if self.stage.add(&candidate) {
@@ -144,6 +179,12 @@ impl Coalescer {
         } else if !self.stage.begin(&candidate, partial) {
             self.write_alone(device, packet, partial);
         }
+    }
+
+    fn pass_corrupt(&mut self, device: &impl Outlet, packet: &[u8], partial: bool) {
+        self.counters.corrupt += 1;
+        self.flush(device);
+        self.write_alone(device, packet, partial);
     }
 
     fn merges(&self, offloads: Offloads, protocol: Protocol) -> bool {
@@ -175,9 +216,7 @@ impl Coalescer {
         let transport = Transport::find(packet)?;
         transport.headers_len(packet)?;
         let field = transport.field();
-        let pseudo_header = transport.pseudo_header(packet, packet.len() - field.start);
-        let as_expected = be16(packet, field.at) == Some(pseudo_header.partial());
-        if device.offloads().vnet_header && as_expected {
+        if device.offloads().vnet_header && transport.is_partial(packet) {
             return Some(device.write_with(&partial_header(field), packet));
         }
         let memory = self.stage.scratch(packet)?;

@@ -29,18 +29,26 @@
 //! with others only if the checksum inside it is right, because the kernel does not look at that of
 //! a super-packet. A packet with a wrong one is passed on alone, and stays wrong.
 //!
+//! # One look at every byte
+//!
+//! What was just read is not in the processor's cache yet, and to fetch it costs more than to add it
+//! up. So a packet that is copied on its way has its checksum computed by the same pass:
+//! [`Unfinished::emit`] copies it to where it is sent from and completes it there, and a [`Coalescer`]
+//! verifies it while it puts it behind the others.
+//!
 //! # Checksums left out
 //!
-//! Filling in and verifying inner checksums means touching every byte once at each end. Two ends that
-//! agree to protect packets in between by something stronger can do without: the one reads
-//! with [`SuperPacket::next_unfinished`] and [`Unfinished::leave`], tells for each packet whether its
-//! checksum is missing, and the other pushes such packets with [`Coalescer::push_partial`]. Nothing of
-//! this happens with `next_packet` and `push`.
+//! Two ends that agree to protect packets in between by something stronger can do without inner
+//! checksums: the one uses [`Unfinished::emit_elided`], the other [`Coalescer::push_elided`]. Not every
+//! packet lacks its checksum then, and each shows whether it does. Where the datagram tells so
+//! besides, [`Coalescer::push_partial`] and [`push`](Coalescer::push) take the two kinds apart. Nothing of this
+//! happens with `next_packet`, `emit` and `push`.
 
 mod checksum;
 mod coalesce;
 mod device;
 mod error;
+mod expected;
 mod inner;
 mod merge;
 mod offload;

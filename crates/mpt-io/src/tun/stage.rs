@@ -3,6 +3,7 @@
 use super::VnetHeader;
 use super::checksum::Sum;
 use super::device::MAX_PACKET;
+use super::expected::{self, Check, Expected, Next};
 use super::inner::{Field, IPV4_LEN, IPV6_LEN, PSH, Protocol, Transport, UDP_LEN, Version, put16};
 use super::merge::{Candidate, Identification, Run};
 
@@ -16,6 +17,21 @@ pub(super) struct Stage {
     memory: Box<[u8]>,
     len: usize,
     open: Option<Open>,
+    /// What comes next, once there are two packets, so that one that stays alone costs nothing.
+    expected: Option<Expected>,
+}
+
+/// What came of a packet that might be the [next](Stage::extend).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extension {
+    /// It was added.
+    Added,
+    /// It was added and none can follow: it is shorter than the others, or pushed.
+    Last,
+    /// It would be the next, but a checksum in it is wrong.
+    Corrupt,
+    /// It is none of the packets that can be told at a glance; nothing was done.
+    Unforeseen,
 }
 
 /// The super-packet that is put together.
@@ -40,7 +56,37 @@ pub(super) struct Content {
 
 impl Stage {
     pub(super) fn new() -> Self {
-        Self { memory: vec![0; MAX_PACKET].into_boxed_slice(), len: 0, open: None }
+        Self { memory: vec![0; MAX_PACKET].into_boxed_slice(), len: 0, open: None, expected: None }
+    }
+
+    /// Adds `packet` if it is the next of the super-packet that is here, as
+    /// [`is_continued_by`](Self::is_continued_by), [`Candidate::is_intact`] and [`add`](Self::add)
+    /// would, in a single pass over it.
+    pub(super) fn extend(&mut self, packet: &[u8], field: expected::Field) -> Extension {
+        let (Some(open), Some(expected)) = (&mut self.open, &self.expected) else {
+            return Extension::Unforeseen;
+        };
+        let Some(Next { payload, pushed, check }) = expected.next(packet, &open.run, field) else {
+            return Extension::Unforeseen;
+        };
+        // Behind what is here, where it may lie as long as the length does not say that it is there.
+        let Some(place) = self.memory[self.len..].get_mut(..payload.len()) else {
+            return Extension::Unforeseen;
+        };
+        match check {
+            Check::Right => place.copy_from_slice(payload),
+            Check::With(headers) if headers.and(Sum::of_copied(payload, place)).is_valid() => {}
+            Check::With(_) | Check::Wrong => return Extension::Corrupt,
+        }
+        let run = &mut open.run;
+        run.packets += 1;
+        run.next_sequence = run.next_sequence.wrapping_add(payload.len() as u32);
+        self.len += payload.len();
+        open.bytes += packet.len() as u64;
+        if pushed {
+            self.memory[open.transport.start + 13] |= PSH;
+        }
+        if pushed || payload.len() < run.size { Extension::Last } else { Extension::Added }
     }
 
     /// Whether `candidate` can be [added](Self::add) to what is here.
@@ -92,12 +138,16 @@ impl Stage {
         if candidate.is_pushed() {
             self.memory[open.transport.start + 13] |= PSH;
         }
+        if self.expected.is_none() {
+            self.expected = Expected::after(&self.memory[..open.headers_len], open.transport);
+        }
         candidate.is_pushed() || payload.len() < run.size
     }
 
     /// Finishes what is here, if anything is: a lone packet as it came, several as a super-packet.
     pub(super) fn take(&mut self) -> Option<(VnetHeader, &mut [u8], Content)> {
         let open = self.open.take()?;
+        self.expected = None;
         let content = Content {
             protocol: open.transport.protocol,
             packets: open.run.packets as u64,

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in tests that is the assertion")]
 
 mod coalesce;
+mod elided;
 mod flow;
 mod hostile;
 mod rules;
