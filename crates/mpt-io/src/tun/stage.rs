@@ -9,9 +9,10 @@ use super::merge::{Candidate, Identification, Run};
 
 /// Memory in which packets are put together: the headers of the first, the payloads of all.
 ///
-/// Packets are lent only while they are pushed, so they are copied. To gather them from where they
-/// are, with one vector for each payload, costs the kernel 20 ns per packet of 1400 bytes where the
-/// copy costs 50 ns, but every packet would have to stay in its place until the burst ends.
+/// Packets are lent only while they are pushed, so they are copied, which takes 30 ns for 1448 bytes
+/// and 40 ns with the checksum verified on the way. To gather them from where they are, with one
+/// vector for each payload, would cost the kernel 20 ns more and the checksum alone 30 ns: nothing
+/// would be gained, and every packet would have to stay in its place until the burst ends.
 #[derive(Debug)]
 pub(super) struct Stage {
     memory: Box<[u8]>,
@@ -62,7 +63,15 @@ impl Stage {
     /// Adds `packet` if it is the next of the super-packet that is here, as
     /// [`is_continued_by`](Self::is_continued_by), [`Candidate::is_intact`] and [`add`](Self::add)
     /// would, in a single pass over it.
+    #[inline]
     pub(super) fn extend(&mut self, packet: &[u8], field: expected::Field) -> Extension {
+        if self.expected.is_none() {
+            return Extension::Unforeseen;
+        }
+        self.extend_as_expected(packet, field)
+    }
+
+    fn extend_as_expected(&mut self, packet: &[u8], field: expected::Field) -> Extension {
         let (Some(open), Some(expected)) = (&mut self.open, &self.expected) else {
             return Extension::Unforeseen;
         };

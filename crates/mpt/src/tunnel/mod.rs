@@ -97,10 +97,11 @@ impl Handle {
         let failure = Arc::new(Mutex::new(None));
         let mut threads = Vec::new();
         // If the second cannot be started, the first finds its other side gone and ends.
-        for (name, body) in bodies {
+        for (name, mut body) in bodies {
             let reason = Arc::clone(&failure);
             let thread = std::thread::Builder::new().name(name).spawn(move || {
                 let now = || mpt_proto::Instant::ZERO + epoch.elapsed();
+                // The reason is there before the other thread hears of the end and ends too.
                 if let Err(error) = body(&now) {
                     let mut reason = reason.lock().unwrap_or_else(PoisonError::into_inner);
                     *reason = Some(format!("{error:#}"));

@@ -35,8 +35,8 @@ const ORDERS: usize = 64;
 /// still.
 const NOTES_AGAIN: Duration = Duration::from_millis(1);
 
-/// What one thread of a tunnel does for its life.
-pub(super) type Body = Box<dyn FnOnce(&dyn Fn() -> Instant) -> anyhow::Result<()> + Send>;
+/// What one thread of a tunnel does for its life. To drop it tells the other thread that it is over.
+pub(super) type Body = Box<dyn FnMut(&dyn Fn() -> Instant) -> anyhow::Result<()> + Send>;
 
 /// Both sides on one thread.
 ///
@@ -51,8 +51,8 @@ pub(super) fn together(
     let (poll, waker) = new_poll()?;
     add_device(&poll, &tx)?;
     add_sockets(&poll, &rx)?;
-    let body: Body = Box::new(move |now| run(&poll, now, &mut Together { tx, rx, commands }));
-    Ok((waker, body))
+    let mut together = Together { tx, rx, commands };
+    Ok((waker, Box::new(move |now| run(&poll, now, &mut together))))
 }
 
 /// A thread for each side: first the one that sends, which the waker wakes.
