@@ -36,7 +36,18 @@ impl Transmit<'_> {
     ///
     /// If `datagram` is not [`Transmit::size`] bytes long.
     pub fn emit(&self, datagram: &mut [u8]) {
-        datagram[self.header.size()..].copy_from_slice(self.payload);
+        self.emit_with(datagram, |place| place.copy_from_slice(self.payload));
+    }
+
+    /// The same, with the payload written by `emit_payload`: an inner packet that is finished on its
+    /// way into the datagram.
+    ///
+    /// # Panics
+    ///
+    /// If `datagram` is shorter than the header.
+    pub fn emit_with(&self, datagram: &mut [u8], emit_payload: impl FnOnce(&mut [u8])) {
+        emit_payload(&mut datagram[self.header.size()..]);
+        // Last, as its checksum covers the payload.
         self.header.emit(datagram);
     }
 }

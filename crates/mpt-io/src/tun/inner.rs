@@ -160,6 +160,11 @@ impl Transport {
 }
 
 impl Field {
+    /// Where the field ends.
+    pub(super) fn end(self) -> usize {
+        self.at + 2
+    }
+
     /// Completes the checksum of `packet`, whose field holds the sum of the pseudo header.
     pub(super) fn complete(self, packet: &mut [u8]) {
         let sum = Sum::of(&packet[self.start..]);

@@ -198,16 +198,20 @@ impl<'p> Unfinished<'p> {
         self.bytes
     }
 
-    /// Copies the packet with its transport checksum to `place`.
+    /// Copies the packet with its transport checksum to `place`. If that is shorter, the packet ends
+    /// there, as one does whose IP header claims less than was read.
     ///
     /// # Panics
     ///
-    /// If `place` is not as long as the packet.
+    /// If `place` is longer than the packet.
     #[inline]
     pub fn emit(&self, place: &mut [u8]) {
+        let bytes = &self.bytes[..place.len()];
         match self.missing {
-            Some(missing) => missing.field.complete_copy(self.bytes, place),
-            None => place.copy_from_slice(self.bytes),
+            Some(Missing { field, .. }) if field.end() <= bytes.len() => {
+                field.complete_copy(bytes, place);
+            }
+            _ => place.copy_from_slice(bytes),
         }
     }
 
@@ -226,10 +230,10 @@ impl<'p> Unfinished<'p> {
     ///
     /// # Panics
     ///
-    /// If `place` is not as long as the packet.
+    /// If `place` is longer than the packet.
     #[inline]
     pub fn emit_elided(&self, place: &mut [u8]) -> bool {
-        let left = self.may_be_left();
+        let left = self.may_be_left() && place.len() == self.bytes.len();
         if left {
             place.copy_from_slice(self.bytes);
         } else {

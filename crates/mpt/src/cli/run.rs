@@ -44,6 +44,7 @@ pub(super) fn run(file: &Path) -> Result<Exit> {
     };
     switch_off(&mut settings)?;
     set_threads(&mut settings)?;
+    set_elided(&mut settings)?;
     // Before anything is made, so that a signal during the start removes it again.
     let signals = Signals::register().context("cannot wait for signals")?;
     let poll = Poll::new().context("cannot wait for events")?;
@@ -98,6 +99,23 @@ fn set_threads(settings: &mut Settings) -> Result<()> {
         anyhow!("{} is `{}`, but should be 1 or 2", Threads::VARIABLE, text.display())
     })?;
     settings.tunnels.iter_mut().for_each(|tunnel| tunnel.threads = threads);
+    Ok(())
+}
+
+/// Leaves out inner checksums if the environment says so: to measure what that would gain, between
+/// two daemons that are both told.
+fn set_elided(settings: &mut Settings) -> Result<()> {
+    const VARIABLE: &str = "MPT_ELIDE_CHECKSUMS";
+    let elided = match std::env::var_os(VARIABLE) {
+        None => return Ok(()),
+        Some(text) if text == "off" => false,
+        Some(text) if text == "on" => true,
+        Some(text) => bail!("{VARIABLE} is `{}`, but should be on or off", text.display()),
+    };
+    if elided {
+        warn!("inner checksums are left out; a peer that is not told so gets broken packets");
+    }
+    settings.tunnels.iter_mut().for_each(|tunnel| tunnel.elided = elided);
     Ok(())
 }
 

@@ -43,6 +43,9 @@ pub(crate) struct Tunnel {
     pub(crate) mtu: Mtu,
     /// Which of the kernel's batching it may use.
     pub(crate) offloads: Offloads,
+    /// Whether inner checksums are left out across the tunnel. No file can say so: both ends must
+    /// have agreed, which plain framing has no way to do.
+    pub(crate) elided: bool,
     /// The threads that carry its packets.
     pub(crate) threads: Threads,
     /// Its connections, at least one.

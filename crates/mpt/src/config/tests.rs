@@ -94,6 +94,7 @@ fn every_key_arrives() {
         name: "mpt0".into(),
         addresses: vec![prefix("10.9.0.1", 24), prefix("fd00:9::1", 64)],
         offloads: Offloads::ALL,
+        elided: false,
         threads: Threads::Two,
         mtu: Mtu::Fixed(1400),
         connections: vec![connection],

@@ -32,6 +32,7 @@ pub(super) fn read(
         addresses: addresses?,
         mtu: mtu?,
         offloads: offloads?,
+        elided: false,
         threads: threads?,
         connections: connections?,
     })

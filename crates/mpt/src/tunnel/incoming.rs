@@ -17,6 +17,8 @@ pub(super) struct Incoming {
     numbers: Vec<u32>,
     copies: Pool,
     coalescer: Coalescer,
+    /// Whether packets may lack their transport checksum.
+    elided: bool,
 }
 
 /// Where a held packet is.
@@ -35,14 +37,16 @@ pub(super) struct Delivery<'a> {
 }
 
 impl Incoming {
-    /// Room for `windows` held packets, bounded, of up to `packet_size` bytes.
-    pub(super) fn new(windows: usize, packet_size: usize) -> Self {
+    /// Room for `windows` held packets, bounded, of up to `packet_size` bytes. `elided`: they may lack
+    /// their transport checksum.
+    pub(super) fn new(windows: usize, packet_size: usize, elided: bool) -> Self {
         let most = windows.min(MAX_HELD);
         Self {
             held: Vec::with_capacity(most),
             numbers: Vec::with_capacity(most),
             copies: Pool::new(most, packet_size),
             coalescer: Coalescer::new(),
+            elided,
         }
     }
 
@@ -72,7 +76,8 @@ impl Incoming {
 
 impl Sink for Delivery<'_> {
     fn deliver(&mut self, packet: &[u8]) {
-        self.incoming.coalescer.push(self.device, packet);
+        let Incoming { coalescer, elided, .. } = &mut *self.incoming;
+        push(coalescer, self.device, packet, *elided);
     }
 
     fn hold(&mut self, packet: &[u8]) -> Option<Held> {
@@ -88,24 +93,31 @@ impl Sink for Delivery<'_> {
     }
 
     fn deliver_held(&mut self, held: Held) -> usize {
-        let Incoming { held: places, numbers, copies, coalescer } = &mut *self.incoming;
+        let Incoming { held: places, numbers, copies, coalescer, elided } = &mut *self.incoming;
         let Some(place) = places[held.0 as usize].take() else { return 0 };
         numbers.push(held.0);
         match place {
             Place::Kept(kept) => {
                 let packet = self.receive.kept(&kept);
                 let len = packet.len();
-                coalescer.push(self.device, packet);
+                push(coalescer, self.device, packet, *elided);
                 self.receive.release(kept);
                 len
             }
             Place::Copied(slot) => {
                 let packet = copies.get(&slot);
                 let len = packet.len();
-                coalescer.push(self.device, packet);
+                push(coalescer, self.device, packet, *elided);
                 copies.free(slot);
                 len
             }
         }
+    }
+}
+
+fn push(coalescer: &mut Coalescer, device: &Device, packet: &[u8], elided: bool) {
+    match elided {
+        false => coalescer.push(device, packet),
+        true => coalescer.push_elided(device, packet),
     }
 }

@@ -92,7 +92,7 @@ pub(super) fn open(settings: &config::Tunnel) -> anyhow::Result<(TransmitLoop, R
         coalescing: sockets.iter().any(|socket| socket.offloads().coalescing),
         ..ReceiveOptions::default()
     });
-    let mut incoming = Incoming::new(windows.sum(), slot);
+    let mut incoming = Incoming::new(windows.sum(), slot, settings.elided);
     for (connection, info) in (0..).map(ConnectionId).zip(&connections) {
         for (path, info) in (0..).map(PathId).zip(&info.paths) {
             let (fits, mut sink) = (info.mtu >= MIN_MTU, incoming.to(&receive, &device));

@@ -45,6 +45,16 @@ impl Outgoing {
 
     /// Writes a datagram behind the others of its path. A train that is full leaves first.
     pub(super) fn stage(&mut self, transmit: &Transmit<'_>, sockets: &[Socket]) {
+        self.stage_with(transmit, sockets, |place| transmit.emit(place));
+    }
+
+    /// The same, with the datagram written by `emit`.
+    pub(super) fn stage_with(
+        &mut self,
+        transmit: &Transmit<'_>,
+        sockets: &[Socket],
+        emit: impl FnOnce(&mut [u8]),
+    ) {
         let (connection, path) = (transmit.connection, transmit.path);
         let lane = &mut self.lanes[usize::from(connection.0)][usize::from(path.0)];
         if lane.train.is_full() {
@@ -55,7 +65,7 @@ impl Outgoing {
         lane.train.set_tos(transmit.tos);
         match lane.train.reserve(transmit.size()) {
             Some(place) => {
-                transmit.emit(place);
+                emit(place);
                 lane.train.commit();
             }
             None => lane.on_too_big(1),

@@ -42,6 +42,7 @@ impl TransmitLoop {
     ///
     /// If the interface is gone.
     pub(super) fn read_device(&mut self) -> anyhow::Result<()> {
+        let elided = self.settings.elided;
         let budget = self.read.bytes + DEVICE_BYTES;
         for _ in 0..DEVICE_READS {
             if self.read.bytes >= budget {
@@ -49,12 +50,16 @@ impl TransmitLoop {
             }
             let read = self.device.read(&mut self.burst);
             let Some(mut packets) = read.context("the interface is gone")? else { break };
-            while let Some(packet) = packets.next_packet() {
+            while let Some(packet) = packets.next_unfinished() {
                 self.read.packets += 1;
-                self.read.bytes += packet.len() as u64;
-                if let Some(transmit) = self.endpoint.handle_inner(packet) {
-                    self.outgoing.stage(&transmit, &self.sockets);
-                }
+                self.read.bytes += packet.bytes().len() as u64;
+                let Some(transmit) = self.endpoint.handle_inner(packet.bytes()) else { continue };
+                self.outgoing.stage_with(&transmit, &self.sockets, |datagram| {
+                    transmit.emit_with(datagram, |place| match elided {
+                        false => packet.emit(place),
+                        true => drop(packet.emit_elided(place)),
+                    });
+                });
             }
         }
         Ok(())
