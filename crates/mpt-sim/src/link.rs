@@ -3,12 +3,13 @@
 //! A packet passes these stations, in netem's order:
 //!
 //! 1. a black-out, on command or by the profile's windows, swallows it;
-//! 2. the loss process may drop it;
-//! 3. it may be sent twice, the copy following at once;
-//! 4. one of its bits may be inverted;
-//! 5. it waits for the transmitter (`link::transmitter`), or is dropped because too many bytes wait;
-//! 6. when its last bit has left, delay and jitter begin, or are skipped to reorder it;
-//! 7. at its due time the receiver may take it.
+//! 2. it vanishes if it is longer than what passes;
+//! 3. the loss process may drop it;
+//! 4. it may be sent twice, the copy following at once;
+//! 5. one of its bits may be inverted;
+//! 6. it waits for the transmitter (`link::transmitter`), or is dropped because too many bytes wait;
+//! 7. when its last bit has left, delay and jitter begin, or are skipped to reorder it;
+//! 8. at its due time the receiver may take it.
 //!
 //! The link never looks at a clock: the simulator calls it in virtual time, the laboratory's
 //! emulator in real time. Each impairment draws from a random stream of its own, so that turning
@@ -89,6 +90,9 @@ impl Link {
         if self.is_blacked_out(now) {
             return self.lose(DropReason::Blackout, packet.len());
         }
+        if self.profile.largest.is_some_and(|largest| packet.len() as u64 > largest) {
+            return self.lose(DropReason::TooLong, packet.len());
+        }
         if self.loss.is_lost(&mut self.dice.loss) {
             return self.lose(DropReason::Loss, packet.len());
         }
@@ -150,7 +154,7 @@ impl Link {
         &self.stats
     }
 
-    /// Stations 4 to 6.
+    /// Stations 5 to 7.
     fn enqueue(&mut self, now: Instant, mut packet: Vec<u8>) -> Fate {
         if chance(&mut self.dice.corrupt, self.profile.corrupt) && !packet.is_empty() {
             self.dice.invert_one_bit(&mut packet);

@@ -15,6 +15,7 @@
 //! duplicate = 0.001
 //! corrupt = 0.001
 //! reorder = 0
+//! largest_bytes = 1400                            # longer packets vanish without a word
 //! blackouts = [[2.0, 3.5]]                        # seconds
 //! ```
 
@@ -58,6 +59,10 @@ pub struct Profile {
     pub corrupt: f64,
     /// Probability that a packet skips delay and jitter and so overtakes others, in 0..=1.
     pub reorder: f64,
+    /// The longest packet that passes, in bytes; longer ones vanish without a word. `None` is any.
+    ///
+    /// So does a router whose next link is narrower, if it does not tell or its word does not arrive.
+    pub largest: Option<u64>,
     /// Windows from start (inclusive) to end (exclusive), counted from the link's origin, in
     /// which nothing enters the wire. What is on the way arrives.
     pub blackouts: Vec<(Duration, Duration)>,

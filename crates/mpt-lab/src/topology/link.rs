@@ -96,7 +96,7 @@ enum Key {
 }
 
 /// All keys, the link's own first.
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "name",
     "version",
     "mtu",
@@ -112,6 +112,7 @@ const KEYS: [&str; 16] = [
     "duplicate",
     "corrupt",
     "reorder",
+    "largest_bytes",
     "blackouts",
 ];
 

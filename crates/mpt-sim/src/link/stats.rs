@@ -39,11 +39,13 @@ pub enum DropReason {
     Loss,
     /// Too many bytes waited for the transmitter.
     Queue,
+    /// It was longer than what passes.
+    TooLong,
 }
 
 impl DropReason {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Blackout, Self::Loss, Self::Queue];
+    pub const ALL: [Self; 4] = [Self::Blackout, Self::Loss, Self::Queue, Self::TooLong];
 
     /// The name in reports.
     pub const fn name(self) -> &'static str {
@@ -51,6 +53,7 @@ impl DropReason {
             Self::Blackout => "blackout",
             Self::Loss => "loss",
             Self::Queue => "queue",
+            Self::TooLong => "too_long",
         }
     }
 }

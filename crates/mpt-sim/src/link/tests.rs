@@ -57,6 +57,7 @@ prop_compose! {
         keep_order: bool,
         loss in any_loss(),
         (duplicate, corrupt, reorder) in (0.0..=0.5, 0.0..=0.5, 0.0..=0.5),
+        largest in prop::option::of(0_u64..3000),
         blackouts in prop::collection::vec((0_u64..100_000_000, 1_u64..50_000_000), 0..3),
     ) -> Profile {
         Profile {
@@ -69,6 +70,7 @@ prop_compose! {
             duplicate,
             corrupt,
             reorder: if keep_order { 0.0 } else { reorder },
+            largest,
             blackouts: blackouts
                 .into_iter()
                 .map(|(at, len)| (Duration::from_nanos(at), Duration::from_nanos(at + len)))
@@ -228,6 +230,16 @@ proptest! {
 }
 
 // --- the stations one by one ---
+
+#[test]
+fn what_is_too_long_vanishes_and_nothing_else() {
+    let mut link = Link::new(Profile { largest: Some(1400), ..perfect() }, 1);
+    let fates = [1400, 1401, 20].map(|len| link.send(ms(0), numbered(0, len)));
+    let due = ms(0);
+    let too_long = Fate::Dropped(DropReason::TooLong);
+    assert_eq!(fates, [Fate::Queued { due }, too_long, Fate::Queued { due }]);
+    assert_eq!(link.stats().drops(DropReason::TooLong), Count { packets: 1, bytes: 1401 });
+}
 
 #[test]
 fn a_perfect_wire_delivers_at_once_and_in_order() {

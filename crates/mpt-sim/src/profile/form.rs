@@ -26,6 +26,8 @@ pub(super) struct Form {
     duplicate: f64,
     corrupt: f64,
     reorder: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    largest_bytes: Option<u64>,
     blackouts: Vec<(f64, f64)>,
 }
 
@@ -47,6 +49,7 @@ impl TryFrom<Form> for Profile {
             duplicate: form.duplicate,
             corrupt: form.corrupt,
             reorder: form.reorder,
+            largest: form.largest_bytes,
             blackouts: blackouts.collect::<Result<_, _>>()?,
         };
         profile.validate()?;
@@ -67,6 +70,7 @@ impl From<Profile> for Form {
             duplicate: profile.duplicate,
             corrupt: profile.corrupt,
             reorder: profile.reorder,
+            largest_bytes: profile.largest,
             blackouts: profile.blackouts.into_iter().map(seconds).collect(),
         }
     }
@@ -145,6 +149,7 @@ mod tests {
         let profile: Profile = toml::from_str(
             "rate_mbps = 40\nqueue_bytes = 250000\ndelay_ms = 10\njitter_ms = 0.5\n\
              loss = { p = 0.01, r = 0.3 }\nduplicate = 0.1\ncorrupt = 0.2\nreorder = 1\n\
+             largest_bytes = 1400\n\
              blackouts = [[2, 3.5], [7.25, 8]]",
         )
         .unwrap();
@@ -158,6 +163,7 @@ mod tests {
             duplicate: 0.1,
             corrupt: 0.2,
             reorder: 1.0,
+            largest: Some(1400),
             blackouts: vec![
                 (Duration::from_secs(2), Duration::from_millis(3500)),
                 (Duration::from_millis(7250), Duration::from_secs(8)),
