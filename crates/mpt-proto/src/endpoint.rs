@@ -92,7 +92,7 @@ impl Endpoint {
 
     /// What happened, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.rx.poll_event()
+        self.rx.poll_event().or_else(|| self.tx.poll_event())
     }
 
     /// Switches a path off or makes it available again.

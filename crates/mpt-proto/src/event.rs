@@ -9,6 +9,18 @@ use crate::sequence::Seq;
 /// Something that happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
+    /// A path loses everything longer than this, and nobody says so. The caller decides what follows:
+    /// a smaller MTU, or [`Endpoint::set_path_fits`](crate::Endpoint::set_path_fits).
+    Narrow {
+        /// The connection the path belongs to.
+        connection: ConnectionId,
+        /// The path.
+        path: PathId,
+        /// The length of the longest datagram that it carries, GRE header included. If there is room in
+        /// it for an inner packet of 1280 bytes, then this is all that is claimed; if there is less,
+        /// such packets are lost too.
+        carries: usize,
+    },
     /// A path changed its state.
     Path {
         /// The connection the path belongs to.

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use crate::connection::ConnectionId;
 use crate::event::{Event, Events};
 use crate::path::{PathId, PathState};
+use crate::wire::keepalive::Arrivals;
 
 /// What the transmit side must know of what the receive side has seen.
 ///
@@ -12,12 +13,29 @@ use crate::path::{PathId, PathState};
 /// makes an earlier one superfluous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
+    /// A datagram was accepted on a path: the longest of a keepalive interval so far. If it waits, the
+    /// longest that came meanwhile stands for all.
+    Accepted {
+        /// The path.
+        path: PathId,
+        /// Its length in bytes of UDP payload.
+        len: u16,
+    },
     /// A path is heard again, or no longer.
     Hearing {
         /// The path.
         path: PathId,
         /// Whether it is heard.
         hearing: bool,
+    },
+    /// Keepalives came over a path.
+    Keepalive {
+        /// The path.
+        path: PathId,
+        /// How many came since the start, modulo 256.
+        count: u8,
+        /// What had reached the peer when it sent the last one, if it tells.
+        arrivals: Option<Arrivals>,
     },
     /// A path has another state.
     State {
@@ -29,12 +47,27 @@ pub enum Note {
 }
 
 impl Note {
+    /// How many notes may wait for one path.
+    pub const KINDS: usize = 4;
+
     /// Whether nobody needs `earlier` who has this one.
     fn replaces(&self, earlier: &Self) -> bool {
         match (self, earlier) {
-            (Self::Hearing { path, .. }, Self::Hearing { path: other, .. })
+            (Self::Accepted { path, .. }, Self::Accepted { path: other, .. })
+            | (Self::Hearing { path, .. }, Self::Hearing { path: other, .. })
+            | (Self::Keepalive { path, .. }, Self::Keepalive { path: other, .. })
             | (Self::State { path, .. }, Self::State { path: other, .. }) => path == other,
-            (Self::Hearing { .. } | Self::State { .. }, _) => false,
+            _ => false,
+        }
+    }
+
+    /// This one with what it has to keep of the one that it replaces.
+    fn after(self, earlier: Self) -> Self {
+        match (self, earlier) {
+            (Self::Accepted { path, len }, Self::Accepted { len: before, .. }) => {
+                Self::Accepted { path, len: len.max(before) }
+            }
+            _ => self,
         }
     }
 }
@@ -42,7 +75,7 @@ impl Note {
 /// Notes and events that wait to be fetched.
 #[derive(Debug, Default)]
 pub(crate) struct News {
-    /// At most one of each kind for each path, however long nobody fetches them: two per path.
+    /// At most one of each kind for each path, however long nobody fetches them: [`Note::KINDS`] per path.
     notes: VecDeque<(ConnectionId, Note)>,
     events: Events,
 }
@@ -52,7 +85,7 @@ impl News {
         let superfluous =
             |(other, earlier): &&mut (_, Note)| *other == connection && note.replaces(earlier);
         match self.notes.iter_mut().find(superfluous) {
-            Some((_, earlier)) => *earlier = note,
+            Some((_, earlier)) => *earlier = note.after(*earlier),
             None => self.notes.push_back((connection, note)),
         }
     }
@@ -87,13 +120,16 @@ mod tests {
         }
         news.note(connection, state(1, PathState::Probing));
         news.note(ConnectionId(1), state(1, PathState::Off));
+        let accepted = |len| Note::Accepted { path: PathId(9), len };
+        [5, 1472, 44].into_iter().for_each(|len| news.note(connection, accepted(len)));
         let notes: Vec<_> = std::iter::from_fn(|| news.poll_note()).collect();
-        assert_eq!(notes.len(), 7, "two per path, and one of another connection");
+        assert_eq!(notes.len(), 8, "two per path, one of another connection and of another kind");
         assert_eq!(
             notes[..2],
             [hearing(0, false), state(0, PathState::Up)].map(|n| (connection, n))
         );
         assert_eq!(notes[3], (connection, state(1, PathState::Probing)));
         assert_eq!(notes[6], (ConnectionId(1), state(1, PathState::Off)));
+        assert_eq!(notes[7], (connection, accepted(1472)));
     }
 }

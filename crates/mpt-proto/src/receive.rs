@@ -4,6 +4,7 @@
 //! half must know goes out as [`Note`]s.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use crate::config::{ConnectionConfig, PathConfig, Prefix, ReorderConfig};
 use crate::connection::ConnectionId;
@@ -49,6 +50,16 @@ pub struct ReceiveHalf {
     marked: Vec<u8>,
 }
 
+/// The longest datagram of a keepalive interval: told when one is longer than all before it, and so once
+/// in each interval at least.
+#[derive(Debug)]
+struct Longest {
+    /// `None` where no keepalive could tell it to the peer.
+    every: Option<Duration>,
+    len: u16,
+    until: Instant,
+}
+
 #[derive(Debug)]
 struct ReceivePath {
     liveness: Liveness,
@@ -57,6 +68,7 @@ struct ReceivePath {
     speaks_keepalive: bool,
     /// What was last told, so that only changes are.
     told: (bool, PathState),
+    longest: Longest,
     received: Traffic,
     keepalives_received: u64,
 }
@@ -67,6 +79,7 @@ impl ReceiveHalf {
             liveness: Liveness::new(path.status, path.dead_time),
             speaks_keepalive: path.keepalive.is_some() || path.dead_time.is_some(),
             told: (false, PathState::Probing),
+            longest: Longest { every: path.keepalive, len: 0, until: Instant::ZERO },
             received: Traffic::default(),
             keepalives_received: 0,
         };
@@ -143,7 +156,7 @@ impl ReceiveHalf {
     ) {
         let control = datagram.payload.first().is_some_and(|&first| first >= FIRST_CONTROL);
         let outcome = if control {
-            self.receive_control(now, arrival.path, datagram.payload, sink, news)
+            self.receive_control(now, arrival, datagram.payload, sink, news)
         } else {
             self.receive_inner(now, arrival, datagram, sink, news)
         };
@@ -155,7 +168,7 @@ impl ReceiveHalf {
     fn receive_control(
         &mut self,
         now: Instant,
-        path: PathId,
+        arrival: Arrival,
         message: &[u8],
         sink: &mut impl Sink,
         news: &mut News,
@@ -164,6 +177,7 @@ impl ReceiveHalf {
         if !self.peer.contains(&keepalive.sender) || !self.addresses.contains(&keepalive.receiver) {
             return Err(Drop::ControlAddress);
         }
+        let Arrival { path, len, .. } = arrival;
         let heard = &mut self.paths[path.index()];
         if !heard.speaks_keepalive {
             return Err(Drop::ControlUnknown);
@@ -171,6 +185,11 @@ impl ReceiveHalf {
         heard.keepalives_received += 1;
         let was_deaf = heard.liveness.peer_deaf();
         heard.liveness.on_keepalive(now, keepalive.report);
+        if let Some(len) = heard.longest.on_accepted(now, len) {
+            news.note(self.id, Note::Accepted { path, len });
+        }
+        let (count, arrivals) = (heard.keepalives_received as u8, keepalive.arrivals);
+        news.note(self.id, Note::Keepalive { path, count, arrivals });
         // A peer that has just started has heard nothing. So has one whose path died, but then its
         // numbers go on, and the first that fits takes the word back.
         let deaf = |path: &ReceivePath| path.liveness.peer_deaf();
@@ -201,6 +220,9 @@ impl ReceiveHalf {
         let heard = &mut self.paths[path.index()];
         heard.received.add(len);
         heard.liveness.on_heard(now);
+        if let Some(len) = heard.longest.on_accepted(now, len) {
+            news.note(self.id, Note::Accepted { path, len });
+        }
         if heard.told.0 != heard.liveness.hearing() {
             self.tell(sink, news);
         }
@@ -296,6 +318,23 @@ impl ReceiveHalf {
             let mut sink = Counted { sink, delivered: &mut self.delivered };
             self.reorder.set_live(live, &mut sink);
         }
+    }
+}
+
+impl Longest {
+    /// A datagram was accepted. Returns its length if it is to be told.
+    fn on_accepted(&mut self, now: Instant, len: usize) -> Option<u16> {
+        // No datagram is longer than UDP's own length can say.
+        let len = u16::try_from(len).unwrap_or(u16::MAX);
+        if len <= self.len && now < self.until {
+            return None;
+        }
+        let every = self.every?;
+        if now >= self.until {
+            self.until = now + every;
+        }
+        self.len = len;
+        Some(len)
     }
 }
 

@@ -70,7 +70,7 @@ impl ReceiveSide {
 
     /// What [`TransmitSide::handle_note`](crate::TransmitSide::handle_note) is to be given next. To
     /// be asked until `None`, after every other call. Whoever comes late gets the last word on each
-    /// path and not every word: no more than two notes for each ever wait.
+    /// path and not every word: no more than [`Note::KINDS`] for each ever wait.
     pub fn poll_note(&mut self) -> Option<(ConnectionId, Note)> {
         self.news.poll_note()
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::config::{ConnectionConfig, PathConfig};
 use crate::note::Note;
+use crate::path::narrowing::{Accepted, Narrowing};
 use crate::path::{PathId, PathState, PathStatus};
 use crate::scheduler::Scheduler;
 use crate::sequence::Seq;
@@ -40,6 +41,10 @@ struct TransmitPath {
     keepalive: Option<Duration>,
     /// When the next keepalive is due; never while the path is off.
     next_keepalive: Option<Instant>,
+    /// What its keepalives tell of the peer's datagrams.
+    accepted: Accepted,
+    /// What the peer's keepalives tell of ours.
+    narrowing: Narrowing,
     sent: Traffic,
     keepalives_sent: u64,
 }
@@ -50,12 +55,14 @@ impl TransmitHalf {
         addresses: (IpAddr, IpAddr),
         now: Instant,
     ) -> Self {
+        let header_len = gre::options_len(config.checksum, config.key.is_some(), config.sequence);
+        let path = |path: &PathConfig| TransmitPath::new(path, header_len, now);
         Self {
             key: config.key,
             checksum: config.checksum,
             next: config.sequence.then_some(Seq::FIRST),
             scheduler: Scheduler::new(config.scheduler),
-            paths: config.paths.iter().map(|path| TransmitPath::new(path, now)).collect(),
+            paths: config.paths.iter().map(path).collect(),
             addresses,
             sent: Traffic::default(),
             drops: Drops::default(),
@@ -107,7 +114,10 @@ impl TransmitHalf {
         self.next = sequence.map(Seq::next);
         let header = Header { protocol, checksum: self.checksum, key: self.key, sequence };
         self.sent.add(len);
-        self.paths[path.index()].sent.add(header.size() + len);
+        let size = header.size() + len;
+        let sending = &mut self.paths[path.index()];
+        sending.sent.add(size);
+        sending.narrowing.on_sent(size);
         Some((path, header))
     }
 
@@ -124,7 +134,9 @@ impl TransmitHalf {
         path.keepalives_sent += 1;
         let report = Report { deaf: !off && !path.hearing, off };
         let (sender, receiver) = self.addresses;
-        let message = Keepalive { report, sender, receiver }.emit();
+        path.narrowing.on_keepalive_sent();
+        let arrivals = path.accepted.tell(now, path.keepalive.unwrap_or_default());
+        let message = Keepalive { report, arrivals, sender, receiver }.emit();
         let protocol = if sender.is_ipv4() { Protocol::Ipv4 } else { Protocol::Ipv6 };
         let header = Header { protocol, checksum: self.checksum, key: self.key, sequence: None };
         Some((PathId(index as u8), header, message))
@@ -138,8 +150,16 @@ impl TransmitHalf {
 
     /// The receive half has seen something that changes what is sent. Every change is told to the
     /// peer at once: that is how a path comes up in one round trip, also after the peer restarted.
-    pub(crate) fn on_note(&mut self, note: Note, now: Instant) {
+    ///
+    /// Returns a path that proves too narrow, with the length of the longest datagram that it carries.
+    pub(crate) fn on_note(&mut self, note: Note, now: Instant) -> Option<(PathId, usize)> {
         match note {
+            Note::Accepted { path, len } => self.paths[path.index()].accepted.on_accepted(len),
+            Note::Keepalive { path, count, arrivals } => {
+                let told = &mut self.paths[path.index()];
+                told.accepted.on_keepalives(count);
+                return Some((path, told.narrowing.on_told(now, arrivals)?));
+            }
             Note::Hearing { path, hearing } => {
                 let path = &mut self.paths[path.index()];
                 path.hearing = hearing;
@@ -147,9 +167,11 @@ impl TransmitHalf {
             }
             Note::State { path, state } => self.change(path, |path| {
                 path.up = state == PathState::Up;
+                path.narrowing.forget();
                 path.keepalive_now(now);
             }),
         }
+        None
     }
 
     /// The operator wants something else of a path. Going off is told to the peer once.
@@ -180,7 +202,7 @@ impl TransmitHalf {
 }
 
 impl TransmitPath {
-    fn new(config: &PathConfig, now: Instant) -> Self {
+    fn new(config: &PathConfig, header_len: usize, now: Instant) -> Self {
         let available = config.status == PathStatus::Available;
         Self {
             status: config.status,
@@ -189,6 +211,8 @@ impl TransmitPath {
             hearing: false,
             keepalive: config.keepalive,
             next_keepalive: config.keepalive.filter(|_| available).map(|_| now),
+            accepted: Accepted::new(now),
+            narrowing: Narrowing::new(header_len),
             sent: Traffic::default(),
             keepalives_sent: 0,
         }

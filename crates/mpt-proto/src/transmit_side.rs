@@ -1,6 +1,7 @@
 //! The transmit half of every connection, and which of them an inner packet is for.
 
 use crate::connection::ConnectionId;
+use crate::event::{Event, Events};
 use crate::note::Note;
 use crate::path::{PathId, PathStatus};
 use crate::route::Routes;
@@ -60,6 +61,7 @@ impl Transmit<'_> {
 pub struct TransmitSide {
     connections: Vec<TransmitHalf>,
     routes: Routes,
+    events: Events,
     drops: Drops,
     /// The last keepalive that was polled.
     control: [u8; keepalive::LEN],
@@ -67,7 +69,8 @@ pub struct TransmitSide {
 
 impl TransmitSide {
     pub(crate) fn new(connections: Vec<TransmitHalf>, routes: Routes) -> Self {
-        Self { connections, routes, drops: Drops::default(), control: [0; keepalive::LEN] }
+        let (events, drops) = (Events::default(), Drops::default());
+        Self { connections, routes, events, drops, control: [0; keepalive::LEN] }
     }
 
     /// Takes an inner packet from the tunnel interface, and decides where it goes. `None` if it was
@@ -94,7 +97,14 @@ impl TransmitSide {
     ///
     /// If there is no such connection or path.
     pub fn handle_note(&mut self, now: Instant, connection: ConnectionId, note: Note) {
-        self.connections[connection.index()].on_note(note, now);
+        if let Some((path, carries)) = self.connections[connection.index()].on_note(note, now) {
+            self.events.push(Event::Narrow { connection, path, carries });
+        }
+    }
+
+    /// What was found out about the paths, oldest first.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop()
     }
 
     /// The next datagram that the endpoint itself has to send. To be asked until `None`, after

@@ -8,7 +8,9 @@ use mpt_proto::{
     ConfigError, DownCause, Drop, Endpoint, Event, Instant, Origin, PathId, PathState, PathStatus,
     ReorderConfig, SocketId, Timer,
 };
-use pair::{CONNECTION, Host, Inbox, Pair, Settings, config, outer_address, packet, packet_v6};
+use pair::{
+    CONNECTION, Host, Inbox, Pair, Sent, Settings, config, outer_address, packet, packet_v6,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -320,4 +322,49 @@ fn the_type_of_service_is_copied_out_and_congestion_marks_are_carried_in() {
     endpoint.handle_datagram(pair.now, origin, &not_ect.bytes, inbox);
     assert_eq!(inbox.delivered.len(), 1);
     assert_eq!(pair.right.dropped(Drop::EcnIllegal), 1);
+}
+
+#[test]
+fn keepalives_tell_what_arrived() {
+    let mut pair = Pair::up(&Settings::default());
+    let interval = Duration::from_millis(500);
+    pair.now += interval;
+    let sent = [0, 1].map(|_| pair.left.send(&packet(1, 0)).expect("a path"));
+    let mut large = sent[0].clone();
+    // Bytes behind the inner packet are cut off, but they did arrive.
+    large.bytes.resize(1200, 0);
+    pair.right.receive(pair.now, &large);
+    pair.right.receive(pair.now, &sent[1]);
+    let told = |keepalive: &Sent| [keepalive.bytes[6], keepalive.bytes[7]];
+    let keepalives = pair.right.keepalives(pair.now);
+    assert_eq!(keepalives.iter().map(told).collect::<Vec<_>>(), [[4, 0xb0], [0, 44]]);
+    assert!(keepalives.iter().all(|keepalive| keepalive.bytes[8] > 0), "it has heard some");
+}
+
+#[test]
+fn a_path_that_carries_only_keepalives_is_told_to_be_narrow() {
+    let mut pair = Pair::up(&Settings::default());
+    let mut large = packet(1, 0);
+    large.resize(1400, 0);
+    large[2..4].copy_from_slice(&1400_u16.to_be_bytes());
+    pair.left.events();
+    for round in 0..40 {
+        for _ in 0..20 {
+            let sent = pair.left.send(&large).expect("a path");
+            if sent.path == PathId(1) {
+                pair.right.receive(pair.now, &sent);
+            }
+        }
+        pair.wait(Duration::from_millis(500), |_, _| true);
+        let events = pair.left.events();
+        if let [event] = events[..] {
+            let expected =
+                Event::Narrow { connection: CONNECTION, path: PathId(0), carries: 1280 + 8 };
+            assert_eq!(event, expected);
+            assert!((6..15).contains(&round), "{round}");
+            return;
+        }
+        assert_eq!(events, []);
+    }
+    panic!("it was never told");
 }

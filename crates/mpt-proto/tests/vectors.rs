@@ -3,11 +3,12 @@
 
 mod pair;
 
+use std::num::NonZeroU16;
 use std::time::Duration;
 
 use mpt_proto::wire::gre::{self, Header, Protocol};
 use mpt_proto::wire::inner;
-use mpt_proto::wire::keepalive::{Keepalive, Report};
+use mpt_proto::wire::keepalive::{Arrivals, Keepalive, Report};
 use mpt_proto::{Drop, Endpoint, Instant, Origin, PathId, Seq, SocketId};
 use pair::{Host, Inbox, Sent, Settings, config, outer_address, packet};
 
@@ -82,15 +83,17 @@ fn data_is_read_and_written_as_printed() {
 #[test]
 fn keepalives_are_read_and_written_as_printed() {
     let report = |deaf, off| Report { deaf, off };
-    for (number, header, report, sender, receiver) in [
-        (5, ipv4(false, None, None), report(false, false), "10.0.0.3", "10.0.0.2"),
-        (6, ipv4(false, None, None), report(true, false), "10.9.0.1", "10.9.0.2"),
-        (7, ipv6(7), report(false, true), "fd00:9::1", "fd00:9::2"),
-        (8, ipv4(true, Some(7), None), report(false, false), "10.9.0.1", "10.9.0.2"),
+    for (number, header, report, longest, sender, receiver) in [
+        (5, ipv4(false, None, None), report(false, false), 0, "10.0.0.3", "10.0.0.2"),
+        (6, ipv4(false, None, None), report(true, false), 0, "10.9.0.1", "10.9.0.2"),
+        (7, ipv6(7), report(false, true), 0, "fd00:9::1", "fd00:9::2"),
+        (8, ipv4(true, Some(7), None), report(false, false), 1472, "10.9.0.1", "10.9.0.2"),
     ] {
         let payload = assert_round_trip(number, header);
         let [sender, receiver] = [sender, receiver].map(|address| address.parse().unwrap());
-        let keepalive = Keepalive { report, sender, receiver };
+        let longest = NonZeroU16::new(longest);
+        let arrivals = longest.map(|longest| Arrivals { longest, keepalives: 7 });
+        let keepalive = Keepalive { report, arrivals, sender, receiver };
         assert_eq!(Keepalive::parse(&payload), Ok(keepalive), "14.{number}");
         assert_eq!(keepalive.emit().to_vec(), payload, "14.{number}");
     }

@@ -54,7 +54,7 @@ fn became(pair: &Pair, path: u8, state: PathState, from: u64) -> Option<Instant>
         {
             Some(when)
         }
-        Event::Path { .. } | Event::Restart { .. } => None,
+        Event::Narrow { .. } | Event::Path { .. } | Event::Restart { .. } => None,
     })
 }
 

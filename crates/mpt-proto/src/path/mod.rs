@@ -2,9 +2,11 @@
 //!
 //! A path is one pair of local and remote UDP address used by a connection. What we *want* of it is
 //! its [`PathStatus`], set by the operator; what it *is* is its [`PathState`], which follows from
-//! that wish and from what was heard ([`liveness`]).
+//! that wish and from what was heard ([`liveness`]). Whether it still carries large packets is for
+//! [`narrowing`] to find out.
 
 pub(crate) mod liveness;
+pub(crate) mod narrowing;
 
 use std::fmt;
 

@@ -1,16 +1,17 @@
-//! The keepalive of plain framing: the frame of the original MPT, whose unused status byte tells the
+//! The keepalive of plain framing: the frame of the original MPT, of which four unused bytes tell the
 //! peer how this side sees the path.
 //!
 //! ```text
-//! offset  0    1        2..5   5        6..8   8..24             24..40
-//!       | A1 | status | zero | 4 or 6 | zero | sender's address | receiver's address |
+//! offset  0    1        2..4      4       5        6..8   8..24             24..40
+//!       | A1 | status | longest | count | 4 or 6 | zero | sender's address | receiver's address |
 //! ```
 //!
 //! Offsets count from the end of the GRE header. Addresses are tunnel addresses; IPv4 ones stand in
-//! their IPv4-mapped form. The original neither sets nor reads the status byte, so to it "all is
-//! well" is the only thing anybody ever said.
+//! their IPv4-mapped form. The original neither sets nor reads status, length and count, so to it
+//! "all is well" is the only thing anybody ever said.
 
 use std::net::{IpAddr, Ipv6Addr};
+use std::num::NonZeroU16;
 
 use crate::stats::Drop;
 
@@ -33,11 +34,22 @@ pub struct Report {
     pub off: bool,
 }
 
+/// What has reached the sender of a keepalive on the path that it came over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrivals {
+    /// The length of the longest datagram that was accepted lately, in bytes of UDP payload.
+    pub longest: NonZeroU16,
+    /// How many keepalives were accepted since the sender started, modulo 256.
+    pub keepalives: u8,
+}
+
 /// One keepalive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keepalive {
     /// How its sender sees the path.
     pub report: Report,
+    /// What has reached its sender; `None` if it does not tell.
+    pub arrivals: Option<Arrivals>,
     /// The tunnel address of its sender.
     pub sender: IpAddr,
     /// The tunnel address it is meant for; of the same IP version.
@@ -51,6 +63,10 @@ impl Keepalive {
         message[0] = COMMAND;
         message[1] =
             if self.report.deaf { DEAF } else { 0 } | if self.report.off { OFF } else { 0 };
+        if let Some(Arrivals { longest, keepalives }) = self.arrivals {
+            message[2..4].copy_from_slice(&longest.get().to_be_bytes());
+            message[4] = keepalives;
+        }
         message[5] = if self.sender.is_ipv4() { 4 } else { 6 };
         message[8..24].copy_from_slice(&mapped(self.sender).octets());
         message[24..40].copy_from_slice(&mapped(self.receiver).octets());
@@ -74,7 +90,9 @@ impl Keepalive {
             Ipv6Addr::from(octets).to_canonical()
         };
         let report = Report { deaf: message[1] & DEAF != 0, off: message[1] & OFF != 0 };
-        Ok(Self { report, sender: address(8), receiver: address(24) })
+        let longest = NonZeroU16::new(u16::from_be_bytes([message[2], message[3]]));
+        let arrivals = longest.map(|longest| Arrivals { longest, keepalives: message[4] });
+        Ok(Self { report, arrivals, sender: address(8), receiver: address(24) })
     }
 }
 
@@ -103,6 +121,7 @@ mod tests {
     fn reads_and_writes_the_original_frame_on_any_byte_order() {
         let keepalive = Keepalive {
             report: Report::default(),
+            arrivals: None,
             sender: IpAddr::from([10, 0, 0, 3]),
             receiver: IpAddr::from([10, 0, 0, 2]),
         };
@@ -112,9 +131,13 @@ mod tests {
 
     #[test]
     fn reports_and_ipv6_addresses_survive_the_round_trip() {
-        for (deaf, off) in [(false, false), (true, false), (false, true), (true, true)] {
+        for (deaf, off, longest) in
+            [(false, false, 0), (true, false, 44), (false, true, 1472), (true, true, u16::MAX)]
+        {
             let keepalive = Keepalive {
                 report: Report { deaf, off },
+                arrivals: NonZeroU16::new(longest)
+                    .map(|longest| Arrivals { longest, keepalives: 200 }),
                 sender: "fd00::1".parse().unwrap(),
                 receiver: "fd00::2".parse().unwrap(),
             };

@@ -157,6 +157,14 @@ impl ReceiveLoop {
     pub(super) fn describe(&self, event: &Event) -> String {
         let connections = &self.settings.connections;
         match *event {
+            Event::Narrow { connection, path, carries } => {
+                let connection = &connections[usize::from(connection.0)];
+                let path = &connection.paths[usize::from(path.0)].name;
+                let name = &connection.name;
+                format!(
+                    "connection {name}: path {path} loses datagrams of more than {carries} bytes"
+                )
+            }
             Event::Path { connection, path, from, to } => {
                 let connection = &connections[usize::from(connection.0)];
                 let path = &connection.paths[usize::from(path.0)].name;
@@ -172,7 +180,9 @@ impl ReceiveLoop {
 
     fn recent_event(&self, at: Instant, event: &Event) -> RecentEvent {
         let (connection, path) = match *event {
-            Event::Path { connection, path, .. } => (connection, Some(path)),
+            Event::Narrow { connection, path, .. } | Event::Path { connection, path, .. } => {
+                (connection, Some(path))
+            }
             Event::Restart { connection, .. } => (connection, None),
         };
         let connection = &self.settings.connections[usize::from(connection.0)];

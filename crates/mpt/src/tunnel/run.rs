@@ -30,7 +30,7 @@ const SOCKETS: u64 = 2;
 /// one per path and second while MTUs change; when the queue is full the transmit side waits.
 const ORDERS: usize = 64;
 
-/// How soon the receive side tries again to hand over notes. There is room for the two that may wait
+/// How soon the receive side tries again to hand over notes. There is room for all that may wait
 /// for each path, and the transmit side has been woken, so this happens on a machine that stands
 /// still.
 const NOTES_AGAIN: Duration = Duration::from_millis(1);
@@ -71,7 +71,7 @@ pub(super) fn apart(
     add_sockets(&rx_poll, &rx)?;
     // As many as the core may keep.
     let paths: usize = tx.connections.iter().map(|connection| connection.paths.len()).sum();
-    let (to_tx, notes) = handover(2 * paths, tx_waker.clone());
+    let (to_tx, notes) = handover(Note::KINDS * paths, tx_waker.clone());
     let (to_rx, orders) = handover(ORDERS, rx_waker);
     let mut transmitting = Transmitting { tx, commands, notes, to_rx };
     let mut receiving = Receiving { rx, orders, to_tx, notes_again: None };
