@@ -8,10 +8,12 @@ mod cost;
 mod experiment;
 mod failover;
 mod hostile;
+mod identity;
 mod lifetime;
 mod outside;
 mod site;
 mod suite;
+mod tap;
 mod threads;
 mod translator;
 

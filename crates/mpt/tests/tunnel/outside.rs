@@ -3,16 +3,16 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Read as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use mpt_lab::lab::Host;
 use mpt_lab::topology::Side;
 use mpt_proto::wire::checksum;
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use socket2::SockRef;
 
-use crate::site::{PATIENCE, Site, inner};
+use crate::site::{Site, inner};
 use crate::suite::Test;
+use crate::tap::Tap;
 
 pub(crate) const TESTS: &[Test] = &[
     ("nothing_but_the_paths_sockets_is_open", sockets),
@@ -94,22 +94,16 @@ fn datagrams() {
     }
 }
 
-/// Sees every packet that comes to a host.
+/// Sees every datagram that comes to a host.
 struct Capture {
-    socket: Socket,
+    tap: Tap,
     /// What [`Capture::next_from`] has passed over.
     passed: Vec<Outer>,
 }
 
 impl Capture {
     fn begin(host: &Host) -> Self {
-        /// From `linux/if_ether.h`.
-        const ETH_P_ALL: u16 = 0x0003;
-        let protocol = Protocol::from(i32::from(ETH_P_ALL.to_be()));
-        let socket = host.run(|| Socket::new(Domain::PACKET, Type::DGRAM, Some(protocol)));
-        let socket = socket.expect("a packet socket");
-        socket.set_read_timeout(Some(PATIENCE)).expect("a time limit");
-        Self { socket, passed: Vec::new() }
+        Self { tap: Tap::open(host), passed: Vec::new() }
     }
 
     /// The next UDP datagram from that address.
@@ -118,9 +112,7 @@ impl Capture {
             return self.passed.remove(at);
         }
         loop {
-            let mut packet = [0; 2048];
-            let len = self.socket.read(&mut packet).expect("a packet");
-            match Outer::parse(&packet[..len]) {
+            match Outer::parse(self.tap.next()) {
                 Some(outer) if outer.source == source => return outer,
                 other => self.passed.extend(other),
             }

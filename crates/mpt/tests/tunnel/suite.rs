@@ -10,7 +10,9 @@ use std::panic::catch_unwind;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
-use crate::{carry, cost, failover, hostile, lifetime, outside, site, threads, translator};
+use crate::{
+    carry, cost, failover, hostile, identity, lifetime, outside, site, threads, translator,
+};
 
 /// A test by name; it fails by panicking.
 pub(crate) type Test = (&'static str, fn());
@@ -29,6 +31,7 @@ pub(crate) fn run(entered: anyhow::Result<()>, threads: u64, more: &[Test]) {
         outside::TESTS,
         hostile::TESTS,
         threads::TESTS,
+        identity::TESTS,
         translator::TESTS,
         cost::TESTS,
         more,

@@ -6,10 +6,12 @@ mod carry;
 mod cost;
 mod failover;
 mod hostile;
+mod identity;
 mod lifetime;
 mod outside;
 mod site;
 mod suite;
+mod tap;
 mod threads;
 mod translator;
 
