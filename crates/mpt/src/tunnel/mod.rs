@@ -2,7 +2,8 @@
 //! to it.
 //!
 //! [`open`] makes everything a tunnel needs. That is two sides: [`transmit`] takes inner packets to
-//! the network, with [`outgoing`] the datagrams that wait to be sent and [`mtu`] what fits;
+//! the network, with [`outgoing`] the datagrams that wait to be sent, [`mtu`] what fits and
+//! [`narrowed`] what of that arrives;
 //! [`receive`] takes datagrams to the interface, with [`incoming`] the inner packets that wait to be
 //! delivered. [`run`] is the loop, for both on one thread or each on its own, between which
 //! [`handover`] carries what they have to tell each other. [`report`] is what `mpt status` shows.
@@ -12,6 +13,7 @@
 mod handover;
 mod incoming;
 mod mtu;
+mod narrowed;
 mod open;
 mod outgoing;
 mod receive;
@@ -27,7 +29,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use mpt_control::TunnelStatus;
 use mpt_io::poll::Waker;
-use mpt_proto::{ConnectionId, PathId};
+use mpt_proto::{ConnectionId, Event, PathId};
 
 use crate::config::{self, PathStatus, Threads};
 
@@ -60,6 +62,8 @@ enum Order {
         path: PathId,
         fits: bool,
     },
+    /// To be told with what the receive side has seen.
+    Tell(Event),
     Stop,
 }
 

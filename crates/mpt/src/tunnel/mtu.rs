@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use mpt_io::netlink::Netlink;
 use mpt_io::udp;
-use mpt_proto::{ConnectionId, Instant, PathId};
+use mpt_proto::{ConnectionId, Event, Instant, PathId};
 
 use super::Order;
-use super::open::ConnectionInfo;
+use super::open::{ConnectionInfo, PathInfo};
 use super::transmit::TransmitLoop;
 use crate::config;
 
@@ -32,13 +32,19 @@ impl TransmitLoop {
     /// When to look at the MTU of paths again, if of any.
     pub(super) fn mtu_check_due(&self) -> Option<Instant> {
         let paths = || self.connections.iter().flat_map(|connection| &connection.paths);
-        let due = paths().any(|path| path.mtu < path.best_mtu) || self.outgoing.any_too_big();
+        let due = paths().any(PathInfo::is_limited) || self.outgoing.any_too_big();
         due.then_some(self.mtu.next_check)
     }
 
-    /// Follows the kernel's idea of the MTU of paths that refuse datagrams or have shrunk. What the
-    /// receive side has to do then goes to `order`.
+    /// Follows the kernel's idea of the MTU of paths that refuse datagrams or have shrunk, and what was
+    /// found out about those that swallow them. What the receive side has to do then goes to `order`.
     pub(super) fn check_mtu(&mut self, now: Instant, mut order: impl FnMut(Order)) {
+        while let Some(event) = self.endpoint.poll_event() {
+            if self.is_news(now, &event) {
+                self.mtu.next_check = now;
+                order(Order::Tell(event));
+            }
+        }
         if self.mtu_check_due().is_none_or(|due| now < due) {
             return;
         }
@@ -46,10 +52,11 @@ impl TransmitLoop {
         for (connection, info) in (0..).map(ConnectionId).zip(&mut self.connections) {
             for (path, path_info) in (0..).map(PathId).zip(&mut info.paths) {
                 let refused = self.outgoing.take_too_big(connection, path);
-                if !refused && path_info.mtu == path_info.best_mtu {
+                if !refused && !path_info.is_limited() {
                     continue;
                 }
-                path_info.mtu = path_mtu(&path_info.settings, path_info.remote, &info.settings);
+                let kernel = path_mtu(&path_info.settings, path_info.remote, &info.settings);
+                path_info.mtu = path_info.narrowed.mtu(now, kernel);
                 path_info.best_mtu = path_info.best_mtu.max(path_info.mtu);
                 let fits = path_info.mtu >= MIN_MTU;
                 order(Order::SetPathFits { connection, path, fits });
@@ -67,6 +74,17 @@ impl TransmitLoop {
             }
             Err(error) => tracing::warn!(tunnel = self.settings.name, mtu, "{error}"),
         }
+    }
+}
+
+impl TransmitLoop {
+    /// Takes in what was found out about a path. With an MTU that does not follow it is found out again
+    /// and again; then it is no news.
+    fn is_news(&mut self, now: Instant, event: &Event) -> bool {
+        let &Event::Narrow { connection, path, carries } = event else { return true };
+        let header = self.endpoint.connection(connection).header_len();
+        let info = &mut self.connections[usize::from(connection.0)].paths[usize::from(path.0)];
+        info.narrowed.on_found(now, carries.saturating_sub(header) as u32)
     }
 }
 

@@ -19,6 +19,7 @@ use mpt_proto::{
 
 use super::incoming::Incoming;
 use super::mtu::{MIN_MTU, Mtu, inner_mtu, path_mtu};
+use super::narrowed::Narrowed;
 use super::outgoing::{Lane, Outgoing};
 use super::receive::ReceiveLoop;
 use super::transmit::TransmitLoop;
@@ -54,6 +55,15 @@ pub(super) struct PathInfo {
     pub(super) mtu: u32,
     /// The largest that it has been.
     pub(super) best_mtu: u32,
+    /// The largest that was found to arrive, where that is less than the kernel knows.
+    pub(super) narrowed: Narrowed,
+}
+
+impl PathInfo {
+    /// Whether it carries less than it did, so that it may carry more again.
+    pub(super) fn is_limited(&self) -> bool {
+        self.mtu < self.best_mtu || self.narrowed.is_set()
+    }
 }
 
 /// One connection, as the settings know it.
@@ -170,7 +180,8 @@ fn open_paths(settings: &config::Tunnel) -> anyhow::Result<Opened> {
             let remote = SocketAddr::new(path.remote, connection.remote_port);
             path_lanes.push(Lane::new(socket, Train::new(remote, path.local)));
             let mtu = path_mtu(path, remote, connection);
-            paths.push(PathInfo { settings: path.clone(), remote, mtu, best_mtu: mtu });
+            let (settings, narrowed) = (path.clone(), Narrowed::default());
+            paths.push(PathInfo { settings, remote, mtu, best_mtu: mtu, narrowed });
         }
         connections.push(ConnectionInfo { settings: connection.clone(), paths });
         lanes.push(path_lanes);

@@ -77,6 +77,7 @@ impl ReceiveLoop {
             Order::SetPathFits { connection, path, fits } => {
                 self.endpoint.set_path_fits(connection, path, fits, &mut sink);
             }
+            Order::Tell(event) => self.tell(now, event),
             Order::Stop => {
                 self.endpoint.close(&mut sink);
                 return ControlFlow::Break(());
@@ -94,13 +95,17 @@ impl ReceiveLoop {
     pub(super) fn flush(&mut self, now: Instant) {
         self.incoming.flush(&self.device);
         while let Some(event) = self.endpoint.poll_event() {
-            let text = self.describe(&event);
-            tracing::info!(tunnel = self.settings.name, "{text}");
-            if self.recent.len() == RECENT_EVENTS {
-                self.recent.pop_front();
-            }
-            self.recent.push_back((now, event));
+            self.tell(now, event);
         }
+    }
+
+    fn tell(&mut self, now: Instant, event: Event) {
+        let text = self.describe(&event);
+        tracing::info!(tunnel = self.settings.name, "{text}");
+        if self.recent.len() == RECENT_EVENTS {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((now, event));
     }
 
     /// When there is something to do although nothing arrives.
