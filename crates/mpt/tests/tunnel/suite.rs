@@ -11,7 +11,8 @@ use std::panic::catch_unwind;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use crate::{
-    carry, cost, failover, hostile, identity, lifetime, outside, site, threads, translator,
+    carry, cost, failover, hostile, identity, lifetime, narrowing, outside, site, threads,
+    translator,
 };
 
 /// A test by name; it fails by panicking.
@@ -28,6 +29,7 @@ pub(crate) fn run(entered: anyhow::Result<()>, threads: u64, more: &[Test]) {
         carry::TESTS,
         failover::TESTS,
         lifetime::TESTS,
+        narrowing::TESTS,
         outside::TESTS,
         hostile::TESTS,
         threads::TESTS,

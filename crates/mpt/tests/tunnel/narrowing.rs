@@ -1,0 +1,106 @@
+//! Paths that become narrow while they are in use: told by a router, or by nobody.
+
+use std::time::Duration;
+
+use mpt_lab::emulator::Direction;
+use mpt_lab::topology::Side;
+use mpt_lab::traffic::{tcp, udp};
+use mpt_sim::profile::Profile;
+
+use crate::router::Routed;
+use crate::site::{SHORT, Site, TWO_LINKS, assert_flawless, eventually, inner};
+use crate::suite::Test;
+
+pub(crate) const TESTS: &[Test] = &[
+    ("a_router_tells_that_a_path_narrows_and_tcp_goes_on", || reported(4)),
+    ("a_router_tells_it_over_ipv6", || reported(6)),
+    ("a_path_that_narrows_without_a_word_is_found_out_and_tcp_goes_on", silent),
+    ("a_path_that_swallows_every_large_packet_is_left", swallowed),
+];
+
+/// Longer than any of these tests takes; a flow that is dropped ends.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Bytes by which a flow counts as running.
+const PROGRESS: u64 = 1 << 20;
+
+fn reported(version: u8) {
+    let routed = Routed::start(version);
+    let overhead = if version == 4 { 36 } else { 56 };
+    assert_eq!(routed.status(Side::Left).tunnels[0].mtu, 1500 - overhead);
+    let flow = routed.flow();
+    goes_on(&flow);
+    routed.narrow(1400);
+    eventually("the path's MTU is the router's", || {
+        let tunnel = routed.status(Side::Left).tunnels.remove(0);
+        let paths: Vec<_> = tunnel.connections[0].paths.iter().map(|path| path.mtu).collect();
+        tunnel.mtu == 1400 - overhead && paths == [1400 - overhead, 1500 - overhead]
+    });
+    goes_on(&flow);
+    let path = routed.status(Side::Left).tunnels.remove(0).connections.remove(0).paths.remove(0);
+    assert_eq!(path.state, "up");
+    assert!(path.drops["too_big"] > 0, "{:?}", path.drops);
+}
+
+fn silent() {
+    let site = Site::start(TWO_LINKS, "");
+    let flow = flow(&site);
+    goes_on(&flow);
+    swallow(&site, Some(1400));
+    eventually("the narrow path is found out", || site.path(Side::Left, 0).mtu == 1280);
+    eventually("the tunnel's MTU follows", || site.status(Side::Left).tunnels[0].mtu == 1280);
+    goes_on(&flow);
+    drop(flow);
+    let paths = site.connection(Side::Left).paths;
+    assert_eq!((paths[0].state.as_str(), paths[1].mtu), ("up", 1464), "{paths:?}");
+    let large = udp::Options { size: 1280 - 48, ..SHORT };
+    [4, 6].map(|version| site.stream(version, large)).into_iter().for_each(assert_flawless);
+    assert_eq!(site.status(Side::Right).tunnels[0].mtu, 1464, "nothing is narrow on its way");
+    let events = site.status(Side::Left).tunnels.remove(0).events;
+    let told =
+        events.iter().filter(|event| event.text.contains("loses datagrams of more than 1288"));
+    assert_eq!(told.count(), 1, "{events:?}");
+}
+
+fn swallowed() {
+    let site = Site::start(TWO_LINKS, "");
+    let flow = flow(&site);
+    goes_on(&flow);
+    swallow(&site, Some(1000));
+    // A TCP alone finds it out, too, but what it loses makes it so slow that it takes its time.
+    let options = udp::Options {
+        interval: Duration::from_millis(20),
+        size: 1200,
+        length: Duration::from_secs(8),
+    };
+    let stream = site.stream(4, options);
+    eventually("a path that carries no IPv6 is left", || {
+        site.path(Side::Left, 0).state == "unusable: mtu"
+    });
+    eventually("the other path decides alone", || site.status(Side::Left).tunnels[0].mtu == 1464);
+    goes_on(&flow);
+    assert_eq!(site.path(Side::Right, 0).state, "up", "the other direction is as it was");
+    drop(flow);
+    assert!(stream.finish().expect("a report").order.lost > 0);
+    site.assert_flawless(4);
+}
+
+/// Has the first link swallow what is longer, from left to right.
+fn swallow(site: &Site, largest: Option<u64>) {
+    let profile = site.lab.topology().links[0].forward.clone();
+    site.lab.link(0).set_profile(Direction::Forward, Profile { largest, ..profile });
+}
+
+fn flow(site: &Site) -> tcp::Flow {
+    let sink = site.lab.right().run(|| tcp::Sink::listen(inner(Side::Right, 4), None));
+    let sink = sink.expect("a sink");
+    let remote = sink.address();
+    let source = site.lab.left().run(|| tcp::Source::connect(remote, None, "cubic"));
+    tcp::Flow::start(sink, source.expect("a source"), LONG).expect("a flow")
+}
+
+/// Waits until a flow has got further.
+fn goes_on(flow: &tcp::Flow) {
+    let before = flow.received();
+    eventually("the flow goes on", || flow.received() > before + PROGRESS);
+}
