@@ -12,11 +12,13 @@ mod generic;
 mod link;
 mod mptcp;
 mod route;
+mod tbf;
 mod vxlan;
 
 pub use error::Error;
 pub use link::Link;
 pub use mptcp::{Endpoint, Limits, Mptcp};
+pub use tbf::TokenBucket;
 pub use vxlan::Vxlan;
 
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};

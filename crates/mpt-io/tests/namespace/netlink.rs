@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use mpt_io::netlink::{Endpoint, Error, Limits, Mptcp, Netlink, Vxlan};
+use mpt_io::netlink::{Endpoint, Error, Limits, Mptcp, Netlink, TokenBucket, Vxlan};
 use nix::errno::Errno;
 
 use crate::world::{LO, PATIENCE, eventually, other_host, readable, readable_within};
@@ -18,6 +18,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("netlink::routes_come_and_go", routes),
     ("netlink::a_cable_joins_two_namespaces", cable),
     ("netlink::the_kernels_own_tunnel_carries_packets", vxlan),
+    ("netlink::a_token_bucket_is_set_and_read_back", token_bucket),
     ("netlink::mptcp_is_told_its_addresses_and_limits", mptcp),
     ("netlink::no_address_is_generated_where_disabled", address_generation),
     ("netlink::errors_say_what_was_tried_and_why", errors),
@@ -242,6 +243,37 @@ fn mptcp() -> Outcome {
         mptcp.add_endpoint(address, endpoint).expect("it was taken back");
         mptcp.remove_endpoints().unwrap();
     }
+    Ok(())
+}
+
+fn token_bucket() -> Outcome {
+    let mut netlink = Netlink::open().unwrap();
+    let near = pair(&mut netlink);
+    assert_eq!(netlink.token_bucket(near).unwrap(), None);
+    let gigabit = TokenBucket { rate: 125_000_000, burst: 32 << 10, queue: 6_250_000 };
+    match netlink.add_token_bucket(near, gigabit) {
+        Err(Error::NotFound { .. }) => {
+            return Err(Skip("this kernel has no token bucket filter".into()));
+        }
+        other => other.unwrap(),
+    }
+    assert_eq!(netlink.token_bucket(near).unwrap(), Some(gigabit));
+    let again = netlink.add_token_bucket(near, gigabit);
+    assert!(matches!(again, Err(Error::Exists { .. })), "{again:?}");
+    let far = netlink.link("far").unwrap().unwrap().index;
+    assert_eq!(netlink.token_bucket(far).unwrap(), None, "the other end has none");
+
+    // Beyond what 32 bits tell.
+    let fast = TokenBucket { rate: 5_000_000_000, burst: 1_000_000, queue: 2_000_000 };
+    netlink.add_token_bucket(far, fast).unwrap();
+    let found = netlink.token_bucket(far).unwrap().unwrap();
+    assert_eq!((found.rate, found.queue), (fast.rate, fast.queue));
+    assert!(
+        found.burst.abs_diff(fast.burst) <= 64 * 5,
+        "rounded to what fills in 64 ns: {found:?}"
+    );
+    let absent = netlink.add_token_bucket(4_000_000, gigabit);
+    assert!(matches!(absent, Err(Error::NotFound { .. })), "{absent:?}");
     Ok(())
 }
 
