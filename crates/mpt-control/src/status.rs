@@ -180,6 +180,11 @@ pub struct PathState {
     pub sent: Traffic,
     /// Datagrams received.
     pub received: Traffic,
+    /// Bits of UDP payload per second at which this host lets datagrams of the path's socket out, as far
+    /// as its queue has shown; none where nothing holds them back.
+    pub rate: Option<u64>,
+    /// Most bytes of UDP payload that are sent as one super-datagram, given that rate.
+    pub train_limit: u64,
     /// Seconds since the peer was last heard on it; none if never.
     pub last_heard_seconds: Option<f64>,
     /// Datagrams of this path that could not be sent or were not accepted, by name of the reason.
@@ -244,6 +249,8 @@ mod tests {
     fn a_status_survives_the_line() {
         let path = PathState {
             name: "fibre".into(),
+            rate: Some(940_000_000),
+            train_limit: 23_500,
             last_heard_seconds: Some(0.25),
             drops: BTreeMap::from([("too_big".into(), 3)]),
             ..PathState::default()

@@ -9,6 +9,7 @@
 //! a train that have one length leave as one super-datagram, which is cut into datagrams as late as
 //! possible; datagrams that arrive one behind the other from one sender are received as one
 //! [`Coalesced`] buffer. Where a kernel lacks either, everything goes on one by one.
+//! Super-datagrams that are too long for a slow first hop do harm; [`Drain`] finds out its rate.
 //!
 //! ```no_run
 //! # use mpt_io::udp;
@@ -33,6 +34,7 @@
 mod address;
 mod coalesced;
 mod control;
+mod drain;
 mod offload;
 mod open;
 mod receive;
@@ -44,6 +46,7 @@ mod socket;
 mod train;
 
 pub use coalesced::{Coalesced, Datagram};
+pub use drain::Drain;
 pub use offload::Offloads;
 pub use open::{OpenError, Options, route_mtu};
 pub use receive::{Kept, Receive, ReceiveOptions};

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::offload::Offloads;
@@ -117,6 +117,20 @@ impl Socket {
             kernel_drops: kernel_drops(self),
             step_downs: self.step_downs.load(Ordering::Relaxed),
         }
+    }
+
+    /// What the kernel still keeps of the datagrams that were sent, in bytes of its memory: they wait in
+    /// the queue of the outgoing interface, or a network card has not said yet that it is done with them.
+    /// That memory is their payload and headers and, for small ones, many times that.
+    pub fn unsent(&self) -> u64 {
+        let mut bytes: libc::c_int = 0;
+        // SAFETY: the request takes a pointer to a C `int`, to which the kernel writes; it points to a
+        // local that outlives the call.
+        let result =
+            unsafe { libc::ioctl(self.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+        // A socket has this request for as long as it is open. Whoever asks can do nothing about it
+        // but take it that nothing waits.
+        if result == -1 { 0 } else { u64::try_from(bytes).unwrap_or(0) }
     }
 
     /// Notes what a train showed besides the fate of its datagrams.

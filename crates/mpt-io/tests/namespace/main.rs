@@ -36,6 +36,7 @@ fn main() {
         tun::transfer::TESTS,
         tun::capture::TESTS,
         udp::TESTS,
+        udp::drain::TESTS,
         udp::open::TESTS,
         udp::offload::TESTS,
         netlink::TESTS,

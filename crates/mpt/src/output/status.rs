@@ -92,6 +92,11 @@ fn write_connection(out: &mut String, connection: &ConnectionState, colour: bool
         if let Some(cause) = &path.cause {
             let _ = writeln!(out, "    {} is {}: {cause}", path.name, path.state);
         }
+        if let Some(rate) = path.rate {
+            let (rate, limit) = (rate as f64 / 1e6, bytes(path.train_limit));
+            let _ =
+                writeln!(out, "    {} leaves at {rate:.1} Mbit/s, in trains of {limit}", path.name);
+        }
         write_counts(out, &format!("    {} drops", path.name), &path.drops);
     }
 }
@@ -261,6 +266,8 @@ mod tests {
             ..PathState::default()
         };
         let fibre = PathState {
+            rate: Some(96_000_000),
+            train_limit: 2400,
             interface: Some("eth0".into()),
             drops: BTreeMap::from([("too_big".into(), 2), ("no_buffer".into(), 0)]),
             ..path("fibre", "up", None, Some(0.2))

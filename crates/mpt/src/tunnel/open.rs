@@ -26,14 +26,17 @@ use super::transmit::TransmitLoop;
 use crate::config;
 
 /// Wanted for each socket buffer, in bytes: what arrives at 1 Gbit/s while the machine stalls for
-/// 30 ms.
+/// 30 ms. For sending it is as much that may wait for a slow interface before datagrams are dropped.
 const SOCKET_BUFFER: usize = 4 << 20;
 
 /// How long the kernel may take until an address of ours is deliverable. It takes a millisecond.
 const ADDRESS_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Packets that the interface may keep for us while we are busy; the default of 500 loses a tenth
-/// of a burst of small packets.
+/// of a burst of small packets. 2000 are 5 ms of 400,000 per second, the rate at which we keep up with
+/// them. A super-packet of 64 KiB counts as one, so bulk data is bounded by what its senders keep in
+/// flight, and stands here only if the processor is the bottleneck: datagrams are sent or dropped, and
+/// never waited for.
 const QUEUE_LEN: u32 = 2000;
 
 /// Slots to receive into, of which up to half are left to packets that wait for others: 32 MiB where

@@ -1,7 +1,9 @@
 //! Datagrams on their way to the network: one open train for each path.
 
-use mpt_io::udp::{Sent, Socket, Train};
-use mpt_proto::{ConnectionId, PathId, Transmit};
+use std::time::Duration;
+
+use mpt_io::udp::{Drain, Sent, Socket, Train};
+use mpt_proto::{ConnectionId, Instant, PathId, Transmit};
 
 /// The sending side of one path.
 pub(super) struct Lane {
@@ -28,6 +30,10 @@ impl Lane {
 pub(super) struct Outgoing {
     /// By connection, then by path.
     lanes: Vec<Vec<Lane>>,
+    /// How fast datagrams leave, by socket.
+    drains: Vec<Drain>,
+    /// When this wake-up began.
+    now: Instant,
     /// The lanes whose train is not empty.
     waiting: Vec<(ConnectionId, PathId)>,
 }
@@ -35,7 +41,19 @@ pub(super) struct Outgoing {
 impl Outgoing {
     pub(super) fn new(lanes: Vec<Vec<Lane>>) -> Self {
         let waiting = Vec::with_capacity(lanes.iter().map(Vec::len).sum());
-        Self { lanes, waiting }
+        let sockets = lanes.iter().flatten().map(|lane| lane.socket + 1).max().unwrap_or(0);
+        let drains = (0..sockets).map(|_| Drain::new()).collect();
+        Self { lanes, drains, now: Instant::ZERO, waiting }
+    }
+
+    /// What is sent from here on is sent at `now`, until this is called again.
+    pub(super) fn set_now(&mut self, now: Instant) {
+        self.now = now;
+    }
+
+    /// How fast datagrams of a lane's socket leave.
+    pub(super) fn drain(&self, lane: &Lane) -> &Drain {
+        &self.drains[lane.socket]
     }
 
     /// The lane of a path.
@@ -58,7 +76,8 @@ impl Outgoing {
         let (connection, path) = (transmit.connection, transmit.path);
         let lane = &mut self.lanes[usize::from(connection.0)][usize::from(path.0)];
         if lane.train.is_full() {
-            lane.send(sockets);
+            let elapsed = self.now.since(Instant::ZERO);
+            lane.send(sockets, &mut self.drains, elapsed);
         } else if lane.train.is_empty() && !self.waiting.contains(&(connection, path)) {
             self.waiting.push((connection, path));
         }
@@ -75,7 +94,8 @@ impl Outgoing {
     /// Sends every train that is not empty.
     pub(super) fn flush(&mut self, sockets: &[Socket]) {
         for (connection, path) in self.waiting.drain(..) {
-            self.lanes[usize::from(connection.0)][usize::from(path.0)].send(sockets);
+            let lane = &mut self.lanes[usize::from(connection.0)][usize::from(path.0)];
+            lane.send(sockets, &mut self.drains, self.now.since(Instant::ZERO));
         }
     }
 
@@ -92,8 +112,10 @@ impl Outgoing {
 }
 
 impl Lane {
-    fn send(&mut self, sockets: &[Socket]) {
-        let Sent { full, too_big, failed, .. } = sockets[self.socket].send(&mut self.train);
+    fn send(&mut self, sockets: &[Socket], drains: &mut [Drain], now: Duration) {
+        let (socket, drain) = (&sockets[self.socket], &mut drains[self.socket]);
+        let sent = socket.send_watched(&mut self.train, drain, now);
+        let Sent { full, too_big, failed, .. } = sent;
         self.full += full as u64;
         self.on_too_big(too_big as u64);
         self.failed += failed as u64;

@@ -55,6 +55,7 @@ impl TransmitLoop {
     fn path(&self, id: ConnectionId, path: PathId, info: &PathInfo) -> PathState {
         let connection = self.endpoint.connection(id);
         let lane = self.outgoing.lane(id, path);
+        let drain = self.outgoing.drain(lane);
         let drops = [("full", lane.full), ("too_big", lane.too_big), ("failed", lane.failed)];
         PathState {
             name: info.settings.name.clone(),
@@ -68,6 +69,8 @@ impl TransmitLoop {
             keepalive: info.settings.keepalive.as_secs_f64(),
             dead_time: info.settings.dead_time.as_secs_f64(),
             sent: traffic(connection.path_stats(path).sent),
+            rate: drain.rate().map(|bytes| bytes.saturating_mul(8)),
+            train_limit: drain.train_limit() as u64,
             drops: counted(drops),
             ..PathState::default()
         }

@@ -159,7 +159,7 @@ impl Work for Together {
 
     fn handle_ready(&mut self, now: Instant, source: u64) -> anyhow::Result<()> {
         match source {
-            DEVICE => self.tx.read_device()?,
+            DEVICE => self.tx.read_device(now)?,
             socket => self.rx.read_socket((socket - SOCKETS) as usize, now),
         }
         Ok(())
@@ -204,8 +204,8 @@ impl Work for Transmitting {
         1
     }
 
-    fn handle_ready(&mut self, _: Instant, _: u64) -> anyhow::Result<()> {
-        self.tx.read_device()
+    fn handle_ready(&mut self, now: Instant, _: u64) -> anyhow::Result<()> {
+        self.tx.read_device(now)
     }
 
     fn finish(&mut self, now: Instant) -> ControlFlow<()> {

@@ -41,7 +41,8 @@ impl TransmitLoop {
     /// # Errors
     ///
     /// If the interface is gone.
-    pub(super) fn read_device(&mut self) -> anyhow::Result<()> {
+    pub(super) fn read_device(&mut self, now: Instant) -> anyhow::Result<()> {
+        self.outgoing.set_now(now);
         let elided = self.settings.elided;
         let budget = self.read.bytes + DEVICE_BYTES;
         for _ in 0..DEVICE_READS {
@@ -104,6 +105,7 @@ impl TransmitLoop {
 
     /// Sends what is due and what was staged.
     pub(super) fn send(&mut self, now: Instant) {
+        self.outgoing.set_now(now);
         while let Some(transmit) = self.endpoint.poll_transmit(now) {
             self.outgoing.stage(&transmit, &self.sockets);
         }

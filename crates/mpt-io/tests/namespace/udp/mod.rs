@@ -1,5 +1,6 @@
 //! Datagrams through real sockets.
 
+pub(crate) mod drain;
 pub(crate) mod offload;
 pub(crate) mod open;
 
