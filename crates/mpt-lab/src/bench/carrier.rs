@@ -1,7 +1,11 @@
 //! What carries the traffic, and what it is carried over.
 
+use anyhow::{Result, ensure};
 use mpt_io::ethtool;
+use mpt_io::netlink::{Netlink, TokenBucket};
 use serde::{Serialize, Serializer};
+
+use super::ready::lacking;
 
 /// What carries traffic from host to host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,24 +99,36 @@ impl Serialize for Carrier {
     }
 }
 
-/// How a pair of interfaces treats super-packets.
+/// How a pair of interfaces treats super-packets, and how fast it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire {
     /// As the kernel makes it: a super-packet of 64 KiB crosses in one piece.
     PassThrough,
+    /// Like that, but either end sends no faster than [`Wire::RATE`]: the kernel's token bucket
+    /// filter holds back what comes faster, and cuts super-packets that are longer than its bucket.
+    Shaped,
     /// As between two network cards without segmentation in hardware: the sending kernel cuts
     /// every super-packet into packets of the MTU, the receiving one merges what it can (GRO).
     WireLike,
 }
 
 impl Wire {
-    /// Both kinds, in the order of the report.
-    pub const ALL: [Self; 2] = [Self::PassThrough, Self::WireLike];
+    /// All kinds, in the order of the report.
+    pub const ALL: [Self; 3] = [Self::PassThrough, Self::WireLike, Self::Shaped];
 
-    /// A name for programs: `pass` or `wire`.
+    /// Bits per second of a shaped pair, each way, counted with the Ethernet header.
+    pub const RATE: u64 = 1_000_000_000;
+    /// Bytes of a shaped pair's bucket: what leaves at once after a pause. It is what home routers
+    /// and providers use, and half the longest super-packet.
+    const BURST: u32 = 32 << 10;
+    /// Bytes that wait for a shaped pair: 50 ms at its rate.
+    const QUEUE: u32 = (Self::RATE / 8 / 20) as u32;
+
+    /// A name for programs: `pass`, `shaped` or `wire`.
     pub fn id(self) -> &'static str {
         match self {
             Self::PassThrough => "pass",
+            Self::Shaped => "shaped",
             Self::WireLike => "wire",
         }
     }
@@ -121,15 +137,42 @@ impl Wire {
     pub fn title(self) -> &'static str {
         match self {
             Self::PassThrough => "pass-through",
+            Self::Shaped => "shaped to 1 Gbit/s",
             Self::WireLike => "wire-like",
         }
     }
 
+    /// Bits per second of a pair, each way; `None` if it is as fast as the machine.
+    pub(super) fn rate(self) -> Option<u64> {
+        (self == Self::Shaped).then_some(Self::RATE)
+    }
+
+    /// Whether it is measured what many do at once, and how many small packets pass: where the
+    /// wire is the limit, that says nothing about the carrier.
+    pub(super) fn is_limitless(self) -> bool {
+        self.rate().is_none()
+    }
+
+    /// Whether a carrier is measured over it. Where the wire is what limits, one carrier is as fast as
+    /// another; what is left to see is whether the daemon fills the wires.
+    pub(super) fn measures(self, carrier: Carrier) -> bool {
+        self != Self::Shaped || matches!(carrier, Carrier::Raw | Carrier::MPT1 | Carrier::MPT2)
+    }
+
     /// Makes an interface of the calling thread's namespace such an end of a wire. The kernel is
     /// asked afterwards whether it is one.
-    pub(super) fn apply(self, interface: &str) -> Result<(), ethtool::Error> {
+    pub(super) fn apply(self, netlink: &mut Netlink, interface: &str, index: u32) -> Result<()> {
         match self {
             Self::PassThrough => Ok(()),
+            Self::Shaped => {
+                let rate = Self::RATE / 8;
+                let bucket = TokenBucket { rate, burst: Self::BURST, queue: Self::QUEUE };
+                let added = netlink.add_token_bucket(index, bucket);
+                added.map_err(|error| lacking("token bucket filter", error))?;
+                let found = netlink.token_bucket(index)?;
+                ensure!(found == Some(bucket), "`{interface}` has {found:?} instead of {bucket:?}");
+                Ok(())
+            }
             Self::WireLike => {
                 for feature in ethtool::features(interface)? {
                     let Some(wanted) = wire_like(&feature.name) else { continue };

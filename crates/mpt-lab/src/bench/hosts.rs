@@ -58,6 +58,11 @@ impl Hosts {
         }
     }
 
+    /// How many pairs there are.
+    pub(super) fn links(&self) -> usize {
+        self.topology.links.len()
+    }
+
     /// The address of a host on a link, counted from 0.
     pub(super) fn address(&self, side: Side, link: usize) -> IpAddr {
         self.topology.address(side, link)
@@ -97,7 +102,7 @@ impl Hosts {
             let index = find(&mut netlink, &link.name)?.index;
             // A link-local address would bring packets of its own.
             netlink.disable_address_generation(index)?;
-            wire.apply(&link.name)?;
+            wire.apply(&mut netlink, &link.name, index)?;
             netlink.set_up(index, true)?;
             netlink.add_address(index, self.topology.address(side, number), 24)?;
         }

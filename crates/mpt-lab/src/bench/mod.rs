@@ -9,7 +9,7 @@
 //!
 //! A virtual pair passes super-packets of 64 KiB whole, which no wire does. Everything is therefore
 //! measured over two kinds of [`Wire`]: such as the kernel makes them, and such as a network card
-//! would be.
+//! would be. A third kind has a rate, and shows whether the daemon fills it (`ideal`).
 //!
 //! In the order in which things happen: `runner` takes one `carrier` after the other, has `ready`
 //! bring it up between two `hosts`, and measures goodput of `tcp`, processor time (`cpu`),
@@ -20,6 +20,7 @@
 mod carrier;
 mod cpu;
 mod hosts;
+mod ideal;
 mod options;
 mod ratio;
 mod ready;

@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::carrier::Carrier;
+use super::carrier::{Carrier, Wire};
 
 /// How long and how often is measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct Options {
     /// How often everything is measured; what is reported are medians.
     pub repetitions: usize,
+    /// Over what is measured, in the order of the report.
+    pub wires: Vec<Wire>,
     /// What is measured, in the order of the report.
     pub carriers: Vec<Carrier>,
     /// The two numbers of TCP flows at once: one, and many.
@@ -33,10 +35,24 @@ pub struct Options {
 }
 
 impl Options {
+    /// What is measured over what, in the order of the report.
+    pub(super) fn combinations(&self) -> impl Iterator<Item = (Wire, Carrier)> {
+        self.wires.iter().flat_map(|&wire| {
+            let measured = self.carriers.iter().filter(move |&&carrier| wire.measures(carrier));
+            measured.map(move |&carrier| (wire, carrier))
+        })
+    }
+
+    /// Whether there is anything of that.
+    pub fn measures_anything(&self) -> bool {
+        self.combinations().next().is_some()
+    }
+
     /// For figures to publish: about ten minutes.
     pub fn thorough() -> Self {
         Self {
             repetitions: 5,
+            wires: Wire::ALL.to_vec(),
             carriers: Carrier::ALL.to_vec(),
             flows: [1, 16],
             warm_up: Duration::from_millis(300),

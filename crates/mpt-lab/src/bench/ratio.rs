@@ -20,7 +20,7 @@ pub(super) fn ratios(samples: &Samples, options: &Options) -> Vec<Named> {
             [numerator, denominator].map(|carrier| Key { wire, carrier, quantity });
         found.push((name, samples.paired(numerator, denominator, |a, b| a / b)));
     };
-    for wire in Wire::ALL {
+    for wire in [Wire::PassThrough, Wire::WireLike] {
         let prefix = wire.id();
         for (flows, suffix) in [(one, String::new()), (many, format!("_{many}_flows"))] {
             for (name, numerator, denominator) in TCP {
@@ -39,6 +39,10 @@ pub(super) fn ratios(samples: &Samples, options: &Options) -> Vec<Named> {
     let goodput = Quantity::Goodput(one);
     add("offloads_on_over_off".into(), Wire::PassThrough, on, off, goodput);
     add("wire_offloads_on_over_off".into(), Wire::WireLike, on, off, goodput);
+    for (name, carrier) in SHAPED {
+        let of_ideal = Key { wire: Wire::Shaped, carrier, quantity: Quantity::OfIdeal(one) };
+        found.push((format!("shaped_{name}_over_ideal"), samples.figure(of_ideal)));
+    }
     found
 }
 
@@ -50,6 +54,9 @@ const TCP: [(&str, Carrier, Carrier); 6] = [
     ("4path_over_1path", Carrier::MPT4, Carrier::MPT1),
     ("12path_over_1path", Carrier::MPT12, Carrier::MPT1),
 ];
+
+const SHAPED: [(&str, Carrier); 3] =
+    [("raw", Carrier::Raw), ("1path", Carrier::MPT1), ("2path", Carrier::MPT2)];
 
 const UDP: [(&str, Carrier, Carrier); 2] = [
     ("1path_over_raw", Carrier::MPT1, Carrier::Raw),
@@ -63,6 +70,9 @@ pub(super) fn pings(samples: &Samples) -> Vec<Named> {
         for (name, carrier) in
             [("vxlan", Carrier::Vxlan), ("1path", Carrier::MPT1), ("2path", Carrier::MPT2)]
         {
+            if !wire.measures(carrier) {
+                continue;
+            }
             for (suffix, quantity) in [
                 ("idle_p50_ms", Quantity::PingIdleP50),
                 ("idle_p99_ms", Quantity::PingIdleP99),
@@ -83,18 +93,16 @@ pub(super) fn pings(samples: &Samples) -> Vec<Named> {
 pub(super) fn times(samples: &Samples, options: &Options) -> Vec<Named> {
     let [one, _] = options.flows;
     let mut found = Vec::new();
-    for wire in Wire::ALL {
-        for &carrier in &options.carriers {
-            let name = carrier.id().replace('-', "_");
-            let mut add = |who: &str, quantity| {
-                let figure = samples.figure(Key { wire, carrier, quantity });
-                found.push((format!("{}_{name}_{who}", wire.id()), figure));
-            };
-            if matches!(carrier, Carrier::Mpt { .. }) {
-                add("daemons", Quantity::DaemonTime(one));
-            }
-            add("machine", Quantity::MachineTime(one));
+    for (wire, carrier) in options.combinations() {
+        let name = carrier.id().replace('-', "_");
+        let mut add = |who: &str, quantity| {
+            let figure = samples.figure(Key { wire, carrier, quantity });
+            found.push((format!("{}_{name}_{who}", wire.id()), figure));
+        };
+        if matches!(carrier, Carrier::Mpt { .. }) {
+            add("daemons", Quantity::DaemonTime(one));
         }
+        add("machine", Quantity::MachineTime(one));
     }
     found
 }
@@ -129,6 +137,23 @@ mod tests {
             samples.push(0, key(denominator), 8.0);
             let ratios = ratios(&samples, &Options::quick());
             assert_eq!(value(&ratios, name).map(Figure::median), Some(0.75), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_fills_the_wires_is_told_as_a_share() {
+        let parts = [
+            ("shaped_raw_over_ideal", Carrier::Raw),
+            ("shaped_1path_over_ideal", Carrier::MPT1),
+            ("shaped_2path_over_ideal", Carrier::MPT2),
+        ];
+        for (name, carrier) in parts {
+            let mut samples = Samples::default();
+            assert_eq!(value(&ratios(&samples, &Options::quick()), name), None, "{name}");
+            let key = Key { wire: Wire::Shaped, carrier, quantity: Quantity::OfIdeal(1) };
+            samples.push(0, key, 0.97);
+            let ratios = ratios(&samples, &Options::quick());
+            assert_eq!(value(&ratios, name).map(Figure::median), Some(0.97), "{name}");
         }
     }
 

@@ -1,17 +1,19 @@
 //! A carrier brought up between two hosts, ready to be used.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use mpt_io::netlink::{Endpoint, Error, Limits, Mptcp, Netlink, Vxlan};
+use mpt_io::udp;
 use nix::errno::Errno;
 
 use super::carrier::{Carrier, Wire};
 use super::hosts::{Hosts, find};
+use super::ideal;
 use super::tcp::Transport;
 use crate::daemon::Daemon;
 use crate::experiment::Experiment;
@@ -68,6 +70,15 @@ impl Ready {
             Carrier::Mpt { offloads, .. } => ready.start_daemons(&experiment, offloads, binary)?,
         }
         Ok(ready)
+    }
+
+    /// Goodput in bits per second of TCP that fills the wires; `None` if they have no rate.
+    pub(super) fn ideal(&self) -> Result<Option<f64>> {
+        let Some(rate) = self.wire.rate() else { return Ok(None) };
+        let remote = SocketAddr::new(self.remote, 0);
+        let mtu = self.hosts.left.run(|| udp::route_mtu(None, None, remote));
+        let mtu = mtu.context("cannot read the MTU that the carrier has")?;
+        Ok(Some(ideal::goodput(rate, self.hosts.links(), mtu)))
     }
 
     /// Processor time of the daemons so far; `None` where there are none.
@@ -177,7 +188,7 @@ fn tunnel_address(side: Side) -> IpAddr {
 }
 
 /// Tells what the kernel does not have from what went wrong.
-fn lacking(what: &'static str, error: Error) -> anyhow::Error {
+pub(super) fn lacking(what: &'static str, error: Error) -> anyhow::Error {
     let unsupported = match &error {
         Error::NotFound { .. } => true,
         Error::Refused { source, .. } => is_unsupported(source),

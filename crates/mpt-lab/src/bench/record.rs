@@ -52,6 +52,8 @@ pub struct Machine {
 /// A carrier that was left out.
 #[derive(Clone, Debug, Serialize)]
 pub struct Skipped {
+    /// Over which wire.
+    pub wire: Wire,
     /// Which.
     pub carrier: Carrier,
     /// What the kernel said.
@@ -84,8 +86,6 @@ impl Record {
             background: spread::median(background).unwrap_or(0.0),
         };
         let ratios = ratio::ratios(samples, options);
-        let pairs =
-            Wire::ALL.iter().flat_map(|&wire| options.carriers.iter().map(move |&c| (wire, c)));
         let result = |(wire, carrier)| CarrierResult {
             wire,
             carrier,
@@ -103,7 +103,7 @@ impl Record {
             ratios,
             cpu_per_gigabit: ratio::times(samples, options),
             ping: ratio::pings(samples),
-            results: pairs.map(result).collect(),
+            results: options.combinations().map(result).collect(),
         })
     }
 
@@ -149,7 +149,11 @@ mod tests {
         let mut samples = Samples::default();
         samples.push(0, key(Carrier::MPT1), 3.0);
         samples.push(0, key(Carrier::Raw), 4.0);
-        let skipped = vec![Skipped { carrier: Carrier::Vxlan, why: "it is absent".into() }];
+        let skipped = vec![Skipped {
+            wire: Wire::WireLike,
+            carrier: Carrier::Vxlan,
+            why: "it is absent".into(),
+        }];
         let record = Record::new(&options, &samples, skipped, &[0.5, 0.0, 0.1]).unwrap();
         let json = serde_json::to_value(&record).unwrap();
         assert_eq!(json["ratios"]["wire_1path_over_raw"], 0.75);
@@ -160,7 +164,7 @@ mod tests {
         assert_eq!(json["machine"]["background"], 0.1);
         assert_eq!(json["options"]["tcp"], 0.4);
         let results = json["results"].as_array().unwrap();
-        assert_eq!(results.len(), 2 * Carrier::ALL.len());
+        assert_eq!(results.len(), 2 * Carrier::ALL.len() + 3);
         let found =
             results.iter().find(|result| result["wire"] == "wire" && result["carrier"] == "mpt-1");
         assert_eq!(found.unwrap()["figures"]["goodput_gbps_1_flows"]["median"], 3.0);

@@ -60,7 +60,7 @@ fn remarks(record: &Record) -> Vec<String> {
     for skipped in &record.skipped {
         lines.extend([
             String::new(),
-            format!("Left out: {}: {}.", skipped.carrier.title(), skipped.why),
+            format!("Left out: {}: {}.", row_title(skipped.wire, skipped.carrier), skipped.why),
         ]);
     }
     let background = record.machine.background;
@@ -75,8 +75,8 @@ fn remarks(record: &Record) -> Vec<String> {
 }
 
 fn tables(record: &Record) -> Vec<Table> {
-    let goodput = Wire::ALL.map(|wire| goodput(record, wire));
-    let others = [pings(record), udp(record), ratios(record)];
+    let goodput = [Wire::PassThrough, Wire::WireLike].map(|wire| goodput(record, wire));
+    let others = [shaped(record), pings(record), udp(record), ratios(record)];
     goodput.into_iter().chain(others).filter(|table| !table.rows.is_empty()).collect()
 }
 
@@ -108,11 +108,32 @@ fn goodput(record: &Record, wire: Wire) -> Table {
     Table { title: format!("TCP, {}", wire.title()), head, rows }
 }
 
+fn shaped(record: &Record) -> Table {
+    let head = ["", "1 flow, Gbit/s", "x ideal", "machine s/Gbit", "daemons s/Gbit", "daemon MiB"];
+    let one = record.options.flows[0];
+    let row = |&carrier: &Carrier| {
+        let figure = |quantity| record.figure(Wire::Shaped, carrier, quantity);
+        let median = |quantity, digits| number(figure(quantity).map(Figure::median), digits);
+        figure(Quantity::Goodput(one))?;
+        Some(vec![
+            carrier.title(),
+            spread(figure(Quantity::Goodput(one)), 3),
+            spread(figure(Quantity::OfIdeal(one)), 3),
+            median(Quantity::MachineTime(one), 3),
+            median(Quantity::DaemonTime(one), 3),
+            median(Quantity::Memory, 1),
+        ])
+    };
+    let title = format!("TCP, each pair {}", Wire::Shaped.title());
+    let rows = record.options.carriers.iter().filter_map(row).collect();
+    Table { title, head: head.map(str::to_owned).into(), rows }
+}
+
 fn pings(record: &Record) -> Table {
     let head = ["", "idle p50", "idle p99", "loaded p50", "loaded p99"].map(str::to_owned);
     let row = |wire: Wire, carrier: Carrier| {
         record.figure(wire, carrier, Quantity::PingIdleP50)?;
-        let mut row = vec![format!("{}, {}", wire.title(), carrier.title())];
+        let mut row = vec![row_title(wire, carrier)];
         row.extend(
             [
                 Quantity::PingIdleP50,
@@ -136,7 +157,7 @@ fn udp(record: &Record) -> Table {
         record.figure(wire, carrier, Quantity::UdpRate(UDP_SIZES[0]))?;
         let rates =
             UDP_SIZES.map(|size| spread(record.figure(wire, carrier, Quantity::UdpRate(size)), 0));
-        Some([vec![format!("{}, {}", wire.title(), carrier.title())], rates.into()].concat())
+        Some([vec![row_title(wire, carrier)], rates.into()].concat())
     };
     let title = "UDP, 1000 packets per second at less than 1 % loss".into();
     Table { title, head, rows: rows(record, row) }
@@ -154,12 +175,11 @@ fn ratios(record: &Record) -> Table {
 
 /// A row for every wire and carrier that has one.
 fn rows(record: &Record, row: impl Fn(Wire, Carrier) -> Option<Vec<String>>) -> Vec<Vec<String>> {
-    let carriers = &record.options.carriers;
-    let row = &row;
-    Wire::ALL
-        .into_iter()
-        .flat_map(|wire| carriers.iter().filter_map(move |&carrier| row(wire, carrier)))
-        .collect()
+    record.options.combinations().filter_map(|(wire, carrier)| row(wire, carrier)).collect()
+}
+
+fn row_title(wire: Wire, carrier: Carrier) -> String {
+    format!("{}, {}", wire.title(), carrier.title())
 }
 
 fn spread(figure: Option<&Figure>, digits: usize) -> String {
@@ -188,7 +208,11 @@ mod tests {
                 samples.push(repetition, key, value);
             }
         }
-        let skipped = vec![Skipped { carrier: Carrier::Vxlan, why: "it is absent".into() }];
+        let skipped = vec![Skipped {
+            wire: Wire::PassThrough,
+            carrier: Carrier::Vxlan,
+            why: "it is absent".into(),
+        }];
         Record::new(&Options::quick(), &samples, skipped, &[0.5]).unwrap()
     }
 
@@ -199,7 +223,7 @@ mod tests {
         let words: Vec<_> = row.split_whitespace().skip(3).take(5).collect();
         assert_eq!(words, ["15.00", "[10.00", "-", "20.00]", "0.33"]);
         assert!(!text.contains("TCP, wire-like") && !text.contains("UDP"), "{text}");
-        assert!(text.contains("Left out: kernel VXLAN: it is absent."));
+        assert!(text.contains("Left out: pass-through, kernel VXLAN: it is absent."));
         assert!(text.contains("Doubtful"));
     }
 

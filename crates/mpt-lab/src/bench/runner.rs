@@ -49,19 +49,21 @@ pub fn run(
     let mut run = Run { options, binary, stop, samples: Samples::default(), repetition: 0 };
     let mut skipped: Vec<Skipped> = Vec::new();
     let mut background = Vec::new();
-    let steps = options.repetitions * Wire::ALL.len() * options.carriers.len();
+    let steps = options.repetitions * options.combinations().count();
     let mut step = 0;
     for repetition in 0..options.repetitions {
         run.repetition = repetition;
         background.push(cpu::background(WATCH)?);
-        for wire in Wire::ALL {
+        for &wire in &options.wires {
             // Each repetition begins with another one, so that none always follows the same.
             let mut order = options.carriers.clone();
+            order.retain(|&carrier| wire.measures(carrier));
             let first = repetition % order.len().max(1);
             order.rotate_left(first);
             for carrier in order {
                 step += 1;
-                if skipped.iter().any(|skipped| skipped.carrier == carrier) {
+                if skipped.iter().any(|skipped| (skipped.wire, skipped.carrier) == (wire, carrier))
+                {
                     continue;
                 }
                 let head = format!("[{step}/{steps}] {}, {}", wire.title(), carrier.title());
@@ -69,7 +71,7 @@ pub fn run(
                     Ok(goodput) => say(&format!("{head}: {goodput:.2} Gbit/s")),
                     Err(error) if error.is::<Lacking>() => {
                         say(&format!("{head}: SKIPPED, {error:#}"));
-                        skipped.push(Skipped { carrier, why: format!("{error:#}") });
+                        skipped.push(Skipped { wire, carrier, why: format!("{error:#}") });
                     }
                     Err(error) => return Err(error.context(head)),
                 }
@@ -99,12 +101,14 @@ impl Run<'_> {
                 self.samples.push(repetition, key(quantity), value);
             }
         }
-        for flows in self.options.flows {
+        let [one, many] = self.options.flows;
+        let flows = if wire.is_limitless() { &[one, many][..] } else { &[one] };
+        for &flows in flows {
             for (quantity, value) in self.tcp(&ready, flows)? {
                 self.samples.push(repetition, key(quantity), value);
             }
         }
-        if carrier.udp() && self.options.udp_halvings > 0 {
+        if carrier.udp() && wire.is_limitless() && self.options.udp_halvings > 0 {
             for size in UDP_SIZES {
                 let rate = self.udp(&ready, size)?;
                 self.samples.push(repetition, key(Quantity::UdpRate(size)), rate / 1e3);
@@ -115,7 +119,7 @@ impl Run<'_> {
             let mebibytes = bytes as f64 / f64::from(1 << 20);
             self.samples.push(repetition, key(Quantity::Memory), mebibytes);
         }
-        let goodput = self.samples.figure(key(Quantity::Goodput(self.options.flows[0])));
+        let goodput = self.samples.figure(key(Quantity::Goodput(one)));
         Ok(goodput.map_or(0.0, |figure| figure.last()))
     }
 
@@ -142,6 +146,9 @@ impl Run<'_> {
             (Quantity::LeastShare(flows), share),
             (Quantity::MachineTime(flows), per_gigabit(after.machine - before.machine)),
         ];
+        if let Some(ideal) = ready.ideal()? {
+            found.push((Quantity::OfIdeal(flows), gigabits * 1e9 / seconds / ideal));
+        }
         if let (Some(after), Some(before)) = (after.daemons, before.daemons) {
             found.push((Quantity::DaemonTime(flows), per_gigabit(after - before)));
         }

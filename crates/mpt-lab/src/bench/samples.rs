@@ -18,6 +18,8 @@ pub(super) enum Quantity {
     MachineTime(usize),
     /// Largest resident memory of a daemon after all that, in MiB.
     Memory,
+    /// Goodput of so many TCP flows over what is possible at most.
+    OfIdeal(usize),
     /// Median round-trip time on an idle network, in milliseconds.
     PingIdleP50,
     /// The 99th percentile of the same.
@@ -40,6 +42,7 @@ impl Quantity {
             Self::LeastShare(flows) => format!("least_share_{flows}_flows"),
             Self::MachineTime(flows) => format!("machine_s_per_gbit_{flows}_flows"),
             Self::Memory => "daemon_memory_mib".into(),
+            Self::OfIdeal(flows) => format!("of_ideal_{flows}_flows"),
             Self::PingIdleP50 => "ping_idle_p50_ms".into(),
             Self::PingIdleP99 => "ping_idle_p99_ms".into(),
             Self::PingLoadedP50 => "ping_loaded_p50_ms".into(),

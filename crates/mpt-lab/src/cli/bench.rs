@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, ensure};
-use mpt_lab::bench::{self, Carrier, Options, report};
+use mpt_lab::bench::{self, Carrier, Options, Wire, report};
 use mpt_lab::experiment::stop::Stop;
 use mpt_lab::{daemon, privilege};
 
@@ -31,6 +31,9 @@ pub(crate) struct Arguments {
     /// Measure only these, by the names that --json gives them, with commas between: `raw,mpt-1`.
     #[arg(long, value_name = "CARRIERS", value_delimiter = ',')]
     only: Vec<String>,
+    /// Measure only over these kinds of pairs, with commas between: `pass`, `wire`, `shaped`.
+    #[arg(long, value_name = "WIRES", value_delimiter = ',')]
+    over: Vec<String>,
     /// How often everything is measured: 5, or 3 with --quick.
     #[arg(long, value_name = "N")]
     repetitions: Option<usize>,
@@ -57,6 +60,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         };
         options.carriers = arguments.only.iter().map(find).collect::<Result<_>>()?;
     }
+    if !arguments.over.is_empty() {
+        let find = |name: &String| {
+            let known = Wire::ALL.into_iter().find(|wire| wire.id() == *name);
+            known.with_context(|| format!("--over: no `{name}`; there are {}", wires()))
+        };
+        options.wires = arguments.over.iter().map(find).collect::<Result<_>>()?;
+    }
+    ensure!(options.measures_anything(), "--only and --over leave nothing to measure");
     let binary = daemon::find(arguments.mpt.as_deref())?;
     privilege::enter()?;
     let stop = Stop::on_signals().context("cannot wait for signals")?;
@@ -74,6 +85,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 fn carriers() -> String {
     Carrier::ALL.map(Carrier::id).join(", ")
+}
+
+fn wires() -> String {
+    Wire::ALL.map(Wire::id).join(", ")
 }
 
 #[expect(clippy::print_stderr, reason = "progress is not part of the result")]
