@@ -36,6 +36,7 @@ impl Routes {
     }
 
     /// The connection behind which `destination` is.
+    #[inline]
     pub(crate) fn find(&mut self, destination: IpAddr) -> Option<ConnectionId> {
         if let Some((last, connection)) = self.last
             && last == destination

@@ -105,6 +105,7 @@ impl TransmitHalf {
 
     /// Decides the path and writes the header for an inner packet of `len` bytes. A packet for
     /// which there is no path takes no number.
+    #[inline(always)]
     pub(crate) fn transmit(&mut self, protocol: Protocol, len: usize) -> Option<(PathId, Header)> {
         let Some(path) = self.scheduler.select() else {
             self.drops.add(Drop::NoPath);

@@ -75,6 +75,7 @@ impl TransmitSide {
 
     /// Takes an inner packet from the tunnel interface, and decides where it goes. `None` if it was
     /// dropped; then it is counted.
+    #[inline(always)]
     pub fn handle_inner<'a>(&mut self, packet: &'a [u8]) -> Option<Transmit<'a>> {
         let Some(inner) = inner::parse(packet) else {
             self.drops.add(Drop::InnerMalformed);

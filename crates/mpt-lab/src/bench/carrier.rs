@@ -14,8 +14,8 @@ pub enum Carrier {
     Mpt {
         /// 1 to 64.
         paths: usize,
-        /// Whether the daemon may hand super-packets to the kernel and take them from it.
-        offloads: bool,
+        /// What differs from the default.
+        mode: Mode,
     },
     /// The kernel's Multipath TCP (RFC 8684) over two pairs.
     Mptcp,
@@ -25,20 +25,69 @@ pub enum Carrier {
     Vxlan,
 }
 
+/// What differs from a daemon with nothing special in its configuration or environment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Nothing.
+    Default,
+    /// Inner checksums are left out across the tunnel, by consent of both ends.
+    Elided,
+    /// No super-packets are handed to the kernel or taken from it.
+    NoOffloads,
+    /// Two threads for each daemon, one for each direction.
+    TwoThreads,
+}
+
+impl Mode {
+    /// A name for programs, to be added to the carrier's.
+    fn id(self) -> &'static str {
+        match self {
+            Self::Default => "",
+            Self::Elided => "-elided",
+            Self::NoOffloads => "-no-offloads",
+            Self::TwoThreads => "-two-threads",
+        }
+    }
+
+    /// A name for people, to be added to the carrier's.
+    fn title(self) -> &'static str {
+        match self {
+            Self::Default => "",
+            Self::Elided => ", no checksums",
+            Self::NoOffloads => ", no offloads",
+            Self::TwoThreads => ", two threads",
+        }
+    }
+
+    /// The variables by which daemons are told.
+    pub(super) fn environment(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Default => &[],
+            Self::Elided => &[("MPT_ELIDE_CHECKSUMS", "on")],
+            Self::NoOffloads => &[("MPT_OFFLOADS", "off")],
+            Self::TwoThreads => &[("MPT_THREADS", "2")],
+        }
+    }
+}
+
 impl Carrier {
     /// The daemon over one path: what most ratios are about.
-    pub const MPT1: Self = Self::Mpt { paths: 1, offloads: true };
+    pub const MPT1: Self = Self::Mpt { paths: 1, mode: Mode::Default };
     /// The daemon over two paths.
-    pub const MPT2: Self = Self::Mpt { paths: 2, offloads: true };
+    pub const MPT2: Self = Self::Mpt { paths: 2, mode: Mode::Default };
     /// The daemon over four paths.
-    pub const MPT4: Self = Self::Mpt { paths: 4, offloads: true };
+    pub const MPT4: Self = Self::Mpt { paths: 4, mode: Mode::Default };
     /// The daemon over twelve paths.
-    pub const MPT12: Self = Self::Mpt { paths: 12, offloads: true };
+    pub const MPT12: Self = Self::Mpt { paths: 12, mode: Mode::Default };
     /// The daemon over one path, packet by packet.
-    pub const MPT1_PLAIN: Self = Self::Mpt { paths: 1, offloads: false };
+    pub const MPT1_PLAIN: Self = Self::Mpt { paths: 1, mode: Mode::NoOffloads };
+    /// The daemon over one path, without inner checksums.
+    pub const MPT1_ELIDED: Self = Self::Mpt { paths: 1, mode: Mode::Elided };
+    /// The daemon over one path, with two threads at each end.
+    pub const MPT1_TWO_THREADS: Self = Self::Mpt { paths: 1, mode: Mode::TwoThreads };
 
     /// All that are measured, in the order of the report.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Raw,
         Self::Mptcp,
         Self::Vxlan,
@@ -46,14 +95,15 @@ impl Carrier {
         Self::MPT2,
         Self::MPT4,
         Self::MPT12,
+        Self::MPT1_TWO_THREADS,
+        Self::MPT1_ELIDED,
         Self::MPT1_PLAIN,
     ];
 
     /// A name for programs, such as `mpt-2`.
     pub fn id(self) -> String {
         match self {
-            Self::Mpt { paths, offloads: true } => format!("mpt-{paths}"),
-            Self::Mpt { paths, offloads: false } => format!("mpt-{paths}-no-offloads"),
+            Self::Mpt { paths, mode } => format!("mpt-{paths}{}", mode.id()),
             Self::Mptcp => "mptcp".into(),
             Self::Raw => "raw".into(),
             Self::Vxlan => "vxlan".into(),
@@ -63,10 +113,8 @@ impl Carrier {
     /// A name for people.
     pub fn title(self) -> String {
         match self {
-            Self::Mpt { paths: 1, offloads: true } => "MPT, 1 path".into(),
-            Self::Mpt { paths, offloads: true } => format!("MPT, {paths} paths"),
-            Self::Mpt { paths: 1, offloads: false } => "MPT, 1 path, no offloads".into(),
-            Self::Mpt { paths, offloads: false } => format!("MPT, {paths} paths, no offloads"),
+            Self::Mpt { paths: 1, mode } => format!("MPT, 1 path{}", mode.title()),
+            Self::Mpt { paths, mode } => format!("MPT, {paths} paths{}", mode.title()),
             Self::Mptcp => "kernel MPTCP, 2 paths".into(),
             Self::Raw => "no tunnel".into(),
             Self::Vxlan => "kernel VXLAN".into(),

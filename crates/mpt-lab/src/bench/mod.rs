@@ -32,7 +32,7 @@ mod search;
 mod tcp;
 mod udp;
 
-pub use carrier::{Carrier, Wire};
+pub use carrier::{Carrier, Mode, Wire};
 pub use options::Options;
 pub use record::Record;
 pub use runner::run;

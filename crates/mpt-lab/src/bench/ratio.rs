@@ -35,10 +35,11 @@ pub(super) fn ratios(samples: &Samples, options: &Options) -> Vec<Named> {
             }
         }
     }
-    let [on, off] = [Carrier::MPT1, Carrier::MPT1_PLAIN];
     let goodput = Quantity::Goodput(one);
-    add("offloads_on_over_off".into(), Wire::PassThrough, on, off, goodput);
-    add("wire_offloads_on_over_off".into(), Wire::WireLike, on, off, goodput);
+    for (name, on, off) in MODES {
+        add(name.into(), Wire::PassThrough, on, off, goodput);
+        add(format!("wire_{name}"), Wire::WireLike, on, off, goodput);
+    }
     for (name, carrier) in SHAPED {
         let of_ideal = Key { wire: Wire::Shaped, carrier, quantity: Quantity::OfIdeal(one) };
         found.push((format!("shaped_{name}_over_ideal"), samples.figure(of_ideal)));
@@ -53,6 +54,12 @@ const TCP: [(&str, Carrier, Carrier); 6] = [
     ("2path_over_1path", Carrier::MPT2, Carrier::MPT1),
     ("4path_over_1path", Carrier::MPT4, Carrier::MPT1),
     ("12path_over_1path", Carrier::MPT12, Carrier::MPT1),
+];
+
+const MODES: [(&str, Carrier, Carrier); 3] = [
+    ("offloads_on_over_off", Carrier::MPT1, Carrier::MPT1_PLAIN),
+    ("elision_on_over_off", Carrier::MPT1_ELIDED, Carrier::MPT1),
+    ("two_threads_over_one", Carrier::MPT1_TWO_THREADS, Carrier::MPT1),
 ];
 
 const SHAPED: [(&str, Carrier); 3] =

@@ -11,7 +11,7 @@ use mpt_io::netlink::{Endpoint, Error, Limits, Mptcp, Netlink, Vxlan};
 use mpt_io::udp;
 use nix::errno::Errno;
 
-use super::carrier::{Carrier, Wire};
+use super::carrier::{Carrier, Mode, Wire};
 use super::hosts::{Hosts, find};
 use super::ideal;
 use super::tcp::Transport;
@@ -20,10 +20,6 @@ use crate::experiment::Experiment;
 use crate::experiment::configuration::{configuration, inner_address};
 use crate::topology::{IpVersion, Side};
 
-/// The environment variable that tells the daemon which offloads to do without.
-const OFFLOADS: &str = "MPT_OFFLOADS";
-/// Its value for: without any.
-const NONE: &str = "off";
 /// How long the paths of a tunnel may take to come up: two rounds of keepalives, on a machine that
 /// stalls.
 const UP_LIMIT: Duration = Duration::from_secs(10);
@@ -67,7 +63,7 @@ impl Ready {
             Carrier::Raw => {}
             Carrier::Mptcp => ready.allow_mptcp()?,
             Carrier::Vxlan => ready.start_vxlan()?,
-            Carrier::Mpt { offloads, .. } => ready.start_daemons(&experiment, offloads, binary)?,
+            Carrier::Mpt { mode, .. } => ready.start_daemons(&experiment, mode, binary)?,
         }
         Ok(ready)
     }
@@ -133,17 +129,12 @@ impl Ready {
         Ok(())
     }
 
-    fn start_daemons(
-        &mut self,
-        experiment: &Experiment,
-        offloads: bool,
-        binary: &Path,
-    ) -> Result<()> {
-        let environment: &[_] = if offloads { &[] } else { &[(OFFLOADS, NONE)] };
+    fn start_daemons(&mut self, experiment: &Experiment, mode: Mode, binary: &Path) -> Result<()> {
         for side in [Side::Left, Side::Right] {
             let text = configuration(experiment, side);
             let namespace = self.hosts.namespace(side);
-            let daemon = Daemon::start_in(namespace, environment, side.name(), &text, binary)?;
+            let daemon =
+                Daemon::start_in(namespace, mode.environment(), side.name(), &text, binary)?;
             self.daemons.push(daemon);
         }
         self.remote = inner_address(Side::Right, IpVersion::V4);

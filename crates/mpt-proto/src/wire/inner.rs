@@ -24,6 +24,7 @@ pub struct Inner {
 
 /// Reads the IP header at the start of `packet`; `None` if it is not a whole IPv4 (RFC 791) or IPv6
 /// (RFC 8200) packet. Jumbograms (RFC 2675) do not fit a UDP datagram and count as malformed.
+#[inline(always)]
 pub fn parse(packet: &[u8]) -> Option<Inner> {
     match packet.first()? >> 4 {
         4 => parse_ipv4(packet),
@@ -32,6 +33,7 @@ pub fn parse(packet: &[u8]) -> Option<Inner> {
     }
 }
 
+#[inline(always)]
 fn parse_ipv4(packet: &[u8]) -> Option<Inner> {
     let header: &[u8; IPV4_HEADER_LEN] = packet.first_chunk()?;
     let header_len = usize::from(header[0] & 0x0f) * 4;
@@ -52,6 +54,7 @@ fn parse_ipv4(packet: &[u8]) -> Option<Inner> {
     })
 }
 
+#[inline(always)]
 fn parse_ipv6(packet: &[u8]) -> Option<Inner> {
     let header: &[u8; IPV6_HEADER_LEN] = packet.first_chunk()?;
     let payload_len = usize::from(u16::from_be_bytes([header[4], header[5]]));
