@@ -40,12 +40,12 @@ impl Case for Tx {
 
     fn round(&mut self) {
         let mut read = self.supply.read();
-        while let Some(packet) = read.next_packet() {
-            let Some(transmit) = self.sender.handle_inner(packet) else { continue };
+        while let Some(packet) = read.next_unfinished() {
+            let Some(transmit) = self.sender.handle_inner(packet.bytes()) else { continue };
             let train = &mut self.trains[usize::from(transmit.path.0)];
             train.set_tos(transmit.tos);
             if let Some(place) = train.reserve(transmit.size()) {
-                transmit.emit(place);
+                transmit.emit_with(place, |place| packet.emit(place));
                 train.commit();
             }
         }
