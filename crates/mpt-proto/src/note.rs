@@ -13,9 +13,9 @@ use crate::wire::keepalive::Arrivals;
 /// makes an earlier one superfluous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// A datagram was accepted on a path: the longest of a keepalive interval so far. If it waits, the
+    /// A datagram arrived on a path: the longest of a keepalive interval so far. If it waits, the
     /// longest that came meanwhile stands for all.
-    Accepted {
+    Arrived {
         /// The path.
         path: PathId,
         /// Its length in bytes of UDP payload.
@@ -53,7 +53,7 @@ impl Note {
     /// Whether nobody needs `earlier` who has this one.
     fn replaces(&self, earlier: &Self) -> bool {
         match (self, earlier) {
-            (Self::Accepted { path, .. }, Self::Accepted { path: other, .. })
+            (Self::Arrived { path, .. }, Self::Arrived { path: other, .. })
             | (Self::Hearing { path, .. }, Self::Hearing { path: other, .. })
             | (Self::Keepalive { path, .. }, Self::Keepalive { path: other, .. })
             | (Self::State { path, .. }, Self::State { path: other, .. }) => path == other,
@@ -64,8 +64,8 @@ impl Note {
     /// This one with what it has to keep of the one that it replaces.
     fn after(self, earlier: Self) -> Self {
         match (self, earlier) {
-            (Self::Accepted { path, len }, Self::Accepted { len: before, .. }) => {
-                Self::Accepted { path, len: len.max(before) }
+            (Self::Arrived { path, len }, Self::Arrived { len: before, .. }) => {
+                Self::Arrived { path, len: len.max(before) }
             }
             _ => self,
         }
@@ -120,8 +120,8 @@ mod tests {
         }
         news.note(connection, state(1, PathState::Probing));
         news.note(ConnectionId(1), state(1, PathState::Off));
-        let accepted = |len| Note::Accepted { path: PathId(9), len };
-        [5, 1472, 44].into_iter().for_each(|len| news.note(connection, accepted(len)));
+        let arrived = |len| Note::Arrived { path: PathId(9), len };
+        [5, 1472, 44].into_iter().for_each(|len| news.note(connection, arrived(len)));
         let notes: Vec<_> = std::iter::from_fn(|| news.poll_note()).collect();
         assert_eq!(notes.len(), 8, "two per path, one of another connection and of another kind");
         assert_eq!(
@@ -130,6 +130,6 @@ mod tests {
         );
         assert_eq!(notes[3], (connection, state(1, PathState::Probing)));
         assert_eq!(notes[6], (ConnectionId(1), state(1, PathState::Off)));
-        assert_eq!(notes[7], (connection, accepted(1472)));
+        assert_eq!(notes[7], (connection, arrived(1472)));
     }
 }

@@ -154,9 +154,14 @@ impl ReceiveHalf {
         sink: &mut impl Sink,
         news: &mut News,
     ) {
+        let Arrival { path, len, .. } = arrival;
+        // Before it is known whether it is wanted: what is refused has passed the path all the same.
+        if let Some(len) = self.paths[path.index()].longest.on_arrived(now, len) {
+            news.note(self.id, Note::Arrived { path, len });
+        }
         let control = datagram.payload.first().is_some_and(|&first| first >= FIRST_CONTROL);
         let outcome = if control {
-            self.receive_control(now, arrival, datagram.payload, sink, news)
+            self.receive_control(now, path, datagram.payload, sink, news)
         } else {
             self.receive_inner(now, arrival, datagram, sink, news)
         };
@@ -168,7 +173,7 @@ impl ReceiveHalf {
     fn receive_control(
         &mut self,
         now: Instant,
-        arrival: Arrival,
+        path: PathId,
         message: &[u8],
         sink: &mut impl Sink,
         news: &mut News,
@@ -177,7 +182,6 @@ impl ReceiveHalf {
         if !self.peer.contains(&keepalive.sender) || !self.addresses.contains(&keepalive.receiver) {
             return Err(Drop::ControlAddress);
         }
-        let Arrival { path, len, .. } = arrival;
         let heard = &mut self.paths[path.index()];
         if !heard.speaks_keepalive {
             return Err(Drop::ControlUnknown);
@@ -185,9 +189,6 @@ impl ReceiveHalf {
         heard.keepalives_received += 1;
         let was_deaf = heard.liveness.peer_deaf();
         heard.liveness.on_keepalive(now, keepalive.report);
-        if let Some(len) = heard.longest.on_accepted(now, len) {
-            news.note(self.id, Note::Accepted { path, len });
-        }
         let (count, arrivals) = (heard.keepalives_received as u8, keepalive.arrivals);
         news.note(self.id, Note::Keepalive { path, count, arrivals });
         // A peer that has just started has heard nothing. So has one whose path died, but then its
@@ -220,9 +221,6 @@ impl ReceiveHalf {
         let heard = &mut self.paths[path.index()];
         heard.received.add(len);
         heard.liveness.on_heard(now);
-        if let Some(len) = heard.longest.on_accepted(now, len) {
-            news.note(self.id, Note::Accepted { path, len });
-        }
         if heard.told.0 != heard.liveness.hearing() {
             self.tell(sink, news);
         }
@@ -322,8 +320,8 @@ impl ReceiveHalf {
 }
 
 impl Longest {
-    /// A datagram was accepted. Returns its length if it is to be told.
-    fn on_accepted(&mut self, now: Instant, len: usize) -> Option<u16> {
+    /// A datagram arrived. Returns its length if it is to be told.
+    fn on_arrived(&mut self, now: Instant, len: usize) -> Option<u16> {
         // No datagram is longer than UDP's own length can say.
         let len = u16::try_from(len).unwrap_or(u16::MAX);
         if len <= self.len && now < self.until {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::config::{ConnectionConfig, PathConfig};
 use crate::note::Note;
-use crate::path::narrowing::{Accepted, Narrowing};
+use crate::path::narrowing::{Arrived, Narrowing};
 use crate::path::{PathId, PathState, PathStatus};
 use crate::scheduler::Scheduler;
 use crate::sequence::Seq;
@@ -42,7 +42,7 @@ struct TransmitPath {
     /// When the next keepalive is due; never while the path is off.
     next_keepalive: Option<Instant>,
     /// What its keepalives tell of the peer's datagrams.
-    accepted: Accepted,
+    arrived: Arrived,
     /// What the peer's keepalives tell of ours.
     narrowing: Narrowing,
     sent: Traffic,
@@ -136,7 +136,7 @@ impl TransmitHalf {
         let report = Report { deaf: !off && !path.hearing, off };
         let (sender, receiver) = self.addresses;
         path.narrowing.on_keepalive_sent();
-        let arrivals = path.accepted.tell(now, path.keepalive.unwrap_or_default());
+        let arrivals = path.arrived.tell(now, path.keepalive.unwrap_or_default());
         let message = Keepalive { report, arrivals, sender, receiver }.emit();
         let protocol = if sender.is_ipv4() { Protocol::Ipv4 } else { Protocol::Ipv6 };
         let header = Header { protocol, checksum: self.checksum, key: self.key, sequence: None };
@@ -155,10 +155,10 @@ impl TransmitHalf {
     /// Returns a path that proves too narrow, with the length of the longest datagram that it carries.
     pub(crate) fn on_note(&mut self, note: Note, now: Instant) -> Option<(PathId, usize)> {
         match note {
-            Note::Accepted { path, len } => self.paths[path.index()].accepted.on_accepted(len),
+            Note::Arrived { path, len } => self.paths[path.index()].arrived.on_arrived(len),
             Note::Keepalive { path, count, arrivals } => {
                 let told = &mut self.paths[path.index()];
-                told.accepted.on_keepalives(count);
+                told.arrived.on_keepalives(count);
                 return Some((path, told.narrowing.on_told(now, arrivals)?));
             }
             Note::Hearing { path, hearing } => {
@@ -212,7 +212,7 @@ impl TransmitPath {
             hearing: false,
             keepalive: config.keepalive,
             next_keepalive: config.keepalive.filter(|_| available).map(|_| now),
-            accepted: Accepted::new(now),
+            arrived: Arrived::new(now),
             narrowing: Narrowing::new(header_len),
             sent: Traffic::default(),
             keepalives_sent: 0,

@@ -368,3 +368,25 @@ fn a_path_that_carries_only_keepalives_is_told_to_be_narrow() {
     }
     panic!("it was never told");
 }
+
+/// A path is not narrow because the peer does not want what comes over it.
+#[test]
+fn refused_inner_packets_are_not_taken_for_swallowed() {
+    for len in [1400_u16, 600, 200] {
+        let mut pair = Pair::up(&Settings::default());
+        let mut foreign = packet(1, 0);
+        foreign.resize(usize::from(len), 0);
+        foreign[2..4].copy_from_slice(&len.to_be_bytes());
+        foreign[15] = 77; // the last byte of an IPv4 source address
+        pair.left.events();
+        for _ in 0..40 {
+            for _ in 0..20 {
+                let sent = pair.left.send(&foreign).expect("a path is up");
+                pair.right.receive(pair.now, &sent);
+            }
+            pair.wait(Duration::from_millis(500), |_, _| true);
+        }
+        assert_eq!(pair.left.events(), []);
+        assert_eq!(pair.right.dropped(Drop::InnerSource), 800);
+    }
+}

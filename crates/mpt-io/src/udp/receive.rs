@@ -126,6 +126,10 @@ impl Receive {
     /// not, or if no more than half of all slots are free: then they are better copied, because a
     /// single small packet keeps a slot of 64 KiB.
     pub fn keep(&self, bytes: &[u8]) -> Option<Kept> {
+        if bytes.is_empty() {
+            // It could be of either slot between which it is.
+            return None;
+        }
         let at = (bytes.as_ptr() as usize).checked_sub(self.memory.as_ptr() as usize)?;
         if at + bytes.len() > self.memory.len() || !self.slots.has_room() {
             return None;

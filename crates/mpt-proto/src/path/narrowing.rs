@@ -2,7 +2,7 @@
 //!
 //! A router may drop what is too large for its next link and keep silent (RFC 2923 section 2.1).
 //! Keepalives are small, so the path stays up and loses every large packet. Therefore peers tell each
-//! other in their keepalives how long the longest datagram was that lately arrived; [`Accepted`]
+//! other in their keepalives how long the longest datagram was that lately arrived; [`Arrived`]
 //! gathers that. What the peer tells is laid beside what was sent: [`Narrowing`].
 //!
 //! ```text
@@ -50,9 +50,10 @@ const COUNTED: u32 = 8;
 /// and less often, so this is long.
 const STALE: Duration = Duration::from_secs(30);
 
-/// The longest datagrams accepted on a path, as its keepalives tell them.
+/// The longest datagrams that arrived on a path, as its keepalives tell them. Whether they were wanted
+/// has no part in it: a datagram that is refused has passed the path.
 #[derive(Debug)]
-pub(crate) struct Accepted {
+pub(crate) struct Arrived {
     /// Of this keepalive interval and the two before, in bytes.
     longest: [u16; 3],
     /// When the present one began.
@@ -61,7 +62,7 @@ pub(crate) struct Accepted {
     keepalives: u8,
 }
 
-impl Accepted {
+impl Arrived {
     pub(crate) fn new(now: Instant) -> Self {
         Self { longest: [0; 3], since: now, keepalives: 0 }
     }
@@ -71,8 +72,8 @@ impl Accepted {
         self.keepalives = count;
     }
 
-    /// A datagram of this length was accepted.
-    pub(crate) fn on_accepted(&mut self, len: u16) {
+    /// A datagram of this length arrived.
+    pub(crate) fn on_arrived(&mut self, len: u16) {
         self.longest[0] = self.longest[0].max(len);
     }
 
@@ -172,15 +173,24 @@ impl Narrowing {
     /// What became of our keepalives since the peer last told, now that it has counted so many.
     fn small(&mut self, keepalives: u8) -> Small {
         let sent = std::mem::take(&mut self.keepalives_sent);
-        let Some(before) = self.keepalives_told.replace(keepalives) else {
+        let before = self.keepalives_told;
+        let Some(arrived) = before.map(|before| keepalives.wrapping_sub(before)) else {
+            self.keepalives_told = Some(keepalives);
             return Small::default();
         };
-        Small { sent, arrived: u32::from(keepalives.wrapping_sub(before)) }
+        if arrived > u8::MAX / 2 {
+            // The peer told this before what it told last: its keepalives have changed places.
+            return Small { sent, arrived: 0 };
+        }
+        self.keepalives_told = Some(keepalives);
+        Small { sent, arrived: u32::from(arrived) }
     }
 
     /// What is known is out of date: another state of the path, another status.
     pub(crate) fn forget(&mut self) {
         (self.above, self.below) = (Suspicion::new(), Suspicion::new());
+        // The peer may have started anew, and its count with it.
+        self.keepalives_told = None;
     }
 }
 
@@ -386,25 +396,25 @@ mod tests {
 
     #[test]
     fn keepalives_tell_the_longest_of_three_intervals() {
-        let mut accepted = Accepted::new(Instant::ZERO);
-        let tell = |accepted: &mut Accepted, n: u32| {
-            let arrivals = accepted.tell(Instant::ZERO + INTERVAL * n, INTERVAL);
+        let mut arrived = Arrived::new(Instant::ZERO);
+        let tell = |arrived: &mut Arrived, n: u32| {
+            let arrivals = arrived.tell(Instant::ZERO + INTERVAL * n, INTERVAL);
             arrivals.map_or((0, 0), |told| (told.longest.get(), told.keepalives))
         };
-        accepted.on_keepalives(1);
-        assert_eq!(tell(&mut accepted, 0), (0, 0));
-        accepted.on_accepted(1472);
-        accepted.on_accepted(44);
+        arrived.on_keepalives(1);
+        assert_eq!(tell(&mut arrived, 0), (0, 0));
+        arrived.on_arrived(1472);
+        arrived.on_arrived(44);
         // Keepalives out of turn make nothing older.
-        (0..9).for_each(|_| assert_eq!(tell(&mut accepted, 0), (1472, 1)));
+        (0..9).for_each(|_| assert_eq!(tell(&mut arrived, 0), (1472, 1)));
         for n in 1..=3 {
-            assert_eq!(tell(&mut accepted, n), (1472, 1));
-            accepted.on_accepted(44);
+            assert_eq!(tell(&mut arrived, n), (1472, 1));
+            arrived.on_arrived(44);
         }
-        accepted.on_keepalives(0);
+        arrived.on_keepalives(0);
         for n in 4..=6 {
-            assert_eq!(tell(&mut accepted, n), (44, 0));
+            assert_eq!(tell(&mut arrived, n), (44, 0));
         }
-        assert_eq!(tell(&mut accepted, 7), (0, 0));
+        assert_eq!(tell(&mut arrived, 7), (0, 0));
     }
 }

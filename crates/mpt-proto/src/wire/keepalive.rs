@@ -37,7 +37,7 @@ pub struct Report {
 /// What has reached the sender of a keepalive on the path that it came over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrivals {
-    /// The length of the longest datagram that was accepted lately, in bytes of UDP payload.
+    /// The length of the longest datagram that arrived lately, in bytes of UDP payload.
     pub longest: NonZeroU16,
     /// How many keepalives were accepted since the sender started, modulo 256.
     pub keepalives: u8,

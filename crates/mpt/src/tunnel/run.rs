@@ -177,12 +177,13 @@ impl Work for Together {
         }
         self.carry_notes(now);
         self.tx.send(now);
-        self.rx.flush(now);
         let Self { tx, rx, .. } = self;
         tx.check_mtu(now, |order| {
             let _ = rx.carry_out(now, order);
         });
         self.carry_notes(now);
+        // Last, as all of that may have led to events.
+        self.rx.flush(now);
         flow
     }
 

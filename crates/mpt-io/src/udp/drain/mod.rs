@@ -30,7 +30,7 @@ use window::{Verdict, Window};
 /// Samples of which the median counts.
 const SAMPLES: usize = 5;
 
-/// Watched sends in a row that find no queue, after which only one in [`SELDOM`] is watched.
+/// Watched sends in a row before which there is no queue, after which only one in [`SELDOM`] is watched.
 const PATIENCE: u32 = 64;
 const SELDOM: u32 = 16;
 
@@ -93,7 +93,7 @@ impl Drain {
     /// Some payload was sent at `now`; `before` and `after` that, so much was queued.
     fn on_watched(&mut self, now: Duration, before: u64, after: u64, payload: usize) {
         self.unwatched = 0;
-        self.empty = if before == 0 && after == 0 { self.empty.saturating_add(1) } else { 0 };
+        self.empty = if before == 0 { self.empty.saturating_add(1) } else { 0 };
         self.on_queue(now, before);
         if let Some(window) = &mut self.window {
             window.on_sent(before, after, payload as u64);
@@ -301,6 +301,49 @@ mod tests {
         // Then all of it is needed.
         host.saturate(200, 60_000);
         assert_near(host.drain.rate(), GIGABIT);
+    }
+
+    #[test]
+    fn bursts_say_nothing_about_the_rate_between_them() {
+        // A card that tells a moment later that it has sent, as most do.
+        let mut host = Host::new(Some(GIGABIT), 104);
+        for _ in 0..600 {
+            host.run(8, 25_000, 250 * MICROSECOND);
+            host.pass(250_000 * MICROSECOND);
+        }
+        assert_eq!((host.drain.rate(), host.drain.train_limit()), (None, MAX_SUPER));
+    }
+
+    #[test]
+    fn a_slow_phase_is_forgotten_however_slow_what_follows() {
+        for rate in [GIGABIT / 50, GIGABIT / 20, GIGABIT / 11] {
+            let mut host = Host::new(Some(GIGABIT / 1000), 104);
+            host.saturate(2000, 1400);
+            assert_near(host.drain.rate(), GIGABIT / 1000);
+            host.rate = None;
+            host.pass(1);
+            let payload = (rate / 10_000) as usize;
+            host.run(20_000, payload, 100 * MICROSECOND);
+            assert_eq!(host.drain.rate(), None, "{rate}");
+        }
+    }
+
+    #[test]
+    fn a_queue_that_stood_still_is_forgotten() {
+        let mut host = Host::new(Some(GIGABIT / 10), 104);
+        host.send(300_000);
+        host.rate = Some(1);
+        host.pass(60_000_000 * MICROSECOND);
+        host.rate = Some(GIGABIT / 10);
+        host.run(20_000, 1000, 100 * MICROSECOND);
+        assert!(host.drain.rate().is_none_or(|rate| rate >= GIGABIT / 20), "{:?}", host.drain);
+    }
+
+    #[test]
+    fn a_card_that_tells_late_is_watched_seldom() {
+        let mut host = Host::new(Some(GIGABIT), 104);
+        host.run(64 + 1600, 1000, 1000 * MICROSECOND);
+        assert_eq!(host.watched, 64 + 100);
     }
 
     #[test]

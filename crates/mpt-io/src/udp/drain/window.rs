@@ -8,6 +8,13 @@ use super::MAX_SUPER;
 /// queue looked at in the course of it, which makes a hundred microseconds of difference.
 const WINDOW: Duration = Duration::from_millis(10);
 
+/// A window in which the queue was empty and that is longer may have a pause in it: what passed says little
+/// about what could have.
+const LONGEST: Duration = Duration::from_millis(40);
+
+/// How long too little may have left for a judgement before that is given up.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// Least number of messages of the longest kind that must leave for a sample: a queue drains message by
 /// message.
 const LEAST_MESSAGES: u64 = 4;
@@ -37,7 +44,7 @@ pub(super) enum Verdict {
     Drained(u64),
     /// There was a queue, but not always. That much passed.
     AtLeast(u64),
-    /// There was no queue. That much passed.
+    /// There was no queue, or a pause. That much passed.
     Passed(u64),
     /// Too little happened.
     Nothing,
@@ -86,12 +93,14 @@ impl Window {
             u64::try_from(rate).unwrap_or(u64::MAX)
         };
         if self.emptied {
-            // Of too little, nobody can say how fast it would have passed.
             let passed = self.sent.saturating_sub(queued);
-            return Some(match (passed >= 2 * MAX_SUPER as u64, self.seen) {
-                (false, _) => Verdict::Nothing,
-                (true, true) => Verdict::AtLeast(per_second(passed)),
-                (true, false) => Verdict::Passed(per_second(passed)),
+            if passed < 2 * MAX_SUPER as u64 {
+                // Of too little, nobody can say how fast it would have passed.
+                return (length >= PATIENCE).then_some(Verdict::Nothing);
+            }
+            return Some(match self.seen && length <= LONGEST {
+                true => Verdict::AtLeast(per_second(passed)),
+                false => Verdict::Passed(per_second(passed)),
             });
         }
         // More than was there: somebody else sends through the socket.
