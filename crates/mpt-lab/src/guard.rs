@@ -54,6 +54,12 @@ pub fn stand_in() {
 /// thread that spawned it would go unnoticed.
 pub(crate) fn is_stand_in(process: u32) -> bool {
     let arguments = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    if arguments.is_empty() {
+        // Whoever is in the middle of becoming a program has none yet, and may be about to become the
+        // stand-in: its parent goes on as soon as the old program is gone. One that has ended has no
+        // executable either.
+        return fs::read_link(format!("/proc/{process}/exe")).is_ok();
+    }
     arguments.split(|byte| *byte == 0).next() == Some(NAME.as_bytes())
 }
 
