@@ -121,36 +121,29 @@ fn split_leaving_checksums_out<const SIZE: usize>(bencher: Bencher<'_, '_>, kind
 
 #[divan::bench(args = KINDS, consts = SIZES)]
 fn coalesce<const SIZE: usize>(bencher: Bencher<'_, '_>, kind: Kind) {
-    let packets = packets(&super_packet(kind, SIZE));
-    let mut coalescer = Coalescer::new();
-    bencher.counter(ItemsCount::new(packets.len())).bench_local(|| {
-        for packet in &packets {
-            coalescer.push(&Nowhere, black_box(packet));
-        }
-        coalescer.flush(&Nowhere);
-    });
+    bench_coalesce(bencher, &packets(&super_packet(kind, SIZE)), Coalescer::push);
 }
 
 #[divan::bench(args = KINDS, consts = SIZES)]
 fn coalesce_with_checksums_left_out<const SIZE: usize>(bencher: Bencher<'_, '_>, kind: Kind) {
-    let packets = partials(&super_packet(kind, SIZE));
-    let mut coalescer = Coalescer::new();
-    bencher.counter(ItemsCount::new(packets.len())).bench_local(|| {
-        for packet in &packets {
-            coalescer.push_partial(&Nowhere, black_box(packet));
-        }
-        coalescer.flush(&Nowhere);
-    });
+    bench_coalesce(bencher, &partials(&super_packet(kind, SIZE)), Coalescer::push_partial);
 }
 
 /// The same, and nobody says that they are.
 #[divan::bench(args = KINDS, consts = SIZES)]
 fn coalesce_elided<const SIZE: usize>(bencher: Bencher<'_, '_>, kind: Kind) {
-    let packets = partials(&super_packet(kind, SIZE));
+    bench_coalesce(bencher, &partials(&super_packet(kind, SIZE)), Coalescer::push_elided);
+}
+
+fn bench_coalesce(
+    bencher: Bencher<'_, '_>,
+    packets: &[Vec<u8>],
+    push: impl Fn(&mut Coalescer, &Nowhere, &[u8]),
+) {
     let mut coalescer = Coalescer::new();
     bencher.counter(ItemsCount::new(packets.len())).bench_local(|| {
-        for packet in &packets {
-            coalescer.push_elided(&Nowhere, black_box(packet));
+        for packet in packets {
+            push(&mut coalescer, &Nowhere, black_box(packet));
         }
         coalescer.flush(&Nowhere);
     });

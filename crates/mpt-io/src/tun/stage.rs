@@ -87,15 +87,12 @@ impl Stage {
             Check::With(headers) if headers.and(Sum::of_copied(payload, place)).is_valid() => {}
             Check::With(_) | Check::Wrong => return Extension::Corrupt,
         }
-        let run = &mut open.run;
-        run.packets += 1;
-        run.next_sequence = run.next_sequence.wrapping_add(payload.len() as u32);
+        let last = open.grow(payload.len(), pushed);
         self.len += payload.len();
-        open.bytes += packet.len() as u64;
         if pushed {
             self.memory[open.transport.start + 13] |= PSH;
         }
-        if pushed || payload.len() < run.size { Extension::Last } else { Extension::Added }
+        if last { Extension::Last } else { Extension::Added }
     }
 
     /// Whether `candidate` can be [added](Self::add) to what is here.
@@ -138,19 +135,16 @@ impl Stage {
         let payload = candidate.payload();
         self.memory[self.len..self.len + payload.len()].copy_from_slice(payload);
         self.len += payload.len();
-        open.bytes += candidate.packet.len() as u64;
-        let run = &mut open.run;
-        run.same_identification =
+        open.run.same_identification =
             open.transport.version == Version::V4 && candidate.packet[4..6] == self.memory[4..6];
-        run.packets += 1;
-        run.next_sequence = run.next_sequence.wrapping_add(payload.len() as u32);
+        let last = open.grow(payload.len(), candidate.is_pushed());
         if candidate.is_pushed() {
             self.memory[open.transport.start + 13] |= PSH;
         }
         if self.expected.is_none() {
             self.expected = Expected::after(&self.memory[..open.headers_len], open.transport);
         }
-        candidate.is_pushed() || payload.len() < run.size
+        last
     }
 
     /// Finishes what is here, if anything is: a lone packet as it came, several as a super-packet.
@@ -181,6 +175,16 @@ impl Stage {
 }
 
 impl Open {
+    /// Counts a packet with so much payload. `true` if none can follow: it is shorter than the others,
+    /// or pushed.
+    #[inline]
+    fn grow(&mut self, payload: usize, pushed: bool) -> bool {
+        self.run.packets += 1;
+        self.run.next_sequence = self.run.next_sequence.wrapping_add(payload as u32);
+        self.bytes += (self.headers_len + payload) as u64;
+        pushed || payload < self.run.size
+    }
+
     /// Makes the headers of the first packet those of all together.
     fn finish(&self, packet: &mut [u8]) -> VnetHeader {
         let Field { start, at } = self.transport.field();

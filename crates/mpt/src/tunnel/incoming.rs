@@ -96,22 +96,17 @@ impl Sink for Delivery<'_> {
         let Incoming { held: places, numbers, copies, coalescer, elided } = &mut *self.incoming;
         let Some(place) = places[held.0 as usize].take() else { return 0 };
         numbers.push(held.0);
+        let packet = match &place {
+            Place::Kept(kept) => self.receive.kept(kept),
+            Place::Copied(slot) => copies.get(slot),
+        };
+        let len = packet.len();
+        push(coalescer, self.device, packet, *elided);
         match place {
-            Place::Kept(kept) => {
-                let packet = self.receive.kept(&kept);
-                let len = packet.len();
-                push(coalescer, self.device, packet, *elided);
-                self.receive.release(kept);
-                len
-            }
-            Place::Copied(slot) => {
-                let packet = copies.get(&slot);
-                let len = packet.len();
-                push(coalescer, self.device, packet, *elided);
-                copies.free(slot);
-                len
-            }
+            Place::Kept(kept) => self.receive.release(kept),
+            Place::Copied(slot) => copies.free(slot),
         }
+        len
     }
 }
 

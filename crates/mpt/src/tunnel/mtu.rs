@@ -75,9 +75,7 @@ impl TransmitLoop {
             Err(error) => tracing::warn!(tunnel = self.settings.name, mtu, "{error}"),
         }
     }
-}
 
-impl TransmitLoop {
     /// Takes in what was found out about a path. With an MTU that does not follow it is found out again
     /// and again; then it is no news.
     fn is_news(&mut self, now: Instant, event: &Event) -> bool {

@@ -1,7 +1,5 @@
 //! Datagrams on their way to the network: one open train for each path.
 
-use std::time::Duration;
-
 use mpt_io::udp::{Drain, Sent, Socket, Train};
 use mpt_proto::{ConnectionId, Instant, PathId, Transmit};
 
@@ -32,8 +30,6 @@ pub(super) struct Outgoing {
     lanes: Vec<Vec<Lane>>,
     /// How fast datagrams leave, by socket.
     drains: Vec<Drain>,
-    /// When this wake-up began.
-    now: Instant,
     /// The lanes whose train is not empty.
     waiting: Vec<(ConnectionId, PathId)>,
 }
@@ -43,12 +39,7 @@ impl Outgoing {
         let waiting = Vec::with_capacity(lanes.iter().map(Vec::len).sum());
         let sockets = lanes.iter().flatten().map(|lane| lane.socket + 1).max().unwrap_or(0);
         let drains = (0..sockets).map(|_| Drain::new()).collect();
-        Self { lanes, drains, now: Instant::ZERO, waiting }
-    }
-
-    /// What is sent from here on is sent at `now`, until this is called again.
-    pub(super) fn set_now(&mut self, now: Instant) {
-        self.now = now;
+        Self { lanes, drains, waiting }
     }
 
     /// How fast datagrams of a lane's socket leave.
@@ -61,14 +52,16 @@ impl Outgoing {
         &self.lanes[usize::from(connection.0)][usize::from(path.0)]
     }
 
-    /// Writes a datagram behind the others of its path. A train that is full leaves first.
-    pub(super) fn stage(&mut self, transmit: &Transmit<'_>, sockets: &[Socket]) {
-        self.stage_with(transmit, sockets, |place| transmit.emit(place));
+    /// Writes a datagram behind the others of its path. A train that is full leaves first. `now` is
+    /// when the wake-up began.
+    pub(super) fn stage(&mut self, now: Instant, transmit: &Transmit<'_>, sockets: &[Socket]) {
+        self.stage_with(now, transmit, sockets, |place| transmit.emit(place));
     }
 
     /// The same, with the datagram written by `emit`.
     pub(super) fn stage_with(
         &mut self,
+        now: Instant,
         transmit: &Transmit<'_>,
         sockets: &[Socket],
         emit: impl FnOnce(&mut [u8]),
@@ -76,8 +69,7 @@ impl Outgoing {
         let (connection, path) = (transmit.connection, transmit.path);
         let lane = &mut self.lanes[usize::from(connection.0)][usize::from(path.0)];
         if lane.train.is_full() {
-            let elapsed = self.now.since(Instant::ZERO);
-            lane.send(sockets, &mut self.drains, elapsed);
+            lane.send(now, sockets, &mut self.drains);
         } else if lane.train.is_empty() && !self.waiting.contains(&(connection, path)) {
             self.waiting.push((connection, path));
         }
@@ -92,10 +84,10 @@ impl Outgoing {
     }
 
     /// Sends every train that is not empty.
-    pub(super) fn flush(&mut self, sockets: &[Socket]) {
+    pub(super) fn flush(&mut self, now: Instant, sockets: &[Socket]) {
         for (connection, path) in self.waiting.drain(..) {
             let lane = &mut self.lanes[usize::from(connection.0)][usize::from(path.0)];
-            lane.send(sockets, &mut self.drains, self.now.since(Instant::ZERO));
+            lane.send(now, sockets, &mut self.drains);
         }
     }
 
@@ -112,9 +104,9 @@ impl Outgoing {
 }
 
 impl Lane {
-    fn send(&mut self, sockets: &[Socket], drains: &mut [Drain], now: Duration) {
+    fn send(&mut self, now: Instant, sockets: &[Socket], drains: &mut [Drain]) {
         let (socket, drain) = (&sockets[self.socket], &mut drains[self.socket]);
-        let sent = socket.send_watched(&mut self.train, drain, now);
+        let sent = socket.send_watched(&mut self.train, drain, now.since(Instant::ZERO));
         let Sent { full, too_big, failed, .. } = sent;
         self.full += full as u64;
         self.on_too_big(too_big as u64);

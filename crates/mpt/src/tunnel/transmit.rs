@@ -42,7 +42,6 @@ impl TransmitLoop {
     ///
     /// If the interface is gone.
     pub(super) fn read_device(&mut self, now: Instant) -> anyhow::Result<()> {
-        self.outgoing.set_now(now);
         let elided = self.settings.elided;
         let budget = self.read.bytes + DEVICE_BYTES;
         for _ in 0..DEVICE_READS {
@@ -55,7 +54,7 @@ impl TransmitLoop {
                 self.read.packets += 1;
                 self.read.bytes += packet.bytes().len() as u64;
                 let Some(transmit) = self.endpoint.handle_inner(packet.bytes()) else { continue };
-                self.outgoing.stage_with(&transmit, &self.sockets, |datagram| {
+                self.outgoing.stage_with(now, &transmit, &self.sockets, |datagram| {
                     transmit.emit_with(datagram, |place| match elided {
                         false => packet.emit(place),
                         true => drop(packet.emit_elided(place)),
@@ -105,11 +104,10 @@ impl TransmitLoop {
 
     /// Sends what is due and what was staged.
     pub(super) fn send(&mut self, now: Instant) {
-        self.outgoing.set_now(now);
         while let Some(transmit) = self.endpoint.poll_transmit(now) {
-            self.outgoing.stage(&transmit, &self.sockets);
+            self.outgoing.stage(now, &transmit, &self.sockets);
         }
-        self.outgoing.flush(&self.sockets);
+        self.outgoing.flush(now, &self.sockets);
     }
 
     /// When there is something to do although nothing arrives.
