@@ -14,6 +14,7 @@
 //! - [`daemon`]: `mpt` processes and their state.
 //! - [`traffic`]: what is sent, and what of it arrives.
 //! - [`experiment`]: a question in a file, and the run that answers it with a [`record`].
+//! - [`results`]: what stays of runs on disk.
 //! - [`output`]: what a person sees of it.
 //! - [`running`]: labs that other terminals may enter.
 //! - [`bench`](mod@bench): how fast the daemon is beside what the kernel itself does, without emulation.
@@ -30,6 +31,7 @@ pub mod netns;
 pub mod output;
 pub mod privilege;
 pub mod record;
+pub mod results;
 pub mod running;
 pub mod topology;
 pub mod traffic;

@@ -1,0 +1,207 @@
+//! What a run was, and what it set out to answer: all that a report needs beside the cells.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// One run of the laboratory: one line of JSON.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Manifest {
+    /// Names the run: the time it began and the process, such as `20261121T003135Z-4711`.
+    pub id: String,
+    /// When it began, in UTC, as RFC 3339 writes it.
+    pub started: String,
+    /// The command that made it.
+    pub command: String,
+    /// The commit the laboratory was built from, with `-dirty` if the tree had changes; empty if not
+    /// known.
+    pub commit: String,
+    /// The version of the laboratory and the daemon.
+    pub version: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The processor's name.
+    pub cpu: String,
+    /// How many processors there are.
+    pub processors: usize,
+    /// True if only the short form was run.
+    pub quick: bool,
+    /// What emulated the links: `emulator` or `netem`.
+    pub backend: String,
+    /// What the emulator is worth on this machine; absent if it was not tested.
+    pub selftest: Option<SelfTest>,
+    /// The experiments, in the order they were run.
+    pub experiments: Vec<ExperimentEntry>,
+}
+
+/// What the emulator is worth on this machine, measured without any tunnel.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SelfTest {
+    /// The highest sum of link rates, in Mbit/s, that it carries on time.
+    pub ceiling_mbps: f64,
+    /// Each property that was set and measured.
+    pub checks: Vec<Check>,
+}
+
+/// A property of a link that was set and measured.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Check {
+    /// What was looked at, such as `delay 10 ms, median`.
+    pub name: String,
+    /// What was set.
+    pub set: f64,
+    /// What was measured.
+    pub got: f64,
+    /// The largest difference that is accepted, in `unit`.
+    pub tolerance: f64,
+    /// The unit of the three.
+    pub unit: String,
+    /// Whether it is accepted.
+    pub passed: bool,
+}
+
+/// An experiment, as a report presents it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ExperimentEntry {
+    /// Its name: the file without extension.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// What it is to answer.
+    pub question: String,
+    /// The publication it repeats, empty if none.
+    pub source: String,
+    /// What a reader should know: what differs from the publication, and the likely cause.
+    pub notes: Vec<String>,
+    /// The command that runs it again.
+    pub command: String,
+    /// Its axes; cells are in their order, the last axis fastest.
+    pub axes: Vec<Axis>,
+    /// Its systems, in the order of the tables.
+    pub systems: Vec<SystemEntry>,
+    /// The figures of its tables, by name; `goodput_mbps` if empty.
+    pub columns: Vec<String>,
+    /// What is to be drawn.
+    pub plots: Vec<Plot>,
+    /// What is to be reached.
+    pub targets: Vec<Target>,
+}
+
+/// An axis.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Axis {
+    /// Its name, as in [`super::Coordinate::axis`].
+    pub name: String,
+    /// What it is, for people, such as `one-way delay of both links`.
+    pub title: String,
+    /// Its unit; empty if it has none.
+    pub unit: String,
+    /// The labels of its points, in their order.
+    pub labels: Vec<String>,
+}
+
+/// A system under test.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SystemEntry {
+    /// Its name in records.
+    pub name: String,
+    /// Its name for people.
+    pub title: String,
+}
+
+/// A plot.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plot {
+    /// What it looks like.
+    pub kind: PlotKind,
+    /// What stands above it; made from the rest if empty.
+    #[serde(default)]
+    pub title: String,
+    /// The axis along the bottom, by name. Not for [`PlotKind::Time`].
+    #[serde(default)]
+    pub x: String,
+    /// The axis along the side of a grid, or of which every point is a line of its own; by name.
+    #[serde(default)]
+    pub by: String,
+    /// The figure that is drawn, by name.
+    #[serde(default = "goodput")]
+    pub figure: String,
+    /// The systems that are drawn; all if empty.
+    #[serde(default)]
+    pub systems: Vec<String>,
+    /// Whether the bottom axis is logarithmic.
+    #[serde(default)]
+    pub log_x: bool,
+}
+
+fn goodput() -> String {
+    "goodput_mbps".into()
+}
+
+/// What a plot looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PlotKind {
+    /// Bars side by side, a group for each point of the axis.
+    Bars,
+    /// A field of coloured cells with their values: `x` by `by`.
+    Grid,
+    /// A line for each system, and for each point of `by`; published values as marks.
+    #[default]
+    Lines,
+    /// Goodput per sample over time, a line for each system, for each cell.
+    Time,
+}
+
+/// What is to be reached, in every cell that it is about.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// In words; made from the rest if empty.
+    #[serde(default)]
+    pub text: String,
+    /// The system it is about.
+    pub system: String,
+    /// The figure it is about, by name.
+    pub figure: String,
+    /// How the figure, or its quotient by `of`, is to lie to `value`.
+    pub bound: Bound,
+    /// See `bound`.
+    pub value: f64,
+    /// What the figure is divided by first: another figure of the same system, or `published`, or
+    /// `SYSTEM/FIGURE` with a system of the table; as it is if empty.
+    #[serde(default)]
+    pub of: String,
+    /// The cells it is about: for some axes, by name, the labels; all cells if empty.
+    #[serde(default)]
+    pub only: BTreeMap<String, Vec<String>>,
+    /// The share of these cells that has to reach it, 0 to 1.
+    #[serde(default = "every")]
+    pub share: f64,
+    /// True if a quick run says nothing about it.
+    #[serde(default)]
+    pub full: bool,
+}
+
+fn every() -> f64 {
+    1.0
+}
+
+/// A relation between a figure and a value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// Not below it.
+    #[default]
+    AtLeast,
+    /// Not above it.
+    AtMost,
+    /// Within this share of 1: |figure ÷ of − 1| ≤ value.
+    Within,
+}
