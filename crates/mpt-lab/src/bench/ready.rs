@@ -14,11 +14,11 @@ use nix::errno::Errno;
 use super::carrier::{Carrier, Mode, Wire};
 use super::hosts::{Hosts, find};
 use super::ideal;
-use super::tcp::Transport;
 use crate::daemon::Daemon;
 use crate::experiment::Experiment;
 use crate::experiment::configuration::{configuration, inner_address};
 use crate::topology::{IpVersion, Side};
+use crate::traffic::tcp::Transport;
 
 /// How long the paths of a tunnel may take to come up: two rounds of keepalives, on a machine that
 /// stalls.

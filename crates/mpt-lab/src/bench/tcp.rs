@@ -5,43 +5,22 @@
 //! shut down from outside.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
+use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use socket2::{SockAddr, Socket};
 
 use crate::netns::Namespace;
-use crate::traffic::tcp::CUBIC;
+use crate::traffic::tcp::{CUBIC, Transport};
 
 /// Bytes per write and read.
 const BLOCK: usize = 128 * 1024;
 /// How long two ends may take to find each other. Three losses of a SYN cost 7 s (RFC 6298).
 const CONNECT: Duration = Duration::from_secs(10);
-
-/// The transport protocol of a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Transport {
-    /// Multipath TCP, RFC 8684.
-    Mptcp,
-    /// TCP.
-    Tcp,
-}
-
-impl Transport {
-    /// A socket in the namespace of the calling thread, of the IP version of `address`.
-    pub(super) fn socket(self, address: IpAddr) -> io::Result<Socket> {
-        let domain = if address.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
-        let protocol = match self {
-            Self::Mptcp => Protocol::MPTCP,
-            Self::Tcp => Protocol::TCP,
-        };
-        Socket::new(domain, Type::STREAM, Some(protocol))
-    }
-}
 
 /// Streams under way.
 #[derive(Debug)]
@@ -113,14 +92,10 @@ impl Drop for Streams {
     }
 }
 
-/// Listens on a free port of all addresses: further subflows of MPTCP come to another than the first.
+/// Listens on a free port.
 fn listen(remote: IpAddr, transport: Transport, count: usize) -> io::Result<(Socket, u16)> {
     let listener = transport.socket(remote)?;
-    let any = match remote {
-        IpAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
-        IpAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
-    };
-    listener.bind(&SocketAddr::new(any, 0).into())?;
+    listener.bind(&SocketAddr::new(transport.bound(remote), 0).into())?;
     listener.listen(i32::try_from(count).unwrap_or(i32::MAX))?;
     // On Linux the receive time-out bounds accept as well (socket(7)).
     listener.set_read_timeout(Some(CONNECT))?;

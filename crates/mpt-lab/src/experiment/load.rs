@@ -51,11 +51,13 @@ impl Load {
 
     fn tcp(route: &Route<'_>, traffic: &Traffic) -> Result<Self> {
         let flow = |_| {
-            let sink = route.to.run(|| tcp::Sink::listen(route.address, route.device))?;
+            let sink = route
+                .to
+                .run(|| tcp::Sink::listen(tcp::Transport::Tcp, route.address, route.device))?;
             let remote = sink.address();
-            let source = route
-                .from
-                .run(|| tcp::Source::connect(remote, route.device, &traffic.congestion))?;
+            let source = route.from.run(|| {
+                tcp::Source::connect(tcp::Transport::Tcp, remote, route.device, &traffic.congestion)
+            })?;
             tcp::Flow::start(sink, source, traffic.length())
         };
         Ok(Self::Tcp((0..traffic.flows).map(flow).collect::<Result<_, _>>()?))
@@ -106,8 +108,8 @@ fn tcp_record(flows: Vec<tcp::Flow>, omit: Duration) -> FlowRecord {
     let Some(mut series) = all.next().cloned() else { return FlowRecord::default() };
     all.for_each(|flow| series.merge(flow));
     FlowRecord {
-        retransmits: Some(reports.iter().map(|report| report.retransmits).sum()),
-        sender_rtt_ms: reports.first().map(|report| milliseconds(report.rtt)),
+        retransmits: reports.iter().map(|report| report.retransmits).sum(),
+        sender_rtt_ms: reports.first().and_then(|report| report.rtt).map(milliseconds),
         failure: reports.iter().find_map(|report| report.failure.clone()),
         ..FlowRecord::of_series(series, omit)
     }

@@ -22,6 +22,7 @@
 pub mod jitter;
 pub mod order;
 pub mod ping;
+mod processor;
 pub mod series;
 pub mod spread;
 pub mod tcp;

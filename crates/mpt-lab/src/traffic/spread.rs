@@ -9,24 +9,35 @@ pub struct Spread {
     pub count: usize,
     /// Smallest value.
     pub min: f64,
+    /// Arithmetic mean.
+    pub mean: f64,
     /// Middle value; mean of the two middle ones for an even count.
     pub median: f64,
+    /// Value that 95 % of all values do not exceed (nearest rank).
+    pub p95: f64,
     /// Value that 99 % of all values do not exceed (nearest rank).
     pub p99: f64,
     /// Largest value.
     pub max: f64,
+    /// Standard deviation of these values taken as the whole population, as ping(8) gives it.
+    pub stddev: f64,
 }
 
 impl Spread {
     /// The spread of `values`, `None` if there are none. Values that are not numbers are left out.
     pub fn of(values: &[f64]) -> Option<Self> {
         let sorted = sorted(values);
+        let mean = sorted.iter().sum::<f64>() / sorted.len() as f64;
+        let squares = sorted.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
         Some(Self {
             count: sorted.len(),
             min: *sorted.first()?,
+            mean,
             median: middle(&sorted)?,
+            p95: rank(&sorted, 0.95)?,
             p99: rank(&sorted, 0.99)?,
             max: *sorted.last()?,
+            stddev: (squares / sorted.len() as f64).sqrt(),
         })
     }
 }
@@ -66,11 +77,20 @@ mod tests {
     }
 
     #[test]
-    fn p99_is_a_value_that_occurred() {
+    fn percentiles_are_values_that_occurred() {
         let values: Vec<f64> = (1..=200).rev().map(f64::from).collect();
         let spread = Spread::of(&values).unwrap();
         assert_eq!((spread.min, spread.median, spread.p99, spread.max), (1.0, 100.5, 198.0, 200.0));
-        assert_eq!(Spread::of(&[7.0]).unwrap().p99, 7.0);
+        assert_eq!(spread.p95, 190.0);
+        let one = Spread::of(&[7.0]).unwrap();
+        assert_eq!((one.p95, one.p99), (7.0, 7.0));
+    }
+
+    #[test]
+    fn mean_and_deviation_are_those_of_the_population() {
+        let spread = Spread::of(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).unwrap();
+        assert_eq!((spread.mean, spread.stddev), (5.0, 2.0));
+        assert_eq!(Spread::of(&[7.0]).unwrap().stddev, 0.0);
     }
 
     #[test]

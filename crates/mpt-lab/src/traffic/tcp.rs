@@ -1,4 +1,4 @@
-//! One TCP flow that wants all the room there is, measured where it arrives.
+//! One flow of TCP or Multipath TCP that wants all the room there is, measured where it arrives.
 //!
 //! [`Sink`] and [`Source`] are the two sockets, made inside the namespaces of their hosts.
 //! [`Flow::start`] then runs two threads: the source writes until the deadline, the sink reads and
@@ -7,6 +7,7 @@
 //! lingers in a namespace that is about to disappear.
 
 mod ends;
+mod transport;
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -15,8 +16,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::processor::thread_time;
 use super::series::Series;
 pub use ends::{SetupError, Sink, Source};
+pub use transport::Transport;
 
 /// The congestion control of every flow unless an experiment names another: that of the published
 /// measurements, and what most of the Internet sends with.
@@ -30,10 +33,16 @@ const BLOCK: usize = 128 * 1024;
 pub struct Report {
     /// Deliveries to the receiving application.
     pub series: Series,
-    /// Segments the sender's kernel sent again.
-    pub retransmits: u64,
-    /// Smoothed round-trip time at the end of the run, as the sender's kernel saw it.
-    pub rtt: Duration,
+    /// Segments the sender's kernel sent again. `None` for Multipath TCP, of which `TCP_INFO` shows
+    /// the first subflow alone.
+    pub retransmits: Option<u64>,
+    /// Smoothed round-trip time at the end of the run, as the sender's kernel saw it; for Multipath
+    /// TCP that of the first subflow. `None` if the kernel no longer knew it.
+    pub rtt: Option<Duration>,
+    /// Processor time, user and system, of the thread that sent.
+    pub sender_processor: Duration,
+    /// Processor time, user and system, of the thread that received.
+    pub receiver_processor: Duration,
     /// Why the flow ended before its time, if it did.
     pub failure: Option<String>,
 }
@@ -45,6 +54,9 @@ pub struct Flow {
     stop: Arc<AtomicBool>,
     sender: Option<JoinHandle<Sent>>,
     receiver: Option<JoinHandle<Received>>,
+    /// Listens on until the end: a further subflow of Multipath TCP begins with a SYN of its own,
+    /// which may come after its connection was accepted.
+    _listening: Sink,
 }
 
 impl Flow {
@@ -55,10 +67,16 @@ impl Flow {
         let stop = Arc::new(AtomicBool::new(false));
         let run = Run { origin: Instant::now(), length, stop: Arc::clone(&stop) };
 
-        let mut flow = Self { received: Arc::clone(&received), stop, sender: None, receiver: None };
+        let mut flow = Self {
+            received: Arc::clone(&received),
+            stop,
+            sender: None,
+            receiver: None,
+            _listening: sink,
+        };
         let receiving = run.clone();
         flow.receiver = Some(spawn("tcp-sink", move || receive(incoming, &receiving, &received))?);
-        flow.sender = Some(spawn("tcp-source", move || send(source.stream, &run))?);
+        flow.sender = Some(spawn("tcp-source", move || send(source, &run))?);
         Ok(flow)
     }
 
@@ -73,17 +91,23 @@ impl Flow {
         let sent = self.sender.take().and_then(|thread| thread.join().ok());
         let received = received.unwrap_or_else(|| Received {
             series: Series::new(Duration::ZERO),
+            processor: Duration::ZERO,
             failure: Some("the receiving thread failed".into()),
+            _open: None,
         });
         let sent = sent.unwrap_or_else(|| Sent {
-            retransmits: 0,
-            rtt: Duration::ZERO,
+            retransmits: None,
+            rtt: None,
+            processor: Duration::ZERO,
             failure: Some("the sending thread failed".into()),
+            _open: None,
         });
         Report {
             series: received.series,
             retransmits: sent.retransmits,
             rtt: sent.rtt,
+            sender_processor: sent.processor,
+            receiver_processor: received.processor,
             failure: sent.failure.or(received.failure),
         }
     }
@@ -120,7 +144,11 @@ impl Run {
 
 struct Received {
     series: Series,
+    processor: Duration,
     failure: Option<String>,
+    /// Neither end closes before the other has had its last word: a connection that was reset is
+    /// an error to whoever still reads, and of Multipath TCP nothing is left to be asked.
+    _open: Option<TcpStream>,
 }
 
 fn receive(mut stream: TcpStream, run: &Run, total: &AtomicU64) -> Received {
@@ -142,37 +170,41 @@ fn receive(mut stream: TcpStream, run: &Run, total: &AtomicU64) -> Received {
     };
     run.stop.store(true, Ordering::Relaxed);
     series.finish();
-    Received { series, failure }
+    Received { series, processor: thread_time(), failure, _open: Some(stream) }
 }
 
 struct Sent {
-    retransmits: u64,
-    rtt: Duration,
+    retransmits: Option<u64>,
+    rtt: Option<Duration>,
+    processor: Duration,
     failure: Option<String>,
+    _open: Option<TcpStream>,
 }
 
-fn send(mut stream: TcpStream, run: &Run) -> Sent {
-    let block = vec![0; BLOCK];
+fn send(source: Source, run: &Run) -> Sent {
+    let Source { mut stream, transport } = source;
+    // Not zero: memory that nobody has written to is one page of zeroes again and again, which the
+    // kernel copies faster than what an application sends.
+    let block = vec![0x5a; BLOCK];
     let mut failure = None;
     while run.elapsed().is_some() {
         match stream.write(&block) {
             Ok(_) => {}
             Err(error) if is_pause(&error) => {}
-            // The sink closes first at the end of a run, which resets the connection.
-            Err(_) if run.elapsed().is_none() => break,
             Err(error) => {
                 failure = Some(format!("sending: {error}"));
                 break;
             }
         }
     }
-    match mpt_io::tcp_info::tcp_info(&stream) {
-        Ok(info) => Sent { retransmits: info.retransmits_total.into(), rtt: info.rtt, failure },
-        Err(error) => Sent {
-            retransmits: 0,
-            rtt: Duration::ZERO,
-            failure: failure.or(Some(format!("TCP_INFO: {error}"))),
-        },
+    let info = mpt_io::tcp_info::tcp_info(&stream).ok();
+    let retransmits = info.filter(|_| transport == Transport::Tcp);
+    Sent {
+        retransmits: retransmits.map(|info| info.retransmits_total.into()),
+        rtt: info.map(|info| info.rtt).filter(|rtt| !rtt.is_zero()),
+        processor: thread_time(),
+        failure,
+        _open: Some(stream),
     }
 }
 
@@ -202,8 +234,8 @@ mod tests {
     #[test]
     fn a_flow_over_loopback_delivers_and_ends_by_itself() {
         for address in [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)] {
-            let sink = Sink::listen(address, None).unwrap();
-            let source = Source::connect(sink.address(), None, CUBIC).unwrap();
+            let sink = Sink::listen(Transport::Tcp, address, None).unwrap();
+            let source = Source::connect(Transport::Tcp, sink.address(), None, CUBIC).unwrap();
             let report = Flow::start(sink, source, BRIEF).unwrap().finish();
             assert_eq!(report.failure, None, "{address}");
             assert_eq!(report.series.length(), BRIEF);
@@ -213,8 +245,8 @@ mod tests {
 
     #[test]
     fn what_the_flow_counts_while_running_is_what_it_reports() {
-        let sink = Sink::listen(Ipv4Addr::LOCALHOST.into(), None).unwrap();
-        let source = Source::connect(sink.address(), None, CUBIC).unwrap();
+        let sink = Sink::listen(Transport::Tcp, Ipv4Addr::LOCALHOST.into(), None).unwrap();
+        let source = Source::connect(Transport::Tcp, sink.address(), None, CUBIC).unwrap();
         let flow = Flow::start(sink, source, BRIEF).unwrap();
         let counter = Arc::clone(&flow.received);
         let report = flow.finish();
@@ -226,27 +258,55 @@ mod tests {
 
     #[test]
     fn a_flow_whose_sink_dies_ends_early_and_says_so() {
-        let sink = Sink::listen(Ipv4Addr::LOCALHOST.into(), None).unwrap();
-        let source = Source::connect(sink.address(), None, CUBIC).unwrap();
+        let sink = Sink::listen(Transport::Tcp, Ipv4Addr::LOCALHOST.into(), None).unwrap();
+        let source = Source::connect(Transport::Tcp, sink.address(), None, CUBIC).unwrap();
         drop(sink.accept().unwrap());
         let run = Run {
             origin: Instant::now(),
             length: Duration::from_secs(60),
             stop: Arc::new(AtomicBool::new(false)),
         };
-        let sent = send(source.stream, &run);
+        let sent = send(source, &run);
         assert!(sent.failure.is_some());
         assert!(run.elapsed().is_some(), "it did not sit out the minute");
     }
 
     #[test]
+    fn both_threads_pay_for_what_they_carry() {
+        let report = loopback(Transport::Tcp);
+        assert!(!report.sender_processor.is_zero() && !report.receiver_processor.is_zero());
+        // Its own thread's time and not the process's: nobody works longer than the clock runs.
+        let longest = BRIEF + Duration::from_secs(10);
+        assert!(report.sender_processor < longest && report.receiver_processor < longest);
+        assert!(report.retransmits.is_some() && report.rtt.is_some());
+    }
+
+    #[test]
+    fn a_flow_of_multipath_tcp_tells_what_its_kernel_can() {
+        if let Err(error) = Transport::Mptcp.socket(Ipv4Addr::LOCALHOST.into()) {
+            assert!(std::env::var_os("MPT_NO_SKIP").is_none(), "no Multipath TCP: {error}");
+            return;
+        }
+        let report = loopback(Transport::Mptcp);
+        assert_eq!((report.failure, report.retransmits), (None, None));
+        assert!(report.series.goodput(Duration::ZERO) > 1e6);
+        assert!(report.rtt.is_some());
+    }
+
+    #[test]
     fn a_dropped_flow_stops() {
-        let sink = Sink::listen(Ipv4Addr::LOCALHOST.into(), None).unwrap();
-        let source = Source::connect(sink.address(), None, CUBIC).unwrap();
+        let sink = Sink::listen(Transport::Tcp, Ipv4Addr::LOCALHOST.into(), None).unwrap();
+        let source = Source::connect(Transport::Tcp, sink.address(), None, CUBIC).unwrap();
         let flow = Flow::start(sink, source, Duration::from_secs(600)).unwrap();
         let stop = Arc::clone(&flow.stop);
         drop(flow);
         assert!(stop.load(Ordering::Relaxed));
         assert_eq!(Arc::strong_count(&stop), 1, "both threads are gone");
+    }
+
+    fn loopback(transport: Transport) -> Report {
+        let sink = Sink::listen(transport, Ipv4Addr::LOCALHOST.into(), None).unwrap();
+        let source = Source::connect(transport, sink.address(), None, CUBIC).unwrap();
+        Flow::start(sink, source, BRIEF).unwrap().finish()
     }
 }

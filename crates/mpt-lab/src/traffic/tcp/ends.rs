@@ -4,8 +4,9 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use socket2::{SockAddr, Socket};
 
+use super::Transport;
 use crate::traffic::PATIENCE;
 
 /// How long the two ends may take to find each other. Three losses of a SYN cost 7 s (RFC 6298).
@@ -66,15 +67,23 @@ pub struct Sink {
 impl Sink {
     /// Listens on a free port of `address`, in the namespace of the calling thread; on one network
     /// device only, if one is named.
-    pub fn listen(address: IpAddr, device: Option<&str>) -> Result<Self, SetupError> {
+    ///
+    /// # Errors
+    ///
+    /// [`SetupError::Listen`], also where the kernel does not have the transport.
+    pub fn listen(
+        transport: Transport,
+        address: IpAddr,
+        device: Option<&str>,
+    ) -> Result<Self, SetupError> {
         let listen = || -> io::Result<Self> {
-            let listener = stream_socket(address, device)?;
-            listener.bind(&SocketAddr::new(address, 0).into())?;
+            let listener = stream_socket(transport, address, device)?;
+            listener.bind(&SocketAddr::new(transport.bound(address), 0).into())?;
             listener.listen(1)?;
             // On Linux the receive timeout bounds accept as well (socket(7)).
             listener.set_read_timeout(Some(CONNECT))?;
-            let address = listener.local_addr()?.as_socket().ok_or(io::ErrorKind::Unsupported)?;
-            Ok(Self { listener, address })
+            let bound = listener.local_addr()?.as_socket().ok_or(io::ErrorKind::Unsupported)?;
+            Ok(Self { listener, address: SocketAddr::new(address, bound.port()) })
         };
         listen().map_err(|source| SetupError::Listen { address, source })
     }
@@ -98,18 +107,24 @@ impl Sink {
 #[derive(Debug)]
 pub struct Source {
     pub(super) stream: TcpStream,
+    pub(super) transport: Transport,
 }
 
 impl Source {
     /// Connects to a sink from the namespace of the calling thread, with the congestion control named;
     /// over one network device only, if one is named.
+    ///
+    /// # Errors
+    ///
+    /// [`SetupError::Congestion`] or [`SetupError::Connect`].
     pub fn connect(
+        transport: Transport,
         remote: SocketAddr,
         device: Option<&str>,
         congestion: &str,
     ) -> Result<Self, SetupError> {
         let refused = |source| SetupError::Connect { remote, source };
-        let socket = stream_socket(remote.ip(), device).map_err(refused)?;
+        let socket = stream_socket(transport, remote.ip(), device).map_err(refused)?;
         socket.set_tcp_congestion(congestion.as_bytes()).map_err(|source| {
             SetupError::Congestion { name: congestion.into(), offered: offered(), source }
         })?;
@@ -120,13 +135,16 @@ impl Source {
             socket.set_linger(Some(Duration::ZERO))?;
             Ok(socket.into())
         };
-        Ok(Self { stream: connect().map_err(refused)? })
+        Ok(Self { stream: connect().map_err(refused)?, transport })
     }
 }
 
-fn stream_socket(address: IpAddr, device: Option<&str>) -> io::Result<Socket> {
-    let domain = if address.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
-    let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
+fn stream_socket(
+    transport: Transport,
+    address: IpAddr,
+    device: Option<&str>,
+) -> io::Result<Socket> {
+    let socket = transport.socket(address)?;
     socket.bind_device(device.map(str::as_bytes))?;
     Ok(socket)
 }
@@ -145,18 +163,19 @@ mod tests {
 
     #[test]
     fn an_unknown_congestion_control_is_refused_with_the_ones_offered() {
-        let sink = Sink::listen(Ipv4Addr::LOCALHOST.into(), None).unwrap();
-        let error = Source::connect(sink.address(), None, "no-such-thing").unwrap_err();
+        let sink = Sink::listen(Transport::Tcp, Ipv4Addr::LOCALHOST.into(), None).unwrap();
+        let error =
+            Source::connect(Transport::Tcp, sink.address(), None, "no-such-thing").unwrap_err();
         assert!(matches!(error, SetupError::Congestion { .. }));
         assert!(error.to_string().contains("reno"), "{error}");
     }
 
     #[test]
     fn who_has_no_listener_is_told_whom_it_sought() {
-        let sink = Sink::listen(Ipv4Addr::LOCALHOST.into(), None).unwrap();
+        let sink = Sink::listen(Transport::Tcp, Ipv4Addr::LOCALHOST.into(), None).unwrap();
         let gone = sink.address();
         drop(sink);
-        let error = Source::connect(gone, None, "reno").unwrap_err();
+        let error = Source::connect(Transport::Tcp, gone, None, "reno").unwrap_err();
         assert!(matches!(error, SetupError::Connect { remote, .. } if remote == gone), "{error}");
     }
 }
