@@ -14,8 +14,8 @@
 //! - [`buffer`]: a bounded pool for packets that must wait.
 //! - [`poll`]: readiness and one deadline with nanosecond resolution.
 //! - [`netlink`]: addresses, routes, MTU and interfaces.
-//! - [`ethtool`], [`tcp_info`], [`limits`], [`interface`]: the few questions to the kernel that fit
-//!   nowhere else.
+//! - [`ethtool`], [`tcp_info`], [`mptcp_info`], [`limits`], [`interface`]: the few questions to the
+//!   kernel that fit nowhere else.
 //!
 //! Three rules hold throughout. A packet is never an error: what cannot be delivered is counted
 //! under a name, and errors are for what a human can mend. Whatever the kernel does not permit or
@@ -26,6 +26,7 @@ pub mod buffer;
 pub mod ethtool;
 pub mod interface;
 pub mod limits;
+pub mod mptcp_info;
 pub mod netlink;
 pub mod poll;
 pub mod tcp_info;

@@ -5,6 +5,7 @@
 //! lab undoes all of it: the threads end, the devices vanish with their descriptors, and the
 //! namespaces with theirs.
 
+pub mod mptcp;
 mod setup;
 
 use std::io;
