@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
-use netlink_packet_route::route::{RouteAttribute, RouteMessage, RouteType};
+use netlink_packet_route::route::RouteType;
 
 use super::{Error, Netlink, family};
 use crate::poll::{Events, Interest, Poll};
@@ -78,19 +78,9 @@ impl Netlink {
 
     /// Whether the route to `address` ends in this host.
     fn is_local(&mut self, address: IpAddr) -> bool {
-        let mut message = RouteMessage::default();
-        message.header.address_family = family(address);
-        message.header.destination_prefix_length = if address.is_ipv4() { 32 } else { 128 };
-        message.attributes.push(RouteAttribute::Destination(address.into()));
         // No route at all is an error to the kernel, and the same as a foreign one here.
-        self.request(RouteNetlinkMessage::GetRoute(message), 0, "look up a route").is_ok_and(
-            |answers| {
-                answers.iter().any(|answer| {
-                    matches!(answer, RouteNetlinkMessage::NewRoute(route)
-                        if route.header.kind == RouteType::Local)
-                })
-            },
-        )
+        self.route_to(address, "look up a route")
+            .is_ok_and(|route| route.header.kind == RouteType::Local)
     }
 }
 

@@ -18,6 +18,7 @@ mod vxlan;
 pub use error::Error;
 pub use link::Link;
 pub use mptcp::{Endpoint, Limits, Mptcp};
+pub use route::Way;
 pub use tbf::TokenBucket;
 pub use vxlan::Vxlan;
 

@@ -1,13 +1,14 @@
 //! Interfaces, addresses and routes in a real kernel.
 
 use std::fs;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use mpt_io::netlink::{Endpoint, Error, Limits, Mptcp, Netlink, TokenBucket, Vxlan};
+use mpt_io::netlink::{Endpoint, Error, Limits, Mptcp, Netlink, TokenBucket, Vxlan, Way};
 use nix::errno::Errno;
+use socket2::SockRef;
 
 use crate::world::{LO, PATIENCE, eventually, other_host, readable, readable_within};
 use crate::{Outcome, Skip, Test};
@@ -16,6 +17,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("netlink::interfaces_are_found_and_set", interfaces),
     ("netlink::addresses_come_and_go", addresses),
     ("netlink::routes_come_and_go", routes),
+    ("netlink::a_route_names_the_congestion_control_of_its_connections", congestion_control),
     ("netlink::a_cable_joins_two_namespaces", cable),
     ("netlink::the_kernels_own_tunnel_carries_packets", vxlan),
     ("netlink::a_token_bucket_is_set_and_read_back", token_bucket),
@@ -111,6 +113,64 @@ fn routes() -> Outcome {
         }
         netlink.remove_address(near, address, prefix).unwrap();
     }
+    Ok(())
+}
+
+fn congestion_control() -> Outcome {
+    let (addressed, wait_for_address) = mpsc::channel::<SocketAddr>();
+    let (plugged, wait_for_plug) = mpsc::channel::<()>();
+    let (netns, host) = other_host(move || {
+        wait_for_plug.recv().unwrap();
+        let mut netlink = Netlink::open().unwrap();
+        let far = netlink.link("far").unwrap().unwrap().index;
+        netlink.set_up(far, true).unwrap();
+        for (address, prefix) in [(ip("192.0.2.2"), 24), (ip("2001:db8::2"), 64)] {
+            netlink.add_address(far, address, prefix).unwrap();
+            assert!(netlink.wait_for_address(address, PATIENCE).unwrap());
+        }
+        // The connections last until the channel ends.
+        let connections: Vec<_> =
+            wait_for_address.iter().map(|remote| TcpStream::connect(remote).unwrap()).collect();
+        assert_eq!(connections.len(), 6);
+    });
+    let mut netlink = Netlink::open().unwrap();
+    netlink.add_veth("near", "far", Some(netns.as_fd())).unwrap();
+    let near = netlink.link("near").unwrap().unwrap().index;
+    netlink.set_up(near, true).unwrap();
+    plugged.send(()).unwrap();
+    for (local, prefix, remote, host_prefix) in [
+        (ip("192.0.2.1"), 24, ip("192.0.2.2"), 32),
+        (ip("2001:db8::1"), 64, ip("2001:db8::2"), 128),
+    ] {
+        netlink.add_address(near, local, prefix).unwrap();
+        assert!(netlink.wait_for_address(local, PATIENCE).unwrap());
+        assert_eq!(netlink.way_to(local).unwrap(), None);
+        assert_eq!(netlink.way_to(remote).unwrap(), Some(Way { index: near, via: None }));
+        let listener = TcpListener::bind((local, 0)).unwrap();
+        let accepted = || {
+            addressed.send(listener.local_addr().unwrap()).unwrap();
+            let (connection, _) = listener.accept().unwrap();
+            let name = SockRef::from(&connection).tcp_congestion().unwrap();
+            String::from_utf8(name).unwrap().trim_end_matches('\0').to_owned()
+        };
+        let usual = accepted();
+        let [first, second] = if usual == "reno" { ["cubic", "reno"] } else { ["reno", "cubic"] };
+        for name in [first, second] {
+            netlink.replace_route((remote, host_prefix), near, None, name).unwrap();
+            assert_eq!(accepted(), name);
+        }
+        let unknown = netlink.replace_route((remote, host_prefix), near, None, "none-such");
+        let unknown = unknown.unwrap_err().to_string();
+        assert!(unknown.contains("none-such"), "{unknown}");
+    }
+    let away = netlink.way_to(ip("203.0.113.9")).unwrap_err().to_string();
+    assert!(away.contains("203.0.113.9"), "{away}");
+    let router = Some(ip("192.0.2.2"));
+    netlink.add_route((ip("203.0.113.0"), 24), near, router).unwrap();
+    let way = netlink.way_to(ip("203.0.113.9")).unwrap();
+    assert_eq!(way, Some(Way { index: near, via: router }));
+    drop(addressed);
+    host.join().unwrap();
     Ok(())
 }
 
