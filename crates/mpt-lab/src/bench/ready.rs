@@ -1,15 +1,13 @@
 //! A carrier brought up between two hosts, ready to be used.
 
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use mpt_io::netlink::{Endpoint, Error, Limits, Mptcp, Netlink, Vxlan};
+use mpt_io::netlink::{Error, Netlink, Vxlan};
 use mpt_io::udp;
-use nix::errno::Errno;
 
 use super::carrier::{Carrier, Mode, Wire};
 use super::hosts::{Hosts, find};
@@ -17,7 +15,8 @@ use super::ideal;
 use crate::daemon::Daemon;
 use crate::experiment::Experiment;
 use crate::experiment::configuration::{configuration, inner_address};
-use crate::topology::{IpVersion, Side};
+use crate::lab::mptcp::{self, Refusal, is_unsupported};
+use crate::topology::{IpVersion, Side, Topology};
 use crate::traffic::tcp::Transport;
 
 /// How long the paths of a tunnel may take to come up: two rounds of keepalives, on a machine that
@@ -61,7 +60,7 @@ impl Ready {
             Self { daemons: Vec::new(), hosts, wire, remote, transport: Transport::Tcp };
         match carrier {
             Carrier::Raw => {}
-            Carrier::Mptcp => ready.allow_mptcp()?,
+            Carrier::Mptcp => ready.allow_mptcp(&experiment.topology)?,
             Carrier::Vxlan => ready.start_vxlan()?,
             Carrier::Mpt { mode, .. } => ready.start_daemons(&experiment, mode, binary)?,
         }
@@ -84,30 +83,15 @@ impl Ready {
         Ok((!self.daemons.is_empty()).then_some(sum))
     }
 
-    /// The right host announces its second address, the left one connects to it: one connection,
-    /// two subflows.
-    fn allow_mptcp(&mut self) -> Result<()> {
-        for side in [Side::Left, Side::Right] {
-            let address = self.hosts.address(side, 1);
-            let allowed = self.hosts.namespace(side).run(|| {
-                let mut mptcp = Mptcp::open()?;
-                mptcp.set_limits(Limits { subflows: 1, accepted_addresses: 1 })?;
-                match side {
-                    Side::Left => Ok(()),
-                    Side::Right => mptcp.add_endpoint(address, Endpoint::Announced),
-                }
-            });
-            allowed.map_err(|error| lacking("MPTCP", error))?;
+    /// One connection, one subflow per wire.
+    fn allow_mptcp(&mut self, topology: &Topology) -> Result<()> {
+        match mptcp::allow_between(topology, |side| self.hosts.namespace(side)) {
+            Ok(_) => {}
+            Err(Refusal::Unavailable(why)) => return Err(Lacking { what: "MPTCP", why }.into()),
+            Err(Refusal::Failed(error)) => return Err(error),
         }
         self.transport = Transport::Mptcp;
-        let probe = self.hosts.left.run(|| self.transport.socket(self.remote));
-        match probe {
-            Ok(_) => Ok(()),
-            Err(error) if is_unsupported(&error) => {
-                Err(Lacking { what: "MPTCP", why: error.to_string() }.into())
-            }
-            Err(error) => Err(error).context("cannot make an MPTCP socket"),
-        }
+        Ok(())
     }
 
     fn start_vxlan(&mut self) -> Result<()> {
@@ -188,18 +172,12 @@ pub(super) fn lacking(what: &'static str, error: Error) -> anyhow::Error {
     if unsupported { Lacking { what, why: error.to_string() }.into() } else { error.into() }
 }
 
-/// Whether this is how a kernel says that it was built without something, or that it is switched
-/// off.
-fn is_unsupported(error: &io::Error) -> bool {
-    let errno = error.raw_os_error().map(Errno::from_raw);
-    matches!(
-        errno,
-        Some(Errno::EOPNOTSUPP | Errno::EPROTONOSUPPORT | Errno::ENOPROTOOPT | Errno::EAFNOSUPPORT)
-    )
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io;
+
+    use nix::errno::Errno;
+
     use super::*;
 
     #[test]

@@ -37,6 +37,7 @@ use nix::errno::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::{Host, Lab};
+use crate::netns::Namespace;
 use crate::topology::{Addressing, Side, Topology};
 
 /// Most links of one connection: the first, and as many others as the kernel announces and joins
@@ -77,7 +78,14 @@ pub struct Mptcp {
 /// [`Refusal::Unavailable`] where the kernel has no MPTCP or has it switched off, and where the right
 /// host has one address for all links, which leaves nothing to announce.
 pub fn allow(lab: &Lab) -> Result<Mptcp, Refusal> {
-    let topology = lab.topology();
+    allow_between(lab.topology(), |side| &lab.host(side).namespace)
+}
+
+/// As [`allow`], between any two namespaces that are addressed as a topology says.
+pub(crate) fn allow_between<'n>(
+    topology: &Topology,
+    namespace: impl Fn(Side) -> &'n Namespace,
+) -> Result<Mptcp, Refusal> {
     if topology.addressing == Addressing::OneServer {
         let reason = "a server with one address has none to announce, so no link but the first \
                       would be used; write `addressing = \"per-link\"`";
@@ -86,7 +94,7 @@ pub fn allow(lab: &Lab) -> Result<Mptcp, Refusal> {
     let mptcp = Mptcp::plan(topology);
     for side in [Side::Left, Side::Right] {
         let announced = if side == Side::Right { &mptcp.further[..] } else { &[] };
-        lab.host(side).run(|| mptcp.set_up(announced))?;
+        namespace(side).run(|| mptcp.set_up(announced))?;
     }
     Ok(mptcp)
 }
@@ -201,7 +209,7 @@ impl Refusal {
 }
 
 /// Whether this is how a kernel says that it was built without something, or that it is switched off.
-fn is_unsupported(error: &io::Error) -> bool {
+pub(crate) fn is_unsupported(error: &io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw);
     matches!(
         errno,
