@@ -18,6 +18,7 @@
 //! - [`output`]: what a person sees of it.
 //! - [`running`]: labs that other terminals may enter.
 //! - [`bench`](mod@bench): how fast the daemon is beside what the kernel itself does, without emulation.
+//! - [`selftest`]: what the emulator is worth on this machine.
 //! - [`doctor`]: what the machine lacks for all this.
 
 pub mod bench;
@@ -33,5 +34,6 @@ pub mod privilege;
 pub mod record;
 pub mod results;
 pub mod running;
+pub mod selftest;
 pub mod topology;
 pub mod traffic;

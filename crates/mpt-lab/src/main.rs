@@ -27,6 +27,7 @@ enum Command {
     Demo(cli::demo::Arguments),
     Doctor(cli::doctor::Arguments),
     Run(cli::run::Arguments),
+    Selftest(cli::selftest::Arguments),
     Shell(cli::shell::Arguments),
     Up(cli::up::Arguments),
 }
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => cli::demo::run(arguments),
         Command::Doctor(arguments) => cli::doctor::run(arguments),
         Command::Run(arguments) => cli::run::run(arguments),
+        Command::Selftest(arguments) => cli::selftest::run(arguments),
         Command::Shell(arguments) => cli::shell::run(arguments),
         Command::Up(arguments) => cli::up::run(arguments),
     };

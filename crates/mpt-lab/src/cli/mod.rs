@@ -7,6 +7,7 @@ pub(crate) mod bench;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod run;
+pub(crate) mod selftest;
 pub(crate) mod shell;
 pub(crate) mod up;
 

@@ -1,0 +1,49 @@
+//! `mpt-lab selftest`: what the emulator is worth on this machine.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use mpt_lab::experiment::stop::Stop;
+use mpt_lab::privilege;
+use mpt_lab::selftest::{self, Form};
+
+use super::print;
+
+/// Measures the emulator itself, without any tunnel: delay, jitter, loss and rate against what was
+/// set, and the most it carries.
+///
+/// It takes about ten seconds, and the machine should do nothing else. Exit code 0: every check was
+/// passed. 1: one was not. 2: it could not be run.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    json: bool,
+    /// Measure for about five seconds only.
+    #[arg(long)]
+    quick: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// The machine lacks something.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    privilege::enter()?;
+    let stop = Stop::on_signals().context("cannot wait for signals")?;
+    let form = if arguments.quick { Form::Quick } else { Form::Full };
+    let outcome = selftest::run(&stop, form, &mut say)?;
+    if arguments.json {
+        print(serde_json::to_string(&outcome).context("cannot write JSON")?)?;
+    } else {
+        print(selftest::text(&outcome))?;
+    }
+    let passed = selftest::passed(&outcome);
+    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[expect(clippy::print_stderr, reason = "progress is not part of the result")]
+fn say(line: &str) {
+    eprintln!("{line}");
+}
