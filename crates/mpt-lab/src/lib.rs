@@ -22,6 +22,7 @@
 //! - [`doctor`]: what the machine lacks for all this.
 
 pub mod bench;
+pub mod capture;
 pub mod daemon;
 pub mod doctor;
 pub mod emulator;
