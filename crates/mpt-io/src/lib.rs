@@ -14,6 +14,7 @@
 //! - [`buffer`]: a bounded pool for packets that must wait.
 //! - [`poll`]: readiness and one deadline with nanosecond resolution.
 //! - [`netlink`]: addresses, routes, MTU and interfaces.
+//! - [`packet`]: a look at what passes an interface.
 //! - [`ethtool`], [`tcp_info`], [`mptcp_info`], [`limits`], [`interface`]: the few questions to the
 //!   kernel that fit nowhere else.
 //!
@@ -28,6 +29,7 @@ pub mod interface;
 pub mod limits;
 pub mod mptcp_info;
 pub mod netlink;
+pub mod packet;
 pub mod poll;
 pub mod tcp_info;
 pub mod tun;

@@ -16,24 +16,26 @@
 //! what was measured across the link is to be doubted, and why.
 
 mod device;
+mod handle;
 mod lateness;
 mod relay;
 mod report;
+mod taps;
 
 use std::net::IpAddr;
-use std::sync::mpsc::{Sender, channel};
-use std::thread::{self, JoinHandle};
 
-use anyhow::{Context as _, Result};
-use mpt_io::poll::Waker;
+use anyhow::Result;
 use mpt_sim::nat::Nat;
 use mpt_sim::profile::Profile;
 use serde::{Deserialize, Serialize};
 
+use crate::capture::Tap;
 use crate::topology::LinkSpec;
 pub use device::{DEVICE_QUEUE, End};
+use handle::Handle;
+pub use handle::TapHandle;
 pub use lateness::Lateness;
-use relay::{Command, Relay};
+use relay::Command;
 pub use report::{DirectionReport, Report};
 
 /// A direction of a link, or both.
@@ -52,9 +54,7 @@ pub enum Direction {
 #[derive(Debug)]
 pub struct Wire {
     name: String,
-    commands: Sender<Command>,
-    waker: Waker,
-    thread: Option<JoinHandle<()>>,
+    relay: Handle,
 }
 
 impl Wire {
@@ -74,15 +74,9 @@ impl Wire {
         nat: Option<IpAddr>,
         seeds: [u64; 2],
     ) -> Result<Self> {
-        let (commands, inbox) = channel();
         let nat = nat.map(|outside| Nat::new(outside).with_preserved_ports());
-        let (relay, waker) = Relay::new(link, [left, right], nat, seeds, inbox)
-            .with_context(|| format!("cannot emulate link `{}`", link.name))?;
-        let thread = thread::Builder::new()
-            .name(format!("link {}", link.name))
-            .spawn(|| relay.run())
-            .context("cannot start the thread of a link")?;
-        Ok(Self { name: link.name.clone(), commands, waker, thread: Some(thread) })
+        let relay = Handle::start(link, [left, right], nat, seeds)?;
+        Ok(Self { name: link.name.clone(), relay })
     }
 
     /// The link's name, which is also its devices'.
@@ -93,47 +87,37 @@ impl Wire {
     /// Cuts the link in a direction, or mends it. When this returns it is done; what was already
     /// on the way arrives.
     pub fn set_blackout(&self, direction: Direction, cut: bool) {
-        self.order(|done| Command::Blackout { direction, cut, done });
+        self.relay.order(|done| Command::Blackout { direction, cut, done });
     }
 
     /// Replaces the profile of a direction. What is on the way keeps its due time.
     pub fn set_profile(&self, direction: Direction, profile: Profile) {
-        self.order(|done| Command::Profile { direction, profile, done });
+        self.relay.order(|done| Command::Profile { direction, profile, done });
     }
 
     /// Has the translator in front of the left host forget its mappings, as a reboot does. Does
     /// nothing on a link without one.
     pub fn rebind(&self) {
-        self.order(|done| Command::Rebind { done });
+        self.relay.order(|done| Command::Rebind { done });
     }
 
     /// Begins a new record of lateness, stalls and device drops, as of the moments that matter to
     /// a measurement. The link's own statistics go on.
     pub fn restart_record(&self) {
-        self.order(|done| Command::Restart { done });
+        self.relay.order(|done| Command::Restart { done });
     }
 
     /// What the link did so far, and whether to believe it.
     pub fn report(&self) -> Report {
-        self.order(|done| Command::Report { done })
+        self.relay.order(|done| Command::Report { done })
     }
 
-    /// Sends a command and waits for its answer, which takes the thread one pass of its loop.
-    fn order<T>(&self, command: impl FnOnce(Sender<T>) -> Command) -> T {
-        let (done, answer) = channel();
-        self.commands.send(command(done)).expect("a relay ends only after its handle");
-        self.waker.wake();
-        answer.recv().expect("a relay answers every command")
-    }
-}
-
-impl Drop for Wire {
-    fn drop(&mut self) {
-        // A relay that has died reads no command; joining it is all the same.
-        let _ = self.commands.send(Command::Stop);
-        self.waker.wake();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+    /// Has the link offer its packets to the taps of its left and of its right end.
+    ///
+    /// # Errors
+    ///
+    /// Another capture of the link is running.
+    pub fn tap(&self, taps: [Tap; 2]) -> Result<TapHandle> {
+        self.relay.tap(taps)
     }
 }

@@ -21,6 +21,9 @@ use super::Direction;
 use super::device::{End, Losses};
 use super::lateness::Record;
 use super::report::{DirectionReport, Report, STALL};
+use super::taps::{self, Taps};
+use crate::capture::Tap;
+use crate::capture::pcapng::Way;
 use crate::topology::LinkSpec;
 
 /// Packets handled at once per direction: 64 x 1500 bytes take 8 ms at 100 Mbit/s on the link,
@@ -37,11 +40,33 @@ const COMMAND: u64 = 2;
 /// What the handle of a link wants. `done` is answered when it has happened.
 #[derive(Debug)]
 pub(super) enum Command {
-    Blackout { direction: Direction, cut: bool, done: Sender<()> },
-    Profile { direction: Direction, profile: Profile, done: Sender<()> },
-    Rebind { done: Sender<()> },
-    Report { done: Sender<Report> },
-    Restart { done: Sender<()> },
+    Blackout {
+        direction: Direction,
+        cut: bool,
+        done: Sender<()>,
+    },
+    Profile {
+        direction: Direction,
+        profile: Profile,
+        done: Sender<()>,
+    },
+    Rebind {
+        done: Sender<()>,
+    },
+    Report {
+        done: Sender<Report>,
+    },
+    Restart {
+        done: Sender<()>,
+    },
+    /// Answered with whether there was no other pair of taps.
+    Tap {
+        taps: [Tap; 2],
+        done: Sender<bool>,
+    },
+    Untap {
+        done: Sender<()>,
+    },
     Stop,
 }
 
@@ -55,6 +80,8 @@ pub(super) struct Relay {
     lanes: [Lane; 2],
     /// Between the left end and the link.
     nat: Option<Nat>,
+    /// Who looks at the ends.
+    taps: Taps,
     commands: Receiver<Command>,
     poll: Poll,
     burst: Burst,
@@ -100,6 +127,7 @@ impl Relay {
                 Lane::new(Link::new(link.backward.clone(), backward)),
             ],
             nat,
+            taps: Taps::default(),
             commands,
             poll,
             burst: Burst::new(),
@@ -165,10 +193,15 @@ impl Relay {
                     && nat.inbound_packet(now, &mut packet).is_err()
                 {
                     lane.untranslated += 1;
+                    let comment = || taps::UNTRANSLATED.into();
+                    self.taps.show(1 - number, Clock::now(), Way::In, &packet, comment);
                     continue;
                 }
                 let write = end.device.write(&packet);
-                let late = (Instant::ZERO + self.origin.elapsed()).since(due);
+                let left = self.origin.elapsed();
+                let late = (Instant::ZERO + left).since(due);
+                let comment = || taps::of_exit(&write);
+                self.taps.show(1 - number, self.origin + left, Way::In, &packet, comment);
                 lane.on_sent(late, sent == 0, write)?;
             }
         }
@@ -178,18 +211,24 @@ impl Relay {
     fn read(&mut self, number: usize) -> io::Result<()> {
         for _ in 0..BATCH {
             let Some(mut packets) = self.ends[number].device.read(&mut self.burst)? else { break };
-            let now = Instant::ZERO + self.origin.elapsed();
-            while let Some(packet) = packets.next_packet() {
+            let at = Clock::now();
+            let now = Instant::ZERO + at.duration_since(self.origin);
+            while let Some(sent) = packets.next_packet() {
                 let lane = &mut self.lanes[number];
-                let mut packet = packet.to_vec();
+                let mut packet = sent.to_vec();
                 if number == FORWARD
                     && let Some(nat) = &mut self.nat
                     && nat.outbound_packet(now, &mut packet).is_err()
                 {
                     lane.untranslated += 1;
+                    let comment = || taps::UNTRANSLATED.into();
+                    self.taps.show(number, at, Way::Out, sent, comment);
                     continue;
                 }
+                let before = *lane.link.stats();
                 lane.link.send(now, packet);
+                let comment = || taps::of_entry(&before, lane.link.stats());
+                self.taps.show(number, at, Way::Out, sent, comment);
             }
         }
         Ok(())
@@ -216,6 +255,14 @@ impl Relay {
             }
             Command::Restart { done } => {
                 self.restart();
+                let _ = done.send(());
+            }
+            Command::Tap { taps, done } => {
+                let free = self.taps.set(taps);
+                let _ = done.send(free);
+            }
+            Command::Untap { done } => {
+                self.taps.remove();
                 let _ = done.send(());
             }
             Command::Stop => return false,

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "it is a test without a harness")]
 
 mod again;
+mod capture;
 mod cleanup;
 mod commands;
 mod links;
@@ -25,7 +26,8 @@ fn main() {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
     let tests =
-        [links::TESTS, cleanup::TESTS, commands::TESTS, mptcp::TESTS, traffic::TESTS].concat();
+        [links::TESTS, capture::TESTS, cleanup::TESTS, commands::TESTS, mptcp::TESTS, traffic::TESTS]
+            .concat();
     let trials = tests.into_iter().map(|(name, test)| {
         let entered = entered.clone();
         Trial::ignorable_test(name, move || world::run(entered, test))
