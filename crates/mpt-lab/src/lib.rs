@@ -13,6 +13,7 @@
 //! - [`lab`]: hosts and links as they run; [`emulator`]: what a link does with a packet.
 //! - [`daemon`]: `mpt` processes and their state.
 //! - [`traffic`]: what is sent, and what of it arrives.
+//! - [`system`]: what is measured, the daemons and what stands beside them.
 //! - [`experiment`]: a question in a file, and the run that answers it with a [`record`].
 //! - [`results`]: what stays of runs on disk.
 //! - [`output`]: what a person sees of it.
@@ -29,12 +30,15 @@ pub mod emulator;
 pub mod experiment;
 pub mod guard;
 pub mod lab;
+mod machine;
 pub mod netns;
 pub mod output;
 pub mod privilege;
+mod processor;
 pub mod record;
 pub mod results;
 pub mod running;
 pub mod selftest;
+pub mod system;
 pub mod topology;
 pub mod traffic;

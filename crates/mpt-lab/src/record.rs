@@ -1,90 +1,69 @@
-//! What a run found, as data: one JSON object per experiment.
+//! What was measured in a cell, with everything it came from.
 //!
-//! The top of a [`Record`] holds the figures people compare, medians if the experiment was repeated;
-//! each [`Repetition`] holds everything they were made from. Rates are in Mbit/s (10⁶ bit/s), times in
-//! seconds or, where the name says so, milliseconds.
+//! A [`Record`] holds every [`Run`] of every system, as they happened. [`Record::line`] makes of it what
+//! stays: a [`CellRecord`] with the figures people compare, as medians over the repetitions, in the
+//! units of the experiment's file. Rates are in Mbit/s (10⁶ bit/s), times in seconds or, where the
+//! name says so, milliseconds.
 
+mod figures;
 mod flow;
-mod summary;
+mod line;
+
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::emulator;
-use crate::experiment::plan::{Outage, Traffic, Tunnel};
-use crate::traffic::spread::Spread;
-pub use flow::{FlowRecord, megabits, milliseconds};
+use crate::experiment::plan::Cell;
+use crate::results::CellRecord;
+pub use flow::{FlowRecord, StreamRecord, megabits, milliseconds};
+pub use line::{Headline, Line};
 
-/// The answer to an experiment.
-#[derive(Clone, Debug, Serialize)]
+/// The answer of one cell.
+#[derive(Clone, Debug)]
 pub struct Record {
-    /// The experiment's title.
+    /// The experiment's name.
+    pub experiment: String,
+    /// Its title.
     pub title: String,
-    /// The experiment's question.
+    /// Its question.
     pub question: String,
-    /// Goodput of the tunnel over all links; absent for pings.
-    pub tunnel_mbps: Option<f64>,
-    /// Goodput of plain TCP over each link alone.
-    pub links_mbps: Vec<f64>,
-    /// Rate of each link in outer IP bytes, in the direction of the traffic.
-    pub links_rate_mbps: Vec<Option<f64>>,
-    /// Σ rate × (1 − loss) × payload share of the tunnel's own framing.
-    pub ideal_mbps: Option<f64>,
-    /// The most that these weights allow: min(C/w) · Σw with the C that add up to the ideal.
-    pub bound_mbps: Option<f64>,
-    /// Goodput ÷ ideal.
-    pub efficiency: Option<f64>,
-    /// Goodput ÷ Σ link rate.
-    #[serde(rename = "yield")]
-    pub yields: Option<f64>,
-    /// TCP segments sent again.
-    pub retransmits: Option<u64>,
-    /// Seconds until the first second at 95 % of the settled rate.
-    pub startup_seconds: Option<f64>,
-    /// True if something happened that the links' profiles do not explain.
-    pub doubtful: bool,
-    /// What happened.
-    pub reasons: Vec<String>,
-    /// Spread of goodput over the repetitions, if there were several.
-    pub tunnel_mbps_spread: Option<Spread>,
-    /// Spread of efficiency over the repetitions, if there were several.
-    pub efficiency_spread: Option<Spread>,
-    /// Seconds per sample.
-    pub sample_seconds: f64,
-    /// Rate in each sample of the repetition whose goodput is the median.
-    pub samples_mbps: Vec<f64>,
-    /// The seed of the first repetition.
-    pub seed: u64,
-    /// By how much rates were divided and times multiplied to suit the machine.
-    pub scale: f64,
-    /// Names of the links.
-    pub links: Vec<String>,
-    /// The tunnel's settings.
-    pub tunnel: Tunnel,
-    /// The traffic's settings.
-    pub traffic: Traffic,
-    /// The outage's settings, if there was one.
-    pub outage: Option<Outage>,
-    /// The version of the daemons.
-    pub version: String,
-    /// The kernel's release.
-    pub kernel: String,
-    /// Processors of the machine.
-    pub processors: usize,
-    /// Every run.
-    pub repetitions: Vec<Repetition>,
+    /// Of how many cells it is one.
+    pub count: usize,
+    /// Whether only the short form was measured.
+    pub quick: bool,
+    /// What was measured.
+    pub cell: Cell,
+    /// Each link alone, in the order of the topology; empty if none was measured.
+    pub alone: Vec<Measured>,
+    /// Each system, in the order of the experiment.
+    pub systems: Vec<Measured>,
 }
 
-/// One run of the experiment.
-#[derive(Clone, Debug, Serialize)]
-pub struct Repetition {
+/// One system, or one link alone.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// The system's name.
+    pub system: String,
+    /// Why it did not run, if it did not.
+    pub skipped: Option<String>,
+    /// Where the same measurement had been made before, if it had.
+    pub shared: Option<String>,
+    /// What was to be expected by the model, in Mbit/s as in the file.
+    pub predicted_mbps: Option<f64>,
+    /// Every repetition.
+    pub runs: Arc<[Run]>,
+}
+
+/// One measurement of one system.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Run {
     /// The seed of its lab.
     pub seed: u64,
-    /// Plain TCP over each link alone.
-    pub links: Vec<FlowRecord>,
-    /// The tunnel over all links.
-    pub tunnel: FlowRecord,
-    /// Largest inner packet in bytes.
-    pub inner_mtu: u64,
+    /// The traffic.
+    pub flow: FlowRecord,
+    /// Largest inner packet in bytes; absent without a tunnel.
+    pub inner_mtu: Option<u32>,
     /// What could be reached at best.
     pub ideal_mbps: Option<f64>,
     /// What the weights allow at best.
@@ -94,16 +73,37 @@ pub struct Repetition {
     /// Goodput ÷ Σ link rate.
     #[serde(rename = "yield")]
     pub yields: Option<f64>,
-    /// What each path of the sending side carried during the measurement of the tunnel.
+    /// What each path of the sending side carried.
     pub paths: Vec<PathRecord>,
     /// The daemons, sending side first.
     pub daemons: Vec<DaemonRecord>,
+    /// What it cost.
+    pub processor: Processor,
+    /// What became of every event.
+    pub events: Vec<EventRecord>,
     /// The flow during the outage, if there was one.
     pub outage: Option<OutageRecord>,
-    /// What the emulator did during the measurement of the tunnel.
+    /// What the emulator did meanwhile.
     pub emulator: Vec<emulator::Report>,
     /// Why the run is to be doubted; empty if it is not.
     pub reasons: Vec<String>,
+}
+
+/// Processor time of a measurement, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Processor {
+    /// How long it was.
+    pub elapsed: f64,
+    /// What the whole machine worked.
+    pub machine: f64,
+    /// What of it the emulator's threads worked.
+    pub emulator: f64,
+    /// The daemon and the traffic's thread of the left host.
+    pub left: f64,
+    /// Those of the right host.
+    pub right: f64,
+    /// What the applications received, in gigabit.
+    pub gigabits: f64,
 }
 
 /// What one path carried during a measurement.
@@ -136,6 +136,24 @@ pub struct DaemonRecord {
     pub status: mpt_control::Status,
 }
 
+/// What a link was used for around an event.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EventRecord {
+    /// The link's name.
+    pub link: String,
+    /// What happened, in a word or two.
+    pub change: String,
+    /// When, in seconds.
+    pub at: f64,
+    /// What the sender offered the link before, in Mbit/s of outer IP.
+    pub before_mbps: f64,
+    /// After something bad: seconds until the sender had left the link alone; absent if it never did.
+    pub leave_seconds: Option<f64>,
+    /// After something good: seconds until the sender used the link again at half of its former rate;
+    /// absent if it never did.
+    pub return_seconds: Option<f64>,
+}
+
 /// A flow during which links were cut.
 #[derive(Clone, Debug, Serialize)]
 pub struct OutageRecord {
@@ -165,4 +183,43 @@ pub struct CutRecord {
     /// Seconds from the restoration to the first second at 95 % of the goodput before; absent if
     /// it did not come to that.
     pub back_seconds: Option<f64>,
+}
+
+impl Record {
+    /// The first system that ran: what a single figure is about.
+    pub fn main(&self) -> Option<&Measured> {
+        self.systems.iter().find(|system| !system.runs.is_empty())
+    }
+
+    /// Everything that makes a figure doubtful, with the run it was in.
+    pub fn reasons(&self) -> Vec<String> {
+        let named = |measured: &Measured| {
+            let (name, many) = (measured.system.clone(), measured.runs.len() > 1);
+            let runs = measured.runs.iter().enumerate();
+            let told = runs.flat_map(move |(index, run)| {
+                let (name, number) = (name.clone(), index + 1);
+                run.reasons.iter().map(move |reason| match many {
+                    true => format!("{name}, run {number}: {reason}"),
+                    false => format!("{name}: {reason}"),
+                })
+            });
+            told.collect::<Vec<_>>()
+        };
+        self.alone.iter().chain(&self.systems).flat_map(named).collect()
+    }
+
+    /// What stays of it on disk, as measured by the run of that name.
+    pub fn to_cell_record(&self, run: &str) -> CellRecord {
+        line::cell_record(self, run)
+    }
+}
+
+impl Measured {
+    /// The run whose goodput is the median, or the lower of the two around it.
+    pub fn typical(&self) -> Option<&Run> {
+        let mut sorted: Vec<_> = self.runs.iter().collect();
+        let goodput = |run: &Run| run.flow.goodput_mbps.unwrap_or(0.0);
+        sorted.sort_by(|a, b| goodput(a).total_cmp(&goodput(b)));
+        sorted.get(sorted.len().saturating_sub(1) / 2).copied()
+    }
 }

@@ -18,7 +18,6 @@
 //! drawn.
 
 mod carrier;
-mod cpu;
 mod hosts;
 mod ideal;
 mod options;

@@ -13,8 +13,8 @@ use super::carrier::{Carrier, Mode, Wire};
 use super::hosts::{Hosts, find};
 use super::ideal;
 use crate::daemon::Daemon;
-use crate::experiment::Experiment;
 use crate::experiment::configuration::{configuration, inner_address};
+use crate::experiment::{Cell, Experiment};
 use crate::lab::mptcp::{self, Refusal, is_unsupported};
 use crate::topology::{IpVersion, Side, Topology};
 use crate::traffic::tcp::Transport;
@@ -53,16 +53,16 @@ impl Ready {
     ///
     /// [`Lacking`] inside, if the kernel is not made for it; otherwise something is wrong.
     pub(super) fn bring_up(carrier: Carrier, wire: Wire, binary: &Path) -> Result<Self> {
-        let experiment = experiment(carrier.links());
-        let hosts = Hosts::start(wire, &experiment.topology)?;
+        let cell = cell(carrier.links());
+        let hosts = Hosts::start(wire, &cell.topology)?;
         let remote = hosts.address(Side::Right, 0);
         let mut ready =
             Self { daemons: Vec::new(), hosts, wire, remote, transport: Transport::Tcp };
         match carrier {
             Carrier::Raw => {}
-            Carrier::Mptcp => ready.allow_mptcp(&experiment.topology)?,
+            Carrier::Mptcp => ready.allow_mptcp(&cell.topology)?,
             Carrier::Vxlan => ready.start_vxlan()?,
-            Carrier::Mpt { mode, .. } => ready.start_daemons(&experiment, mode, binary)?,
+            Carrier::Mpt { mode, .. } => ready.start_daemons(&cell, mode, binary)?,
         }
         Ok(ready)
     }
@@ -113,9 +113,9 @@ impl Ready {
         Ok(())
     }
 
-    fn start_daemons(&mut self, experiment: &Experiment, mode: Mode, binary: &Path) -> Result<()> {
+    fn start_daemons(&mut self, cell: &Cell, mode: Mode, binary: &Path) -> Result<()> {
         for side in [Side::Left, Side::Right] {
-            let text = configuration(experiment, side);
+            let text = configuration(&cell.topology, &cell.tunnel, side);
             let namespace = self.hosts.namespace(side);
             let daemon =
                 Daemon::start_in(namespace, mode.environment(), side.name(), &text, binary)?;
@@ -148,10 +148,11 @@ fn all_up(daemon: &Daemon) -> Result<bool> {
 }
 
 /// A tunnel over so many links, everything else as the daemon has it by default.
-fn experiment(links: usize) -> Experiment {
+fn cell(links: usize) -> Cell {
     let links: String = (0..links).map(|link| format!("[[link]]\nname = 'pair{link}'\n")).collect();
-    Experiment::parse("the benchmark", &format!("title = 'benchmark'\n{links}"))
-        .expect("links that only have a name make an experiment")
+    let file = Experiment::parse("the benchmark", &format!("title = 'benchmark'\n{links}"));
+    let mut cells = file.expect("links that only have a name make an experiment").cells;
+    cells.remove(0)
 }
 
 /// A host's address inside the kernel's own tunnel.
@@ -182,9 +183,9 @@ mod tests {
 
     #[test]
     fn the_experiment_has_equal_weights() {
-        let experiment = experiment(12);
-        assert_eq!(experiment.topology.links.len(), 12);
-        assert_eq!(experiment.tunnel.weights, vec![1; 12]);
+        let cell = cell(12);
+        assert_eq!(cell.topology.links.len(), 12);
+        assert_eq!(cell.tunnel.weights, vec![1; 12]);
     }
 
     #[test]

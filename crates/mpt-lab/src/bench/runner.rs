@@ -14,9 +14,10 @@ use super::ready::{Lacking, Ready};
 use super::record::{Record, Skipped};
 use super::samples::{Key, Quantity, Samples};
 use super::tcp::Streams;
-use super::{cpu, search, udp};
+use super::{search, udp};
 use crate::daemon::Daemon;
 use crate::experiment::stop::Stop;
+use crate::processor;
 use crate::traffic::ping::{self, Ping};
 use crate::traffic::spread::Spread;
 
@@ -53,7 +54,7 @@ pub fn run(
     let mut step = 0;
     for repetition in 0..options.repetitions {
         run.repetition = repetition;
-        background.push(cpu::background(WATCH)?);
+        background.push(processor::background(WATCH)?);
         for &wire in &options.wires {
             // Each repetition begins with another one, so that none always follows the same.
             let mut order = options.carriers.clone();
@@ -221,7 +222,7 @@ struct Snapshot {
 
 impl Snapshot {
     fn take(ready: &Ready, streams: &Streams) -> Result<Self> {
-        let (machine, daemons) = (cpu::machine()?, ready.daemon_time()?);
+        let (machine, daemons) = (processor::machine()?, ready.daemon_time()?);
         Ok(Self { at: Instant::now(), received: streams.received(), machine, daemons })
     }
 }

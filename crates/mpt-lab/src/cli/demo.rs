@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use mpt_lab::experiment::Experiment;
-use mpt_lab::experiment::runner;
-use mpt_lab::experiment::stop::{Interrupted, Stop};
+use mpt_lab::experiment::runner::{Bench, is_interruption};
+use mpt_lab::experiment::stop::Stop;
 use mpt_lab::output::Terminal;
 use mpt_lab::output::live::{Detail, Live};
 use mpt_lab::output::report;
@@ -55,8 +55,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let terminal = Terminal::of(&out);
     print(GREETING)?;
     let mut live = Live::new(&out, terminal, Detail::Seconds);
-    let record = match runner::run(&experiment, &binary, &stop, &mut live) {
-        Err(error) if error.is::<Interrupted>() => return Err(error),
+    let cell = &experiment.cells[0];
+    let mut bench = Bench::new(&binary, &stop, &mut live, false, std::slice::from_ref(&experiment));
+    let record = match bench.measure(&experiment, cell) {
+        Err(error) if is_interruption(&error) => return Err(error),
         other => other.context(REMEDY)?,
     };
     print(report::text(&record, terminal))?;

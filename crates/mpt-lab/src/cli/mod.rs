@@ -6,6 +6,7 @@
 pub(crate) mod bench;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod list;
 pub(crate) mod run;
 pub(crate) mod selftest;
 pub(crate) mod shell;
@@ -14,6 +15,11 @@ pub(crate) mod up;
 use std::io::{self, Write as _};
 
 use anyhow::{Context as _, Result};
+
+/// Tells how something goes on. Whoever does not read it misses nothing that matters.
+pub(crate) fn tell(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
 
 /// Prints a line of a result. A reader that has gone away is no failure: whoever pipes into `head`
 /// got what was asked for.

@@ -1,60 +1,217 @@
-//! `mpt-lab run FILE`: the answer to an experiment's question.
+//! `mpt-lab run`: the answers to experiments' questions.
 
+use std::env;
 use std::io;
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{self, ExitCode};
+use std::time::SystemTime;
 
-use anyhow::{Context as _, Result};
-use mpt_lab::experiment::Experiment;
-use mpt_lab::experiment::runner;
+use anyhow::{Context as _, Result, bail, ensure};
+use mpt_lab::experiment::library;
+use mpt_lab::experiment::runner::{Bench, is_interruption};
 use mpt_lab::experiment::stop::Stop;
+use mpt_lab::experiment::{Cell, Experiment};
 use mpt_lab::output::Terminal;
 use mpt_lab::output::live::{Detail, Live};
-use mpt_lab::output::report;
+use mpt_lab::output::{report, summary};
+use mpt_lab::record::Line;
+use mpt_lab::results::{Folder, Manifest, SelfTest};
+use mpt_lab::selftest::{self, Form};
 use mpt_lab::{daemon, privilege};
 
 use super::print;
 
-/// Runs an experiment: every link alone, then the tunnel over all of them.
+/// Runs experiments: in every cell each link alone, then each system over all of them.
 ///
-/// Exit code 0: it ran, however the figures are; if they are doubtful, the answer says so and why.
-/// 2: it could not be run.
+/// Exit code 0: they ran, however the figures are; if they are doubtful, the answer says so and why.
+/// 2: something could not be run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The experiment.
-    file: PathBuf,
-    /// Print one JSON object with everything that was measured instead of a table.
+    /// Files, or names of experiments that come with the laboratory (`mpt-lab list`), or `all`.
+    #[arg(required = true)]
+    experiments: Vec<String>,
+    /// The short form: the first, middle and last value of each axis, three seconds once.
+    #[arg(long)]
+    quick: bool,
+    /// Print one JSON object per cell with everything that was measured instead of tables.
     #[arg(long)]
     json: bool,
+    /// Add what was measured to this folder, for `mpt-lab report`.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Measure only these systems, by name.
+    #[arg(long, value_name = "NAME")]
+    system: Vec<String>,
+    /// Measure only cells at this place: `AXIS=LABEL`.
+    #[arg(long, value_name = "AXIS=LABEL")]
+    at: Vec<String>,
     /// The seed of all chance, instead of the file's.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// The highest sum of link rates that this machine emulates, in Mbit/s, instead of measuring it.
+    #[arg(long, value_name = "MBPS")]
+    ceiling: Option<f64>,
     /// The daemon to run, if not MPT_BIN or the one beside this program.
     #[arg(long, value_name = "PATH")]
     mpt: Option<PathBuf>,
 }
 
+/// Sums of link rates up to this, in bit/s, need no look at what the machine carries: any does.
+const HARMLESS: f64 = 220e6;
+
 /// Runs the command.
 ///
 /// # Errors
 ///
-/// The file is no experiment, the machine lacks something, or a daemon does not start or stay.
+/// A file is no experiment, the machine lacks something, or a daemon does not start or stay.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let mut experiment = Experiment::read(&arguments.file)?;
-    if let Some(seed) = arguments.seed {
-        experiment.topology.seed = seed;
-    }
+    let mut experiments = chosen(arguments)?;
     let binary = daemon::find(arguments.mpt.as_deref())?;
     privilege::enter()?;
     let stop = Stop::on_signals().context("cannot wait for signals")?;
+    let folder = arguments.out.as_deref().map(Folder::create).transpose()?;
 
+    let selftest = look_at_machine(arguments, &experiments, &stop)?;
+    if let Some(SelfTest { ceiling_mbps, .. }) = &selftest {
+        for experiment in &mut experiments {
+            let scaled = |cell: Cell| cell.scaled_to(ceiling_mbps * 1e6);
+            experiment.cells =
+                std::mem::take(&mut experiment.cells).into_iter().map(scaled).collect();
+        }
+    }
+    let manifest = manifest(arguments, &experiments, selftest);
+    if let Some(folder) = &folder {
+        folder.add_run(&manifest)?;
+    }
+    measure(arguments, &experiments, &binary, &stop, &manifest, folder.as_ref())
+}
+
+/// Measures every cell and says what was found. A cell that fails does not end the others.
+fn measure(
+    arguments: &Arguments,
+    experiments: &[Experiment],
+    binary: &Path,
+    stop: &Stop,
+    manifest: &Manifest,
+    folder: Option<&Folder>,
+) -> Result<ExitCode> {
     let progress = io::stderr();
     let mut live = Live::new(&progress, Terminal::of(&progress), Detail::Steps);
-    let record = runner::run(&experiment, &binary, &stop, &mut live)?;
-    if arguments.json {
-        print(serde_json::to_string(&record).context("cannot write JSON")?)?;
-    } else {
-        print(report::text(&record, Terminal::of(&io::stdout())))?;
+    let mut bench = Bench::new(binary, stop, &mut live, arguments.quick, experiments);
+    let mut failures = Vec::new();
+    for experiment in experiments {
+        let mut cells = Vec::new();
+        for cell in &experiment.cells {
+            let record = match bench.measure(experiment, cell) {
+                Ok(record) => record,
+                Err(error) if is_interruption(&error) => return Err(error),
+                Err(error) => {
+                    failures.push(format!(
+                        "{} ({}): {error:#}",
+                        experiment.entry.name,
+                        cell.place()
+                    ));
+                    continue;
+                }
+            };
+            let line = Line::new(&record, &manifest.id);
+            if let Some(folder) = folder {
+                folder.add_cell(&line.cell)?;
+            }
+            if arguments.json {
+                print(serde_json::to_string(&line).context("cannot write JSON")?)?;
+            } else if experiment.entry.axes.is_empty() {
+                print(report::text(&record, Terminal::of(&io::stdout())))?;
+            }
+            cells.push(line.cell);
+        }
+        if !arguments.json && !experiment.entry.axes.is_empty() {
+            print(summary::text(&experiment.entry, &cells, Terminal::of(&io::stdout())))?;
+        }
     }
-    Ok(ExitCode::SUCCESS)
+    if failures.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    bail!("not everything could be measured:\n{}", failures.join("\n"))
+}
+
+/// The experiments as they are to be run.
+fn chosen(arguments: &Arguments) -> Result<Vec<Experiment>> {
+    let found = arguments.experiments.iter().map(|word| library::find(word));
+    let mut experiments = found.collect::<Result<Vec<_>, _>>()?.concat();
+    let places = arguments.at.iter().map(|place| {
+        place.split_once('=').with_context(|| format!("`--at {place}`: write AXIS=LABEL"))
+    });
+    let places = places.collect::<Result<Vec<_>>>()?;
+    for experiment in &mut experiments {
+        if let Some(seed) = arguments.seed {
+            experiment.cells.iter_mut().for_each(|cell| cell.topology.seed = seed);
+        }
+        if arguments.quick {
+            *experiment = experiment.clone().quick();
+        }
+        if !arguments.system.is_empty() {
+            experiment
+                .systems
+                .retain(|system| arguments.system.iter().any(|name| name == system.name()));
+        }
+        for (axis, label) in &places {
+            let is_there =
+                |cell: &Cell| cell.place.iter().any(|at| at.axis == *axis && at.label == *label);
+            experiment.cells.retain(is_there);
+        }
+        if experiment.cells.is_empty() {
+            bail!("{}: no cell is left to be measured", experiment.entry.name);
+        }
+        let nothing = experiment.systems.is_empty() && !experiment.alone;
+        ensure!(!nothing, "{}: no system is left to be measured", experiment.entry.name);
+    }
+    Ok(experiments)
+}
+
+/// What this machine can emulate, as far as it matters: all of it for results that stay, the ceiling
+/// where cells ask for much, nothing otherwise.
+fn look_at_machine(
+    arguments: &Arguments,
+    experiments: &[Experiment],
+    stop: &Stop,
+) -> Result<Option<SelfTest>> {
+    let form = if arguments.quick { Form::Quick } else { Form::Full };
+    let mut say = |what: &str| super::tell(&format!("self-test of the emulator: {what}"));
+    let mut known =
+        arguments.ceiling.map(|ceiling_mbps| SelfTest { ceiling_mbps, checks: Vec::new() });
+    if arguments.out.is_some() {
+        let tested = selftest::run(stop, form, &mut say)?;
+        let ceiling_mbps = known.as_ref().map_or(tested.ceiling_mbps, |known| known.ceiling_mbps);
+        return Ok(Some(SelfTest { ceiling_mbps, ..tested }));
+    }
+    let mut cells = experiments.iter().flat_map(|experiment| &experiment.cells);
+    if known.is_none() && cells.any(|cell| cell.is_greedy() && cell.link_rates() > HARMLESS) {
+        say("the ceiling");
+        let ceiling_mbps = selftest::ceiling(stop, form)?;
+        known = Some(SelfTest { ceiling_mbps, checks: Vec::new() });
+    }
+    Ok(known)
+}
+
+fn manifest(
+    arguments: &Arguments,
+    experiments: &[Experiment],
+    selftest: Option<SelfTest>,
+) -> Manifest {
+    let command: Vec<_> = env::args().skip(1).collect();
+    let form = if arguments.quick { " --quick" } else { "" };
+    let entry = |experiment: &Experiment| {
+        let mut entry = experiment.entry.clone();
+        entry.command += form;
+        entry
+    };
+    Manifest {
+        command: format!("mpt-lab {}", command.join(" ")),
+        quick: arguments.quick,
+        backend: "emulator".into(),
+        selftest,
+        experiments: experiments.iter().map(entry).collect(),
+        ..Manifest::of_this_machine(SystemTime::now(), process::id())
+    }
 }

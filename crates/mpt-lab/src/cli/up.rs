@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use mpt_lab::daemon::{self, Daemon};
-use mpt_lab::experiment::Experiment;
 use mpt_lab::experiment::configuration::{configuration, inner_address};
+use mpt_lab::experiment::library;
 use mpt_lab::lab::Lab;
 use mpt_lab::privilege;
 use mpt_lab::running::Folder;
@@ -29,8 +29,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Exit code 0: ended by INT, TERM or HUP. 2: failed, or a daemon ended by itself.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The experiment.
-    file: PathBuf,
+    /// A file, or the name of an experiment that comes with the laboratory. Of several cells the first
+    /// is made.
+    experiment: String,
     /// The lab's name for `mpt-lab shell`; the file's if absent.
     #[arg(long)]
     name: Option<String>,
@@ -45,7 +46,9 @@ pub(crate) struct Arguments {
 ///
 /// The file is no experiment, the machine lacks something, or a daemon does not start or stay.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let experiment = Experiment::read(&arguments.file)?;
+    let experiments = library::find(&arguments.experiment)?;
+    let cell = experiments.iter().flat_map(|experiment| &experiment.cells).next();
+    let cell = cell.context("an experiment has at least one cell")?;
     let name = name(arguments)?;
     let binary = daemon::find(arguments.mpt.as_deref())?;
     // Before namespaces are entered, because then the user is called root; after what can go wrong
@@ -54,9 +57,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     privilege::enter()?;
     let end = await_end()?;
 
-    let lab = Lab::start(&experiment.topology)?;
+    let lab = Lab::start(&cell.topology)?;
     let start = |side: Side| {
-        Daemon::start(lab.host(side), side.name(), &configuration(&experiment, side), &binary)
+        let text = configuration(&cell.topology, &cell.tunnel, side);
+        Daemon::start(lab.host(side), side.name(), &text, &binary)
     };
     let daemons = [start(Side::Left)?, start(Side::Right)?];
     let entry = folder.announce(&name, &lab)?;
@@ -68,7 +72,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 /// The name in `mpt-lab shell --lab NAME`; it also names a file.
 fn name(arguments: &Arguments) -> Result<String> {
-    let stem = || arguments.file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let stem = || {
+        Path::new(&arguments.experiment).file_stem().map(|stem| stem.to_string_lossy().into_owned())
+    };
     let name = arguments.name.clone().or_else(stem).unwrap_or_default();
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || name.starts_with('.') || name.len() > 64 || !name.chars().all(plain) {

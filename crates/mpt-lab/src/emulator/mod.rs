@@ -95,6 +95,12 @@ impl Wire {
         self.relay.order(|done| Command::Profile { direction, profile, done });
     }
 
+    /// Takes the carrier of both ends away, as a pulled cable does, or gives it back. Without it both
+    /// hosts see that the interface is down, and nothing passes.
+    pub fn set_carrier(&self, present: bool) {
+        self.relay.order(|done| Command::Carrier { present, done });
+    }
+
     /// Has the translator in front of the left host forget its mappings, as a reboot does. Does
     /// nothing on a link without one.
     pub fn rebind(&self) {

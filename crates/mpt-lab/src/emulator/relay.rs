@@ -45,6 +45,10 @@ pub(super) enum Command {
         cut: bool,
         done: Sender<()>,
     },
+    Carrier {
+        present: bool,
+        done: Sender<()>,
+    },
     Profile {
         direction: Direction,
         profile: Profile,
@@ -240,6 +244,15 @@ impl Relay {
         match command {
             Command::Blackout { direction, cut, done } => {
                 self.each(direction, |link, _| link.set_blackout(cut));
+                let _ = done.send(());
+            }
+            Command::Carrier { present, done } => {
+                self.each(Direction::Both, |link, _| link.set_blackout(!present));
+                for end in &self.ends {
+                    if let Err(error) = end.device.set_carrier(present) {
+                        self.failure.get_or_insert(format!("the carrier did not change: {error}"));
+                    }
+                }
                 let _ = done.send(());
             }
             Command::Profile { direction, profile, done } => {

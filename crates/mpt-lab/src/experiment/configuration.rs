@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::Serialize;
 
-use super::plan::{Experiment, Profile, Reorder, Scheduler};
-use crate::topology::{Addressing, IpVersion, Side};
+use super::plan::{self, Profile, Reorder, Scheduler};
+use crate::topology::{Addressing, IpVersion, Side, Topology};
 
 /// The name of the tunnel and its device, in either host.
 pub const TUNNEL: &str = "mpt0";
@@ -27,8 +27,7 @@ pub fn inner_address(side: Side, version: IpVersion) -> IpAddr {
 
 /// The configuration of the daemon on one side. Where it listens for control is left to whoever
 /// starts it.
-pub fn configuration(experiment: &Experiment, side: Side) -> String {
-    let tunnel = &experiment.tunnel;
+pub fn configuration(topology: &Topology, tunnel: &plan::Tunnel, side: Side) -> String {
     let other = match side {
         Side::Left => Side::Right,
         Side::Right => Side::Left,
@@ -52,16 +51,19 @@ pub fn configuration(experiment: &Experiment, side: Side) -> String {
                 checksum: tunnel.checksum,
                 sequence: tunnel.sequence,
                 reorder: &tunnel.reorder,
-                path: paths(experiment, side, other),
+                path: paths(topology, tunnel, side, other),
             }],
         }],
     };
     toml::to_string(&file).expect("the file consists of tables with string keys")
 }
 
-fn paths(experiment: &Experiment, side: Side, other: Side) -> Vec<Path<'_>> {
-    let topology = &experiment.topology;
-    let tunnel = &experiment.tunnel;
+fn paths<'a>(
+    topology: &'a Topology,
+    tunnel: &plan::Tunnel,
+    side: Side,
+    other: Side,
+) -> Vec<Path<'a>> {
     // The client of a one-address server has one route to it, so each path is bound to its link.
     let bound = topology.addressing == Addressing::OneServer && side == Side::Left;
     let links = topology.links.iter().zip(&tunnel.weights).enumerate();
@@ -127,12 +129,14 @@ struct Path<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Experiment;
 
     const LINKS: &str =
         "title = 't'\n[[link]]\nname = 'a'\n[[link]]\nname = 'b'\n[tunnel]\nweights = [4, 2]";
 
     fn written(text: &str, side: Side) -> toml::Table {
-        configuration(&Experiment::parse("x", text).unwrap(), side).parse().unwrap()
+        let cell = Experiment::parse("x", text).unwrap().cells.remove(0);
+        configuration(&cell.topology, &cell.tunnel, side).parse().unwrap()
     }
 
     #[test]

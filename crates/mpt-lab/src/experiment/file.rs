@@ -35,30 +35,47 @@
 //! [outage]                      # one more TCP flow, during which links are silent black holes
 //! seconds = 20
 //! cut = [{ link = "lte", at = 6, until = 12, direction = "both" }]
+//!
+//! [[axis]]                      # cells instead of one: see `axis.rs`
+//! name = "delay"
+//! title = "one-way delay of both links"
+//! unit = "ms"
+//! set = ["link.*.delay_ms"]
+//! values = [0, 10, 20]
 //! ```
+//!
+//! Beyond what the cells consist of, a file says what is measured and what reports show:
+//!
+//! - `systems`: of `classic` (MPT as `[tunnel]` says; the only one if absent), `mpt` (MPT with the same
+//!   weights and its own defaults for all else), `mptcp`, and external ones, each a `[[system]]` with a
+//!   `name` and a `script`; `alone = false` does not measure each link alone.
+//! - `links`: only so many of the links, from the first, with as many weights.
+//! - `[[event]]`: `{ at = 3, link = "lte", change = "cut" }` happens to the measured traffic; also `mend`,
+//!   `carrier-down`, `carrier-up`, `roam`, and `rate` with the `share` that is left.
+//! - `[published]`: what a publication printed, by system and figure, one value per cell, `nan` for none.
+//! - `source`, `notes`, `columns`, `[[plot]]`, `[[target]]`: for reports, see [`crate::results`].
 //!
 //! Each mistake is told with line and caret, whether it is one of spelling or of meaning.
 
-use std::fmt;
+use std::collections::BTreeMap;
 use std::fs;
-use std::ops::Range;
+use std::mem;
 use std::path::Path;
 
-use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use serde::Deserialize;
-use toml::Spanned;
+use toml::{Spanned, Table};
 
-use super::plan::{Cut, Experiment, Kind, Outage, Traffic, Tunnel};
+use super::axis::{Axis, AxisForm};
+use super::cell::{EventForm, OutageForm, cell};
+use super::mistake::{Mistake, Report};
+use super::plan::{Cell, Experiment, Traffic, Tunnel};
 use super::value;
-use crate::emulator::Direction;
-use crate::topology::{Addressing, LinkSpec, Topology};
-use crate::traffic::{ping, udp};
+use crate::results::{ExperimentEntry, Plot, PlotKind, Published, Target};
+use crate::system::{External, System};
+use crate::topology::{Addressing, LinkSpec};
 
-/// The shortest time over which a goodput is worth the name, in seconds.
-const LEAST_MEASURED: f64 = 8.0;
-
-/// Weights as the scheduler takes them.
-const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=10_000;
+/// Most cells of an experiment: a bound for what a slip of the pen can ask for.
+const MOST_CELLS: usize = 10_000;
 
 /// Why a file is no experiment.
 #[derive(Debug, thiserror::Error)]
@@ -74,16 +91,6 @@ pub enum FileError {
     /// It says something that cannot be meant; line and caret included.
     #[error("{0}")]
     Meaning(Report),
-}
-
-/// A mistake, its place, and the line it stands in, ready to be printed.
-#[derive(Debug)]
-pub struct Report(String);
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
 }
 
 impl Experiment {
@@ -105,56 +112,53 @@ impl Experiment {
     ///
     /// The first mistake in it.
     pub fn parse(name: &str, text: &str) -> Result<Self, FileError> {
-        let form: Result<Form, _> = toml::from_str(text);
-        let checked = form.map_err(|error| Mistake {
-            // A mistake without a place is one of the whole: something is missing.
-            span: error.span().unwrap_or(0..0),
-            message: error.message().to_owned(),
-        });
-        checked.and_then(check).map_err(|mistake| FileError::Meaning(mistake.report(name, text)))
+        read(name, text).map_err(|mistake| FileError::Meaning(mistake.report(name, text)))
     }
 }
 
 /// An experiment as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Form {
+pub(super) struct Form {
     title: String,
     #[serde(default)]
     question: String,
-    #[serde(default = "one")]
-    seed: u64,
+    #[serde(default)]
+    source: String,
+    #[serde(default)]
+    notes: Vec<String>,
     #[serde(default = "once", deserialize_with = "value::repetitions")]
     repetitions: u32,
     #[serde(default)]
-    addressing: Addressing,
+    systems: Vec<Spanned<String>>,
+    #[serde(default)]
+    system: Vec<External>,
+    #[serde(default = "yes")]
+    alone: bool,
+    #[serde(default)]
+    axis: Vec<Spanned<AxisForm>>,
+    #[serde(default)]
+    published: BTreeMap<String, BTreeMap<String, Spanned<Vec<f64>>>>,
+    #[serde(default)]
+    columns: Vec<String>,
+    #[serde(default)]
+    plot: Vec<Spanned<Plot>>,
+    #[serde(default)]
+    target: Vec<Spanned<Target>>,
+    #[serde(default = "one")]
+    pub(super) seed: u64,
+    #[serde(default)]
+    pub(super) addressing: Addressing,
+    pub(super) links: Option<Spanned<usize>>,
     #[serde(default = "absent")]
-    link: Spanned<Vec<LinkSpec>>,
+    pub(super) link: Spanned<Vec<LinkSpec>>,
     #[serde(default = "absent")]
-    tunnel: Spanned<Tunnel>,
+    pub(super) tunnel: Spanned<Tunnel>,
     #[serde(default = "absent")]
-    traffic: Spanned<Traffic>,
-    outage: Option<OutageForm>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OutageForm {
-    #[serde(deserialize_with = "value::run_seconds")]
-    seconds: f64,
-    cut: Vec<Spanned<CutForm>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CutForm {
-    link: Spanned<String>,
-    #[serde(deserialize_with = "value::seconds")]
-    at: f64,
-    #[serde(deserialize_with = "value::seconds")]
-    until: f64,
-    #[serde(default = "both")]
-    direction: Direction,
+    pub(super) traffic: Spanned<Traffic>,
+    #[serde(default)]
+    pub(super) event: Vec<Spanned<EventForm>>,
+    pub(super) outage: Option<OutageForm>,
 }
 
 fn one() -> u64 {
@@ -165,116 +169,158 @@ fn once() -> u32 {
     1
 }
 
+fn yes() -> bool {
+    true
+}
+
 /// The default of a table that is not there; a mistake in it points at the file's beginning.
 fn absent<T: Default>() -> Spanned<T> {
     Spanned::new(0..0, T::default())
 }
 
-fn both() -> Direction {
-    Direction::Both
-}
-
-/// What cannot be meant, and the bytes of the file that say it.
-struct Mistake {
-    span: Range<usize>,
-    message: String,
-}
-
-impl Mistake {
-    fn new(span: Range<usize>, message: impl Into<String>) -> Self {
-        Self { span, message: message.into() }
-    }
-
-    fn report(&self, name: &str, text: &str) -> Report {
-        let marked = AnnotationKind::Primary.span(self.span.clone());
-        let snippet = Snippet::source(text).path(name).annotation(marked);
-        let group = Level::ERROR.primary_title(self.message.trim_end()).element(snippet);
-        Report(Renderer::plain().render(&[group]))
-    }
-}
-
-/// Looks at what only makes sense together.
-fn check(form: Form) -> Result<Experiment, Mistake> {
-    let links = form.link.span();
-    let mut topology = Topology::new(form.seed, form.link.into_inner())
-        .map_err(|error| Mistake::new(links, error.to_string()))?;
-    topology.addressing = form.addressing;
-    let tunnel = check_tunnel(form.tunnel, topology.links.len())?;
-    let traffic = check_traffic(form.traffic)?;
-    let outage = form.outage.map(|outage| check_outage(outage, &topology)).transpose()?;
-    Ok(Experiment {
-        title: form.title,
-        question: form.question,
-        repetitions: form.repetitions,
-        topology,
-        tunnel,
-        traffic,
-        outage,
-    })
-}
-
-fn check_tunnel(form: Spanned<Tunnel>, links: usize) -> Result<Tunnel, Mistake> {
-    let span = form.span();
-    let mut tunnel = form.into_inner();
-    if tunnel.weights.is_empty() {
-        tunnel.weights = vec![1; links];
-    }
-    if tunnel.weights.len() != links {
-        let given = tunnel.weights.len();
-        let message =
-            format!("{given} weights, but {links} in [[link]]: give one per link, in their order");
-        return Err(Mistake::new(span, message));
-    }
-    if let Some(weight) = tunnel.weights.iter().find(|weight| !WEIGHTS.contains(weight)) {
-        let message =
-            format!("a weight of {weight}: weights are {} to {}", WEIGHTS.start(), WEIGHTS.end());
-        return Err(Mistake::new(span, message));
-    }
-    Ok(tunnel)
-}
-
-fn check_traffic(form: Spanned<Traffic>) -> Result<Traffic, Mistake> {
-    let span = form.span();
-    let traffic = form.into_inner();
-    let Traffic { seconds, omit, .. } = traffic;
-    let message = match traffic.kind {
-        Kind::Tcp | Kind::Udp if seconds - omit < LEAST_MEASURED => format!(
-            "{seconds} s less {omit} s of start-up leave under {LEAST_MEASURED} s to measure: \
-             lengthen `seconds`"
-        ),
-        Kind::Udp
-            if traffic.rate_mbps * 1e6 / 8.0 / traffic.size as f64 * seconds
-                > udp::MOST_PACKETS as f64 =>
-        {
-            format!("more than {} packets: lower `rate_mbps` or `seconds`", udp::MOST_PACKETS)
-        }
-        Kind::Ping if seconds / traffic.interval > f64::from(ping::MOST_REQUESTS) => {
-            format!("more than {} requests: lengthen `interval`", ping::MOST_REQUESTS)
-        }
-        Kind::Ping | Kind::Tcp | Kind::Udp => return Ok(traffic),
+/// The experiment of a file called `name`.
+fn read(name: &str, text: &str) -> Result<Experiment, Mistake> {
+    let mut form: Form = toml::from_str(text).map_err(|error| Mistake::of(&error))?;
+    let axes =
+        mem::take(&mut form.axis).into_iter().map(Axis::new).collect::<Result<Vec<_>, _>>()?;
+    let systems = systems(mem::take(&mut form.systems), mem::take(&mut form.system))?;
+    let published = mem::take(&mut form.published);
+    let plots = plots(mem::take(&mut form.plot), &axes)?;
+    let targets = targets(mem::take(&mut form.target), &axes)?;
+    let name = Path::new(name).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let entry = ExperimentEntry {
+        command: format!("mpt-lab run {name}"),
+        name,
+        title: mem::take(&mut form.title),
+        question: mem::take(&mut form.question),
+        source: mem::take(&mut form.source),
+        notes: mem::take(&mut form.notes),
+        axes: axes.iter().map(|axis| axis.entry.clone()).collect(),
+        systems: systems.iter().map(System::entry).collect(),
+        columns: mem::take(&mut form.columns),
+        plots,
+        targets,
     };
-    Err(Mistake::new(span, message))
+    let (repetitions, alone) = (form.repetitions, form.alone);
+    let mut cells =
+        if axes.is_empty() { vec![cell(form, 1, Vec::new())?] } else { cells(text, &axes)? };
+    publish(published, &mut cells)?;
+    Ok(Experiment { entry, repetitions, systems, alone, cells })
 }
 
-fn check_outage(form: OutageForm, topology: &Topology) -> Result<Outage, Mistake> {
-    let seconds = form.seconds;
-    let cuts = form.cut.into_iter().map(|cut| {
-        let span = cut.span();
-        let CutForm { link, at, until, direction } = cut.into_inner();
-        if until <= at || until > seconds {
+/// The systems by their names, external ones last.
+fn systems(names: Vec<Spanned<String>>, external: Vec<External>) -> Result<Vec<System>, Mistake> {
+    if names.is_empty() && external.is_empty() {
+        return Ok(vec![System::Classic]);
+    }
+    let known = |name: Spanned<String>| {
+        System::by_name(name.get_ref()).ok_or_else(|| {
             let message = format!(
-                "a cut from {at} s until {until} s does not fit: it must end after it began, within \
-                 the outage's {seconds} s"
+                "no system is called `{}`: there are {}, and those of [[system]]",
+                name.get_ref(),
+                System::NAMES.join(", ")
             );
-            return Err(Mistake::new(span, message));
+            Mistake::new(name.span(), message)
+        })
+    };
+    let mut systems = names.into_iter().map(known).collect::<Result<Vec<_>, _>>()?;
+    systems.extend(external.into_iter().map(System::External));
+    Ok(systems)
+}
+
+/// Each cell is the file with one point of every axis written into it.
+fn cells(text: &str, axes: &[Axis]) -> Result<Vec<Cell>, Mistake> {
+    let count = axes.iter().map(Axis::len).product::<usize>();
+    if count > MOST_CELLS {
+        let span = axes.last().map_or(0..0, |axis| axis.span.clone());
+        let message = format!("{count} cells, but at most {MOST_CELLS} are possible");
+        return Err(Mistake::new(span, message));
+    }
+    let file: Table = toml::from_str(text).map_err(|error| Mistake::of(&error))?;
+    (0..count).map(|index| cell_at(index, axes, file.clone())).collect()
+}
+
+/// Cell number `index`, counted from 0. A mistake in it points at the last axis and says where it is.
+fn cell_at(index: usize, axes: &[Axis], mut file: Table) -> Result<Cell, Mistake> {
+    let mut place = Vec::new();
+    let mut rest = index;
+    for axis in axes.iter().rev() {
+        let point = rest % axis.len();
+        rest /= axis.len();
+        place.insert(0, axis.at(point).clone());
+        axis.write(point, &mut file).map_err(|why| Mistake::new(axis.span.clone(), why))?;
+    }
+    let words: Vec<_> = place.iter().map(|at| format!("{} {}", at.axis, at.label)).collect();
+    let span = axes.last().map_or(0..0, |axis| axis.span.clone());
+    let wrong = |message: &str| {
+        Mistake::new(span.clone(), format!("at {}: {}", words.join(", "), message.trim_end()))
+    };
+    let written = toml::to_string(&file).map_err(|error| wrong(&error.to_string()))?;
+    let form: Form = toml::from_str(&written).map_err(|error| wrong(error.message()))?;
+    cell(form, index + 1, place.clone()).map_err(|mistake| wrong(&mistake.message))
+}
+
+/// Adds what was printed to the cells it was printed for.
+fn publish(
+    published: BTreeMap<String, BTreeMap<String, Spanned<Vec<f64>>>>,
+    cells: &mut [Cell],
+) -> Result<(), Mistake> {
+    for (system, figures) in published {
+        for (figure, values) in figures {
+            let (given, count) = (values.get_ref().len(), cells.len());
+            if given != count {
+                let message =
+                    format!("{given} values, but {count} cells: write `nan` for no value");
+                return Err(Mistake::new(values.span(), message));
+            }
+            for (cell, value) in cells.iter_mut().zip(values.into_inner()) {
+                if !value.is_nan() {
+                    let (system, figure) = (system.clone(), figure.clone());
+                    cell.published.push(Published { system, figure, value });
+                }
+            }
         }
-        let name = link.as_ref();
-        let Some(link) = topology.links.iter().position(|candidate| candidate.name == *name) else {
-            return Err(Mistake::new(link.span(), format!("no link is called `{name}`")));
-        };
-        Ok(Cut { link, at, until, direction })
-    });
-    Ok(Outage { seconds, cuts: cuts.collect::<Result<_, _>>()? })
+    }
+    Ok(())
+}
+
+fn plots(plots: Vec<Spanned<Plot>>, axes: &[Axis]) -> Result<Vec<Plot>, Mistake> {
+    let check = |plot: Spanned<Plot>| {
+        let span = plot.span();
+        let plot = plot.into_inner();
+        for name in [&plot.x, &plot.by] {
+            if !name.is_empty() {
+                axis(axes, name).map_err(|message| Mistake::new(span.clone(), message))?;
+            }
+        }
+        if plot.kind != PlotKind::Time && plot.x.is_empty() {
+            return Err(Mistake::new(span, "a plot needs an axis as `x`"));
+        }
+        if plot.kind == PlotKind::Grid && plot.by.is_empty() {
+            return Err(Mistake::new(span, "a grid needs an axis as `by`"));
+        }
+        Ok(plot)
+    };
+    plots.into_iter().map(check).collect()
+}
+
+fn targets(targets: Vec<Spanned<Target>>, axes: &[Axis]) -> Result<Vec<Target>, Mistake> {
+    let check = |target: Spanned<Target>| {
+        let span = target.span();
+        let target = target.into_inner();
+        for (name, labels) in &target.only {
+            let axis = axis(axes, name).map_err(|message| Mistake::new(span.clone(), message))?;
+            if let Some(label) = labels.iter().find(|label| !axis.entry.labels.contains(label)) {
+                return Err(Mistake::new(span, format!("axis `{name}` has no point `{label}`")));
+            }
+        }
+        Ok(target)
+    };
+    targets.into_iter().map(check).collect()
+}
+
+fn axis<'a>(axes: &'a [Axis], name: &str) -> Result<&'a Axis, String> {
+    axes.iter().find(|axis| axis.entry.name == name).ok_or(format!("no axis is called `{name}`"))
 }
 
 #[cfg(test)]
@@ -283,13 +329,21 @@ mod tests {
 
     const LINKS: &str = "title = 't'\n[[link]]\nname = 'a'\n[[link]]\nname = 'b'\n";
 
+    fn only(text: &str) -> Cell {
+        Experiment::parse("x", text).unwrap().cells.remove(0)
+    }
+
     #[test]
     fn what_is_left_out_has_the_values_of_the_documentation() {
-        let experiment = Experiment::parse("x", LINKS).unwrap();
-        assert_eq!(experiment.tunnel.weights, [1, 1]);
-        assert_eq!((experiment.traffic.seconds, experiment.traffic.omit), (12.0, 2.0));
-        assert_eq!((experiment.topology.seed, experiment.repetitions), (1, 1));
-        assert!(experiment.outage.is_none());
+        let cell = only(LINKS);
+        assert_eq!(cell.tunnel.weights, [1, 1]);
+        assert_eq!((cell.traffic.seconds, cell.traffic.omit), (12.0, 2.0));
+        assert_eq!((cell.topology.seed, cell.scale), (1, 1.0));
+        assert!(cell.outage.is_none() && cell.events.is_empty());
+        let experiment = Experiment::parse("some/where.toml", LINKS).unwrap();
+        assert_eq!((experiment.repetitions, experiment.alone), (1, true));
+        assert_eq!(experiment.systems, [System::Classic]);
+        assert_eq!(experiment.entry.name, "where");
     }
 
     #[test]
@@ -303,8 +357,10 @@ mod tests {
             .flat_map(|line| [line, "\n"])
             .collect();
         let experiment = Experiment::parse("example", &example).unwrap();
-        assert_eq!(experiment.tunnel.weights, [40, 20]);
-        assert_eq!(experiment.outage.unwrap().cuts[0].link, 1);
+        assert_eq!(experiment.cells.len(), 3);
+        assert_eq!(experiment.cells[2].topology.links[1].forward.delay.as_millis(), 20);
+        assert_eq!(experiment.cells[0].tunnel.weights, [40, 20]);
+        assert_eq!(experiment.cells[0].outage.as_ref().unwrap().cuts[0].link, 1);
     }
 
     #[test]
@@ -331,8 +387,29 @@ mod tests {
                 "does not fit",
                 "{ link = 'a', at = 1, until = 10 }",
             ),
+            ("links = 3", "there are 1 to 2 links", "3"),
+            ("systems = ['mtp']", "there are classic, mpt, mptcp", "'mtp'"),
+            ("[[event]]\nat = 1\nlink = 'c'\nchange = 'cut'", "no link is called `c`", "'c'"),
+            ("[[event]]\nat = 1\nlink = 'a'\nchange = 'roam'", "`nat = true`", "[[event]]"),
+            ("[[event]]\nat = 1\nlink = 'a'\nchange = 'rate'", "needs a `share`", "[[event]]"),
+            ("[published]\nclassic.goodput_mbps = [1, 2]", "2 values, but 1 cells", "[1, 2]"),
+            ("[[plot]]\nkind = 'lines'\nx = 'delay'", "no axis is called", "[[plot]]"),
+            ("[[axis]]\nname = 'd'", "needs either `values`", "'d'"),
+            (
+                "[[axis]]\nname = 'd'\nset = ['link.a.delay_ms']\nvalues = [1, -1]",
+                "at d -1: `delay_ms` is -1",
+                "[[axis]]",
+            ),
+            (
+                "[[axis]]\nname = 'd'\nset = ['link.c.delay_ms']\nvalues = [1]",
+                "`link` has no `c`",
+                "[[axis]]",
+            ),
         ] {
-            let text = format!("{LINKS}{text}\n");
+            let text = match text.starts_with('[') {
+                true => format!("{LINKS}{text}\n"),
+                false => format!("{text}\n{LINKS}"),
+            };
             let error = Experiment::parse("some.toml", &text).unwrap_err().to_string();
             assert!(error.contains(message), "{error}");
             let place = text.rfind(marked).unwrap();

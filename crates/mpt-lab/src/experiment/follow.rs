@@ -1,14 +1,16 @@
-//! One step of a run in real time: cuts at their moments, readings several times per second.
+//! One step of a run in real time: what happens to links at its moment, readings meanwhile.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use mpt_sim::profile::Profile;
 
 use super::load::Load;
 use super::meter::Meter;
-use super::plan::{Cut, Direction};
+use super::plan::{Change, Cut, Direction, Event};
 use super::stop::Stop;
+use super::trace::Trace;
 use super::watch::{CutEvent, Tick, Watch};
 use crate::emulator::{self, Wire};
 use crate::lab::Lab;
@@ -16,55 +18,130 @@ use crate::lab::Lab;
 /// Between two readings. A reading costs each link's thread one answer, so it is not taken often.
 const TICK: Duration = Duration::from_millis(250);
 
-/// A link to be cut or restored at a time.
+/// Between two readings where it matters when a link was left and used again.
+const FINE_TICK: Duration = Duration::from_millis(20);
+
+/// Something that is done to a link at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Action {
+pub(super) struct Action {
     at: Duration,
     link: usize,
-    direction: emulator::Direction,
-    cut: bool,
+    what: What,
 }
 
-/// Watches over traffic for `length` from this moment, cutting and restoring links meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum What {
+    Blackout { direction: emulator::Direction, cut: bool },
+    Carrier(bool),
+    Rate(f64),
+    Roam,
+}
+
+/// Watches over traffic for `length` from this moment, and does meanwhile what is to be done to links.
+/// Tells what the sender offered each link over time.
 ///
-/// When this returns no link is cut, unless it returns an error.
+/// Unless it returns an error, all links are as they were before when this returns.
 pub(super) fn follow(
     lab: &Lab,
     load: &Load,
     direction: Direction,
     length: Duration,
-    cuts: &[Cut],
+    actions: &[Action],
     stop: &Stop,
     watch: &mut dyn Watch,
-) -> Result<()> {
+) -> Result<Trace> {
     let origin = Instant::now();
-    let mut actions = timetable(cuts).into_iter().peekable();
+    let mut todo = actions.iter().copied().peekable();
     let mut cut = vec![false; lab.links().len()];
     let mut meter = Meter::default();
+    let mut trace = Trace::default();
+    let tick = if actions.is_empty() { TICK } else { FINE_TICK };
     let mut next_tick = Duration::ZERO;
+    let mut next_shown = Duration::ZERO;
     loop {
         stop.check()?;
         let elapsed = origin.elapsed();
-        while let Some(action) = actions.next_if(|action| action.at <= elapsed) {
-            let wire = lab.link(action.link);
-            wire.set_blackout(action.direction, action.cut);
-            cut[action.link] = action.cut;
-            watch.on_cut(&CutEvent { link: wire.name().into(), cut: action.cut, elapsed });
+        while let Some(action) = todo.next_if(|action| action.at <= elapsed) {
+            if let Some(is_cut) = apply(lab, action) {
+                cut[action.link] = is_cut;
+                let link = lab.link(action.link).name().into();
+                watch.on_cut(&CutEvent { link, cut: is_cut, elapsed });
+            }
         }
         if elapsed >= length {
-            return Ok(());
+            restore(lab, actions);
+            return Ok(trace);
         }
         if elapsed >= next_tick {
+            if !actions.is_empty() {
+                let offered = lab.links().iter().map(|wire| offered(wire, direction)).collect();
+                trace.add(elapsed, offered);
+            }
+            next_tick = elapsed + tick;
+        }
+        if elapsed >= next_shown {
             let mut counters = vec![load.received()];
             counters.extend(lab.links().iter().map(|wire| delivered(wire, direction)));
             let mut rates = meter.read(elapsed, counters);
             let links = rates.split_off(1);
             watch.on_tick(&Tick { elapsed, goodput: rates[0], links, cut: cut.clone() });
-            next_tick = elapsed + TICK;
+            next_shown = elapsed + TICK;
         }
-        let next_action = actions.peek().map_or(length, |action| action.at);
+        let next_action = todo.peek().map_or(length, |action| action.at);
         let next = next_tick.min(next_action).min(length);
         thread::sleep(next.saturating_sub(origin.elapsed()));
+    }
+}
+
+/// Does it; tells whether the link is now cut, if that has changed.
+fn apply(lab: &Lab, Action { link, what, .. }: Action) -> Option<bool> {
+    let wire = lab.link(link);
+    match what {
+        What::Blackout { direction, cut } => {
+            wire.set_blackout(direction, cut);
+            Some(cut)
+        }
+        What::Carrier(present) => {
+            wire.set_carrier(present);
+            Some(!present)
+        }
+        What::Rate(share) => {
+            let spec = &lab.topology().links[link];
+            for (direction, profile) in [
+                (emulator::Direction::Forward, &spec.forward),
+                (emulator::Direction::Backward, &spec.backward),
+            ] {
+                let rate = profile.rate.map(|rate| (rate as f64 * share) as u64);
+                wire.set_profile(direction, Profile { rate, ..profile.clone() });
+            }
+            None
+        }
+        What::Roam => {
+            wire.rebind();
+            None
+        }
+    }
+}
+
+/// Undoes what may have been left undone.
+fn restore(lab: &Lab, actions: &[Action]) {
+    for &Action { at, link, what } in actions {
+        let back = match what {
+            What::Blackout { direction, .. } => What::Blackout { direction, cut: false },
+            What::Carrier(_) => What::Carrier(true),
+            What::Rate(_) => What::Rate(1.0),
+            What::Roam => continue,
+        };
+        apply(lab, Action { at, link, what: back });
+    }
+}
+
+/// Outer IP bytes that a link has been given in a direction since it was started.
+fn offered(wire: &Wire, direction: Direction) -> u64 {
+    let report = wire.report();
+    match direction {
+        Direction::Backward => report.backward.stats.offered.bytes,
+        Direction::Forward => report.forward.stats.offered.bytes,
     }
 }
 
@@ -78,31 +155,55 @@ fn delivered(wire: &Wire, direction: Direction) -> u64 {
 }
 
 /// Both ends of every cut, in the order of time; a link restored and cut at one moment ends up cut.
-fn timetable(cuts: &[Cut]) -> Vec<Action> {
+pub(super) fn of_cuts(cuts: &[Cut]) -> Vec<Action> {
     let ends = |cut: &Cut| {
         let action = |at: f64, is_cut| Action {
             at: Duration::from_secs_f64(at),
             link: cut.link,
-            direction: cut.direction,
-            cut: is_cut,
+            what: What::Blackout { direction: cut.direction, cut: is_cut },
         };
-        [action(cut.at, true), action(cut.until, false)]
+        [action(cut.until, false), action(cut.at, true)]
     };
     let mut actions: Vec<_> = cuts.iter().flat_map(ends).collect();
-    actions.sort_by_key(|action| (action.at, action.cut));
     actions
+        .sort_by_key(|action| (action.at, matches!(action.what, What::Blackout { cut: true, .. })));
+    actions
+}
+
+/// What is to be done for every event, which are in the order of time.
+pub(super) fn of_events(events: &[Event]) -> Vec<Action> {
+    let both = emulator::Direction::Both;
+    let action = |event: &Event| Action {
+        at: Duration::from_secs_f64(event.at),
+        link: event.link,
+        what: match event.change {
+            Change::CarrierDown => What::Carrier(false),
+            Change::CarrierUp => What::Carrier(true),
+            Change::Cut => What::Blackout { direction: both, cut: true },
+            Change::Mend => What::Blackout { direction: both, cut: false },
+            Change::Rate(share) => What::Rate(share),
+            Change::Roam => What::Roam,
+        },
+    };
+    events.iter().map(action).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn is_cut(action: &Action) -> bool {
+        matches!(action.what, What::Blackout { cut: true, .. })
+    }
+
     #[test]
     fn cuts_happen_in_the_order_of_time_and_a_link_that_is_cut_again_stays_cut() {
         let cut = |link, at, until| Cut { link, at, until, direction: emulator::Direction::Both };
-        let actions = timetable(&[cut(1, 4.0, 6.0), cut(0, 1.0, 4.0), cut(0, 4.0, 5.0)]);
-        let told: Vec<_> =
-            actions.iter().map(|action| (action.at.as_secs(), action.link, action.cut)).collect();
+        let actions = of_cuts(&[cut(1, 4.0, 6.0), cut(0, 1.0, 4.0), cut(0, 4.0, 5.0)]);
+        let told: Vec<_> = actions
+            .iter()
+            .map(|action| (action.at.as_secs(), action.link, is_cut(action)))
+            .collect();
         let expected =
             [(1, 0, true), (4, 0, false), (4, 1, true), (4, 0, true), (5, 0, false), (6, 1, false)];
         assert_eq!(told, expected);

@@ -12,11 +12,20 @@
 //! sum over its links; a tunnel that shares packets by weights w cannot exceed its *bound*
 //! min(C/w) · Σw, because the link that is the most overloaded for its weight stops the others.
 
-use super::plan::{Direction, Experiment, Kind, Tunnel};
+use super::plan::{Cell, Direction, Kind, Tunnel};
 use crate::topology::{IpVersion, LinkSpec};
 
 /// TCP header with the timestamps option (RFC 7323), which Linux always negotiates.
 const TCP: u32 = 20 + 12;
+
+/// Around the payload of a full QUIC packet in UDP: UDP 8, a short header with a connection id of 8
+/// bytes and a packet number of 2, the tag of its encryption 16, and the head of a stream frame 10
+/// (RFC 9000 sections 17.3.1 and 19.8, RFC 9001 section 5.3).
+const QUIC: u32 = UDP + 1 + 8 + 2 + 16 + 10;
+
+/// The option with which Multipath TCP maps a segment's bytes, with 64-bit numbers and without
+/// checksum (RFC 8684 section 3.3).
+const DSS: u32 = 20;
 
 /// UDP header (RFC 768).
 const UDP: u32 = 8;
@@ -35,38 +44,58 @@ pub struct Ideal {
     pub bound: f64,
 }
 
+/// What is around a flow's payload on a link.
+#[derive(Clone, Copy, Debug)]
+pub enum Framing<'a> {
+    /// The flow's own headers alone.
+    Bare,
+    /// Those of Multipath TCP.
+    Mptcp,
+    /// Those of a tunnel with this inner MTU.
+    Tunnel(&'a Tunnel, u32),
+}
+
 impl Ideal {
-    /// The ideal of an experiment whose tunnel has this inner MTU. `None` if a link has no limit, for
-    /// then there is none here, or if the traffic does not ask for all there is.
-    pub fn of(experiment: &Experiment, inner_mtu: u32) -> Option<Self> {
-        if experiment.traffic.kind != Kind::Tcp {
-            return None;
-        }
-        let rates = rates(experiment).into_iter().collect::<Option<Vec<_>>>()?;
-        let links = &experiment.topology.links;
-        let capacities = rates.iter().zip(links).map(|(rate, link)| {
-            let lost = match experiment.traffic.direction {
+    /// The ideal of a cell for a system with this framing. `None` if a link has no limit, for then there
+    /// is none here, or if the traffic does not ask for all there is.
+    pub fn of(cell: &Cell, framing: Framing<'_>) -> Option<Self> {
+        let all: Vec<_> = (0..cell.topology.links.len()).collect();
+        Self::over(cell, &all, framing)
+    }
+
+    /// The ideal of one link alone.
+    pub fn alone(cell: &Cell, link: usize) -> Option<Self> {
+        Self::over(cell, &[link], Framing::Bare)
+    }
+
+    fn over(cell: &Cell, links: &[usize], framing: Framing<'_>) -> Option<Self> {
+        let all = rates(cell);
+        let rates = links.iter().map(|&link| all[link]).collect::<Option<Vec<_>>>()?;
+        let capacities = rates.iter().zip(links).map(|(rate, &number)| {
+            let link = &cell.topology.links[number];
+            let lost = match cell.traffic.direction {
                 Direction::Backward => link.backward.loss.long_run(),
                 Direction::Forward => link.forward.loss.long_run(),
             };
-            rate * (1.0 - lost) * payload_share(&experiment.tunnel, inner_mtu, link.version)
+            Some(rate * (1.0 - lost) * payload_share(framing, cell.traffic.kind, link)?)
         });
-        let capacities: Vec<f64> = capacities.collect();
-        Some(Self {
-            link_rates: rates.iter().sum(),
-            goodput: capacities.iter().sum(),
-            bound: bound(&capacities, &experiment.tunnel.weights),
-        })
+        let capacities = capacities.collect::<Option<Vec<f64>>>()?;
+        let goodput = capacities.iter().sum();
+        let bound = match framing {
+            Framing::Bare | Framing::Mptcp => goodput,
+            Framing::Tunnel(tunnel, _) => bound(&capacities, &tunnel.weights),
+        };
+        Some(Self { link_rates: rates.iter().sum(), goodput, bound })
     }
 }
 
 /// Rates of the links in bit/s, in the direction of the traffic; `None` for one without a limit.
-pub fn rates(experiment: &Experiment) -> Vec<Option<f64>> {
-    let rate = |link: &LinkSpec| match experiment.traffic.direction {
+pub fn rates(cell: &Cell) -> Vec<Option<f64>> {
+    let rate = |link: &LinkSpec| match cell.traffic.direction {
         Direction::Backward => link.backward.rate,
         Direction::Forward => link.forward.rate,
     };
-    experiment.topology.links.iter().map(|link| rate(link).map(|rate| rate as f64)).collect()
+    cell.topology.links.iter().map(|link| rate(link).map(|rate| rate as f64)).collect()
 }
 
 /// min(C/w) · Σw over links of capacity C and weight w; zero without links.
@@ -76,12 +105,27 @@ pub fn bound(capacities: &[f64], weights: &[u32]) -> f64 {
     shares.min_by(f64::total_cmp).map_or(0.0, |share| share * sum)
 }
 
-/// Share of the outer bytes of a full datagram that is inner TCP payload.
-fn payload_share(tunnel: &Tunnel, inner_mtu: u32, outer: IpVersion) -> f64 {
-    let payload = inner_mtu.saturating_sub(ip_header(tunnel.inner) + TCP);
-    let fields = [tunnel.checksum, tunnel.key.is_some(), tunnel.sequence];
-    let optional = fields.iter().map(|&present| u32::from(present) * GRE).sum::<u32>();
-    f64::from(payload) / f64::from(inner_mtu + GRE + optional + UDP + ip_header(outer))
+/// Share of the outer bytes of a full packet that is the application's; `None` for traffic that does
+/// not ask for all there is.
+pub(crate) fn payload_share(framing: Framing<'_>, kind: Kind, link: &LinkSpec) -> Option<f64> {
+    let transport = match kind {
+        Kind::Ftp | Kind::Media | Kind::Tcp => TCP,
+        Kind::Quic => QUIC,
+        Kind::Ping | Kind::Udp => return None,
+    };
+    let (payload, outer) = match framing {
+        Framing::Bare => (link.mtu.saturating_sub(ip_header(link.version) + transport), link.mtu),
+        Framing::Mptcp => {
+            (link.mtu.saturating_sub(ip_header(link.version) + transport + DSS), link.mtu)
+        }
+        Framing::Tunnel(tunnel, inner_mtu) => {
+            let payload = inner_mtu.saturating_sub(ip_header(tunnel.inner) + transport);
+            let fields = [tunnel.checksum, tunnel.key.is_some(), tunnel.sequence];
+            let optional = fields.iter().map(|&present| u32::from(present) * GRE).sum::<u32>();
+            (payload, inner_mtu + GRE + optional + UDP + ip_header(link.version))
+        }
+    };
+    Some(f64::from(payload) / f64::from(outer))
 }
 
 fn ip_header(version: IpVersion) -> u32 {
@@ -94,6 +138,12 @@ fn ip_header(version: IpVersion) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Experiment;
+
+    fn cell(text: &str) -> Cell {
+        let text = format!("title = 't'\n{text}");
+        Experiment::parse("x", &text).unwrap_or_else(|error| panic!("{error}")).cells.remove(0)
+    }
 
     /// 10 + 100 Mbit/s with equal weights, the case the published measurements puzzled over.
     #[test]
@@ -106,42 +156,48 @@ mod tests {
 
     #[test]
     fn headers_are_counted_from_the_outer_ip_byte_to_the_payload() {
+        let four = &cell("[[link]]\nname = 'a'").topology.links[0];
+        let six = &cell("[[link]]\nname = 'a'\nversion = 6").topology.links[0];
+        let share = |framing, link| payload_share(framing, Kind::Tcp, link).unwrap();
         let tunnel = Tunnel::default();
         // 1500 outer = 20 IP + 8 UDP + 8 GRE + 1464 inner; 1464 = 20 IP + 32 TCP + 1412 payload.
-        assert_eq!(payload_share(&tunnel, 1464, IpVersion::V4), 1412.0 / 1500.0);
+        assert_eq!(share(Framing::Tunnel(&tunnel, 1464), four), 1412.0 / 1500.0);
         // IPv6 in IPv4: 1464 = 40 + 32 + 1392. IPv4 in IPv6: 1500 = 40 + 8 + 8 + 1444.
         let inner = Tunnel { inner: IpVersion::V6, ..Tunnel::default() };
-        assert_eq!(payload_share(&inner, 1464, IpVersion::V4), 1392.0 / 1500.0);
-        assert_eq!(payload_share(&tunnel, 1444, IpVersion::V6), 1392.0 / 1500.0);
+        assert_eq!(share(Framing::Tunnel(&inner, 1464), four), 1392.0 / 1500.0);
+        assert_eq!(share(Framing::Tunnel(&tunnel, 1444), six), 1392.0 / 1500.0);
         let full = Tunnel { key: Some(7), checksum: true, ..Tunnel::default() };
-        assert_eq!(payload_share(&full, 1456, IpVersion::V4), 1404.0 / 1500.0);
+        assert_eq!(share(Framing::Tunnel(&full, 1456), four), 1404.0 / 1500.0);
+        assert_eq!(share(Framing::Bare, four), 1448.0 / 1500.0);
+        assert_eq!(share(Framing::Mptcp, six), 1408.0 / 1500.0);
+        assert_eq!(payload_share(Framing::Bare, Kind::Quic, four).unwrap(), 1435.0 / 1500.0);
+        assert_eq!(payload_share(Framing::Bare, Kind::Ping, four), None);
     }
 
     #[test]
     fn rate_and_loss_are_those_of_the_traffic_s_direction() {
-        let text = "title = 't'
-            [[link]]
+        let text = "[[link]]
             name = 'a'
             rate_mbps = 100
             loss = 0.1
             backward = { rate_mbps = 10, loss = 0 }
             [tunnel]
             weights = [3]";
-        let mut experiment = Experiment::parse("x", text).unwrap();
-        let forward = Ideal::of(&experiment, 1464).unwrap();
+        let mut cell = cell(text);
+        let tunnel = cell.tunnel.clone();
+        let forward = Ideal::of(&cell, Framing::Tunnel(&tunnel, 1464)).unwrap();
         assert_eq!(forward.link_rates, 100e6);
         assert!((forward.goodput - 90e6 * 1412.0 / 1500.0).abs() < 1.0);
         assert!((forward.bound - forward.goodput).abs() < 1e-3, "one link is bound by nothing");
-        experiment.traffic.direction = Direction::Backward;
-        let backward = Ideal::of(&experiment, 1464).unwrap();
-        assert!((backward.goodput - 10e6 * 1412.0 / 1500.0).abs() < 1.0);
+        cell.traffic.direction = Direction::Backward;
+        let backward = Ideal::alone(&cell, 0).unwrap();
+        assert!((backward.goodput - 10e6 * 1448.0 / 1500.0).abs() < 1.0);
     }
 
     #[test]
     fn without_a_limit_or_a_flow_that_seeks_it_there_is_no_ideal() {
-        let experiment = Experiment::parse("x", "title = 't'\n[[link]]\nname = 'a'").unwrap();
-        assert_eq!(Ideal::of(&experiment, 1464), None);
-        let pings = "title = 't'\n[[link]]\nname = 'a'\nrate_mbps = 1\n[traffic]\nkind = 'ping'";
-        assert_eq!(Ideal::of(&Experiment::parse("x", pings).unwrap(), 1464), None);
+        assert_eq!(Ideal::of(&cell("[[link]]\nname = 'a'"), Framing::Bare), None);
+        let pings = cell("[[link]]\nname = 'a'\nrate_mbps = 1\n[traffic]\nkind = 'ping'");
+        assert_eq!(Ideal::of(&pings, Framing::Bare), None);
     }
 }

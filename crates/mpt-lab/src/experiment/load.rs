@@ -8,6 +8,8 @@ use anyhow::{Context as _, Result};
 use super::plan::{Kind, Traffic};
 use crate::lab::Host;
 use crate::record::{FlowRecord, milliseconds};
+use crate::system::Unavailable;
+use crate::traffic::tcp::Transport;
 use crate::traffic::{ping, tcp, udp};
 
 /// Where traffic goes.
@@ -20,6 +22,8 @@ pub(super) struct Route<'a> {
     pub(super) address: IpAddr,
     /// The one network device, by its name on either host, that may carry it.
     pub(super) device: Option<&'a str>,
+    /// The protocol of streams.
+    pub(super) transport: Transport,
 }
 
 /// Traffic under way.
@@ -33,6 +37,9 @@ impl Load {
     /// Makes the sockets and starts to send.
     pub(super) fn start(route: &Route<'_>, traffic: &Traffic) -> Result<Self> {
         match traffic.kind {
+            Kind::Ftp | Kind::Media | Kind::Quic => {
+                Err(Unavailable("this traffic is not built in".into()).into())
+            }
             Kind::Ping => Self::ping(route, traffic),
             Kind::Tcp => Self::tcp(route, traffic),
             Kind::Udp => Self::udp(route, traffic),
@@ -51,12 +58,11 @@ impl Load {
 
     fn tcp(route: &Route<'_>, traffic: &Traffic) -> Result<Self> {
         let flow = |_| {
-            let sink = route
-                .to
-                .run(|| tcp::Sink::listen(tcp::Transport::Tcp, route.address, route.device))?;
+            let sink =
+                route.to.run(|| tcp::Sink::listen(route.transport, route.address, route.device))?;
             let remote = sink.address();
             let source = route.from.run(|| {
-                tcp::Source::connect(tcp::Transport::Tcp, remote, route.device, &traffic.congestion)
+                tcp::Source::connect(route.transport, remote, route.device, &traffic.congestion)
             })?;
             tcp::Flow::start(sink, source, traffic.length())
         };

@@ -9,18 +9,25 @@
 //!
 //! The runner tells a [`watch::Watch`] what it is doing, and prints nothing itself.
 
+mod axis;
+mod cell;
 pub mod configuration;
 pub mod file;
 mod follow;
 pub mod ideal;
+pub mod library;
 mod load;
 mod meter;
-mod pair;
+mod mistake;
 pub mod plan;
+mod quick;
 pub mod runner;
+mod scale;
+mod step;
 pub mod stop;
+mod trace;
 mod value;
 pub mod watch;
 
 pub use file::FileError;
-pub use plan::Experiment;
+pub use plan::{Cell, Experiment};

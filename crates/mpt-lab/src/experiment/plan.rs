@@ -6,26 +6,49 @@ use serde::{Deserialize, Serialize};
 
 use super::value;
 use crate::emulator;
+use crate::results::{Coordinate, ExperimentEntry, Published};
+use crate::system::System;
 use crate::topology::{IpVersion, Topology};
 use crate::traffic::tcp;
 
-/// One question, ready to be run.
+/// A question, and all the cells that answer it.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// What the experiment is called.
-    pub title: String,
-    /// What it is to answer; may be empty.
-    pub question: String,
-    /// How often it is run, 1 to 100.
+    /// What reports say about it: title, question, axes, systems, plots and targets.
+    pub entry: ExperimentEntry,
+    /// How often each cell is measured, 1 to 100; each time in a fresh lab, with the next seed.
     pub repetitions: u32,
+    /// What is measured beside each other, in the order of the tables.
+    pub systems: Vec<System>,
+    /// Whether each link is measured alone, without any tunnel.
+    pub alone: bool,
+    /// The cells, in the order of the axes, the last axis fastest; at least one.
+    pub cells: Vec<Cell>,
+}
+
+/// One point of an experiment, ready to be measured.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// Which it is, counted from 1 in the order of the whole experiment.
+    pub number: usize,
+    /// Where it is on every axis.
+    pub place: Vec<Coordinate>,
     /// Hosts, links and the seed.
     pub topology: Topology,
     /// The tunnel over the links.
     pub tunnel: Tunnel,
     /// What is sent through it.
     pub traffic: Traffic,
+    /// What happens to the links meanwhile, in the order of time.
+    pub events: Vec<Event>,
     /// What breaks, in a flow of its own after the measured one.
     pub outage: Option<Outage>,
+    /// By how much rates were divided and times multiplied; 1 = as in the file.
+    pub scale: f64,
+    /// Why, for people; empty if they were not.
+    pub scale_reason: String,
+    /// What the publication printed for this cell.
+    pub published: Vec<Published>,
 }
 
 /// How both daemons are configured. Field by field as in the configuration file of `mpt`.
@@ -142,11 +165,14 @@ pub struct Traffic {
     pub omit: f64,
     /// Which way it flows.
     pub direction: Direction,
-    /// TCP: congestion control by the kernel's name.
+    /// TCP: congestion control by the kernel's name; QUIC: `cubic`, `bbr` or `newreno`.
     pub congestion: String,
-    /// TCP: flows at once, 1 to 16.
+    /// TCP and QUIC: flows at once, 1 to 16.
     #[serde(deserialize_with = "value::flows")]
     pub flows: u32,
+    /// FTP: size of the file in MB (10⁶ bytes).
+    #[serde(deserialize_with = "value::file_size")]
+    pub file_mb: u64,
     /// UDP: payload rate in Mbit/s.
     #[serde(deserialize_with = "value::positive")]
     pub rate_mbps: f64,
@@ -167,6 +193,7 @@ impl Default for Traffic {
             direction: Direction::Forward,
             congestion: tcp::CUBIC.into(),
             flows: 1,
+            file_mb: 1000,
             rate_mbps: 10.0,
             size: 1200,
             interval: 0.05,
@@ -190,8 +217,14 @@ impl Traffic {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
+    /// A file downloaded from an FTP server on the sending host.
+    Ftp,
+    /// A voice and a video-like stream beside TCP flows.
+    Media,
     /// Requests and replies, nothing else.
     Ping,
+    /// QUIC flows that want all the room there is.
+    Quic,
     /// Flows that want all the room there is.
     Tcp,
     /// Numbered packets at a fixed rate.
@@ -228,4 +261,34 @@ pub struct Cut {
     pub until: f64,
     /// What of it is cut.
     pub direction: emulator::Direction,
+}
+
+/// Something that happens to a link while the traffic of a cell runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Event {
+    /// Seconds after the start of the traffic.
+    pub at: f64,
+    /// Which link, counted from 0.
+    pub link: usize,
+    /// What happens to it.
+    pub change: Change,
+}
+
+/// What may happen to a link.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// Both hosts see their interface lose its carrier; nothing passes.
+    CarrierDown,
+    /// The carrier returns.
+    CarrierUp,
+    /// The link swallows everything without a word.
+    Cut,
+    /// It carries packets again.
+    Mend,
+    /// Both directions have this share of the rate they have in the file.
+    Rate(f64),
+    /// The translator in front of the left host forgets its mappings, as if the host had moved to a new
+    /// address.
+    Roam,
 }

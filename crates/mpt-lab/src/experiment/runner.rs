@@ -1,133 +1,261 @@
-//! The run that answers an experiment's question, step by step.
+//! The run that answers experiments, step by step.
+//!
+//! A step measures one system in one cell, or one link alone. Each repetition of a cell has a lab of its
+//! own, in which all its steps run one after the other. A [`Bench`] keeps what cells share: the daemon's
+//! binary, who watches, how far the run is, and, in a quick run, what was measured already: a step
+//! with the same links, settings and traffic is not measured twice.
 
-use std::mem;
-use std::path::Path;
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::slice;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
-use super::configuration::inner_address;
-use super::follow::follow;
+use super::follow::{Action, follow, of_cuts, of_events};
 use super::ideal::{self, Ideal};
 use super::load::{Load, Route};
-use super::pair::{Pair, sides};
-use super::plan::{Cut, Experiment, Kind, Outage, Traffic};
-use super::stop::Stop;
+use super::plan::{Cell, Cut, Event, Experiment, Kind, Outage, Traffic};
+use super::step::{Step as Planned, Subject, steps};
+use super::stop::{Interrupted, Stop};
 use super::watch::{Step, Watch};
 use crate::lab::Lab;
+use crate::processor;
 use crate::record::{
-    CutRecord, FlowRecord, OutageRecord, PathRecord, Record, Repetition, megabits,
+    CutRecord, EventRecord, FlowRecord, Measured, OutageRecord, PathRecord, Processor, Record, Run,
+    megabits,
 };
+use crate::system::{Running, System, Unavailable, sides};
 use crate::topology::Topology;
+use crate::traffic::tcp::Transport;
 
-/// The shortest flow that measures a link: start-up and eight seconds of goodput.
-const LEAST_LINK_SECONDS: f64 = 10.0;
-
-/// Runs an experiment with the daemon's binary and tells what it found.
-///
-/// Needs the rights of [`crate::privilege`]. It takes about the sum of the traffic's lengths, and
-/// whatever it makes is gone when it returns.
-///
-/// # Errors
-///
-/// What could not be set up, with the remedy where one is known; [`super::stop::Interrupted`] if
-/// `stop` was set.
-pub fn run(
-    experiment: &Experiment,
-    binary: &Path,
-    stop: &Stop,
-    watch: &mut dyn Watch,
-) -> Result<Record> {
-    let mut run = Run { experiment, binary, stop, watch, done: 0, doubts: Vec::new() };
-    let repetitions = (0..experiment.repetitions)
-        .map(|number| run.repetition(experiment.topology.seed.wrapping_add(number.into())))
-        .collect::<Result<Vec<_>>>();
-    if repetitions.is_err() {
-        // Ctrl-C reaches the daemons too; that they are gone is then not what went wrong.
-        stop.check()?;
-    }
-    Ok(Record::new(experiment, repetitions?))
-}
-
-struct Run<'a> {
-    experiment: &'a Experiment,
+/// What all cells of a run share.
+pub struct Bench<'a> {
     binary: &'a Path,
     stop: &'a Stop,
     watch: &'a mut dyn Watch,
-    /// Steps behind us.
+    quick: bool,
+    /// Where captures go, if packets are to be kept.
+    captures: Option<PathBuf>,
+    /// What was measured, by [`Planned::key`], and where; kept only if the run is quick.
+    known: BTreeMap<String, (String, Arc<[Run]>)>,
+    /// How long each step takes that is to be measured, the next one last.
+    ahead: Vec<Duration>,
     done: usize,
-    /// What the emulator doubts of the steps of this repetition.
-    doubts: Vec<String>,
+    began: Instant,
+    /// Time spent so far on traffic; all else is set-up.
+    traffic: Duration,
 }
 
-impl Run<'_> {
-    fn repetition(&mut self, seed: u64) -> Result<Repetition> {
-        let topology = Topology { seed, ..self.experiment.topology.clone() };
-        let lab = Lab::start(&topology)?;
-        let links = (0..topology.links.len()).map(|link| self.link_alone(&lab, link));
-        let links = links.collect::<Result<Vec<_>>>()?;
-
-        let pair = Pair::start(&lab, self.experiment, self.binary, self.stop)?;
-        let inner_mtu = pair.inner_mtu()?;
-        let before = pair.snapshot()?;
-        let tunnel = self.tunnel(&lab)?;
-        let (paths, daemons) = pair.since(&before)?;
-        let emulator = lab.reports();
-        let outage = self.experiment.outage.as_ref();
-        let outage = outage.map(|outage| self.outage(&lab, outage)).transpose()?;
-        pair.terminate()?;
-
-        let mut reasons = mem::take(&mut self.doubts);
-        reasons.extend(doubts(&links, &tunnel, &paths));
-        let mtu = u32::try_from(inner_mtu).context("the daemon tells an impossible inner MTU")?;
-        let ideal = Ideal::of(self.experiment, mtu);
-        let ratio = |whole: fn(Ideal) -> f64| {
-            Some(tunnel.goodput_mbps? / megabits(whole(ideal?))).filter(|ratio| ratio.is_finite())
+impl<'a> Bench<'a> {
+    /// A bench for these experiments, which are to be measured in this order.
+    pub fn new(
+        binary: &'a Path,
+        stop: &'a Stop,
+        watch: &'a mut dyn Watch,
+        quick: bool,
+        experiments: &[Experiment],
+    ) -> Self {
+        let mut bench = Self {
+            binary,
+            stop,
+            watch,
+            quick,
+            captures: None,
+            known: BTreeMap::new(),
+            ahead: Vec::new(),
+            done: 0,
+            began: Instant::now(),
+            traffic: Duration::ZERO,
         };
-        Ok(Repetition {
-            seed,
-            inner_mtu,
-            ideal_mbps: ideal.map(|ideal| megabits(ideal.goodput)),
-            bound_mbps: ideal.map(|ideal| megabits(ideal.bound)),
-            efficiency: ratio(|ideal| ideal.goodput),
-            yields: ratio(|ideal| ideal.link_rates),
-            links,
-            tunnel,
-            paths,
-            daemons,
-            outage,
-            emulator,
-            reasons,
-        })
+        bench.ahead = lengths(experiments, quick);
+        bench.ahead.reverse();
+        bench
     }
 
-    /// Plain TCP over one link, without any tunnel.
-    fn link_alone(&mut self, lab: &Lab, link: usize) -> Result<FlowRecord> {
-        let (from, to) = sides(self.experiment.traffic.direction);
-        let device = lab.link(link).name();
+    /// Keeps the packets of every step in a folder.
+    pub fn capture_to(&mut self, folder: PathBuf) {
+        self.captures = Some(folder);
+    }
+
+    /// Measures a cell.
+    ///
+    /// Needs the rights of [`crate::privilege`]. It takes about the sum of the traffic's lengths, and
+    /// whatever it makes is gone when it returns.
+    ///
+    /// # Errors
+    ///
+    /// What could not be set up, with the remedy where one is known; [`Interrupted`] if `stop` was set.
+    pub fn measure(&mut self, experiment: &Experiment, cell: &Cell) -> Result<Record> {
+        let planned = steps(experiment, cell, self.quick);
+        let mut measured: Vec<_> = planned.iter().map(|step| self.begin(step)).collect();
+        for number in 0..experiment.repetitions {
+            let outcome = self.repetition(experiment, cell, number, &planned, &mut measured);
+            if outcome.is_err() {
+                // Ctrl-C reaches the daemons too; that they are gone is then not what went wrong.
+                self.stop.check()?;
+            }
+            outcome?;
+        }
+        let place = format!("{}/{}", experiment.entry.name, cell.number);
+        let mut record = Record {
+            experiment: experiment.entry.name.clone(),
+            title: experiment.entry.title.clone(),
+            question: experiment.entry.question.clone(),
+            count: experiment.cells.len(),
+            quick: self.quick,
+            cell: cell.clone(),
+            alone: Vec::new(),
+            systems: Vec::new(),
+        };
+        for (step, (mut measured, runs)) in planned.into_iter().zip(measured) {
+            if !runs.is_empty() {
+                measured.runs = runs.into();
+                if self.quick {
+                    self.known.insert(step.key, (place.clone(), Arc::clone(&measured.runs)));
+                }
+            }
+            match step.subject {
+                Subject::Alone(_) => record.alone.push(measured),
+                Subject::System(_) => record.systems.push(measured),
+            }
+        }
+        Ok(record)
+    }
+
+    /// What is known of a step before it is measured.
+    fn begin(&self, step: &Planned) -> (Measured, Vec<Run>) {
+        let known = self.known.get(&step.key);
+        let measured = Measured {
+            system: step.name.clone(),
+            skipped: step.unfit.clone(),
+            shared: known.map(|(place, _)| place.clone()),
+            runs: known.map_or(Arc::default(), |(_, runs)| Arc::clone(runs)),
+            predicted_mbps: None,
+        };
+        (measured, Vec::new())
+    }
+
+    fn repetition(
+        &mut self,
+        experiment: &Experiment,
+        cell: &Cell,
+        number: u32,
+        planned: &[Planned],
+        measured: &mut [(Measured, Vec<Run>)],
+    ) -> Result<()> {
+        let is_open = |measured: &Measured| measured.skipped.is_none() && measured.shared.is_none();
+        if !measured.iter().any(|(measured, _)| is_open(measured)) {
+            return Ok(());
+        }
+        let seed = cell.topology.seed.wrapping_add(number.into());
+        let topology = Topology { seed, ..cell.topology.clone() };
+        let lab = Lab::start(&topology)?;
+        for (step, (measured, runs)) in planned.iter().zip(measured) {
+            if !is_open(measured) {
+                continue;
+            }
+            let title = title(experiment, cell, step);
+            let outcome = match &step.subject {
+                Subject::Alone(link) => self.alone(&lab, cell, *link, &title, &step.traffic),
+                Subject::System(system) => self.system(&lab, cell, system, &title),
+            };
+            match outcome {
+                Ok(run) => runs.push(Run { seed, ..run }),
+                Err(error) => measured.skipped = Some(self.reason(error, step)?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Why a step gives no figures, if everything else can go on without it.
+    fn reason(&mut self, error: anyhow::Error, step: &Planned) -> Result<String> {
+        match error.downcast::<Unavailable>() {
+            Ok(Unavailable(why)) => {
+                self.finish_step(step.length(), None);
+                Ok(why)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The traffic over one link, without anything between.
+    fn alone(
+        &mut self,
+        lab: &Lab,
+        cell: &Cell,
+        link: usize,
+        title: &str,
+        traffic: &Traffic,
+    ) -> Result<Run> {
+        let (from, to) = sides(traffic.direction);
         let route = Route {
             from: lab.host(from),
             to: lab.host(to),
             address: lab.host(to).address(link),
-            device: Some(device),
+            device: Some(lab.link(link).name()),
+            transport: Transport::Tcp,
         };
-        let traffic = link_traffic(&self.experiment.traffic);
-        self.step(lab, &format!("link {device} alone"), &route, &traffic, &[])
+        let mut run = Run::default();
+        let (flow, _) = self.step(lab, cell, title, &route, traffic, &[], &mut run)?;
+        rate_against(&mut run, &flow, Ideal::alone(cell, link));
+        run.flow = flow;
+        Ok(run)
     }
 
-    /// The experiment's traffic over the tunnel.
-    fn tunnel(&mut self, lab: &Lab) -> Result<FlowRecord> {
-        let traffic = self.experiment.traffic.clone();
-        let count = lab.links().len();
-        let title = if count == 1 { "tunnel".into() } else { format!("tunnel over {count} links") };
-        self.step(lab, &title, &self.through_the_tunnel(lab), &traffic, &[])
+    /// The cell's traffic over a system that uses all links.
+    fn system(&mut self, lab: &Lab, cell: &Cell, system: &System, title: &str) -> Result<Run> {
+        let running = Running::start(system, lab, cell, self.binary, self.stop)?;
+        let (from, to) = sides(cell.traffic.direction);
+        let route = Route {
+            from: lab.host(from),
+            to: lab.host(to),
+            address: running.address(cell),
+            device: None,
+            transport: running.transport(),
+        };
+        let mut run = Run::default();
+        let before = running.snapshot()?;
+        let daemons_before = running.processor()?;
+        let actions = of_events(&cell.events);
+        let (flow, events) =
+            self.step(lab, cell, title, &route, &cell.traffic, &actions, &mut run)?;
+        let daemons_after = running.processor()?;
+        (run.paths, run.daemons) = running.since(&before)?;
+        run.events = events;
+        if let (Some(before), Some(after)) = (daemons_before, daemons_after) {
+            let spent = |side: usize| after[side].saturating_sub(before[side]).as_secs_f64();
+            run.processor.left += spent(0);
+            run.processor.right += spent(1);
+        }
+        if let Some(outage) = &cell.outage {
+            run.outage = Some(self.outage(lab, cell, outage, &route, title)?);
+        }
+        run.inner_mtu = running.inner_mtu();
+        let ideal = running.framing().and_then(|framing| Ideal::of(cell, framing));
+        rate_against(&mut run, &flow, ideal);
+        run.flow = flow;
+        run.reasons.extend(running.remarks());
+        running.terminate()?;
+        run.reasons.extend(doubts(&run.flow, &run.paths));
+        Ok(run)
     }
 
-    /// TCP over the tunnel while links fail.
-    fn outage(&mut self, lab: &Lab, outage: &Outage) -> Result<OutageRecord> {
-        let traffic = outage_traffic(&self.experiment.traffic, outage);
-        let route = self.through_the_tunnel(lab);
-        let flow = self.step(lab, "tunnel while links fail", &route, &traffic, &outage.cuts)?;
+    /// TCP over a system while links fail.
+    fn outage(
+        &mut self,
+        lab: &Lab,
+        cell: &Cell,
+        outage: &Outage,
+        route: &Route<'_>,
+        title: &str,
+    ) -> Result<OutageRecord> {
+        let traffic = outage.traffic(&cell.traffic);
+        let title = format!("{title}, while links fail");
+        let actions = of_cuts(&outage.cuts);
+        let mut run = Run::default();
+        let (flow, _) = self.step(lab, cell, &title, route, &traffic, &actions, &mut run)?;
         let cut = |cut: &Cut| {
             let name = lab.link(cut.link).name();
             Some(CutRecord::of_series(flow.series.as_ref()?, traffic.omitted(), cut, name))
@@ -135,73 +263,153 @@ impl Run<'_> {
         Ok(OutageRecord { cuts: outage.cuts.iter().filter_map(cut).collect(), flow })
     }
 
-    fn through_the_tunnel<'l>(&self, lab: &'l Lab) -> Route<'l> {
-        let (from, to) = sides(self.experiment.traffic.direction);
-        Route {
-            from: lab.host(from),
-            to: lab.host(to),
-            address: inner_address(to, self.experiment.tunnel.inner),
-            device: None,
-        }
-    }
-
+    /// Runs traffic and watches over it; tells what became of it and of every event of the cell.
+    #[expect(clippy::too_many_arguments, reason = "everything that a measurement depends on")]
     fn step(
         &mut self,
         lab: &Lab,
+        cell: &Cell,
         title: &str,
         route: &Route<'_>,
         traffic: &Traffic,
-        cuts: &[Cut],
-    ) -> Result<FlowRecord> {
+        actions: &[Action],
+        run: &mut Run,
+    ) -> Result<(FlowRecord, Vec<EventRecord>)> {
         self.stop.check()?;
-        let lengths = lengths(self.experiment);
         self.watch.on_step(&Step {
             title: title.to_owned(),
             number: self.done + 1,
-            count: lengths.len(),
+            count: self.done + self.ahead.len().max(1),
             length: traffic.length(),
-            remaining: lengths[self.done..].iter().sum(),
+            remaining: self.remaining(),
             links: lab.links().iter().map(|wire| wire.name().to_owned()).collect(),
-            rates: ideal::rates(self.experiment),
+            rates: ideal::rates(cell),
         });
         lab.links().iter().for_each(|wire| wire.restart_record());
+        let costs = [processor::machine()?, processor::emulator()?];
+        let began = Instant::now();
         let load = Load::start(route, traffic).with_context(|| title.to_owned())?;
         let direction = traffic.direction;
-        follow(lab, &load, direction, traffic.length(), cuts, self.stop, self.watch)?;
-        let reports = lab.reports();
-        let reasons = reports.iter().flat_map(|report| &report.reasons);
-        self.doubts.extend(reasons.map(|reason| format!("{title}: {reason}")));
+        let trace =
+            follow(lab, &load, direction, traffic.length(), actions, self.stop, self.watch)?;
+        run.emulator = lab.reports();
+        let reasons = run.emulator.iter().flat_map(|report| &report.reasons);
+        run.reasons.extend(reasons.cloned());
         let flow = load.finish(traffic.omitted())?;
+        let (from, _) = sides(direction);
+        run.processor = cost(costs, began.elapsed(), &flow, from == crate::topology::Side::Left)?;
+        self.finish_step(traffic.length(), flow.goodput_mbps);
+        let events: &[Event] = if actions.is_empty() { &[] } else { &cell.events };
+        let name = |link: usize| lab.link(link).name().to_owned();
+        Ok((flow, trace.records(events, name)))
+    }
+
+    fn finish_step(&mut self, length: Duration, goodput_mbps: Option<f64>) {
+        self.ahead.pop();
         self.done += 1;
-        self.watch.on_result(flow.goodput_mbps);
-        Ok(flow)
+        self.traffic += length;
+        self.watch.on_result(goodput_mbps);
+    }
+
+    /// How long the rest will take, if setting up goes on taking what it took so far.
+    fn remaining(&self) -> Duration {
+        let traffic: Duration = self.ahead.iter().sum();
+        let steps = u32::try_from(self.done.max(1)).unwrap_or(u32::MAX);
+        let rest = u32::try_from(self.ahead.len()).unwrap_or(u32::MAX);
+        let set_up = self.began.elapsed().saturating_sub(self.traffic) / steps;
+        traffic + set_up * if self.done == 0 { 0 } else { rest }
     }
 }
 
-/// Every link is measured with TCP, whatever goes through the tunnel.
-fn link_traffic(traffic: &Traffic) -> Traffic {
-    let seconds = traffic.seconds.max(LEAST_LINK_SECONDS);
-    Traffic { kind: Kind::Tcp, seconds, ..traffic.clone() }
+impl Experiment {
+    /// How long it takes, set-up not counted.
+    pub fn length(&self, quick: bool) -> Duration {
+        lengths(slice::from_ref(self), quick).iter().sum()
+    }
 }
 
-fn outage_traffic(traffic: &Traffic, outage: &Outage) -> Traffic {
-    Traffic { kind: Kind::Tcp, seconds: outage.seconds, ..traffic.clone() }
+/// How long each step takes, those left out that will be known by then.
+fn lengths(experiments: &[Experiment], quick: bool) -> Vec<Duration> {
+    let mut seen = BTreeSet::new();
+    let mut lengths = Vec::new();
+    for experiment in experiments {
+        for cell in &experiment.cells {
+            for step in steps(experiment, cell, quick) {
+                let is_new = seen.insert(step.key.clone()) || !quick;
+                if is_new && step.unfit.is_none() {
+                    lengths.extend((0..experiment.repetitions).map(|_| step.length()));
+                }
+            }
+        }
+    }
+    lengths
 }
 
-/// How long each step of the whole run takes, one after the other.
-fn lengths(experiment: &Experiment) -> Vec<Duration> {
-    let traffic = &experiment.traffic;
-    let mut once = vec![link_traffic(traffic).length(); experiment.topology.links.len()];
-    once.push(traffic.length());
-    once.extend(experiment.outage.iter().map(|outage| outage_traffic(traffic, outage).length()));
-    once.repeat(experiment.repetitions as usize)
+/// What a step is called while it runs.
+fn title(experiment: &Experiment, cell: &Cell, step: &Planned) -> String {
+    let subject = match &step.subject {
+        Subject::Alone(link) => format!("link {} alone", cell.topology.links[*link].name),
+        Subject::System(System::Classic) if experiment.systems.len() == 1 => {
+            match cell.topology.links.len() {
+                1 => "tunnel".into(),
+                count => format!("tunnel over {count} links"),
+            }
+        }
+        Subject::System(system) => system.name().to_owned(),
+    };
+    let place = cell.place();
+    if place.is_empty() {
+        return subject;
+    }
+    format!("{} ({place}): {subject}", experiment.entry.name)
+}
+
+fn rate_against(run: &mut Run, flow: &FlowRecord, ideal: Option<Ideal>) {
+    let ratio = |whole: fn(Ideal) -> f64| {
+        Some(flow.goodput_mbps? / megabits(whole(ideal?))).filter(|ratio| ratio.is_finite())
+    };
+    run.ideal_mbps = ideal.map(|ideal| megabits(ideal.goodput));
+    run.bound_mbps = ideal.map(|ideal| megabits(ideal.bound));
+    run.efficiency = ratio(|ideal| ideal.goodput);
+    run.yields = ratio(|ideal| ideal.link_rates);
+}
+
+/// What a measurement cost, from the machine's and the emulator's time before it.
+fn cost(
+    [machine, emulator]: [Duration; 2],
+    elapsed: Duration,
+    flow: &FlowRecord,
+    from_left: bool,
+) -> Result<Processor> {
+    let since = |now: Duration, before: Duration| now.saturating_sub(before).as_secs_f64();
+    let (sender, receiver) = (flow.sender_seconds, flow.receiver_seconds);
+    let (left, right) = if from_left { (sender, receiver) } else { (receiver, sender) };
+    Ok(Processor {
+        elapsed: elapsed.as_secs_f64(),
+        machine: since(processor::machine()?, machine),
+        emulator: since(processor::emulator()?, emulator),
+        left,
+        right,
+        gigabits: flow.received_bytes() as f64 * 8.0 / 1e9,
+    })
 }
 
 /// What makes a result doubtful beyond the emulator's own doubts.
-fn doubts(links: &[FlowRecord], tunnel: &FlowRecord, paths: &[PathRecord]) -> Vec<String> {
-    let failures = links.iter().chain([tunnel]).filter_map(|flow| flow.failure.as_ref());
-    let failures = failures.map(|failure| format!("a flow ended early: {failure}"));
+fn doubts(flow: &FlowRecord, paths: &[PathRecord]) -> Vec<String> {
+    let failure = flow.failure.iter().map(|failure| format!("a flow ended early: {failure}"));
     let idle = paths.iter().filter(|path| path.sent_packets == 0);
     let idle = idle.map(|path| format!("path `{}` ({}) carried nothing", path.name, path.state));
-    failures.chain(idle).collect()
+    failure.chain(idle).collect()
+}
+
+impl Outage {
+    /// The flow that goes on meanwhile.
+    pub(super) fn traffic(&self, traffic: &Traffic) -> Traffic {
+        Traffic { kind: Kind::Tcp, seconds: self.seconds, ..traffic.clone() }
+    }
+}
+
+/// Whether an error is that somebody ended the run.
+pub fn is_interruption(error: &anyhow::Error) -> bool {
+    error.is::<Interrupted>()
 }

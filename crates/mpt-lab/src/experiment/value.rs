@@ -36,6 +36,11 @@ pub(super) fn flows<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D
     within(deserializer, 1..=16, "flows")
 }
 
+/// Size of a file in MB.
+pub(super) fn file_size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    within(deserializer, 1..=10_000, "MB")
+}
+
 /// Payload of a UDP packet.
 pub(super) fn payload<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
     within(deserializer, udp::HEADER..=udp::LARGEST, "bytes")

@@ -6,6 +6,7 @@
 
 pub mod live;
 pub mod report;
+pub mod summary;
 pub(crate) mod table;
 
 use std::env;

@@ -2,7 +2,8 @@
 
 use super::table::align;
 use super::{Style, Terminal};
-use crate::record::{CutRecord, FlowRecord, Record};
+use crate::record::{CutRecord, Headline, Line, Measured, Record, Run};
+use crate::results::{CellRecord, Figure, SystemRecord};
 use crate::traffic::spread::Spread;
 
 /// A bound this close to the ideal says nothing of its own.
@@ -19,8 +20,10 @@ pub fn text(record: &Record, terminal: Terminal) -> String {
         lines.push(terminal.paint(Style::Dim, &record.question));
     }
     lines.push(String::new());
-    lines.extend(flows(record));
-    section(&mut lines, figures(record));
+    let line = Line::new(record, "");
+    lines.extend(flows(&line));
+    section(&mut lines, skipped(&line.cell));
+    section(&mut lines, figures(&line));
     section(&mut lines, traffic(record));
     section(&mut lines, cuts(record));
     section(&mut lines, doubts(record, terminal));
@@ -36,32 +39,43 @@ fn section(lines: &mut Vec<String>, more: Vec<String>) {
     }
 }
 
-/// A row per link and one for the tunnel.
-fn flows(record: &Record) -> Vec<String> {
+/// A row per link and one per system.
+fn flows(line: &Line) -> Vec<String> {
     let head = ["Mbit/s", "rate", "goodput", "start-up", "retransmits", "longest gap"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
-    let Some(run) = record.repetitions.first() else { return align(&rows) };
-    for (index, name) in record.links.iter().enumerate() {
-        let rate = record.links_rate_mbps.get(index).copied().flatten();
-        let goodput = record.links_mbps.get(index).copied();
-        rows.extend(
-            run.links.get(index).map(|flow| row(&format!("link {name}"), rate, goodput, flow)),
-        );
+    for link in &line.cell.links {
+        let alone = link.alone.iter();
+        rows.extend(alone.map(|alone| row(&format!("link {}", link.name), link.rate_mbps, alone)));
     }
-    let sum = record.links_rate_mbps.iter().copied().sum::<Option<f64>>();
-    rows.push(row("tunnel over all", sum, record.tunnel_mbps, &run.tunnel));
+    let sum = line.headline.links_rate_mbps.iter().copied().sum::<Option<f64>>();
+    let ran = line.cell.systems.iter().filter(|system| system.skipped.is_none());
+    rows.extend(ran.map(|system| {
+        let is_only = line.cell.systems.len() == 1;
+        let name = if is_only { "tunnel over all" } else { &system.system };
+        row(name, sum, system)
+    }));
     align(&rows)
 }
 
-fn row(name: &str, rate: Option<f64>, goodput: Option<f64>, flow: &FlowRecord) -> Vec<String> {
+fn row(name: &str, rate: Option<f64>, system: &SystemRecord) -> Vec<String> {
+    let of = |figure: &str| system.figures.get(figure).map(|figure| figure.median);
     vec![
         name.to_owned(),
         rate.map_or("no limit".into(), |rate| format!("{rate:.1}")),
-        figure(goodput, |goodput| format!("{goodput:.1}")),
-        figure(flow.startup_seconds, |seconds| format!("{seconds:.1} s")),
-        figure(flow.retransmits, |count| count.to_string()),
-        figure(flow.longest_gap_ms, |gap| format!("{gap:.0} ms")),
+        figure(of("goodput_mbps"), |goodput| format!("{goodput:.1}")),
+        figure(of("startup_seconds"), |seconds| format!("{seconds:.1} s")),
+        figure(of("retransmits"), |count| format!("{count:.0}")),
+        figure(of("longest_gap_ms"), |gap| format!("{gap:.0} ms")),
     ]
+}
+
+/// Systems that did not run, and why.
+fn skipped(cell: &CellRecord) -> Vec<String> {
+    let all = cell.systems.iter();
+    all.filter_map(|system| {
+        Some(format!("{} skipped: {}", system.system, system.skipped.as_ref()?))
+    })
+    .collect()
 }
 
 fn figure<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
@@ -69,30 +83,26 @@ fn figure<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
 }
 
 /// What the goodput amounts to.
-fn figures(record: &Record) -> Vec<String> {
+fn figures(line: &Line) -> Vec<String> {
     let rate = |value: f64| format!("{value:.1}");
     let ratio = |value: f64| format!("{value:.3}");
+    let Headline { ideal_mbps, bound_mbps, efficiency, yields, .. } = line.headline;
+    let main = line.cell.systems.iter().find(|system| system.skipped.is_none());
+    let spread = main.and_then(|main| main.figures.get("goodput_mbps"));
     let mut lines = Vec::new();
     let mut line = |name: &str, value: Option<String>, meaning: &str| {
         lines.extend(value.map(|value| format!("{name:<11}{value:>8}   {meaning}")));
     };
-    line(
-        "ideal",
-        record.ideal_mbps.map(rate),
-        "Mbit/s that a perfect tunnel with these headers delivers",
-    );
-    let bound = record
-        .bound_mbps
-        .filter(|&bound| record.ideal_mbps.is_some_and(|ideal| bound < SAME * ideal));
+    line("ideal", ideal_mbps.map(rate), "Mbit/s that a perfect tunnel with these headers delivers");
+    let bound = bound_mbps.filter(|&bound| ideal_mbps.is_some_and(|ideal| bound < SAME * ideal));
     line(
         "bound",
         bound.map(rate),
         "Mbit/s that these weights allow: min(capacity ÷ weight) x sum of weights",
     );
-    line("efficiency", record.efficiency.map(ratio), "goodput ÷ ideal");
-    line("yield", record.yields.map(ratio), "goodput ÷ sum of link rates");
-    if let Some(spread) = record.tunnel_mbps_spread {
-        let Spread { count, min, max, .. } = spread;
+    line("efficiency", efficiency.map(ratio), "goodput ÷ ideal");
+    line("yield", yields.map(ratio), "goodput ÷ sum of link rates");
+    if let Some(&Figure { count, min, max, .. }) = spread.filter(|spread| spread.count > 1) {
         line(
             "spread",
             Some(rate(max - min)),
@@ -104,23 +114,23 @@ fn figures(record: &Record) -> Vec<String> {
 
 /// What only some kinds of traffic measure, and the paths that carried it.
 fn traffic(record: &Record) -> Vec<String> {
-    let Some(run) = record.repetitions.first() else { return Vec::new() };
+    let Some(run) = first_run(record) else { return Vec::new() };
     let mut lines = Vec::new();
-    if let Some(order) = run.tunnel.order {
+    if let Some(order) = run.flow.order {
         lines.push(format!(
             "packets    {} sent, {} lost, {} doubled, {} reordered (extent {})",
             order.sent, order.lost, order.duplicated, order.reordered, order.reordering_extent,
         ));
     }
-    if let (Some(sent), Some(lost)) = (run.tunnel.pings, run.tunnel.pings_lost) {
+    if let (Some(sent), Some(lost)) = (run.flow.pings, run.flow.pings_lost) {
         lines.push(format!("pings      {sent} sent, {lost} lost"));
     }
-    for (name, spread) in [("delay", run.tunnel.delay_ms), ("round trip", run.tunnel.rtt_ms)] {
+    for (name, spread) in [("delay", run.flow.delay_ms), ("round trip", run.flow.rtt_ms)] {
         lines.extend(spread.map(|Spread { min, median, p99, max, .. }| {
             format!("{name:<11}{min:.2} min, {median:.2} median, {p99:.2} p99, {max:.2} max ms")
         }));
     }
-    lines.extend(run.tunnel.jitter_ms.map(|jitter| {
+    lines.extend(run.flow.jitter_ms.map(|jitter| {
         format!(
             "jitter     {:.3} ms mean difference, {:.3} ms by RFC 3550",
             jitter.mean, jitter.rfc3550
@@ -135,10 +145,15 @@ fn traffic(record: &Record) -> Vec<String> {
     lines
 }
 
+/// The first run of the first system.
+fn first_run(record: &Record) -> Option<&Run> {
+    record.main().and_then(|main: &Measured| main.runs.first())
+}
+
 /// What happened around every cut.
 fn cuts(record: &Record) -> Vec<String> {
-    let mut outages = record.repetitions.iter().filter_map(|run| run.outage.as_ref());
-    let cuts = outages.next().map_or(&[][..], |outage| &outage.cuts);
+    let outage = first_run(record).and_then(|run| run.outage.as_ref());
+    let cuts = outage.map_or(&[][..], |outage| &outage.cuts);
     let head = ["around the cut", "before", "during", "after", "longest gap", "full rate again"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(cuts.iter().map(cut_row));
@@ -157,13 +172,14 @@ fn cut_row(cut: &CutRecord) -> Vec<String> {
 }
 
 fn doubts(record: &Record, terminal: Terminal) -> Vec<String> {
-    if !record.doubtful {
+    let reasons = record.reasons();
+    if reasons.is_empty() {
         return Vec::new();
     }
     let title = "DOUBTFUL: these figures are not only those of links and tunnel, because";
     let mut lines = vec![terminal.paint(Style::Yellow, title)];
-    lines.extend(record.reasons.iter().take(REASONS).map(|reason| format!("  - {reason}")));
-    let rest = record.reasons.len().saturating_sub(REASONS);
+    lines.extend(reasons.iter().take(REASONS).map(|reason| format!("  - {reason}")));
+    let rest = reasons.len().saturating_sub(REASONS);
     if rest > 0 {
         lines.push(format!(
             "  - and {rest} more reasons, all of them in the output of `run --json`"
@@ -176,17 +192,18 @@ fn doubts(record: &Record, terminal: Terminal) -> Vec<String> {
 
 /// One sentence on what was seen, and where to go from here.
 pub fn closing(record: &Record) -> String {
+    let headline = Line::new(record, "").headline;
     let rates: Vec<String> =
-        record.links_rate_mbps.iter().flatten().map(|rate| format!("{rate:.0}")).collect();
+        headline.links_rate_mbps.iter().flatten().map(|rate| format!("{rate:.0}")).collect();
     let mut sentence = format!(
         "One TCP flow got {} Mbit/s out of links of {} Mbit/s",
-        figure(record.tunnel_mbps, |rate| format!("{rate:.1}")),
+        figure(headline.tunnel_mbps, |rate| format!("{rate:.1}")),
         rates.join(" and "),
     );
-    if let Some(efficiency) = record.efficiency {
+    if let Some(efficiency) = headline.efficiency {
         sentence += &format!(", {:.1} % of what is possible", efficiency * 100.0);
     }
-    let outage = record.repetitions.iter().find_map(|run| run.outage.as_ref());
+    let outage = first_run(record).and_then(|run| run.outage.as_ref());
     if let Some(cut) = outage.and_then(|outage| outage.cuts.first()) {
         sentence += &format!(
             ".\nWhen link {} died without a word, the flow was silent for {:.1} s, and got\n{:.1} Mbit/s \
@@ -207,7 +224,7 @@ pub fn closing(record: &Record) -> String {
 mod tests {
     use super::*;
     use crate::experiment::Experiment;
-    use crate::record::{OutageRecord, PathRecord, Repetition};
+    use crate::record::{FlowRecord, OutageRecord, PathRecord};
 
     #[test]
     fn every_figure_stands_in_the_table() {
@@ -232,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_bound_below_the_ideal_stands_beside_it() {
-        let bound = Repetition { bound_mbps: Some(37.6), ..run(37.0) };
+        let bound = Run { bound_mbps: Some(37.6), ..run(37.0) };
         let text = text(&record(vec![bound]), Terminal::PLAIN);
         assert!(text.contains("bound          37.6   Mbit/s"), "{text}");
     }
@@ -240,9 +257,9 @@ mod tests {
     #[test]
     fn doubts_are_loud_and_bounded() {
         let reasons = (0..9).map(|number| format!("reason {number}")).collect();
-        let doubtful = Repetition { reasons, ..run(56.0) };
+        let doubtful = Run { reasons, ..run(56.0) };
         let text = text(&record(vec![doubtful]), Terminal::PLAIN);
-        assert!(text.contains("DOUBTFUL") && text.contains("  - reason 3"), "{text}");
+        assert!(text.contains("DOUBTFUL") && text.contains("  - classic: reason 3"), "{text}");
         assert!(!text.contains("reason 4") && text.contains("and 5 more reasons"), "{text}");
     }
 
@@ -262,7 +279,7 @@ mod tests {
         assert!(text.contains("mpt-lab up") && text.contains("README.md"));
     }
 
-    fn record(runs: Vec<Repetition>) -> Record {
+    fn record(runs: Vec<Run>) -> Record {
         let text = "title = 'Two uneven links'
             [[link]]
             name = 'fibre'
@@ -270,12 +287,27 @@ mod tests {
             [[link]]
             name = 'lte'
             rate_mbps = 20";
-        Record::new(&Experiment::parse("x", text).unwrap(), runs)
+        let mut experiment = Experiment::parse("x", text).unwrap();
+        let measured = |system: &str, runs: Vec<Run>| Measured {
+            system: system.into(),
+            runs: runs.into(),
+            ..Measured::default()
+        };
+        Record {
+            experiment: "x".into(),
+            title: experiment.entry.title,
+            question: String::new(),
+            count: 1,
+            quick: false,
+            cell: experiment.cells.remove(0),
+            alone: ["a", "b"].map(|_| measured("alone", vec![run(38.6)])).into(),
+            systems: vec![measured("classic", runs)],
+        }
     }
 
-    /// A run whose tunnel got so many Mbit/s.
-    fn run(goodput: f64) -> Repetition {
-        let flow = |goodput| FlowRecord {
+    /// A run that got so many Mbit/s.
+    fn run(goodput: f64) -> Run {
+        let flow = FlowRecord {
             goodput_mbps: Some(goodput),
             startup_seconds: Some(0.5),
             retransmits: Some(7),
@@ -300,20 +332,15 @@ mod tests {
             received_packets: 300,
             share: 0.75,
         };
-        Repetition {
-            seed: 1,
-            links: vec![flow(38.6), flow(38.6)],
-            tunnel: flow(goodput),
-            inner_mtu: 1464,
+        Run {
+            flow: flow.clone(),
             ideal_mbps: Some(56.5),
             bound_mbps: Some(56.5),
             efficiency: Some(goodput / 56.5),
             yields: Some(goodput / 60.0),
             paths: vec![path],
-            daemons: Vec::new(),
-            outage: Some(OutageRecord { flow: flow(40.0), cuts: vec![cut] }),
-            emulator: Vec::new(),
-            reasons: Vec::new(),
+            outage: Some(OutageRecord { flow, cuts: vec![cut] }),
+            ..Run::default()
         }
     }
 }

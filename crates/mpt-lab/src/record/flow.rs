@@ -51,6 +51,22 @@ pub struct FlowRecord {
     /// Pings: round-trip time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtt_ms: Option<Spread>,
+    /// FTP: seconds from the request to the last byte; absent if it did not come to that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub download_seconds: Option<f64>,
+    /// FTP: bytes over these seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub download_mbps: Option<f64>,
+    /// Media: the voice stream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub voice: Option<StreamRecord>,
+    /// Media: the video-like stream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub video: Option<StreamRecord>,
+    /// Processor time of the thread that sent, in seconds.
+    pub sender_seconds: f64,
+    /// Processor time of the thread that received, in seconds.
+    pub receiver_seconds: f64,
     /// Why it ended before its time, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
@@ -61,7 +77,25 @@ pub struct FlowRecord {
     pub series: Option<Series>,
 }
 
+/// What became of one real-time stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct StreamRecord {
+    /// One-way delay.
+    pub delay_ms: Option<Spread>,
+    /// Share of packets that never arrived.
+    pub lost_share: f64,
+    /// Share of the packets received that arrived out of order (RFC 4737).
+    pub late_share: f64,
+    /// Mean opinion score of the E-model, 1 to 4.5; for voice alone.
+    pub mos: Option<f64>,
+}
+
 impl FlowRecord {
+    /// Bytes that the receiving application got in all.
+    pub fn received_bytes(&self) -> u64 {
+        self.series.iter().flat_map(Series::samples).map(|sample| sample.bytes).sum()
+    }
+
     /// What a series of deliveries says, its first part left out of goodput and gaps.
     pub fn of_series(series: Series, omit: Duration) -> Self {
         let per_sample = |bytes: u64| megabits(bytes as f64 * 8.0 / SAMPLE.as_secs_f64());

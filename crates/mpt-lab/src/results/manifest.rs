@@ -1,8 +1,11 @@
 //! What a run was, and what it set out to answer: all that a report needs beside the cells.
 
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
+
+use crate::machine;
 
 /// One run of the laboratory: one line of JSON.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -14,8 +17,7 @@ pub struct Manifest {
     pub started: String,
     /// The command that made it.
     pub command: String,
-    /// The commit the laboratory was built from, with `-dirty` if the tree had changes; empty if not
-    /// known.
+    /// The commit the laboratory was built from; empty if not known.
     pub commit: String,
     /// The version of the laboratory and the daemon.
     pub version: String,
@@ -33,6 +35,24 @@ pub struct Manifest {
     pub selftest: Option<SelfTest>,
     /// The experiments, in the order they were run.
     pub experiments: Vec<ExperimentEntry>,
+}
+
+impl Manifest {
+    /// That of a run which begins at `now` on this machine, in the process of that number.
+    pub fn of_this_machine(now: SystemTime, process: u32) -> Self {
+        let started = humantime::format_rfc3339_seconds(now).to_string();
+        let compact: String = started.chars().filter(|c| !matches!(c, '-' | ':')).collect();
+        Self {
+            id: format!("{compact}-{process}"),
+            started,
+            commit: env!("MPT_COMMIT").into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            kernel: machine::kernel(),
+            cpu: machine::cpu(),
+            processors: machine::processors(),
+            ..Self::default()
+        }
+    }
 }
 
 /// What the emulator is worth on this machine, measured without any tunnel.

@@ -17,7 +17,7 @@ use crate::experiment::stop::Stop;
 use crate::lab::Lab;
 use crate::topology::{LinkSpec, Topology};
 use crate::traffic::spread::median;
-use crate::traffic::tcp::{CUBIC, Flow, Sink, Source};
+use crate::traffic::tcp::{CUBIC, Flow, Sink, Source, Transport};
 
 /// How often the ceiling is sought.
 const RUNS: usize = 3;
@@ -51,9 +51,10 @@ pub(super) fn measure(stop: &Stop, form: Form) -> Result<f64> {
 /// What flows over all links bring together, in bit/s.
 fn goodput(lab: &Lab, length: Duration) -> Result<f64> {
     let start = |link| {
-        let sink = lab.right().run(|| Sink::listen(lab.right().address(link), None))?;
+        let sink =
+            lab.right().run(|| Sink::listen(Transport::Tcp, lab.right().address(link), None))?;
         let remote = sink.address();
-        let source = lab.left().run(|| Source::connect(remote, None, CUBIC))?;
+        let source = lab.left().run(|| Source::connect(Transport::Tcp, remote, None, CUBIC))?;
         Flow::start(sink, source, length)
     };
     let flows = (0..LINKS).map(start).collect::<Result<Vec<_>, _>>()?;

@@ -86,6 +86,15 @@ pub fn run(stop: &Stop, form: Form, say: &mut dyn FnMut(&str)) -> Result<SelfTes
     Ok(SelfTest { ceiling_mbps, checks })
 }
 
+/// The ceiling alone, in Mbit/s; see [`mod@ceiling`]. Needs the rights of [`crate::privilege`].
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn ceiling(stop: &Stop, form: Form) -> Result<f64> {
+    ceiling::measure(stop, form)
+}
+
 /// Whether every check was passed.
 pub fn passed(selftest: &SelfTest) -> bool {
     selftest.checks.iter().all(|check| check.passed)

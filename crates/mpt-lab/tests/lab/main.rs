@@ -25,9 +25,15 @@ fn main() {
     let entered = mpt_lab::privilege::enter().map(drop).map_err(|error| format!("{error:#}"));
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
-    let tests =
-        [links::TESTS, capture::TESTS, cleanup::TESTS, commands::TESTS, mptcp::TESTS, traffic::TESTS]
-            .concat();
+    let tests = [
+        links::TESTS,
+        capture::TESTS,
+        cleanup::TESTS,
+        commands::TESTS,
+        mptcp::TESTS,
+        traffic::TESTS,
+    ]
+    .concat();
     let trials = tests.into_iter().map(|(name, test)| {
         let entered = entered.clone();
         Trial::ignorable_test(name, move || world::run(entered, test))

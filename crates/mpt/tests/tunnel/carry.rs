@@ -48,9 +48,14 @@ fn all_kinds(inner_version: u8, outer: u8) {
 
 fn tcp_gets_through(site: &Site, inner_version: u8) {
     let address = inner(Side::Right, inner_version);
-    let sink = site.lab.right().run(|| tcp::Sink::listen(address, None)).expect("a sink");
+    let sink = site
+        .lab
+        .right()
+        .run(|| tcp::Sink::listen(tcp::Transport::Tcp, address, None))
+        .expect("a sink");
     let remote = sink.address();
-    let source = site.lab.left().run(|| tcp::Source::connect(remote, None, "cubic"));
+    let source =
+        site.lab.left().run(|| tcp::Source::connect(tcp::Transport::Tcp, remote, None, "cubic"));
     let length = Duration::from_secs(1);
     let report =
         tcp::Flow::start(sink, source.expect("a source"), length).expect("a flow").finish();

@@ -1,6 +1,7 @@
 //! A whole experiment of the laboratory with the daemon that ships, from its file to its record.
 
-use mpt_lab::experiment::{Experiment, runner, stop::Stop, watch::Silence};
+use mpt_lab::experiment::{Experiment, runner::Bench, stop::Stop, watch::Silence};
+use mpt_lab::record::Line;
 use serde_json::Value;
 
 use crate::site;
@@ -33,9 +34,11 @@ cut = [{ link = 'wide', at = 2, until = 5 }]
 
 fn whole() {
     let experiment = Experiment::parse("inline", FILE).unwrap_or_else(|error| panic!("{error}"));
-    let record = runner::run(&experiment, &site::daemon(), &Stop::default(), &mut Silence);
+    let (daemon, stop, mut silence) = (site::daemon(), Stop::default(), Silence);
+    let mut bench = Bench::new(&daemon, &stop, &mut silence, false, &[experiment.clone()]);
+    let record = bench.measure(&experiment, &experiment.cells[0]);
     let record = record.unwrap_or_else(|error| panic!("{error:#}"));
-    let record = serde_json::to_value(&record).expect("a record is JSON");
+    let record = serde_json::to_value(Line::new(&record, "test")).expect("a record is JSON");
     let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value} in {record:#}"));
 
     let links: Vec<_> =
@@ -51,7 +54,7 @@ fn whole() {
     assert!((number(&record["yield"]) - tunnel / 12.0).abs() < 1e-9, "{tunnel} of 12");
     assert!(record["retransmits"].is_u64() && record["doubtful"].is_boolean(), "{record:#}");
 
-    let run = &record["repetitions"][0];
+    let run = &record["systems"][0]["runs"][0];
     let share = |path: usize| number(&run["paths"][path]["share"]);
     assert!((share(0) - 2.0 / 3.0).abs() < 0.02, "8 to 4: {} and {}", share(0), share(1));
     let cut = &run["outage"]["cuts"][0];

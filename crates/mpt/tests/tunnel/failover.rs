@@ -84,9 +84,14 @@ fn interface() {
 fn tcp_in_turn() {
     let site = Site::start(TWO_LINKS, "");
     let address = inner(Side::Right, 4);
-    let sink = site.lab.right().run(|| tcp::Sink::listen(address, None)).expect("a sink");
+    let sink = site
+        .lab
+        .right()
+        .run(|| tcp::Sink::listen(tcp::Transport::Tcp, address, None))
+        .expect("a sink");
     let remote = sink.address();
-    let source = site.lab.left().run(|| tcp::Source::connect(remote, None, "cubic"));
+    let source =
+        site.lab.left().run(|| tcp::Source::connect(tcp::Transport::Tcp, remote, None, "cubic"));
     let flow = tcp::Flow::start(sink, source.expect("a source"), Duration::from_secs(8));
     let flow = flow.expect("a flow");
     for path in [0, 1] {

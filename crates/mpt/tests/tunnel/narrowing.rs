@@ -92,10 +92,14 @@ fn swallow(site: &Site, largest: Option<u64>) {
 }
 
 fn flow(site: &Site) -> tcp::Flow {
-    let sink = site.lab.right().run(|| tcp::Sink::listen(inner(Side::Right, 4), None));
+    let sink = site
+        .lab
+        .right()
+        .run(|| tcp::Sink::listen(tcp::Transport::Tcp, inner(Side::Right, 4), None));
     let sink = sink.expect("a sink");
     let remote = sink.address();
-    let source = site.lab.left().run(|| tcp::Source::connect(remote, None, "cubic"));
+    let source =
+        site.lab.left().run(|| tcp::Source::connect(tcp::Transport::Tcp, remote, None, "cubic"));
     tcp::Flow::start(sink, source.expect("a source"), LONG).expect("a flow")
 }
 

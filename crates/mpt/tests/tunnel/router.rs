@@ -102,9 +102,13 @@ impl Routed {
     /// A TCP flow through the tunnel, from left to right.
     pub(crate) fn flow(&self) -> tcp::Flow {
         let [left, right] = &self.hosts;
-        let sink = right.run(|| tcp::Sink::listen(inner(Side::Right, 4), None)).expect("a sink");
+        let sink = right
+            .run(|| tcp::Sink::listen(tcp::Transport::Tcp, inner(Side::Right, 4), None))
+            .expect("a sink");
         let remote = sink.address();
-        let source = left.run(|| tcp::Source::connect(remote, None, "cubic")).expect("a source");
+        let source = left
+            .run(|| tcp::Source::connect(tcp::Transport::Tcp, remote, None, "cubic"))
+            .expect("a source");
         tcp::Flow::start(sink, source, Duration::from_secs(60)).expect("a flow")
     }
 }

@@ -12,6 +12,8 @@ use anyhow::{Context as _, Result};
 
 /// The unit of times in /proc/stat (`USER_HZ`).
 const TICK: Duration = Duration::from_millis(10);
+/// How the names of the emulator's threads begin.
+const THREADS: &str = "link ";
 /// Fields of the first line that are not work: idle, and idle with a disk at work.
 const IDLE: [usize; 2] = [3, 4];
 /// Fields of the first line: user, nice, system, idle, iowait, irq, softirq. The eighth, steal, is the
@@ -19,18 +21,38 @@ const IDLE: [usize; 2] = [3, 4];
 const FIELDS: usize = 7;
 
 /// Processor time that all processors together spent working since the machine's start.
-pub(super) fn machine() -> Result<Duration> {
+pub(crate) fn machine() -> Result<Duration> {
     let text = fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
     busy(&text).context("/proc/stat is not as proc(5) has it")
 }
 
 /// Share of one processor that somebody else keeps busy, 0 to the number of processors, watched
 /// for `length` in which the caller does nothing.
-pub(super) fn background(length: Duration) -> Result<f64> {
+pub(crate) fn background(length: Duration) -> Result<f64> {
     let (before, start) = (machine()?, Instant::now());
     thread::sleep(length);
     let busy = machine()?.saturating_sub(before);
     Ok(busy.as_secs_f64() / start.elapsed().as_secs_f64())
+}
+
+/// Processor time that the threads of the emulator have spent since their start, to within 10 ms for
+/// each of them. Threads that have ended do not count.
+pub(crate) fn emulator() -> Result<Duration> {
+    let threads = fs::read_dir("/proc/self/task").context("cannot read /proc/self/task")?;
+    let times = threads.flatten().filter_map(|thread| {
+        let read = |name: &str| fs::read_to_string(thread.path().join(name)).ok();
+        read("comm")?.starts_with(THREADS).then(|| thread_time(&read("stat")?)).flatten()
+    });
+    Ok(times.sum())
+}
+
+/// Fields 14 and 15 of a stat file, user and system time (proc(5)).
+fn thread_time(stat: &str) -> Option<Duration> {
+    // The second field is a name in parentheses, which may contain anything.
+    let (_, rest) = stat.rsplit_once(')')?;
+    let fields: Vec<_> = rest.split_whitespace().collect();
+    let ticks = |field: usize| fields.get(field - 3)?.parse::<u32>().ok();
+    Some(TICK * (ticks(14)? + ticks(15)?))
 }
 
 fn busy(stat: &str) -> Option<Duration> {
@@ -53,6 +75,13 @@ mod tests {
     fn idle_waiting_stolen_and_guest_time_are_not_work() {
         let stat = "cpu  100 20 3 5000 600 7 8 9000 10 11\ncpu0 1 1 1 1 1 1 1 1 1 1\nintr 5\n";
         assert_eq!(busy(stat), Some(Duration::from_millis(1380)));
+    }
+
+    #[test]
+    fn the_time_of_a_thread_is_user_and_system_whatever_its_name() {
+        let stat = "7 (link a) b) S 1 7 7 0 -1 4194368 10 0 0 0 30 12 0 0 20 0 3 0 99 0 0";
+        assert_eq!(thread_time(stat), Some(Duration::from_millis(420)));
+        assert_eq!(thread_time("7 (link) S 1"), None);
     }
 
     #[test]

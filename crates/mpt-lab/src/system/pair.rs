@@ -1,4 +1,4 @@
-//! The two daemons of an experiment, and what they say before and after a measurement.
+//! The two daemons of a tunnel, and what they say before and after a measurement.
 
 use std::path::Path;
 use std::thread;
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use mpt_control::{ConnectionState, PathState, Status, TunnelStatus};
 
-use super::configuration::configuration;
-use super::plan::{Direction, Experiment};
-use super::stop::Stop;
 use crate::daemon::Daemon;
+use crate::experiment::configuration::configuration;
+use crate::experiment::plan::{Direction, Tunnel};
+use crate::experiment::stop::Stop;
 use crate::lab::Lab;
 use crate::record::{DaemonRecord, PathRecord};
 use crate::topology::Side;
@@ -24,14 +24,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A daemon on either host.
 #[derive(Debug)]
-pub(super) struct Pair {
+pub(crate) struct Pair {
     sender: Daemon,
     receiver: Daemon,
 }
 
 /// Both daemons at one moment.
 #[derive(Debug)]
-pub(super) struct Snapshot {
+pub(crate) struct Snapshot {
     sender: State,
     receiver: State,
 }
@@ -44,7 +44,7 @@ struct State {
 }
 
 /// Which side sends the traffic, and which receives it.
-pub(super) fn sides(direction: Direction) -> (Side, Side) {
+pub(crate) fn sides(direction: Direction) -> (Side, Side) {
     match direction {
         Direction::Backward => (Side::Right, Side::Left),
         Direction::Forward => (Side::Left, Side::Right),
@@ -55,14 +55,16 @@ impl Pair {
     /// Starts both daemons and waits until all paths are up on both sides.
     pub(super) fn start(
         lab: &Lab,
-        experiment: &Experiment,
+        tunnel: &Tunnel,
+        direction: Direction,
         binary: &Path,
         stop: &Stop,
     ) -> Result<Self> {
         let start = |side: Side| {
-            Daemon::start(lab.host(side), side.name(), &configuration(experiment, side), binary)
+            let text = configuration(lab.topology(), tunnel, side);
+            Daemon::start(lab.host(side), side.name(), &text, binary)
         };
-        let (sender, receiver) = sides(experiment.traffic.direction);
+        let (sender, receiver) = sides(direction);
         let pair = Self { sender: start(sender)?, receiver: start(receiver)? };
         pair.await_paths(stop)?;
         Ok(pair)
@@ -118,6 +120,13 @@ impl Pair {
             daemon(&self.receiver, &before.receiver, after.receiver),
         ];
         Ok((paths, daemons))
+    }
+
+    /// Processor time of the daemons so far: left, right.
+    pub(super) fn processor(&self) -> Result<[Duration; 2]> {
+        let [sender, receiver] = [self.sender.cpu_time()?, self.receiver.cpu_time()?];
+        let is_left = self.sender.name() == Side::Left.name();
+        Ok(if is_left { [sender, receiver] } else { [receiver, sender] })
     }
 
     /// Ends both daemons as an operator would. A daemon that ends in an error has lost something.

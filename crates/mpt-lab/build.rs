@@ -1,0 +1,44 @@
+//! Puts the experiments that come with the laboratory, and the commit it is built from, into it.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+fn main() {
+    let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    let folder = here.join("experiments");
+    fs::write(out.join("experiments.rs"), experiments(&folder)).expect("OUT_DIR can be written");
+    println!("cargo::rerun-if-changed=experiments");
+
+    // Every commit adds a line there, whatever the branch is.
+    let log = here.join("../../.git/logs/HEAD");
+    if log.exists() {
+        println!("cargo::rerun-if-changed={}", log.display());
+    }
+    println!("cargo::rustc-env=MPT_COMMIT={}", commit(&here).unwrap_or_default());
+}
+
+/// A Rust expression: the name and the text of every experiment, sorted by name.
+fn experiments(folder: &Path) -> String {
+    let files = fs::read_dir(folder).expect("the experiments are part of the crate");
+    let mut files: Vec<_> = files.flatten().map(|entry| entry.path()).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "toml"));
+    files.sort();
+    let mut text = String::from("&[\n");
+    for file in files {
+        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let _ = writeln!(text, "({name:?}, include_str!({:?})),", file.display().to_string());
+    }
+    text.push(']');
+    text
+}
+
+/// The commit that is checked out, if this is a checkout and there is git.
+fn commit(here: &Path) -> Option<String> {
+    let output =
+        Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).current_dir(here).output();
+    let output = output.ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
+}

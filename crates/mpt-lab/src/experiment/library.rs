@@ -1,0 +1,58 @@
+//! The experiments that come with the laboratory.
+
+use std::path::Path;
+
+use super::{Experiment, FileError};
+
+/// Name and text of each, sorted by name.
+const ALL: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
+
+/// The word for all of them.
+pub const EVERYTHING: &str = "all";
+
+/// Name and text of every experiment that comes with the laboratory, sorted by name.
+pub fn all() -> &'static [(&'static str, &'static str)] {
+    ALL
+}
+
+/// The experiments that a word means: a file, one that comes with the laboratory, or [`EVERYTHING`].
+///
+/// # Errors
+///
+/// There is no such thing, or it is no experiment.
+pub fn find(word: &str) -> Result<Vec<Experiment>, FileError> {
+    if word == EVERYTHING {
+        return ALL.iter().map(|(name, text)| Experiment::parse(name, text)).collect();
+    }
+    let path = Path::new(word);
+    let known = ALL.iter().find(|(name, _)| *name == word).filter(|_| !path.exists());
+    let experiment = match known {
+        Some((name, text)) => Experiment::parse(name, text),
+        None => Experiment::read(path),
+    };
+    Ok(vec![experiment?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_experiment_can_be_read_in_full_and_in_short() {
+        for (name, _) in all() {
+            let found = find(name).unwrap_or_else(|error| panic!("{error}"));
+            let [experiment] = found.as_slice() else { panic!("{name}") };
+            assert_eq!(experiment.entry.name, *name);
+            assert!(!experiment.entry.question.is_empty(), "{name} asks nothing");
+            let quick = experiment.clone().quick();
+            assert!(!quick.cells.is_empty() && quick.cells.len() <= experiment.cells.len());
+        }
+        assert_eq!(find(EVERYTHING).unwrap().len(), all().len());
+    }
+
+    #[test]
+    fn what_does_not_exist_is_told() {
+        let error = find("no-such-experiment").unwrap_err().to_string();
+        assert!(error.contains("cannot read no-such-experiment"), "{error}");
+    }
+}

@@ -1,0 +1,82 @@
+//! The short form of an experiment: does it work, and does it look right?
+//!
+//! It keeps the first, the middle and the last point of every axis, measures three seconds after one
+//! of start-up, once, and only MPT classic and MPTCP. It claims no transients and no distributions.
+
+use super::axis::thinned;
+use super::plan::{Cell, Experiment, Kind};
+
+/// Length of the traffic, and what of it goodput leaves out, in seconds.
+const SECONDS: f64 = 4.0;
+const OMIT: f64 = 1.0;
+/// Size of a file in MB.
+const FILE_MB: u64 = 20;
+
+impl Experiment {
+    /// The short form.
+    #[must_use]
+    pub fn quick(mut self) -> Self {
+        let axes = self.entry.axes.iter();
+        let kept: Vec<_> =
+            axes.map(|axis| (axis.labels.len(), thinned(axis.labels.len()))).collect();
+        self.cells.retain(|cell| is_kept(cell, &kept));
+        self.cells.iter_mut().for_each(shorten);
+        self.repetitions = 1;
+        if self.systems.iter().any(|system| system.is_quick()) {
+            self.systems.retain(|system| system.is_quick());
+        }
+        self
+    }
+}
+
+/// Whether a cell lies at a point that is kept on every axis.
+fn is_kept(cell: &Cell, axes: &[(usize, Vec<usize>)]) -> bool {
+    let mut rest = cell.number - 1;
+    axes.iter().rev().all(|(count, kept)| {
+        let point = rest % count;
+        rest /= count;
+        kept.contains(&point)
+    })
+}
+
+fn shorten(cell: &mut Cell) {
+    let traffic = &mut cell.traffic;
+    traffic.file_mb = traffic.file_mb.min(FILE_MB);
+    // What happens to links takes its time.
+    let is_short = cell.events.is_empty() && traffic.kind != Kind::Ftp;
+    if is_short && traffic.seconds > SECONDS {
+        traffic.seconds = SECONDS;
+        traffic.omit = OMIT;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ends_and_the_middle_of_every_axis_are_kept_for_three_seconds() {
+        let text = "title = 't'\nrepetitions = 5\nsystems = ['classic', 'mpt', 'mptcp']\n\
+            [[link]]\nname = 'a'\n\
+            [[axis]]\nname = 'delay'\nset = ['link.a.delay_ms']\nvalues = [0, 1, 2, 3, 4]\n\
+            [[axis]]\nname = 'seed'\nset = ['seed']\nvalues = [7, 8]\n";
+        let quick = Experiment::parse("x", text).unwrap().quick();
+        let places: Vec<_> = quick.cells.iter().map(Cell::place).collect();
+        assert_eq!(
+            places,
+            [
+                "delay 0, seed 7",
+                "delay 0, seed 8",
+                "delay 2, seed 7",
+                "delay 2, seed 8",
+                "delay 4, seed 7",
+                "delay 4, seed 8"
+            ]
+        );
+        assert_eq!(quick.cells[2].number, 5, "of the whole experiment");
+        assert!(quick.cells.iter().all(|cell| cell.traffic.seconds == 4.0));
+        assert_eq!(quick.repetitions, 1);
+        let names: Vec<_> = quick.systems.iter().map(|system| system.name()).collect();
+        assert_eq!(names, ["classic", "mptcp"]);
+    }
+}

@@ -1,0 +1,128 @@
+//! Fitting a cell to the machine: slower links and longer times, alike in everything else.
+//!
+//! A machine carries only so many emulated bits per second. A cell whose links ask for more is run in
+//! slow motion by a factor k: rates ÷ k; the links' delays and jitter, the hold time, keepalive and dead
+//! time × k. Queues in bytes and windows in packets stay, because k times as long at a rate k times
+//! lower is the same number of either, and so does what a flow can have under way. What does not scale
+//! are the timers of the kernel's TCP, above all its least retransmission time-out of 200 ms.
+
+use std::time::Duration;
+
+use mpt_sim::profile::Profile;
+
+use super::ideal;
+use super::plan::{Cell, Kind};
+use crate::record::megabits;
+
+/// Steps of the factor, times any power of ten: round numbers, so that a run repeated on the same
+/// machine is scaled the same.
+const STEPS: [f64; 3] = [1.0, 2.0, 5.0];
+
+/// The share of the ceiling that the links of a cell may ask for.
+const SHARE: f64 = 0.5;
+
+impl Cell {
+    /// Whether its traffic asks for all that the links have.
+    pub fn is_greedy(&self) -> bool {
+        match self.traffic.kind {
+            Kind::Ftp | Kind::Media | Kind::Quic | Kind::Tcp => true,
+            Kind::Ping | Kind::Udp => false,
+        }
+    }
+
+    /// Σ link rates in the direction of the traffic, in bit/s; 0 if one has no limit.
+    pub fn link_rates(&self) -> f64 {
+        ideal::rates(self).into_iter().sum::<Option<f64>>().unwrap_or(0.0)
+    }
+
+    /// The cell in slow motion, if its links together ask for more than half of `ceiling` bit/s.
+    #[must_use]
+    pub fn scaled_to(self, ceiling: f64) -> Self {
+        let wanted = self.link_rates() / (SHARE * ceiling);
+        if !self.is_greedy() || wanted <= 1.0 {
+            return self;
+        }
+        let reason = format!(
+            "{:.0} Mbit/s of links are more than half of the {:.0} Mbit/s that the emulator carries \
+             here",
+            megabits(self.link_rates()),
+            megabits(ceiling),
+        );
+        let mut cell = self.scaled_by(round_up(wanted));
+        cell.scale_reason = reason;
+        cell
+    }
+
+    fn scaled_by(mut self, factor: f64) -> Self {
+        for link in &mut self.topology.links {
+            for profile in [&mut link.forward, &mut link.backward] {
+                slow_down(profile, factor);
+            }
+        }
+        self.tunnel.reorder.max_delay *= factor;
+        self.tunnel.keepalive *= factor;
+        self.tunnel.dead_time *= factor;
+        self.scale *= factor;
+        self
+    }
+}
+
+fn slow_down(profile: &mut Profile, factor: f64) {
+    let longer = |time: Duration| time.mul_f64(factor);
+    // The queue first: where the file does not say, it follows from the rate that is in the file.
+    profile.queue = profile.queue_limit();
+    profile.rate = profile.rate.map(|rate| (rate as f64 / factor).round() as u64);
+    profile.delay = longer(profile.delay);
+    profile.jitter = longer(profile.jitter);
+}
+
+/// The least 1, 2 or 5 times a power of ten that is not below `wanted`, which is above 1.
+fn round_up(wanted: f64) -> f64 {
+    let decade = 10f64.powf(wanted.log10().floor());
+    let steps = STEPS.iter().chain(&[10.0]).map(|step| step * decade);
+    steps.into_iter().find(|&factor| factor >= wanted).unwrap_or(wanted.ceil())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::experiment::Experiment;
+
+    use super::*;
+
+    fn cell(text: &str) -> Cell {
+        let file = format!("title = 't'\n{text}");
+        Experiment::parse("x", &file).unwrap_or_else(|error| panic!("{error}")).cells.remove(0)
+    }
+
+    const PAIR: &str = "[[link]]\nname = 'a'\nrate_mbps = 1000\ndelay_ms = 3\njitter_ms = 0.5\n\
+                        [[link]]\nname = 'b'\nrate_mbps = 100\n";
+
+    #[test]
+    fn what_the_machine_cannot_carry_runs_in_slow_motion() {
+        let scaled = cell(PAIR).scaled_to(1e9);
+        assert_eq!(scaled.scale, 5.0, "1100 are 2.2 times half of 1000");
+        let [a, b] = scaled.topology.links.as_slice() else { panic!() };
+        assert_eq!((a.forward.rate, b.backward.rate), (Some(200_000_000), Some(20_000_000)));
+        assert_eq!(a.forward.delay, Duration::from_millis(15));
+        assert_eq!(a.backward.jitter, Duration::from_micros(2500));
+        assert_eq!(a.forward.queue, Some(6_250_000), "50 ms at the rate in the file");
+        assert_eq!(scaled.tunnel.reorder.max_delay, 0.5);
+        assert_eq!((scaled.tunnel.keepalive, scaled.tunnel.dead_time), (2.5, 8.75));
+        assert!(scaled.scale_reason.contains("1100 Mbit/s"), "{}", scaled.scale_reason);
+    }
+
+    #[test]
+    fn what_fits_or_asks_for_little_is_left_alone() {
+        assert_eq!(cell(PAIR).scaled_to(2.2e9).scale, 1.0);
+        let pings = cell(&format!("{PAIR}[traffic]\nkind = 'ping'\n")).scaled_to(1e9);
+        assert_eq!(pings.scale, 1.0);
+        assert_eq!(cell("[[link]]\nname = 'a'\n").scaled_to(1e9).scale, 1.0, "no limit, no sum");
+    }
+
+    #[test]
+    fn factors_are_round() {
+        for (wanted, factor) in [(1.01, 2.0), (2.0, 2.0), (2.1, 5.0), (5.5, 10.0), (11.0, 20.0)] {
+            assert_eq!(round_up(wanted), factor);
+        }
+    }
+}

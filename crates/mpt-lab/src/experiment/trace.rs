@@ -1,0 +1,152 @@
+//! What a sender offered each link over time, and what that says about an event.
+
+use std::time::Duration;
+
+use super::plan::{Change, Event};
+use crate::record::{EventRecord, megabits};
+
+/// Over how long a rate is taken: a few readings, less than any dead time.
+const WINDOW: Duration = Duration::from_millis(100);
+/// Over how long the rate before an event is taken.
+const BEFORE: Duration = Duration::from_secs(1);
+/// A link that gets less than this share of its former rate was left; keepalives may go on.
+const LEFT: f64 = 0.1;
+/// A link that gets this share of its former rate is used again.
+const USED: f64 = 0.5;
+
+/// Bytes offered to each link since its start, as read from time to time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Trace(Vec<(Duration, Vec<u64>)>);
+
+impl Trace {
+    pub(super) fn add(&mut self, at: Duration, offered: Vec<u64>) {
+        self.0.push((at, offered));
+    }
+
+    /// What each event led to. `events` are in the order of time.
+    pub(super) fn records(
+        &self,
+        events: &[Event],
+        name: impl Fn(usize) -> String,
+    ) -> Vec<EventRecord> {
+        // The rate before the first event of a link is what it is compared with.
+        let before = |event: &Event| {
+            let first = events.iter().find(|other| other.link == event.link).unwrap_or(event);
+            let at = Duration::from_secs_f64(first.at);
+            self.rate(event.link, at.saturating_sub(BEFORE), at)
+        };
+        let record = |event: &Event| {
+            let (at, before) = (Duration::from_secs_f64(event.at), before(event));
+            let until = events
+                .iter()
+                .find(|other| other.link == event.link && other.at > event.at)
+                .map_or(Duration::MAX, |other| Duration::from_secs_f64(other.at));
+            let (word, bad) = words(event.change);
+            let found = |wanted: bool| match bad == wanted && before > 0.0 {
+                true if bad => self.left(event.link, at, until, LEFT * before),
+                true => self.used(event.link, at, until, USED * before),
+                false => None,
+            };
+            EventRecord {
+                link: name(event.link),
+                change: word,
+                at: event.at,
+                before_mbps: megabits(before),
+                leave_seconds: found(true).map(|time| time.as_secs_f64()),
+                return_seconds: found(false).map(|time| time.as_secs_f64()),
+            }
+        };
+        events.iter().map(record).collect()
+    }
+
+    /// Bits per second that a link was offered between two times.
+    fn rate(&self, link: usize, from: Duration, to: Duration) -> f64 {
+        let at = |time| self.0.iter().rfind(|(at, _)| *at <= time);
+        let (Some((start, first)), Some((end, last))) = (at(from), at(to)) else { return 0.0 };
+        let seconds = end.saturating_sub(*start).as_secs_f64();
+        if seconds > 0.0 { (last[link] - first[link]) as f64 * 8.0 / seconds } else { 0.0 }
+    }
+
+    /// How long after `at` the last window ended in which a link was offered at least `rate`; `None` if
+    /// it still was when the readings, or the time until the next event, ended.
+    fn left(&self, link: usize, at: Duration, until: Duration, rate: f64) -> Option<Duration> {
+        let windows = self.windows(link, at, until);
+        let last = windows.iter().rposition(|&(_, offered)| offered >= rate);
+        match last {
+            None => Some(Duration::ZERO),
+            Some(last) if last + 1 < windows.len() => Some(windows[last].0.saturating_sub(at)),
+            Some(_) => None,
+        }
+    }
+
+    /// How long after `at` the first window began in which a link was offered at least `rate`.
+    fn used(&self, link: usize, at: Duration, until: Duration, rate: f64) -> Option<Duration> {
+        let windows = self.windows(link, at, until);
+        let (end, _) = windows.into_iter().find(|&(_, offered)| offered >= rate)?;
+        Some(end.saturating_sub(WINDOW).saturating_sub(at))
+    }
+
+    /// The end of every window between two times, and what was offered in it.
+    fn windows(&self, link: usize, from: Duration, until: Duration) -> Vec<(Duration, f64)> {
+        let ends = self.0.iter().map(|(at, _)| *at);
+        let inside = ends.filter(|&end| end >= from + WINDOW && end < until);
+        inside.map(|end| (end, self.rate(link, end.saturating_sub(WINDOW), end))).collect()
+    }
+}
+
+/// A change in words, and whether it is one to flee from.
+fn words(change: Change) -> (String, bool) {
+    match change {
+        Change::CarrierDown => ("carrier lost".into(), true),
+        Change::CarrierUp => ("carrier back".into(), false),
+        Change::Cut => ("silently cut".into(), true),
+        Change::Mend => ("mended".into(), false),
+        Change::Rate(share) => (format!("rate x {share}"), share < 1.0),
+        Change::Roam => ("new address".into(), false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One link that is offered 10 Mbit/s but for some tenths of a second.
+    fn trace(silent: std::ops::Range<u64>) -> Trace {
+        let mut trace = Trace::default();
+        let mut bytes = 0;
+        for reading in 0..500u64 {
+            trace.add(Duration::from_millis(reading * 20), vec![bytes]);
+            let is_silent = silent.contains(&(reading * 20 / 100));
+            bytes += if is_silent { 100 } else { 25_000 };
+        }
+        trace
+    }
+
+    fn events(change: [Change; 2]) -> Vec<Event> {
+        let [bad, good] = change;
+        vec![Event { at: 3.0, link: 0, change: bad }, Event { at: 6.0, link: 0, change: good }]
+    }
+
+    #[test]
+    fn a_link_is_left_and_used_again() {
+        // It is offered packets for half a second after the cut, and again 0.7 s after it was mended.
+        let records =
+            trace(35..67).records(&events([Change::Cut, Change::Mend]), |_| "a".to_owned());
+        let [cut, mend] = records.as_slice() else { panic!("{records:?}") };
+        assert!((cut.before_mbps - 10.0).abs() < 0.1, "{cut:?}");
+        let left = cut.leave_seconds.unwrap();
+        assert!((0.5..=0.6).contains(&left), "{left}");
+        let used = mend.return_seconds.unwrap();
+        assert!((0.6..=0.8).contains(&used), "{used}");
+        assert_eq!((cut.return_seconds, mend.leave_seconds), (None, None));
+    }
+
+    #[test]
+    fn a_link_that_is_never_left_or_never_used_again_has_no_figure() {
+        let records = trace(0..0).records(&events([Change::Cut, Change::Mend]), |_| "a".to_owned());
+        assert_eq!(records[0].leave_seconds, None);
+        let records =
+            trace(35..100).records(&events([Change::Cut, Change::Mend]), |_| "a".to_owned());
+        assert_eq!(records[1].return_seconds, None);
+    }
+}

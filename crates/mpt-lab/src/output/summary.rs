@@ -1,0 +1,87 @@
+//! Many cells as one table for people.
+
+use super::table::align;
+use super::{Style, Terminal};
+use crate::results::{CellRecord, ExperimentEntry, SystemRecord};
+
+/// What stands in the table where an experiment names no columns.
+const COLUMNS: [&str; 1] = ["goodput_mbps"];
+
+/// An experiment's cells, one row each: what was printed, and what every system got.
+pub fn text(entry: &ExperimentEntry, cells: &[CellRecord], terminal: Terminal) -> String {
+    let mut lines = vec![String::new(), terminal.paint(Style::Bold, &entry.title)];
+    lines.push(terminal.paint(Style::Dim, &entry.question));
+    let columns: Vec<&str> = match entry.columns.as_slice() {
+        [] => COLUMNS.to_vec(),
+        named => named.iter().map(String::as_str).collect(),
+    };
+    for column in columns {
+        lines.push(String::new());
+        lines.extend(align(&table(entry, cells, column)));
+    }
+    let doubtful = cells.iter().filter(|cell| cell.doubtful).count();
+    if doubtful > 0 {
+        lines.push(String::new());
+        let text = format!("{doubtful} of {} cells are doubtful; `--json` says why", cells.len());
+        lines.push(terminal.paint(Style::Yellow, &text));
+    }
+    lines.join("\n")
+}
+
+/// The rows of one figure, its name and the systems' first.
+fn table(entry: &ExperimentEntry, cells: &[CellRecord], figure: &str) -> Vec<Vec<String>> {
+    let mut head = vec![figure.to_owned()];
+    let is_printed =
+        |system: &str| cells.iter().any(|cell| cell.published(system, figure).is_some());
+    for system in &entry.systems {
+        if is_printed(&system.name) {
+            head.push(format!("{}, published", system.name));
+        }
+        head.push(system.name.clone());
+    }
+    head.push("each link alone".into());
+    let mut rows = vec![head];
+    for cell in cells {
+        let scaled =
+            if cell.scale > 1.0 { format!(" (scale {})", cell.scale) } else { String::new() };
+        let mut row = vec![format!("{}{scaled}", cell.place())];
+        for system in &entry.systems {
+            if is_printed(&system.name) {
+                row.push(number(cell.published(&system.name, figure)));
+            }
+            row.push(entry_of(cell.system(&system.name), figure));
+        }
+        let alone = cell.links.iter().filter_map(|link| link.alone.as_ref());
+        let alone: Vec<_> = alone.map(|alone| entry_of(Some(alone), figure)).collect();
+        row.push(alone.join(" + "));
+        rows.push(row);
+    }
+    rows
+}
+
+fn entry_of(system: Option<&SystemRecord>, figure: &str) -> String {
+    match system {
+        Some(SystemRecord { skipped: Some(_), .. }) => "skipped".into(),
+        Some(record) => number(record.figures.get(figure).map(|figure| figure.median)),
+        None => "-".into(),
+    }
+}
+
+/// Three digits that count.
+fn number(value: Option<f64>) -> String {
+    let Some(value) = value else { return "-".into() };
+    let digits = if value == 0.0 { 0.0 } else { value.abs().log10().floor() };
+    let places = (2.0 - digits).clamp(0.0, 4.0) as usize;
+    format!("{value:.places$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_count() {
+        let all = [Some(0.0), Some(0.01234), Some(1.234), Some(94.77), Some(1020.4), None];
+        assert_eq!(all.map(number), ["0.00", "0.0123", "1.23", "94.8", "1020", "-"]);
+    }
+}

@@ -1,0 +1,160 @@
+//! The figures of a run, by name, in the units of the experiment's file.
+
+use std::collections::BTreeMap;
+
+use super::{FlowRecord, Measured, Processor, Run, StreamRecord};
+use crate::results::Figure;
+use crate::traffic::spread::Spread;
+
+/// The figures of a system over all its repetitions. `scale` is what its cell was scaled by.
+pub(super) fn figures(measured: &Measured, scale: f64) -> BTreeMap<String, Figure> {
+    let mut all: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for run in measured.runs.iter() {
+        for (name, value) in of_run(run) {
+            all.entry(name.into()).or_default().push(unscaled(name, value, scale));
+        }
+    }
+    if !measured.runs.is_empty() {
+        let predicted = measured.predicted_mbps.map(|rate| ("predicted_mbps".into(), vec![rate]));
+        all.extend(predicted);
+    }
+    let figure = |(name, values): (String, Vec<f64>)| Some((name, Figure::of(&values)?));
+    all.into_iter().filter_map(figure).collect()
+}
+
+/// A figure of a cell in slow motion as it would be at the file's own speed.
+fn unscaled(name: &str, value: f64, scale: f64) -> f64 {
+    if name.ends_with("_mbps") {
+        value * scale
+    } else if name.ends_with("_ms") || name.ends_with("_seconds") {
+        value / scale
+    } else {
+        value
+    }
+}
+
+/// Every figure of one run.
+fn of_run(run: &Run) -> Vec<(&'static str, f64)> {
+    let mut figures = Vec::new();
+    let mut add = |name, value: Option<f64>| {
+        figures.extend(value.filter(|value| value.is_finite()).map(|value| (name, value)));
+    };
+    add("ideal_mbps", run.ideal_mbps);
+    add("bound_mbps", run.bound_mbps);
+    add("efficiency", run.efficiency);
+    add("yield", run.yields);
+    let leave = run.events.iter().find_map(|event| event.leave_seconds);
+    add("leave_seconds", leave);
+    let back = run.events.iter().find_map(|event| event.return_seconds);
+    add("return_seconds", back);
+    if !run.events.is_empty() {
+        add("lost_packets", run.flow.order.map(|order| order.lost as f64));
+    }
+    of_flow(&run.flow, &mut add);
+    of_processor(&run.processor, &mut add);
+    figures
+}
+
+fn of_flow(flow: &FlowRecord, add: &mut impl FnMut(&'static str, Option<f64>)) {
+    add("goodput_mbps", flow.goodput_mbps);
+    add("startup_seconds", flow.startup_seconds);
+    add("retransmits", flow.retransmits.map(|count| count as f64));
+    add("longest_gap_ms", flow.longest_gap_ms);
+    add("sender_rtt_ms", flow.sender_rtt_ms);
+    add("jitter_ms", flow.jitter_ms.map(|jitter| jitter.mean));
+    add("download_seconds", flow.download_seconds);
+    add("download_mbps", flow.download_mbps);
+    if let Some(rtt) = flow.rtt_ms {
+        let Spread { min, mean, median, max, stddev, .. } = rtt;
+        add("rtt_min_ms", Some(min));
+        add("rtt_avg_ms", Some(mean));
+        add("rtt_p50_ms", Some(median));
+        add("rtt_max_ms", Some(max));
+        add("rtt_stddev_ms", Some(stddev));
+    }
+    if let Some(delay) = flow.delay_ms {
+        add("delay_p50_ms", Some(delay.median));
+        add("delay_p95_ms", Some(delay.p95));
+        add("delay_p99_ms", Some(delay.p99));
+        add("delay_max_ms", Some(delay.max));
+    }
+    if let Some(order) = flow.order {
+        add("lost_share", Some(order.lost as f64 / order.sent.max(1) as f64));
+        add("late_share", Some(order.reordered as f64 / order.received.max(1) as f64));
+    }
+    if let Some(StreamRecord { delay_ms, lost_share, late_share, mos }) = flow.voice {
+        add("voice_delay_p50_ms", delay_ms.map(|delay| delay.median));
+        add("voice_delay_p95_ms", delay_ms.map(|delay| delay.p95));
+        add("voice_delay_p99_ms", delay_ms.map(|delay| delay.p99));
+        add("voice_lost_share", Some(lost_share));
+        add("voice_late_share", Some(late_share));
+        add("voice_mos", mos);
+    }
+    if let Some(StreamRecord { delay_ms, lost_share, late_share, .. }) = flow.video {
+        add("video_delay_p50_ms", delay_ms.map(|delay| delay.median));
+        add("video_delay_p95_ms", delay_ms.map(|delay| delay.p95));
+        add("video_delay_p99_ms", delay_ms.map(|delay| delay.p99));
+        add("video_lost_share", Some(lost_share));
+        add("video_late_share", Some(late_share));
+    }
+}
+
+fn of_processor(processor: &Processor, add: &mut impl FnMut(&'static str, Option<f64>)) {
+    let Processor { elapsed, machine, emulator, left, right, gigabits } = *processor;
+    if gigabits > 0.0 {
+        add("cpu_seconds_per_gigabit", Some((machine - emulator).max(0.0) / gigabits));
+        add("cpu_left_seconds_per_gigabit", Some(left / gigabits));
+        add("cpu_right_seconds_per_gigabit", Some(right / gigabits));
+    }
+    if elapsed > 0.0 {
+        add("cpu_left_percent", Some(100.0 * left / elapsed));
+        add("cpu_right_percent", Some(100.0 * right / elapsed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(goodput: f64) -> Run {
+        let flow = FlowRecord {
+            goodput_mbps: Some(goodput),
+            longest_gap_ms: Some(40.0),
+            retransmits: Some(3),
+            ..FlowRecord::default()
+        };
+        let processor = Processor {
+            elapsed: 10.0,
+            machine: 8.0,
+            emulator: 3.0,
+            left: 2.0,
+            right: 1.0,
+            gigabits: 2.0,
+        };
+        Run { flow, processor, efficiency: Some(f64::NAN), ..Run::default() }
+    }
+
+    #[test]
+    fn figures_are_medians_in_the_units_of_the_file() {
+        let runs = [80.0, 120.0, 90.0].map(run).to_vec().into();
+        let measured = Measured { runs, predicted_mbps: Some(500.0), ..Measured::default() };
+        let figures = figures(&measured, 5.0);
+        let goodput = figures["goodput_mbps"];
+        assert_eq!(
+            (goodput.median, goodput.min, goodput.max, goodput.count),
+            (450.0, 400.0, 600.0, 3)
+        );
+        assert_eq!(figures["longest_gap_ms"].median, 8.0);
+        assert_eq!(figures["retransmits"].median, 3.0);
+        assert_eq!(figures["predicted_mbps"].median, 500.0, "it is of the file already");
+        assert_eq!(figures["cpu_seconds_per_gigabit"].median, 2.5);
+        assert_eq!(figures["cpu_left_percent"].median, 20.0);
+        assert!(!figures.contains_key("efficiency"), "what is no number is no figure");
+    }
+
+    #[test]
+    fn what_did_not_run_has_no_figures() {
+        let measured = Measured { predicted_mbps: Some(1.0), ..Measured::default() };
+        assert!(figures(&measured, 1.0).is_empty());
+    }
+}

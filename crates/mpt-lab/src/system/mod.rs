@@ -1,0 +1,107 @@
+//! What is measured: the ways to get traffic from one host to the other over all links.
+//!
+//! A [`System`] is an entry in the table of an experiment. [`Running`] is one that was started on the
+//! hosts of a lab; it tells which address traffic has to be sent to, and what it cost. All systems of
+//! a cell run one after the other on the same links.
+//!
+//! | name | what |
+//! |---|---|
+//! | `classic` | two daemons configured as the experiment's `[tunnel]` says |
+//! | `mpt` | two daemons with the same weights, and their own defaults for all else |
+//! | `mptcp` | Multipath TCP of the kernel (RFC 8684), one subflow per link |
+//! | external | whatever a script starts on both hosts: see [`external`] |
+
+pub mod external;
+mod pair;
+mod running;
+
+use serde::Serialize;
+
+use crate::experiment::plan::{Cell, Kind, Profile, Reorder, Tunnel};
+use crate::results::SystemEntry;
+pub use external::External;
+pub(crate) use pair::sides;
+pub(crate) use running::{Running, Unavailable};
+
+/// The name in records of a link measured alone, with plain TCP or whatever the traffic is.
+pub const ALONE: &str = "alone";
+
+/// A system under test.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub enum System {
+    /// MPT with the settings of the experiment.
+    Classic,
+    /// MPT with its own.
+    Mpt,
+    /// The kernel's Multipath TCP.
+    Mptcp,
+    /// Another program, started by a script.
+    External(External),
+}
+
+impl System {
+    /// The names of those that need no script.
+    pub const NAMES: [&'static str; 3] = ["classic", "mpt", "mptcp"];
+
+    /// The one of that name, if it needs no script.
+    pub fn by_name(name: &str) -> Option<Self> {
+        [Self::Classic, Self::Mpt, Self::Mptcp].into_iter().find(|system| system.name() == name)
+    }
+
+    /// Its name in files and records.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Classic => "classic",
+            Self::External(external) => &external.name,
+            Self::Mpt => "mpt",
+            Self::Mptcp => "mptcp",
+        }
+    }
+
+    /// What reports say about it.
+    pub fn entry(&self) -> SystemEntry {
+        let title = match self {
+            Self::Classic => "MPT classic",
+            Self::External(external) => &external.name,
+            Self::Mpt => "MPT",
+            Self::Mptcp => "kernel MPTCP",
+        };
+        SystemEntry { name: self.name().into(), title: title.into() }
+    }
+
+    /// Whether a quick run measures it.
+    pub fn is_quick(&self) -> bool {
+        match self {
+            Self::Classic | Self::Mptcp => true,
+            Self::External(_) | Self::Mpt => false,
+        }
+    }
+
+    /// How its daemons are configured in a cell; `None` if it has none.
+    pub fn tunnel(&self, cell: &Cell) -> Option<Tunnel> {
+        match self {
+            Self::Classic => Some(cell.tunnel.clone()),
+            Self::Mpt => Some(Tunnel {
+                profile: Profile::Auto,
+                reorder: Reorder {
+                    max_delay: Reorder::default().max_delay * cell.scale,
+                    ..Reorder::default()
+                },
+                ..cell.tunnel.clone()
+            }),
+            Self::External(_) | Self::Mptcp => None,
+        }
+    }
+
+    /// Why it cannot carry this cell's traffic; `None` if it can.
+    pub fn unfit(&self, cell: &Cell) -> Option<String> {
+        let tcp_alone = matches!(self, Self::Mptcp);
+        match cell.traffic.kind {
+            Kind::Ftp | Kind::Tcp => None,
+            Kind::Media | Kind::Ping | Kind::Quic | Kind::Udp if tcp_alone => {
+                Some("Multipath TCP carries TCP and nothing else".into())
+            }
+            Kind::Media | Kind::Ping | Kind::Quic | Kind::Udp => None,
+        }
+    }
+}

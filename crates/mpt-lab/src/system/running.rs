@@ -1,0 +1,154 @@
+//! A system that was started on the hosts of a lab.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+
+use super::System;
+use super::external::Scripts;
+use super::pair::{self, Pair, sides};
+use crate::experiment::configuration::inner_address;
+use crate::experiment::ideal::Framing;
+use crate::experiment::plan::{Cell, Tunnel};
+use crate::experiment::stop::Stop;
+use crate::lab::Lab;
+use crate::lab::mptcp::{self, Mptcp};
+use crate::record::{DaemonRecord, PathRecord};
+use crate::traffic::tcp::Transport;
+
+/// A system at work. What it made is gone when it is dropped.
+#[derive(Debug)]
+pub(crate) enum Running {
+    /// Two daemons, how they are configured, and their inner MTU.
+    Tunnel(Pair, Tunnel, u32),
+    /// The kernel's own.
+    Mptcp(Mptcp),
+    /// Two scripts.
+    Scripts(#[expect(dead_code, reason = "it is held until it is to end")] Scripts),
+}
+
+/// Why a system cannot run here; everything else can be measured all the same.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Unavailable(pub(crate) String);
+
+/// What a system said of itself before a measurement.
+#[derive(Debug)]
+pub(crate) struct Snapshot(Option<pair::Snapshot>);
+
+impl Running {
+    /// Starts a system and waits until all its paths carry packets.
+    ///
+    /// # Errors
+    ///
+    /// [`Unavailable`] inside, if this machine is not made for it; otherwise something is wrong.
+    pub(crate) fn start(
+        system: &System,
+        lab: &Lab,
+        cell: &Cell,
+        binary: &Path,
+        stop: &Stop,
+    ) -> Result<Self> {
+        match system {
+            System::Classic | System::Mpt => {
+                let tunnel = system.tunnel(cell).context("a system of daemons has a tunnel")?;
+                let pair = Pair::start(lab, &tunnel, cell.traffic.direction, binary, stop)?;
+                let mtu = u32::try_from(pair.inner_mtu()?);
+                let mtu = mtu.context("the daemon tells an impossible inner MTU")?;
+                Ok(Self::Tunnel(pair, tunnel, mtu))
+            }
+            System::Mptcp => match mptcp::allow(lab) {
+                Ok(mptcp) => Ok(Self::Mptcp(mptcp)),
+                Err(mptcp::Refusal::Unavailable(why)) => Err(Unavailable(why).into()),
+                Err(mptcp::Refusal::Failed(error)) => Err(error),
+            },
+            System::External(external) => {
+                Ok(Self::Scripts(Scripts::start(external, lab, cell, stop)?))
+            }
+        }
+    }
+
+    /// The address of the receiving host that traffic has to be sent to.
+    pub(crate) fn address(&self, cell: &Cell) -> IpAddr {
+        let (_, to) = sides(cell.traffic.direction);
+        match self {
+            Self::Mptcp(mptcp) => mptcp.remote(),
+            Self::Scripts(_) | Self::Tunnel(..) => inner_address(to, cell.tunnel.inner),
+        }
+    }
+
+    /// The protocol of streams.
+    pub(crate) fn transport(&self) -> Transport {
+        match self {
+            Self::Mptcp(_) => Transport::Mptcp,
+            Self::Scripts(_) | Self::Tunnel(..) => Transport::Tcp,
+        }
+    }
+
+    /// What it puts around the payload; `None` if that is not known.
+    pub(crate) fn framing(&self) -> Option<Framing<'_>> {
+        match self {
+            Self::Mptcp(_) => Some(Framing::Mptcp),
+            Self::Scripts(_) => None,
+            Self::Tunnel(_, tunnel, mtu) => Some(Framing::Tunnel(tunnel, *mtu)),
+        }
+    }
+
+    /// What it says at this moment.
+    pub(crate) fn snapshot(&self) -> Result<Snapshot> {
+        match self {
+            Self::Mptcp(_) | Self::Scripts(_) => Ok(Snapshot(None)),
+            Self::Tunnel(pair, ..) => Ok(Snapshot(Some(pair.snapshot()?))),
+        }
+    }
+
+    /// What happened since a snapshot: paths and daemons, sending side first, if it has any.
+    pub(crate) fn since(&self, before: &Snapshot) -> Result<(Vec<PathRecord>, Vec<DaemonRecord>)> {
+        match (self, &before.0) {
+            (Self::Tunnel(pair, ..), Some(before)) => pair.since(before),
+            (Self::Mptcp(_) | Self::Scripts(_) | Self::Tunnel(..), _) => {
+                Ok((Vec::new(), Vec::new()))
+            }
+        }
+    }
+
+    /// Processor time of both daemons so far, left and right; none if there are none.
+    pub(crate) fn processor(&self) -> Result<Option<[Duration; 2]>> {
+        match self {
+            Self::Tunnel(pair, ..) => Ok(Some(pair.processor()?)),
+            Self::Mptcp(_) | Self::Scripts(_) => Ok(None),
+        }
+    }
+
+    /// Largest inner packet in bytes, if there is a tunnel.
+    pub(crate) fn inner_mtu(&self) -> Option<u32> {
+        match self {
+            Self::Tunnel(_, _, mtu) => Some(*mtu),
+            Self::Mptcp(_) | Self::Scripts(_) => None,
+        }
+    }
+
+    /// What a reader of its figures has to know.
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        match self {
+            Self::Mptcp(mptcp) if mptcp.left_out() > 0 => {
+                vec![format!(
+                    "MPTCP uses {} links of {}",
+                    mptcp.links(),
+                    mptcp.links() + mptcp.left_out()
+                )]
+            }
+            Self::Mptcp(_) | Self::Scripts(_) | Self::Tunnel(..) => Vec::new(),
+        }
+    }
+
+    /// Ends it as an operator would.
+    pub(crate) fn terminate(self) -> Result<()> {
+        match self {
+            Self::Tunnel(pair, ..) => pair.terminate(),
+            Self::Mptcp(_) | Self::Scripts(_) => Ok(()),
+        }
+    }
+}
