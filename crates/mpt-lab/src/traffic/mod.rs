@@ -1,8 +1,8 @@
 //! Traffic of known shape, and what became of it.
 //!
-//! Three kinds, each a file: one [`tcp`] flow that wants all the room there is, a [`udp`] stream of
-//! numbered packets at a fixed rate, and a [`ping`] that looks at delay alone. No external program is
-//! needed. All of them work the same way: the two sockets are made first, each inside the namespace
+//! Four kinds, each a file: one [`tcp`] or [`quic`] flow that wants all the room there is, a [`udp`]
+//! stream of numbered packets at a fixed rate, and a [`ping`] that looks at delay alone. No external
+//! program is needed. All of them work the same way: the two sockets are made first, each inside the namespace
 //! of its host (a socket stays in the namespace it was made in), then the flow runs on threads of its
 //! own, ends by itself at its deadline whether or not the network between still lives, and hands back
 //! a report.
@@ -23,6 +23,7 @@ pub mod jitter;
 pub mod order;
 pub mod ping;
 mod processor;
+pub mod quic;
 pub mod series;
 pub mod spread;
 pub mod tcp;

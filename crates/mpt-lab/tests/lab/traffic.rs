@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use mpt_lab::emulator::Direction;
 use mpt_lab::lab::{Host, Lab};
 use mpt_lab::traffic::tcp::Transport;
-use mpt_lab::traffic::{ping, tcp, udp};
+use mpt_lab::traffic::{ping, quic, tcp, udp};
 
 use crate::world::{Test, lab};
 
@@ -16,6 +16,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("retransmits_are_what_the_link_lost", retransmits),
     ("a_tcp_flow_over_a_link_that_dies_ends_on_time_with_its_silence", death),
     ("a_tcp_flow_lives_through_a_cut", cut),
+    ("a_quic_flow_gets_what_the_link_has_and_loses_what_it_loses", quic_rate),
+    ("a_quic_flow_over_a_link_that_dies_ends_on_time_with_its_silence", quic_death),
     ("udp_losses_and_copies_are_those_of_the_link", losses),
     ("udp_reordering_is_seen_with_its_extent", reordering),
     ("a_ping_takes_the_delay_of_both_ways_ipv4", || round_trip(4)),
@@ -83,6 +85,33 @@ fn cut() {
     );
 }
 
+fn quic_rate() {
+    let lab =
+        lab("[[link]]\nname = 'wire'\nrate_mbps = 20\ndelay_ms = 5\nforward = { loss = 0.001 }");
+    let report = quic_flow(&lab, Duration::from_secs(3)).finish();
+    assert_eq!(report.failure, None);
+    let goodput = report.series.goodput(Duration::from_secs(1)) / 1e6;
+    assert!(goodput > 5.0 && goodput <= 20.0 * 1.05, "{goodput} Mbit/s");
+    assert!(report.rtt >= Duration::from_millis(10), "{:?}", report.rtt);
+    let dropped = lab.link(0).report().forward.stats.dropped().packets;
+    assert!(dropped > 0 && report.lost_packets > 0, "{dropped} {}", report.lost_packets);
+}
+
+fn quic_death() {
+    let lab = lab("[[link]]\nname = 'wire'\nrate_mbps = 20\ndelay_ms = 1");
+    let length = Duration::from_secs(3);
+    let start = Instant::now();
+    let running = quic_flow(&lab, length);
+    crate::world::eventually("the flow is under way", || running.received() >= 100_000);
+    lab.link(0).set_blackout(Direction::Both, true);
+    let cut = start.elapsed();
+    let report = running.finish();
+    assert_eq!(report.failure, None);
+    assert!(start.elapsed() < length + Duration::from_secs(10), "it did not end by itself");
+    let silence = report.series.longest_gap(Duration::ZERO, length);
+    assert!(silence + cut + Duration::from_millis(500) >= length, "{silence:?} after {cut:?}");
+}
+
 fn losses() {
     let lab = lab("[[link]]\nname = 'wire'\nforward = { loss = 0.1, duplicate = 0.1 }");
     let order = stream(&lab, 1_600_000, Duration::from_millis(1000)).order;
@@ -135,6 +164,17 @@ fn flow(lab: &Lab, link: usize, length: Duration) -> tcp::Flow {
         .run(|| tcp::Source::connect(Transport::Tcp, remote, device, tcp::CUBIC))
         .unwrap();
     tcp::Flow::start(sink, source, length).unwrap()
+}
+
+/// A QUIC flow from left to right over the first link.
+fn quic_flow(lab: &Lab, length: Duration) -> quic::Flow {
+    let device = Some(lab.link(0).name());
+    let address = lab.right().address(0);
+    let sink = lab.right().run(|| quic::Sink::listen(address, device)).unwrap();
+    let remote = sink.address();
+    let congestion = quic::Congestion::default();
+    let source = lab.left().run(|| quic::Source::connect(remote, device, congestion)).unwrap();
+    quic::Flow::start(sink, source, length).unwrap()
 }
 
 /// UDP packets of 200 bytes from left to right over the first link.
