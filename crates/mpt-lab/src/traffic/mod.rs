@@ -1,8 +1,8 @@
 //! Traffic of known shape, and what became of it.
 //!
-//! Four kinds, each a file: one [`tcp`] or [`quic`] flow that wants all the room there is, a [`udp`]
-//! stream of numbered packets at a fixed rate, and a [`ping`] that looks at delay alone. No external
-//! program is needed. All of them work the same way: the two sockets are made first, each inside the namespace
+//! Five kinds: one [`tcp`] or [`quic`] flow that wants all the room there is, a [`udp`] stream of
+//! numbered packets at a fixed rate, a [`ping`] that looks at delay alone, and a file fetched over
+//! [`ftp`], for which alone an external program is needed. All of them work the same way: the two sockets are made first, each inside the namespace
 //! of its host (a socket stays in the namespace it was made in), then the flow runs on threads of its
 //! own, ends by itself at its deadline whether or not the network between still lives, and hands back
 //! a report.
@@ -19,6 +19,7 @@
 //! The arithmetic is apart from the sockets, and pure: [`series`] (goodput, start-up, gaps),
 //! [`order`] (RFC 4737), [`jitter`] (two definitions) and [`spread`] (median and company).
 
+pub mod ftp;
 pub mod jitter;
 pub mod order;
 pub mod ping;

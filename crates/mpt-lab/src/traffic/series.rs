@@ -62,6 +62,13 @@ impl Series {
         self.last_delivery = end;
     }
 
+    /// Closes the run at this time instead of its planned end, for work that is done when it is done.
+    pub fn finish_at(&mut self, end: Duration) {
+        let samples = end.as_nanos().div_ceil(SAMPLE.as_nanos());
+        self.samples.truncate(usize::try_from(samples).unwrap_or(usize::MAX));
+        self.finish();
+    }
+
     /// Adds another flow of the same run: bytes add up, of the gaps the longer one stays.
     pub fn merge(&mut self, other: &Self) {
         if self.samples.len() < other.samples.len() {
@@ -156,6 +163,19 @@ mod tests {
         series.on_delivery(Duration::from_millis(999), 7);
         series.on_delivery(Duration::from_millis(1000), 1_000_000);
         assert_eq!(series.rate(Duration::ZERO, Duration::from_secs(5)), 56.0);
+    }
+
+    #[test]
+    fn a_run_that_ends_early_is_no_longer_than_it_was() {
+        let mut series = Series::new(Duration::from_secs(60));
+        series.on_delivery(Duration::from_millis(1050), 1000);
+        series.finish_at(Duration::from_millis(1050));
+        assert_eq!(series.length(), Duration::from_millis(1100));
+        assert_eq!(series.samples()[10].bytes, 1000, "the last delivery is part of it");
+        let end = series.length();
+        assert_eq!(series.longest_gap(Duration::from_secs(1), end), Duration::from_millis(1050));
+        series.finish_at(Duration::from_secs(9));
+        assert_eq!(series.length(), end, "it does not grow");
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod again;
 mod capture;
 mod cleanup;
 mod commands;
+mod ftp;
 mod links;
 mod mptcp;
 mod traffic;
@@ -30,6 +31,7 @@ fn main() {
         capture::TESTS,
         cleanup::TESTS,
         commands::TESTS,
+        ftp::TESTS,
         mptcp::TESTS,
         traffic::TESTS,
     ]
