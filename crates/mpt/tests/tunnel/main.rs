@@ -5,6 +5,7 @@
 
 mod carry;
 mod cost;
+mod evidence;
 mod experiment;
 mod failover;
 mod hostile;
@@ -22,5 +23,5 @@ mod translator;
 fn main() {
     let entered = mpt_lab::privilege::enter().map(drop);
     site::copy_daemon(None);
-    suite::run(entered, 1, experiment::TESTS);
+    suite::run(entered, 1, &[experiment::TESTS, evidence::TESTS].concat());
 }

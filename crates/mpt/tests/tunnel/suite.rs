@@ -6,7 +6,7 @@
 //! inherit it, and it wins over their configuration.
 
 use std::env;
-use std::panic::catch_unwind;
+use std::panic::{catch_unwind, resume_unwind};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
@@ -48,13 +48,26 @@ pub(crate) fn run(entered: anyhow::Result<()>, threads: u64, more: &[Test]) {
     conclusion.exit();
 }
 
+/// Ends a test for which this machine lacks something, as ignored; as failed where nothing may be.
+pub(crate) fn skip(reason: &str) -> ! {
+    resume_unwind(Box::new(Skip(reason.to_owned())))
+}
+
+struct Skip(String);
+
 fn run_one(entered: Result<(), String>, test: fn()) -> Result<Completion, Failed> {
-    match entered {
-        Err(reason) if env::var_os("MPT_NO_SKIP").is_some() => Err(reason.into()),
-        Err(reason) => Ok(Completion::ignored_with(reason)),
+    let skipped = match entered {
+        Err(reason) => reason,
         Ok(()) => match catch_unwind(test) {
-            Ok(()) => Ok(Completion::Completed),
-            Err(_) => Err("it panicked; see above".into()),
+            Ok(()) => return Ok(Completion::Completed),
+            Err(payload) => match payload.downcast::<Skip>() {
+                Ok(skip) => skip.0,
+                Err(_) => return Err("it panicked; see above".into()),
+            },
         },
+    };
+    match env::var_os("MPT_NO_SKIP") {
+        Some(_) => Err(skipped.into()),
+        None => Ok(Completion::ignored_with(skipped)),
     }
 }
