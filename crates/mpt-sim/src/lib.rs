@@ -10,6 +10,8 @@
 //! - [`loss`]: the random and the bursty loss process.
 //! - [`nat`]: a source address translator that can be told to forget.
 //! - [`udp`]: datagrams as the IP packets that links carry.
+//! - [`tcp`]: Linux's TCP without payload, and [`transfer`]: such a flow through a tunnel over links, to
+//!   foretell what a host will measure.
 //! - [`traffic`]: streams of numbered packets with a judge, and a TCP-like transfer.
 //! - [`world`]: hosts that run the real core, joined by wires, under one virtual clock.
 //! - [`model`]: plain reference models that the real core is compared with.
@@ -19,6 +21,8 @@ pub mod loss;
 pub mod model;
 pub mod nat;
 pub mod profile;
+pub mod tcp;
 pub mod traffic;
+pub mod transfer;
 pub mod udp;
 pub mod world;

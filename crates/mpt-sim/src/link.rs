@@ -44,26 +44,53 @@ pub enum Fate {
     Dropped(DropReason),
 }
 
+/// What a link can carry. Real packets are bytes; where only their sizes matter, something smaller
+/// can stand for them.
+pub trait Carried: Clone {
+    /// Bytes of the whole IP packet.
+    fn size(&self) -> usize;
+
+    /// Inverts one bit, counted from 0 and below eight times the size.
+    fn invert_bit(&mut self, bit: usize);
+}
+
+impl Carried for Vec<u8> {
+    fn size(&self) -> usize {
+        self.len()
+    }
+
+    fn invert_bit(&mut self, bit: usize) {
+        self[bit / 8] ^= 1 << (bit % 8);
+    }
+}
+
 /// One direction of a wire.
 #[derive(Clone, Debug)]
-pub struct Link {
+pub struct Link<P = Vec<u8>> {
     profile: Profile,
     origin: Instant,
     cut: bool,
     loss: LossProcess,
     dice: Dice,
     transmitter: Transmitter,
-    flight: Flight,
+    flight: Flight<P>,
     last_due: Instant,
     stats: Stats,
 }
 
 impl Link {
-    /// An idle link whose black-out windows count from [`Instant::ZERO`].
+    /// An idle link for real packets, whose black-out windows count from [`Instant::ZERO`].
     ///
     /// The profile should have passed [`Profile::validate`]; here a probability outside 0..=1
     /// acts as the nearest bound, a zero rate as one bit per second.
     pub fn new(profile: Profile, seed: u64) -> Self {
+        Self::carrying(profile, seed)
+    }
+}
+
+impl<P: Carried> Link<P> {
+    /// As [`Link::new`], for whatever stands for packets.
+    pub fn carrying(profile: Profile, seed: u64) -> Self {
         Self {
             origin: Instant::ZERO,
             cut: false,
@@ -85,21 +112,21 @@ impl Link {
     }
 
     /// Offers a packet at `now`, which must not be earlier than in any call before.
-    pub fn send(&mut self, now: Instant, packet: Vec<u8>) -> Fate {
-        self.stats.offered.add(packet.len());
+    pub fn send(&mut self, now: Instant, packet: P) -> Fate {
+        self.stats.offered.add(packet.size());
         if self.is_blacked_out(now) {
-            return self.lose(DropReason::Blackout, packet.len());
+            return self.lose(DropReason::Blackout, packet.size());
         }
-        if self.profile.largest.is_some_and(|largest| packet.len() as u64 > largest) {
-            return self.lose(DropReason::TooLong, packet.len());
+        if self.profile.largest.is_some_and(|largest| packet.size() as u64 > largest) {
+            return self.lose(DropReason::TooLong, packet.size());
         }
         if self.loss.is_lost(&mut self.dice.loss) {
-            return self.lose(DropReason::Loss, packet.len());
+            return self.lose(DropReason::Loss, packet.size());
         }
         let copy = chance(&mut self.dice.duplicate, self.profile.duplicate).then(|| packet.clone());
         let fate = self.enqueue(now, packet);
         if let Some(copy) = copy {
-            self.stats.duplicated.add(copy.len());
+            self.stats.duplicated.add(copy.size());
             self.enqueue(now, copy);
         }
         fate
@@ -112,10 +139,10 @@ impl Link {
 
     /// Takes the earliest packet that is due by `now`, with its due time. Among packets due at
     /// the same time the one offered first comes first.
-    pub fn receive(&mut self, now: Instant) -> Option<(Instant, Vec<u8>)> {
+    pub fn receive(&mut self, now: Instant) -> Option<(Instant, P)> {
         let (due, packet) = self.flight.pop_due(now)?;
-        self.stats.in_flight.remove(packet.len());
-        self.stats.delivered.add(packet.len());
+        self.stats.in_flight.remove(packet.size());
+        self.stats.delivered.add(packet.size());
         Some((due, packet))
     }
 
@@ -155,24 +182,24 @@ impl Link {
     }
 
     /// Stations 5 to 7.
-    fn enqueue(&mut self, now: Instant, mut packet: Vec<u8>) -> Fate {
-        if chance(&mut self.dice.corrupt, self.profile.corrupt) && !packet.is_empty() {
+    fn enqueue(&mut self, now: Instant, mut packet: P) -> Fate {
+        if chance(&mut self.dice.corrupt, self.profile.corrupt) && packet.size() > 0 {
             self.dice.invert_one_bit(&mut packet);
-            self.stats.corrupted.add(packet.len());
+            self.stats.corrupted.add(packet.size());
         }
         let backlog = self.transmitter.backlog(now);
         let limit = self.profile.queue_limit().unwrap_or(u64::MAX);
         // An idle transmitter takes any packet: it does not wait.
-        if backlog > 0 && backlog.saturating_add(packet.len() as u64) > limit {
-            return self.lose(DropReason::Queue, packet.len());
+        if backlog > 0 && backlog.saturating_add(packet.size() as u64) > limit {
+            return self.lose(DropReason::Queue, packet.size());
         }
-        let sent = self.transmitter.send(now, packet.len());
-        let mut due = sent + self.propagation(packet.len());
+        let sent = self.transmitter.send(now, packet.size());
+        let mut due = sent + self.propagation(packet.size());
         if self.profile.keep_order {
             due = due.max(self.last_due);
         }
         self.last_due = self.last_due.max(due);
-        self.stats.in_flight.add(packet.len());
+        self.stats.in_flight.add(packet.size());
         self.flight.push(due, packet);
         Fate::Queued { due }
     }

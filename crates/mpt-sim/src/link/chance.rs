@@ -6,6 +6,8 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::Carried;
+
 /// True with probability `p`. Without chance nothing is drawn.
 pub(crate) fn chance(rng: &mut impl Rng, p: f64) -> bool {
     p > 0.0 && rng.random::<f64>() < p
@@ -49,8 +51,8 @@ impl Dice {
     }
 
     /// Inverts one bit of `packet`, which must not be empty; each is equally likely.
-    pub(super) fn invert_one_bit(&mut self, packet: &mut [u8]) {
-        let bit = self.corrupt.random_range(0..packet.len() * 8);
-        packet[bit / 8] ^= 1 << (bit % 8);
+    pub(super) fn invert_one_bit(&mut self, packet: &mut impl Carried) {
+        let bit = self.corrupt.random_range(0..packet.size() * 8);
+        packet.invert_bit(bit);
     }
 }

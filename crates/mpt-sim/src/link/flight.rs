@@ -7,23 +7,29 @@ use mpt_proto::Instant;
 
 /// A packet on the way. The number breaks ties: first in, first out.
 #[derive(Clone, Debug)]
-struct Entry {
+struct Entry<P> {
     due: Instant,
     number: u64,
-    packet: Vec<u8>,
+    packet: P,
 }
 
 /// A priority queue that costs nothing while due times rise, which is nearly always: those go to
 /// the end of a plain queue, only stragglers to a heap.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Flight {
-    rising: VecDeque<Entry>,
-    early: BinaryHeap<Entry>,
+#[derive(Clone, Debug)]
+pub(super) struct Flight<P> {
+    rising: VecDeque<Entry<P>>,
+    early: BinaryHeap<Entry<P>>,
     next_number: u64,
 }
 
-impl Flight {
-    pub(super) fn push(&mut self, due: Instant, packet: Vec<u8>) {
+impl<P> Default for Flight<P> {
+    fn default() -> Self {
+        Self { rising: VecDeque::new(), early: BinaryHeap::new(), next_number: 0 }
+    }
+}
+
+impl<P> Flight<P> {
+    pub(super) fn push(&mut self, due: Instant, packet: P) {
         let entry = Entry { due, number: self.next_number, packet };
         self.next_number += 1;
         if self.rising.back().is_none_or(|last| last.due <= due) {
@@ -34,14 +40,14 @@ impl Flight {
     }
 
     pub(super) fn next_due(&self) -> Option<Instant> {
-        let due = |entry: &Entry| entry.due;
+        let due = |entry: &Entry<P>| entry.due;
         match (self.rising.front().map(due), self.early.peek().map(due)) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
     }
 
-    pub(super) fn pop_due(&mut self, now: Instant) -> Option<(Instant, Vec<u8>)> {
+    pub(super) fn pop_due(&mut self, now: Instant) -> Option<(Instant, P)> {
         if self.next_due()? > now {
             return None;
         }
@@ -55,25 +61,25 @@ impl Flight {
 }
 
 /// Greater means sooner, as [`BinaryHeap`] takes the greatest first.
-impl Ord for Entry {
+impl<P> Ord for Entry<P> {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.due, other.number).cmp(&(self.due, self.number))
     }
 }
 
-impl PartialOrd for Entry {
+impl<P> PartialOrd for Entry<P> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Entry {
+impl<P> PartialEq for Entry<P> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Entry {}
+impl<P> Eq for Entry<P> {}
 
 #[cfg(test)]
 mod tests {
