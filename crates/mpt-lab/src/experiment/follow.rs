@@ -68,7 +68,7 @@ pub(super) fn follow(
                 watch.on_cut(&CutEvent { link, cut: is_cut, elapsed });
             }
         }
-        if elapsed >= length {
+        if elapsed >= length || load.is_over() {
             restore(lab, actions);
             return Ok(trace);
         }

@@ -7,10 +7,15 @@ use anyhow::{Context as _, Result};
 
 use super::plan::{Kind, Traffic};
 use crate::lab::Host;
-use crate::record::{FlowRecord, milliseconds};
+use crate::lab::mptcp::Mptcp;
+use crate::record::{FlowRecord, megabits, milliseconds};
 use crate::system::Unavailable;
+use crate::traffic::series::Series;
 use crate::traffic::tcp::Transport;
-use crate::traffic::{ping, tcp, udp};
+use crate::traffic::{ftp, ping, quic, tcp, udp};
+
+/// Bytes in a megabyte, as files are counted.
+const MEGA: u64 = 1_000_000;
 
 /// Where traffic goes.
 pub(super) struct Route<'a> {
@@ -24,11 +29,20 @@ pub(super) struct Route<'a> {
     pub(super) device: Option<&'a str>,
     /// The protocol of streams.
     pub(super) transport: Transport,
+    /// The sending host's address as the receiving one sees it.
+    pub(super) sender: IpAddr,
+    /// The receiving host's addresses as the sending one may see them.
+    pub(super) receivers: Vec<IpAddr>,
+    /// How Multipath TCP was allowed, if it was.
+    pub(super) mptcp: Option<&'a Mptcp>,
 }
 
 /// Traffic under way.
 pub(super) enum Load {
+    /// The download, and the server it comes from.
+    Ftp(ftp::Download, #[expect(dead_code, reason = "it serves until it is dropped")] ftp::Server),
     Ping(ping::Ping),
+    Quic(Vec<quic::Flow>),
     Tcp(Vec<tcp::Flow>),
     Udp(udp::Stream),
 }
@@ -37,9 +51,9 @@ impl Load {
     /// Makes the sockets and starts to send.
     pub(super) fn start(route: &Route<'_>, traffic: &Traffic) -> Result<Self> {
         match traffic.kind {
-            Kind::Ftp | Kind::Media | Kind::Quic => {
-                Err(Unavailable("this traffic is not built in".into()).into())
-            }
+            Kind::Ftp => Self::ftp(route, traffic),
+            Kind::Media => Err(Unavailable("this traffic is not built in".into()).into()),
+            Kind::Quic => Self::quic(route, traffic),
             Kind::Ping => Self::ping(route, traffic),
             Kind::Tcp => Self::tcp(route, traffic),
             Kind::Udp => Self::udp(route, traffic),
@@ -69,6 +83,38 @@ impl Load {
         Ok(Self::Tcp((0..traffic.flows).map(flow).collect::<Result<_, _>>()?))
     }
 
+    /// The sending host serves, the receiving one fetches.
+    fn ftp(route: &Route<'_>, traffic: &Traffic) -> Result<Self> {
+        let mptcp = route.mptcp.cloned();
+        // One program for all systems, if there is one that can serve them all.
+        let program = ftp::Program::find(true).or_else(|_| ftp::Program::find(mptcp.is_some()));
+        let program = program.map_err(|why| Unavailable(format!("{why}; {}", why.remedy())))?;
+        ftp::send_with(route.from, &route.receivers, &traffic.congestion)?;
+        let address = route.sender;
+        let options = ftp::Options { program, address, bytes: traffic.file_mb * MEGA, mptcp };
+        let server = match ftp::Server::start(route.from, options) {
+            Ok(server) => server,
+            Err(ftp::StartError::Unavailable(why)) => {
+                return Err(Unavailable(why.to_string()).into());
+            }
+            Err(ftp::StartError::Failed(error)) => return Err(error),
+        };
+        let client = route.to.run(|| ftp::Client::connect(&server, route.device))?;
+        Ok(Self::Ftp(ftp::Download::start(client, traffic.length())?, server))
+    }
+
+    fn quic(route: &Route<'_>, traffic: &Traffic) -> Result<Self> {
+        let congestion: quic::Congestion = traffic.congestion.parse()?;
+        let flow = |_| -> Result<quic::Flow> {
+            let sink = route.to.run(|| quic::Sink::listen(route.address, route.device))?;
+            let remote = sink.address();
+            let connect = || quic::Source::connect(remote, route.device, congestion);
+            let source = route.from.run(connect)?;
+            Ok(quic::Flow::start(sink, source, traffic.length())?)
+        };
+        Ok(Self::Quic((0..traffic.flows).map(flow).collect::<Result<_>>()?))
+    }
+
     fn udp(route: &Route<'_>, traffic: &Traffic) -> Result<Self> {
         let rate = (traffic.rate_mbps * 1e6) as u64;
         let options = udp::Options::at_rate(rate, traffic.size, traffic.length());
@@ -81,20 +127,72 @@ impl Load {
     /// Bytes the receiving application has got so far.
     pub(super) fn received(&self) -> u64 {
         match self {
+            Self::Ftp(download, _) => download.received(),
             Self::Ping(_) => 0,
+            Self::Quic(flows) => flows.iter().map(quic::Flow::received).sum(),
             Self::Tcp(flows) => flows.iter().map(tcp::Flow::received).sum(),
             Self::Udp(stream) => stream.received(),
+        }
+    }
+
+    /// Whether it is over before its time: a file has an end.
+    pub(super) fn is_over(&self) -> bool {
+        match self {
+            Self::Ftp(download, _) => download.is_over(),
+            Self::Ping(_) | Self::Quic(_) | Self::Tcp(_) | Self::Udp(_) => false,
         }
     }
 
     /// Waits for the end, which comes by itself, and tells what became of the traffic.
     pub(super) fn finish(self, omit: Duration) -> Result<FlowRecord> {
         match self {
+            Self::Ftp(download, _) => Ok(ftp_record(download.finish(), omit)),
             Self::Ping(ping) => Ok(ping_record(ping.finish()?)),
+            Self::Quic(flows) => Ok(quic_record(flows, omit)),
             Self::Tcp(flows) => Ok(tcp_record(flows, omit)),
             Self::Udp(stream) => Ok(udp_record(stream.finish()?, omit)),
         }
     }
+}
+
+fn ftp_record(report: ftp::Report, omit: Duration) -> FlowRecord {
+    let seconds = report.duration.as_secs_f64();
+    let whole = report.failure.is_none() && seconds > 0.0;
+    let rate = megabits(report.bytes as f64 * 8.0 / seconds);
+    FlowRecord {
+        goodput_mbps: whole.then_some(rate),
+        download_mbps: whole.then_some(rate),
+        download_seconds: whole.then_some(seconds),
+        failure: report.failure,
+        // The end of a file is no moment to judge a start by.
+        startup_seconds: None,
+        ..FlowRecord::of_series(report.series, omit)
+    }
+}
+
+fn quic_record(flows: Vec<quic::Flow>, omit: Duration) -> FlowRecord {
+    let reports: Vec<_> = flows.into_iter().map(quic::Flow::finish).collect();
+    let Some(series) = merged(reports.iter().map(|report| &report.series)) else {
+        return FlowRecord::default();
+    };
+    let seconds = |time: fn(&quic::Report) -> Duration| {
+        reports.iter().map(|report| time(report).as_secs_f64()).sum()
+    };
+    FlowRecord {
+        retransmits: Some(reports.iter().map(|report| report.lost_packets).sum()),
+        sender_rtt_ms: reports.first().map(|report| milliseconds(report.rtt)),
+        sender_seconds: seconds(|report| report.sender_processor),
+        receiver_seconds: seconds(|report| report.receiver_processor),
+        failure: reports.iter().find_map(|report| report.failure.clone()),
+        ..FlowRecord::of_series(series, omit)
+    }
+}
+
+/// The series of flows that ran together, as one.
+fn merged<'a>(mut all: impl Iterator<Item = &'a Series>) -> Option<Series> {
+    let mut series = all.next().cloned()?;
+    all.for_each(|flow| series.merge(flow));
+    Some(series)
 }
 
 fn ping_record(report: ping::Report) -> FlowRecord {
@@ -110,12 +208,17 @@ fn ping_record(report: ping::Report) -> FlowRecord {
 fn tcp_record(flows: Vec<tcp::Flow>, omit: Duration) -> FlowRecord {
     // All flows end at about the same time, so waiting for one costs the others nothing.
     let reports: Vec<_> = flows.into_iter().map(tcp::Flow::finish).collect();
-    let mut all = reports.iter().map(|report| &report.series);
-    let Some(mut series) = all.next().cloned() else { return FlowRecord::default() };
-    all.for_each(|flow| series.merge(flow));
+    let Some(series) = merged(reports.iter().map(|report| &report.series)) else {
+        return FlowRecord::default();
+    };
+    let seconds = |time: fn(&tcp::Report) -> Duration| {
+        reports.iter().map(|report| time(report).as_secs_f64()).sum()
+    };
     FlowRecord {
         retransmits: reports.iter().map(|report| report.retransmits).sum(),
         sender_rtt_ms: reports.first().and_then(|report| report.rtt).map(milliseconds),
+        sender_seconds: seconds(|report| report.sender_processor),
+        receiver_seconds: seconds(|report| report.receiver_processor),
         failure: reports.iter().find_map(|report| report.failure.clone()),
         ..FlowRecord::of_series(series, omit)
     }

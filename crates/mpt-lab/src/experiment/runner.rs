@@ -196,6 +196,9 @@ impl<'a> Bench<'a> {
             address: lab.host(to).address(link),
             device: Some(lab.link(link).name()),
             transport: Transport::Tcp,
+            sender: lab.host(from).address(link),
+            receivers: vec![lab.host(to).address(link)],
+            mptcp: None,
         };
         let mut run = Run::default();
         let (flow, _) = self.step(lab, cell, title, &route, traffic, &[], &mut run)?;
@@ -211,9 +214,12 @@ impl<'a> Bench<'a> {
         let route = Route {
             from: lab.host(from),
             to: lab.host(to),
-            address: running.address(cell),
+            address: running.address(to, cell),
             device: None,
             transport: running.transport(),
+            sender: running.address(from, cell),
+            receivers: running.receivers(lab.host(to), cell),
+            mptcp: running.mptcp(),
         };
         let mut run = Run::default();
         let before = running.snapshot()?;

@@ -17,7 +17,7 @@ mod running;
 
 use serde::Serialize;
 
-use crate::experiment::plan::{Cell, Kind, Profile, Reorder, Tunnel};
+use crate::experiment::plan::{Cell, Direction, Kind, Profile, Reorder, Tunnel};
 use crate::results::SystemEntry;
 pub use external::External;
 pub(crate) use pair::sides;
@@ -96,7 +96,14 @@ impl System {
     /// Why it cannot carry this cell's traffic; `None` if it can.
     pub fn unfit(&self, cell: &Cell) -> Option<String> {
         let tcp_alone = matches!(self, Self::Mptcp);
+        let forward = cell.traffic.direction == Direction::Forward;
         match cell.traffic.kind {
+            Kind::Ftp if tcp_alone && forward => {
+                Some("here, connections of Multipath TCP lead to the right host".into())
+            }
+            Kind::Tcp if tcp_alone && !forward => {
+                Some("here, connections of Multipath TCP begin at the left host".into())
+            }
             Kind::Ftp | Kind::Tcp => None,
             Kind::Media | Kind::Ping | Kind::Quic | Kind::Udp if tcp_alone => {
                 Some("Multipath TCP carries TCP and nothing else".into())

@@ -8,14 +8,15 @@ use anyhow::{Context as _, Result};
 
 use super::System;
 use super::external::Scripts;
-use super::pair::{self, Pair, sides};
+use super::pair::{self, Pair};
 use crate::experiment::configuration::inner_address;
 use crate::experiment::ideal::Framing;
 use crate::experiment::plan::{Cell, Tunnel};
 use crate::experiment::stop::Stop;
-use crate::lab::Lab;
 use crate::lab::mptcp::{self, Mptcp};
+use crate::lab::{Host, Lab};
 use crate::record::{DaemonRecord, PathRecord};
+use crate::topology::Side;
 use crate::traffic::tcp::Transport;
 
 /// A system at work. What it made is gone when it is dropped.
@@ -70,12 +71,32 @@ impl Running {
         }
     }
 
-    /// The address of the receiving host that traffic has to be sent to.
-    pub(crate) fn address(&self, cell: &Cell) -> IpAddr {
-        let (_, to) = sides(cell.traffic.direction);
+    /// The address of a host that traffic has to be sent to. Connections of Multipath TCP go to the
+    /// right host.
+    pub(crate) fn address(&self, side: Side, cell: &Cell) -> IpAddr {
         match self {
             Self::Mptcp(mptcp) => mptcp.remote(),
-            Self::Scripts(_) | Self::Tunnel(..) => inner_address(to, cell.tunnel.inner),
+            Self::Scripts(_) | Self::Tunnel(..) => inner_address(side, cell.tunnel.inner),
+        }
+    }
+
+    /// The addresses of a host from which connections to the other may come.
+    pub(crate) fn receivers(&self, host: &Host, cell: &Cell) -> Vec<IpAddr> {
+        match self {
+            Self::Mptcp(_) => {
+                (0..cell.topology.links.len()).map(|link| host.address(link)).collect()
+            }
+            Self::Scripts(_) | Self::Tunnel(..) => {
+                vec![inner_address(host.side(), cell.tunnel.inner)]
+            }
+        }
+    }
+
+    /// How Multipath TCP was allowed, if it was.
+    pub(crate) fn mptcp(&self) -> Option<&Mptcp> {
+        match self {
+            Self::Mptcp(mptcp) => Some(mptcp),
+            Self::Scripts(_) | Self::Tunnel(..) => None,
         }
     }
 
