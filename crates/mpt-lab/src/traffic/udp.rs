@@ -1,9 +1,11 @@
-//! Numbered UDP packets at a fixed rate: what a tunnel does to traffic that does not adapt.
+//! Numbered UDP packets by a timetable: what a tunnel does to traffic that does not adapt.
 //!
 //! Each packet carries the mark of its run, its number and the time it was sent, padded to the size
-//! asked for. The source keeps a timetable: packet n is due n intervals after the start, and one
-//! that was held up by the scheduler leaves at once, so that the mean rate holds. The sink keeps an
-//! [`Order`] ledger, the one-way delay of every first copy, and a [`Series`].
+//! asked for. The source keeps a [`Timetable`]: most simply, packet n is due n intervals after the
+//! start. One that was held up by the scheduler leaves at once, so that the mean rate holds. The sink
+//! keeps an [`Order`] ledger, the one-way delay of every first copy, and a [`Series`].
+
+mod timetable;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -20,6 +22,7 @@ use super::jitter::Jitter;
 use super::order::{Order, Summary};
 use super::series::Series;
 use super::spread::Spread;
+pub use timetable::{Departure, Options, Timetable};
 
 /// How long the sink listens on after the last packet was sent: longer than any path of the lab
 /// delays plus any hold time of the tunnel.
@@ -34,37 +37,11 @@ pub const HEADER: usize = 24;
 /// The largest UDP payload over IPv4.
 pub const LARGEST: usize = 65_507;
 
-/// The most packets one run may have: bounds the memory for delays and ledger to about 90 MB.
+/// The most packets one run may have: bounds the memory for arrivals and ledger to about 160 MB.
 pub const MOST_PACKETS: u64 = 10_000_000;
 
 /// Room asked for in a receiving socket's buffer, in bytes: a tenth of a second at 320 Mbit/s.
 const BUFFER: usize = 4 << 20;
-
-/// What is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Time between two packets.
-    pub interval: Duration,
-    /// UDP payload of each packet in bytes, from [`HEADER`] to [`LARGEST`].
-    pub size: usize,
-    /// How long packets are sent.
-    pub length: Duration,
-}
-
-impl Options {
-    /// Packets of `size` bytes payload at `rate` bit/s of payload for `length`.
-    pub fn at_rate(rate: u64, size: usize, length: Duration) -> Self {
-        let size = size.clamp(HEADER, LARGEST);
-        let interval = Duration::from_secs_f64(size as f64 * 8.0 / rate.max(1) as f64);
-        Self { interval, size, length }
-    }
-
-    /// How many packets that is, at most [`MOST_PACKETS`].
-    pub fn packets(&self) -> u64 {
-        let packets = self.length.as_nanos() / self.interval.as_nanos().max(1);
-        u64::try_from(packets).unwrap_or(u64::MAX).min(MOST_PACKETS)
-    }
-}
 
 /// The receiving end.
 #[derive(Debug)]
@@ -120,6 +97,17 @@ pub struct Report {
     pub jitter_ms: Option<Jitter>,
     /// Packets the sender's kernel refused. They were never sent.
     pub refused: u64,
+    /// First copies, in order of arrival.
+    pub arrivals: Vec<Arrival>,
+}
+
+/// A packet that arrived, its first copy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Arrival {
+    /// Its number: how many were sent before it.
+    pub number: u64,
+    /// One-way delay in milliseconds.
+    pub delay_ms: f64,
 }
 
 /// A stream under way.
@@ -133,11 +121,16 @@ pub struct Stream {
 
 impl Stream {
     /// Starts sending, counted from this call.
-    pub fn start(sink: Sink, source: Source, options: Options) -> io::Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// The kernel gave no thread.
+    pub fn start(sink: Sink, source: Source, timetable: impl Into<Timetable>) -> io::Result<Self> {
+        let timetable = timetable.into();
         let received = Arc::new(AtomicU64::new(0));
         let stop = Arc::new(AtomicBool::new(false));
         let origin = Instant::now();
-        let run = Run { options, origin, mark: mark(&sink, &source)?, stop: Arc::clone(&stop) };
+        let run = Run { timetable, origin, mark: mark(&sink, &source)?, stop: Arc::clone(&stop) };
 
         let mut stream = Self { received: received.clone(), stop, sender: None, receiver: None };
         let receiving = run.clone();
@@ -157,13 +150,15 @@ impl Stream {
         let sender = self.sender.take().and_then(|thread| thread.join().ok());
         let receiver = self.receiver.take().and_then(|thread| thread.join().ok());
         let sent = sender.ok_or_else(failed)?;
-        let Received { series, order, delays } = receiver.ok_or_else(failed)?;
+        let Received { series, order, arrivals } = receiver.ok_or_else(failed)?;
+        let delays: Vec<f64> = arrivals.iter().map(|arrival| arrival.delay_ms).collect();
         Ok(Report {
             series,
             order: order.finish(sent.packets),
             delay_ms: Spread::of(&delays),
             jitter_ms: Jitter::of(&delays),
             refused: sent.refused,
+            arrivals,
         })
     }
 }
@@ -184,7 +179,7 @@ impl Drop for Stream {
 /// What both threads of a stream share.
 #[derive(Clone)]
 struct Run {
-    options: Options,
+    timetable: Timetable,
     origin: Instant,
     mark: u64,
     stop: Arc<AtomicBool>,
@@ -218,18 +213,17 @@ struct Sent {
 }
 
 fn send(source: &Source, run: &Run) -> Sent {
-    let mut payload = vec![0; run.options.size];
+    let mut payload = vec![0; run.timetable.largest()];
     let mut refused = 0;
     let mut packets = 0;
-    for slot in 0..run.options.packets() {
-        let due = run.options.interval.saturating_mul(u32::try_from(slot).unwrap_or(u32::MAX));
+    for Departure { due, size } in (0..).map_while(|slot| run.timetable.departure(slot)) {
         if !sleep_until(run, due) {
             break;
         }
         let sent = u64::try_from(run.origin.elapsed().as_nanos()).unwrap_or(u64::MAX);
         payload[..HEADER].copy_from_slice(&Stamp { mark: run.mark, number: packets, sent }.bytes());
         // A refused packet leaves its number to the next one, so that no refusal looks like a loss.
-        match source.socket.send(&payload) {
+        match source.socket.send(&payload[..size]) {
             Ok(_) => packets += 1,
             Err(_) => refused += 1,
         }
@@ -252,17 +246,16 @@ fn sleep_until(run: &Run, due: Duration) -> bool {
 struct Received {
     series: Series,
     order: Order,
-    /// Milliseconds, in order of arrival.
-    delays: Vec<f64>,
+    arrivals: Vec<Arrival>,
 }
 
 fn receive(sink: &Sink, run: &Run, total: &AtomicU64) -> Received {
-    let mut series = Series::new(run.options.length);
-    let mut order = Order::new(run.options.packets());
-    let mut delays = Vec::new();
+    let mut series = Series::new(run.timetable.length());
+    let mut order = Order::new(run.timetable.packets());
+    let mut arrivals = Vec::new();
     let mut payload = vec![0; LARGEST];
-    let mut missing = run.options.packets();
-    let mut end = run.options.length + GRACE;
+    let mut missing = run.timetable.packets();
+    let mut end = run.timetable.length() + GRACE;
     while run.origin.elapsed() < end && !run.is_stopped() {
         // A pause or an ICMP error reported on the socket: look at the clock and go on.
         let Ok(bytes) = sink.socket.recv(&mut payload) else {
@@ -275,7 +268,7 @@ fn receive(sink: &Sink, run: &Run, total: &AtomicU64) -> Received {
         };
         if order.on_arrival(stamp.number) {
             let delay = now.saturating_sub(Duration::from_nanos(stamp.sent));
-            delays.push(delay.as_secs_f64() * 1e3);
+            arrivals.push(Arrival { number: stamp.number, delay_ms: delay.as_secs_f64() * 1e3 });
             series.on_delivery(now, bytes);
             total.fetch_add(bytes as u64, Ordering::Relaxed);
             missing -= 1;
@@ -285,7 +278,7 @@ fn receive(sink: &Sink, run: &Run, total: &AtomicU64) -> Received {
         }
     }
     series.finish();
-    Received { series, order, delays }
+    Received { series, order, arrivals }
 }
 
 /// The first bytes of every payload.
@@ -345,13 +338,18 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_that_of_the_payload() {
-        let options = Options::at_rate(8_000_000, 1000, Duration::from_secs(3));
-        assert_eq!(options.interval, Duration::from_millis(1));
-        assert_eq!(options.packets(), 3000);
-        assert_eq!(Options::at_rate(1, 1, Duration::ZERO).size, HEADER);
-        let flood = Options::at_rate(u64::MAX, HEADER, Duration::from_secs(3600));
-        assert_eq!(flood.packets(), MOST_PACKETS);
+    fn packets_leave_by_the_timetable_each_with_its_size() {
+        let sizes = [1000, HEADER, 300];
+        let due = Duration::from_millis(20);
+        let departures = sizes.map(|size| Departure { due, size });
+        let timetable = Timetable::listed(departures.to_vec(), Duration::from_millis(100));
+        let (sink, source) = ends(Ipv4Addr::LOCALHOST.into());
+        let report = Stream::start(sink, source, timetable).unwrap().finish().unwrap();
+        let numbers: Vec<_> = report.arrivals.iter().map(|arrival| arrival.number).collect();
+        assert_eq!(numbers, [0, 1, 2]);
+        let bytes: u64 = report.series.samples().iter().map(|sample| sample.bytes).sum();
+        assert!(bytes == 0 || bytes == 1324, "all within the run, unless the machine stalled");
+        assert!(report.series.longest_gap(Duration::ZERO, report.series.length()) >= due);
     }
 
     #[test]
