@@ -1,11 +1,11 @@
 //! Traffic of known shape, and what became of it.
 //!
-//! Five kinds: one [`tcp`] or [`quic`] flow that wants all the room there is, a [`udp`] stream of
-//! numbered packets at a fixed rate, a [`ping`] that looks at delay alone, and a file fetched over
-//! [`ftp`], for which alone an external program is needed. All of them work the same way: the two sockets are made first, each inside the namespace
-//! of its host (a socket stays in the namespace it was made in), then the flow runs on threads of its
-//! own, ends by itself at its deadline whether or not the network between still lives, and hands back
-//! a report.
+//! Each kind is a file: one [`tcp`] or [`quic`] flow that wants all the room there is, a [`udp`]
+//! stream of numbered packets by a timetable, [`media`] that people listen to and look at, a [`ping`]
+//! that looks at delay alone, and a file fetched over [`ftp`], for which alone an external program is
+//! needed. All of them work the same way: the sockets are made first, each inside the namespace of its
+//! host (a socket stays in the namespace it was made in), then the flow runs on threads of its own, ends
+//! by itself at its deadline whether or not the network between still lives, and hands back a report.
 //!
 //! ```text
 //! right.run(|| tcp::Sink::listen(address))     ─┐
@@ -17,10 +17,13 @@
 //! measurable without any synchronisation.
 //!
 //! The arithmetic is apart from the sockets, and pure: [`series`] (goodput, start-up, gaps),
-//! [`order`] (RFC 4737), [`jitter`] (two definitions) and [`spread`] (median and company).
+//! [`order`] (RFC 4737), [`jitter`] (two definitions), [`spread`] (median and company) and [`emodel`]
+//! (what a call is worth).
 
+pub mod emodel;
 pub mod ftp;
 pub mod jitter;
+pub mod media;
 pub mod order;
 pub mod ping;
 mod processor;

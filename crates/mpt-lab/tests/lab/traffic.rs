@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use mpt_lab::emulator::Direction;
 use mpt_lab::lab::{Host, Lab};
 use mpt_lab::traffic::tcp::Transport;
-use mpt_lab::traffic::{ping, quic, tcp, udp};
+use mpt_lab::traffic::{media, ping, quic, tcp, udp};
 
 use crate::world::{Test, lab};
 
@@ -19,6 +19,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_quic_flow_gets_what_the_link_has_and_loses_what_it_loses", quic_rate),
     ("a_quic_flow_over_a_link_that_dies_ends_on_time_with_its_silence", quic_death),
     ("udp_losses_and_copies_are_those_of_the_link", losses),
+    ("media_lose_what_the_link_loses_and_a_call_is_worth_less", call_and_film),
     ("udp_reordering_is_seen_with_its_extent", reordering),
     ("a_ping_takes_the_delay_of_both_ways_ipv4", || round_trip(4)),
     ("a_ping_takes_the_delay_of_both_ways_ipv6", || round_trip(6)),
@@ -121,6 +122,31 @@ fn losses() {
     assert_eq!(order.duplicated, stats.duplicated.packets);
     assert_eq!(order.lost, stats.dropped().packets);
     assert!((50..200).contains(&order.lost), "{}", order.lost);
+}
+
+fn call_and_film() {
+    let score = |forward: &str| {
+        let lab =
+            lab(&format!("[[link]]\nname = 'wire'\nforward = {{ delay_ms = 40, {forward} }}"));
+        let (left, right): (&Host, &Host) = (lab.left(), lab.right());
+        let ends = || {
+            let sink = right.run(|| udp::Sink::bind(right.address(0))).unwrap();
+            let remote = sink.address();
+            media::Ends { sink, source: left.run(|| udp::Source::connect(remote)).unwrap() }
+        };
+        let options = media::Options { length: Duration::from_secs(3), seed: 1 };
+        let media = media::Media::start(ends(), ends(), None, options).unwrap();
+        let report = media.finish().unwrap();
+        let lost = [report.voice, report.video].map(|s| s.lost_share * s.packets as f64);
+        let dropped = lab.link(0).report().forward.stats.dropped().packets as f64;
+        assert!((lost[0] + lost[1] - dropped).abs() < 0.5, "{lost:?} of {dropped}");
+        assert!(report.voice.delay_ms.unwrap().min >= 40.0);
+        // Packing, the way, and waiting for playout.
+        assert!(report.hearing.call.delay >= Duration::from_millis(20 + 40 + 60));
+        report.hearing.mos
+    };
+    let (clean, lossy) = (score("loss = 0.0"), score("loss = 0.2"));
+    assert!(clean > lossy && lossy < 4.0, "{clean} {lossy}");
 }
 
 fn reordering() {

@@ -9,9 +9,10 @@ use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig
 /// A congestion controller of the QUIC library.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Congestion {
-    /// BBR as of draft-cardwell-iccrg-bbr-congestion-control-00, which the library calls experimental.
+    /// BBR in its first version (draft-cardwell-iccrg-bbr-congestion-control), which the library calls
+    /// experimental.
     Bbr,
-    /// CUBIC, RFC 9438: what the library takes by itself.
+    /// CUBIC, RFC 8312: what the library takes by itself.
     #[default]
     Cubic,
     /// NewReno as of RFC 9002 section 7.

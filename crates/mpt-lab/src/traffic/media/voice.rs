@@ -1,0 +1,134 @@
+//! A telephone call in one direction, and what is heard of it.
+//!
+//! The listener's telephone plays each packet at a fixed time after it was spoken: it waits for the median
+//! delay and [`PLAYOUT`] more. What has not come by then is not heard, whether it was lost or is late.
+//! A real telephone has to find that time while the call lasts; here it is known afterwards, which
+//! takes the quality of somebody's estimator out of the comparison.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::traffic::emodel::{Call, burst_ratio};
+use crate::traffic::spread::median;
+use crate::traffic::udp::{self, Timetable};
+
+/// Speech in one packet. G.711 itself looks no further ahead.
+const PACKET: Duration = Duration::from_millis(20);
+
+/// UDP payload of a packet: 20 ms of 64 kbit/s, and the header of RTP (RFC 3550 section 5.1).
+const SIZE: usize = 160 + 12;
+
+/// How much later than the median a packet may come and still be played: three packets, which is what
+/// telephones commonly hold.
+pub const PLAYOUT: Duration = Duration::from_millis(60);
+
+/// What was heard of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Hearing {
+    /// What the network did to it, with the delay of packing and of waiting for playout.
+    pub call: Call,
+    /// Rating R of the E-model; 0 if nothing was heard.
+    pub rating: f64,
+    /// Mean opinion score, 1 to 4.5; 1 if nothing was heard.
+    pub mos: f64,
+}
+
+/// Fifty packets a second.
+pub(super) fn timetable(length: Duration) -> Timetable {
+    udp::Options { interval: PACKET, size: SIZE, length }.into()
+}
+
+impl Hearing {
+    /// What was heard of a stream of voice packets.
+    pub(super) fn of(report: &udp::Report) -> Self {
+        let delays: Vec<f64> = report.arrivals.iter().map(|arrival| arrival.delay_ms).collect();
+        let Some(usual) = median(&delays) else { return Self::silence() };
+        let wait = Duration::from_secs_f64(usual / 1e3) + PLAYOUT;
+
+        let mut heard = vec![false; usize::try_from(report.order.sent).unwrap_or(0)];
+        for arrival in &report.arrivals {
+            let in_time = arrival.delay_ms <= wait.as_secs_f64() * 1e3;
+            if let Some(heard) = usize::try_from(arrival.number).ok().and_then(|n| heard.get_mut(n))
+            {
+                *heard = in_time;
+            }
+        }
+        let due = heard.len() as u64 + report.refused;
+        let played = heard.iter().filter(|heard| **heard).count();
+        let call = Call {
+            delay: PACKET + wait,
+            unheard: 1.0 - played as f64 / due.max(1) as f64,
+            burst_ratio: burst_ratio(&heard),
+        };
+        Self { call, rating: call.rating(), mos: call.mos() }
+    }
+
+    fn silence() -> Self {
+        let call = Call { delay: PACKET + PLAYOUT, unheard: 1.0, burst_ratio: 1.0 };
+        Self { call, rating: 0.0, mos: 1.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::traffic::order::Order;
+    use crate::traffic::series::Series;
+    use crate::traffic::udp::Arrival;
+
+    #[test]
+    fn a_call_is_fifty_packets_a_second_of_64_kbit_and_a_header() {
+        let timetable = timetable(Duration::from_secs(10));
+        assert_eq!(timetable.packets(), 500);
+        let second = timetable.departure(1).unwrap();
+        assert_eq!((second.due, second.size), (Duration::from_millis(20), 172));
+    }
+
+    #[test]
+    fn packing_and_playout_are_part_of_the_delay() {
+        let hearing = hearing(100, |_| Some(30.0));
+        assert_eq!(hearing.call.delay, Duration::from_millis(20 + 30 + 60));
+        assert_eq!((hearing.call.unheard, hearing.call.burst_ratio), (0.0, 1.0));
+        assert!(hearing.mos > 4.3, "{hearing:?}");
+    }
+
+    #[test]
+    fn a_packet_too_late_is_as_bad_as_a_lost_one() {
+        let late = hearing(100, |number| Some(if number % 10 == 3 { 90.1 } else { 30.0 }));
+        let lost = hearing(100, |number| (number % 10 != 3).then_some(30.0));
+        let just = hearing(100, |number| Some(if number % 10 == 3 { 90.0 } else { 30.0 }));
+        assert!((late.call.unheard - 0.1).abs() < 1e-9);
+        assert_eq!(late, lost);
+        assert_eq!(just.call.unheard, 0.0);
+        assert!(just.mos > late.mos);
+    }
+
+    #[test]
+    fn ten_missing_in_a_row_are_worse_than_ten_here_and_there() {
+        let row = hearing(100, |number| (!(40..50).contains(&number)).then_some(30.0));
+        let scattered = hearing(100, |number| (number % 10 != 3).then_some(30.0));
+        assert_eq!(row.call.unheard, scattered.call.unheard);
+        assert!((row.call.burst_ratio - 9.0).abs() < 1e-9, "{row:?}");
+        assert!(row.mos < scattered.mos);
+    }
+
+    #[test]
+    fn silence_has_the_lowest_score() {
+        assert_eq!((hearing(100, |_| None).mos, hearing(0, |_| None).mos), (1.0, 1.0));
+    }
+
+    /// What is heard of packets that arrive with these delays in milliseconds.
+    fn hearing(sent: u64, delay: impl Fn(u64) -> Option<f64>) -> Hearing {
+        let arrivals = (0..sent)
+            .filter_map(|number| delay(number).map(|delay_ms| Arrival { number, delay_ms }));
+        Hearing::of(&udp::Report {
+            series: Series::new(Duration::ZERO),
+            order: Order::new(sent).finish(sent),
+            delay_ms: None,
+            jitter_ms: None,
+            refused: 0,
+            arrivals: arrivals.collect(),
+        })
+    }
+}
