@@ -8,7 +8,7 @@ use mpt_lab::lab::Lab;
 use mpt_lab::lab::mptcp::{self, Connection, Doors, Mptcp, Refusal};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::world::{PATIENCE, Test, eventually, lab};
+use crate::world::{PATIENCE, Test, eventually, give_up, lab};
 
 pub(crate) const TESTS: &[Test] = &[
     ("mptcp_uses_every_link_ipv4", || all_links(&[4, 4])),
@@ -26,7 +26,7 @@ const SECOND: u64 = 2_500_000;
 
 fn all_links(versions: &[u8]) {
     let lab = links(versions);
-    let mptcp = mptcp::allow(&lab).unwrap();
+    let mptcp = allow(&lab);
     let mut connection = connect(&lab, &mptcp);
     let before = carried(&lab);
     connection.pump(2 * SECOND * versions.len() as u64);
@@ -42,7 +42,7 @@ fn all_links(versions: &[u8]) {
 
 fn nine_links() {
     let lab = links(&[4; 12]);
-    let mptcp = mptcp::allow(&lab).unwrap();
+    let mptcp = allow(&lab);
     assert_eq!((mptcp.links(), mptcp.left_out()), (mptcp::MAX_LINKS, 3));
     let mut connection = connect(&lab, &mptcp);
     eventually("all subflows are up", || {
@@ -56,7 +56,7 @@ fn nine_links() {
 fn one_link() {
     let lab = links(&[4, 4]);
     // What another lab is told has no effect on this one.
-    let mptcp = mptcp::allow(&links(&[4, 4])).unwrap();
+    let mptcp = allow(&links(&[4, 4]));
     let mut connection = connect(&lab, &mptcp);
     connection.pump(SECOND);
     let look = mptcp::look(lab.left(), &connection.source).unwrap();
@@ -67,7 +67,7 @@ fn one_link() {
 
 fn fallback() {
     let lab = links(&[4, 4]);
-    let mptcp = mptcp::allow(&lab).unwrap();
+    let mptcp = allow(&lab);
     let plain = || Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
     let listener = lab.right().run(|| listen(plain(), &mptcp));
     let source =
@@ -83,8 +83,17 @@ fn one_server() {
     assert!(matches!(&refusal, Refusal::Unavailable(_)), "{refusal}");
 }
 
+/// Allows it; gives up where the kernel has none.
+pub(crate) fn allow(lab: &Lab) -> Mptcp {
+    match mptcp::allow(lab) {
+        Ok(mptcp) => mptcp,
+        Err(Refusal::Unavailable(reason)) => give_up(reason),
+        Err(Refusal::Failed(error)) => panic!("{error:#}"),
+    }
+}
+
 /// Links of 20 Mbit/s with these IP versions.
-fn links(versions: &[u8]) -> Lab {
+pub(crate) fn links(versions: &[u8]) -> Lab {
     let link = |(number, version)| {
         format!("[[link]]\nname = 'l{number}'\nversion = {version}\nrate_mbps = 20\ndelay_ms = 5\n")
     };

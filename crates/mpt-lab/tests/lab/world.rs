@@ -3,7 +3,7 @@
 use std::env;
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
 use libtest_mimic::{Completion, Failed};
@@ -23,8 +23,20 @@ pub(crate) fn run(entered: Result<(), String>, test: fn()) -> Result<Completion,
     }
     match catch_unwind(AssertUnwindSafe(test)) {
         Ok(()) => Ok(Completion::Completed),
+        Err(payload) if payload.is::<Lacking>() => {
+            let Lacking(reason) = *payload.downcast().expect("it was looked at");
+            skip(reason)
+        }
         Err(_) => Err("it panicked; see above".into()),
     }
+}
+
+/// Why a test found out on its way that this machine cannot run it.
+struct Lacking(String);
+
+/// Ends a test that this machine cannot run, saying what it lacks.
+pub(crate) fn give_up(reason: String) -> ! {
+    resume_unwind(Box::new(Lacking(reason)))
 }
 
 /// Reports a test as ignored, or as failed where nothing may be.
