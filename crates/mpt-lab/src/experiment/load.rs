@@ -8,12 +8,14 @@ use anyhow::{Context as _, Result};
 use super::plan::{Kind, Traffic};
 use crate::lab::Host;
 use crate::lab::mptcp::Mptcp;
-use crate::record::{FlowRecord, megabits, milliseconds};
+use crate::record::{FlowRecord, StreamRecord, megabits, milliseconds};
 use crate::system::Unavailable;
 use crate::traffic::series::Series;
 use crate::traffic::tcp::Transport;
-use crate::traffic::{ftp, ping, quic, tcp, udp};
+use crate::traffic::{ftp, media, ping, quic, tcp, udp};
 
+/// Decides the sizes of video frames: every system shows the same film.
+const FILM: u64 = 1;
 /// Bytes in a megabyte, as files are counted.
 const MEGA: u64 = 1_000_000;
 
@@ -41,6 +43,7 @@ pub(super) struct Route<'a> {
 pub(super) enum Load {
     /// The download, and the server it comes from.
     Ftp(ftp::Download, #[expect(dead_code, reason = "it serves until it is dropped")] ftp::Server),
+    Media(media::Media),
     Ping(ping::Ping),
     Quic(Vec<quic::Flow>),
     Tcp(Vec<tcp::Flow>),
@@ -52,7 +55,7 @@ impl Load {
     pub(super) fn start(route: &Route<'_>, traffic: &Traffic) -> Result<Self> {
         match traffic.kind {
             Kind::Ftp => Self::ftp(route, traffic),
-            Kind::Media => Err(Unavailable("this traffic is not built in".into()).into()),
+            Kind::Media => Self::media(route, traffic),
             Kind::Quic => Self::quic(route, traffic),
             Kind::Ping => Self::ping(route, traffic),
             Kind::Tcp => Self::tcp(route, traffic),
@@ -71,16 +74,20 @@ impl Load {
     }
 
     fn tcp(route: &Route<'_>, traffic: &Traffic) -> Result<Self> {
-        let flow = |_| {
-            let sink =
-                route.to.run(|| tcp::Sink::listen(route.transport, route.address, route.device))?;
-            let remote = sink.address();
-            let source = route.from.run(|| {
-                tcp::Source::connect(route.transport, remote, route.device, &traffic.congestion)
-            })?;
-            tcp::Flow::start(sink, source, traffic.length())
+        let flow = |_| -> Result<tcp::Flow> {
+            let (sink, source) = Self::tcp_ends(route, traffic)?;
+            Ok(tcp::Flow::start(sink, source, traffic.length())?)
         };
-        Ok(Self::Tcp((0..traffic.flows).map(flow).collect::<Result<_, _>>()?))
+        Ok(Self::Tcp((0..traffic.flows).map(flow).collect::<Result<_>>()?))
+    }
+
+    fn tcp_ends(route: &Route<'_>, traffic: &Traffic) -> Result<(tcp::Sink, tcp::Source)> {
+        let listen = || tcp::Sink::listen(route.transport, route.address, route.device);
+        let sink = route.to.run(listen)?;
+        let remote = sink.address();
+        let connect =
+            || tcp::Source::connect(route.transport, remote, route.device, &traffic.congestion);
+        Ok((sink, route.from.run(connect)?))
     }
 
     /// The sending host serves, the receiving one fetches.
@@ -101,6 +108,19 @@ impl Load {
         };
         let client = route.to.run(|| ftp::Client::connect(&server, route.device))?;
         Ok(Self::Ftp(ftp::Download::start(client, traffic.length())?, server))
+    }
+
+    fn media(route: &Route<'_>, traffic: &Traffic) -> Result<Self> {
+        let ends = || -> Result<media::Ends> {
+            let sink = route.to.run(|| udp::Sink::bind(route.address)).context("no UDP sink")?;
+            let remote = sink.address();
+            let source =
+                route.from.run(|| udp::Source::connect(remote)).context("no UDP source")?;
+            Ok(media::Ends { sink, source })
+        };
+        let bulk = Self::tcp_ends(route, traffic)?;
+        let options = media::Options { length: traffic.length(), seed: FILM };
+        Ok(Self::Media(media::Media::start(ends()?, ends()?, Some(bulk), options)?))
     }
 
     fn quic(route: &Route<'_>, traffic: &Traffic) -> Result<Self> {
@@ -128,6 +148,7 @@ impl Load {
     pub(super) fn received(&self) -> u64 {
         match self {
             Self::Ftp(download, _) => download.received(),
+            Self::Media(media) => media.received(),
             Self::Ping(_) => 0,
             Self::Quic(flows) => flows.iter().map(quic::Flow::received).sum(),
             Self::Tcp(flows) => flows.iter().map(tcp::Flow::received).sum(),
@@ -139,7 +160,7 @@ impl Load {
     pub(super) fn is_over(&self) -> bool {
         match self {
             Self::Ftp(download, _) => download.is_over(),
-            Self::Ping(_) | Self::Quic(_) | Self::Tcp(_) | Self::Udp(_) => false,
+            Self::Media(_) | Self::Ping(_) | Self::Quic(_) | Self::Tcp(_) | Self::Udp(_) => false,
         }
     }
 
@@ -147,9 +168,13 @@ impl Load {
     pub(super) fn finish(self, omit: Duration) -> Result<FlowRecord> {
         match self {
             Self::Ftp(download, _) => Ok(ftp_record(download.finish(), omit)),
+            Self::Media(media) => Ok(media_record(media.finish()?, omit)),
             Self::Ping(ping) => Ok(ping_record(ping.finish()?)),
             Self::Quic(flows) => Ok(quic_record(flows, omit)),
-            Self::Tcp(flows) => Ok(tcp_record(flows, omit)),
+            // All flows end at about the same time, so waiting for one costs the others nothing.
+            Self::Tcp(flows) => {
+                Ok(tcp_record(flows.into_iter().map(tcp::Flow::finish).collect(), omit))
+            }
             Self::Udp(stream) => Ok(udp_record(stream.finish()?, omit)),
         }
     }
@@ -167,6 +192,20 @@ fn ftp_record(report: ftp::Report, omit: Duration) -> FlowRecord {
         // The end of a file is no moment to judge a start by.
         startup_seconds: None,
         ..FlowRecord::of_series(report.series, omit)
+    }
+}
+
+fn media_record(report: media::Report, omit: Duration) -> FlowRecord {
+    let stream = |stream: &media::StreamReport, mos| StreamRecord {
+        delay_ms: stream.delay_ms,
+        lost_share: stream.lost_share,
+        late_share: stream.late_share,
+        mos,
+    };
+    FlowRecord {
+        voice: Some(stream(&report.voice, Some(report.hearing.mos))),
+        video: Some(stream(&report.video, None)),
+        ..report.bulk.map_or_else(FlowRecord::default, |bulk| tcp_record(vec![bulk], omit))
     }
 }
 
@@ -205,9 +244,7 @@ fn ping_record(report: ping::Report) -> FlowRecord {
     }
 }
 
-fn tcp_record(flows: Vec<tcp::Flow>, omit: Duration) -> FlowRecord {
-    // All flows end at about the same time, so waiting for one costs the others nothing.
-    let reports: Vec<_> = flows.into_iter().map(tcp::Flow::finish).collect();
+fn tcp_record(reports: Vec<tcp::Report>, omit: Duration) -> FlowRecord {
     let Some(series) = merged(reports.iter().map(|report| &report.series)) else {
         return FlowRecord::default();
     };

@@ -9,8 +9,9 @@ use super::plan::{Cell, Experiment, Kind};
 /// Length of the traffic, and what of it goodput leaves out, in seconds.
 const SECONDS: f64 = 4.0;
 const OMIT: f64 = 1.0;
-/// Size of a file in MB.
+/// Size of a file in MB, and how long it may take at most, in seconds.
 const FILE_MB: u64 = 20;
+const FILE_SECONDS: f64 = 20.0;
 
 impl Experiment {
     /// The short form.
@@ -42,6 +43,9 @@ fn is_kept(cell: &Cell, axes: &[(usize, Vec<usize>)]) -> bool {
 fn shorten(cell: &mut Cell) {
     let traffic = &mut cell.traffic;
     traffic.file_mb = traffic.file_mb.min(FILE_MB);
+    if traffic.kind == Kind::Ftp {
+        traffic.seconds = traffic.seconds.min(FILE_SECONDS);
+    }
     // What happens to links takes its time.
     let is_short = cell.events.is_empty() && traffic.kind != Kind::Ftp;
     if is_short && traffic.seconds > SECONDS {

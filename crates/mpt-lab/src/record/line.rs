@@ -7,7 +7,7 @@ use super::{Measured, Record, megabits};
 use crate::experiment::ideal;
 use crate::experiment::plan::{Cell, Direction};
 use crate::machine;
-use crate::results::{CellRecord, LinkRecord, SystemRecord};
+use crate::results::{CellRecord, Figure, LinkRecord, SystemRecord};
 use crate::system::ALONE;
 use crate::traffic::series::SAMPLE;
 
@@ -90,6 +90,7 @@ impl Line {
 pub(super) fn cell_record(record: &Record, run: &str) -> CellRecord {
     let cell = &record.cell;
     let reasons = record.reasons();
+    let links = links(record);
     CellRecord {
         run: run.to_owned(),
         experiment: record.experiment.clone(),
@@ -103,8 +104,12 @@ pub(super) fn cell_record(record: &Record, run: &str) -> CellRecord {
         seconds: cell.traffic.seconds,
         omit: cell.traffic.omit,
         seed: cell.topology.seed,
-        links: links(record),
-        systems: record.systems.iter().map(|system| system_record(system, cell.scale)).collect(),
+        systems: record
+            .systems
+            .iter()
+            .map(|system| compared(system_record(system, cell.scale), &links))
+            .collect(),
+        links,
         published: cell.published.clone(),
         sample_seconds: SAMPLE.as_secs_f64(),
         doubtful: !reasons.is_empty(),
@@ -132,6 +137,16 @@ fn links(record: &Record) -> Vec<LinkRecord> {
         }
     };
     links.map(link).collect()
+}
+
+/// A system's record with how it compares to the best link alone.
+fn compared(mut system: SystemRecord, links: &[LinkRecord]) -> SystemRecord {
+    let goodput = |system: &SystemRecord| Some(system.figures.get("goodput_mbps")?.median);
+    let alone = links.iter().filter_map(|link| goodput(link.alone.as_ref()?));
+    let best = alone.fold(0.0, f64::max);
+    let ratio = goodput(&system).filter(|_| best > 0.0).and_then(|got| Figure::of(&[got / best]));
+    system.figures.extend(ratio.map(|ratio| ("over_best_alone".into(), ratio)));
+    system
 }
 
 fn system_record(measured: &Measured, scale: f64) -> SystemRecord {
