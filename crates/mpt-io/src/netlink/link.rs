@@ -175,7 +175,7 @@ impl Netlink {
         self.set_link(message, action)
     }
 
-    fn set_link(&mut self, message: LinkMessage, action: &str) -> Result<(), Error> {
+    pub(super) fn set_link(&mut self, message: LinkMessage, action: &str) -> Result<(), Error> {
         self.request(RouteNetlinkMessage::SetLink(message), 0, action).map(drop)
     }
 }

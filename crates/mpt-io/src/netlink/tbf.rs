@@ -89,7 +89,7 @@ fn root(index: u32) -> TcMessage {
 }
 
 impl TokenBucket {
-    fn options(self) -> Vec<TcOption> {
+    pub(super) fn options(self) -> Vec<TcOption> {
         let mut parameters = vec![0; PARAMETERS_LEN];
         parameters[LINK_LAYER_AT] = ETHERNET;
         let small = u32::try_from(self.rate).unwrap_or(u32::MAX);

@@ -7,7 +7,8 @@
 //! `queue full`, `black-out`, `corrupted`. At the other end it is seen if and when it came out.
 //!
 //! With the emulator the link's own thread hands its packets over; it is never kept waiting. With
-//! netem, and at tunnel devices, a packet socket listens. What did not get into the
+//! netem, and at tunnel devices, a packet socket listens; netem stands before it, so that it sees
+//! packets when they leave the delay behind, and those that are lost not at all. What did not get into the
 //! file is counted, per interface, in the file and in the [`Summary`].
 
 mod listener;
@@ -200,7 +201,15 @@ impl Plan {
         };
         // What follows may fail; dropping the capture then ends what has begun.
         for (wire, taps) in lab.links().iter().zip(ends) {
-            capture.links.push(wire.tap(taps)?);
+            if wire.is_emulated() {
+                capture.links.push(wire.tap(taps)?);
+                continue;
+            }
+            for (host, tap) in [lab.left(), lab.right()].into_iter().zip(taps) {
+                let index = index(host, wire.name())?;
+                let index = index.with_context(|| format!("`{}` has vanished", wire.name()))?;
+                devices.push((host, index, tap));
+            }
         }
         for (host, index, tap) in devices {
             let snap = snap as usize;

@@ -1,6 +1,7 @@
 //! `mpt-lab run`: the answers to experiments' questions.
 
 use std::env;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{self, ExitCode};
@@ -11,6 +12,7 @@ use mpt_lab::experiment::library;
 use mpt_lab::experiment::runner::{Bench, is_interruption};
 use mpt_lab::experiment::stop::Stop;
 use mpt_lab::experiment::{Cell, Experiment};
+use mpt_lab::lab::Backend;
 use mpt_lab::output::Terminal;
 use mpt_lab::output::live::{Detail, Live};
 use mpt_lab::output::{report, summary};
@@ -45,6 +47,12 @@ pub(crate) struct Arguments {
     /// Measure only cells at this place: `AXIS=LABEL`.
     #[arg(long, value_name = "AXIS=LABEL")]
     at: Vec<String>,
+    /// Keep every packet of the links and the tunnel in this folder, a pcapng file per measurement.
+    #[arg(long, value_name = "DIR")]
+    capture: Option<PathBuf>,
+    /// What links are made of.
+    #[arg(long, default_value = "emulator")]
+    backend: Backend,
     /// The seed of all chance, instead of the file's.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -66,6 +74,7 @@ const HARMLESS: f64 = 220e6;
 /// A file is no experiment, the machine lacks something, or a daemon does not start or stay.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut experiments = chosen(arguments)?;
+    check_backend(arguments, &experiments)?;
     let binary = daemon::find(arguments.mpt.as_deref())?;
     privilege::enter()?;
     let stop = Stop::on_signals().context("cannot wait for signals")?;
@@ -98,6 +107,11 @@ fn measure(
     let progress = io::stderr();
     let mut live = Live::new(&progress, Terminal::of(&progress), Detail::Steps);
     let mut bench = Bench::new(binary, stop, &mut live, arguments.quick, experiments);
+    bench.set_backend(arguments.backend);
+    if let Some(folder) = &arguments.capture {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        bench.capture_to(folder.clone());
+    }
     let mut failures = Vec::new();
     for experiment in experiments {
         let mut cells = Vec::new();
@@ -169,6 +183,12 @@ fn chosen(arguments: &Arguments) -> Result<Vec<Experiment>> {
     Ok(experiments)
 }
 
+/// Whether every link can be made of the backend that was chosen.
+fn check_backend(arguments: &Arguments, experiments: &[Experiment]) -> Result<()> {
+    let mut cells = experiments.iter().flat_map(|experiment| &experiment.cells);
+    Ok(cells.try_for_each(|cell| arguments.backend.check(&cell.topology))?)
+}
+
 /// What this machine can emulate, as far as it matters: all of it for results that stay, the ceiling
 /// where cells ask for much, nothing otherwise.
 fn look_at_machine(
@@ -209,7 +229,7 @@ fn manifest(
     Manifest {
         command: format!("mpt-lab {}", command.join(" ")),
         quick: arguments.quick,
-        backend: "emulator".into(),
+        backend: arguments.backend.name().into(),
         selftest,
         experiments: experiments.iter().map(entry).collect(),
         ..Manifest::of_this_machine(SystemTime::now(), process::id())

@@ -14,17 +14,20 @@
 //! An emulator that shares its processors can be late, and then the link was not what the
 //! profile says. So the thread records how late every packet was, and a [`Report`] says whether
 //! what was measured across the link is to be doubted, and why.
+//!
+//! Where the kernel has netem it can be the link instead: see [`netem`]. A [`Wire`] is either.
 
 mod device;
 mod handle;
 mod lateness;
+pub mod netem;
 mod relay;
 mod report;
 mod taps;
 
 use std::net::IpAddr;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, bail};
 use mpt_sim::nat::Nat;
 use mpt_sim::profile::Profile;
 use serde::{Deserialize, Serialize};
@@ -35,6 +38,8 @@ pub use device::{DEVICE_QUEUE, End};
 use handle::Handle;
 pub use handle::TapHandle;
 pub use lateness::Lateness;
+use netem::Cable;
+pub(crate) use netem::Plug;
 use relay::Command;
 pub use report::{DirectionReport, Report};
 
@@ -50,11 +55,18 @@ pub enum Direction {
     Both,
 }
 
-/// A running link. Dropping it ends its thread and removes its devices.
+/// A running link. Dropping an emulated one ends its thread and removes its devices.
 #[derive(Debug)]
 pub struct Wire {
     name: String,
-    relay: Handle,
+    carrier: Carrier,
+}
+
+/// What carries a link's packets.
+#[derive(Debug)]
+enum Carrier {
+    Relay(Handle),
+    Netem(Box<Cable>),
 }
 
 impl Wire {
@@ -75,8 +87,21 @@ impl Wire {
         seeds: [u64; 2],
     ) -> Result<Self> {
         let nat = nat.map(|outside| Nat::new(outside).with_preserved_ports());
-        let relay = Handle::start(link, [left, right], nat, seeds)?;
-        Ok(Self { name: link.name.clone(), relay })
+        let carrier = Carrier::Relay(Handle::start(link, [left, right], nat, seeds)?);
+        Ok(Self { name: link.name.clone(), carrier })
+    }
+
+    /// Has the kernel emulate a link between the ends of a pair of interfaces.
+    ///
+    /// # Errors
+    ///
+    /// [`NetemError::Missing`](netem::NetemError::Missing) where the kernel has no netem,
+    /// [`Unsupported`](netem::Unsupported) where it cannot do what the profile says, and whatever
+    /// else the kernel refuses.
+    pub(crate) fn plug(link: &LinkSpec, plugs: [Plug; 2], seeds: [u64; 2]) -> Result<Self> {
+        let cable = Cable::start(link, plugs, seeds)
+            .with_context(|| format!("cannot emulate link `{}`", link.name))?;
+        Ok(Self { name: link.name.clone(), carrier: Carrier::Netem(cable.into()) })
     }
 
     /// The link's name, which is also its devices'.
@@ -84,46 +109,77 @@ impl Wire {
         &self.name
     }
 
+    /// Whether its packets pass this process, so that it can be tapped.
+    pub fn is_emulated(&self) -> bool {
+        matches!(self.carrier, Carrier::Relay(_))
+    }
+
     /// Cuts the link in a direction, or mends it. When this returns it is done; what was already
     /// on the way arrives.
     pub fn set_blackout(&self, direction: Direction, cut: bool) {
-        self.relay.order(|done| Command::Blackout { direction, cut, done });
+        match &self.carrier {
+            Carrier::Relay(relay) => {
+                relay.order(|done| Command::Blackout { direction, cut, done });
+            }
+            Carrier::Netem(cable) => cable.set_blackout(direction, cut),
+        }
     }
 
-    /// Replaces the profile of a direction. What is on the way keeps its due time.
+    /// Replaces the profile of a direction. What is on the way keeps its due time. Should netem not
+    /// be able to do what the profile says, the link stays as it was and its report says so.
     pub fn set_profile(&self, direction: Direction, profile: Profile) {
-        self.relay.order(|done| Command::Profile { direction, profile, done });
+        match &self.carrier {
+            Carrier::Relay(relay) => {
+                relay.order(|done| Command::Profile { direction, profile, done });
+            }
+            Carrier::Netem(cable) => cable.set_profile(direction, &profile),
+        }
     }
 
     /// Takes the carrier of both ends away, as a pulled cable does, or gives it back. Without it both
-    /// hosts see that the interface is down, and nothing passes.
+    /// hosts see that the interface is down, and nothing passes. The kernel's virtual interfaces keep
+    /// their carrier, so with netem a link without one is merely silent.
     pub fn set_carrier(&self, present: bool) {
-        self.relay.order(|done| Command::Carrier { present, done });
+        match &self.carrier {
+            Carrier::Relay(relay) => relay.order(|done| Command::Carrier { present, done }),
+            Carrier::Netem(cable) => cable.set_blackout(Direction::Both, !present),
+        }
     }
 
     /// Has the translator in front of the left host forget its mappings, as a reboot does. Does
     /// nothing on a link without one.
     pub fn rebind(&self) {
-        self.relay.order(|done| Command::Rebind { done });
+        if let Carrier::Relay(relay) = &self.carrier {
+            relay.order(|done| Command::Rebind { done });
+        }
     }
 
     /// Begins a new record of lateness, stalls and device drops, as of the moments that matter to
     /// a measurement. The link's own statistics go on.
     pub fn restart_record(&self) {
-        self.relay.order(|done| Command::Restart { done });
+        match &self.carrier {
+            Carrier::Relay(relay) => relay.order(|done| Command::Restart { done }),
+            Carrier::Netem(cable) => cable.restart_record(),
+        }
     }
 
     /// What the link did so far, and whether to believe it.
     pub fn report(&self) -> Report {
-        self.relay.order(|done| Command::Report { done })
+        match &self.carrier {
+            Carrier::Relay(relay) => relay.order(|done| Command::Report { done }),
+            Carrier::Netem(cable) => cable.report(),
+        }
     }
 
     /// Has the link offer its packets to the taps of its left and of its right end.
     ///
     /// # Errors
     ///
-    /// Another capture of the link is running.
+    /// Another capture of the link is running, or its packets do not pass this process.
     pub fn tap(&self, taps: [Tap; 2]) -> Result<TapHandle> {
-        self.relay.tap(taps)
+        match &self.carrier {
+            Carrier::Relay(relay) => relay.tap(taps),
+            Carrier::Netem(_) => bail!("the packets of link `{}` pass only the kernel", self.name),
+        }
     }
 }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
+use super::configuration::TUNNEL;
 use super::follow::{Action, follow, of_cuts, of_events};
 use super::ideal::{self, Ideal};
 use super::load::{Load, Route};
@@ -20,7 +21,8 @@ use super::plan::{Cell, Cut, Event, Experiment, Kind, Outage, Traffic};
 use super::step::{Step as Planned, Subject, steps};
 use super::stop::{Interrupted, Stop};
 use super::watch::{Step, Watch};
-use crate::lab::Lab;
+use crate::capture::Capture;
+use crate::lab::{Backend, Lab};
 use crate::processor;
 use crate::record::{
     CutRecord, EventRecord, FlowRecord, Measured, OutageRecord, PathRecord, Processor, Record, Run,
@@ -36,6 +38,7 @@ pub struct Bench<'a> {
     stop: &'a Stop,
     watch: &'a mut dyn Watch,
     quick: bool,
+    backend: Backend,
     /// Where captures go, if packets are to be kept.
     captures: Option<PathBuf>,
     /// What was measured, by [`Planned::key`], and where; kept only if the run is quick.
@@ -62,6 +65,7 @@ impl<'a> Bench<'a> {
             stop,
             watch,
             quick,
+            backend: Backend::default(),
             captures: None,
             known: BTreeMap::new(),
             ahead: Vec::new(),
@@ -74,7 +78,12 @@ impl<'a> Bench<'a> {
         bench
     }
 
-    /// Keeps the packets of every step in a folder.
+    /// Makes links of something else than the emulator.
+    pub fn set_backend(&mut self, backend: Backend) {
+        self.backend = backend;
+    }
+
+    /// Keeps the packets of every step in a folder, which is there.
     pub fn capture_to(&mut self, folder: PathBuf) {
         self.captures = Some(folder);
     }
@@ -151,7 +160,7 @@ impl<'a> Bench<'a> {
         }
         let seed = cell.topology.seed.wrapping_add(number.into());
         let topology = Topology { seed, ..cell.topology.clone() };
-        let lab = Lab::start(&topology)?;
+        let lab = Lab::start_on(&topology, self.backend)?;
         for (step, (measured, runs)) in planned.iter().zip(measured) {
             if !is_open(measured) {
                 continue;
@@ -294,6 +303,8 @@ impl<'a> Bench<'a> {
         lab.links().iter().for_each(|wire| wire.restart_record());
         let costs = [processor::machine()?, processor::emulator()?];
         let began = Instant::now();
+        let capture = self.captures.as_ref().map(|folder| capture(folder, lab, title));
+        let capture = capture.transpose()?;
         let load = Load::start(route, traffic).with_context(|| title.to_owned())?;
         let direction = traffic.direction;
         let trace =
@@ -302,6 +313,12 @@ impl<'a> Bench<'a> {
         let reasons = run.emulator.iter().flat_map(|report| &report.reasons);
         run.reasons.extend(reasons.cloned());
         let flow = load.finish(traffic.omitted())?;
+        if let Some(capture) = capture {
+            let summary = capture.finish()?;
+            if summary.dropped() > 0 {
+                run.reasons.push(format!("{} packets are not in the capture", summary.dropped()));
+            }
+        }
         let (from, _) = sides(direction);
         run.processor = cost(costs, began.elapsed(), &flow, from == crate::topology::Side::Left)?;
         self.finish_step(traffic.length(), flow.goodput_mbps);
@@ -349,6 +366,21 @@ fn lengths(experiments: &[Experiment], quick: bool) -> Vec<Duration> {
         }
     }
     lengths
+}
+
+/// Captures everything that passes from here on, in a file named after the step.
+fn capture(folder: &Path, lab: &Lab, title: &str) -> Result<Capture> {
+    let plain = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '.') { c } else { '_' };
+    let name: String = title.chars().map(plain).collect();
+    // Repetitions differ in their seed.
+    let file = folder.join(format!("{name}.seed-{}.pcapng", lab.topology().seed));
+    let tuns: &[&str] = if lab.left().run(has_tunnel) { &[TUNNEL] } else { &[] };
+    Capture::start(lab, &file, tuns)
+}
+
+/// Whether the host of the calling thread has the interface of a tunnel.
+fn has_tunnel() -> bool {
+    Path::new("/proc/thread-self/net/dev_snmp6").join(TUNNEL).exists()
 }
 
 /// What a step is called while it runs.

@@ -1,10 +1,11 @@
 //! Two hosts and the links between them, running.
 //!
 //! [`Lab::start`] makes both namespaces and opens every link's device in each, gives them
-//! addresses and routes, and then lets an emulator thread carry packets between them. Dropping the
-//! lab undoes all of it: the threads end, the devices vanish with their descriptors, and the
-//! namespaces with theirs.
+//! addresses and routes, and then lets an emulator thread carry packets between them; or, on the
+//! other [`Backend`], the kernel. Dropping the lab undoes all of it: the threads end, the devices
+//! vanish with their descriptors, and the namespaces with theirs.
 
+mod backend;
 pub mod mptcp;
 mod setup;
 
@@ -18,6 +19,7 @@ use anyhow::{Context as _, Result};
 use crate::emulator::{Direction, Report, Wire};
 use crate::netns::Namespace;
 use crate::topology::{Side, Topology};
+pub use backend::Backend;
 
 /// Two hosts and the links between them.
 #[derive(Debug)]
@@ -27,6 +29,7 @@ pub struct Lab {
     left: Host,
     right: Host,
     topology: Topology,
+    backend: Backend,
 }
 
 /// A host: a network namespace with the near ends of all links.
@@ -38,28 +41,31 @@ pub struct Host {
 }
 
 impl Lab {
-    /// Makes the hosts and links.
+    /// Makes the hosts and links, with the emulator.
     ///
     /// # Errors
     ///
     /// What the kernel refuses, with the remedy where one is known; nothing is left behind.
     pub fn start(topology: &Topology) -> Result<Self> {
+        Self::start_on(topology, Backend::Emulator)
+    }
+
+    /// Makes the hosts and links, of what the caller chooses.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start), and a [`NetemError`](crate::emulator::netem::NetemError) where
+    /// netem is chosen and not available, or unable to do what the topology says.
+    pub fn start_on(topology: &Topology, backend: Backend) -> Result<Self> {
         let left = Host::new(Side::Left, topology)?;
         let right = Host::new(Side::Right, topology)?;
-        let left_ends = left.set_up(topology)?;
-        let right_ends = right.set_up(topology)?;
-        let ends = left_ends.into_iter().zip(right_ends);
-        let wires = topology
-            .links
-            .iter()
-            .zip(ends)
-            .enumerate()
-            .map(|(index, (link, (near, far)))| {
-                let nat = link.nat.then(|| topology.known_address(Side::Left, index));
-                Wire::start(link, near, far, nat, seeds(topology.seed, index))
-            })
-            .collect::<Result<_>>()?;
-        Ok(Self { wires, left, right, topology: topology.clone() })
+        let wires = backend.join(&left, &right, topology)?;
+        Ok(Self { wires, left, right, topology: topology.clone(), backend })
+    }
+
+    /// What the links are made of.
+    pub fn backend(&self) -> Backend {
+        self.backend
     }
 
     /// The host where forward traffic begins.

@@ -7,7 +7,6 @@ use anyhow::{Context as _, Result, ensure};
 use mpt_io::netlink::Netlink;
 
 use super::Host;
-use crate::emulator::End;
 use crate::topology::{Addressing, LinkSpec, Side, Topology};
 
 /// The interface that every namespace is born with.
@@ -16,9 +15,14 @@ const LOOPBACK: &str = "lo";
 const MAX_SERVER_LINKS: usize = 16;
 
 impl Host {
-    /// Brings up loopback and every link's device, in the order of the topology.
-    pub(super) fn set_up(&self, topology: &Topology) -> Result<Vec<End>> {
-        self.run(|| Setup::begin(self.side, topology)?.links())
+    /// Brings up loopback and every link's device, in the order of the topology. `open` makes a
+    /// device, or finds it, and tells its index.
+    pub(super) fn set_up<E: Send>(
+        &self,
+        topology: &Topology,
+        open: impl Fn(&LinkSpec) -> Result<(E, u32)> + Send,
+    ) -> Result<Vec<E>> {
+        self.run(|| Setup::begin(self.side, topology)?.links(open))
             .with_context(|| format!("cannot set up host `{}`", self.name()))
     }
 }
@@ -39,7 +43,7 @@ impl<'t> Setup<'t> {
         Ok(Self { side, topology, netlink, loopback })
     }
 
-    fn links(mut self) -> Result<Vec<End>> {
+    fn links<E>(mut self, open: impl Fn(&LinkSpec) -> Result<(E, u32)>) -> Result<Vec<E>> {
         if self.topology.addressing == Addressing::OneServer {
             let count = self.topology.links.len();
             ensure!(
@@ -49,12 +53,15 @@ impl<'t> Setup<'t> {
             accept_any_way_in()?;
         }
         let links = self.topology.links.iter().enumerate();
-        links.map(|(number, link)| self.link(number, link)).collect()
+        let end = |(number, link)| {
+            let (end, device) = open(link)?;
+            self.link(number, link, device)?;
+            Ok(end)
+        };
+        links.map(end).collect()
     }
 
-    fn link(&mut self, number: usize, link: &LinkSpec) -> Result<End> {
-        let end = End::open(&link.name)?;
-        let device = end.index();
+    fn link(&mut self, number: usize, link: &LinkSpec, device: u32) -> Result<()> {
         self.netlink.set_mtu(device, link.mtu)?;
         // A link-local address would bring packets of its own to the link.
         self.netlink.disable_address_generation(device)?;
@@ -71,7 +78,7 @@ impl<'t> Setup<'t> {
                 self.netlink.add_route((client, host_prefix(client)), device, None)?;
             }
         }
-        Ok(end)
+        Ok(())
     }
 
     /// An address for this end of the link alone, with a route to the other.

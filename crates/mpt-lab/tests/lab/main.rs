@@ -13,6 +13,7 @@ mod commands;
 mod ftp;
 mod links;
 mod mptcp;
+mod netem;
 mod traffic;
 mod world;
 
@@ -28,6 +29,7 @@ fn main() {
     arguments.test_threads = Some(1);
     let tests = [
         links::TESTS,
+        netem::TESTS,
         capture::TESTS,
         cleanup::TESTS,
         commands::TESTS,

@@ -27,7 +27,10 @@ pub(crate) fn run(entered: Result<(), String>, test: fn()) -> Result<Completion,
             let Lacking(reason) = *payload.downcast().expect("it was looked at");
             skip(reason)
         }
-        Err(_) => Err("it panicked; see above".into()),
+        Err(payload) => match payload.downcast::<Skip>() {
+            Ok(skip) => Ok(Completion::ignored_with(skip.0)),
+            Err(_) => Err("it panicked; see above".into()),
+        },
     }
 }
 
@@ -37,6 +40,15 @@ struct Lacking(String);
 /// Ends a test that this machine cannot run, saying what it lacks.
 pub(crate) fn give_up(reason: String) -> ! {
     resume_unwind(Box::new(Lacking(reason)))
+}
+
+struct Skip(String);
+
+/// Ends a test for which the kernel lacks a module. Few kernels have them all, so that this fails
+/// only where `MPT_NO_SKIP` is `all`.
+pub(crate) fn lacks_module(reason: &str) -> ! {
+    assert_ne!(env::var("MPT_NO_SKIP").as_deref(), Ok("all"), "{reason}");
+    resume_unwind(Box::new(Skip(reason.to_owned())))
 }
 
 /// Reports a test as ignored, or as failed where nothing may be.

@@ -95,6 +95,12 @@ impl Stats {
         came == went
     }
 
+    /// Counts what a link that is not a [`Link`](super::Link) has dropped, such as one of the kernel's.
+    pub fn add_drops(&mut self, reason: DropReason, count: Count) {
+        let drops = self.drop_mut(reason);
+        *drops = [*drops, count].into_iter().sum();
+    }
+
     pub(super) fn drop_mut(&mut self, reason: DropReason) -> &mut Count {
         &mut self.drops[reason as usize]
     }
