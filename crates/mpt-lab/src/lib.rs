@@ -16,6 +16,7 @@
 //! - [`system`]: what is measured, the daemons and what stands beside them.
 //! - [`experiment`]: a question in a file, and the run that answers it with a [`record`].
 //! - [`results`]: what stays of runs on disk.
+//! - [`plot`] and [`report`]: what is made of them: drawings, pages, comparisons.
 //! - [`output`]: what a person sees of it.
 //! - [`running`]: labs that other terminals may enter.
 //! - [`bench`](mod@bench): how fast the daemon is beside what the kernel itself does, without emulation.
@@ -33,9 +34,11 @@ pub mod lab;
 mod machine;
 pub mod netns;
 pub mod output;
+pub mod plot;
 pub mod privilege;
 mod processor;
 pub mod record;
+pub mod report;
 pub mod results;
 pub mod running;
 pub mod selftest;

@@ -24,9 +24,11 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Bench(cli::bench::Arguments),
+    Compare(cli::compare::Arguments),
     Demo(cli::demo::Arguments),
     Doctor(cli::doctor::Arguments),
     List(cli::list::Arguments),
+    Report(cli::report::Arguments),
     Run(cli::run::Arguments),
     Selftest(cli::selftest::Arguments),
     Shell(cli::shell::Arguments),
@@ -38,9 +40,11 @@ fn main() -> ExitCode {
     guard::stand_in();
     let outcome = match &Arguments::parse().command {
         Command::Bench(arguments) => cli::bench::run(arguments),
+        Command::Compare(arguments) => cli::compare::run(arguments),
         Command::Demo(arguments) => cli::demo::run(arguments),
         Command::Doctor(arguments) => cli::doctor::run(arguments),
         Command::List(arguments) => cli::list::run(arguments),
+        Command::Report(arguments) => cli::report::run(arguments),
         Command::Run(arguments) => cli::run::run(arguments),
         Command::Selftest(arguments) => cli::selftest::run(arguments),
         Command::Shell(arguments) => cli::shell::run(arguments),

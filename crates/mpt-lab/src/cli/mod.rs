@@ -4,9 +4,11 @@
 //! its exit code: 0, or 1 for an answer that is no. An error is a failure, and `main` makes it 2.
 
 pub(crate) mod bench;
+pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod list;
+pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod selftest;
 pub(crate) mod shell;

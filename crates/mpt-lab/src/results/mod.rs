@@ -11,6 +11,7 @@
 
 mod folder;
 mod manifest;
+mod quantity;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,7 @@ pub use folder::{CELLS, Folder, RUNS, Results};
 pub use manifest::{
     Axis, Bound, Check, ExperimentEntry, Manifest, Plot, PlotKind, SelfTest, SystemEntry, Target,
 };
+pub use quantity::{Better, Quantity};
 
 /// One cell of an experiment, measured: one line of JSON.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

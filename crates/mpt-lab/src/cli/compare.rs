@@ -1,0 +1,54 @@
+//! `mpt-lab compare A B`: two folders of results beside each other.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, ensure};
+use mpt_lab::report::compare;
+use mpt_lab::results::Results;
+
+use super::print;
+
+/// Lays two folders of results beside each other, cell by cell, what became worse first.
+///
+/// A change is told from chance if the spreads of the repetitions have nothing in common and the
+/// medians differ by more than 5 %. Quick and full runs are not compared with each other.
+///
+/// Exit code 0: they were compared. 1: something became worse by more than --worse. 2: they could not
+/// be compared.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The first folder, from which changes are counted.
+    a: PathBuf,
+    /// The second folder.
+    b: PathBuf,
+    /// Compare every figure, not only those of the tables.
+    #[arg(long)]
+    all: bool,
+    /// Print one JSON object instead of tables.
+    #[arg(long)]
+    json: bool,
+    /// Answer with exit code 1 if anything became worse by more than this, beyond chance.
+    #[arg(long, value_name = "PERCENT")]
+    worse: Option<f64>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// A folder holds no results, or `--worse` is no percentage.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    if let Some(percent) = arguments.worse {
+        ensure!(percent >= 0.0 && percent.is_finite(), "--worse must be at least 0");
+    }
+    let [a, b] = [&arguments.a, &arguments.b].map(|folder| Results::read(folder));
+    let comparison = compare::compare(&a?, &b?, arguments.all);
+    if arguments.json {
+        print(serde_json::to_string(&comparison).context("cannot write JSON")?)?;
+    } else {
+        print(comparison.text())?;
+    }
+    let worse = arguments.worse.is_some_and(|percent| comparison.is_worse_by(percent / 100.0));
+    Ok(if worse { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

@@ -1,0 +1,48 @@
+//! `mpt-lab report DIR`: what a folder of results says, as a page.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use mpt_lab::report::{Report, html, markdown};
+use mpt_lab::results::Results;
+
+use super::print;
+
+/// Makes a page of a folder of results: one file of HTML that needs nothing else, and the same tables
+/// as Markdown. Nothing is run.
+///
+/// Exit code 0: they are written, whatever they say. 2: they could not be.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The folder, as `mpt-lab run --out` makes it.
+    folder: PathBuf,
+    /// Where the page goes: report.html in the folder if absent.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Where the Markdown goes: report.md in the folder if absent.
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// The folder holds no results, or a file cannot be written.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let results = Results::read(&arguments.folder)?;
+    let report = Report::of(&results);
+    let place = |wanted: &Option<PathBuf>, name: &str| {
+        wanted.clone().unwrap_or_else(|| arguments.folder.join(name))
+    };
+    write(&place(&arguments.html, "report.html"), &html::page(&report))?;
+    write(&place(&arguments.markdown, "report.md"), &markdown::text(&report))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(file: &Path, text: &str) -> Result<()> {
+    fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    print(file.display())
+}

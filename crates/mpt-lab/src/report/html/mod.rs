@@ -1,0 +1,72 @@
+//! A report as one page of HTML that needs nothing else: no script, no font, no request.
+//!
+//! The page forbids itself by its Content Security Policy whatever it does without. Everything is built
+//! of elements, so that no text of a result can become markup.
+
+mod head;
+mod section;
+
+use super::Report;
+use super::verdict::Verdict;
+use crate::plot;
+use crate::plot::markup::Element;
+
+/// Nothing may be loaded and nothing run; only styles inside the page count.
+pub const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
+
+/// The rules of the page, beside those of plots.
+const SHEET: &str = include_str!("page.css");
+
+/// The page.
+pub fn page(report: &Report) -> String {
+    let head = Element::new("head")
+        .child(Element::new("meta").with("charset", "utf-8"))
+        .child(
+            Element::new("meta")
+                .with("http-equiv", "Content-Security-Policy")
+                .with("content", POLICY),
+        )
+        .child(
+            Element::new("meta")
+                .with("name", "viewport")
+                .with("content", "width=device-width, initial-scale=1"),
+        )
+        .child(Element::new("meta").with("name", "color-scheme").with("content", "light dark"))
+        .child(Element::new("title").text("Report of the MPT laboratory"))
+        .child(Element::new("style").text(plot::SHEET).text(SHEET));
+    let sections = report.sections.iter().enumerate();
+    let body = Element::new("body").child(
+        Element::new("main")
+            .children(head::head(report))
+            .children(sections.map(|(number, section)| section::section(section, number))),
+    );
+    let html = Element::new("html").with("lang", "en").child(head).child(body);
+    format!("<!DOCTYPE html>\n{html}\n")
+}
+
+/// An element with a text in it.
+fn text(name: &'static str, text: impl std::fmt::Display) -> Element {
+    Element::new(name).text(text)
+}
+
+/// A verdict as a sign and words, so that its colour is not needed.
+fn badge(verdict: Option<Verdict>) -> Element {
+    let (class, words) = match verdict {
+        Some(Verdict::Passed) => ("badge passed", "✓ passed"),
+        Some(Verdict::Missed) => ("badge missed", "✗ missed"),
+        Some(Verdict::NotClaimed) => ("badge open", "– not claimed"),
+        Some(Verdict::NotMeasured) => ("badge open", "? not measured"),
+        None => ("badge open", "no target"),
+    };
+    Element::new("span").class(class).text(words)
+}
+
+/// The name of a section in links.
+fn anchor(number: usize) -> String {
+    format!("experiment-{}", number + 1)
+}
+
+/// A list that can be folded away.
+fn folded(summary: impl std::fmt::Display, class: &str, inside: Element) -> Element {
+    Element::new("details").class(class).child(text("summary", summary)).child(inside)
+}

@@ -1,0 +1,109 @@
+//! Reports: a folder of results as one page of HTML that needs nothing else, or as Markdown.
+//!
+//! A [`Report`] holds what both say, taken from the results alone: for every experiment its
+//! [`Answer`], that is the cells that count, its tables, and a verdict about each of its targets; and
+//! over all of them how well the model foretold what was measured. [`html`] and [`markdown`] write it
+//! down. [`compare`] lays two folders beside each other.
+
+pub mod answer;
+pub mod compare;
+pub mod html;
+pub mod markdown;
+pub mod prediction;
+mod remarks;
+pub mod table;
+pub mod verdict;
+
+use crate::results::{Manifest, Results};
+
+pub use answer::{Answer, Form};
+pub use prediction::Prediction;
+pub use table::Table;
+pub use verdict::{Judgement, Verdict};
+
+/// All that a report says.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The runs that any of its cells is of, or the latest if there are no cells; oldest first.
+    pub runs: Vec<Manifest>,
+    /// The seeds of its cells, each once.
+    pub seeds: Vec<u64>,
+    /// Each experiment.
+    pub sections: Vec<Section>,
+    /// How well the model foretold all this.
+    pub prediction: Prediction,
+}
+
+/// What a report says of an experiment.
+#[derive(Clone, Debug)]
+pub struct Section {
+    /// The experiment and its cells.
+    pub answer: Answer,
+    /// Its tables.
+    pub tables: Vec<Table>,
+    /// What became of its targets.
+    pub judgements: Vec<Judgement>,
+    /// What is to be said aloud: systems that were skipped and why, cells that were scaled and why,
+    /// what is missing, what was set aside.
+    pub remarks: Vec<String>,
+    /// The doubtful cells, each with its reasons.
+    pub doubts: Vec<(String, Vec<String>)>,
+}
+
+impl Report {
+    /// The report about a folder's results.
+    pub fn of(results: &Results) -> Self {
+        let answers = answer::answers(results);
+        let prediction = Prediction::of(&answers);
+        let cells = || answers.iter().flat_map(|answer| &answer.cells);
+        let counts = |run: &&Manifest| cells().any(|cell| cell.run == run.id);
+        let mut runs: Vec<Manifest> = results.runs.iter().filter(counts).cloned().collect();
+        if runs.is_empty() {
+            runs.extend(results.runs.last().cloned());
+        }
+        let mut seeds: Vec<u64> = cells().map(|cell| cell.seed).collect();
+        seeds.sort_unstable();
+        seeds.dedup();
+        Self { runs, seeds, sections: answers.into_iter().map(Section::of).collect(), prediction }
+    }
+
+    /// How many targets there are of each verdict, the prediction's own among them: passed, missed, not
+    /// claimed, not measured.
+    pub fn counts(&self) -> [(Verdict, usize); 4] {
+        let targets = self.sections.iter().flat_map(|section| &section.judgements);
+        let all: Vec<_> =
+            targets.map(|target| target.verdict).chain([self.prediction.verdict()]).collect();
+        [Verdict::Passed, Verdict::Missed, Verdict::NotClaimed, Verdict::NotMeasured]
+            .map(|verdict| (verdict, all.iter().filter(|one| **one == verdict).count()))
+    }
+}
+
+impl Section {
+    fn of(answer: Answer) -> Self {
+        Self {
+            tables: table::tables(&answer),
+            judgements: verdict::judge_all(&answer),
+            remarks: remarks::remarks(&answer),
+            doubts: remarks::doubts(&answer),
+            answer,
+        }
+    }
+
+    /// The experiment's title, or its name if it has none.
+    pub fn title(&self) -> &str {
+        let entry = &self.answer.entry;
+        if entry.title.is_empty() { &entry.name } else { &entry.title }
+    }
+
+    /// Its verdict in words: `missed, 2 of 3 targets passed`.
+    pub fn verdict(&self) -> (Option<Verdict>, String) {
+        let passed = |judgement: &&Judgement| judgement.verdict == Verdict::Passed;
+        let (passed, all) = (self.judgements.iter().filter(passed).count(), self.judgements.len());
+        let overall = verdict::overall(&self.judgements);
+        let words = match overall {
+            None => "no target".to_owned(),
+            Some(_) => format!("{passed} of {all} passed"),
+        };
+        (overall, words)
+    }
+}

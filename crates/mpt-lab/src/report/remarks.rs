@@ -1,0 +1,224 @@
+//! What a report says aloud about an experiment: what was skipped, scaled, set aside or doubted.
+
+use super::answer::{Answer, Form};
+use super::table::title;
+use crate::results::CellRecord;
+
+/// At most so many places are named in a remark.
+const NAMED: usize = 4;
+
+/// The remarks, each a sentence or two.
+pub(super) fn remarks(answer: &Answer) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if answer.form == Form::Quick {
+        remarks.push(
+            "A quick run: a few points of each axis, a few seconds each; it claims no transients and no \
+             distributions."
+                .into(),
+        );
+    }
+    if answer.cells.is_empty() {
+        remarks.push("No cell has been measured.".into());
+    } else if !answer.missing.is_empty() {
+        let missing: Vec<_> = answer
+            .missing
+            .iter()
+            .map(|place| {
+                let words: Vec<_> =
+                    place.iter().map(|at| format!("{} {}", at.axis, at.label)).collect();
+                words.join(", ")
+            })
+            .collect();
+        let all = missing.len() + answer.cells.len();
+        remarks.push(format!(
+            "{} of {all} cells were not measured: {}.",
+            missing.len(),
+            some(&missing)
+        ));
+    }
+    remarks.extend(skipped(answer));
+    remarks.extend(scaled(answer));
+    remarks.extend(shared(answer));
+    remarks.extend(answer.remarks.iter().cloned());
+    remarks
+}
+
+/// Cells with something that the profiles of their links do not explain, and what.
+pub(super) fn doubts(answer: &Answer) -> Vec<(String, Vec<String>)> {
+    let doubtful = answer.cells.iter().filter(|cell| cell.doubtful);
+    doubtful.map(|cell| (place(cell), cell.reasons.clone())).collect()
+}
+
+fn skipped(answer: &Answer) -> Vec<String> {
+    let found = answer.cells.iter().flat_map(|cell| {
+        let why = |record: &crate::results::SystemRecord| {
+            let why = record.skipped.clone()?;
+            Some((format!("{} was skipped: {why}", title(answer, &record.system)), place(cell)))
+        };
+        cell.systems.iter().filter_map(why).collect::<Vec<_>>()
+    });
+    grouped(answer, found)
+}
+
+fn scaled(answer: &Answer) -> Vec<String> {
+    let found = answer.cells.iter().filter(|cell| is_scaled(cell)).map(|cell| {
+        let why = if cell.scale_reason.is_empty() { "no reason is given" } else { &cell.scale_reason };
+        let words = format!(
+            "Scaled by {}: rates were divided and times multiplied by it, and the figures are given in \
+             the units of the file; timers of the kernel's TCP do not scale. Why: {why}",
+            cell.scale
+        );
+        (words, place(cell))
+    });
+    grouped(answer, found)
+}
+
+fn shared(answer: &Answer) -> Vec<String> {
+    let found = answer.cells.iter().flat_map(|cell| {
+        let links = cell
+            .links
+            .iter()
+            .filter_map(|link| Some((format!("link {} alone", link.name), link.alone.as_ref()?)));
+        let systems = cell.systems.iter().map(|record| (title(answer, &record.system), record));
+        let shared = |(name, record): (String, &crate::results::SystemRecord)| {
+            record.shared.as_ref()?;
+            Some((name, place(cell)))
+        };
+        links.chain(systems).filter_map(shared).collect::<Vec<_>>()
+    });
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    for (name, _) in found {
+        match counts.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((name, 1)),
+        }
+    }
+    if counts.is_empty() {
+        return Vec::new();
+    }
+    let words: Vec<_> = counts.iter().map(|(name, count)| format!("{name} in {count}")).collect();
+    vec![format!(
+        "Measured once for all cells in which it is the same, so taken from another cell: {}.",
+        words.join(", ")
+    )]
+}
+
+fn is_scaled(cell: &CellRecord) -> bool {
+    cell.scale.is_finite() && cell.scale > 0.0 && cell.scale != 1.0
+}
+
+/// Equal sentences once, with the places they are about.
+fn grouped(answer: &Answer, found: impl Iterator<Item = (String, String)>) -> Vec<String> {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for (words, place) in found {
+        match groups.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, places)) => places.push(place),
+            None => groups.push((words, vec![place])),
+        }
+    }
+    let sentence = |(words, places): (String, Vec<String>)| {
+        let words = words.trim_end_matches('.');
+        if places.len() == answer.cells.len() {
+            format!("{words} (all cells).")
+        } else {
+            format!(
+                "{words} ({} of {} cells: {}).",
+                places.len(),
+                answer.cells.len(),
+                some(&places)
+            )
+        }
+    };
+    groups.into_iter().map(sentence).collect()
+}
+
+fn some(places: &[String]) -> String {
+    let named = places.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
+    let more = places.len().saturating_sub(NAMED);
+    if more > 0 { format!("{named}; and {more} more") } else { named }
+}
+
+fn place(cell: &CellRecord) -> String {
+    let place = cell.place();
+    if place.is_empty() { "the only cell".into() } else { place }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::{Coordinate, ExperimentEntry, SystemRecord};
+
+    fn answer(cells: Vec<CellRecord>) -> Answer {
+        Answer {
+            entry: ExperimentEntry::default(),
+            form: Form::Full,
+            cells,
+            missing: Vec::new(),
+            remarks: vec!["Set aside.".into()],
+        }
+    }
+
+    fn cell(delay: u32, why: Option<&str>, scale: f64) -> CellRecord {
+        let mptcp = SystemRecord {
+            system: "mptcp".into(),
+            skipped: why.map(str::to_owned),
+            ..SystemRecord::default()
+        };
+        CellRecord {
+            cell: vec![Coordinate { axis: "delay".into(), label: delay.to_string(), value: None }],
+            systems: vec![mptcp],
+            scale,
+            scale_reason: "too fast".into(),
+            ..CellRecord::default()
+        }
+    }
+
+    #[test]
+    fn what_was_skipped_is_said_once_with_its_reason_and_its_cells() {
+        let cells = (0..6).map(|n| cell(n, (n > 0).then_some("no kernel."), 1.0)).collect();
+        let remarks = remarks(&answer(cells));
+        assert_eq!(
+            remarks,
+            [
+                "mptcp was skipped: no kernel (5 of 6 cells: delay 1; delay 2; delay 3; delay 4; and 1 more).",
+                "Set aside."
+            ]
+        );
+    }
+
+    #[test]
+    fn scale_is_said_with_its_reason() {
+        let remarks = remarks(&answer(vec![cell(0, None, 10.0)]));
+        assert!(
+            remarks[0].starts_with("Scaled by 10:")
+                && remarks[0].ends_with("too fast (all cells).")
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let mut partial = answer(vec![cell(0, None, 1.0)]);
+        partial.missing = vec![cell(7, None, 1.0).cell];
+        assert_eq!(remarks(&partial)[0], "1 of 2 cells were not measured: delay 7.");
+        partial.cells.clear();
+        assert_eq!(remarks(&partial)[0], "No cell has been measured.");
+    }
+
+    #[test]
+    fn figures_of_other_cells_are_told() {
+        let mut copied = cell(0, None, 1.0);
+        copied.systems[0].shared = Some("x/1".into());
+        assert!(remarks(&answer(vec![copied]))[0].ends_with("another cell: mptcp in 1."));
+    }
+
+    #[test]
+    fn doubts_carry_their_reasons() {
+        let mut bad = cell(3, None, 1.0);
+        bad.doubtful = true;
+        bad.reasons = vec!["it stood still".into()];
+        assert_eq!(
+            doubts(&answer(vec![bad])),
+            [("delay 3".to_owned(), vec!["it stood still".to_owned()])]
+        );
+    }
+}

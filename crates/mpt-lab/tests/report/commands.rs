@@ -1,0 +1,68 @@
+//! The commands that make reports and comparisons.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::synthetic;
+
+fn lab(arguments: &[&str], place: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_mpt-lab")).args(arguments).current_dir(place).output().unwrap()
+}
+
+#[test]
+fn a_report_stands_where_it_says() {
+    let place = tempfile::tempdir().unwrap();
+    synthetic::write(&place.path().join("results"), 1.0);
+    let output = lab(&["report", "results"], place.path());
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(said, "results/report.html\nresults/report.md\n");
+    let markdown = fs::read_to_string(place.path().join("results/report.md")).unwrap();
+    assert!(
+        markdown.contains(
+            "| journal-2023-table-1 | Delay on both links | missed | 2 of 3 passed | 7 | full |"
+        ),
+        "{markdown}"
+    );
+    let code = |line: &&str| line.starts_with("$ ");
+    assert!(!markdown.lines().filter(|line| !code(line)).any(|line| line.contains("<script")));
+    assert!(!markdown.contains("NaN"));
+
+    let output =
+        lab(&["report", "results", "--html", "a.html", "--markdown", "b.md"], place.path());
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "a.html\nb.md\n");
+    assert_eq!(fs::read_to_string(place.path().join("b.md")).unwrap(), markdown);
+}
+
+#[test]
+fn a_folder_without_results_is_a_failure_with_a_reason() {
+    let place = tempfile::tempdir().unwrap();
+    let output = lab(&["report", "."], place.path());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("mpt-lab run --out"), "{output:?}");
+}
+
+#[test]
+fn what_became_worse_is_an_answer() {
+    let place = tempfile::tempdir().unwrap();
+    synthetic::write(&place.path().join("a"), 1.0);
+    synthetic::write(&place.path().join("b"), 0.7);
+    let code = |arguments: &[&str]| lab(arguments, place.path()).status.code();
+    assert_eq!(code(&["compare", "a", "b"]), Some(0), "nobody asked for a verdict");
+    assert_eq!(code(&["compare", "a", "b", "--worse", "20"]), Some(1));
+    assert_eq!(code(&["compare", "a", "b", "--worse", "40"]), Some(0));
+    assert_eq!(code(&["compare", "b", "a", "--worse", "5"]), Some(0), "it became better");
+    assert_eq!(code(&["compare", "a", "nothing"]), Some(2));
+
+    let output = lab(&["compare", "a", "b", "--json"], place.path());
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let first = &json["changes"][0];
+    assert_eq!(
+        (first["meaning"].as_str(), first["system"].as_str()),
+        (Some("worse"), Some("classic"))
+    );
+    assert!((first["ratio"].as_f64().unwrap() - 0.7).abs() < 1e-9, "{first}");
+    let text = String::from_utf8(lab(&["compare", "a", "b"], place.path()).stdout).unwrap();
+    assert!(text.contains("WORSE") && text.starts_with("journal-2023-table-1\n"), "{text}");
+}
