@@ -15,6 +15,7 @@
 //! - [`traffic`]: what is sent, and what of it arrives.
 //! - [`system`]: what is measured, the daemons and what stands beside them.
 //! - [`experiment`]: a question in a file, and the run that answers it with a [`record`].
+//! - [`model`]: what a tunnel will do, without running it.
 //! - [`results`]: what stays of runs on disk.
 //! - [`plot`] and [`report`]: what is made of them: drawings, pages, comparisons.
 //! - [`output`]: what a person sees of it.
@@ -32,6 +33,7 @@ pub mod experiment;
 pub mod guard;
 pub mod lab;
 mod machine;
+pub mod model;
 pub mod netns;
 pub mod output;
 pub mod plot;

@@ -13,6 +13,9 @@
 //!   RFC 3708);
 //! - [`receiver`]: delayed acknowledgements (RFC 1122, RFC 5681), three ranges per acknowledgement.
 //!
+//! Both ends protect themselves against wrapped sequence numbers (RFC 7323 section 5), which under
+//! reordering does harm: see `OLD`.
+//!
 //! Sizes are in segments; a segment is what fills the inner MTU. There is no handshake: the connection
 //! exists, and its round-trip time is known from it.
 
@@ -40,6 +43,8 @@ pub type Range = (u64, u64);
 pub struct Acknowledgement {
     /// Every segment below this has arrived.
     pub next: u64,
+    /// When it was sent, in milliseconds of the receiver's clock.
+    pub stamp: u64,
     /// The time stamp of the segment that made the receiver's picture what it is (RFC 7323 section 4.3).
     pub echo: u64,
     /// A segment that had arrived before (RFC 2883).
@@ -47,6 +52,11 @@ pub struct Acknowledgement {
     /// What has arrived beyond `next`, the most recent first.
     pub ranges: [Option<Range>; MOST_RANGES],
 }
+
+/// What comes with a time stamp older by more milliseconds than one that came in order is taken for a relic
+/// of an earlier connection and dropped (RFC 7323 section 5, and Linux's TCP_PAWS_WINDOW). Reordering by
+/// more makes the kernel drop good segments.
+const OLD: u64 = 1;
 
 /// Ranges of a TCP header with time stamps.
 pub const MOST_RANGES: usize = 3;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use mpt_proto::Instant;
 
 use super::ranges::Ranges;
-use super::{Acknowledgement, MOST_RANGES, Segment};
+use super::{Acknowledgement, MOST_RANGES, OLD, Segment};
 
 /// How long the acknowledgement of a single segment may wait: Linux's least.
 const DELAY: Duration = Duration::from_millis(40);
@@ -43,8 +43,12 @@ impl Receiver {
         count: u64,
     ) -> Option<Acknowledgement> {
         let end = first.number + count;
+        if first.stamp + OLD < self.echo {
+            let duplicate = Some(first.number).filter(|&number| number < self.next);
+            return Some(self.acknowledge(now, duplicate));
+        }
         if first.number <= self.next {
-            self.echo = first.stamp;
+            self.echo = self.echo.max(first.stamp);
         }
         let known = |number| number < self.next || self.early.contains(number);
         let duplicate = (first.number..end).find(|&number| known(number));
@@ -63,7 +67,7 @@ impl Receiver {
         self.pending += count;
         let at_once = had_gaps || !self.early.is_empty() || duplicate.is_some();
         if at_once || self.pending >= 2 || self.next <= QUICK {
-            return Some(self.acknowledge(duplicate));
+            return Some(self.acknowledge(now, duplicate));
         }
         self.due = Some(now + DELAY);
         None
@@ -71,10 +75,10 @@ impl Receiver {
 
     /// The delayed acknowledgement, if it is due.
     pub fn on_time(&mut self, now: Instant) -> Option<Acknowledgement> {
-        (self.due? <= now).then(|| self.acknowledge(None))
+        (self.due? <= now).then(|| self.acknowledge(now, None))
     }
 
-    fn acknowledge(&mut self, duplicate: Option<u64>) -> Acknowledgement {
+    fn acknowledge(&mut self, now: Instant, duplicate: Option<u64>) -> Acknowledgement {
         self.pending = 0;
         self.due = None;
         let mut ranges = self.early.named();
@@ -82,7 +86,8 @@ impl Receiver {
             // The report of a duplicate takes the place of a range.
             ranges[MOST_RANGES - 1] = None;
         }
-        Acknowledgement { next: self.next, echo: self.echo, duplicate, ranges }
+        let stamp = now.as_nanos() / 1_000_000;
+        Acknowledgement { next: self.next, stamp, echo: self.echo, duplicate, ranges }
     }
 }
 
@@ -113,6 +118,17 @@ mod tests {
         assert_eq!(due, Instant::ZERO + Duration::from_millis(43));
         assert_eq!(receiver.on_time(due).unwrap().next, 23);
         assert_eq!(receiver.on_time(due), None);
+    }
+
+    #[test]
+    fn a_late_segment_behind_a_repetition_is_dropped_as_too_old() {
+        let mut receiver = settled();
+        give(&mut receiver, 5, 23);
+        // Segment 20 is repeated; of the first transmissions, 21 comes with an older stamp.
+        give(&mut receiver, 9, 20);
+        let answer = give(&mut receiver, 6, 21).unwrap();
+        assert_eq!((answer.next, answer.duplicate), (21, None));
+        assert_eq!(give(&mut receiver, 8, 21).unwrap().next, 22, "a millisecond is no age");
     }
 
     #[test]

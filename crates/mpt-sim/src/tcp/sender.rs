@@ -11,7 +11,7 @@ use mpt_proto::Instant;
 use super::cubic::{Before, Cubic, Growth};
 use super::round_trip::RoundTrip;
 use super::scoreboard::{Entry, Scoreboard, Visit};
-use super::{Acknowledgement, Segment};
+use super::{Acknowledgement, OLD, Segment};
 
 /// Segments by which reordering is taken for no loss before any was seen (net.ipv4.tcp_reordering).
 const REORDERING: u64 = 3;
@@ -39,6 +39,8 @@ pub struct Sender {
     reordering_seen: bool,
     rack: Rack,
     undo: Option<Undo>,
+    /// The newest time stamp of an acknowledgement.
+    recent: u64,
     /// Milliseconds at the first repetition of this episode.
     repeated_at: Option<u64>,
     reduction: Reduction,
@@ -147,6 +149,7 @@ impl Sender {
                 delivered_at_change: 0,
             },
             undo: None,
+            recent: 0,
             repeated_at: None,
             reduction: Reduction::default(),
             doubt_timeout: false,
@@ -224,6 +227,11 @@ impl Sender {
 
     /// Takes an acknowledgement (`tcp_ack`).
     pub fn on_acknowledgement(&mut self, now: Instant, acknowledgement: &Acknowledgement) {
+        let is_repetition = acknowledgement.next == self.board.first();
+        if acknowledgement.stamp + OLD < self.recent && !is_repetition {
+            return;
+        }
+        self.recent = self.recent.max(acknowledgement.stamp);
         let mut news = News {
             delivered_before: self.delivered,
             first_before: self.board.first(),

@@ -20,7 +20,8 @@ fn send(sender: &mut Sender, at: u64) -> Vec<u64> {
 /// An acknowledgement at `at` of what was sent ten milliseconds before.
 fn acknowledge(sender: &mut Sender, at: u64, next: u64, range: Option<(u64, u64)>) {
     let ranges = [range, None, None];
-    let acknowledgement = Acknowledgement { next, echo: at - 10, duplicate: None, ranges };
+    let acknowledgement =
+        Acknowledgement { next, stamp: at, echo: at - 10, duplicate: None, ranges };
     sender.on_acknowledgement(ms(at), &acknowledgement);
 }
 
@@ -50,7 +51,7 @@ fn a_segment_that_was_only_late_takes_the_reduction_back_and_is_remembered() {
     assert!(sender.window() >= 10.0 && sender.reordering_seen);
     // The repetition comes, too: the receiver had it.
     let duplicate =
-        Acknowledgement { next: 10, echo: 21, duplicate: Some(0), ..Default::default() };
+        Acknowledgement { next: 10, stamp: 31, echo: 21, duplicate: Some(0), ..Default::default() };
     sender.on_acknowledgement(ms(31), &duplicate);
     assert_eq!(sender.rack.steps, 2);
     assert_eq!(sender.reordering_window(), Duration::from_millis(5));
@@ -68,10 +69,28 @@ fn silence_ends_in_a_probe_and_then_in_a_timeout() {
     sender.on_time(timeout);
     assert_eq!((sender.stats().timeouts, send(&mut sender, 244)), (1, vec![0]));
     // Everything had arrived and was held somewhere: the timeout was wrong.
-    let acknowledgement = Acknowledgement { next: 5, echo: 10, ..Acknowledgement::default() };
+    let acknowledgement =
+        Acknowledgement { next: 5, stamp: 300, echo: 10, ..Acknowledgement::default() };
     sender.on_acknowledgement(ms(300), &acknowledgement);
     assert_eq!(sender.stats().undone, 1);
     assert!(sender.window() >= 10.0);
+}
+
+#[test]
+fn an_acknowledgement_that_was_overtaken_is_dropped_with_all_it_says() {
+    let mut sender = begun();
+    acknowledge(&mut sender, 22, 2, None);
+    let old = Acknowledgement {
+        next: 1,
+        stamp: 20,
+        echo: 10,
+        ranges: [Some((5, 6)), None, None],
+        ..Acknowledgement::default()
+    };
+    sender.on_acknowledgement(ms(23), &old);
+    assert_eq!(sender.board.arrived(), 0);
+    sender.on_acknowledgement(ms(23), &Acknowledgement { stamp: 21, ..old });
+    assert_eq!(sender.board.arrived(), 1, "a millisecond is no age");
 }
 
 #[test]
