@@ -22,6 +22,9 @@ const BELOW_ROOT: TcHandle = TcHandle { major: 1, minor: 1 };
 const NETEM: TcHandle = TcHandle { major: 2, minor: 0 };
 /// Bytes per second at the root: a frame of 1514 bytes takes 1.5 ns.
 const UNLIMITED: u64 = 1_000_000_000_000;
+/// Bytes that may wait at the root as long as there is no netem, which takes the queue's place: many
+/// super-packets.
+const CUTTER_QUEUE: u32 = 16 << 20;
 
 /// `TCA_OPTIONS`, from `linux/rtnetlink.h`.
 const OPTIONS: u16 = 2;
@@ -117,8 +120,7 @@ impl Netlink {
     /// See [`Error`]; [`Error::Exists`] if the interface has a queueing discipline already. Without
     /// `sch_tbf` the kernel says [`Error::NotFound`].
     pub fn add_cutter(&mut self, index: u32, frame: u32) -> Result<(), Error> {
-        // Nothing waits here: netem takes the place of this queue.
-        let bucket = TokenBucket { rate: UNLIMITED, burst: frame, queue: frame };
+        let bucket = TokenBucket { rate: UNLIMITED, burst: frame, queue: CUTTER_QUEUE };
         let mut message = about(index, TcHandle::ROOT, ROOT);
         message.attributes.push(TcAttribute::Kind("tbf".to_owned()));
         message.attributes.push(TcAttribute::Options(bucket.options()));

@@ -11,6 +11,7 @@ mod ethtool;
 #[allow(dead_code, reason = "it is shared with other tests")]
 #[path = "../super_packet/flow.rs"]
 mod flow;
+mod netem;
 mod netlink;
 mod tun;
 mod udp;
@@ -39,6 +40,7 @@ fn main() {
         udp::drain::TESTS,
         udp::open::TESTS,
         udp::offload::TESTS,
+        netem::TESTS,
         netlink::TESTS,
         ethtool::TESTS,
     ]
