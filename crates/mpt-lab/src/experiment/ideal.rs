@@ -13,7 +13,7 @@
 //! min(C/w) · Σw, because the link that is the most overloaded for its weight stops the others.
 
 use super::plan::{Cell, Direction, Kind, Tunnel};
-use crate::topology::{IpVersion, LinkSpec};
+use crate::topology::{IpVersion, LinkSpec, Topology};
 
 /// TCP header with the timestamps option (RFC 7323), which Linux always negotiates.
 const TCP: u32 = 20 + 12;
@@ -128,6 +128,18 @@ pub(crate) fn payload_share(framing: Framing<'_>, kind: Kind, link: &LinkSpec) -
     Some(f64::from(payload) / f64::from(outer))
 }
 
+/// The largest inner packet that fits into a datagram on every link.
+pub(crate) fn inner_mtu(topology: &Topology, tunnel: &Tunnel) -> u32 {
+    if let Some(mtu) = tunnel.mtu {
+        return mtu;
+    }
+    let fields = [tunnel.checksum, tunnel.key.is_some(), tunnel.sequence];
+    let optional = fields.iter().map(|&present| u32::from(present) * GRE).sum::<u32>();
+    let room =
+        |link: &LinkSpec| link.mtu.saturating_sub(ip_header(link.version) + UDP + GRE + optional);
+    topology.links.iter().map(room).min().unwrap_or_default()
+}
+
 fn ip_header(version: IpVersion) -> u32 {
     match version {
         IpVersion::V4 => 20,
@@ -172,6 +184,8 @@ mod tests {
         assert_eq!(share(Framing::Mptcp, six), 1408.0 / 1500.0);
         assert_eq!(payload_share(Framing::Bare, Kind::Quic, four).unwrap(), 1435.0 / 1500.0);
         assert_eq!(payload_share(Framing::Bare, Kind::Ping, four), None);
+        let both = cell("[[link]]\nname = 'a'\n[[link]]\nname = 'b'\nversion = 6").topology;
+        assert_eq!(inner_mtu(&both, &tunnel), 1444, "of the narrower one");
     }
 
     #[test]

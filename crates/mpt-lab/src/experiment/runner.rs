@@ -23,6 +23,7 @@ use super::stop::{Interrupted, Stop};
 use super::watch::{Step, Watch};
 use crate::capture::Capture;
 use crate::lab::{Backend, Lab};
+use crate::model::{self, Prediction};
 use crate::processor;
 use crate::record::{
     CutRecord, EventRecord, FlowRecord, Measured, OutageRecord, PathRecord, Processor, Record, Run,
@@ -42,13 +43,20 @@ pub struct Bench<'a> {
     /// Where captures go, if packets are to be kept.
     captures: Option<PathBuf>,
     /// What was measured, by [`Planned::key`], and where; kept only if the run is quick.
-    known: BTreeMap<String, (String, Arc<[Run]>)>,
+    known: BTreeMap<String, Known>,
     /// How long each step takes that is to be measured, the next one last.
     ahead: Vec<Duration>,
     done: usize,
     began: Instant,
     /// Time spent so far on traffic; all else is set-up.
     traffic: Duration,
+}
+
+/// What was measured before, and where.
+struct Known {
+    place: String,
+    runs: Arc<[Run]>,
+    predicted_mbps: Option<f64>,
 }
 
 impl<'a> Bench<'a> {
@@ -120,9 +128,15 @@ impl<'a> Bench<'a> {
         };
         for (step, (mut measured, runs)) in planned.into_iter().zip(measured) {
             if !runs.is_empty() {
+                measured.predicted_mbps = predicted(cell, &step, &runs);
                 measured.runs = runs.into();
                 if self.quick {
-                    self.known.insert(step.key, (place.clone(), Arc::clone(&measured.runs)));
+                    let known = Known {
+                        place: place.clone(),
+                        runs: Arc::clone(&measured.runs),
+                        predicted_mbps: measured.predicted_mbps,
+                    };
+                    self.known.insert(step.key, known);
                 }
             }
             match step.subject {
@@ -139,9 +153,9 @@ impl<'a> Bench<'a> {
         let measured = Measured {
             system: step.name.clone(),
             skipped: step.unfit.clone(),
-            shared: known.map(|(place, _)| place.clone()),
-            runs: known.map_or(Arc::default(), |(_, runs)| Arc::clone(runs)),
-            predicted_mbps: None,
+            shared: known.map(|known| known.place.clone()),
+            runs: known.map_or(Arc::default(), |known| Arc::clone(&known.runs)),
+            predicted_mbps: known.and_then(|known| known.predicted_mbps),
         };
         (measured, Vec::new())
     }
@@ -366,6 +380,26 @@ fn lengths(experiments: &[Experiment], quick: bool) -> Vec<Duration> {
         }
     }
     lengths
+}
+
+/// What the model expects of a system, in the units of the file; `None` where it has no opinion.
+fn predicted(cell: &Cell, step: &Planned, runs: &[Run]) -> Option<f64> {
+    let Subject::System(system) = &step.subject else { return None };
+    let inner_mtu = runs.iter().find_map(|run| run.inner_mtu)?;
+    let prediction = cell.predict(system, Some(inner_mtu))?;
+    Some(prediction.goodput_mbps? * cell.scale)
+}
+
+impl Cell {
+    /// What the model expects of a tunnel with this inner MTU, or with the one that fits the links.
+    /// `None` if the system is no tunnel, or if something happens to links meanwhile, of which the model
+    /// knows nothing.
+    pub fn predict(&self, system: &System, inner_mtu: Option<u32>) -> Option<Prediction> {
+        let tunnel = system.tunnel(self)?;
+        let inner_mtu = inner_mtu.unwrap_or_else(|| ideal::inner_mtu(&self.topology, &tunnel));
+        let quiet = self.events.is_empty();
+        quiet.then(|| model::predict(&self.topology, &tunnel, &self.traffic, inner_mtu))
+    }
 }
 
 /// Captures everything that passes from here on, in a file named after the step.

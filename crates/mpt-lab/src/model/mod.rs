@@ -127,6 +127,7 @@ pub fn predict(
     let sizes = Sizes::new(tunnel, inner_mtu);
     let paths = path::paths(topology, tunnel, traffic.direction, &sizes);
     match traffic.kind {
+        Kind::Ftp | Kind::Media | Kind::Quic => filled(&paths, &sizes),
         Kind::Ping => ping(&paths, traffic),
         Kind::Udp => udp(&paths, traffic),
         Kind::Tcp => tcp(topology, tunnel, traffic, &sizes, &paths),
@@ -144,6 +145,22 @@ fn ping(paths: &[Path], traffic: &Traffic) -> Prediction {
         startup_seconds: None,
         method: Method::ClosedForm,
         binding: Binding::Offered,
+        terms: need.terms,
+    }
+}
+
+/// Traffic that fills the links in a way of its own: what the buffer needs can be told, not what arrives.
+fn filled(paths: &[Path], sizes: &Sizes) -> Prediction {
+    let bound = Some(path::bound(paths)).filter(|bound| bound.is_finite());
+    let need = order::need(paths, bound.unwrap_or(0.0) / 8.0 / sizes.segment as f64, true);
+    Prediction {
+        goodput_mbps: None,
+        goodput_range_mbps: None,
+        window_packets: need.window,
+        hold_seconds: need.hold,
+        startup_seconds: None,
+        method: Method::ClosedForm,
+        binding: Binding::Weights,
         terms: need.terms,
     }
 }

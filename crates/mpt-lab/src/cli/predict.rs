@@ -1,0 +1,75 @@
+//! `mpt-lab predict`: what is to be expected of an experiment, without running a packet.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use mpt_lab::experiment::{Cell, library};
+use mpt_lab::model;
+use mpt_lab::system::System;
+use serde::Serialize;
+
+use super::print;
+
+/// Computes, without running packets, the goodput that is to be expected of an experiment's cells, the
+/// reorder window they need and the time packets must be held.
+///
+/// Exit code 0. 2: the file is no experiment.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Files, or names of experiments that come with the laboratory (`mpt-lab list`), or `all`.
+    #[arg(required = true)]
+    experiments: Vec<String>,
+    /// Only the cells of the short form, and for its seconds.
+    #[arg(long)]
+    quick: bool,
+    /// Which of the systems that are a tunnel: `classic`, with the experiment's settings, or `mpt`.
+    #[arg(long, default_value = "classic")]
+    system: String,
+    /// Print one JSON object per cell.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A cell and what is expected of it.
+#[derive(Serialize)]
+struct Expected<'a> {
+    experiment: &'a str,
+    cell: String,
+    system: &'a str,
+    prediction: &'a model::Prediction,
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// A file is no experiment, or the system is no tunnel.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let system = System::by_name(&arguments.system).context("there is no such system")?;
+    for word in &arguments.experiments {
+        for experiment in library::find(word)? {
+            let experiment = if arguments.quick { experiment.quick() } else { experiment };
+            for cell in &experiment.cells {
+                let prediction = cell.predict(&system, None).context("this system is no tunnel")?;
+                print(text(arguments, &experiment.entry.name, cell, &prediction)?)?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(
+    arguments: &Arguments,
+    experiment: &str,
+    cell: &Cell,
+    prediction: &model::Prediction,
+) -> Result<String> {
+    if arguments.json {
+        let system = arguments.system.as_str();
+        let expected = Expected { experiment, cell: cell.place(), system, prediction };
+        return serde_json::to_string(&expected).context("cannot write JSON");
+    }
+    let place = cell.place();
+    let place = if place.is_empty() { place } else { format!(", {place}") };
+    Ok(format!("{experiment}{place}\n{}", model::report(prediction)))
+}
