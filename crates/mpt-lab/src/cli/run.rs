@@ -19,6 +19,7 @@ use mpt_lab::output::{report, summary};
 use mpt_lab::record::Line;
 use mpt_lab::results::{Folder, Manifest, SelfTest};
 use mpt_lab::selftest::{self, Form};
+use mpt_lab::system::System;
 use mpt_lab::{daemon, privilege};
 
 use super::print;
@@ -75,7 +76,11 @@ const HARMLESS: f64 = 220e6;
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut experiments = chosen(arguments)?;
     check_backend(arguments, &experiments)?;
-    let binary = daemon::find(arguments.mpt.as_deref())?;
+    let mut systems = experiments.iter().flat_map(|experiment| &experiment.systems);
+    let binary = match systems.any(System::has_daemons) {
+        true => daemon::find(arguments.mpt.as_deref())?,
+        false => PathBuf::new(),
+    };
     privilege::enter()?;
     let stop = Stop::on_signals().context("cannot wait for signals")?;
     let folder = arguments.out.as_deref().map(Folder::create).transpose()?;

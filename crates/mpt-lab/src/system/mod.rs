@@ -77,6 +77,14 @@ impl System {
         }
     }
 
+    /// Whether it consists of daemons, which need their program.
+    pub fn has_daemons(&self) -> bool {
+        match self {
+            Self::Classic | Self::Mpt => true,
+            Self::External(_) | Self::Mptcp => false,
+        }
+    }
+
     /// How its daemons are configured in a cell; `None` if it has none.
     pub fn tunnel(&self, cell: &Cell) -> Option<Tunnel> {
         match self {

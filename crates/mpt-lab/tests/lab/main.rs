@@ -14,6 +14,7 @@ mod ftp;
 mod links;
 mod mptcp;
 mod netem;
+mod run;
 mod traffic;
 mod world;
 
@@ -35,6 +36,7 @@ fn main() {
         commands::TESTS,
         ftp::TESTS,
         mptcp::TESTS,
+        run::TESTS,
         traffic::TESTS,
     ]
     .concat();
