@@ -5,17 +5,22 @@ use super::lines::{caption, describe};
 use super::markup::Element;
 use super::scale::Scale;
 use super::series::{Series, facets, series, stops, systems};
-use super::{Drawing, Subject, legend, size, svg, title};
+use super::{Drawing, PART, Subject, WHOLE, legend, size, svg, title};
 use crate::results::{Plot, Quantity};
 
 /// The share of a group's room that its bars take.
 const FILL: f64 = 0.78;
+/// With more bars than this, a panel is as wide as if it were the only one.
+const CROWD: usize = 20;
 /// The widest bar, in pixels.
 const WIDEST: f64 = 46.0;
 
 /// Draws the plot.
 pub(super) fn draw(subject: &Subject<'_>, plot: &Plot, id: &str) -> Drawing {
     let systems = systems(subject, plot);
+    // Systems stand side by side to be compared; a further axis then takes panels.
+    let plot =
+        &if systems.len() > 1 { Plot { by: String::new(), ..plot.clone() } } else { plot.clone() };
     let facets = facets(subject, &[&plot.x, &plot.by]);
     let panels: Vec<(String, Vec<Series>)> = facets
         .into_iter()
@@ -44,9 +49,10 @@ pub(super) fn draw(subject: &Subject<'_>, plot: &Plot, id: &str) -> Drawing {
         bottom.labels.iter().enumerate().map(|(n, label)| (middle(n), label.clone())).collect();
     let title = title(subject, plot);
     let single = panels.len() == 1;
+    let crowded = !single && groups * names.len() > CROWD;
     let panel = |(number, (heading, series)): (usize, &(String, Vec<Series>))| {
         let frame = Frame::new(&Parts {
-            size: size(panels.len()),
+            size: if crowded { (WHOLE.0, PART.1) } else { size(panels.len()) },
             heading,
             y_title: &Quantity::of(&plot.figure).heading(),
             y: &y,

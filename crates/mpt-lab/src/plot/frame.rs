@@ -1,6 +1,6 @@
 //! What is around a plot: the axes with their ticks and titles, the heading and the legend.
 
-use super::lettering::{LINE, fit, width};
+use super::lettering::{BOLD, LINE, fit, width};
 use super::markup::{Element, Pixels};
 use super::scale::Scale;
 use super::style::{self, Look};
@@ -52,7 +52,7 @@ pub(super) struct Frame {
     pub(super) ground: Vec<Element>,
 }
 
-/// How much slanted labels lean: 35 degrees.
+/// How much slanted labels lean, in degrees, if there is room between them; they stand upright else.
 const SLANT: f64 = 35.0;
 /// Least space between two labels.
 const GAP: f64 = 8.0;
@@ -100,7 +100,7 @@ impl Frame {
 
     fn side(&mut self, parts: &Parts<'_>, ticks: &[(f64, String)], heading: f64) {
         if !parts.heading.is_empty() {
-            let text = fit(parts.heading, (self.size.0 - 8.0) / 1.06);
+            let text = fit(parts.heading, (self.size.0 - 8.0) / BOLD);
             self.ground.push(word(2.0, 14.0, &text).class("head"));
         }
         let title = fit(parts.y_title, self.size.0 - 8.0);
@@ -132,7 +132,8 @@ impl Frame {
 struct Labels {
     /// Place from 0 to 1, and text.
     shown: Vec<(f64, String)>,
-    slanted: bool,
+    /// In degrees.
+    slant: f64,
     height: f64,
 }
 
@@ -142,23 +143,25 @@ impl Labels {
         let upright = thin(parts.x, room);
         if parts.x_thins || upright.len() == parts.x.len() {
             let height = if upright.is_empty() { 0.0 } else { LINE };
-            return Self { shown: upright, slanted: false, height };
+            return Self { shown: upright, slant: 0.0, height };
         }
-        let lean = SLANT.to_radians();
+        let apart = room / parts.x.len() as f64;
+        let slant = if apart * SLANT.to_radians().sin() >= LINE - 3.0 { SLANT } else { 90.0 };
+        let lean = slant.to_radians();
         // Slanted labels end below their tick, and the first must not leave the drawing.
         let cut = |(at, label): &(f64, String)| {
-            (*at, fit(label, ((left + at * room) / lean.cos()).clamp(40.0, 130.0)))
+            (*at, fit(label, ((left + at * room) / lean.cos()).clamp(40.0, 120.0)))
         };
         let shown: Vec<_> = parts.x.iter().map(cut).collect();
         let widest = shown.iter().map(|(_, label)| width(label)).fold(0.0, f64::max);
-        Self { shown, slanted: true, height: widest * lean.sin() + 14.0 }
+        Self { shown, slant, height: widest * lean.sin() + 12.0 }
     }
 
     fn draw(&self, frame: &Frame) -> Vec<Element> {
         let label = |(at, label): &(f64, String)| {
             let (x, y) = (frame.x(*at), frame.bottom + 6.0);
-            if self.slanted {
-                let turn = format!("rotate(-{SLANT} {} {})", Pixels(x), Pixels(y));
+            if self.slant > 0.0 {
+                let turn = format!("rotate(-{} {} {})", self.slant, Pixels(x), Pixels(y));
                 word(x, y + 8.0, label).with("text-anchor", "end").with("transform", turn)
             } else {
                 word(x, y + 12.0, label).with("text-anchor", "middle")

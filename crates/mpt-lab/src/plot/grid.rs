@@ -1,7 +1,7 @@
 //! Grids: a field of coloured cells with their values, for two axes.
 
 use super::frame::word;
-use super::lettering::{LINE, fit, width};
+use super::lettering::{BOLD, LINE, fit, width};
 use super::markup::Element;
 use super::series::{Facet, facets, label, measured, stops, systems};
 use super::{Drawing, Subject, figure, svg, title};
@@ -152,7 +152,7 @@ impl Panel {
         let side = if layout.y_title.is_empty() { 0.0 } else { LINE };
         let top = LINE + side + 8.0;
         let bottom = top + HIGH * layout.rows.len() as f64;
-        let mut drawn = vec![word(2.0, 14.0, &fit(&heading, (whole - 6.0) / 1.06)).class("head")];
+        let mut drawn = vec![word(2.0, 14.0, &fit(&heading, (whole - 6.0) / BOLD)).class("head")];
         if side > 0.0 {
             drawn.push(word(2.0, 14.0 + LINE, &fit(&layout.y_title, whole - 6.0)).class("faint"));
         }
@@ -182,6 +182,7 @@ impl Panel {
             self.fields.iter().map(|field| format!("{}: {}", field.place, figure(field.value)));
         let description = format!("{quantity}. {}.", words.collect::<Vec<_>>().join("; "));
         let size = (whole, bottom + 16.0 + LINE + 8.0);
+        let drawn = drawn.into_iter().filter(|part| !part.is_empty());
         svg(id, size, &format!("{title}: {heading}"), &description).children(drawn)
     }
 }

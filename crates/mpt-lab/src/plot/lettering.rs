@@ -3,6 +3,9 @@
 /// Height of a line of text, in pixels.
 pub(super) const LINE: f64 = 17.0;
 
+/// How much wider bold letters are.
+pub(super) const BOLD: f64 = 1.16;
+
 /// About how wide a text is at 12 pixels, on the safe side for the usual sans-serif fonts.
 pub(super) fn width(text: &str) -> f64 {
     text.chars().map(letter).sum()

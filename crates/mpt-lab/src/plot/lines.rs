@@ -42,7 +42,10 @@ pub(super) fn draw(subject: &Subject<'_>, plot: &Plot, id: &str) -> Drawing {
             keys: if single { &keys } else { &[] },
         });
         let name = if heading.is_empty() { title.clone() } else { format!("{title}: {heading}") };
-        let drawn: Vec<_> = series.iter().map(|series| line(&frame, &y, &places, series)).collect();
+        let lines = series.iter().map(|series| line(&frame, &y, &places, series));
+        let published = series.iter().filter(|series| !series.published.is_empty());
+        let published = published.map(|series| published_of(&frame, &y, &places, series));
+        let drawn: Vec<_> = lines.chain(published).collect();
         svg(&format!("{id}-{number}"), frame.size, &name, &describe(series, &bottom))
             .children(frame.ground.iter().cloned())
             .children(drawn)
@@ -125,18 +128,22 @@ fn line(frame: &Frame, y: &Scale, places: &[f64], series: &Series) -> Element {
             whiskers.push(series.look.whisker(x, top, bottom));
         }
     }
-    let line = (!path.is_empty()).then(|| series.look.line(&path));
-    let published = series
-        .published
-        .iter()
-        .map(|point| series.look.published(place(point.stop), frame.y(y, point.figure.median)));
+    let line = path.contains('L').then(|| series.look.line(&path));
     Element::new("g")
         .class("series")
         .with("data-name", &series.name)
-        .children(published)
         .children(line)
         .children(whiskers)
         .children(marks)
+}
+
+/// The published values of a series: above everything, so that none is hidden.
+fn published_of(frame: &Frame, y: &Scale, places: &[f64], series: &Series) -> Element {
+    let mark = |point: &super::series::Point| {
+        let x = frame.x(places.get(point.stop).copied().unwrap_or(0.5));
+        series.look.published(x, frame.y(y, point.figure.median))
+    };
+    Element::new("g").children(series.published.iter().map(mark))
 }
 
 /// An entry for each name of a series, and one for published values if there are any.

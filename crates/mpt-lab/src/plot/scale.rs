@@ -1,7 +1,7 @@
 //! From values to places: scales with round ticks, and figures as people read them.
 
 /// About so many ticks are on an axis.
-const TICKS: f64 = 5.0;
+const TICKS: f64 = 6.0;
 
 /// A linear scale from 0 or near the smallest value to near the largest, with round ticks.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +48,7 @@ impl Scale {
     /// The ticks from the lower end to the upper.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         let count = ((self.high - self.low) / self.step).round() as usize;
-        let digits = (-(self.step * 1.000_001).log10().floor()).clamp(0.0, 9.0) as usize;
+        let digits = digits(self.step);
         let tick = |n: usize| {
             let value = self.low + n as f64 * self.step;
             let value = if value.abs() < self.step * 1e-6 { 0.0 } else { value };
@@ -67,10 +67,19 @@ fn ends(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
     ends.unwrap_or((0.0, 1.0))
 }
 
-/// The next of 1, 2, 5 times a power of ten.
+/// The fewest digits behind the point with which a step is what it is.
+fn digits(step: f64) -> usize {
+    let exact = |digits: &i32| {
+        let whole = step * 10_f64.powi(*digits);
+        (whole - whole.round()).abs() < 1e-6 * whole
+    };
+    (0..9).find(exact).unwrap_or(9) as usize
+}
+
+/// The next of 1, 2, 2.5, 5 times a power of ten.
 fn round_step(least: f64) -> f64 {
     let power = 10_f64.powf(least.log10().floor());
-    let round = [1.0, 2.0, 5.0].into_iter().find(|times| times * power >= least * 0.999_999);
+    let round = [1.0, 2.0, 2.5, 5.0].into_iter().find(|times| times * power >= least * 0.999_999);
     round.unwrap_or(10.0) * power
 }
 

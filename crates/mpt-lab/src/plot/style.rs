@@ -26,7 +26,7 @@ svg.plot .line{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:rou
 svg.plot .time .line,svg.plot.time .line{stroke-width:1.3}
 svg.plot .whisker{fill:none;stroke-width:1.2}
 svg.plot .mark{stroke-width:1.2;stroke:var(--paper)}
-svg.plot .published{fill:var(--paper);stroke-width:1.8}
+svg.plot .published{fill:none;stroke-width:1.8}
 svg.plot .edge{stroke:var(--paper);stroke-width:.8;fill:none}
 svg.plot .hatch{stroke:var(--paper);stroke-width:1.6;fill:none}
 svg.plot .l0{stroke:var(--c0)}svg.plot .f0{fill:var(--c0)}

@@ -110,7 +110,7 @@ fn section(section: &Section) -> Vec<String> {
     paragraph(list(section.doubts.iter().map(|(place, reasons)| {
         format!("doubtful: {}: {}", escape(place), escape(&reasons.join("; ")))
     })));
-    paragraph(list(entry.notes.iter().map(|note| escape(note))));
+    paragraph(list(section.notes.iter().map(|note| escape(note))));
     if !entry.command.is_empty() {
         lines.extend([
             "```console".into(),

@@ -46,6 +46,8 @@ pub struct Section {
     /// What is to be said aloud: systems that were skipped and why, cells that were scaled and why,
     /// what is missing, what was set aside.
     pub remarks: Vec<String>,
+    /// What a reader should know: the experiment's own notes and more.
+    pub notes: Vec<String>,
     /// The doubtful cells, each with its reasons.
     pub doubts: Vec<(String, Vec<String>)>,
 }
@@ -84,6 +86,7 @@ impl Section {
             tables: table::tables(&answer),
             judgements: verdict::judge_all(&answer),
             remarks: remarks::remarks(&answer),
+            notes: remarks::notes(&answer),
             doubts: remarks::doubts(&answer),
             answer,
         }

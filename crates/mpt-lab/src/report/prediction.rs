@@ -64,7 +64,7 @@ impl Prediction {
         }
         let Self { cells, close, .. } = self;
         let share = *close as f64 / *cells as f64;
-        format!("within 10 % in {close} of {cells} classic cells, {:.1} %", share * 100.0)
+        format!("within 10 % in {close} of {cells} classic cells, {:.1}\u{a0}%", share * 100.0)
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
         let eight = Prediction::of(&[answer(&pairs)]);
         assert_eq!(eight.verdict(), Verdict::Missed);
         assert!((eight.far[0].1 - 0.2).abs() < 1e-9 && (eight.far[1].1 + 0.15).abs() < 1e-9);
-        assert!(eight.outcome().contains("8 of 10 classic cells, 80.0 %"));
+        assert!(eight.outcome().contains("8 of 10 classic cells, 80.0\u{a0}%"));
     }
 
     #[test]

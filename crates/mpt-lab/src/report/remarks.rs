@@ -1,6 +1,6 @@
 //! What a report says aloud about an experiment: what was skipped, scaled, set aside or doubted.
 
-use super::answer::{Answer, Form};
+use super::answer::Answer;
 use super::table::title;
 use crate::results::CellRecord;
 
@@ -10,13 +10,6 @@ const NAMED: usize = 4;
 /// The remarks, each a sentence or two.
 pub(super) fn remarks(answer: &Answer) -> Vec<String> {
     let mut remarks = Vec::new();
-    if answer.form == Form::Quick {
-        remarks.push(
-            "A quick run: a few points of each axis, a few seconds each; it claims no transients and no \
-             distributions."
-                .into(),
-        );
-    }
     if answer.cells.is_empty() {
         remarks.push("No cell has been measured.".into());
     } else if !answer.missing.is_empty() {
@@ -38,7 +31,6 @@ pub(super) fn remarks(answer: &Answer) -> Vec<String> {
     }
     remarks.extend(skipped(answer));
     remarks.extend(scaled(answer));
-    remarks.extend(shared(answer));
     remarks.extend(answer.remarks.iter().cloned());
     remarks
 }
@@ -73,7 +65,12 @@ fn scaled(answer: &Answer) -> Vec<String> {
     grouped(answer, found)
 }
 
-fn shared(answer: &Answer) -> Vec<String> {
+/// The experiment's own notes, and what was taken from other cells.
+pub(super) fn notes(answer: &Answer) -> Vec<String> {
+    answer.entry.notes.iter().cloned().chain(shared(answer)).collect()
+}
+
+fn shared(answer: &Answer) -> Option<String> {
     let found = answer.cells.iter().flat_map(|cell| {
         let links = cell
             .links
@@ -94,13 +91,13 @@ fn shared(answer: &Answer) -> Vec<String> {
         }
     }
     if counts.is_empty() {
-        return Vec::new();
+        return None;
     }
     let words: Vec<_> = counts.iter().map(|(name, count)| format!("{name} in {count}")).collect();
-    vec![format!(
+    Some(format!(
         "Measured once for all cells in which it is the same, so taken from another cell: {}.",
         words.join(", ")
-    )]
+    ))
 }
 
 fn is_scaled(cell: &CellRecord) -> bool {
@@ -145,6 +142,7 @@ fn place(cell: &CellRecord) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::answer::Form;
     use super::*;
     use crate::results::{Coordinate, ExperimentEntry, SystemRecord};
 
@@ -208,7 +206,7 @@ mod tests {
     fn figures_of_other_cells_are_told() {
         let mut copied = cell(0, None, 1.0);
         copied.systems[0].shared = Some("x/1".into());
-        assert!(remarks(&answer(vec![copied]))[0].ends_with("another cell: mptcp in 1."));
+        assert!(notes(&answer(vec![copied]))[0].ends_with("another cell: mptcp in 1."));
     }
 
     #[test]

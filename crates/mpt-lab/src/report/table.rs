@@ -227,8 +227,8 @@ fn measured(value: Figure) -> Option<Entry> {
     if !median.is_finite() {
         return None;
     }
-    let small =
-        if count > 1 { format!("{} – {}", figure(min), figure(max)) } else { String::new() };
+    let (low, high) = (figure(min), figure(max));
+    let small = if count > 1 && low != high { format!("{low} – {high}") } else { String::new() };
     Some(Entry { text: figure(median), small })
 }
 

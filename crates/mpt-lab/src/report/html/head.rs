@@ -27,7 +27,7 @@ pub(super) fn head(report: &Report) -> Vec<Element> {
     let words = report.prediction.outcome();
     parts.push(Element::new("p").child(badge(Some(report.prediction.verdict()))).text(
         format_args!(
-            " The model foretells the goodput of classic MPT {words}; 90 % of the cells are wanted."
+            " The model foretells the goodput of classic MPT {words}; 90\u{a0}% of the cells are wanted."
         ),
     ));
     if !report.prediction.far.is_empty() {
@@ -77,7 +77,13 @@ fn facts(report: &Report, run: &Manifest) -> Element {
         crate::report::Form::Full => "full",
         crate::report::Form::Quick => "quick",
     });
-    let forms = distinct(forms).join(" and ");
+    let mut forms = distinct(forms).join(" and ");
+    if forms.contains("quick") {
+        forms.push_str(
+            " (quick: a few points of each axis, a few seconds each; no transients and no \
+             distributions are claimed)",
+        );
+    }
     let cells = || report.sections.iter().flat_map(|section| &section.answer.cells);
     let scaled = cells().filter(|cell| cell.scale > 0.0 && cell.scale != 1.0).count();
     let scale = match (scaled, cells().count()) {
@@ -192,10 +198,10 @@ fn contents(report: &Report) -> Element {
             .with("href", format_args!("#{}", anchor(number)))
             .text(&answer.entry.name);
         let cells = [
-            Element::new("th").class("words").with("scope", "row").child(link),
+            Element::new("th").class("words short").with("scope", "row").child(link),
             text("td", section.title()).class("words"),
             Element::new("td").class("words").child(badge(verdict)),
-            text("td", words).class("words"),
+            text("td", words).class("words short"),
             text("td", answer.cells.len()),
             text("td", form).class("words"),
         ];

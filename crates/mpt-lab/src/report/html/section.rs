@@ -33,11 +33,12 @@ pub(super) fn section(section: &Section, number: usize) -> Element {
     }
     parts.extend(verdicts(section));
     parts.extend(drawings(section, &anchor));
-    parts.extend(section.tables.iter().map(table));
+    let tables = section.tables.iter().map(table);
+    parts.push(Element::new("div").class("tables").children(tables));
     parts.extend(doubts(section));
-    if !entry.notes.is_empty() {
+    if !section.notes.is_empty() {
         parts.push(text("h3", "Notes"));
-        let items = entry.notes.iter().map(|note| text("li", note));
+        let items = section.notes.iter().map(|note| text("li", note));
         parts.push(Element::new("ul").class("notes").children(items));
     }
     if !entry.command.is_empty() {
