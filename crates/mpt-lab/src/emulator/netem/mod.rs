@@ -6,7 +6,7 @@
 //! before netem, so that loss and delay meet packets as they are on a wire.
 //!
 //! The kernel does more than the emulator in less time, but cannot do all that it can; a profile
-//! that asks for more is refused with the name of the key ([`profile`]). And it tells less:
+//! that asks for more is refused with the name of the key ([`Unsupported`]). And it tells less:
 //! not how late packets were, and lost packets and those that found the queue full as one number.
 
 mod ledger;
