@@ -133,19 +133,25 @@ struct Run<'p> {
 
 impl<'p> Run<'p> {
     fn new(plan: &'p Plan) -> Self {
-        let delay = |profile: &Profile| profile.delay;
-        let longest = |of: fn(&Path) -> &Profile| {
-            plan.paths.iter().map(|path| delay(of(path))).max().unwrap_or_default()
-        };
-        let round_trip = longest(|path| &path.there) + longest(|path| &path.back);
+        let mut there = Way::new(plan, 0);
+        let mut back = Way::new(plan, 1);
+        // SYN, its answer, and the answer to that have gone before the first segment.
+        let round_trip = there.pass() + back.pass();
+        for flow in 0..plan.flows {
+            if flow > 0 {
+                there.pass();
+                back.pass();
+            }
+            there.pass();
+        }
         let most = (plan.send_buffer / plan.segment.max(1)) as u64;
         let sender = || Sender::new(plan.growth, round_trip, most);
         let samples = plan.length.as_nanos().div_ceil(SAMPLE.as_nanos());
         Self {
             plan,
             now: Instant::ZERO,
-            there: Way::new(plan, 0),
-            back: Way::new(plan, 1),
+            there,
+            back,
             senders: (0..plan.flows).map(|_| sender()).collect(),
             receivers: vec![Receiver::default(); plan.flows],
             samples: vec![0; usize::try_from(samples).unwrap_or(0)],

@@ -6,7 +6,7 @@ use mpt_sim::profile::Profile;
 use mpt_sim::tcp::cubic::Growth;
 use mpt_sim::transfer::{self, Order, Outcome, Plan, SAMPLE};
 
-use super::path::{HOST_DELAY, Sizes, ip_header};
+use super::path::{HOST_DELAY, HOST_JITTER, Sizes, ip_header};
 use crate::experiment::plan::{Direction, Late, Traffic, Tunnel};
 use crate::topology::Topology;
 use crate::traffic::series::Series;
@@ -62,7 +62,7 @@ pub(super) fn run(
     if plan.length < traffic.length() {
         terms.push(format!("simulated only for {:.1} s", plan.length.as_secs_f64()));
     }
-    let chance = by_chance(topology);
+    let chance = by_chance(topology) || tunnel.reorder.window == 0;
     let mut outcomes: Vec<Outcome> = Vec::new();
     let mut packets = 0.0;
     for number in 0..if chance { MOST_RUNS } else { 1 } {
@@ -96,8 +96,15 @@ fn plan(
     growth: Growth,
 ) -> Plan {
     let host_delay = Duration::from_secs_f64(HOST_DELAY);
-    let farther =
-        |profile: &Profile| Profile { delay: profile.delay + host_delay, ..profile.clone() };
+    let farther = |profile: &Profile| {
+        let mut profile = Profile { delay: profile.delay + host_delay, ..profile.clone() };
+        if profile.jitter.is_zero() && profile.reorder == 0.0 {
+            // Hosts are not always prompt, but keep the order of packets.
+            profile.jitter = Duration::from_secs_f64(HOST_JITTER);
+            profile.keep_order = true;
+        }
+        profile
+    };
     let path = |(number, link): (usize, &crate::topology::LinkSpec)| {
         let (there, back) = match traffic.direction {
             Direction::Forward => (&link.forward, &link.backward),

@@ -20,6 +20,11 @@ const RENO_SLOPE: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 const HYSTART_LEAST_WINDOW: f64 = 16.0;
 /// Acknowledgements that are no further apart belong to one train.
 const HYSTART_TRAIN_GAP: Duration = Duration::from_millis(2);
+/// For so long after a reduction delays say nothing.
+const SETTLING: Duration = Duration::from_secs(1);
+/// Segments of four super-packets, which merging may delay, and for how long at the most.
+const MERGED: f64 = 4.0 * 45.0;
+const MOST_MERGING: Duration = Duration::from_millis(1);
 /// Samples of a round before its delay counts.
 const HYSTART_SAMPLES: u32 = 8;
 /// HyStart accepts a rise of the delay by an eighth, within these bounds.
@@ -73,6 +78,19 @@ struct Hystart {
     samples: u32,
 }
 
+/// A round-trip time that was sampled.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    pub(super) now: Instant,
+    pub(super) delay: Duration,
+    /// The smoothed round-trip time.
+    pub(super) smoothed: Duration,
+    /// The next segment that the receiver expects.
+    pub(super) acknowledged: u64,
+    /// The next segment to be sent.
+    pub(super) next: u64,
+}
+
 /// What an undo brings back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Before {
@@ -109,27 +127,23 @@ impl Cubic {
         self.window = window.max(1.0);
     }
 
-    /// A round-trip time was sampled: `acknowledged` is the next segment expected by the receiver,
-    /// `next` the next one to be sent.
-    pub(super) fn on_sample(
-        &mut self,
-        now: Instant,
-        delay: Duration,
-        acknowledged: u64,
-        next: u64,
-    ) {
+    /// Watches over slow start.
+    pub(super) fn on_sample(&mut self, sample: &Sample) {
         if self.growth == Growth::Reno {
             return;
         }
         // Delays right after a recovery say nothing.
-        if self.memory.epoch.is_some_and(|epoch| now.since(epoch.start) < Duration::from_secs(1)) {
+        if self.memory.epoch.is_some_and(|epoch| sample.now.since(epoch.start) < SETTLING) {
             return;
         }
-        let least = self.memory.least_delay.map_or(delay, |least| least.min(delay));
+        let least = self.memory.least_delay.map_or(sample.delay, |least| least.min(sample.delay));
         self.memory.least_delay = Some(least);
         if !self.memory.hystart.found && self.is_in_slow_start() {
-            let window = self.window;
-            if self.memory.hystart.on_sample(now, delay, least, window, acknowledged, next) {
+            // What merging at the receiver may add: four super-packets at the rate of pacing.
+            let merging = sample.smoothed.mul_f64(MERGED / (2.0 * self.window));
+            let train = (least + merging.min(MOST_MERGING)) / 2;
+            let hystart = &mut self.memory.hystart;
+            if hystart.on_sample(sample, least, train, self.window) {
                 self.slow_start_below = self.window;
             }
         }
@@ -211,15 +225,14 @@ impl Hystart {
     /// Whether slow start has gone far enough.
     fn on_sample(
         &mut self,
-        now: Instant,
-        delay: Duration,
+        sample: &Sample,
         least: Duration,
+        train: Duration,
         window: f64,
-        acknowledged: u64,
-        next: u64,
     ) -> bool {
-        if acknowledged > self.round_ends {
-            self.round_ends = next;
+        let &Sample { now, delay, .. } = sample;
+        if sample.acknowledged > self.round_ends {
+            self.round_ends = sample.next;
             self.round_start = now;
             self.last_acknowledgement = now;
             self.least = None;
@@ -230,7 +243,7 @@ impl Hystart {
         }
         if now.since(self.last_acknowledgement) <= HYSTART_TRAIN_GAP {
             self.last_acknowledgement = now;
-            self.found |= now.since(self.round_start) > least / 2;
+            self.found |= now.since(self.round_start) > train;
         }
         let least_of_round = self.least.map_or(delay, |least| least.min(delay));
         self.least = Some(least_of_round);
@@ -307,7 +320,8 @@ mod tests {
         for sample in 0..12 {
             let delay = Duration::from_millis(if sample < 2 { 20 } else { 30 });
             let (acknowledged, next) = if sample < 2 { (1, 101) } else { (102, 300) };
-            cubic.on_sample(ms(3 * sample), delay, acknowledged, next);
+            let now = ms(3 * sample);
+            cubic.on_sample(&Sample { now, delay, smoothed: delay, acknowledged, next });
         }
         assert!(!cubic.is_in_slow_start());
         assert_eq!(cubic.slow_start_below(), 100.0);

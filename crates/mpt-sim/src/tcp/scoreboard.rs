@@ -11,6 +11,8 @@ pub(super) struct Entry {
     pub(super) sent: Instant,
     /// The number of that transmission.
     pub(super) transmission: u64,
+    /// How many segments had been delivered then.
+    pub(super) delivered: u64,
     /// The receiver has it.
     pub(super) arrived: bool,
     /// It is taken for lost, be it sent again or not.
@@ -89,21 +91,30 @@ impl Scoreboard {
     }
 
     /// Sends a segment for the first time; returns its number.
-    pub(super) fn send(&mut self, now: Instant) -> u64 {
+    pub(super) fn send(&mut self, now: Instant, delivered: u64) -> u64 {
         let number = self.next();
         let transmission = self.transmit(number);
         let (arrived, lost, again, ever_again) = (false, false, false, false);
-        self.entries.push_back(Entry { sent: now, transmission, arrived, lost, again, ever_again });
+        self.entries.push_back(Entry {
+            sent: now,
+            transmission,
+            delivered,
+            arrived,
+            lost,
+            again,
+            ever_again,
+        });
         number
     }
 
     /// Sends an outstanding segment again.
-    pub(super) fn send_again(&mut self, now: Instant, number: u64) {
+    pub(super) fn send_again(&mut self, now: Instant, number: u64, delivered: u64) {
         let transmission = self.transmit(number);
         self.to_send.remove(&number);
         let Some(entry) = self.entry_mut(number) else { return };
         let first_time = !entry.again;
-        *entry = Entry { sent: now, transmission, again: true, ever_again: true, ..*entry };
+        *entry =
+            Entry { sent: now, transmission, delivered, again: true, ever_again: true, ..*entry };
         self.again += u64::from(first_time);
     }
 
@@ -232,14 +243,14 @@ mod tests {
     fn what_is_in_flight_follows_from_what_is_known() {
         let mut board = Scoreboard::default();
         for _ in 0..6 {
-            board.send(Instant::ZERO);
+            board.send(Instant::ZERO, 0);
         }
         assert_eq!((board.next(), board.in_flight()), (6, 6));
         assert!(board.on_arrived(3).is_some() && board.on_arrived(3).is_none());
         board.mark_lost(0);
         board.mark_lost(1);
         assert_eq!((board.in_flight(), board.next_lost()), (3, Some(0)));
-        board.send_again(Instant::ZERO, 0);
+        board.send_again(Instant::ZERO, 0, 0);
         assert_eq!((board.in_flight(), board.next_lost()), (4, Some(1)));
         assert!(board.on_arrived(1).is_some(), "it was only late");
         assert_eq!((board.in_flight(), board.next_lost()), (4, None));
@@ -253,10 +264,10 @@ mod tests {
     fn transmissions_are_visited_in_the_order_of_sending() {
         let mut board = Scoreboard::default();
         for _ in 0..4 {
-            board.send(Instant::ZERO);
+            board.send(Instant::ZERO, 0);
         }
         board.mark_lost(0);
-        board.send_again(Instant::ZERO, 0);
+        board.send_again(Instant::ZERO, 0, 0);
         board.on_arrived(2);
         let mut seen = Vec::new();
         let marked = board.visit_by_time(|number, _| {

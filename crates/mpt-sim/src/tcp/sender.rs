@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use mpt_proto::Instant;
 
-use super::cubic::{Before, Cubic, Growth};
+use super::cubic::{Before, Cubic, Growth, Sample};
 use super::round_trip::RoundTrip;
 use super::scoreboard::{Entry, Scoreboard, Visit};
 use super::{Acknowledgement, OLD, Segment};
@@ -119,6 +119,8 @@ struct News {
     /// When the first and the last segment were sent that are news and were sent once.
     acknowledged_sent: Option<(Instant, Instant)>,
     arrived_sent: Option<(Instant, Instant)>,
+    /// How many segments had been delivered when the latest of the news was sent.
+    delivered_when_sent: Option<u64>,
     /// The lowest segment that came after a higher one and had been sent once.
     overtaken: Option<u64>,
     losses: u64,
@@ -200,7 +202,7 @@ impl Sender {
             }
             None if self.board.outstanding() < self.most_outstanding => {
                 let was_idle = self.board.outstanding() == 0;
-                let number = self.board.send(now);
+                let number = self.board.send(now, self.delivered);
                 if was_idle {
                     self.timeout_at = Some(now + self.round_trip.timeout());
                 }
@@ -303,6 +305,7 @@ impl Sender {
                 let highest = self.board.highest_arrived();
                 let Some(entry) = self.board.on_arrived(number) else { continue };
                 self.delivered += 1;
+                news.delivered_when_sent = news.delivered_when_sent.max(Some(entry.delivered));
                 self.advance_rack(now, number, &entry);
                 if !entry.ever_again {
                     if number < highest {
@@ -343,6 +346,7 @@ impl Sender {
             }
             if !entry.arrived {
                 self.delivered += 1;
+                news.delivered_when_sent = news.delivered_when_sent.max(Some(entry.delivered));
                 let spurious = entry.ever_again && acknowledgement.echo < millis(entry.sent);
                 if !spurious {
                     self.advance_rack(now, number, &entry);
@@ -391,14 +395,22 @@ impl Sender {
         } else if news.advanced {
             self.round_trip.reset_backoff();
         }
-        if let Some(sample) = last {
-            self.cubic.on_sample(now, sample, self.board.first(), self.board.next());
+        if let Some(delay) = last {
+            self.cubic.on_sample(&Sample {
+                now,
+                delay,
+                smoothed: self.round_trip.smoothed(),
+                acknowledged: self.board.first(),
+                next: self.board.next(),
+            });
         }
     }
 
     /// `tcp_rack_update_reo_wnd`.
     fn update_reordering_window(&mut self, news: &News) {
-        if news.delivered_before < self.rack.delivered_at_change {
+        let Some(delivered_when_sent) = news.delivered_when_sent else { return };
+        // Not more than once per round trip.
+        if delivered_when_sent < self.rack.delivered_at_change {
             self.rack.duplicate_seen = false;
         }
         if self.rack.duplicate_seen {
@@ -604,7 +616,7 @@ impl Sender {
 
 impl Sender {
     fn repeat(&mut self, now: Instant, number: u64) {
-        self.board.send_again(now, number);
+        self.board.send_again(now, number, self.delivered);
         self.repeated_at.get_or_insert(millis(now));
         self.stats.repetitions += 1;
         if let Some(undo) = &mut self.undo {

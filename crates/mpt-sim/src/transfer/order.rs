@@ -65,6 +65,11 @@ impl<T> Buffer<T> {
         }
     }
 
+    /// Expects `number` first, before anything came.
+    pub(super) fn begin(&mut self, number: u64) {
+        self.next = number;
+    }
+
     pub(super) fn stats(&self) -> &OrderStats {
         &self.stats
     }

@@ -1,5 +1,7 @@
 //! One direction of the tunnel: striping, links, order.
 
+use std::time::Duration;
+
 use mpt_proto::Instant;
 
 use super::order::{Buffer, OrderStats};
@@ -40,6 +42,15 @@ impl Way {
 
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.links.iter().filter_map(Link::next_due).chain(self.buffer.deadline()).min()
+    }
+
+    /// Lets a packet pass before time begins; returns how long it takes.
+    pub(super) fn pass(&mut self) -> Duration {
+        let Some(&path) = self.vector.get(self.place) else { return Duration::ZERO };
+        self.place = (self.place + 1) % self.vector.len();
+        self.next_number += 1;
+        self.buffer.begin(self.next_number);
+        self.links[path].profile().delay
     }
 
     /// Sends an inner packet of `size` bytes by the next path.
