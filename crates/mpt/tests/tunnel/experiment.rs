@@ -5,9 +5,13 @@ use mpt_lab::record::Line;
 use serde_json::Value;
 
 use crate::site;
-use crate::suite::Test;
+use crate::suite::{self, Test};
 
-pub(crate) const TESTS: &[Test] = &[("an_experiment_from_file_to_record", whole)];
+pub(crate) const TESTS: &[Test] = &[
+    ("an_experiment_from_file_to_record", whole),
+    ("a_link_that_fails_is_left_and_used_again", events),
+    ("mptcp_is_measured_beside_the_tunnel_and_once", beside),
+];
 
 /// Slow links, so that what is measured is the tunnel and not this machine.
 const FILE: &str = "
@@ -33,12 +37,7 @@ cut = [{ link = 'wide', at = 2, until = 5 }]
 ";
 
 fn whole() {
-    let experiment = Experiment::parse("inline", FILE).unwrap_or_else(|error| panic!("{error}"));
-    let (daemon, stop, mut silence) = (site::daemon(), Stop::default(), Silence);
-    let mut bench = Bench::new(&daemon, &stop, &mut silence, false, &[experiment.clone()]);
-    let record = bench.measure(&experiment, &experiment.cells[0]);
-    let record = record.unwrap_or_else(|error| panic!("{error:#}"));
-    let record = serde_json::to_value(Line::new(&record, "test")).expect("a record is JSON");
+    let record = serde_json::to_value(answer(FILE, false)).expect("a record is JSON");
     let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value} in {record:#}"));
 
     let links: Vec<_> =
@@ -64,4 +63,101 @@ fn whole() {
     assert!(during < before && after > 0.0, "{before}, {during}, {after} Mbit/s");
     assert!((0.5..4.0).contains(&during), "the narrow link carries it alone: {during} Mbit/s");
     assert!(gap > 0.0 && gap < 6000.0, "{gap} ms");
+}
+
+/// A link is cut and mended under a stream of packets that the other carries alone.
+const EVENTS: &str = "
+title = 'A link that fails'
+systems = ['classic', 'mptcp']
+alone = false
+[[link]]
+name = 'one'
+rate_mbps = 8
+[[link]]
+name = 'two'
+rate_mbps = 8
+[tunnel]
+keepalive = 0.1
+dead_time = 0.5
+[traffic]
+kind = 'udp'
+rate_mbps = 4
+size = 500
+seconds = 10
+omit = 1
+[[event]]
+at = 3
+link = 'two'
+change = 'cut'
+[[event]]
+at = 6
+link = 'two'
+change = 'mend'
+";
+
+fn events() {
+    let line = answer(EVENTS, false);
+    let figures = |system: usize| &line.cell.systems[system].figures;
+    let figure = |name: &str| figures(0).get(name).map(|figure| figure.median);
+    assert!(figure("lost_packets").is_some_and(|lost| lost > 0.0), "{:?}", figures(0));
+    assert!(figure("leave_seconds").is_some_and(|time| time > 0.0), "{:?}", figures(0));
+    assert!(figure("return_seconds").is_some(), "{:?}", figures(0));
+    let skipped = line.cell.systems[1].skipped.as_deref().expect("it is skipped aloud");
+    assert!(skipped.contains("TCP and nothing else") && figures(1).is_empty(), "{skipped}");
+}
+
+/// Two cells of the same links, of which MPTCP does not know the difference.
+const BESIDE: &str = "
+title = 'Beside MPTCP'
+systems = ['classic', 'mptcp']
+[[link]]
+name = 'one'
+rate_mbps = 8
+[[link]]
+name = 'two'
+rate_mbps = 8
+[traffic]
+seconds = 10
+[[axis]]
+name = 'window'
+set = ['tunnel.reorder.window']
+values = [100, 200]
+";
+
+fn beside() {
+    let file = Experiment::parse("inline", BESIDE).unwrap_or_else(|error| panic!("{error}"));
+    let quick = file.quick();
+    let (daemon, stop, mut silence) = (site::daemon(), Stop::default(), Silence);
+    let mut bench = Bench::new(&daemon, &stop, &mut silence, true, &[quick.clone()]);
+    let [first, second] = quick.cells.as_slice() else { panic!("two cells") };
+    let lines = [first, second].map(|cell| {
+        let record = bench.measure(&quick, cell).unwrap_or_else(|error| panic!("{error:#}"));
+        Line::new(&record, "test").cell
+    });
+    for cell in &lines {
+        for system in ["classic", "mptcp"] {
+            if let Some(why) = cell.system(system).and_then(|system| system.skipped.as_ref()) {
+                suite::skip(why);
+            }
+            let over = cell.figure(system, "over_best_alone").expect("links were measured alone");
+            assert!(over > 1.2, "{system} uses both links: {over}");
+            let cost = cell.figure(system, "cpu_seconds_per_gigabit").expect("it costs something");
+            assert!(cost > 0.0, "{cost}");
+        }
+        assert!(cell.figure("classic", "predicted_mbps").is_some_and(|rate| rate > 10.0));
+    }
+    let shared = |cell: usize, system: &str| {
+        lines[cell].system(system).and_then(|system| system.shared.as_deref())
+    };
+    assert_eq!((shared(0, "mptcp"), shared(1, "mptcp")), (None, Some("inline/1")));
+    assert_eq!(shared(1, "classic"), None, "its window differs");
+}
+
+/// The line of an experiment with one cell.
+fn answer(text: &str, quick: bool) -> Line {
+    let experiment = Experiment::parse("inline", text).unwrap_or_else(|error| panic!("{error}"));
+    let (daemon, stop, mut silence) = (site::daemon(), Stop::default(), Silence);
+    let mut bench = Bench::new(&daemon, &stop, &mut silence, quick, &[experiment.clone()]);
+    let record = bench.measure(&experiment, &experiment.cells[0]);
+    Line::new(&record.unwrap_or_else(|error| panic!("{error:#}")), "test")
 }
