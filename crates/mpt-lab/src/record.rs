@@ -1,6 +1,6 @@
 //! What was measured in a cell, with everything it came from.
 //!
-//! A [`Record`] holds every [`Run`] of every system, as they happened. [`Record::line`] makes of it what
+//! A [`Record`] holds every [`Run`] of every system, as they happened. [`Record::to_cell_record`] makes of it what
 //! stays: a [`CellRecord`] with the figures people compare, as medians over the repetitions, in the
 //! units of the experiment's file. Rates are in Mbit/s (10⁶ bit/s), times in seconds or, where the
 //! name says so, milliseconds.

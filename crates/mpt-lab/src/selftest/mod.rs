@@ -15,7 +15,7 @@
 //! from the emulator's own counters. Delay and jitter share one lab in which little else happens; loss
 //! and rates share a busy one.
 //!
-//! Last comes the *ceiling* ([`ceiling`]): how much the emulator carries at the most.
+//! Last comes the *ceiling* ([`ceiling()`]): how much the emulator carries at the most.
 //!
 //! A virtual machine that loses its processor for 50 ms delays packets by 50 ms, and that is no defect of
 //! the emulator. A check that fails while the emulator itself reports a stall ([`crate::emulator::Report`])
@@ -86,7 +86,7 @@ pub fn run(stop: &Stop, form: Form, say: &mut dyn FnMut(&str)) -> Result<SelfTes
     Ok(SelfTest { ceiling_mbps, checks })
 }
 
-/// The ceiling alone, in Mbit/s; see [`mod@ceiling`]. Needs the rights of [`crate::privilege`].
+/// The ceiling alone, in Mbit/s; see the head of this module. Needs the rights of [`crate::privilege`].
 ///
 /// # Errors
 ///

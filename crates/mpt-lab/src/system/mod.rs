@@ -1,6 +1,6 @@
 //! What is measured: the ways to get traffic from one host to the other over all links.
 //!
-//! A [`System`] is an entry in the table of an experiment. [`Running`] is one that was started on the
+//! A [`System`] is an entry in the table of an experiment. `Running` is one that was started on the
 //! hosts of a lab; it tells which address traffic has to be sent to, and what it cost. All systems of
 //! a cell run one after the other on the same links.
 //!
