@@ -24,6 +24,9 @@ pub(crate) struct Arguments {
     /// Where the Markdown goes: report.md in the folder if absent.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
+    /// Write every plot into this folder too, each panel as a file of SVG.
+    #[arg(long, value_name = "FOLDER")]
+    plots: Option<PathBuf>,
 }
 
 /// Runs the command.
@@ -39,6 +42,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     };
     write(&place(&arguments.html, "report.html"), &html::page(&report))?;
     write(&place(&arguments.markdown, "report.md"), &markdown::text(&report))?;
+    if let Some(folder) = &arguments.plots {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        for (name, text) in html::plots(&report) {
+            write(&folder.join(name), &text)?;
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 

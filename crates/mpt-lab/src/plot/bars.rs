@@ -5,7 +5,7 @@ use super::lines::{caption, describe};
 use super::markup::Element;
 use super::scale::Scale;
 use super::series::{Series, facets, series, stops, systems};
-use super::{Drawing, PART, Subject, WHOLE, legend, size, svg, title};
+use super::{Drawing, PART, Subject, WHOLE, height, legend, size, svg, title};
 use crate::results::{Plot, Quantity};
 
 /// The share of a group's room that its bars take.
@@ -29,7 +29,8 @@ pub(super) fn draw(subject: &Subject<'_>, plot: &Plot, id: &str) -> Drawing {
         .collect();
     let every = || panels.iter().flat_map(|(_, series)| series);
     let points = || every().flat_map(|series| series.points.iter().chain(&series.published));
-    let y = Scale::from_zero(points().flat_map(|point| [point.figure.min, point.figure.max]));
+    let values = points().flat_map(|point| [point.figure.min, point.figure.max]);
+    let y = Scale::from_zero(values, height(size(panels.len())));
     // The same names in every panel, and the same place in every group.
     let mut names: Vec<(&str, _)> = Vec::new();
     for series in every() {

@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn names_that_do_not_fit_are_slanted_and_cost_height() {
-        let scale = Scale::from_zero([10.0]);
+        let scale = Scale::from_zero([10.0], 250.0);
         let parts = |x| Parts {
             size: (360.0, 240.0),
             heading: "",

@@ -4,7 +4,7 @@ use super::frame::{Frame, Key, Parts};
 use super::markup::{Element, Pixels};
 use super::scale::Scale;
 use super::series::{Series, Stops, facets, series, stops, systems};
-use super::{Drawing, Subject, legend, size, svg, title};
+use super::{Drawing, Subject, height, legend, size, svg, title};
 use crate::results::{CellRecord, Plot, Quantity};
 
 /// More lines than this in one panel, and every system gets a panel of its own.
@@ -23,12 +23,13 @@ pub(super) fn draw(subject: &Subject<'_>, plot: &Plot, id: &str) -> Drawing {
         .collect();
     let every = || panels.iter().flat_map(|(_, series)| series);
     let points = || every().flat_map(|series| series.points.iter().chain(&series.published));
-    let y = Scale::around(points().flat_map(|point| [point.figure.min, point.figure.max]));
+    let single = panels.len() == 1;
+    let values = points().flat_map(|point| [point.figure.min, point.figure.max]);
+    let y = Scale::around(values, height(size(panels.len())));
     let keys = keys(every());
     let bottom = stops(subject, &plot.x);
     let places = places(&bottom, plot.log_x);
     let title = title(subject, plot);
-    let single = panels.len() == 1;
     let panel = |(number, (heading, series)): (usize, &(String, Vec<Series>))| {
         let labels: Vec<_> = places.iter().copied().zip(bottom.labels.iter().cloned()).collect();
         let frame = Frame::new(&Parts {

@@ -7,7 +7,7 @@
 //!
 //! Lines and bars differ in dashes, marks and hatchings as well as in colour, and the fields of a grid
 //! have their values printed in them. Every drawing has a title and a description for those who do not
-//! see it. Text is text, measured by estimate ([`lettering`]) because no font is at hand.
+//! see it. Text is text, measured by estimate because no font is at hand.
 
 mod bars;
 mod frame;
@@ -71,11 +71,9 @@ pub fn draw(subject: Subject<'_>, plot: &Plot, id: &str) -> Drawing {
 }
 
 /// A panel or legend as a file of its own.
-pub fn alone(panel: &Element) -> String {
-    let sheet = Element::new("style").text(SHEET);
-    let page = Element::new("rect").with("width", "100%").with("height", "100%");
-    let mut whole = panel.clone().with("style", "background:var(--paper)");
-    whole = whole.child(sheet).child(page.with("fill", "none"));
+pub fn alone(drawn: &Element) -> String {
+    let paper = drawn.clone().with("style", "background:var(--paper)");
+    let whole = paper.child(Element::new("style").text(SHEET));
     format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{whole}\n")
 }
 
@@ -144,6 +142,11 @@ fn legend(id: &str, keys: &[Key]) -> Option<Element> {
 /// The size of each of so many panels.
 fn size(panels: usize) -> (f64, f64) {
     if panels == 1 { WHOLE } else { PART }
+}
+
+/// About how much of a panel's height is left for what is drawn.
+fn height(size: (f64, f64)) -> f64 {
+    size.1 - 90.0
 }
 
 #[cfg(test)]

@@ -146,14 +146,13 @@ pub(super) fn series(
     for (system_number, system) in systems.iter().enumerate() {
         for (number, by) in points_of_by.iter().enumerate() {
             let here = || {
-                cells
-                    .iter()
-                    .filter(|cell| by.is_none_or(|by| label(cell, &plot.by) == by))
-                    .filter_map(|cell| {
+                cells.iter().filter(|cell| by.is_none_or(|by| label(cell, &plot.by) == by)).map(
+                    |cell| {
                         let at = label(cell, &plot.x);
                         let stop = bottom.labels.iter().position(|label| label == at).unwrap_or(0);
-                        Some((stop, *cell))
-                    })
+                        (stop, *cell)
+                    },
+                )
             };
             let mut points: Vec<Point> = here()
                 .filter_map(|(stop, cell)| {

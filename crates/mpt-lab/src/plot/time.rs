@@ -5,7 +5,7 @@ use super::markup::{Element, Pixels};
 use super::scale::Scale;
 use super::series::words;
 use super::style::Look;
-use super::{Drawing, PART, Subject, WHOLE, figure, legend, size, svg};
+use super::{Drawing, PART, Subject, WHOLE, figure, height, legend, size, svg};
 use crate::results::{CellRecord, Plot};
 
 /// If the highest panel is not this many times as high as the lowest, all have the same scale.
@@ -48,7 +48,10 @@ pub(super) fn draw(subject: &Subject<'_>, plot: &Plot, id: &str) -> Drawing {
         .iter()
         .enumerate()
         .map(|(number, panel)| {
-            let y = Scale::from_zero([if shared { highest } else { panel.high }]);
+            let y = Scale::from_zero(
+                [if shared { highest } else { panel.high }],
+                height(size(panels.len())),
+            );
             let keys: &[Key] = if single { &keys } else { &[] };
             panel.draw(subject, &y, keys, size(panels.len()), &title, &format!("{id}-{number}"))
         })
@@ -139,7 +142,7 @@ impl Panel<'_> {
         let end = self.curves.iter().map(last).fold(0.0, f64::max)
             + self.cell.sample_seconds / scale(self.cell) / 2.0;
         let heading = words(subject, self.cell.cell.iter());
-        let mut ticks: Vec<(f64, String)> = Scale::from_zero([end]).ticks();
+        let mut ticks: Vec<(f64, String)> = Scale::from_zero([end], size.0).ticks();
         ticks.retain(|(at, _)| *at <= end * 1.001);
         let ticks: Vec<_> = ticks.into_iter().map(|(at, label)| (at / end, label)).collect();
         let frame = Frame::new(&Parts {

@@ -97,7 +97,7 @@ pub fn of_form(results: &Results, name: &str, form: Form) -> Answer {
     let wanted = if known {
         entry.axes.iter().map(|axis| axis.name.clone()).collect()
     } else {
-        of_this_form.clone().last().map(axes).unwrap_or_default()
+        of_this_form.clone().next_back().map(axes).unwrap_or_default()
     };
     let mut cells: Vec<CellRecord> = Vec::new();
     let mut strangers = 0;

@@ -36,6 +36,21 @@ fn a_report_stands_where_it_says() {
 }
 
 #[test]
+fn plots_are_files_on_demand() {
+    let place = tempfile::tempdir().unwrap();
+    synthetic::write(&place.path().join("results"), 1.0);
+    let output = lab(&["report", "results", "--plots", "plots"], place.path());
+    let said = String::from_utf8(output.stdout).unwrap();
+    let names: Vec<_> = said.lines().filter(|line| line.starts_with("plots/")).collect();
+    assert!(names.contains(&"plots/journal-2023-table-1-plot-1-1.svg"), "{names:?}");
+    assert!(names.contains(&"plots/electronics-2025-figure-10-plot-1-legend.svg"), "{names:?}");
+    for name in names {
+        let text = fs::read_to_string(place.path().join(name)).unwrap();
+        assert!(text.starts_with("<?xml") && text.ends_with("</svg>\n"), "{name}");
+    }
+}
+
+#[test]
 fn a_folder_without_results_is_a_failure_with_a_reason() {
     let place = tempfile::tempdir().unwrap();
     let output = lab(&["report", "."], place.path());

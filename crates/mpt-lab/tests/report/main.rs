@@ -4,6 +4,12 @@
 //! The browser is a headless Chromium. Without one, its tests say so and are skipped; with
 //! `MPT_NO_SKIP=1` they fail instead.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may end at any fault, and says what it skips"
+)]
+
 mod browser;
 mod commands;
 mod page;

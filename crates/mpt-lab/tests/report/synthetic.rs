@@ -280,7 +280,7 @@ fn cell(
     let sum: f64 = place.iter().filter_map(|at| at.value).sum();
     let level = 105.0 * 120.0 / (120.0 + sum) + (number * 7 % 5) as f64;
     let doubtful = number % 9 == 4;
-    let skipped = entry.name == "scoreboard" && number % 6 == 0;
+    let skipped = entry.name == "scoreboard" && number.is_multiple_of(6);
     let system = |(n, system): (usize, &SystemEntry)| {
         let mut goodput = level * [1.0, 1.04, 0.9][n];
         if n == 0 {

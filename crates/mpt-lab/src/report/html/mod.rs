@@ -44,6 +44,26 @@ pub fn page(report: &Report) -> String {
     format!("<!DOCTYPE html>\n{html}\n")
 }
 
+/// Every plot that an experiment asks for, as files of SVG with their names: a file for each panel, and
+/// one for the legend that several share.
+pub fn plots(report: &Report) -> Vec<(String, String)> {
+    let mut files = Vec::new();
+    for section in &report.sections {
+        let entry = &section.answer.entry.name;
+        // A name of a file, whatever the experiment is called.
+        let name = entry.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
+        for (number, drawing) in (1..).zip(section::plots(section, &name)) {
+            let legend = drawing.legend.iter().map(|legend| ("legend".to_owned(), legend));
+            let panels =
+                (1..).zip(&drawing.panels).map(|(n, panel): (u32, _)| (n.to_string(), panel));
+            let file =
+                |(part, drawn)| (format!("{name}-plot-{number}-{part}.svg"), plot::alone(drawn));
+            files.extend(legend.chain(panels).map(file));
+        }
+    }
+    files
+}
+
 /// An element with a text in it.
 fn text(name: &'static str, text: impl std::fmt::Display) -> Element {
     Element::new(name).text(text)

@@ -100,12 +100,7 @@ fn misses(judgement: &Judgement) -> Element {
 
 fn drawings(section: &Section, anchor: &str) -> Vec<Element> {
     let answer = &section.answer;
-    let subject = Subject { entry: &answer.entry, cells: &answer.cells };
-    let plots = answer.entry.plots.iter().enumerate();
-    let drawn =
-        plots.map(|(n, plot)| plot::draw(subject, plot, &format!("{anchor}-plot-{}", n + 1)));
-    let mut parts: Vec<Element> =
-        drawn.filter(|drawing| !drawing.panels.is_empty()).map(figure).collect();
+    let mut parts: Vec<Element> = plots(section, anchor).into_iter().map(figure).collect();
     let shown = answer
         .entry
         .plots
@@ -113,6 +108,7 @@ fn drawings(section: &Section, anchor: &str) -> Vec<Element> {
         .any(|plot| plot.kind == PlotKind::Time && plot.systems.is_empty());
     if answer.form == Form::Full && !shown {
         let plot = Plot { kind: PlotKind::Time, ..Plot::default() };
+        let subject = Subject { entry: &answer.entry, cells: &answer.cells };
         let drawing = plot::draw(subject, &plot, &format!("{anchor}-time"));
         if !drawing.panels.is_empty() {
             let title = format!("Goodput over time in {} cells", drawing.panels.len());
@@ -122,13 +118,25 @@ fn drawings(section: &Section, anchor: &str) -> Vec<Element> {
     parts
 }
 
+/// The plots that an experiment asks for, without those that show nothing.
+pub(super) fn plots(section: &Section, anchor: &str) -> Vec<Drawing> {
+    let entry = &section.answer.entry;
+    let subject = Subject { entry, cells: &section.answer.cells };
+    let drawn =
+        entry.plots.iter().enumerate().map(|(number, plot)| {
+            plot::draw(subject, plot, &format!("{anchor}-plot-{}", number + 1))
+        });
+    drawn.filter(|drawing| !drawing.panels.is_empty()).collect()
+}
+
 fn figure(drawing: Drawing) -> Element {
     let Drawing { title, caption, legend, panels } = drawing;
     let mut words = Element::new("figcaption").text(title);
     if !caption.is_empty() {
         words = words.child(text("small", caption));
     }
-    let panels = Element::new("div").class("panels").children(panels);
+    let class = if panels.len() > 1 { "panels many" } else { "panels" };
+    let panels = Element::new("div").class(class).children(panels);
     Element::new("figure").child(words).children(legend).child(panels)
 }
 
