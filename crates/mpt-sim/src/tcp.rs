@@ -33,6 +33,8 @@ pub struct Segment {
     pub number: u64,
     /// When it was sent, in milliseconds of the sender's clock: the time stamp of RFC 7323.
     pub stamp: u64,
+    /// The time stamp of the receiver that it echoes.
+    pub echo: u64,
 }
 
 /// Segments from the first number, included, to the second, excluded.

@@ -27,7 +27,8 @@ use tunnel::Way;
 /// The width of a sample of [`Outcome::samples`].
 pub const SAMPLE: Duration = Duration::from_millis(100);
 
-/// So many segments that follow each other and come at once are merged into one: 64 kB.
+/// So many segments that follow each other, come at once and have the same time stamps are merged into
+/// one, as the kernel merges them: 64 kB.
 const MOST_MERGED: u64 = 44;
 
 /// IP and TCP headers of an acknowledgement with time stamps, less the IP header.
@@ -195,7 +196,8 @@ impl<'p> Run<'p> {
         while let Some(&Datagram { flow, inner: Inner::Segment(first), .. }) = arrived.get(at) {
             let follows = |count: u64, datagram: &Datagram| {
                 let Inner::Segment(segment) = datagram.inner else { return false };
-                datagram.flow == flow && segment.number == first.number + count
+                let next = Segment { number: first.number + count, ..first };
+                datagram.flow == flow && segment == next
             };
             let rest = (1..MOST_MERGED).zip(&arrived[at + 1..]);
             let count = 1 + rest.take_while(|&(count, datagram)| follows(count, datagram)).count();

@@ -37,7 +37,7 @@ pub struct Prediction {
     /// Goodput of all flows together in Mbit/s, from the end of the omitted seconds to the end of the run.
     /// Absent where the links have no limit, and for traffic that is not measured by its goodput.
     pub goodput_mbps: Option<f64>,
-    /// Between which values chance alone may bring a single run; absent where nothing is left to chance.
+    /// Between which values chance alone may bring a single run; absent where it was not simulated.
     pub goodput_range_mbps: Option<[f64; 2]>,
     /// How many packets the reorder window must span so that none is given up in vain.
     pub window_packets: u32,
@@ -262,7 +262,8 @@ fn tcp(
     prediction.goodput_range_mbps = outcome.range.map(|(low, high)| [low / 1e6, high / 1e6]);
     prediction.startup_seconds = outcome.startup;
     prediction.terms.extend(outcome.terms);
-    if outcome.goodput < REACHED * bound {
+    // Of two shortfalls the larger one binds.
+    if outcome.goodput < (REACHED * bound).min(bound * bound / sum) {
         prediction.binding = doubts[0].0;
     }
     prediction

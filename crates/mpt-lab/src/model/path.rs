@@ -8,7 +8,7 @@ use crate::topology::{IpVersion, Topology};
 pub(super) const HOST_DELAY: f64 = 0.000_15;
 
 /// The standard deviation of that, in seconds: measured, too.
-pub(super) const HOST_JITTER: f64 = 0.000_05;
+pub(super) const HOST_JITTER: f64 = 0.000_1;
 
 /// TCP header with time stamps (RFC 7323).
 pub(super) const TCP: usize = 20 + 12;

@@ -12,7 +12,8 @@ use crate::topology::Topology;
 use crate::traffic::series::Series;
 use crate::traffic::spread::median;
 
-/// The most runs with different seeds where chance matters; the median counts.
+/// The most runs with different seeds; the median counts. Even without loss chance matters: how prompt
+/// the hosts are decides when a slow start ends.
 const MOST_RUNS: u64 = 15;
 
 /// The least.
@@ -33,7 +34,7 @@ const SEND_BUFFER: usize = 3_800_000;
 pub(super) struct Result {
     /// Bit/s of payload.
     pub(super) goodput: f64,
-    /// The lowest and the highest of the runs, where chance matters.
+    /// The lowest and the highest of the runs.
     pub(super) range: Option<(f64, f64)>,
     /// Seconds.
     pub(super) startup: Option<f64>,
@@ -62,10 +63,9 @@ pub(super) fn run(
     if plan.length < traffic.length() {
         terms.push(format!("simulated only for {:.1} s", plan.length.as_secs_f64()));
     }
-    let chance = by_chance(topology) || tunnel.reorder.window == 0;
     let mut outcomes: Vec<Outcome> = Vec::new();
     let mut packets = 0.0;
-    for number in 0..if chance { MOST_RUNS } else { 1 } {
+    for number in 0..MOST_RUNS {
         plan.seed = topology.seed.wrapping_add(number);
         outcomes.push(transfer::run(&plan));
         let bytes: u64 = outcomes.iter().flat_map(|outcome| &outcome.samples).sum();
@@ -84,7 +84,7 @@ pub(super) fn run(
     terms.push(format!("{} runs of {packets:.0} segments together", outcomes.len()));
     terms.extend(outcomes.get(typical).map(|outcome| told(outcome, goodputs[typical])));
     goodputs.sort_by(f64::total_cmp);
-    let range = goodputs.first().copied().zip(goodputs.last().copied()).filter(|_| chance);
+    let range = goodputs.first().copied().zip(goodputs.last().copied());
     Result { goodput, range, startup: median(&startups), terms }
 }
 
@@ -139,15 +139,6 @@ fn plan(
         length: Duration::from_secs_f64(seconds),
         seed: topology.seed,
     }
-}
-
-/// Whether anything on the links is left to chance.
-fn by_chance(topology: &Topology) -> bool {
-    let chance = |profile: &Profile| {
-        let shares = [profile.loss.long_run(), profile.duplicate, profile.corrupt, profile.reorder];
-        shares.iter().any(|&share| share > 0.0) || !profile.jitter.is_zero()
-    };
-    topology.links.iter().any(|link| chance(&link.forward) || chance(&link.backward))
 }
 
 /// The samples as the laboratory keeps those of a real run.

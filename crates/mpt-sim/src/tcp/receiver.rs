@@ -97,13 +97,13 @@ mod tests {
 
     fn give(receiver: &mut Receiver, ms: u64, number: u64) -> Option<Acknowledgement> {
         let now = Instant::ZERO + Duration::from_millis(ms);
-        receiver.on_segments(now, Segment { number, stamp: ms }, 1)
+        receiver.on_segments(now, Segment { number, stamp: ms, echo: 0 }, 1)
     }
 
     /// A receiver past its quick start.
     fn settled() -> Receiver {
         let mut receiver = Receiver::default();
-        let first = Segment { number: 0, stamp: 0 };
+        let first = Segment { number: 0, stamp: 0, echo: 0 };
         receiver.on_segments(Instant::ZERO, first, 20).unwrap();
         receiver
     }

@@ -48,8 +48,7 @@ pub struct Sender {
     doubt_timeout: bool,
     /// The most segments that the socket's buffer lets be outstanding.
     most_outstanding: u64,
-    /// The congestion window was what held the sender back.
-    window_limited: bool,
+    usage: Usage,
     timeout_at: Option<Instant>,
     probe_at: Option<Instant>,
     probing: bool,
@@ -108,6 +107,17 @@ struct Reduction {
     sent: f64,
 }
 
+/// How much of the window was used of late.
+#[derive(Clone, Copy, Debug, Default)]
+struct Usage {
+    /// The window was what held the sender back.
+    limited: bool,
+    /// The most segments that were outstanding.
+    outstanding: u64,
+    /// When this segment is acknowledged, another stretch begins.
+    ends: u64,
+}
+
 /// What one acknowledgement brought.
 #[derive(Clone, Copy, Debug, Default)]
 struct News {
@@ -156,7 +166,7 @@ impl Sender {
             reduction: Reduction::default(),
             doubt_timeout: false,
             most_outstanding: most_outstanding.max(2),
-            window_limited: true,
+            usage: Usage::default(),
             timeout_at: None,
             probe_at: None,
             probing: false,
@@ -190,7 +200,7 @@ impl Sender {
     /// acknowledgement and timer.
     pub fn poll(&mut self, now: Instant) -> Option<Segment> {
         let room = self.board.in_flight() < self.cubic.window() as u64;
-        self.window_limited = !room;
+        self.note_usage(!room);
         let probe = std::mem::take(&mut self.probe_due);
         if !room && !probe {
             return None;
@@ -224,7 +234,7 @@ impl Sender {
         if probe {
             self.timeout_at = Some(now + self.round_trip.timeout());
         }
-        Some(Segment { number, stamp: millis(now) })
+        Some(Segment { number, stamp: millis(now), echo: self.recent })
     }
 
     /// Takes an acknowledgement (`tcp_ack`).
@@ -624,6 +634,15 @@ impl Sender {
         }
     }
 
+    /// `tcp_cwnd_validate`.
+    fn note_usage(&mut self, limited: bool) {
+        let outstanding = self.board.outstanding();
+        let more = !self.usage.limited && outstanding > self.usage.outstanding;
+        if self.board.first() >= self.usage.ends || limited || more {
+            self.usage = Usage { limited, outstanding, ends: self.board.next() };
+        }
+    }
+
     /// `tcp_cong_control`.
     fn control_window(&mut self, now: Instant, news: &News) {
         let delivered = (self.delivered - news.delivered_before) as f64;
@@ -633,11 +652,8 @@ impl Sender {
             }
             return;
         }
-        let limited = if self.cubic.is_in_slow_start() {
-            self.cubic.window() < 2.0 * self.board.outstanding() as f64
-        } else {
-            self.window_limited
-        };
+        let in_use = self.cubic.window() < 2.0 * self.usage.outstanding as f64;
+        let limited = self.usage.limited || self.cubic.is_in_slow_start() && in_use;
         let raises = if self.reordering > REORDERING { delivered > 0.0 } else { news.advanced };
         if raises && limited && delivered > 0.0 {
             self.cubic.on_delivered(now, delivered);
