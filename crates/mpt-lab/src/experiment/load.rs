@@ -1,7 +1,7 @@
 //! The traffic of an experiment on its way between two hosts.
 
 use std::net::IpAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
@@ -74,11 +74,14 @@ impl Load {
     }
 
     fn tcp(route: &Route<'_>, traffic: &Traffic) -> Result<Self> {
-        let flow = |_| -> Result<tcp::Flow> {
-            let (sink, source) = Self::tcp_ends(route, traffic)?;
-            Ok(tcp::Flow::start(sink, source, traffic.length())?)
-        };
-        Ok(Self::Tcp((0..traffic.flows).map(flow).collect::<Result<_>>()?))
+        // All connect before any sends, and have one origin: their series are added up.
+        let ends = (0..traffic.flows).map(|_| Self::tcp_ends(route, traffic));
+        let ends = ends.collect::<Result<Vec<_>>>()?;
+        let origin = Instant::now();
+        let flows = ends
+            .into_iter()
+            .map(|(sink, source)| Ok(tcp::Flow::start_at(origin, sink, source, traffic.length())?));
+        Ok(Self::Tcp(flows.collect::<Result<_>>()?))
     }
 
     fn tcp_ends(route: &Route<'_>, traffic: &Traffic) -> Result<(tcp::Sink, tcp::Source)> {
@@ -125,14 +128,17 @@ impl Load {
 
     fn quic(route: &Route<'_>, traffic: &Traffic) -> Result<Self> {
         let congestion: quic::Congestion = traffic.congestion.parse()?;
-        let flow = |_| -> Result<quic::Flow> {
+        let ready = |_| -> Result<quic::Ready> {
             let sink = route.to.run(|| quic::Sink::listen(route.address, route.device))?;
             let remote = sink.address();
             let connect = || quic::Source::connect(remote, route.device, congestion);
             let source = route.from.run(connect)?;
-            Ok(quic::Flow::start(sink, source, traffic.length())?)
+            Ok(quic::Ready::connect(sink, source)?)
         };
-        Ok(Self::Quic((0..traffic.flows).map(flow).collect::<Result<_>>()?))
+        let all = (0..traffic.flows).map(ready).collect::<Result<Vec<_>>>()?;
+        let origin = Instant::now();
+        let flows = all.into_iter().map(|ready| ready.begin(origin, traffic.length()));
+        Ok(Self::Quic(flows.collect()))
     }
 
     fn udp(route: &Route<'_>, traffic: &Traffic) -> Result<Self> {

@@ -63,6 +63,16 @@ pub struct Report {
     pub failure: Option<String>,
 }
 
+/// A flow whose ends have found each other and wait to begin.
+pub struct Ready {
+    received: Arc<AtomicU64>,
+    congestion: Congestion,
+    source: Connection,
+    sink: Connection,
+    sender: Starting<Sent>,
+    receiver: Starting<Received>,
+}
+
 /// A flow under way.
 #[derive(Debug)]
 pub struct Flow {
@@ -73,13 +83,13 @@ pub struct Flow {
     receiver: Option<JoinHandle<Option<Received>>>,
 }
 
-impl Flow {
-    /// Shakes hands, then starts sending for `length`.
+impl Ready {
+    /// Shakes hands.
     ///
     /// # Errors
     ///
     /// The ends did not find each other within ten seconds, or could not be set up at all.
-    pub fn start(sink: Sink, source: Source, length: Duration) -> Result<Self, SetupError> {
+    pub fn connect(sink: Sink, source: Source) -> Result<Self, SetupError> {
         let remote = sink.address();
         let congestion = source.congestion();
         let [sink, source] = peers::pair(sink, source)?;
@@ -98,10 +108,28 @@ impl Flow {
                 return Err(SetupError::Handshake { remote, why });
             }
         };
-        let run = Run { origin: Instant::now(), length, source, sink };
+        Ok(Self { received, congestion, source, sink, sender, receiver })
+    }
+
+    /// Starts sending until `length` after `origin`, which is the beginning of the report's series. Flows
+    /// that run together have one origin, so that their series can be added.
+    pub fn begin(self, origin: Instant, length: Duration) -> Flow {
+        let Self { received, congestion, source, sink, sender, receiver } = self;
+        let run = Run { origin, length, source, sink };
         let sender = Some(sender.begin(run.clone()));
         let receiver = Some(receiver.begin(run.clone()));
-        Ok(Self { received, congestion, run, sender, receiver })
+        Flow { received, congestion, run, sender, receiver }
+    }
+}
+
+impl Flow {
+    /// Shakes hands, then starts sending for `length`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ready::connect`].
+    pub fn start(sink: Sink, source: Source, length: Duration) -> Result<Self, SetupError> {
+        Ok(Ready::connect(sink, source)?.begin(Instant::now(), length))
     }
 
     /// Bytes the receiving application has got so far.

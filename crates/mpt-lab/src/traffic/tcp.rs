@@ -62,10 +62,25 @@ pub struct Flow {
 impl Flow {
     /// Starts sending for `length`, counted from this call.
     pub fn start(sink: Sink, source: Source, length: Duration) -> Result<Self, SetupError> {
+        Self::start_at(Instant::now(), sink, source, length)
+    }
+
+    /// Starts sending until `length` after `origin`, which is the beginning of the report's series. Flows
+    /// that run together have one origin, so that their series can be added.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub fn start_at(
+        origin: Instant,
+        sink: Sink,
+        source: Source,
+        length: Duration,
+    ) -> Result<Self, SetupError> {
         let incoming = sink.accept()?;
         let received = Arc::new(AtomicU64::new(0));
         let stop = Arc::new(AtomicBool::new(false));
-        let run = Run { origin: Instant::now(), length, stop: Arc::clone(&stop) };
+        let run = Run { origin, length, stop: Arc::clone(&stop) };
 
         let mut flow = Self {
             received: Arc::clone(&received),
@@ -241,6 +256,17 @@ mod tests {
             assert_eq!(report.series.length(), BRIEF);
             assert!(report.series.goodput(Duration::ZERO) > 1e6, "{address}");
         }
+    }
+
+    #[test]
+    fn a_flow_with_an_older_origin_has_a_late_beginning_and_the_same_end() {
+        let sink = Sink::listen(Transport::Tcp, Ipv4Addr::LOCALHOST.into(), None).unwrap();
+        let source = Source::connect(Transport::Tcp, sink.address(), None, CUBIC).unwrap();
+        let origin = Instant::now() - BRIEF / 2;
+        let series = Flow::start_at(origin, sink, source, BRIEF).unwrap().finish().series;
+        assert_eq!(series.length(), BRIEF);
+        assert!(series.samples()[..2].iter().all(|sample| sample.bytes == 0), "{series:?}");
+        assert!(series.goodput(BRIEF / 2) > 0.0);
     }
 
     #[test]
