@@ -121,7 +121,16 @@ fn measure(
     for experiment in experiments {
         let mut cells = Vec::new();
         for cell in &experiment.cells {
-            let record = match bench.measure(experiment, cell) {
+            let first = bench.measure(experiment, cell);
+            let record = match first {
+                // What failed once on a machine that is shared may not fail again.
+                Err(error) if !is_interruption(&error) => {
+                    super::tell(&format!("once more, because of: {error:#}"));
+                    bench.measure(experiment, cell)
+                }
+                other => other,
+            };
+            let record = match record {
                 Ok(record) => record,
                 Err(error) if is_interruption(&error) => return Err(error),
                 Err(error) => {

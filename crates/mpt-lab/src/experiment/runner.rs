@@ -106,7 +106,13 @@ impl<'a> Bench<'a> {
     /// What could not be set up, with the remedy where one is known; [`Interrupted`] if `stop` was set.
     pub fn measure(&mut self, experiment: &Experiment, cell: &Cell) -> Result<Record> {
         let planned = steps(experiment, cell, self.quick);
-        let mut measured: Vec<_> = planned.iter().map(|step| self.begin(step)).collect();
+        let place = format!("{}/{}", experiment.entry.name, cell.number);
+        let begin = |(number, step): (usize, &Planned)| {
+            // Two links that are alike are one measurement, also within a cell.
+            let twice = planned[..number].iter().any(|before| before.key == step.key);
+            (self.begin(step, (self.quick && twice).then_some(&place)), Vec::new())
+        };
+        let mut measured: Vec<_> = planned.iter().enumerate().map(begin).collect();
         for number in 0..experiment.repetitions {
             let outcome = self.repetition(experiment, cell, number, &planned, &mut measured);
             if outcome.is_err() {
@@ -115,7 +121,6 @@ impl<'a> Bench<'a> {
             }
             outcome?;
         }
-        let place = format!("{}/{}", experiment.entry.name, cell.number);
         let mut record = Record {
             experiment: experiment.entry.name.clone(),
             title: experiment.entry.title.clone(),
@@ -136,8 +141,12 @@ impl<'a> Bench<'a> {
                         runs: Arc::clone(&measured.runs),
                         predicted_mbps: measured.predicted_mbps,
                     };
-                    self.known.insert(step.key, known);
+                    self.known.insert(step.key.clone(), known);
                 }
+            }
+            if let (Some(known), true) = (self.known.get(&step.key), measured.shared.is_some()) {
+                measured.runs = Arc::clone(&known.runs);
+                measured.predicted_mbps = known.predicted_mbps;
             }
             match step.subject {
                 Subject::Alone(_) => record.alone.push(measured),
@@ -147,17 +156,16 @@ impl<'a> Bench<'a> {
         Ok(record)
     }
 
-    /// What is known of a step before it is measured.
-    fn begin(&self, step: &Planned) -> (Measured, Vec<Run>) {
-        let known = self.known.get(&step.key);
-        let measured = Measured {
+    /// What is known of a step before it is measured; `twice` is where it will have been by then.
+    fn begin(&self, step: &Planned, twice: Option<&String>) -> Measured {
+        let known = self.known.get(&step.key).map(|known| &known.place);
+        Measured {
             system: step.name.clone(),
             skipped: step.unfit.clone(),
-            shared: known.map(|known| known.place.clone()),
-            runs: known.map_or(Arc::default(), |known| Arc::clone(&known.runs)),
-            predicted_mbps: known.and_then(|known| known.predicted_mbps),
-        };
-        (measured, Vec::new())
+            shared: known.or(twice).cloned(),
+            predicted_mbps: None,
+            runs: Arc::default(),
+        }
     }
 
     fn repetition(
