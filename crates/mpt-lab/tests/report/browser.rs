@@ -1,24 +1,23 @@
-//! A headless Chromium that shows a page, and a listener in place of the whole network.
+//! A headless Chromium that shows a page, cut off from every network, and tells what the page asked for.
 
-use std::collections::HashSet;
 use std::env;
-use std::io::{Read as _, Write as _};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+
+use serde_json::Value;
 
 /// Names under which distributions have it.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+
+/// What Chromium calls the origin of requests that it makes for itself, and no page.
+const ITSELF: &str = "not an origin";
 
 /// What the browser made of a page.
 pub(crate) struct Shown {
     /// The document after everything in it has run.
     pub(crate) document: String,
-    /// The first line of each request for something outside the machine, which all go to the listener.
+    /// Where the page wanted something from that is not on this machine.
     pub(crate) requests: Vec<String>,
 }
 
@@ -37,97 +36,37 @@ pub(crate) fn find(test: &str) -> Option<PathBuf> {
     found
 }
 
-/// Shows a file, with every request for another host sent to the listener.
+/// Shows a file. Whatever is asked for, by the page or by the browser for itself, is sent to a proxy
+/// that is not there, and written down by the browser together with who asked.
 pub(crate) fn show(browser: &Path, page: &Path) -> Shown {
-    let listener = Listener::new();
-    let profile = tempfile::tempdir().unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let log = place.path().join("net-log.json");
     let output = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
-        .args(["--no-first-run", "--no-default-browser-check", "--disable-sync"])
-        .args(["--disable-background-networking", "--disable-component-update"])
-        .args(["--disable-domain-reliability", "--disable-client-side-phishing-detection"])
-        .args([
-            "--disable-features=OptimizationHints,MediaRouter,Translate",
-            "--disable-extensions",
-        ])
-        .arg(format!("--user-data-dir={}", profile.path().display()))
-        // Even for hosts of this machine, which a browser asks directly otherwise.
-        .arg(format!("--proxy-server=http://{}", listener.address))
-        .arg("--proxy-bypass-list=<-loopback>")
-        .args(["--window-size=1280,1024", "--virtual-time-budget=2000", "--dump-dom"])
+        .args(["--no-first-run", "--disable-background-networking", "--disable-component-update"])
+        .arg(format!("--user-data-dir={}", place.path().join("profile").display()))
+        .arg(format!("--log-net-log={}", log.display()))
+        // Port 9 is discard's, and nobody has that; even hosts of this machine go there.
+        .args(["--proxy-server=http://127.0.0.1:9", "--proxy-bypass-list=<-loopback>"])
+        .args(["--window-size=1280,1024", "--dump-dom"])
         .arg(format!("file://{}", page.display()))
         .output()
         .unwrap();
     let document = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        output.status.success() && document.contains("</html>"),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Shown { document, requests: listener.finish() }
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && document.contains("</html>"), "{complaints}");
+    Shown { document, requests: requests(&fs::read_to_string(log).unwrap()) }
 }
 
-/// A proxy that answers nothing and remembers everything.
-struct Listener {
-    address: std::net::SocketAddr,
-    over: Arc<AtomicBool>,
-    thread: JoinHandle<Vec<String>>,
-}
-
-impl Listener {
-    fn new() -> Self {
-        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = socket.local_addr().unwrap();
-        let over = Arc::new(AtomicBool::new(false));
-        let is_over = Arc::clone(&over);
-        let thread = thread::spawn(move || {
-            let mut seen = Vec::new();
-            for stream in socket.incoming() {
-                if is_over.load(Ordering::SeqCst) {
-                    break;
-                }
-                seen.push(first_line(stream.unwrap()));
-            }
-            seen
-        });
-        Self { address, over, thread }
-    }
-
-    fn finish(self) -> Vec<String> {
-        self.over.store(true, Ordering::SeqCst);
-        // Wakes the thread up; whatever connected before stands before it in the queue.
-        drop(TcpStream::connect(self.address).unwrap());
-        self.thread.join().unwrap()
-    }
-}
-
-fn first_line(mut stream: TcpStream) -> String {
-    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-    let mut request = Vec::new();
-    let mut part = [0; 512];
-    while !request.contains(&b'\n') {
-        match stream.read(&mut part) {
-            Ok(0) | Err(_) => break,
-            Ok(read) => request.extend_from_slice(&part[..read]),
-        }
-    }
-    // A refusal, so that nobody waits; that it arrives does not matter.
-    stream
-        .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-        .ok();
-    stream.shutdown(Shutdown::Both).ok();
-    let request = String::from_utf8_lossy(&request).into_owned();
-    request.lines().next().unwrap_or("nothing").to_owned()
-}
-
-/// The requests of a page beyond those that the browser makes for itself.
-pub(crate) fn beyond(requests: &[String], usual: &[String]) -> Vec<String> {
-    let usual: HashSet<&str> = usual.iter().map(|line| target(line)).collect();
-    requests.iter().filter(|line| !usual.contains(target(line))).cloned().collect()
-}
-
-/// The method and host of a request, without the path that may differ each time.
-fn target(line: &str) -> &str {
-    let host = line.splitn(4, '/').take(3).map(str::len).sum::<usize>() + 2;
-    line.get(..host).unwrap_or(line)
+/// The requests of the page in a log of the browser: those with an initiator, other than for files.
+fn requests(log: &str) -> Vec<String> {
+    let log: Value = serde_json::from_str(log).unwrap();
+    let events = log["events"].as_array().expect("the events of the log");
+    let request = |event: &Value| {
+        let (url, initiator) =
+            (event["params"]["url"].as_str()?, event["params"]["initiator"].as_str()?);
+        let local = ["file:", "data:", "chrome:"].iter().any(|scheme| url.starts_with(scheme));
+        (initiator != ITSELF && !local).then(|| url.to_owned())
+    };
+    events.iter().filter_map(request).collect()
 }
