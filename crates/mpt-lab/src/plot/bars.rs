@@ -53,7 +53,7 @@ pub(super) fn draw(subject: &Subject<'_>, plot: &Plot, id: &str) -> Drawing {
     let crowded = !single && groups * names.len() > CROWD;
     let panel = |(number, (heading, series)): (usize, &(String, Vec<Series>))| {
         let frame = Frame::new(&Parts {
-            size: if crowded { (WHOLE.0, PART.1) } else { size(panels.len()) },
+            size: if crowded { (WHOLE.0, PART.1 + 50.0) } else { size(panels.len()) },
             heading,
             y_title: &Quantity::of(&plot.figure).heading(),
             y: &y,

@@ -7,7 +7,7 @@ use super::style::{self, Look};
 
 /// What a frame is made of.
 pub(super) struct Parts<'a> {
-    /// Width and height of the whole, without room for slanted labels and the legend.
+    /// Width and height of the whole, without the legend.
     pub(super) size: (f64, f64),
     /// What stands above a panel; empty if it is the only one.
     pub(super) heading: &'a str,

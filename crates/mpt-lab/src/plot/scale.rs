@@ -1,7 +1,7 @@
 //! From values to places: scales with round ticks, and figures as people read them.
 
 /// A tick for so many pixels, or one more or less.
-const APART: f64 = 42.0;
+const APART: f64 = 32.0;
 
 /// A linear scale from 0 or near the smallest value to near the largest, with round ticks.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,19 +110,19 @@ mod tests {
     #[test]
     fn ticks_are_round_and_hold_the_values() {
         assert_eq!(
-            labels(&Scale::from_zero([3.0, 93.1], 250.0)),
+            labels(&Scale::from_zero([3.0, 93.1], 200.0)),
             ["0", "20", "40", "60", "80", "100"]
         );
         assert_eq!(
-            labels(&Scale::from_zero([0.97], 250.0)),
+            labels(&Scale::from_zero([0.97], 200.0)),
             ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]
         );
         assert_eq!(
-            labels(&Scale::from_zero([1000.0], 250.0)),
+            labels(&Scale::from_zero([1000.0], 200.0)),
             ["0", "200", "400", "600", "800", "1000"]
         );
         assert_eq!(
-            labels(&Scale::from_zero([0.004], 250.0)),
+            labels(&Scale::from_zero([0.004], 200.0)),
             ["0.000", "0.001", "0.002", "0.003", "0.004"]
         );
     }
@@ -130,24 +130,24 @@ mod tests {
     #[test]
     fn lines_leave_zero_when_they_are_far_from_it() {
         assert_eq!(
-            labels(&Scale::around([0.95, 0.99], 250.0)),
+            labels(&Scale::around([0.95, 0.99], 200.0)),
             ["0.95", "0.96", "0.97", "0.98", "0.99"]
         );
-        assert_eq!(labels(&Scale::around([20.0, 95.0], 250.0))[0], "0");
+        assert_eq!(labels(&Scale::around([20.0, 95.0], 200.0))[0], "0");
         assert_eq!(
-            labels(&Scale::around([50.0], 250.0))[0],
+            labels(&Scale::around([50.0], 200.0))[0],
             "0",
             "a single value has no surroundings"
         );
-        assert_eq!(labels(&Scale::around([-4.0, 3.0], 250.0)), ["-4", "-2", "0", "2", "4"]);
+        assert_eq!(labels(&Scale::around([-4.0, 3.0], 200.0)), ["-4", "-2", "0", "2", "4"]);
     }
 
     #[test]
     fn nothing_and_nonsense_have_a_scale_too() {
         for scale in [
-            Scale::from_zero([], 250.0),
-            Scale::around([f64::NAN], 250.0),
-            Scale::from_zero([0.0], 250.0),
+            Scale::from_zero([], 200.0),
+            Scale::around([f64::NAN], 200.0),
+            Scale::from_zero([0.0], 200.0),
         ] {
             assert_eq!(labels(&scale).len(), 6, "{scale:?}");
             assert!(scale.place(0.5).is_finite());
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn places_run_from_end_to_end() {
-        let scale = Scale::from_zero([80.0], 250.0);
+        let scale = Scale::from_zero([80.0], 200.0);
         assert_eq!((scale.place(0.0), scale.place(40.0), scale.place(80.0)), (0.0, 0.5, 1.0));
     }
 
