@@ -5,11 +5,11 @@
 //! derivations, and how far they were found to be right, are in `docs/model.md`; here is their arithmetic,
 //! one file for each step:
 //!
-//! - [`path`](mod@path): what each path can carry, and how late it is;
-//! - [`order`]: skew, and what it asks of the reorder buffer;
-//! - [`response`]: what loss leaves of a TCP flow, by the response functions of Reno and CUBIC;
-//! - [`stall`]: what a lost packet costs where the buffer waits for it;
-//! - [`simulated`]: where no formula holds, [`mpt_sim::transfer`] runs Linux's TCP over the links in
+//! - `path`: what each path can carry, and how late it is;
+//! - `order`: skew, and what it asks of the reorder buffer;
+//! - `response`: what loss leaves of a TCP flow, by the response functions of Reno and CUBIC;
+//! - `stall`: what a lost packet costs where the buffer waits for it;
+//! - `simulated`: where no formula holds, [`mpt_sim::transfer`] runs Linux's TCP over the links in
 //!   virtual time.
 //!
 //! A [`Prediction`] names the method, the term that binds, and every step in words.

@@ -114,3 +114,29 @@ fn the_published_fall_under_loss_is_that_of_a_buffer_that_waits() {
         assert_eq!(prediction.binding, Binding::Hold);
     }
 }
+
+#[test]
+fn skew_without_order_is_bound_by_reordering() {
+    let topology = links(&["rate_mbps = 50", "rate_mbps = 50\ndelay_ms = 20"]);
+    let mut tunnel = ours(&[1, 1]);
+    let ordered = goodput(&topology, &tunnel);
+    tunnel.reorder.window = 0;
+    let unordered = goodput(&topology, &tunnel);
+    assert!(ordered.goodput_mbps.unwrap() > 90.0, "{ordered:?}");
+    assert!(unordered.goodput_mbps.unwrap() < 10.0, "{unordered:?}");
+    assert_eq!(unordered.binding, Binding::Reordering);
+    let [low, high] = unordered.goodput_range_mbps.unwrap();
+    assert!(low <= unordered.goodput_mbps.unwrap() && unordered.goodput_mbps.unwrap() <= high);
+}
+
+#[test]
+fn a_short_run_over_a_long_way_is_bound_by_its_start() {
+    let topology = links(&["rate_mbps = 10\ndelay_ms = 50", "rate_mbps = 100"]);
+    let short = Traffic { seconds: 4.0, omit: 1.0, ..Traffic::default() };
+    let prediction = predict(&topology, &ours(&[10, 100]), &short, 1464);
+    assert!(prediction.goodput_mbps.unwrap() < 60.0, "{prediction:?}");
+    assert_eq!(prediction.binding, Binding::Convergence);
+    let long = Traffic { seconds: 20.0, omit: 12.0, ..Traffic::default() };
+    let prediction = predict(&topology, &ours(&[10, 100]), &long, 1464);
+    assert!(prediction.goodput_mbps.unwrap() > 90.0, "{prediction:?}");
+}

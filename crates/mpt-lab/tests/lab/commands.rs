@@ -11,6 +11,7 @@ use crate::world::{Test, lab};
 
 pub(crate) const TESTS: &[Test] = &[
     ("doctor_names_every_need_and_its_verdict", doctor),
+    ("the_selftest_measures_every_property_and_the_exit_code_says_if_one_fails", selftest),
     ("shell_runs_a_command_in_the_host", shell),
     ("shell_says_what_is_up_if_asked_for_something_else", shell_of_nothing),
     ("a_stale_announcement_is_removed", stale),
@@ -57,6 +58,27 @@ fn doctor() {
     }
     let output = mpt_lab(&temporary).arg("doctor").output().unwrap();
     assert!(words(&output).0.lines().filter(|line| !line.starts_with(' ')).count() >= 7);
+}
+
+fn selftest() {
+    let (temporary, _folder) = folder();
+    let output = mpt_lab(&temporary).args(["selftest", "--quick", "--json"]).output().unwrap();
+    let (out, err) = words(&output);
+    let selftest: mpt_lab::results::SelfTest = serde_json::from_str(&out).unwrap_or_else(|error| {
+        panic!("{error} in {out}{err}");
+    });
+    // A stalled machine may fail a check, but then it says so.
+    let passed = selftest.checks.iter().all(|check| check.passed);
+    assert_eq!(output.status.code(), Some(i32::from(!passed)), "{out}{err}");
+    assert!(passed || err.contains("the machine stalled"), "{out}{err}");
+    for property in
+        ["delay 10 ms", "delay 50 ms", "jitter 20 ms", "loss 1 %", "rate 20", "rate 100"]
+    {
+        let mut checks = selftest.checks.iter().filter(|check| check.name.starts_with(property));
+        let (check, another) = (checks.next(), checks.next());
+        assert!(another.is_none() && check.is_some_and(|check| check.got > 0.0), "{out}");
+    }
+    assert!(selftest.ceiling_mbps > 0.0, "{out}");
 }
 
 fn shell() {
