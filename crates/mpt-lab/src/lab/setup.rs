@@ -1,6 +1,7 @@
 //! What a host has inside: devices, addresses and routes.
 
 use std::fs;
+use std::io;
 use std::net::IpAddr;
 
 use anyhow::{Context as _, Result, ensure};
@@ -40,6 +41,7 @@ impl<'t> Setup<'t> {
         let mut netlink = Netlink::open()?;
         let loopback = netlink.link(LOOPBACK)?.context("there is no loopback interface")?.index;
         netlink.set_up(loopback, true)?;
+        forget_connections()?;
         Ok(Self { side, topology, netlink, loopback })
     }
 
@@ -113,6 +115,17 @@ impl<'t> Setup<'t> {
 
 fn host_prefix(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
+}
+
+/// Has TCP begin every connection afresh. Otherwise a host remembers what an earlier one to the same
+/// address found out (ip-tcp_metrics(8)), and a measurement depends on the one before.
+fn forget_connections() -> Result<()> {
+    let file = "/proc/sys/net/ipv4/tcp_no_metrics_save";
+    match fs::write(file, "1") {
+        // Kernels before 4.15 have one setting for all namespaces, which is not this one's to change.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other.with_context(|| format!("cannot write {file}")),
+    }
 }
 
 /// Accepts packets from the server through any link, although the route back takes the first.
