@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::emulator;
 use crate::experiment::plan::Cell;
-use crate::results::CellRecord;
+use crate::results::{CellRecord, Figure};
 pub use flow::{FlowRecord, StreamRecord, megabits, milliseconds};
 pub use line::{Headline, Line};
 
@@ -49,8 +49,9 @@ pub struct Measured {
     pub skipped: Option<String>,
     /// Where the same measurement had been made before, if it had.
     pub shared: Option<String>,
-    /// What was to be expected by the model, in Mbit/s as in the file.
-    pub predicted_mbps: Option<f64>,
+    /// What was to be expected by the model, in Mbit/s as in the file, and between which values chance
+    /// alone may bring a single run.
+    pub predicted_mbps: Option<Figure>,
     /// Every repetition.
     pub runs: Arc<[Run]>,
 }

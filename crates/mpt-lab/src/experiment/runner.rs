@@ -29,6 +29,7 @@ use crate::record::{
     CutRecord, EventRecord, FlowRecord, Measured, OutageRecord, PathRecord, Processor, Record, Run,
     megabits,
 };
+use crate::results::Figure;
 use crate::system::{Running, System, Unavailable, sides};
 use crate::topology::Topology;
 use crate::traffic::tcp::Transport;
@@ -56,7 +57,7 @@ pub struct Bench<'a> {
 struct Known {
     place: String,
     runs: Arc<[Run]>,
-    predicted_mbps: Option<f64>,
+    predicted_mbps: Option<Figure>,
 }
 
 impl<'a> Bench<'a> {
@@ -391,11 +392,16 @@ fn lengths(experiments: &[Experiment], quick: bool) -> Vec<Duration> {
 }
 
 /// What the model expects of a system, in the units of the file; `None` where it has no opinion.
-fn predicted(cell: &Cell, step: &Planned, runs: &[Run]) -> Option<f64> {
+fn predicted(cell: &Cell, step: &Planned, runs: &[Run]) -> Option<Figure> {
     let Subject::System(system) = &step.subject else { return None };
     let inner_mtu = runs.iter().find_map(|run| run.inner_mtu)?;
     let prediction = cell.predict(system, Some(inner_mtu))?;
-    Some(prediction.goodput_mbps? * cell.scale)
+    let median = prediction.goodput_mbps? * cell.scale;
+    let [min, max] = match prediction.goodput_range_mbps {
+        Some(range) => range.map(|rate| rate * cell.scale),
+        None => [median; 2],
+    };
+    Some(Figure { median, min, max, count: 1 })
 }
 
 impl Cell {

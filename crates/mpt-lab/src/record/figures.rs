@@ -9,17 +9,18 @@ use crate::traffic::spread::Spread;
 /// The figures of a system over all its repetitions. `scale` is what its cell was scaled by.
 pub(super) fn figures(measured: &Measured, scale: f64) -> BTreeMap<String, Figure> {
     let mut all: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    if measured.runs.is_empty() {
+        return BTreeMap::new();
+    }
     for run in measured.runs.iter() {
         for (name, value) in of_run(run) {
             all.entry(name.into()).or_default().push(unscaled(name, value, scale));
         }
     }
-    if !measured.runs.is_empty() {
-        let predicted = measured.predicted_mbps.map(|rate| ("predicted_mbps".into(), vec![rate]));
-        all.extend(predicted);
-    }
     let figure = |(name, values): (String, Vec<f64>)| Some((name, Figure::of(&values)?));
-    all.into_iter().filter_map(figure).collect()
+    let mut figures: BTreeMap<_, _> = all.into_iter().filter_map(figure).collect();
+    figures.extend(measured.predicted_mbps.map(|rate| ("predicted_mbps".into(), rate)));
+    figures
 }
 
 /// A figure of a cell in slow motion as it would be at the file's own speed.
@@ -137,7 +138,8 @@ mod tests {
     #[test]
     fn figures_are_medians_in_the_units_of_the_file() {
         let runs = [80.0, 120.0, 90.0].map(run).to_vec().into();
-        let measured = Measured { runs, predicted_mbps: Some(500.0), ..Measured::default() };
+        let measured =
+            Measured { runs, predicted_mbps: Figure::of(&[500.0]), ..Measured::default() };
         let figures = figures(&measured, 5.0);
         let goodput = figures["goodput_mbps"];
         assert_eq!(
@@ -154,7 +156,7 @@ mod tests {
 
     #[test]
     fn what_did_not_run_has_no_figures() {
-        let measured = Measured { predicted_mbps: Some(1.0), ..Measured::default() };
+        let measured = Measured { predicted_mbps: Figure::of(&[1.0]), ..Measured::default() };
         assert!(figures(&measured, 1.0).is_empty());
     }
 }

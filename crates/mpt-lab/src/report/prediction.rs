@@ -18,6 +18,8 @@ pub struct Prediction {
     pub cells: usize,
     /// In how many of them the prediction is within 10 % of the measurement.
     pub close: usize,
+    /// In how many of the others the measurement lies where chance alone may bring a single run.
+    pub possible: usize,
     /// The cells in which it is not, with the deviation as a share, the largest first.
     pub far: Vec<(String, f64)>,
 }
@@ -38,6 +40,11 @@ impl Prediction {
                 if off.abs() <= CLOSE + 1e-9 {
                     all.close += 1;
                 } else {
+                    let range =
+                        cell.system(CLASSIC).and_then(|system| system.figures.get(PREDICTED));
+                    let reach = range.map(|range| range.min..=range.max);
+                    all.possible +=
+                        usize::from(reach.is_some_and(|reach| reach.contains(&measured)));
                     all.far.push((format!("{}, {}", answer.entry.name, cell.place()), off));
                 }
             }
@@ -62,9 +69,16 @@ impl Prediction {
         if self.cells == 0 {
             return "no classic cell has both a prediction and a measurement".into();
         }
-        let Self { cells, close, .. } = self;
-        let share = *close as f64 / *cells as f64;
-        format!("within 10 % in {close} of {cells} classic cells, {:.1}\u{a0}%", share * 100.0)
+        let Self { cells, close, possible, .. } = self;
+        let share = *close as f64 / *cells as f64 * 100.0;
+        let close = format!("within 10 % in {close} of {cells} classic cells, {share:.1}\u{a0}%");
+        match possible {
+            0 => close,
+            _ => format!(
+                "{close}; in {possible} more the measurement lies where, by the model, chance alone may \
+                 bring a single run"
+            ),
+        }
     }
 }
 
@@ -105,6 +119,17 @@ mod tests {
         assert_eq!(eight.verdict(), Verdict::Missed);
         assert!((eight.far[0].1 - 0.2).abs() < 1e-9 && (eight.far[1].1 + 0.15).abs() < 1e-9);
         assert!(eight.outcome().contains("8 of 10 classic cells, 80.0\u{a0}%"));
+    }
+
+    #[test]
+    fn what_chance_may_bring_is_told_and_does_not_count_as_close() {
+        let mut wide = answer(&[(100.0, 60.0)]);
+        let figures = &mut wide.cells[0].systems[0].figures;
+        figures.insert(PREDICTED.into(), Figure { median: 100.0, min: 50.0, max: 110.0, count: 1 });
+        let prediction = Prediction::of(&[wide]);
+        assert_eq!((prediction.close, prediction.possible), (0, 1));
+        assert_eq!(prediction.verdict(), Verdict::Missed);
+        assert!(prediction.outcome().contains("in 1 more"), "{}", prediction.outcome());
     }
 
     #[test]

@@ -128,7 +128,7 @@ fn beside() {
     let file = Experiment::parse("inline", BESIDE).unwrap_or_else(|error| panic!("{error}"));
     let quick = file.quick();
     let (daemon, stop, mut silence) = (site::daemon(), Stop::default(), Silence);
-    let mut bench = Bench::new(&daemon, &stop, &mut silence, true, &[quick.clone()]);
+    let mut bench = Bench::new(&daemon, &stop, &mut silence, true, std::slice::from_ref(&quick));
     let [first, second] = quick.cells.as_slice() else { panic!("two cells") };
     let lines = [first, second].map(|cell| {
         let record = bench.measure(&quick, cell).unwrap_or_else(|error| panic!("{error:#}"));
@@ -157,7 +157,8 @@ fn beside() {
 fn answer(text: &str, quick: bool) -> Line {
     let experiment = Experiment::parse("inline", text).unwrap_or_else(|error| panic!("{error}"));
     let (daemon, stop, mut silence) = (site::daemon(), Stop::default(), Silence);
-    let mut bench = Bench::new(&daemon, &stop, &mut silence, quick, &[experiment.clone()]);
+    let mut bench =
+        Bench::new(&daemon, &stop, &mut silence, quick, std::slice::from_ref(&experiment));
     let record = bench.measure(&experiment, &experiment.cells[0]);
     Line::new(&record.unwrap_or_else(|error| panic!("{error:#}")), "test")
 }
