@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::plan::{Kind, Traffic, Tunnel};
 use crate::topology::Topology;
+use order::Need;
 use path::{Path, Sizes};
 pub use report::report;
 
@@ -136,23 +137,18 @@ pub fn predict(
 
 /// Pings fill nothing: only delays count.
 fn ping(paths: &[Path], traffic: &Traffic) -> Prediction {
-    let need = order::need(paths, 1.0 / traffic.interval, false);
-    Prediction {
-        goodput_mbps: None,
-        goodput_range_mbps: None,
-        window_packets: need.window,
-        hold_seconds: need.hold,
-        startup_seconds: None,
-        method: Method::ClosedForm,
-        binding: Binding::Offered,
-        terms: need.terms,
-    }
+    without_goodput(order::need(paths, 1.0 / traffic.interval, false), Binding::Offered)
 }
 
 /// Traffic that fills the links in a way of its own: what the buffer needs can be told, not what arrives.
 fn filled(paths: &[Path], sizes: &Sizes) -> Prediction {
     let bound = Some(path::bound(paths)).filter(|bound| bound.is_finite());
-    let need = order::need(paths, bound.unwrap_or(0.0) / 8.0 / sizes.segment as f64, true);
+    let packets = bound.unwrap_or(0.0) / 8.0 / sizes.segment as f64;
+    without_goodput(order::need(paths, packets, true), Binding::Weights)
+}
+
+/// What is told where no goodput is.
+fn without_goodput(need: Need, binding: Binding) -> Prediction {
     Prediction {
         goodput_mbps: None,
         goodput_range_mbps: None,
@@ -160,7 +156,7 @@ fn filled(paths: &[Path], sizes: &Sizes) -> Prediction {
         hold_seconds: need.hold,
         startup_seconds: None,
         method: Method::ClosedForm,
-        binding: Binding::Weights,
+        binding,
         terms: need.terms,
     }
 }
@@ -211,18 +207,9 @@ fn tcp(
     let sum: f64 = paths.iter().map(|path| path.capacity().unwrap_or(f64::INFINITY)).sum();
     let bound = path::bound(paths);
     if !bound.is_finite() {
-        terms.push("no link has a limit, so the machine sets the goodput".into());
-        let need = order::need(paths, 0.0, false);
-        return Prediction {
-            goodput_mbps: None,
-            goodput_range_mbps: None,
-            window_packets: need.window,
-            hold_seconds: need.hold,
-            startup_seconds: None,
-            method: Method::ClosedForm,
-            binding: Binding::Machine,
-            terms,
-        };
+        let mut prediction = without_goodput(order::need(paths, 0.0, false), Binding::Machine);
+        prediction.terms.insert(0, "no link has a limit, so the machine sets the goodput".into());
+        return prediction;
     }
     terms.push(format!("sum of capacities: {:.2} Mbit/s of payload", sum / 1e6));
     terms.push(format!("bound of the weights min(C/w)·Σw: {:.2} Mbit/s", bound / 1e6));
@@ -277,7 +264,7 @@ struct View<'a> {
     sizes: &'a Sizes,
     /// Bit/s of payload.
     bound: f64,
-    need: &'a order::Need,
+    need: &'a Need,
 }
 
 impl View<'_> {
