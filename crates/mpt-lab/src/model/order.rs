@@ -4,7 +4,7 @@
 //! one: the *hold time* needed is the largest difference of the paths' delays. Meanwhile packets go on
 //! coming at the tunnel's whole rate, and as many numbers the *window* must span.
 
-use super::path::Path;
+use super::path::{self, Path};
 
 /// So many standard deviations lie around all but one in ten thousand differences of two delays.
 const DEVIATIONS: f64 = 3.719;
@@ -23,9 +23,9 @@ pub(super) struct Need {
 /// What is needed at `packets` per second, with full queues before the links that are bottlenecks or
 /// without any.
 pub(super) fn need(paths: &[Path], packets: f64, saturated: bool) -> Need {
-    let latest =
-        |path: &Path| path.delay + if queues(path, saturated) { path.queue_seconds() } else { 0.0 };
-    // Bottlenecks fill together, so the queues of two of them differ by what their depths do.
+    // Bottlenecks fill together, each by the same time, until the first one overflows and TCP gives way.
+    let full = path::queue_seconds(paths);
+    let latest = |path: &Path| path.delay + if queues(path, saturated) { full } else { 0.0 };
     let earliest = latest;
     let slowest = paths.iter().max_by(|a, b| latest(a).total_cmp(&latest(b)));
     let fastest = paths.iter().min_by(|a, b| earliest(a).total_cmp(&earliest(b)));
