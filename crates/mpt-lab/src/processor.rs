@@ -1,4 +1,4 @@
-//! Processor time of the whole machine.
+//! Processor time: of the whole machine, of this process, and of the emulator in it.
 //!
 //! A process's own time leaves out what the kernel does on its behalf in interrupts, and a tick of
 //! 10 ms is charged to whoever happens to run. The machine's busy time is the honest figure; it
@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use nix::time::{ClockId, clock_gettime};
 
 /// The unit of times in /proc/stat (`USER_HZ`).
 const TICK: Duration = Duration::from_millis(10);
@@ -33,6 +34,13 @@ pub(crate) fn background(length: Duration) -> Result<f64> {
     thread::sleep(length);
     let busy = machine()?.saturating_sub(before);
     Ok(busy.as_secs_f64() / start.elapsed().as_secs_f64())
+}
+
+/// Processor time that this process has spent since its start: traffic and emulator. The kernel counts it
+/// precisely, and nobody else's work is in it.
+pub(crate) fn own() -> Result<Duration> {
+    let spent = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID);
+    Ok(spent.map(Duration::from).context("cannot read the clock of this process")?)
 }
 
 /// Processor time that the threads of the emulator have spent since their start, to within 10 ms for

@@ -38,6 +38,8 @@ pub struct Record {
     pub alone: Vec<Measured>,
     /// Each system, in the order of the experiment.
     pub systems: Vec<Measured>,
+    /// What should have worked and did not.
+    pub failures: Vec<String>,
 }
 
 /// One system, or one link alone.
@@ -95,9 +97,10 @@ pub struct Run {
 pub struct Processor {
     /// How long it was.
     pub elapsed: f64,
-    /// What the whole machine worked.
-    pub machine: f64,
-    /// What of it the emulator's threads worked.
+    /// What the laboratory (traffic and emulator) and the daemons worked.
+    pub total: f64,
+    /// What of it the emulator's threads worked; in it is what the kernel does with a packet that a link
+    /// hands over, up to the socket.
     pub emulator: f64,
     /// The daemon and the traffic's thread of the left host.
     pub left: f64,

@@ -42,10 +42,10 @@ pub(crate) struct Arguments {
     /// Add what was measured to this folder, for `mpt-lab report`.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Measure only these systems, by name.
-    #[arg(long, value_name = "NAME")]
+    /// Measure only these systems, by name; several with commas.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     system: Vec<String>,
-    /// Measure only cells at this place: `AXIS=LABEL`.
+    /// Measure only cells at this place, such as `delay=10`; may be given once for each axis.
     #[arg(long, value_name = "AXIS=LABEL")]
     at: Vec<String>,
     /// Keep every packet of the links and the tunnel in this folder, a pcapng file per measurement.
@@ -121,27 +121,15 @@ fn measure(
     for experiment in experiments {
         let mut cells = Vec::new();
         for cell in &experiment.cells {
-            let first = bench.measure(experiment, cell);
-            let record = match first {
-                // What failed once on a machine that is shared may not fail again.
-                Err(error) if !is_interruption(&error) => {
-                    super::tell(&format!("once more, because of: {error:#}"));
-                    bench.measure(experiment, cell)
-                }
-                other => other,
-            };
-            let record = match record {
+            let record = match bench.measure(experiment, cell) {
                 Ok(record) => record,
                 Err(error) if is_interruption(&error) => return Err(error),
                 Err(error) => {
-                    failures.push(format!(
-                        "{} ({}): {error:#}",
-                        experiment.entry.name,
-                        cell.place()
-                    ));
+                    failures.push(format!("{}: {error:#}", cell.name_in(&experiment.entry.name)));
                     continue;
                 }
             };
+            failures.extend(record.failures.iter().cloned());
             let line = Line::new(&record, &manifest.id);
             if let Some(folder) = folder {
                 folder.add_cell(&line.cell)?;
@@ -165,36 +153,94 @@ fn measure(
 
 /// The experiments as they are to be run.
 fn chosen(arguments: &Arguments) -> Result<Vec<Experiment>> {
-    let found = arguments.experiments.iter().map(|word| library::find(word));
-    let mut experiments = found.collect::<Result<Vec<_>, _>>()?.concat();
+    if let Some(ceiling) = arguments.ceiling {
+        ensure!(ceiling > 0.0 && ceiling.is_finite(), "--ceiling must be above 0");
+    }
     let places = arguments.at.iter().map(|place| {
         place.split_once('=').with_context(|| format!("`--at {place}`: write AXIS=LABEL"))
     });
     let places = places.collect::<Result<Vec<_>>>()?;
-    for experiment in &mut experiments {
-        if let Some(seed) = arguments.seed {
-            experiment.cells.iter_mut().for_each(|cell| cell.topology.seed = seed);
+    let mut chosen = Vec::new();
+    for word in &arguments.experiments {
+        for mut experiment in library::find(word)? {
+            choose_systems(arguments, &mut experiment)?;
+            for &(axis, label) in &places {
+                choose_cells(&mut experiment, axis, label, arguments.quick)?;
+            }
+            if let Some(seed) = arguments.seed {
+                experiment.cells.iter_mut().for_each(|cell| cell.topology.seed = seed);
+            }
+            let name = if word == library::EVERYTHING { &experiment.entry.name } else { word };
+            experiment.entry.command = command(arguments, name);
+            chosen.push(experiment);
         }
-        if arguments.quick {
-            *experiment = experiment.clone().quick();
-        }
-        if !arguments.system.is_empty() {
-            experiment
-                .systems
-                .retain(|system| arguments.system.iter().any(|name| name == system.name()));
-        }
-        for (axis, label) in &places {
-            let is_there =
-                |cell: &Cell| cell.place.iter().any(|at| at.axis == *axis && at.label == *label);
-            experiment.cells.retain(is_there);
-        }
-        if experiment.cells.is_empty() {
-            bail!("{}: no cell is left to be measured", experiment.entry.name);
-        }
-        let nothing = experiment.systems.is_empty() && !experiment.alone;
-        ensure!(!nothing, "{}: no system is left to be measured", experiment.entry.name);
     }
-    Ok(experiments)
+    Ok(chosen)
+}
+
+/// Keeps the systems that were asked for, in the short form if that was.
+fn choose_systems(arguments: &Arguments, experiment: &mut Experiment) -> Result<()> {
+    if arguments.system.is_empty() {
+        if arguments.quick {
+            let all = experiment.systems.clone();
+            *experiment = experiment.clone().quick();
+            let left_out = all.iter().filter(|system| !experiment.systems.contains(system));
+            let names: Vec<_> = left_out.map(System::name).collect();
+            if !names.is_empty() {
+                let (experiment, names) = (&experiment.entry.name, names.join(", "));
+                super::tell(&format!(
+                    "{experiment}: --quick leaves out {names}; --system names them"
+                ));
+            }
+        }
+        return Ok(());
+    }
+    for name in &arguments.system {
+        if !experiment.systems.iter().any(|system| system.name() == name) {
+            let names: Vec<_> = experiment.systems.iter().map(System::name).collect();
+            let (name_of, names) = (&experiment.entry.name, names.join(", "));
+            bail!("no system is called `{name}` in {name_of}: there are {names}");
+        }
+    }
+    let is_wanted = |system: &System| arguments.system.iter().any(|name| name == system.name());
+    experiment.systems.retain(is_wanted);
+    if arguments.quick {
+        *experiment = experiment.clone().shortened();
+    }
+    Ok(())
+}
+
+/// Keeps the cells at a place of an axis.
+fn choose_cells(experiment: &mut Experiment, axis: &str, label: &str, quick: bool) -> Result<()> {
+    let name = &experiment.entry.name;
+    let Some(known) = experiment.entry.axes.iter().find(|known| known.name == axis) else {
+        let names: Vec<_> = experiment.entry.axes.iter().map(|axis| axis.name.as_str()).collect();
+        bail!("{name} has no axis `{axis}`: there are: {}", names.join(", "));
+    };
+    if !known.labels.iter().any(|known| known == label) {
+        bail!("axis `{axis}` of {name} has no `{label}`: there are: {}", known.labels.join(", "));
+    }
+    experiment
+        .cells
+        .retain(|cell| cell.place.iter().any(|at| at.axis == axis && at.label == label));
+    if experiment.cells.is_empty() {
+        let why = if quick { "; --quick keeps the first, the middle and the last" } else { "" };
+        bail!("{name}: no cell is left at {axis}={label}{why}");
+    }
+    Ok(())
+}
+
+/// The command that runs one of the experiments again.
+fn command(arguments: &Arguments, word: &str) -> String {
+    let mut words = vec!["mpt-lab run".to_owned(), word.to_owned()];
+    words.extend(arguments.quick.then(|| "--quick".into()));
+    words.extend(arguments.system.iter().map(|system| format!("--system {system}")));
+    words.extend(arguments.at.iter().map(|place| format!("--at {place}")));
+    words.extend(arguments.seed.map(|seed| format!("--seed {seed}")));
+    if arguments.backend != Backend::default() {
+        words.push(format!("--backend {}", arguments.backend.name()));
+    }
+    words.join(" ")
 }
 
 /// Whether every link can be made of the backend that was chosen.
@@ -234,18 +280,12 @@ fn manifest(
     selftest: Option<SelfTest>,
 ) -> Manifest {
     let command: Vec<_> = env::args().skip(1).collect();
-    let form = if arguments.quick { " --quick" } else { "" };
-    let entry = |experiment: &Experiment| {
-        let mut entry = experiment.entry.clone();
-        entry.command += form;
-        entry
-    };
     Manifest {
         command: format!("mpt-lab {}", command.join(" ")),
         quick: arguments.quick,
         backend: arguments.backend.name().into(),
         selftest,
-        experiments: experiments.iter().map(entry).collect(),
+        experiments: experiments.iter().map(|experiment| experiment.entry.clone()).collect(),
         ..Manifest::of_this_machine(SystemTime::now(), process::id())
     }
 }

@@ -213,18 +213,25 @@ fn systems(names: Vec<Spanned<String>>, external: Vec<External>) -> Result<Vec<S
     if names.is_empty() && external.is_empty() {
         return Ok(vec![System::Classic]);
     }
-    let known = |name: Spanned<String>| {
-        System::by_name(name.get_ref()).ok_or_else(|| {
-            let message = format!(
-                "no system is called `{}`: there are {}, and those of [[system]]",
-                name.get_ref(),
-                System::NAMES.join(", ")
-            );
-            Mistake::new(name.span(), message)
-        })
-    };
-    let mut systems = names.into_iter().map(known).collect::<Result<Vec<_>, _>>()?;
-    systems.extend(external.into_iter().map(System::External));
+    let external: Vec<_> = external.into_iter().map(System::External).collect();
+    let mut systems: Vec<System> = Vec::new();
+    for name in names {
+        let (span, name) = (name.span(), name.into_inner());
+        let own = external.iter().find(|system| system.name() == name).cloned();
+        let Some(system) = own.or_else(|| System::by_name(&name)) else {
+            let known = external.iter().map(System::name);
+            let known: Vec<_> = System::NAMES.into_iter().chain(known).collect();
+            let message = format!("no system is called `{name}`: there are {}", known.join(", "));
+            return Err(Mistake::new(span, message));
+        };
+        if systems.contains(&system) {
+            return Err(Mistake::new(span, format!("`{name}` is there twice")));
+        }
+        systems.push(system);
+    }
+    // One that is told how to start is measured also if `systems` does not name it.
+    let more: Vec<_> = external.into_iter().filter(|system| !systems.contains(system)).collect();
+    systems.extend(more);
     Ok(systems)
 }
 

@@ -5,6 +5,7 @@
 
 use super::axis::thinned;
 use super::plan::{Cell, Experiment, Kind};
+use crate::system::System;
 
 /// Length of the traffic, and what of it goodput leaves out, in seconds.
 const SECONDS: f64 = 4.0;
@@ -14,18 +15,26 @@ const FILE_MB: u64 = 20;
 const FILE_SECONDS: f64 = 20.0;
 
 impl Experiment {
-    /// The short form.
+    /// The short form: MPT classic and MPTCP, if MPT classic is one of the systems.
     #[must_use]
-    pub fn quick(mut self) -> Self {
+    pub fn quick(self) -> Self {
+        let mut quick = self.shortened();
+        // Who does not ask for MPT classic has chosen, and knows why.
+        if quick.systems.contains(&System::Classic) {
+            quick.systems.retain(|system| system.is_quick());
+        }
+        quick
+    }
+
+    /// The short form with all systems.
+    #[must_use]
+    pub fn shortened(mut self) -> Self {
         let axes = self.entry.axes.iter();
         let kept: Vec<_> =
             axes.map(|axis| (axis.labels.len(), thinned(axis.labels.len()))).collect();
         self.cells.retain(|cell| is_kept(cell, &kept));
         self.cells.iter_mut().for_each(shorten);
         self.repetitions = 1;
-        if self.systems.iter().any(|system| system.is_quick()) {
-            self.systems.retain(|system| system.is_quick());
-        }
         self
     }
 }

@@ -40,6 +40,8 @@ pub struct Bench<'a> {
     stop: &'a Stop,
     watch: &'a mut dyn Watch,
     quick: bool,
+    /// The name of the experiment that is under way.
+    experiment: String,
     backend: Backend,
     /// Where captures go, if packets are to be kept.
     captures: Option<PathBuf>,
@@ -74,6 +76,7 @@ impl<'a> Bench<'a> {
             stop,
             watch,
             quick,
+            experiment: String::new(),
             backend: Backend::default(),
             captures: None,
             known: BTreeMap::new(),
@@ -106,6 +109,7 @@ impl<'a> Bench<'a> {
     ///
     /// What could not be set up, with the remedy where one is known; [`Interrupted`] if `stop` was set.
     pub fn measure(&mut self, experiment: &Experiment, cell: &Cell) -> Result<Record> {
+        self.experiment.clone_from(&experiment.entry.name);
         let planned = steps(experiment, cell, self.quick);
         let place = format!("{}/{}", experiment.entry.name, cell.number);
         let begin = |(number, step): (usize, &Planned)| {
@@ -114,8 +118,10 @@ impl<'a> Bench<'a> {
             (self.begin(step, (self.quick && twice).then_some(&place)), Vec::new())
         };
         let mut measured: Vec<_> = planned.iter().enumerate().map(begin).collect();
+        let mut failures = Vec::new();
         for number in 0..experiment.repetitions {
-            let outcome = self.repetition(experiment, cell, number, &planned, &mut measured);
+            let outcome =
+                self.repetition(experiment, cell, number, &planned, &mut measured, &mut failures);
             if outcome.is_err() {
                 // Ctrl-C reaches the daemons too; that they are gone is then not what went wrong.
                 self.stop.check()?;
@@ -131,6 +137,7 @@ impl<'a> Bench<'a> {
             cell: cell.clone(),
             alone: Vec::new(),
             systems: Vec::new(),
+            failures,
         };
         for (step, (mut measured, runs)) in planned.into_iter().zip(measured) {
             if !runs.is_empty() {
@@ -176,6 +183,7 @@ impl<'a> Bench<'a> {
         number: u32,
         planned: &[Planned],
         measured: &mut [(Measured, Vec<Run>)],
+        failures: &mut Vec<String>,
     ) -> Result<()> {
         let is_open = |measured: &Measured| measured.skipped.is_none() && measured.shared.is_none();
         if !measured.iter().any(|(measured, _)| is_open(measured)) {
@@ -189,26 +197,45 @@ impl<'a> Bench<'a> {
                 continue;
             }
             let title = title(experiment, cell, step);
-            let outcome = match &step.subject {
+            let mut once = || match &step.subject {
                 Subject::Alone(link) => self.alone(&lab, cell, *link, &title, &step.traffic),
                 Subject::System(system) => self.system(&lab, cell, system, &title),
             };
+            let outcome = match once() {
+                // What failed once on a machine that is shared may not fail again.
+                Err(error) if !error.is::<Unavailable>() && self.stop.check().is_ok() => {
+                    self.watch.on_trouble(&format!("{title}, once more after: {error:#}"));
+                    let mut again = || match &step.subject {
+                        Subject::Alone(link) => {
+                            self.alone(&lab, cell, *link, &title, &step.traffic)
+                        }
+                        Subject::System(system) => self.system(&lab, cell, system, &title),
+                    };
+                    again()
+                }
+                other => other,
+            };
             match outcome {
                 Ok(run) => runs.push(Run { seed, ..run }),
-                Err(error) => measured.skipped = Some(self.reason(error, step)?),
+                Err(error) => {
+                    let (why, failed) = self.reason(error, step)?;
+                    if failed {
+                        failures.push(format!("{}: {why}", title));
+                    }
+                    measured.skipped = Some(why);
+                }
             }
         }
         Ok(())
     }
 
-    /// Why a step gives no figures, if everything else can go on without it.
-    fn reason(&mut self, error: anyhow::Error, step: &Planned) -> Result<String> {
+    /// Why a step gives no figures, and whether that is a failure; everything else goes on without it.
+    fn reason(&mut self, error: anyhow::Error, step: &Planned) -> Result<(String, bool)> {
+        self.stop.check()?;
+        self.finish_step(step.length(), None);
         match error.downcast::<Unavailable>() {
-            Ok(Unavailable(why)) => {
-                self.finish_step(step.length(), None);
-                Ok(why)
-            }
-            Err(error) => Err(error),
+            Ok(Unavailable(why)) => Ok((why, false)),
+            Err(error) => Ok((format!("it failed: {error:#}"), true)),
         }
     }
 
@@ -266,6 +293,7 @@ impl<'a> Bench<'a> {
             let spent = |side: usize| after[side].saturating_sub(before[side]).as_secs_f64();
             run.processor.left += spent(0);
             run.processor.right += spent(1);
+            run.processor.total += spent(0) + spent(1);
         }
         if let Some(outage) = &cell.outage {
             run.outage = Some(self.outage(lab, cell, outage, &route, title)?);
@@ -324,9 +352,10 @@ impl<'a> Bench<'a> {
             rates: ideal::rates(cell),
         });
         lab.links().iter().for_each(|wire| wire.restart_record());
-        let costs = [processor::machine()?, processor::emulator()?];
+        let costs = [processor::own()?, processor::emulator()?];
         let began = Instant::now();
-        let capture = self.captures.as_ref().map(|folder| capture(folder, lab, title));
+        let name = &self.experiment;
+        let capture = self.captures.as_ref().map(|folder| capture(folder, lab, name, title));
         let capture = capture.transpose()?;
         let load = Load::start(route, traffic).with_context(|| title.to_owned())?;
         let direction = traffic.direction;
@@ -417,11 +446,13 @@ impl Cell {
 }
 
 /// Captures everything that passes from here on, in a file named after the step.
-fn capture(folder: &Path, lab: &Lab, title: &str) -> Result<Capture> {
-    let plain = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '.') { c } else { '_' };
-    let name: String = title.chars().map(plain).collect();
+fn capture(folder: &Path, lab: &Lab, experiment: &str, title: &str) -> Result<Capture> {
+    let title = title.strip_prefix(experiment).unwrap_or(title);
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.');
+    let words: Vec<_> = title.split(|c| !plain(c)).filter(|word| !word.is_empty()).collect();
     // Repetitions differ in their seed.
-    let file = folder.join(format!("{name}.seed-{}.pcapng", lab.topology().seed));
+    let (name, seed) = (words.join("-"), lab.topology().seed);
+    let file = folder.join(format!("{experiment}.{name}.seed-{seed}.pcapng"));
     let tuns: &[&str] = if lab.left().run(has_tunnel) { &[TUNNEL] } else { &[] };
     Capture::start(lab, &file, tuns)
 }
@@ -460,9 +491,9 @@ fn rate_against(run: &mut Run, flow: &FlowRecord, ideal: Option<Ideal>) {
     run.yields = ratio(|ideal| ideal.link_rates);
 }
 
-/// What a measurement cost, from the machine's and the emulator's time before it.
+/// What a measurement cost without daemons, from this process' and the emulator's time before it.
 fn cost(
-    [machine, emulator]: [Duration; 2],
+    [own, emulator]: [Duration; 2],
     elapsed: Duration,
     flow: &FlowRecord,
     from_left: bool,
@@ -472,7 +503,7 @@ fn cost(
     let (left, right) = if from_left { (sender, receiver) } else { (receiver, sender) };
     Ok(Processor {
         elapsed: elapsed.as_secs_f64(),
-        machine: since(processor::machine()?, machine),
+        total: since(processor::own()?, own),
         emulator: since(processor::emulator()?, emulator),
         left,
         right,

@@ -13,6 +13,9 @@ pub trait Watch {
     /// A link was cut or restored.
     fn on_cut(&mut self, _cut: &CutEvent) {}
 
+    /// Something went wrong that does not end the run.
+    fn on_trouble(&mut self, _what: &str) {}
+
     /// The step has ended with this goodput in Mbit/s, if it measured one.
     fn on_result(&mut self, _goodput_mbps: Option<f64>) {}
 }

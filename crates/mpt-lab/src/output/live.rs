@@ -100,6 +100,11 @@ impl<W: Write> Watch for Live<W> {
         self.say(&[self.terminal.paint(style, &text)]);
     }
 
+    fn on_trouble(&mut self, what: &str) {
+        let line = self.terminal.paint(Style::Yellow, what);
+        self.say(&[line]);
+    }
+
     fn on_result(&mut self, goodput_mbps: Option<f64>) {
         let Some(step) = self.step.take() else { return };
         let what = format!("[{}/{}] {}", step.number, step.count, step.title);

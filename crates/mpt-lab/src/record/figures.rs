@@ -101,9 +101,10 @@ fn of_flow(flow: &FlowRecord, add: &mut impl FnMut(&'static str, Option<f64>)) {
 }
 
 fn of_processor(processor: &Processor, add: &mut impl FnMut(&'static str, Option<f64>)) {
-    let Processor { elapsed, machine, emulator, left, right, gigabits } = *processor;
+    let Processor { elapsed, total, emulator, left, right, gigabits } = *processor;
     if gigabits > 0.0 {
-        add("cpu_seconds_per_gigabit", Some((machine - emulator).max(0.0) / gigabits));
+        add("cpu_seconds_per_gigabit", Some(total / gigabits));
+        add("cpu_emulator_seconds_per_gigabit", Some(emulator / gigabits));
         add("cpu_left_seconds_per_gigabit", Some(left / gigabits));
         add("cpu_right_seconds_per_gigabit", Some(right / gigabits));
     }
@@ -126,7 +127,7 @@ mod tests {
         };
         let processor = Processor {
             elapsed: 10.0,
-            machine: 8.0,
+            total: 8.0,
             emulator: 3.0,
             left: 2.0,
             right: 1.0,
@@ -149,7 +150,7 @@ mod tests {
         assert_eq!(figures["longest_gap_ms"].median, 8.0);
         assert_eq!(figures["retransmits"].median, 3.0);
         assert_eq!(figures["predicted_mbps"].median, 500.0, "it is of the file already");
-        assert_eq!(figures["cpu_seconds_per_gigabit"].median, 2.5);
+        assert_eq!(figures["cpu_seconds_per_gigabit"].median, 4.0);
         assert_eq!(figures["cpu_left_percent"].median, 20.0);
         assert!(!figures.contains_key("efficiency"), "what is no number is no figure");
     }

@@ -167,6 +167,12 @@ fn system_record(measured: &Measured, scale: f64) -> SystemRecord {
 }
 
 impl Cell {
+    /// Its name in messages: that of the experiment, and where it is in it.
+    pub fn name_in(&self, experiment: &str) -> String {
+        let place = self.place();
+        if place.is_empty() { experiment.to_owned() } else { format!("{experiment} ({place})") }
+    }
+
     /// Its place in words, such as `delay 20, window 100`; empty if the experiment has one cell.
     pub fn place(&self) -> String {
         let words = self.place.iter().map(|at| format!("{} {}", at.axis, at.label));

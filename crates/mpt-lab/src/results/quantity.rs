@@ -51,8 +51,8 @@ const WORDS: [(&str, &str); 14] = [
 ];
 
 /// Figures of which more is better.
-const HIGHER: [&str; 6] =
-    ["goodput_mbps", "download_mbps", "efficiency", "yield", "mos", "voice_mos"];
+const HIGHER: [&str; 7] =
+    ["goodput_mbps", "download_mbps", "efficiency", "yield", "over_best_alone", "mos", "voice_mos"];
 
 /// Figures that describe what was asked for, not what was reached.
 const NEITHER: [&str; 3] = ["ideal_mbps", "bound_mbps", "predicted_mbps"];
