@@ -40,7 +40,7 @@ pub(crate) fn background(length: Duration) -> Result<f64> {
 /// precisely, and nobody else's work is in it.
 pub(crate) fn own() -> Result<Duration> {
     let spent = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID);
-    Ok(spent.map(Duration::from).context("cannot read the clock of this process")?)
+    spent.map(Duration::from).context("cannot read the clock of this process")
 }
 
 /// Processor time that the threads of the emulator have spent since their start, to within 10 ms for

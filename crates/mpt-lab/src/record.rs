@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::emulator;
 use crate::experiment::plan::Cell;
 use crate::results::{CellRecord, Figure};
+pub use figures::FIGURES;
 pub use flow::{FlowRecord, StreamRecord, megabits, milliseconds};
 pub use line::{Headline, Line};
 
@@ -51,7 +52,7 @@ pub struct Measured {
     pub skipped: Option<String>,
     /// Where the same measurement had been made before, if it had.
     pub shared: Option<String>,
-    /// What was to be expected by the model, in Mbit/s as in the file, and between which values chance
+    /// What was to be expected by the model, as the clock would see it, and between which values chance
     /// alone may bring a single run.
     pub predicted_mbps: Option<Figure>,
     /// Every repetition.
@@ -198,6 +199,12 @@ impl Record {
     /// Everything that makes a figure doubtful, with the run it was in.
     pub fn reasons(&self) -> Vec<String> {
         let named = |measured: &Measured| {
+            if let Some(place) = &measured.shared {
+                let doubtful = measured.runs.iter().any(|run| !run.reasons.is_empty());
+                let told =
+                    format!("{}: doubtful where it was measured, in {place}", measured.system);
+                return doubtful.then_some(told).into_iter().collect();
+            }
             let (name, many) = (measured.system.clone(), measured.runs.len() > 1);
             let runs = measured.runs.iter().enumerate();
             let told = runs.flat_map(move |(index, run)| {

@@ -45,13 +45,22 @@ struct Expected<'a> {
 ///
 /// A file is no experiment, or the system is no tunnel.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let system = System::by_name(&arguments.system).context("there is no such system")?;
+    let system = System::by_name(&arguments.system).filter(System::has_daemons);
+    let system = system
+        .with_context(|| format!("`{}` is no tunnel: name classic or mpt", arguments.system))?;
     for word in &arguments.experiments {
         for experiment in library::find(word)? {
             let experiment = if arguments.quick { experiment.quick() } else { experiment };
             for cell in &experiment.cells {
-                let prediction = cell.predict(&system, None).context("this system is no tunnel")?;
-                print(text(arguments, &experiment.entry.name, cell, &prediction)?)?;
+                match cell.predict(&system, None) {
+                    Some(prediction) => {
+                        print(text(arguments, &experiment.entry.name, cell, &prediction)?)?;
+                    }
+                    None => super::tell(&format!(
+                        "{}: no prediction: the model knows nothing of events",
+                        cell.name_in(&experiment.entry.name)
+                    )),
+                }
             }
         }
     }

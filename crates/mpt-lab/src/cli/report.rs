@@ -36,6 +36,9 @@ pub(crate) struct Arguments {
 /// The folder holds no results, or a file cannot be written.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let results = Results::read(&arguments.folder)?;
+    for torn in &results.torn {
+        super::tell(&format!("left out: {torn}"));
+    }
     let report = Report::of(&results);
     let place = |wanted: &Option<PathBuf>, name: &str| {
         wanted.clone().unwrap_or_else(|| arguments.folder.join(name))

@@ -170,6 +170,16 @@ fn chosen(arguments: &Arguments) -> Result<Vec<Experiment>> {
             if let Some(seed) = arguments.seed {
                 experiment.cells.iter_mut().for_each(|cell| cell.topology.seed = seed);
             }
+            for axis in &mut experiment.entry.axes {
+                let cells = &experiment.cells;
+                let is_kept = |label: &&String| {
+                    let at = |cell: &Cell| {
+                        cell.place.iter().any(|at| at.axis == axis.name && at.label == **label)
+                    };
+                    cells.iter().any(at)
+                };
+                axis.kept = axis.labels.iter().filter(is_kept).cloned().collect();
+            }
             let name = if word == library::EVERYTHING { &experiment.entry.name } else { word };
             experiment.entry.command = command(arguments, name);
             chosen.push(experiment);

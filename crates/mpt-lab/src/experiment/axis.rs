@@ -101,8 +101,20 @@ impl Axis {
             sets: point.set.into_iter().collect(),
         });
         let points: Vec<_> = simple.chain(named).collect();
+        for (number, point) in points.iter().enumerate() {
+            if points[..number].iter().any(|before| before.at.label == point.at.label) {
+                return wrong(&format!("has `{}` twice", point.at.label));
+            }
+            let own = point.sets.iter().find(|(key, _)| is_of_experiment(key));
+            if let Some((key, _)) = own {
+                return wrong(&format!(
+                    "cannot vary `{key}`, which belongs to the whole experiment"
+                ));
+            }
+        }
         let labels = points.iter().map(|point| point.at.label.clone()).collect();
-        Ok(Self { entry: results::Axis { name, title, unit, labels }, span, points })
+        let kept = Vec::new();
+        Ok(Self { entry: results::Axis { name, title, unit, labels, kept }, span, points })
     }
 
     /// How many points it has.
@@ -128,6 +140,27 @@ impl Axis {
                 .map_err(|why| format!("axis `{}`, `{}`: `{key}`: {why}", at.axis, at.label))
         })
     }
+}
+
+/// Whether a key says something about all cells.
+fn is_of_experiment(key: &str) -> bool {
+    let first = key.split('.').next().unwrap_or(key);
+    [
+        "title",
+        "question",
+        "source",
+        "notes",
+        "repetitions",
+        "systems",
+        "system",
+        "alone",
+        "axis",
+        "published",
+        "columns",
+        "plot",
+        "target",
+    ]
+    .contains(&first)
 }
 
 /// The numbers of the first, the middle and the last of so many points.

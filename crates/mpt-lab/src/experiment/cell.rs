@@ -114,7 +114,10 @@ fn check_event(
         return wrong("it happens after the end of the traffic");
     }
     let change = match (change, share) {
-        (ChangeForm::Rate, Some(share)) if share > 0.0 && share <= 10.0 => Change::Rate(share),
+        (ChangeForm::Rate, _) if topology.links[link].forward.rate.is_none() => {
+            return wrong("the link has no `rate_mbps` of which a share could be left");
+        }
+        (ChangeForm::Rate, Some(share)) if (0.001..=10.0).contains(&share) => Change::Rate(share),
         (ChangeForm::Rate, _) => return wrong("`rate` needs a `share` of 0.001 to 10"),
         (_, Some(_)) => return wrong("only `rate` has a `share`"),
         (ChangeForm::CarrierDown, None) => Change::CarrierDown,

@@ -70,6 +70,7 @@ use super::cell::{EventForm, OutageForm, cell};
 use super::mistake::{Mistake, Report};
 use super::plan::{Cell, Experiment, Traffic, Tunnel};
 use super::value;
+use crate::record;
 use crate::results::{ExperimentEntry, Plot, PlotKind, Published, Target};
 use crate::system::{External, System};
 use crate::topology::{Addressing, LinkSpec};
@@ -81,7 +82,9 @@ const MOST_CELLS: usize = 10_000;
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// It could not be read at all.
-    #[error("cannot read {path}: {source}")]
+    #[error(
+        "no experiment of the laboratory is called {path} (see `mpt-lab list`), and no such file can be read"
+    )]
     Read {
         /// The file's name.
         path: String,
@@ -181,12 +184,15 @@ fn absent<T: Default>() -> Spanned<T> {
 /// The experiment of a file called `name`.
 fn read(name: &str, text: &str) -> Result<Experiment, Mistake> {
     let mut form: Form = toml::from_str(text).map_err(|error| Mistake::of(&error))?;
-    let axes =
-        mem::take(&mut form.axis).into_iter().map(Axis::new).collect::<Result<Vec<_>, _>>()?;
+    let axes = axes(mem::take(&mut form.axis))?;
     let systems = systems(mem::take(&mut form.systems), mem::take(&mut form.system))?;
     let published = mem::take(&mut form.published);
-    let plots = plots(mem::take(&mut form.plot), &axes)?;
-    let targets = targets(mem::take(&mut form.target), &axes)?;
+    let plots = plots(mem::take(&mut form.plot), &axes, &systems)?;
+    let targets = targets(mem::take(&mut form.target), &axes, &systems)?;
+    let columns = mem::take(&mut form.columns);
+    for column in &columns {
+        check_figure(column).map_err(|message| Mistake::new(0..0, message))?;
+    }
     let name = Path::new(name).file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let entry = ExperimentEntry {
         command: format!("mpt-lab run {name}"),
@@ -197,21 +203,46 @@ fn read(name: &str, text: &str) -> Result<Experiment, Mistake> {
         notes: mem::take(&mut form.notes),
         axes: axes.iter().map(|axis| axis.entry.clone()).collect(),
         systems: systems.iter().map(System::entry).collect(),
-        columns: mem::take(&mut form.columns),
+        columns,
         plots,
         targets,
     };
     let (repetitions, alone) = (form.repetitions, form.alone);
-    let mut cells =
-        if axes.is_empty() { vec![cell(form, 1, Vec::new())?] } else { cells(text, &axes)? };
+    let mut cells = if axes.is_empty() {
+        vec![cell(form, 1, Vec::new())?]
+    } else {
+        // What is wrong without the axes and still with them is told where it stands.
+        let without = cell(form, 1, Vec::new()).err();
+        cells(text, &axes).map_err(|with| match without {
+            Some(without) if with.message.ends_with(&without.message) => without,
+            _ => with,
+        })?
+    };
     publish(published, &mut cells)?;
     Ok(Experiment { entry, repetitions, systems, alone, cells })
+}
+
+fn axes(forms: Vec<Spanned<AxisForm>>) -> Result<Vec<Axis>, Mistake> {
+    let mut axes: Vec<Axis> = Vec::new();
+    for form in forms {
+        let axis = Axis::new(form)?;
+        if axes.iter().any(|other| other.entry.name == axis.entry.name) {
+            let message = format!("two axes are called `{}`", axis.entry.name);
+            return Err(Mistake::new(axis.span, message));
+        }
+        axes.push(axis);
+    }
+    Ok(axes)
 }
 
 /// The systems by their names, external ones last.
 fn systems(names: Vec<Spanned<String>>, external: Vec<External>) -> Result<Vec<System>, Mistake> {
     if names.is_empty() && external.is_empty() {
         return Ok(vec![System::Classic]);
+    }
+    if let Some(taken) = external.iter().find(|own| System::by_name(&own.name).is_some()) {
+        let message = format!("`{}` is the name of another system: choose one", taken.name);
+        return Err(Mistake::new(0..0, message));
     }
     let external: Vec<_> = external.into_iter().map(System::External).collect();
     let mut systems: Vec<System> = Vec::new();
@@ -274,13 +305,17 @@ fn publish(
 ) -> Result<(), Mistake> {
     for (system, figures) in published {
         for (figure, values) in figures {
-            let (given, count) = (values.get_ref().len(), cells.len());
+            let (span, given, count) = (values.span(), values.get_ref().len(), cells.len());
+            check_figure(&figure).map_err(|message| Mistake::new(span.clone(), message))?;
             if given != count {
                 let message =
                     format!("{given} values, but {count} cells: write `nan` for no value");
                 return Err(Mistake::new(values.span(), message));
             }
             for (cell, value) in cells.iter_mut().zip(values.into_inner()) {
+                if value.is_infinite() {
+                    return Err(Mistake::new(span, "no publication prints infinity"));
+                }
                 if !value.is_nan() {
                     let (system, figure) = (system.clone(), figure.clone());
                     cell.published.push(Published { system, figure, value });
@@ -291,7 +326,11 @@ fn publish(
     Ok(())
 }
 
-fn plots(plots: Vec<Spanned<Plot>>, axes: &[Axis]) -> Result<Vec<Plot>, Mistake> {
+fn plots(
+    plots: Vec<Spanned<Plot>>,
+    axes: &[Axis],
+    systems: &[System],
+) -> Result<Vec<Plot>, Mistake> {
     let check = |plot: Spanned<Plot>| {
         let span = plot.span();
         let plot = plot.into_inner();
@@ -300,6 +339,9 @@ fn plots(plots: Vec<Spanned<Plot>>, axes: &[Axis]) -> Result<Vec<Plot>, Mistake>
                 axis(axes, name).map_err(|message| Mistake::new(span.clone(), message))?;
             }
         }
+        let figure = check_figure(&plot.figure);
+        let named = plot.systems.iter().try_for_each(|name| check_system(name, systems));
+        figure.and(named).map_err(|message| Mistake::new(span.clone(), message))?;
         if plot.kind != PlotKind::Time && plot.x.is_empty() {
             return Err(Mistake::new(span, "a plot needs an axis as `x`"));
         }
@@ -311,10 +353,20 @@ fn plots(plots: Vec<Spanned<Plot>>, axes: &[Axis]) -> Result<Vec<Plot>, Mistake>
     plots.into_iter().map(check).collect()
 }
 
-fn targets(targets: Vec<Spanned<Target>>, axes: &[Axis]) -> Result<Vec<Target>, Mistake> {
+fn targets(
+    targets: Vec<Spanned<Target>>,
+    axes: &[Axis],
+    systems: &[System],
+) -> Result<Vec<Target>, Mistake> {
     let check = |target: Spanned<Target>| {
         let span = target.span();
         let target = target.into_inner();
+        let figure = check_figure(&target.figure);
+        let named = check_system(&target.system, systems);
+        figure.and(named).map_err(|message| Mistake::new(span.clone(), message))?;
+        if !target.value.is_finite() || !(0.0..=1.0).contains(&target.share) {
+            return Err(Mistake::new(span, "`value` must be a number, and `share` 0 to 1"));
+        }
         for (name, labels) in &target.only {
             let axis = axis(axes, name).map_err(|message| Mistake::new(span.clone(), message))?;
             if let Some(label) = labels.iter().find(|label| !axis.entry.labels.contains(label)) {
@@ -324,6 +376,22 @@ fn targets(targets: Vec<Spanned<Target>>, axes: &[Axis]) -> Result<Vec<Target>, 
         Ok(target)
     };
     targets.into_iter().map(check).collect()
+}
+
+fn check_figure(name: &str) -> Result<(), String> {
+    match record::FIGURES.contains(&name) {
+        true => Ok(()),
+        false => Err(format!("no figure is called `{name}`; docs/lab.md lists them")),
+    }
+}
+
+/// A system of the table, or `link:NAME`.
+fn check_system(name: &str, systems: &[System]) -> Result<(), String> {
+    if name.starts_with("link:") || systems.iter().any(|system| system.name() == name) {
+        return Ok(());
+    }
+    let names: Vec<_> = systems.iter().map(System::name).collect();
+    Err(format!("no system is called `{name}` here: there are {}", names.join(", ")))
 }
 
 fn axis<'a>(axes: &'a [Axis], name: &str) -> Result<&'a Axis, String> {
@@ -398,7 +466,18 @@ mod tests {
             ("systems = ['mtp']", "there are classic, mpt, mptcp", "'mtp'"),
             ("[[event]]\nat = 1\nlink = 'c'\nchange = 'cut'", "no link is called `c`", "'c'"),
             ("[[event]]\nat = 1\nlink = 'a'\nchange = 'roam'", "`nat = true`", "[[event]]"),
-            ("[[event]]\nat = 1\nlink = 'a'\nchange = 'rate'", "needs a `share`", "[[event]]"),
+            ("[[event]]\nat = 1\nlink = 'a'\nchange = 'rate'", "has no `rate_mbps`", "[[event]]"),
+            (
+                "[[event]]\nat = 1\nlink = 'a'\nchange = 'cut'\nshare = 1",
+                "only `rate` has a `share`",
+                "[[event]]",
+            ),
+            ("[[axis]]\nname = 'd'\nset = ['seed']\nvalues = [1, 1]", "has `1` twice", "'d'"),
+            (
+                "[[axis]]\nname = 'd'\nset = ['repetitions']\nvalues = [1]",
+                "cannot vary `repetitions`",
+                "'d'",
+            ),
             ("[published]\nclassic.goodput_mbps = [1, 2]", "2 values, but 1 cells", "[1, 2]"),
             ("[[plot]]\nkind = 'lines'\nx = 'delay'", "no axis is called", "[[plot]]"),
             ("[[axis]]\nname = 'd'", "needs either `values`", "'d'"),
@@ -406,6 +485,21 @@ mod tests {
                 "[[axis]]\nname = 'd'\nset = ['link.a.delay_ms']\nvalues = [1, -1]",
                 "at d -1: `delay_ms` is -1",
                 "[[axis]]",
+            ),
+            (
+                "[tunnel]\nweights = [7]\n[[axis]]\nname = 'd'\nset = ['seed']\nvalues = [1]",
+                "1 weights, but 2",
+                "[tunnel]",
+            ),
+            (
+                "[[target]]\nsystem = 'mpd'\nfigure = 'yield'\nbound = 'within'\nvalue = 1",
+                "no system is called `mpd`",
+                "[[target]]",
+            ),
+            (
+                "[[target]]\nsystem = 'classic'\nfigure = 'yeild'\nbound = 'within'\nvalue = 1",
+                "no figure is called `yeild`",
+                "[[target]]",
             ),
             (
                 "[[axis]]\nname = 'd'\nset = ['link.c.delay_ms']\nvalues = [1]",

@@ -53,6 +53,6 @@ mod tests {
     #[test]
     fn what_does_not_exist_is_told() {
         let error = find("no-such-experiment").unwrap_err().to_string();
-        assert!(error.contains("cannot read no-such-experiment"), "{error}");
+        assert!(error.contains("is called no-such-experiment"), "{error}");
     }
 }

@@ -195,6 +195,7 @@ fn ftp_record(report: ftp::Report, omit: Duration) -> FlowRecord {
         download_mbps: whole.then_some(rate),
         download_seconds: whole.then_some(seconds),
         failure: report.failure,
+        // The server is a program of its own, whose time nobody counts.
         // The end of a file is no moment to judge a start by.
         startup_seconds: None,
         ..FlowRecord::of_series(report.series, omit)

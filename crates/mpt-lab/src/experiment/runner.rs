@@ -262,6 +262,7 @@ impl<'a> Bench<'a> {
         let mut run = Run::default();
         let (flow, _) = self.step(lab, cell, title, &route, traffic, &[], &mut run)?;
         rate_against(&mut run, &flow, Ideal::alone(cell, link));
+        run.reasons.extend(doubts(&flow, &[]));
         run.flow = flow;
         Ok(run)
     }
@@ -282,6 +283,7 @@ impl<'a> Bench<'a> {
         };
         let mut run = Run::default();
         let before = running.snapshot()?;
+        let links_before = lab.reports();
         let daemons_before = running.processor()?;
         let actions = of_events(&cell.events);
         let (flow, events) =
@@ -296,13 +298,16 @@ impl<'a> Bench<'a> {
             run.processor.total += spent(0) + spent(1);
         }
         if let Some(outage) = &cell.outage {
-            run.outage = Some(self.outage(lab, cell, outage, &route, title)?);
+            let (record, reasons) = self.outage(lab, cell, outage, &route, title)?;
+            run.outage = Some(record);
+            run.reasons.extend(reasons);
         }
         run.inner_mtu = running.inner_mtu();
         let ideal = running.framing().and_then(|framing| Ideal::of(cell, framing));
         rate_against(&mut run, &flow, ideal);
         run.flow = flow;
         run.reasons.extend(running.remarks());
+        run.reasons.extend(running.unused(&run.emulator, &links_before, cell.traffic.direction));
         running.terminate()?;
         run.reasons.extend(doubts(&run.flow, &run.paths));
         Ok(run)
@@ -316,7 +321,7 @@ impl<'a> Bench<'a> {
         outage: &Outage,
         route: &Route<'_>,
         title: &str,
-    ) -> Result<OutageRecord> {
+    ) -> Result<(OutageRecord, Vec<String>)> {
         let traffic = outage.traffic(&cell.traffic);
         let title = format!("{title}, while links fail");
         let actions = of_cuts(&outage.cuts);
@@ -326,7 +331,9 @@ impl<'a> Bench<'a> {
             let name = lab.link(cut.link).name();
             Some(CutRecord::of_series(flow.series.as_ref()?, traffic.omitted(), cut, name))
         };
-        Ok(OutageRecord { cuts: outage.cuts.iter().filter_map(cut).collect(), flow })
+        run.reasons.extend(doubts(&flow, &[]));
+        let cuts = outage.cuts.iter().filter_map(cut).collect();
+        Ok((OutageRecord { cuts, flow }, run.reasons))
     }
 
     /// Runs traffic and watches over it; tells what became of it and of every event of the cell.
@@ -420,16 +427,13 @@ fn lengths(experiments: &[Experiment], quick: bool) -> Vec<Duration> {
     lengths
 }
 
-/// What the model expects of a system, in the units of the file; `None` where it has no opinion.
+/// What the model expects of a system, as the clock would see it; `None` where it has no opinion.
 fn predicted(cell: &Cell, step: &Planned, runs: &[Run]) -> Option<Figure> {
     let Subject::System(system) = &step.subject else { return None };
     let inner_mtu = runs.iter().find_map(|run| run.inner_mtu)?;
     let prediction = cell.predict(system, Some(inner_mtu))?;
-    let median = prediction.goodput_mbps? * cell.scale;
-    let [min, max] = match prediction.goodput_range_mbps {
-        Some(range) => range.map(|rate| rate * cell.scale),
-        None => [median; 2],
-    };
+    let median = prediction.goodput_mbps?;
+    let [min, max] = prediction.goodput_range_mbps.unwrap_or([median; 2]);
     Some(Figure { median, min, max, count: 1 })
 }
 
@@ -500,10 +504,16 @@ fn cost(
 ) -> Result<Processor> {
     let since = |now: Duration, before: Duration| now.saturating_sub(before).as_secs_f64();
     let (sender, receiver) = (flow.sender_seconds, flow.receiver_seconds);
-    let (left, right) = if from_left { (sender, receiver) } else { (receiver, sender) };
+    // Of servers and streams the threads and programs are not known; what is not known is no number.
+    let known = sender > 0.0 || receiver > 0.0;
+    let (left, right) = match (known, from_left) {
+        (false, _) => (f64::NAN, f64::NAN),
+        (true, true) => (sender, receiver),
+        (true, false) => (receiver, sender),
+    };
     Ok(Processor {
         elapsed: elapsed.as_secs_f64(),
-        total: since(processor::own()?, own),
+        total: if known { since(processor::own()?, own) } else { f64::NAN },
         emulator: since(processor::emulator()?, emulator),
         left,
         right,

@@ -29,8 +29,9 @@ impl Cell {
     /// Whether its traffic asks for all that the links have.
     pub fn is_greedy(&self) -> bool {
         match self.traffic.kind {
-            Kind::Ftp | Kind::Media | Kind::Quic | Kind::Tcp => true,
-            Kind::Ping | Kind::Udp => false,
+            Kind::Ftp | Kind::Quic | Kind::Tcp => true,
+            // A call takes its time, however slow the links are.
+            Kind::Media | Kind::Ping | Kind::Udp => false,
         }
     }
 
@@ -67,6 +68,18 @@ impl Cell {
         self.tunnel.reorder.max_delay *= factor;
         self.tunnel.keepalive *= factor;
         self.tunnel.dead_time *= factor;
+        // What happens at its time happens later, and a file takes longer.
+        if !self.events.is_empty() || self.traffic.kind == Kind::Ftp {
+            self.traffic.seconds *= factor;
+        }
+        self.events.iter_mut().for_each(|event| event.at *= factor);
+        if let Some(outage) = &mut self.outage {
+            outage.seconds *= factor;
+            for cut in &mut outage.cuts {
+                cut.at *= factor;
+                cut.until *= factor;
+            }
+        }
         self.scale *= factor;
         self
     }
@@ -79,6 +92,9 @@ fn slow_down(profile: &mut Profile, factor: f64) {
     profile.rate = profile.rate.map(|rate| (rate as f64 / factor).round() as u64);
     profile.delay = longer(profile.delay);
     profile.jitter = longer(profile.jitter);
+    for (from, until) in &mut profile.blackouts {
+        (*from, *until) = (longer(*from), longer(*until));
+    }
 }
 
 /// The least 1, 2 or 5 times a power of ten that is not below `wanted`, which is above 1.

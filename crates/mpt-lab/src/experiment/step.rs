@@ -72,8 +72,17 @@ fn alone(cell: &Cell, link: usize, quick: bool) -> Step {
 }
 
 fn over_all(cell: &Cell, system: &System) -> Step {
-    let links: Vec<_> = cell.topology.links.iter().map(unnamed).collect();
-    let tunnel = system.tunnel(cell);
+    let links: Vec<_> = match system {
+        System::External(_) => cell.topology.links.clone(),
+        System::Classic | System::Mpt | System::Mptcp => {
+            cell.topology.links.iter().map(unnamed).collect()
+        }
+    };
+    let tunnel = match system {
+        // A script is told the weights and the inner version, and the links' names.
+        System::External(_) => Some(cell.tunnel.clone()),
+        System::Classic | System::Mpt | System::Mptcp => system.tunnel(cell),
+    };
     let key = Key {
         links: &links,
         addressing: cell.topology.addressing,
@@ -101,7 +110,7 @@ fn alone_traffic(traffic: &Traffic, quick: bool) -> Traffic {
         Kind::Ping | Kind::Quic | Kind::Tcp => traffic.kind,
         Kind::Ftp | Kind::Media | Kind::Udp => Kind::Tcp,
     };
-    let least = if quick { 0.0 } else { LEAST_LINK_SECONDS };
+    let least = if quick || kind == Kind::Ping { 0.0 } else { LEAST_LINK_SECONDS };
     Traffic { kind, seconds: traffic.seconds.max(least), ..traffic.clone() }
 }
 

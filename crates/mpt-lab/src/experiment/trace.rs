@@ -41,22 +41,53 @@ impl Trace {
                 .iter()
                 .find(|other| other.link == event.link && other.at > event.at)
                 .map_or(Duration::MAX, |other| Duration::from_secs_f64(other.at));
-            let (word, bad) = words(event.change);
-            let found = |wanted: bool| match bad == wanted && before > 0.0 {
-                true if bad => self.left(event.link, at, until, LEFT * before),
-                true => self.used(event.link, at, until, USED * before),
-                false => None,
+            let left = match event.change {
+                _ if before <= 0.0 => None,
+                // Nothing else happens that would end it, so the first pause counts.
+                Change::Roam => self.paused(event.link, at, LEFT * before),
+                change if is_bad(change) => self.left(event.link, at, until, LEFT * before),
+                Change::CarrierDown
+                | Change::CarrierUp
+                | Change::Cut
+                | Change::Mend
+                | Change::Rate(_) => None,
             };
+            let since = match event.change {
+                // Whoever moves is back when the sender, having left him, finds him again.
+                Change::Roam => left.map(|left| at + left),
+                change if is_bad(change) => None,
+                // Only a link that was left can be used again.
+                Change::CarrierDown
+                | Change::CarrierUp
+                | Change::Cut
+                | Change::Mend
+                | Change::Rate(_) => self.was_left_before(events, event, before).then_some(at),
+            };
+            let used = since.and_then(|since| {
+                let used = self.used(event.link, since, until, USED * before)?;
+                Some(since.saturating_sub(at) + used)
+            });
             EventRecord {
                 link: name(event.link),
-                change: word,
+                change: words(event.change),
                 at: event.at,
                 before_mbps: megabits(before),
-                leave_seconds: found(true).map(|time| time.as_secs_f64()),
-                return_seconds: found(false).map(|time| time.as_secs_f64()),
+                leave_seconds: left.map(|time| time.as_secs_f64()),
+                return_seconds: used.map(|time| time.as_secs_f64()),
             }
         };
         events.iter().map(record).collect()
+    }
+
+    /// Whether a link was left alone when something good happened to it.
+    fn was_left_before(&self, events: &[Event], event: &Event, before: f64) -> bool {
+        let at = Duration::from_secs_f64(event.at);
+        let earlier = |other: &&Event| other.link == event.link && other.at < event.at;
+        let Some(bad) = events.iter().rfind(|other| earlier(other) && is_bad(other.change)) else {
+            return false;
+        };
+        let from = Duration::from_secs_f64(bad.at);
+        before > 0.0 && self.left(event.link, from, at, LEFT * before).is_some()
     }
 
     /// Bits per second that a link was offered between two times.
@@ -73,10 +104,18 @@ impl Trace {
         let windows = self.windows(link, at, until);
         let last = windows.iter().rposition(|&(_, offered)| offered >= rate);
         match last {
+            None if windows.is_empty() => None,
             None => Some(Duration::ZERO),
             Some(last) if last + 1 < windows.len() => Some(windows[last].0.saturating_sub(at)),
             Some(_) => None,
         }
+    }
+
+    /// How long after `at` the first window ended in which a link was offered less than `rate`.
+    fn paused(&self, link: usize, at: Duration, rate: f64) -> Option<Duration> {
+        let windows = self.windows(link, at, Duration::MAX);
+        let (end, _) = windows.into_iter().find(|&(_, offered)| offered < rate)?;
+        Some(end.saturating_sub(at))
     }
 
     /// How long after `at` the first window began in which a link was offered at least `rate`.
@@ -94,15 +133,24 @@ impl Trace {
     }
 }
 
-/// A change in words, and whether it is one to flee from.
-fn words(change: Change) -> (String, bool) {
+/// A change in words.
+fn words(change: Change) -> String {
     match change {
-        Change::CarrierDown => ("carrier lost".into(), true),
-        Change::CarrierUp => ("carrier back".into(), false),
-        Change::Cut => ("silently cut".into(), true),
-        Change::Mend => ("mended".into(), false),
-        Change::Rate(share) => (format!("rate x {share}"), share < 1.0),
-        Change::Roam => ("new address".into(), false),
+        Change::CarrierDown => "carrier lost".into(),
+        Change::CarrierUp => "carrier back".into(),
+        Change::Cut => "silently cut".into(),
+        Change::Mend => "mended".into(),
+        Change::Rate(share) => format!("rate x {share}"),
+        Change::Roam => "new address".into(),
+    }
+}
+
+/// Whether a change is one to flee from.
+fn is_bad(change: Change) -> bool {
+    match change {
+        Change::CarrierDown | Change::Cut | Change::Roam => true,
+        Change::CarrierUp | Change::Mend => false,
+        Change::Rate(share) => share < 1.0,
     }
 }
 
@@ -144,7 +192,14 @@ mod tests {
     #[test]
     fn a_link_that_is_never_left_or_never_used_again_has_no_figure() {
         let records = trace(0..0).records(&events([Change::Cut, Change::Mend]), |_| "a".to_owned());
-        assert_eq!(records[0].leave_seconds, None);
+        assert_eq!((records[0].leave_seconds, records[1].return_seconds), (None, None));
+        let late = [Event { at: 9.95, link: 0, change: Change::Cut }];
+        let records = trace(0..0).records(&late, |_| "a".to_owned());
+        assert_eq!(records[0].leave_seconds, None, "nobody looked after that");
+        let roam = [Event { at: 3.0, link: 0, change: Change::Roam }];
+        let records = trace(35..67).records(&roam, |_| "a".to_owned());
+        let (left, back) = (records[0].leave_seconds.unwrap(), records[0].return_seconds.unwrap());
+        assert!((0.5..=0.7).contains(&left) && (3.6..=3.8).contains(&back), "{left}, {back}");
         let records =
             trace(35..100).records(&events([Change::Cut, Change::Mend]), |_| "a".to_owned());
         assert_eq!(records[1].return_seconds, None);

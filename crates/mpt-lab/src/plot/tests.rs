@@ -11,6 +11,7 @@ struct Fixture {
 impl Fixture {
     fn new() -> Self {
         let axis = |name: &str, unit: &str, labels: &[&str]| Axis {
+            kept: Vec::new(),
             name: name.into(),
             title: String::new(),
             unit: unit.into(),

@@ -6,6 +6,55 @@ use super::{FlowRecord, Measured, Processor, Run, StreamRecord};
 use crate::results::Figure;
 use crate::traffic::spread::Spread;
 
+/// The names of all figures, sorted.
+pub const FIGURES: &[&str] = &[
+    "bound_mbps",
+    "cpu_emulator_seconds_per_gigabit",
+    "cpu_left_percent",
+    "cpu_left_seconds_per_gigabit",
+    "cpu_right_percent",
+    "cpu_right_seconds_per_gigabit",
+    "cpu_seconds_per_gigabit",
+    "delay_max_ms",
+    "delay_p50_ms",
+    "delay_p95_ms",
+    "delay_p99_ms",
+    "download_mbps",
+    "download_seconds",
+    "efficiency",
+    "goodput_mbps",
+    "ideal_mbps",
+    "jitter_ms",
+    "late_share",
+    "leave_seconds",
+    "longest_gap_ms",
+    "lost_packets",
+    "lost_share",
+    "over_best_alone",
+    "predicted_mbps",
+    "retransmits",
+    "return_seconds",
+    "rtt_avg_ms",
+    "rtt_max_ms",
+    "rtt_min_ms",
+    "rtt_p50_ms",
+    "rtt_stddev_ms",
+    "sender_rtt_ms",
+    "startup_seconds",
+    "video_delay_p50_ms",
+    "video_delay_p95_ms",
+    "video_delay_p99_ms",
+    "video_late_share",
+    "video_lost_share",
+    "voice_delay_p50_ms",
+    "voice_delay_p95_ms",
+    "voice_delay_p99_ms",
+    "voice_late_share",
+    "voice_lost_share",
+    "voice_mos",
+    "yield",
+];
+
 /// The figures of a system over all its repetitions. `scale` is what its cell was scaled by.
 pub(super) fn figures(measured: &Measured, scale: f64) -> BTreeMap<String, Figure> {
     let mut all: BTreeMap<String, Vec<f64>> = BTreeMap::new();
@@ -19,7 +68,13 @@ pub(super) fn figures(measured: &Measured, scale: f64) -> BTreeMap<String, Figur
     }
     let figure = |(name, values): (String, Vec<f64>)| Some((name, Figure::of(&values)?));
     let mut figures: BTreeMap<_, _> = all.into_iter().filter_map(figure).collect();
-    figures.extend(measured.predicted_mbps.map(|rate| ("predicted_mbps".into(), rate)));
+    let predicted = measured.predicted_mbps.map(|Figure { median, min, max, count }| Figure {
+        median: median * scale,
+        min: min * scale,
+        max: max * scale,
+        count,
+    });
+    figures.extend(predicted.map(|rate| ("predicted_mbps".into(), rate)));
     figures
 }
 
@@ -140,7 +195,7 @@ mod tests {
     fn figures_are_medians_in_the_units_of_the_file() {
         let runs = [80.0, 120.0, 90.0].map(run).to_vec().into();
         let measured =
-            Measured { runs, predicted_mbps: Figure::of(&[500.0]), ..Measured::default() };
+            Measured { runs, predicted_mbps: Figure::of(&[100.0]), ..Measured::default() };
         let figures = figures(&measured, 5.0);
         let goodput = figures["goodput_mbps"];
         assert_eq!(
@@ -149,7 +204,7 @@ mod tests {
         );
         assert_eq!(figures["longest_gap_ms"].median, 8.0);
         assert_eq!(figures["retransmits"].median, 3.0);
-        assert_eq!(figures["predicted_mbps"].median, 500.0, "it is of the file already");
+        assert_eq!(figures["predicted_mbps"].median, 500.0);
         assert_eq!(figures["cpu_seconds_per_gigabit"].median, 4.0);
         assert_eq!(figures["cpu_left_percent"].median, 20.0);
         assert!(!figures.contains_key("efficiency"), "what is no number is no figure");

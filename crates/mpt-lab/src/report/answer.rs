@@ -157,8 +157,7 @@ fn order(entry: &ExperimentEntry, place: &[Coordinate]) -> Vec<usize> {
     place.iter().map(|at| position(at).unwrap_or(usize::MAX)).collect()
 }
 
-/// The places that have no record. A full run measures every point of every axis. A quick run leaves
-/// most of them out, so that there is something missing only if it meant to measure all.
+/// The places that have no record, of those that the run was to measure.
 fn missing(entry: &ExperimentEntry, form: Form, cells: &[CellRecord]) -> Vec<Vec<Coordinate>> {
     let places = entry.axes.iter().fold(vec![Vec::new()], |places: Vec<Vec<Coordinate>>, axis| {
         let longer = |place: &Vec<Coordinate>| {
@@ -166,12 +165,14 @@ fn missing(entry: &ExperimentEntry, form: Form, cells: &[CellRecord]) -> Vec<Vec
                 let at = Coordinate { axis: axis.name.clone(), label: label.clone(), value: None };
                 [place.clone(), vec![at]].concat()
             };
-            axis.labels.iter().map(at).collect::<Vec<_>>()
+            let meant = if axis.kept.is_empty() { &axis.labels } else { &axis.kept };
+            meant.iter().map(at).collect::<Vec<_>>()
         };
         places.iter().flat_map(longer).collect()
     });
     let meant = cells.iter().map(|cell| cell.count).max().unwrap_or(0);
-    if form == Form::Quick && meant != places.len() && !cells.is_empty() {
+    let is_told = entry.axes.iter().all(|axis| !axis.kept.is_empty());
+    if form == Form::Quick && !is_told && meant != places.len() && !cells.is_empty() {
         return Vec::new();
     }
     let measured =
@@ -215,7 +216,11 @@ mod tests {
             experiments: vec![entry(id)],
             ..Manifest::default()
         };
-        Results { runs: vec![run("full", false), run("again", false), run("quick", true)], cells }
+        Results {
+            runs: vec![run("full", false), run("again", false), run("quick", true)],
+            cells,
+            ..Results::default()
+        }
     }
 
     fn places(answer: &Answer) -> Vec<(String, String)> {

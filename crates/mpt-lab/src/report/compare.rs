@@ -89,7 +89,7 @@ fn compare_experiment(into: &mut Comparison, a: &Results, b: &Results, name: &st
     };
     let (one, other) = (answer::of_form(a, name, form), answer::of_form(b, name, form));
     let mut changes = Vec::new();
-    let mut alone = 0;
+    let (mut alone, mut gone) = (0, 0);
     for cell in &one.cells {
         let Some(twin) = other.cells.iter().find(|twin| twin.place() == cell.place()) else {
             alone += 1;
@@ -97,8 +97,11 @@ fn compare_experiment(into: &mut Comparison, a: &Results, b: &Results, name: &st
         };
         for system in systems(&one) {
             let (Some(first), Some(second)) = (cell.system(&system), twin.system(&system)) else {
+                let one_side = cell.system(&system).is_some() != twin.system(&system).is_some();
+                gone += usize::from(one_side);
                 continue;
             };
+            gone += usize::from(first.figures.is_empty() != second.figures.is_empty());
             let wanted = |figure: &String| all || figures(&one).contains(figure);
             for (figure, a) in first.figures.iter().filter(|(figure, _)| wanted(figure)) {
                 let Some(b) = second.figures.get(figure) else { continue };
@@ -120,6 +123,9 @@ fn compare_experiment(into: &mut Comparison, a: &Results, b: &Results, name: &st
         .iter()
         .filter(|cell| !one.cells.iter().any(|twin| twin.place() == cell.place()));
     let alone = alone + in_b_alone.count();
+    if gone > 0 {
+        into.left_out.push(format!("{name}: {gone} systems were measured in one folder only."));
+    }
     if alone > 0 {
         into.left_out.push(format!("{name}: {alone} cells are in one folder only."));
     }
@@ -254,7 +260,7 @@ mod tests {
         let entry =
             ExperimentEntry { name: "x".into(), axes: vec![axis], ..ExperimentEntry::default() };
         let run = Manifest { quick, experiments: vec![entry], ..Manifest::default() };
-        Results { runs: vec![run], cells: cells.iter().map(cell).collect() }
+        Results { runs: vec![run], cells: cells.iter().map(cell).collect(), ..Results::default() }
     }
 
     fn meaning_of(name: &str, a: &[f64], b: &[f64]) -> Meaning {

@@ -73,8 +73,7 @@ impl Report {
     /// claimed, not measured.
     pub fn counts(&self) -> [(Verdict, usize); 4] {
         let targets = self.sections.iter().flat_map(|section| &section.judgements);
-        let all: Vec<_> =
-            targets.map(|target| target.verdict).chain([self.prediction.verdict()]).collect();
+        let all: Vec<_> = targets.map(|target| target.verdict).collect();
         [Verdict::Passed, Verdict::Missed, Verdict::NotClaimed, Verdict::NotMeasured]
             .map(|verdict| (verdict, all.iter().filter(|one| **one == verdict).count()))
     }

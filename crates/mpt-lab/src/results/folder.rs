@@ -1,10 +1,10 @@
 //! The folder of results.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -26,6 +26,9 @@ pub struct Results {
     pub runs: Vec<Manifest>,
     /// The cells, oldest first.
     pub cells: Vec<CellRecord>,
+    /// Lines that cannot be read, such as one that was being written when the machine went down: where,
+    /// and why. Everything else counts.
+    pub torn: Vec<String>,
 }
 
 impl Folder {
@@ -67,9 +70,14 @@ impl Folder {
         let mut text = serde_json::to_vec(line).context("cannot write JSON")?;
         text.push(b'\n');
         let open = OpenOptions::new().create(true).append(true).open(&file);
-        // One write, so that a line is there or is not.
-        open.and_then(|mut open| open.write_all(&text))
-            .with_context(|| format!("cannot write {}", file.display()))
+        // One write, so that a line is there or is not; after one that was torn all the same, a new one.
+        let write = |mut open: File| -> io::Result<()> {
+            if !ends_with_newline(&file)? {
+                text.insert(0, b'\n');
+            }
+            open.write_all(&text)
+        };
+        open.and_then(write).with_context(|| format!("cannot write {}", file.display()))
     }
 }
 
@@ -78,25 +86,44 @@ impl Results {
     ///
     /// # Errors
     ///
-    /// It holds no results, or a line of them, which is named, is none.
+    /// It holds no results.
     pub fn read(folder: &Path) -> Result<Self> {
-        let runs = lines(&folder.join(RUNS))?;
-        let cells = lines(&folder.join(CELLS))?;
+        let mut torn = Vec::new();
+        let runs: Vec<_> = lines(&folder.join(RUNS), &mut torn)?;
         ensure!(!runs.is_empty(), "{} holds no run", folder.display());
-        Ok(Self { runs, cells })
+        if !folder.join(CELLS).exists() {
+            bail!("{} holds a run, but no cell was measured", folder.display());
+        }
+        let cells = lines(&folder.join(CELLS), &mut torn)?;
+        Ok(Self { runs, cells, torn })
     }
 }
 
-fn lines<T: DeserializeOwned>(file: &Path) -> Result<Vec<T>> {
+fn ends_with_newline(file: &Path) -> io::Result<bool> {
+    let mut file = File::open(file)?;
+    if file.metadata()?.len() == 0 {
+        return Ok(true);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last == [b'\n'])
+}
+
+fn lines<T: DeserializeOwned>(file: &Path, torn: &mut Vec<String>) -> Result<Vec<T>> {
     let open = File::open(file).with_context(|| {
         format!("cannot read {}; `mpt-lab run --out` makes folders of results", file.display())
     })?;
-    let numbered = BufReader::new(open).lines().zip(1..);
-    let read = |(line, number): (std::io::Result<String>, usize)| {
-        let place = || format!("{}, line {number}", file.display());
-        serde_json::from_str(&line.with_context(place)?).with_context(place)
-    };
-    numbered.map(read).collect()
+    let mut all = Vec::new();
+    for (line, number) in BufReader::new(open).split(b'\n').zip(1..) {
+        let line = line.with_context(|| format!("cannot read {}", file.display()))?;
+        match serde_json::from_slice(&line) {
+            Ok(value) => all.push(value),
+            Err(_) if line.is_empty() => {}
+            Err(why) => torn.push(format!("{}, line {number}: {why}", file.display())),
+        }
+    }
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -117,15 +144,20 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_none_is_named() {
+    fn a_line_that_was_torn_is_named_and_harms_no_other() {
         let place = tempfile::tempdir().unwrap();
         let folder = Folder::create(place.path()).unwrap();
         folder.add_run(&Manifest::default()).unwrap();
-        fs::write(place.path().join(CELLS), "{}\n{oops\n").unwrap();
-        let error = format!("{:#}", Results::read(place.path()).unwrap_err());
-        assert!(error.contains("cells.jsonl, line 2"), "{error}");
+        fs::write(place.path().join(CELLS), "{}\n{oops").unwrap();
+        folder.add_cell(&CellRecord { run: "after".into(), ..CellRecord::default() }).unwrap();
+        let results = Results::read(place.path()).unwrap();
+        assert_eq!(results.cells.len(), 2, "the one before and the one after");
+        let [torn] = results.torn.as_slice() else { panic!("{:?}", results.torn) };
+        assert!(torn.contains("cells.jsonl, line 2"), "{torn}");
         fs::remove_file(place.path().join(CELLS)).unwrap();
         let error = format!("{:#}", Results::read(place.path()).unwrap_err());
+        assert!(error.contains("no cell was measured"), "{error}");
+        let error = format!("{:#}", Results::read(&place.path().join("none")).unwrap_err());
         assert!(error.contains("cannot read") && error.contains("--out"), "{error}");
     }
 }

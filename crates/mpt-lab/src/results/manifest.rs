@@ -122,6 +122,8 @@ pub struct Axis {
     pub unit: String,
     /// The labels of its points, in their order.
     pub labels: Vec<String>,
+    /// Those of them that the run was to measure; all if empty.
+    pub kept: Vec<String>,
 }
 
 /// A system under test.

@@ -17,12 +17,13 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
@@ -70,6 +71,7 @@ impl Scripts {
                 .env("MPT_LAB_INNER", format!("{}/{}", inner(cell, side), prefix(cell)))
                 .env("MPT_LAB_INNER_PEER", inner(cell, other(side)).to_string())
                 .env("MPT_LAB_LINKS", links(cell, side))
+                .process_group(0)
                 .stdin(Stdio::null())
                 .stdout(log.try_clone().context("cannot share a file")?)
                 .stderr(log.try_clone().context("cannot share a file")?);
@@ -114,8 +116,8 @@ impl Drop for Scripts {
     fn drop(&mut self) {
         for (_, child, _) in &self.sides {
             if let Ok(pid) = i32::try_from(child.id()) {
-                // One that has ended already is what is wanted.
-                let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+                // What it started is in its group. One that has ended already is what is wanted.
+                let _ = killpg(Pid::from_raw(pid), Signal::SIGTERM);
             }
         }
         let deadline = Instant::now() + END_LIMIT;
@@ -124,7 +126,9 @@ impl Drop for Scripts {
                 thread::sleep(LOOK_EVERY);
             }
             // What cannot be killed is beyond what a destructor can mend.
-            let _ = child.kill();
+            if let Ok(pid) = i32::try_from(child.id()) {
+                let _ = killpg(Pid::from_raw(pid), Signal::SIGKILL);
+            }
             let _ = child.wait();
         }
     }

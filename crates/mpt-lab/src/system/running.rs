@@ -9,15 +9,19 @@ use anyhow::{Context as _, Result};
 use super::System;
 use super::external::Scripts;
 use super::pair::{self, Pair};
+use crate::emulator::Report;
 use crate::experiment::configuration::inner_address;
 use crate::experiment::ideal::Framing;
-use crate::experiment::plan::{Cell, Tunnel};
+use crate::experiment::plan::{Cell, Direction, Tunnel};
 use crate::experiment::stop::Stop;
 use crate::lab::mptcp::{self, Mptcp};
 use crate::lab::{Host, Lab};
 use crate::record::{DaemonRecord, PathRecord};
 use crate::topology::Side;
 use crate::traffic::tcp::Transport;
+
+/// A link that carried less than one part in so many was not used; SYNs and probes may go on.
+const SHARE: u64 = 1000;
 
 /// A system at work. What it made is gone when it is dropped.
 #[derive(Debug)]
@@ -163,6 +167,28 @@ impl Running {
             }
             Self::Mptcp(_) | Self::Scripts(_) | Self::Tunnel(..) => Vec::new(),
         }
+    }
+
+    /// Links that it should have used and has not, from what they did before and until its end: MPTCP
+    /// that fell back to TCP, or whose further subflows never came up.
+    pub(crate) fn unused(
+        &self,
+        after: &[Report],
+        before: &[Report],
+        direction: Direction,
+    ) -> Vec<String> {
+        let Self::Mptcp(mptcp) = self else { return Vec::new() };
+        let delivered = |report: &Report| match direction {
+            Direction::Backward => report.backward.stats.delivered.bytes,
+            Direction::Forward => report.forward.stats.delivered.bytes,
+        };
+        let links = after.iter().zip(before).take(mptcp.links());
+        let carried: Vec<_> = links
+            .map(|(after, before)| (&after.link, delivered(after) - delivered(before)))
+            .collect();
+        let all: u64 = carried.iter().map(|(_, bytes)| bytes).sum();
+        let idle = carried.into_iter().filter(|&(_, bytes)| bytes * SHARE < all);
+        idle.map(|(link, _)| format!("MPTCP did not use link {link}")).collect()
     }
 
     /// Ends it as an operator would.

@@ -69,6 +69,7 @@ fn manifest(id: &str, quick: bool, experiments: Vec<ExperimentEntry>) -> Manifes
 
 fn axis(name: &str, title: &str, unit: &str, labels: &[&str]) -> Axis {
     Axis {
+        kept: Vec::new(),
         name: name.into(),
         title: title.into(),
         unit: unit.into(),

@@ -27,7 +27,7 @@ pub(super) fn head(report: &Report) -> Vec<Element> {
     let words = report.prediction.outcome();
     parts.push(Element::new("p").child(badge(Some(report.prediction.verdict()))).text(
         format_args!(
-            " The model foretells the goodput of classic MPT {words}; 90\u{a0}% of the cells are wanted."
+            " The model and the goodput of classic MPT: {words}. Wanted are 90\u{a0}% of the cells."
         ),
     ));
     if !report.prediction.far.is_empty() {

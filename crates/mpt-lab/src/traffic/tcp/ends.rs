@@ -4,6 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
+use mpt_io::poll::{Events, Interest, Poll};
 use socket2::{SockAddr, Socket};
 
 use super::Transport;
@@ -80,8 +81,6 @@ impl Sink {
             let listener = stream_socket(transport, address, device)?;
             listener.bind(&SocketAddr::new(transport.bound(address), 0).into())?;
             listener.listen(1)?;
-            // On Linux the receive timeout bounds accept as well (socket(7)).
-            listener.set_read_timeout(Some(CONNECT))?;
             let bound = listener.local_addr()?.as_socket().ok_or(io::ErrorKind::Unsupported)?;
             Ok(Self { listener, address: SocketAddr::new(address, bound.port()) })
         };
@@ -95,7 +94,15 @@ impl Sink {
 
     pub(super) fn accept(&self) -> Result<TcpStream, SetupError> {
         let accept = || -> io::Result<TcpStream> {
+            // A listener of Multipath TCP keeps to no receive timeout, so readiness is awaited first.
+            let poll = Poll::new()?;
+            poll.add(&self.listener, 0, Interest::READABLE)?;
+            if poll.wait(&mut Events::with_capacity(1), Some(CONNECT))? == 0 {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.listener.set_nonblocking(true)?;
             let (socket, _) = self.listener.accept()?;
+            socket.set_nonblocking(false)?;
             socket.set_read_timeout(Some(PATIENCE))?;
             Ok(socket.into())
         };
