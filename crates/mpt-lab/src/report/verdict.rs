@@ -46,6 +46,8 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// How many cells reach it.
     pub reached: usize,
+    /// How many of these are doubtful.
+    pub doubtful: usize,
     /// How many cells it is about.
     pub cells: usize,
     /// The cells that do not reach it, the worst first.
@@ -87,6 +89,7 @@ pub fn judge(answer: &Answer, target: &Target) -> Judgement {
         text: text(answer, target),
         verdict: Verdict::NotClaimed,
         reached: 0,
+        doubtful: 0,
         cells: 0,
         misses: Vec::new(),
         unknown: Vec::new(),
@@ -103,7 +106,10 @@ pub fn judge(answer: &Answer, target: &Target) -> Judgement {
                     let (place, doubtful) = (cell.place(), cell.doubtful);
                     judgement.misses.push(Miss { place, got, by, doubtful });
                 }
-                _ => judgement.reached += 1,
+                _ => {
+                    judgement.reached += 1;
+                    judgement.doubtful += usize::from(cell.doubtful);
+                }
             },
             Err(why) => judgement.unknown.push(Unknown { place: cell.place(), why }),
         }
@@ -256,6 +262,12 @@ impl Judgement {
         match self.verdict {
             Verdict::NotClaimed => "a quick run says nothing about it".into(),
             Verdict::NotMeasured if *cells == 0 => "no cell that it is about was measured".into(),
+            Verdict::Passed if self.doubtful > 0 => {
+                format!(
+                    "in {reached} of {cells} cells, {} of them doubtful{unknown}",
+                    self.doubtful
+                )
+            }
             Verdict::Passed => format!("in {reached} of {cells} cells{unknown}"),
             Verdict::NotMeasured | Verdict::Missed => match self.misses.first() {
                 None => format!("in {reached} of {cells} cells{unknown}"),
