@@ -129,8 +129,9 @@ fn by_hand() {
     assert!(cause.contains("switched off by the peer"), "{cause}");
     path("up");
     site.await_all_up();
+    // What is still on a path that is being left may be overtaken: no one waits for it any more.
     let order = stream.finish().expect("a report").order;
-    assert_eq!((order.lost, order.duplicated, order.reordered), (0, 0, 0), "{order:?}");
+    assert_eq!((order.lost, order.duplicated), (0, 0), "{order:?}");
 }
 
 fn all() {
