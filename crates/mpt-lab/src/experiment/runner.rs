@@ -191,11 +191,17 @@ impl<'a> Bench<'a> {
         }
         let seed = cell.topology.seed.wrapping_add(number.into());
         let topology = Topology { seed, ..cell.topology.clone() };
-        let lab = Lab::start_on(&topology, self.backend)?;
+        let mut lab = Lab::start_on(&topology, self.backend)?;
+        let mut is_fresh = true;
         for (step, (measured, runs)) in planned.iter().zip(measured) {
             if !is_open(measured) {
                 continue;
             }
+            // A link or a translator to which something has happened is not what it was.
+            if !is_fresh && !cell.events.is_empty() {
+                lab = Lab::start_on(&topology, self.backend)?;
+            }
+            is_fresh = false;
             let title = title(experiment, cell, step);
             let mut once = || match &step.subject {
                 Subject::Alone(link) => self.alone(&lab, cell, *link, &title, &step.traffic),
