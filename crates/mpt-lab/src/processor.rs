@@ -1,8 +1,9 @@
 //! Processor time: of the whole machine, of this process, and of the emulator in it.
 //!
-//! A process's own time leaves out what the kernel does on its behalf in interrupts, and a tick of
-//! 10 ms is charged to whoever happens to run. The machine's busy time is the honest figure; it
-//! includes the programs that send and receive, and everybody else on the machine.
+//! A process's own time leaves out what the kernel does on its behalf in interrupts. The machine's busy
+//! time has it, but everybody else's work too, and it is sampled: a tick of 10 ms is charged to whoever
+//! happens to run, so that many short pieces of work are missed. It suits a benchmark that keeps the
+//! machine busy; experiments on slow links count what processes and threads have spent.
 
 use std::fs;
 use std::thread;
@@ -10,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use nix::time::{ClockId, clock_gettime};
+
+use crate::daemon::process::time_in;
 
 /// The unit of times in /proc/stat (`USER_HZ`).
 const TICK: Duration = Duration::from_millis(10);
@@ -49,18 +52,9 @@ pub(crate) fn emulator() -> Result<Duration> {
     let threads = fs::read_dir("/proc/self/task").context("cannot read /proc/self/task")?;
     let times = threads.flatten().filter_map(|thread| {
         let read = |name: &str| fs::read_to_string(thread.path().join(name)).ok();
-        read("comm")?.starts_with(THREADS).then(|| thread_time(&read("stat")?)).flatten()
+        read("comm")?.starts_with(THREADS).then(|| time_in(&read("stat")?)).flatten()
     });
     Ok(times.sum())
-}
-
-/// Fields 14 and 15 of a stat file, user and system time (proc(5)).
-fn thread_time(stat: &str) -> Option<Duration> {
-    // The second field is a name in parentheses, which may contain anything.
-    let (_, rest) = stat.rsplit_once(')')?;
-    let fields: Vec<_> = rest.split_whitespace().collect();
-    let ticks = |field: usize| fields.get(field - 3)?.parse::<u32>().ok();
-    Some(TICK * (ticks(14)? + ticks(15)?))
 }
 
 fn busy(stat: &str) -> Option<Duration> {
@@ -88,8 +82,8 @@ mod tests {
     #[test]
     fn the_time_of_a_thread_is_user_and_system_whatever_its_name() {
         let stat = "7 (link a) b) S 1 7 7 0 -1 4194368 10 0 0 0 30 12 0 0 20 0 3 0 99 0 0";
-        assert_eq!(thread_time(stat), Some(Duration::from_millis(420)));
-        assert_eq!(thread_time("7 (link) S 1"), None);
+        assert_eq!(time_in(stat), Some(Duration::from_millis(420)));
+        assert_eq!(time_in("7 (link) S 1"), None);
     }
 
     #[test]

@@ -172,12 +172,8 @@ fn chosen(arguments: &Arguments) -> Result<Vec<Experiment>> {
             }
             for axis in &mut experiment.entry.axes {
                 let cells = &experiment.cells;
-                let is_kept = |label: &&String| {
-                    let at = |cell: &Cell| {
-                        cell.place.iter().any(|at| at.axis == axis.name && at.label == **label)
-                    };
-                    cells.iter().any(at)
-                };
+                let is_kept =
+                    |label: &&String| cells.iter().any(|cell| is_at(cell, &axis.name, label));
                 axis.kept = axis.labels.iter().filter(is_kept).cloned().collect();
             }
             let name = if word == library::EVERYTHING { &experiment.entry.name } else { word };
@@ -230,14 +226,16 @@ fn choose_cells(experiment: &mut Experiment, axis: &str, label: &str, quick: boo
     if !known.labels.iter().any(|known| known == label) {
         bail!("axis `{axis}` of {name} has no `{label}`: there are: {}", known.labels.join(", "));
     }
-    experiment
-        .cells
-        .retain(|cell| cell.place.iter().any(|at| at.axis == axis && at.label == label));
+    experiment.cells.retain(|cell| is_at(cell, axis, label));
     if experiment.cells.is_empty() {
         let why = if quick { "; --quick keeps the first, the middle and the last" } else { "" };
         bail!("{name}: no cell is left at {axis}={label}{why}");
     }
     Ok(())
+}
+
+fn is_at(cell: &Cell, axis: &str, label: &str) -> bool {
+    cell.place.iter().any(|at| at.axis == axis && at.label == label)
 }
 
 /// The command that runs one of the experiments again.

@@ -5,7 +5,7 @@
 //! tunnels; if it ends before, the error shows what it printed.
 
 mod find;
-mod process;
+pub(crate) mod process;
 
 use std::fs::{self, File, Permissions};
 use std::io;

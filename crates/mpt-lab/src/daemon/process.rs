@@ -13,8 +13,12 @@ const TICK: Duration = Duration::from_millis(10);
 pub(super) fn cpu_time(pid: u32) -> Result<Duration> {
     let file = format!("/proc/{pid}/stat");
     let text = fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;
-    let ticks = ticks(&text).with_context(|| format!("{file} is not as proc(5) has it"))?;
-    Ok(TICK * ticks)
+    time_in(&text).with_context(|| format!("{file} is not as proc(5) has it"))
+}
+
+/// User and system time in the stat file of a process or a thread.
+pub(crate) fn time_in(stat: &str) -> Option<Duration> {
+    Some(TICK * ticks(stat)?)
 }
 
 /// Resident memory in bytes.

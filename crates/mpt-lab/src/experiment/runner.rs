@@ -203,36 +203,34 @@ impl<'a> Bench<'a> {
             }
             is_fresh = false;
             let title = title(experiment, cell, step);
-            let mut once = || match &step.subject {
-                Subject::Alone(link) => self.alone(&lab, cell, *link, &title, &step.traffic),
-                Subject::System(system) => self.system(&lab, cell, system, &title),
-            };
-            let outcome = match once() {
-                // What failed once on a machine that is shared may not fail again.
-                Err(error) if !error.is::<Unavailable>() && self.stop.check().is_ok() => {
-                    self.watch.on_trouble(&format!("{title}, once more after: {error:#}"));
-                    let mut again = || match &step.subject {
-                        Subject::Alone(link) => {
-                            self.alone(&lab, cell, *link, &title, &step.traffic)
-                        }
-                        Subject::System(system) => self.system(&lab, cell, system, &title),
-                    };
-                    again()
-                }
-                other => other,
-            };
+            let mut outcome = self.attempt(&lab, cell, step, &title);
+            // What failed once on a machine that is shared may not fail again.
+            if let Err(error) = &outcome
+                && !error.is::<Unavailable>()
+                && self.stop.check().is_ok()
+            {
+                self.watch.on_trouble(&format!("{title}, once more after: {error:#}"));
+                outcome = self.attempt(&lab, cell, step, &title);
+            }
             match outcome {
                 Ok(run) => runs.push(Run { seed, ..run }),
                 Err(error) => {
                     let (why, failed) = self.reason(error, step)?;
                     if failed {
-                        failures.push(format!("{}: {why}", title));
+                        failures.push(format!("{title}: {why}"));
                     }
                     measured.skipped = Some(why);
                 }
             }
         }
         Ok(())
+    }
+
+    fn attempt(&mut self, lab: &Lab, cell: &Cell, step: &Planned, title: &str) -> Result<Run> {
+        match &step.subject {
+            Subject::Alone(link) => self.alone(lab, cell, *link, title, &step.traffic),
+            Subject::System(system) => self.system(lab, cell, system, title),
+        }
     }
 
     /// Why a step gives no figures, and whether that is a failure; everything else goes on without it.
