@@ -47,7 +47,7 @@
 //! Beyond what the cells consist of, a file says what is measured and what reports show:
 //!
 //! - `systems`: of `classic` (MPT as `[tunnel]` says; the only one if absent), `mpt` (MPT with the same
-//!   weights and its own defaults for all else), `mptcp`, and external ones, each a `[[system]]` with a
+//!   weights, framing and keepalives, and its own ordering), `mptcp`, and external ones, each a `[[system]]` with a
 //!   `name` and a `script`; `alone = false` does not measure each link alone.
 //! - `links`: only so many of the links, from the first, with as many weights.
 //! - `[[event]]`: `{ at = 3, link = "lte", change = "cut" }` happens to the measured traffic; also `mend`,

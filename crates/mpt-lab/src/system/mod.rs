@@ -7,7 +7,7 @@
 //! | name | what |
 //! |---|---|
 //! | `classic` | two daemons configured as the experiment's `[tunnel]` says |
-//! | `mpt` | two daemons with the same weights, and their own defaults for all else |
+//! | `mpt` | two daemons with the same weights, framing and keepalives, and their own defaults for ordering |
 //! | `mptcp` | Multipath TCP of the kernel (RFC 8684), one subflow per link |
 //! | external | whatever a script starts on both hosts: see [`external`] |
 
