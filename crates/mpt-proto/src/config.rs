@@ -3,7 +3,10 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use crate::path::PathStatus;
+use crate::connection::ConnectionId;
+use crate::origin::{Candidate, Origins};
+use crate::path::{PathId, PathStatus};
+use crate::transmit_side::own_address;
 
 /// The most paths of one connection.
 pub const MAX_PATHS: usize = 64;
@@ -43,6 +46,17 @@ impl Prefix {
     /// The address it was made from; bits that are not fixed may be set.
     pub const fn address(&self) -> IpAddr {
         self.address
+    }
+
+    /// The same range, with no other bits set in its address than the fixed ones.
+    pub fn masked(self) -> Self {
+        let free = width(self.address) - u32::from(self.bits);
+        let fixed = u128::MAX.checked_shl(free).unwrap_or(0) & value(self.address);
+        let address = match self.address {
+            IpAddr::V4(_) => IpAddr::V4((fixed as u32).into()),
+            IpAddr::V6(_) => IpAddr::V6(fixed.into()),
+        };
+        Self { address, ..self }
     }
 
     /// How many bits are fixed.
@@ -160,6 +174,67 @@ pub struct EndpointConfig {
     pub addresses: Vec<Prefix>,
     /// Its connections.
     pub connections: Vec<ConnectionConfig>,
+}
+
+impl EndpointConfig {
+    /// Says what contradicts itself or exceeds a limit, if anything does.
+    ///
+    /// # Errors
+    ///
+    /// The first contradiction.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let mut origins = Origins::default();
+        for (connection, config) in self.connections.iter().enumerate() {
+            config.check(connection)?;
+            let reachable = |peer: &IpAddr| own_address(&self.addresses, *peer).is_some();
+            if !config.peer.iter().any(reachable) {
+                return Err(ConfigError::NoTunnelAddress { connection });
+            }
+            let same_packets = |other: &ConnectionConfig| {
+                other.selector == config.selector
+                    && other.peer.iter().any(|peer| config.peer.contains(peer))
+            };
+            if self.connections[..connection].iter().any(same_packets) {
+                return Err(ConfigError::SamePeer { connection });
+            }
+            for (path, settings) in config.paths.iter().enumerate() {
+                let candidate = Candidate {
+                    port: settings.remote.port(),
+                    key: config.key,
+                    connection: ConnectionId(connection as u16),
+                    path: PathId(path as u8),
+                };
+                if !origins.add(settings.socket, settings.remote.ip(), candidate) {
+                    return Err(ConfigError::SamePath { connection, path });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ConnectionConfig {
+    fn check(&self, connection: usize) -> Result<(), ConfigError> {
+        if self.paths.is_empty() {
+            return Err(ConfigError::NoPath { connection });
+        }
+        if self.paths.len() > MAX_PATHS {
+            return Err(ConfigError::TooManyPaths { connection });
+        }
+        if self.reorder.window > MAX_WINDOW {
+            return Err(ConfigError::Window { connection });
+        }
+        let zero = |path: &PathConfig| {
+            [path.keepalive, path.dead_time].iter().flatten().any(Duration::is_zero)
+        };
+        if let Some(path) = self.paths.iter().position(zero) {
+            return Err(ConfigError::ZeroTime { connection, path });
+        }
+        match self.paths.iter().position(|path| !(1..=MAX_WEIGHT).contains(&path.weight)) {
+            Some(path) => Err(ConfigError::Weight { connection, path }),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Why settings cannot be used. Numbers count from 0 in the order of the settings.

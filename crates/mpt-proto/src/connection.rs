@@ -44,7 +44,7 @@ impl<'e> Connection<'e> {
     }
 
     /// Its paths.
-    pub fn paths(&self) -> impl Iterator<Item = PathId> + use<> {
+    pub fn paths(&self) -> impl Iterator<Item = PathId> + use<'e> {
         self.tx.paths()
     }
 

@@ -23,8 +23,10 @@
 //! [`wire::gre`]. In: `receive_side`, `origin`, [`wire::gre`], `receive`, `path::liveness`,
 //! `reorder`. Between the two: `note`.
 
+mod change;
 mod config;
 mod connection;
+mod deadlines;
 mod endpoint;
 mod event;
 mod note;
@@ -37,6 +39,7 @@ mod route;
 mod scheduler;
 mod sequence;
 mod sink;
+mod slots;
 mod stats;
 mod time;
 mod timer;
@@ -44,6 +47,7 @@ mod transmit;
 mod transmit_side;
 pub mod wire;
 
+pub use change::Change;
 pub use config::{
     ConfigError, ConnectionConfig, EndpointConfig, Late, MAX_PATHS, MAX_WEIGHT, MAX_WINDOW,
     PathConfig, Prefix, ReorderConfig, SchedulerConfig, SocketId,

@@ -50,6 +50,16 @@ impl Note {
     /// How many notes may wait for one path.
     pub const KINDS: usize = 4;
 
+    /// The path it is about.
+    pub(crate) fn path(&self) -> PathId {
+        match *self {
+            Self::Arrived { path, .. }
+            | Self::Hearing { path, .. }
+            | Self::Keepalive { path, .. }
+            | Self::State { path, .. } => path,
+        }
+    }
+
     /// Whether nobody needs `earlier` who has this one.
     fn replaces(&self, earlier: &Self) -> bool {
         match (self, earlier) {
@@ -88,6 +98,11 @@ impl News {
             Some((_, earlier)) => *earlier = note.after(*earlier),
             None => self.notes.push_back((connection, note)),
         }
+    }
+
+    /// Nobody needs the notes about a connection any more.
+    pub(crate) fn forget(&mut self, connection: ConnectionId) {
+        self.notes.retain(|(other, _)| *other != connection);
     }
 
     pub(crate) fn event(&mut self, event: Event) {

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::config::SocketId;
+use crate::config::{PathConfig, SocketId};
 use crate::connection::ConnectionId;
 use crate::path::PathId;
 use crate::stats::Drop;
@@ -61,6 +61,39 @@ impl Origins {
         }
         candidates.push(candidate);
         true
+    }
+
+    /// Has the datagrams that come by a path's socket from its remote address belong to it. Of two that
+    /// could not be told apart the first has them, unless it is of the same connection: then it has been
+    /// left, and the other takes its place.
+    pub(crate) fn claim(
+        &mut self,
+        key: Option<u32>,
+        connection: ConnectionId,
+        path: PathId,
+        config: &PathConfig,
+    ) {
+        let (socket, port) = (config.socket, config.remote.port());
+        let candidate = Candidate { port, key, connection, path };
+        if !self.add(socket, config.remote.ip(), candidate) {
+            let at = (socket, config.remote.ip());
+            let known = self.known.iter_mut().filter(|known| known.at == at);
+            let same = |other: &&mut Candidate| {
+                (other.connection, other.port, other.key) == (connection, port, key)
+            };
+            for left in known.flat_map(|known| &mut known.candidates).filter(same) {
+                *left = candidate;
+            }
+        }
+    }
+
+    /// Forgets every path of which `is_gone`.
+    pub(crate) fn remove(&mut self, is_gone: impl Fn(ConnectionId, PathId) -> bool) {
+        for known in &mut self.known {
+            known.candidates.retain(|candidate| !is_gone(candidate.connection, candidate.path));
+        }
+        self.known.retain(|known| !known.candidates.is_empty());
+        self.last = 0;
     }
 
     /// The paths that `origin` can mean; none if it is unknown.

@@ -15,6 +15,7 @@ use crate::path::{PathId, PathState, PathStatus};
 use crate::reorder::{Accepted, ReorderBuffer};
 use crate::sequence::Seq;
 use crate::sink::{Held, Sink};
+use crate::slots::Slots;
 use crate::stats::{ConnectionStats, Drop, Drops, PathStats, Traffic};
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
@@ -32,11 +33,16 @@ pub(crate) struct Arrival {
     pub(crate) len: usize,
 }
 
+/// How long a path that we begin to hear may stay without packets before that means that none were
+/// sent: longer than most round trips, in which the peer learns of it.
+const GRACE: Duration = Duration::from_secs(1);
+
 /// What one connection needs for receiving.
 #[derive(Debug)]
 pub struct ReceiveHalf {
     id: ConnectionId,
-    paths: Vec<ReceivePath>,
+    key: Option<u32>,
+    paths: Slots<ReceivePath>,
     reorder: ReorderBuffer,
     /// The tunnel addresses of this end and of the peer, by which keepalives are known.
     addresses: Vec<IpAddr>,
@@ -63,6 +69,10 @@ struct Longest {
 #[derive(Debug)]
 struct ReceivePath {
     liveness: Liveness,
+    /// Until then packets of the peer may come, although the path is not live, or not yet.
+    lingers: Option<Instant>,
+    /// It goes when it lingers no more.
+    leaving: bool,
     /// Whether keepalives mean anything here. Where none are sent and none are missed, the peer is
     /// of a kind that has none, and a forged one must not speak for it.
     speaks_keepalive: bool,
@@ -75,18 +85,11 @@ struct ReceivePath {
 
 impl ReceiveHalf {
     pub(crate) fn new(id: ConnectionId, config: &ConnectionConfig, addresses: &[IpAddr]) -> Self {
-        let path = |path: &PathConfig| ReceivePath {
-            liveness: Liveness::new(path.status, path.dead_time),
-            speaks_keepalive: path.keepalive.is_some() || path.dead_time.is_some(),
-            told: (false, PathState::Probing),
-            longest: Longest { every: path.keepalive, len: 0, until: Instant::ZERO },
-            received: Traffic::default(),
-            keepalives_received: 0,
-        };
-        Self {
+        let mut half = Self {
             id,
-            paths: config.paths.iter().map(path).collect(),
-            reorder: ReorderBuffer::new(config.reorder, config.paths.len()),
+            key: config.key,
+            paths: Slots::default(),
+            reorder: ReorderBuffer::new(config.reorder),
             addresses: addresses.to_vec(),
             peer: config.peer.clone(),
             networks: config.networks.clone(),
@@ -94,7 +97,16 @@ impl ReceiveHalf {
             delivered: Traffic::default(),
             drops: Drops::default(),
             marked: Vec::new(),
+        };
+        for (path, config) in (0..).map(PathId).zip(&config.paths) {
+            half.add_path(path, config);
         }
+        half
+    }
+
+    /// The GRE key of its datagrams.
+    pub(crate) fn key(&self) -> Option<u32> {
+        self.key
     }
 
     /// The settings of the reorder buffer.
@@ -105,6 +117,11 @@ impl ReceiveHalf {
     /// The sequence number expected next, once one has been received.
     pub fn expected(&self) -> Option<Seq> {
         self.reorder.next()
+    }
+
+    /// Whether the connection has such a path.
+    pub fn has(&self, path: PathId) -> bool {
+        self.paths.get(path.index()).is_some()
     }
 
     /// What a path is.
@@ -193,11 +210,11 @@ impl ReceiveHalf {
         news.note(self.id, Note::Keepalive { path, count, arrivals });
         // A peer that has just started has heard nothing. So has one whose path died, but then its
         // numbers go on, and the first that fits takes the word back.
-        let deaf = |path: &ReceivePath| path.liveness.peer_deaf();
-        if keepalive.report.deaf && (!was_deaf || self.paths.iter().all(deaf)) {
+        let all_deaf = || self.paths.iter().all(|(_, path)| path.liveness.peer_deaf());
+        if keepalive.report.deaf && (!was_deaf || all_deaf()) {
             self.reorder.on_restart_announced();
         }
-        self.tell(sink, news);
+        self.tell(now, sink, news);
         Ok(())
     }
 
@@ -222,7 +239,7 @@ impl ReceiveHalf {
         heard.received.add(len);
         heard.liveness.on_heard(now);
         if heard.told.0 != heard.liveness.hearing() {
-            self.tell(sink, news);
+            self.tell(now, sink, news);
         }
         let mut packet = &datagram.payload[..inner.len];
         let tos = ecn::decapsulate(inner.tos, tos)?;
@@ -248,58 +265,177 @@ impl ReceiveHalf {
 
     /// The next deadline of this half.
     pub(crate) fn deadline(&self) -> Option<Deadline> {
-        let silent = self.paths.iter().filter_map(|path| path.liveness.deadline()).min();
+        let paths = || self.paths.iter().map(|(_, path)| path);
+        let silent = paths().filter_map(|path| path.liveness.deadline()).min();
         let silent = silent.map(|at| Deadline { at, timer: Timer::DeadTime });
+        let linger = paths().filter_map(|path| path.lingers).min();
+        let linger = linger.map(|at| Deadline { at, timer: Timer::Linger });
         let hold = self.reorder.deadline().map(|at| Deadline { at, timer: Timer::MaxDelay });
-        Deadline::earlier(hold, silent)
+        Deadline::earlier(Deadline::earlier(hold, silent), linger)
     }
 
     /// Does what is due.
     pub(crate) fn handle_timeout(&mut self, now: Instant, sink: &mut impl Sink, news: &mut News) {
-        self.paths.iter_mut().for_each(|path| path.liveness.on_timeout(now));
-        self.tell(sink, news);
+        for (_, path) in self.paths.iter_mut() {
+            path.liveness.on_timeout(now);
+        }
+        self.tell(now, sink, news);
         let mut sink = Counted { sink, delivered: &mut self.delivered };
         self.reorder.on_timeout(now, &mut sink);
+    }
+
+    /// Takes out the paths that have been left and from which nothing comes any more.
+    pub(crate) fn take_gone(&mut self, now: Instant) -> Vec<PathId> {
+        let over =
+            |path: &ReceivePath| path.leaving && path.lingers.is_none_or(|until| until <= now);
+        let gone: Vec<PathId> = self
+            .paths
+            .iter()
+            .filter(|(_, path)| over(path))
+            .map(|(index, _)| PathId(index as u8))
+            .collect();
+        for path in &gone {
+            self.paths.take(path.index());
+            self.reorder.forget_path(*path);
+        }
+        gone
+    }
+
+    /// A further path.
+    pub(crate) fn add_path(&mut self, id: PathId, config: &PathConfig) {
+        self.reorder.forget_path(id);
+        let path = ReceivePath {
+            liveness: Liveness::new(config.status, config.dead_time),
+            lingers: None,
+            leaving: false,
+            speaks_keepalive: config.keepalive.is_some() || config.dead_time.is_some(),
+            told: (false, PathState::Probing),
+            longest: Longest { every: config.keepalive, len: 0, until: Instant::ZERO },
+            received: Traffic::default(),
+            keepalives_received: 0,
+        };
+        self.paths.put(id.index(), path);
+    }
+
+    /// A path goes, as soon as nothing can be in flight on it any more.
+    pub(crate) fn remove_path(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        sink: &mut impl Sink,
+        news: &mut News,
+    ) {
+        self.set_status(now, id, PathStatus::Off, sink, news);
+        let max_delay = self.reorder.config().max_delay;
+        let Some(path) = self.paths.get_mut(id.index()) else { return };
+        path.leaving = true;
+        path.lingers = Some(path.lingers.unwrap_or(now).max(now + max_delay));
+    }
+
+    /// A path has other settings. Returns whether there is such a path.
+    pub(crate) fn set_path(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        config: &PathConfig,
+        sink: &mut impl Sink,
+        news: &mut News,
+    ) -> bool {
+        let Some(path) = self.paths.get_mut(id.index()) else { return false };
+        path.liveness.on_dead_time(config.dead_time);
+        path.longest.every = config.keepalive;
+        path.speaks_keepalive = config.keepalive.is_some() || config.dead_time.is_some();
+        self.set_status(now, id, config.status, sink, news);
+        true
+    }
+
+    /// The connection has other networks, or another order.
+    pub(crate) fn set(&mut self, now: Instant, config: &ConnectionConfig, sink: &mut impl Sink) {
+        self.networks.clone_from(&config.networks);
+        let mut sink = Counted { sink, delivered: &mut self.delivered };
+        self.reorder.set_config(now, config.reorder, &mut sink);
     }
 
     /// The operator wants something else of a path.
     pub(crate) fn set_status(
         &mut self,
+        now: Instant,
         path: PathId,
         status: PathStatus,
         sink: &mut impl Sink,
         news: &mut News,
     ) {
-        self.paths[path.index()].liveness.on_status(status);
-        self.tell(sink, news);
+        let Some(path) = self.paths.get_mut(path.index()) else { return };
+        path.liveness.on_status(status);
+        self.tell(now, sink, news);
     }
 
     /// A path can, or cannot, carry the least inner packet.
     pub(crate) fn set_fits(
         &mut self,
+        now: Instant,
         path: PathId,
         fits: bool,
         sink: &mut impl Sink,
         news: &mut News,
     ) {
-        self.paths[path.index()].liveness.on_mtu(fits);
-        self.tell(sink, news);
+        let Some(path) = self.paths.get_mut(path.index()) else { return };
+        path.liveness.on_mtu(fits);
+        self.tell(now, sink, news);
+    }
+
+    /// What a path needs of this host is there, or gone.
+    pub(crate) fn set_present(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        present: bool,
+        sink: &mut impl Sink,
+        news: &mut News,
+    ) {
+        let Some(path) = self.paths.get_mut(path.index()) else { return };
+        path.liveness.on_present(present);
+        self.tell(now, sink, news);
     }
 
     /// Every path goes off.
-    pub(crate) fn close(&mut self, sink: &mut impl Sink, news: &mut News) {
-        self.paths.iter_mut().for_each(|path| path.liveness.on_status(PathStatus::Off));
-        self.tell(sink, news);
+    pub(crate) fn close(&mut self, now: Instant, sink: &mut impl Sink, news: &mut News) {
+        for (_, path) in self.paths.iter_mut() {
+            path.liveness.on_status(PathStatus::Off);
+        }
+        self.tell(now, sink, news);
+    }
+
+    /// The connection ends: what is held is delivered.
+    pub(crate) fn end(&mut self, sink: &mut impl Sink) {
+        let mut sink = Counted { sink, delivered: &mut self.delivered };
+        self.reorder.release_all(&mut sink);
     }
 
     /// Tells what changed on the paths since it was last told, of each path first whether it is
     /// heard and then the state that follows from it.
-    pub(crate) fn tell(&mut self, sink: &mut impl Sink, news: &mut News) {
+    ///
+    /// The peer may send on a path as soon as it knows that we hear it, and what it sent before one
+    /// of us left the path is still on its way. In both cases the path lingers, so that nobody takes
+    /// for lost what a slow path has yet to bring.
+    pub(crate) fn tell(&mut self, now: Instant, sink: &mut impl Sink, news: &mut News) {
         let connection = self.id;
+        let max_delay = self.reorder.config().max_delay;
         let mut live = 0;
-        for (index, path) in self.paths.iter_mut().enumerate() {
+        for (index, path) in self.paths.iter_mut() {
             let id = PathId(index as u8);
             let (hearing, state) = (path.liveness.hearing(), path.liveness.state());
+            let was_live = self.live & 1 << index != 0;
+            if path.liveness.live() {
+                path.lingers = None;
+            } else if hearing && !path.told.0 {
+                path.lingers = Some(now + GRACE.max(max_delay));
+            } else if was_live && path.liveness.is_left() && state != path.told.1 {
+                path.lingers = Some(now + max_delay);
+            }
+            if path.lingers.is_some_and(|until| until <= now) && !path.leaving {
+                path.lingers = None;
+            }
             if hearing != path.told.0 {
                 news.note(connection, Note::Hearing { path: id, hearing });
             }
@@ -309,7 +445,8 @@ impl ReceiveHalf {
                 news.event(Event::Path { connection, path: id, from, to });
             }
             path.told = (hearing, state);
-            live |= u64::from(path.liveness.live()) << index;
+            let lingers = path.lingers.is_some_and(|until| now < until);
+            live |= u64::from(path.liveness.live() || lingers) << index;
         }
         if live != self.live {
             self.live = live;

@@ -1,12 +1,18 @@
 //! The receive half of every connection, and which of them a datagram is for.
 
+use std::net::IpAddr;
+
+use crate::change::Change;
+use crate::config::{ConnectionConfig, Prefix};
 use crate::connection::ConnectionId;
+use crate::deadlines::Deadlines;
 use crate::event::Event;
 use crate::note::{News, Note};
 use crate::origin::{Candidate, Origin, Origins, choose};
-use crate::path::{PathId, PathStatus};
+use crate::path::PathId;
 use crate::receive::{Arrival, ReceiveHalf};
-use crate::sink::{Held, Sink};
+use crate::sink::Sink;
+use crate::slots::Slots;
 use crate::stats::{Drop, Drops};
 use crate::time::Instant;
 use crate::timer::Deadline;
@@ -18,8 +24,11 @@ use crate::wire::gre;
 /// What that must know is fetched with [`poll_note`](Self::poll_note).
 #[derive(Debug)]
 pub struct ReceiveSide {
-    connections: Vec<ReceiveHalf>,
+    /// This end's tunnel addresses, by which keepalives are known.
+    local: Vec<IpAddr>,
+    connections: Slots<ReceiveHalf>,
     origins: Origins,
+    deadlines: Deadlines,
     news: News,
     drops: Drops,
 }
@@ -27,20 +36,29 @@ pub struct ReceiveSide {
 /// Datagrams of one origin, for which its paths have been looked up once.
 #[derive(Debug)]
 pub struct Arrivals<'a> {
-    connections: &'a mut [ReceiveHalf],
+    connections: &'a mut Slots<ReceiveHalf>,
     candidates: &'a [Candidate],
+    deadlines: &'a mut Deadlines,
     news: &'a mut News,
     drops: &'a mut Drops,
     origin: Origin,
     /// The key of the last datagram, and what it meant.
     chosen: Option<(Option<u32>, Result<Candidate, Drop>)>,
+    /// The connection that received last, whose deadline may have moved.
+    touched: Option<ConnectionId>,
 }
 
 impl ReceiveSide {
-    pub(crate) fn new(mut connections: Vec<ReceiveHalf>, origins: Origins) -> Self {
-        let mut news = News::default();
-        connections.iter_mut().for_each(|connection| connection.tell(&mut Nowhere, &mut news));
-        Self { connections, origins, news, drops: Drops::default() }
+    /// A side without connections, whose tunnel addresses these are.
+    pub(crate) fn new(local: &[Prefix]) -> Self {
+        Self {
+            local: local.iter().map(Prefix::address).collect(),
+            connections: Slots::default(),
+            origins: Origins::default(),
+            deadlines: Deadlines::default(),
+            news: News::default(),
+            drops: Drops::default(),
+        }
     }
 
     /// Looks up the paths by which datagrams of `origin` come, to be handed over with
@@ -49,23 +67,31 @@ impl ReceiveSide {
         Arrivals {
             connections: &mut self.connections,
             candidates: self.origins.candidates(origin),
+            deadlines: &mut self.deadlines,
             news: &mut self.news,
             drops: &mut self.drops,
             origin,
             chosen: None,
+            touched: None,
         }
     }
 
     /// Does what is due at `now`; held packets whose time is over go to `sink`.
     pub fn handle_timeout(&mut self, now: Instant, sink: &mut impl Sink) {
-        for connection in &mut self.connections {
+        while let Some((index, _)) = self.deadlines.first().filter(|&(_, at)| at <= now) {
+            let (connection, id) = (&mut self.connections[index], ConnectionId(index as u16));
             connection.handle_timeout(now, sink, &mut self.news);
+            for path in connection.take_gone(now) {
+                self.origins.remove(|owner, other| owner == id && other == path);
+            }
+            settle(&mut self.deadlines, &self.connections, id);
         }
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next, and why.
     pub fn poll_timeout(&self) -> Option<Deadline> {
-        self.connections.iter().map(ReceiveHalf::deadline).fold(None, Deadline::earlier)
+        let (index, _) = self.deadlines.first()?;
+        self.connections[index].deadline()
     }
 
     /// What [`TransmitSide::handle_note`](crate::TransmitSide::handle_note) is to be given next. To
@@ -80,40 +106,68 @@ impl ReceiveSide {
         self.news.poll_event()
     }
 
-    /// Switches a path off or makes it available again, after the transmit side was told.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such connection or path.
-    pub fn set_path_status(
-        &mut self,
-        connection: ConnectionId,
-        path: PathId,
-        status: PathStatus,
-        sink: &mut impl Sink,
-    ) {
-        self.connections[connection.index()].set_status(path, status, sink, &mut self.news);
+    /// Changes what is expected, and from where, after the transmit side was told. What is held for
+    /// a connection that ends goes to `sink`.
+    pub fn change(&mut self, now: Instant, change: &Change, sink: &mut impl Sink) {
+        let id = change.connection();
+        if let Change::AddConnection { config, .. } = change {
+            self.add(id, config);
+        }
+        let Some(connection) = self.connections.get_mut(id.index()) else { return };
+        let news = &mut self.news;
+        match change {
+            Change::AddConnection { config, .. } => {
+                for (path, config) in (0..).map(PathId).zip(&config.paths) {
+                    self.origins.claim(connection.key(), id, path, config);
+                }
+            }
+            Change::RemoveConnection { .. } => {
+                connection.end(sink);
+                news.forget(id);
+                self.connections.take(id.index());
+                self.origins.remove(|owner, _| owner == id);
+            }
+            Change::SetConnection { config, .. } => connection.set(now, config, sink),
+            Change::AddPath { path, config, .. } => {
+                connection.add_path(*path, config);
+                self.origins.claim(connection.key(), id, *path, config);
+            }
+            Change::RemovePath { path, .. } => connection.remove_path(now, *path, sink, news),
+            Change::SetPath { path, config, .. } => {
+                if connection.set_path(now, *path, config, sink, news) {
+                    self.origins.remove(|owner, other| owner == id && other == *path);
+                    self.origins.claim(connection.key(), id, *path, config);
+                }
+            }
+            Change::SetStatus { path, status, .. } => {
+                connection.set_status(now, *path, *status, sink, news);
+            }
+            Change::SetFits { path, fits, .. } => {
+                connection.set_fits(now, *path, *fits, sink, news)
+            }
+            Change::SetPresent { path, present, .. } => {
+                connection.set_present(now, *path, *present, sink, news);
+            }
+        }
+        if let Some(connection) = self.connections.get_mut(id.index()) {
+            connection.tell(now, sink, &mut self.news);
+        }
+        settle(&mut self.deadlines, &self.connections, id);
     }
 
-    /// Says whether a path can carry inner packets of 1280 bytes, the least an IPv6 link may offer.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such connection or path.
-    pub fn set_path_fits(
-        &mut self,
-        connection: ConnectionId,
-        path: PathId,
-        fits: bool,
-        sink: &mut impl Sink,
-    ) {
-        self.connections[connection.index()].set_fits(path, fits, sink, &mut self.news);
+    fn add(&mut self, id: ConnectionId, config: &ConnectionConfig) {
+        let same = |peer: &IpAddr| self.local.iter().any(|own| own.is_ipv4() == peer.is_ipv4());
+        // The same condition as at the transmit side.
+        if config.peer.iter().any(same) {
+            self.connections.put(id.index(), ReceiveHalf::new(id, config, &self.local));
+        }
     }
 
     /// Switches all paths off, after the transmit side was told.
-    pub fn close(&mut self, sink: &mut impl Sink) {
-        for connection in &mut self.connections {
-            connection.close(sink, &mut self.news);
+    pub fn close(&mut self, now: Instant, sink: &mut impl Sink) {
+        for (index, connection) in self.connections.iter_mut() {
+            connection.close(now, sink, &mut self.news);
+            self.deadlines.set(index, connection.deadline().map(|deadline| deadline.at));
         }
     }
 
@@ -126,13 +180,14 @@ impl ReceiveSide {
         &self.connections[id.index()]
     }
 
+    /// The receive half of a connection, if there is one of that number.
+    pub fn find(&self, id: ConnectionId) -> Option<&ReceiveHalf> {
+        self.connections.get(id.index())
+    }
+
     /// What was dropped before a connection was known.
     pub fn drops(&self) -> &Drops {
         &self.drops
-    }
-
-    pub(crate) fn connections(&self) -> &[ReceiveHalf] {
-        &self.connections
     }
 }
 
@@ -147,9 +202,19 @@ impl Arrivals<'_> {
             Err(reason) => self.drops.add(reason),
             Ok(Candidate { connection, path, .. }) => {
                 let arrival = Arrival { path, tos: self.origin.tos, len: datagram.len() };
+                if self.touched != Some(connection) {
+                    self.settle();
+                    self.touched = Some(connection);
+                }
                 let connection = &mut self.connections[connection.index()];
                 connection.receive(now, arrival, &parsed, sink, self.news);
             }
+        }
+    }
+
+    fn settle(&mut self) {
+        if let Some(id) = self.touched {
+            settle(self.deadlines, self.connections, id);
         }
     }
 
@@ -165,17 +230,14 @@ impl Arrivals<'_> {
     }
 }
 
-/// The sink of connections that have not received anything.
-struct Nowhere;
-
-impl Sink for Nowhere {
-    fn deliver(&mut self, _: &[u8]) {}
-
-    fn hold(&mut self, _: &[u8]) -> Option<Held> {
-        None
+impl std::ops::Drop for Arrivals<'_> {
+    fn drop(&mut self) {
+        self.settle();
     }
+}
 
-    fn deliver_held(&mut self, _: Held) -> usize {
-        0
-    }
+/// Brings the deadline of a connection up to date.
+fn settle(deadlines: &mut Deadlines, connections: &Slots<ReceiveHalf>, id: ConnectionId) {
+    let deadline = connections.get(id.index()).and_then(ReceiveHalf::deadline);
+    deadlines.set(id.index(), deadline.map(|deadline| deadline.at));
 }

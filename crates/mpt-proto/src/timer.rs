@@ -9,6 +9,8 @@ pub enum Timer {
     DeadTime,
     /// A keepalive is to be sent.
     Keepalive,
+    /// A path on which packets may still have been in flight has brought the last of them.
+    Linger,
     /// A held packet has waited for the maximum delay.
     MaxDelay,
 }

@@ -5,12 +5,13 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::config::{ConnectionConfig, PathConfig};
+use crate::config::{ConnectionConfig, PathConfig, SchedulerConfig};
 use crate::note::Note;
 use crate::path::narrowing::{Arrived, Narrowing};
 use crate::path::{PathId, PathState, PathStatus};
 use crate::scheduler::Scheduler;
 use crate::sequence::Seq;
+use crate::slots::Slots;
 use crate::stats::{ConnectionStats, Drop, Drops, PathStats, Traffic};
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
@@ -25,7 +26,10 @@ pub struct TransmitHalf {
     /// The number of the next datagram, if they are numbered.
     next: Option<Seq>,
     scheduler: Scheduler,
-    paths: Vec<TransmitPath>,
+    policy: SchedulerConfig,
+    paths: Slots<TransmitPath>,
+    /// It goes when its last path has told the peer so.
+    ending: bool,
     /// Own and the peer's tunnel address, as keepalives name them.
     addresses: (IpAddr, IpAddr),
     sent: Traffic,
@@ -37,6 +41,10 @@ struct TransmitPath {
     status: PathStatus,
     weight: u16,
     up: bool,
+    /// Whether this host has what it needs to send on it.
+    present: bool,
+    /// It goes when it has told the peer so.
+    leaving: bool,
     hearing: bool,
     keepalive: Option<Duration>,
     /// When the next keepalive is due; never while the path is off.
@@ -55,23 +63,27 @@ impl TransmitHalf {
         addresses: (IpAddr, IpAddr),
         now: Instant,
     ) -> Self {
-        let header_len = gre::options_len(config.checksum, config.key.is_some(), config.sequence);
-        let path = |path: &PathConfig| TransmitPath::new(path, header_len, now);
-        Self {
+        let mut half = Self {
             key: config.key,
             checksum: config.checksum,
             next: config.sequence.then_some(Seq::FIRST),
             scheduler: Scheduler::new(config.scheduler),
-            paths: config.paths.iter().map(path).collect(),
+            policy: config.scheduler,
+            paths: Slots::default(),
+            ending: false,
             addresses,
             sent: Traffic::default(),
             drops: Drops::default(),
+        };
+        for (id, path) in (0..).map(PathId).zip(&config.paths) {
+            half.add_path(id, path, now);
         }
+        half
     }
 
     /// The paths of the connection.
-    pub fn paths(&self) -> impl Iterator<Item = PathId> + use<> {
-        (0..self.paths.len()).map(|index| PathId(index as u8))
+    pub fn paths(&self) -> impl Iterator<Item = PathId> + use<'_> {
+        self.paths.iter().map(|(index, _)| PathId(index as u8))
     }
 
     /// How many bytes of GRE header each inner packet gets.
@@ -128,7 +140,7 @@ impl TransmitHalf {
         now: Instant,
     ) -> Option<(PathId, Header, [u8; keepalive::LEN])> {
         let due = |path: &TransmitPath| path.next_keepalive.is_some_and(|at| at <= now);
-        let index = self.paths.iter().position(due)?;
+        let index = self.paths.iter().find(|(_, path)| due(path))?.0;
         let path = &mut self.paths[index];
         let off = path.status == PathStatus::Off;
         path.next_keepalive = if off { None } else { path.keepalive.map(|every| now + every) };
@@ -137,6 +149,9 @@ impl TransmitHalf {
         let (sender, receiver) = self.addresses;
         path.narrowing.on_keepalive_sent();
         let arrivals = path.arrived.tell(now, path.keepalive.unwrap_or_default());
+        if path.leaving {
+            self.paths.take(index);
+        }
         let message = Keepalive { report, arrivals, sender, receiver }.emit();
         let protocol = if sender.is_ipv4() { Protocol::Ipv4 } else { Protocol::Ipv6 };
         let header = Header { protocol, checksum: self.checksum, key: self.key, sequence: None };
@@ -145,7 +160,7 @@ impl TransmitHalf {
 
     /// When the next keepalive is due.
     pub(crate) fn deadline(&self) -> Option<Deadline> {
-        let at = self.paths.iter().filter_map(|path| path.next_keepalive).min()?;
+        let at = self.paths.iter().filter_map(|(_, path)| path.next_keepalive).min()?;
         Some(Deadline { at, timer: Timer::Keepalive })
     }
 
@@ -154,19 +169,18 @@ impl TransmitHalf {
     ///
     /// Returns a path that proves too narrow, with the length of the longest datagram that it carries.
     pub(crate) fn on_note(&mut self, note: Note, now: Instant) -> Option<(PathId, usize)> {
+        let path = self.paths.get_mut(note.path().index())?;
         match note {
-            Note::Arrived { path, len } => self.paths[path.index()].arrived.on_arrived(len),
-            Note::Keepalive { path, count, arrivals } => {
-                let told = &mut self.paths[path.index()];
-                told.arrived.on_keepalives(count);
-                return Some((path, told.narrowing.on_told(now, arrivals)?));
+            Note::Arrived { len, .. } => path.arrived.on_arrived(len),
+            Note::Keepalive { path: id, count, arrivals } => {
+                path.arrived.on_keepalives(count);
+                return Some((id, path.narrowing.on_told(now, arrivals)?));
             }
-            Note::Hearing { path, hearing } => {
-                let path = &mut self.paths[path.index()];
+            Note::Hearing { hearing, .. } => {
                 path.hearing = hearing;
                 path.keepalive_now(now);
             }
-            Note::State { path, state } => self.change(path, |path| {
+            Note::State { path: id, state } => self.change(id, |path| {
                 path.up = state == PathState::Up;
                 path.narrowing.forget();
                 path.keepalive_now(now);
@@ -175,30 +189,96 @@ impl TransmitHalf {
         None
     }
 
+    /// A further path.
+    pub(crate) fn add_path(&mut self, id: PathId, config: &PathConfig, now: Instant) {
+        self.paths.put(id.index(), TransmitPath::new(config, self.header_len(), now));
+    }
+
+    /// A path goes, once it has told the peer so. A path that sends no keepalives tells nothing.
+    pub(crate) fn remove_path(&mut self, id: PathId, now: Instant) {
+        self.set_status(id, PathStatus::Off, now);
+        let Some(path) = self.paths.get_mut(id.index()) else { return };
+        path.leaving = true;
+        if path.next_keepalive.is_none() {
+            self.paths.take(id.index());
+        }
+    }
+
+    /// A path has other settings.
+    pub(crate) fn set_path(&mut self, id: PathId, config: &PathConfig, now: Instant) {
+        self.set_status(id, config.status, now);
+        let Some(path) = self.paths.get_mut(id.index()) else { return };
+        if path.keepalive != config.keepalive {
+            path.keepalive = config.keepalive;
+            path.next_keepalive = None;
+            path.keepalive_now(now);
+        }
+        if path.weight != config.weight {
+            path.weight = config.weight;
+            self.reschedule();
+        }
+    }
+
+    /// The policy may be another one.
+    pub(crate) fn set_scheduler(&mut self, policy: SchedulerConfig) {
+        if policy != self.policy {
+            self.policy = policy;
+            self.scheduler = Scheduler::new(policy);
+            self.reschedule();
+        }
+    }
+
     /// The operator wants something else of a path. Going off is told to the peer once.
     pub(crate) fn set_status(&mut self, path: PathId, status: PathStatus, now: Instant) {
         self.change(path, |path| {
             if status != path.status {
                 path.status = status;
-                path.next_keepalive = path.keepalive.map(|_| now);
+                path.next_keepalive = path.keepalive.filter(|_| path.present).map(|_| now);
             }
+        });
+    }
+
+    /// What a path needs of this host is there again, or gone.
+    pub(crate) fn set_present(&mut self, path: PathId, present: bool, now: Instant) {
+        self.change(path, |path| {
+            path.present = present;
+            path.next_keepalive = None;
+            path.keepalive_now(now);
         });
     }
 
     /// Every path goes off.
     pub(crate) fn close(&mut self, now: Instant) {
-        self.paths().for_each(|path| self.set_status(path, PathStatus::Off, now));
+        let paths: Vec<PathId> = self.paths().collect();
+        paths.into_iter().for_each(|path| self.set_status(path, PathStatus::Off, now));
+    }
+
+    /// The connection goes, once every path has told the peer so.
+    pub(crate) fn end(&mut self, now: Instant) {
+        self.ending = true;
+        let paths: Vec<PathId> = self.paths().collect();
+        paths.into_iter().for_each(|path| self.remove_path(path, now));
+    }
+
+    /// Whether it has ended and everything is told.
+    pub(crate) fn is_over(&self) -> bool {
+        self.ending && self.paths.is_empty()
     }
 
     /// Changes a path, and the scheduler's paths if it has become one of them or ceased to be.
     fn change(&mut self, path: PathId, change: impl FnOnce(&mut TransmitPath)) {
-        let path = &mut self.paths[path.index()];
+        let Some(path) = self.paths.get_mut(path.index()) else { return };
         let was_usable = path.usable();
         change(path);
         if path.usable() != was_usable {
-            let usable = (0..).map(PathId).zip(&self.paths).filter(|(_, path)| path.usable());
-            self.scheduler.set_paths(usable.map(|(id, path)| (id, path.weight)));
+            self.reschedule();
         }
+    }
+
+    /// Tells the scheduler which paths there are, and how they are to be used.
+    fn reschedule(&mut self) {
+        let usable = self.paths.iter().filter(|(_, path)| path.usable());
+        self.scheduler.set_paths(usable.map(|(id, path)| (PathId(id as u8), path.weight)));
     }
 }
 
@@ -209,6 +289,8 @@ impl TransmitPath {
             status: config.status,
             weight: config.weight,
             up: false,
+            present: true,
+            leaving: false,
             hearing: false,
             keepalive: config.keepalive,
             next_keepalive: config.keepalive.filter(|_| available).map(|_| now),
@@ -222,12 +304,12 @@ impl TransmitPath {
     /// Whether it carries inner packets. One that goes off carries none from that moment on, whatever
     /// the receive half said of it before it knew.
     fn usable(&self) -> bool {
-        self.up && self.status == PathStatus::Available
+        self.up && self.present && self.status == PathStatus::Available
     }
 
     /// Has the next keepalive sent at once, on a path that sends any.
     fn keepalive_now(&mut self, now: Instant) {
-        if self.status == PathStatus::Available {
+        if self.present && self.status == PathStatus::Available {
             self.next_keepalive = self.keepalive.map(|_| now);
         }
     }

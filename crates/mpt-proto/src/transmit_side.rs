@@ -1,10 +1,16 @@
 //! The transmit half of every connection, and which of them an inner packet is for.
 
+use std::net::IpAddr;
+
+use crate::change::Change;
+use crate::config::{ConnectionConfig, Prefix};
 use crate::connection::ConnectionId;
+use crate::deadlines::Deadlines;
 use crate::event::{Event, Events};
 use crate::note::Note;
-use crate::path::{PathId, PathStatus};
+use crate::path::PathId;
 use crate::route::Routes;
+use crate::slots::Slots;
 use crate::stats::{Drop, Drops};
 use crate::time::Instant;
 use crate::timer::Deadline;
@@ -59,8 +65,11 @@ impl Transmit<'_> {
 /// What it must know of that arrives as [`Note`]s.
 #[derive(Debug)]
 pub struct TransmitSide {
-    connections: Vec<TransmitHalf>,
+    /// This end's tunnel addresses.
+    local: Vec<Prefix>,
+    connections: Slots<TransmitHalf>,
     routes: Routes,
+    deadlines: Deadlines,
     events: Events,
     drops: Drops,
     /// The last keepalive that was polled.
@@ -68,9 +77,17 @@ pub struct TransmitSide {
 }
 
 impl TransmitSide {
-    pub(crate) fn new(connections: Vec<TransmitHalf>, routes: Routes) -> Self {
-        let (events, drops) = (Events::default(), Drops::default());
-        Self { connections, routes, events, drops, control: [0; keepalive::LEN] }
+    /// A side without connections, whose tunnel addresses these are.
+    pub(crate) fn new(local: Vec<Prefix>) -> Self {
+        Self {
+            local,
+            connections: Slots::default(),
+            routes: Routes::default(),
+            deadlines: Deadlines::default(),
+            events: Events::default(),
+            drops: Drops::default(),
+            control: [0; keepalive::LEN],
+        }
     }
 
     /// Takes an inner packet from the tunnel interface, and decides where it goes. `None` if it was
@@ -81,26 +98,26 @@ impl TransmitSide {
             self.drops.add(Drop::InnerMalformed);
             return None;
         };
-        let Some(id) = self.routes.find(inner.destination) else {
+        let connection = self.routes.find(packet, &inner);
+        let found = connection.and_then(|id| Some((id, self.connections.get_mut(id.index())?)));
+        let Some((id, connection)) = found else {
             self.drops.add(Drop::NoRoute);
             return None;
         };
-        let connection = &mut self.connections[id.index()];
         let (path, header) = connection.transmit(inner.protocol, inner.len)?;
         let payload = &packet[..inner.len];
         Some(Transmit { connection: id, path, tos: inner.tos, header, payload })
     }
 
     /// Takes what [`ReceiveSide::poll_note`](crate::ReceiveSide::poll_note) gave out, in that order
-    /// and sooner rather than later: until then packets go where they went before.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such connection or path.
+    /// and sooner rather than later: until then packets go where they went before. A note about what
+    /// is gone by now says nothing any more.
     pub fn handle_note(&mut self, now: Instant, connection: ConnectionId, note: Note) {
-        if let Some((path, carries)) = self.connections[connection.index()].on_note(note, now) {
+        let Some(half) = self.connections.get_mut(connection.index()) else { return };
+        if let Some((path, carries)) = half.on_note(note, now) {
             self.events.push(Event::Narrow { connection, path, carries });
         }
+        self.settle(connection);
     }
 
     /// What was found out about the paths, oldest first.
@@ -111,41 +128,79 @@ impl TransmitSide {
     /// The next datagram that the endpoint itself has to send. To be asked until `None`, after
     /// every other call that changes it.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
-        let (index, (path, header, message)) = self
-            .connections
-            .iter_mut()
-            .enumerate()
-            .find_map(|(index, connection)| Some((index, connection.poll_keepalive(now)?)))?;
+        let (index, _) = self.deadlines.first().filter(|&(_, at)| at <= now)?;
+        let id = ConnectionId(index as u16);
+        let connection = &mut self.connections[index];
+        let (path, header, message) = connection.poll_keepalive(now)?;
         self.control = message;
-        let connection = ConnectionId(index as u16);
-        Some(Transmit { connection, path, tos: 0, header, payload: &self.control })
+        if connection.is_over() {
+            self.connections.take(index);
+        }
+        self.settle(id);
+        Some(Transmit { connection: id, path, tos: 0, header, payload: &self.control })
     }
 
     /// When to call [`poll_transmit`](Self::poll_transmit) next, and why.
     pub fn poll_timeout(&self) -> Option<Deadline> {
-        self.connections.iter().map(TransmitHalf::deadline).fold(None, Deadline::earlier)
+        let (index, _) = self.deadlines.first()?;
+        self.connections[index].deadline()
     }
 
-    /// Switches a path off or makes it available again. The receive side is to be told next: it
-    /// decides from when on an available path is used.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such connection or path.
-    pub fn set_path_status(
-        &mut self,
-        now: Instant,
-        connection: ConnectionId,
-        path: PathId,
-        status: PathStatus,
-    ) {
-        self.connections[connection.index()].set_status(path, status, now);
+    /// Changes what is sent, and where. The receive side is to be told next.
+    pub fn change(&mut self, now: Instant, change: &Change) {
+        let id = change.connection();
+        if let Change::AddConnection { config, .. } = change {
+            self.add(id, config, now);
+        }
+        let Some(connection) = self.connections.get_mut(id.index()) else { return };
+        match change {
+            Change::AddConnection { .. } => {}
+            Change::RemoveConnection { .. } => {
+                connection.end(now);
+                self.routes.remove(id);
+                if connection.is_over() {
+                    self.connections.take(id.index());
+                }
+            }
+            Change::SetConnection { config, .. } => {
+                connection.set_scheduler(config.scheduler);
+                self.routes.remove(id);
+                route(&mut self.routes, id, config);
+            }
+            Change::AddPath { path, config, .. } => connection.add_path(*path, config, now),
+            Change::RemovePath { path, .. } => connection.remove_path(*path, now),
+            Change::SetPath { path, config, .. } => connection.set_path(*path, config, now),
+            Change::SetStatus { path, status, .. } => connection.set_status(*path, *status, now),
+            // Whether it fits decides the receive side.
+            Change::SetFits { .. } => {}
+            Change::SetPresent { path, present, .. } => {
+                connection.set_present(*path, *present, now);
+            }
+        }
+        self.settle(id);
+    }
+
+    fn add(&mut self, id: ConnectionId, config: &ConnectionConfig, now: Instant) {
+        let own = |peer: &IpAddr| Some((own_address(&self.local, *peer)?, *peer));
+        // Nothing else would stop a connection without a common version from being used.
+        let Some(addresses) = config.peer.iter().find_map(own) else { return };
+        route(&mut self.routes, id, config);
+        self.connections.put(id.index(), TransmitHalf::new(config, addresses, now));
+    }
+
+    /// Brings what follows from a connection up to date.
+    fn settle(&mut self, id: ConnectionId) {
+        let deadline = self.connections.get(id.index()).and_then(TransmitHalf::deadline);
+        self.deadlines.set(id.index(), deadline.map(|deadline| deadline.at));
     }
 
     /// Switches all paths off, so that the peers learn from the keepalives still to be polled that
     /// this end is going away.
     pub fn close(&mut self, now: Instant) {
-        self.connections.iter_mut().for_each(|connection| connection.close(now));
+        for (index, connection) in self.connections.iter_mut() {
+            connection.close(now);
+            self.deadlines.set(index, connection.deadline().map(|deadline| deadline.at));
+        }
     }
 
     /// The transmit half of a connection.
@@ -162,7 +217,22 @@ impl TransmitSide {
         &self.drops
     }
 
-    pub(crate) fn connections(&self) -> &[TransmitHalf] {
-        &self.connections
+    pub(crate) fn connections(&self) -> impl Iterator<Item = (ConnectionId, &TransmitHalf)> {
+        self.connections.iter().map(|(index, half)| (ConnectionId(index as u16), half))
     }
+}
+
+/// Has the packets to a peer and the networks behind it go by its connection.
+fn route(routes: &mut Routes, id: ConnectionId, config: &ConnectionConfig) {
+    let peers = config.peer.iter().map(|peer| Prefix::host(*peer));
+    for prefix in peers.chain(config.networks.iter().copied()) {
+        routes.add(prefix, id, config.selector.as_ref());
+    }
+}
+
+/// The address by which a peer knows this end.
+pub(crate) fn own_address(local: &[Prefix], peer: IpAddr) -> Option<IpAddr> {
+    let same_version = || local.iter().filter(|own| own.address().is_ipv4() == peer.is_ipv4());
+    let own = same_version().find(|own| own.contains(peer)).or_else(|| same_version().next())?;
+    Some(own.address())
 }

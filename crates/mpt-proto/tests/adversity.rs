@@ -6,7 +6,7 @@ mod pair;
 use std::time::Duration;
 
 use mpt_proto::{
-    ConfigError, DownCause, Drop, Endpoint, Held, Instant, Late, Origin, PathId, PathState,
+    Change, ConfigError, DownCause, Drop, Endpoint, Held, Instant, Late, Origin, PathId, PathState,
     PathStatus, Prefix, ReorderConfig, Sink, SocketId,
 };
 use pair::{
@@ -106,7 +106,8 @@ fn a_path_unusable_in_one_direction_is_waited_for_in_the_other() {
     let reorder = ReorderConfig { late: Late::Drop, ..ReorderConfig::default() };
     let mut pair = Pair::up(&Settings { reorder, ..Settings::default() });
     let Host { endpoint, inbox, .. } = &mut pair.right;
-    endpoint.set_path_fits(pair.now, CONNECTION, PathId(1), false, inbox);
+    let change = Change::SetFits { connection: CONNECTION, path: PathId(1), fits: false };
+    endpoint.change(pair.now, &change, inbox);
     pair.exchange(|_, _| true);
     let mut overtaken: Option<Sent> = None;
     for number in 0..100 {

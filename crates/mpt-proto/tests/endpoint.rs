@@ -5,8 +5,8 @@ mod pair;
 use std::time::Duration;
 
 use mpt_proto::{
-    ConfigError, DownCause, Drop, Endpoint, Event, Instant, Origin, PathId, PathState, PathStatus,
-    ReorderConfig, SocketId, Timer,
+    Change, ConfigError, DownCause, Drop, Endpoint, Event, Instant, Origin, PathId, PathState,
+    PathStatus, ReorderConfig, SocketId, Timer,
 };
 use pair::{
     CONNECTION, Host, Inbox, Pair, Sent, Settings, config, outer_address, packet, packet_v6,
@@ -184,7 +184,8 @@ fn without_keepalives_and_dead_time_a_path_is_up_and_silent() {
 fn a_path_too_small_for_ipv6_is_not_used() {
     let mut pair = Pair::up(&Settings::default());
     let Host { endpoint, inbox, .. } = &mut pair.left;
-    endpoint.set_path_fits(pair.now, CONNECTION, PathId(0), false, inbox);
+    let change = Change::SetFits { connection: CONNECTION, path: PathId(0), fits: false };
+    endpoint.change(pair.now, &change, inbox);
     assert_eq!(pair.left.state(0), PathState::UnusableMtu);
     assert!((0..4).all(|n| pair.left.send(&packet(1, n)).unwrap().path.0 == 1));
 }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use mpt_proto::{
-    ConnectionId, Endpoint, Event, Instant, Note, Origin, PathId, PathState, PathStatus,
+    Change, ConnectionId, Endpoint, Event, Instant, Note, Origin, PathId, PathState, PathStatus,
     ReceiveSide, SocketId, Transmit, TransmitSide,
 };
 use pair::{CONNECTION, Host, Inbox, Pair, Sent, Settings, config, outer_address, packet};
@@ -70,8 +70,9 @@ impl Apart {
     }
 
     fn set_status(&mut self, now: Instant, path: u8, status: PathStatus) {
-        self.tx.set_path_status(now, CONNECTION, PathId(path), status);
-        self.rx.set_path_status(CONNECTION, PathId(path), status, &mut self.inbox);
+        let change = Change::SetStatus { connection: CONNECTION, path: PathId(path), status };
+        self.tx.change(now, &change);
+        self.rx.change(now, &change, &mut self.inbox);
         self.carry_notes(now);
     }
 
@@ -150,7 +151,7 @@ fn notes_carried_at_once_give_what_the_joined_endpoint_gives() {
         if step == 190 {
             joined.left.endpoint.close(now, &mut joined.left.inbox);
             apart.left.tx.close(now);
-            apart.left.rx.close(&mut apart.left.inbox);
+            apart.left.rx.close(now, &mut apart.left.inbox);
             apart.left.carry_notes(now);
         }
         let mut crossing: [Vec<Sent>; 2] = [Vec::new(), Vec::new()];
@@ -267,6 +268,7 @@ fn datagrams_of_one_origin_are_told_apart_by_their_keys() {
     for datagram in [&good[0].bytes, &foreign, &broken, &foreign, &good[2].bytes] {
         arrivals.handle_datagram(pair.now, datagram, &mut inbox);
     }
+    drop(arrivals);
     rx.arrivals(origin(1, 1)).handle_datagram(pair.now, &good[1].bytes, &mut inbox);
     rx.arrivals(origin(0, 9)).handle_datagram(pair.now, &good[1].bytes, &mut inbox);
     rx.arrivals(origin(0, 9)).handle_datagram(pair.now, &broken, &mut inbox);

@@ -94,7 +94,10 @@ struct Both {
     core: Endpoint,
     sink: Numbers,
     model: ReorderModel,
+    max_delay: u64,
     on: [bool; 3],
+    /// Until when a path that was switched off may still bring what was in flight.
+    lingers: [Option<u64>; 3],
     behind: u32,
     /// As the model says: duplicates and late packets.
     drops: (u64, u64),
@@ -110,6 +113,7 @@ impl Both {
             late: if settings.deliver_late { Late::Deliver } else { Late::Drop },
         };
         let config = plan.right();
+        let max_delay = settings.max_delay.as_nanos() as u64;
         let mut model = ReorderModel::new(settings);
         model.set_live(0..3);
         Self {
@@ -118,7 +122,9 @@ impl Both {
             core: Endpoint::new(&config.endpoint, Instant::ZERO).expect("a valid plan"),
             sink: Numbers::default(),
             model,
+            max_delay,
             on: [true; 3],
+            lingers: [None; 3],
             behind: 0,
             drops: (0, 0),
         }
@@ -133,16 +139,31 @@ impl Both {
             Step::Wait(micros) => {
                 self.now += micros * 1000;
                 self.core.handle_timeout(Instant::from_nanos(self.now), &mut self.sink);
+                self.settle_live();
                 self.model.on_time(self.now);
             }
             Step::Switch { path, on } => {
+                if !on && self.on[path] {
+                    self.lingers[path] = Some(self.now + self.max_delay);
+                } else if on {
+                    self.lingers[path] = None;
+                }
                 self.on[path] = on;
                 let status = if on { PathStatus::Available } else { PathStatus::Off };
                 let (now, id) = (Instant::from_nanos(self.now), PathId(path as u8));
                 self.core.set_path_status(now, CONNECTION, id, status, &mut self.sink);
-                self.model.set_live((0..3).filter(|&path| self.on[path]));
+                self.settle_live();
             }
         }
+    }
+
+    /// Tells the model which paths may bring packets: those that are on, and those that were a
+    /// moment ago.
+    fn settle_live(&mut self) {
+        for until in &mut self.lingers {
+            *until = until.filter(|&until| self.now < until);
+        }
+        self.model.set_live((0..3).filter(|&path| self.on[path] || self.lingers[path].is_some()));
     }
 
     fn arrive(&mut self, path: usize, number: u64) {
@@ -184,7 +205,9 @@ impl Both {
         kept.sort_unstable();
         assert_eq!(kept, self.model.held().collect::<Vec<_>>(), "held after {step:?}");
         let deadline = self.core.poll_timeout().map(|deadline| deadline.at.as_nanos());
-        assert_eq!(deadline, self.model.deadline(), "deadline after {step:?}");
+        let lingers = self.lingers.iter().flatten().copied();
+        let expected = lingers.chain(self.model.deadline()).min();
+        assert_eq!(deadline, expected, "deadline after {step:?}");
         let drops = self.core.connection(CONNECTION).stats().drops;
         let found = (drops.count(Drop::Duplicate), drops.count(Drop::Late));
         assert_eq!(found, self.drops, "duplicates and late packets after {step:?}");

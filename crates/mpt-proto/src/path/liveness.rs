@@ -21,6 +21,8 @@ pub(crate) struct Liveness {
     peer: Report,
     was_up: bool,
     fits: bool,
+    /// Whether this host has what the path needs.
+    present: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -33,13 +35,24 @@ enum Heard {
 impl Liveness {
     pub(crate) fn new(status: PathStatus, dead_time: Option<Duration>) -> Self {
         let was_up = false;
-        Self { status, dead_time, heard: Heard::Never, peer: Report::default(), was_up, fits: true }
+        let (fits, present) = (true, true);
+        Self {
+            status,
+            dead_time,
+            heard: Heard::Never,
+            peer: Report::default(),
+            was_up,
+            fits,
+            present,
+        }
     }
 
     /// What the path is.
     pub(crate) fn state(&self) -> PathState {
         if self.status == PathStatus::Off {
             PathState::Off
+        } else if !self.present {
+            PathState::Down(DownCause::Absent)
         } else if !self.fits {
             PathState::UnusableMtu
         } else if self.peer.off {
@@ -59,6 +72,7 @@ impl Liveness {
     /// Whether we hear the path. Without a dead time it is taken on trust.
     pub(crate) fn hearing(&self) -> bool {
         self.status == PathStatus::Available
+            && self.present
             && (self.dead_time.is_none() || matches!(self.heard, Heard::At(_)))
     }
 
@@ -66,6 +80,11 @@ impl Liveness {
     /// whatever we think of our own direction.
     pub(crate) fn live(&self) -> bool {
         self.hearing() && !self.peer.deaf && !self.peer.off
+    }
+
+    /// Whether one side has left the path in good order, so that what was sent before still comes.
+    pub(crate) fn is_left(&self) -> bool {
+        self.status == PathStatus::Off || self.peer.off
     }
 
     /// Whether the peer has said that it does not hear us on this path.
@@ -119,7 +138,25 @@ impl Liveness {
     /// The operator wants something else of the path. What was known of it is out of date.
     pub(crate) fn on_status(&mut self, status: PathStatus) {
         if status != self.status {
-            *self = Self { fits: self.fits, ..Self::new(status, self.dead_time) };
+            let Self { dead_time, fits, present, .. } = *self;
+            *self = Self { fits, present, ..Self::new(status, dead_time) };
+        }
+    }
+
+    /// Another silence than before takes it down.
+    pub(crate) fn on_dead_time(&mut self, dead_time: Option<Duration>) {
+        self.dead_time = dead_time;
+    }
+
+    /// What the path needs of this host is there, or gone. What was known of it is out of date.
+    pub(crate) fn on_present(&mut self, present: bool) {
+        if present != self.present {
+            let Self { status, dead_time, heard, fits, .. } = *self;
+            let heard = match heard {
+                Heard::At(at) => Heard::TooLongAgo(at),
+                Heard::Never | Heard::TooLongAgo(_) => heard,
+            };
+            *self = Self { heard, fits, present, ..Self::new(status, dead_time) };
         }
     }
 

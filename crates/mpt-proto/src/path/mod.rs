@@ -34,6 +34,8 @@ pub enum PathStatus {
 /// Why a path that was up is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DownCause {
+    /// This host lacks what the path needs: its interface, its address, or a way to the peer.
+    Absent,
     /// The peer says that it does not hear us on it.
     PeerDeaf,
     /// The peer has switched it off.
@@ -72,6 +74,7 @@ impl PathState {
     /// Why the path is down, in words; `None` where the state's name says all.
     pub const fn cause(self) -> Option<&'static str> {
         match self {
+            Self::Down(DownCause::Absent) => Some("its interface or address is not there"),
             Self::Down(DownCause::PeerDeaf) => Some("the peer does not hear us on it"),
             Self::Down(DownCause::PeerOff) => Some("switched off by the peer"),
             Self::Down(DownCause::Silent) => Some("silent for its dead time"),

@@ -70,14 +70,15 @@ enum Loss {
 }
 
 impl ReorderBuffer {
-    pub(crate) fn new(config: ReorderConfig, paths: usize) -> Self {
+    /// A buffer into which nothing came yet, by no path.
+    pub(crate) fn new(config: ReorderConfig) -> Self {
         Self {
             config,
             next: None,
             ring: Ring::new(config.window),
             history: History::new(),
             suspicion: Suspicion::default(),
-            highest: vec![None; paths],
+            highest: Vec::new(),
             live: 0,
             stats: ReorderStats::default(),
         }
@@ -129,6 +130,32 @@ impl ReorderBuffer {
                 Ok(Accepted::Fits)
             }
             offset => self.misfit(now, path, seq, offset, packet, sink),
+        }
+    }
+
+    /// Other settings. What is held leaves if its window or its time is over by them.
+    pub(crate) fn set_config(&mut self, now: Instant, config: ReorderConfig, sink: &mut impl Sink) {
+        if config.window != self.config.window {
+            self.release_all(sink);
+            self.ring = Ring::new(config.window);
+        }
+        self.config = config;
+        self.on_timeout(now, sink);
+        self.release_early(sink);
+    }
+
+    /// A path is new, or gone: nothing has come by it.
+    pub(crate) fn forget_path(&mut self, path: PathId) {
+        if self.highest.len() <= path.index() {
+            self.highest.resize(path.index() + 1, None);
+        }
+        self.highest[path.index()] = None;
+    }
+
+    /// Delivers everything that is held, and waits for nothing before it.
+    pub(crate) fn release_all(&mut self, sink: &mut impl Sink) {
+        while let Some((held, _)) = self.ring.longest_held() {
+            self.give_up_to(held, Loss::Window, sink);
         }
     }
 
@@ -236,9 +263,7 @@ impl ReorderBuffer {
 
     /// Begins to count anew, and returns the number that was expected; what was held is delivered.
     fn restart(&mut self, begin: Seq, sink: &mut impl Sink) -> Seq {
-        while let Some((held, _)) = self.ring.longest_held() {
-            self.give_up_to(held, Loss::Window, sink);
-        }
+        self.release_all(sink);
         self.stats.restarts += 1;
         self.suspicion.clear();
         self.history.clear();

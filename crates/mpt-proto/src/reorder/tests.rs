@@ -41,7 +41,8 @@ const MAX_DELAY: Duration = Duration::from_millis(300);
 
 impl Bench {
     fn new(config: ReorderConfig) -> Self {
-        let mut buffer = ReorderBuffer::new(config, 2);
+        let mut buffer = ReorderBuffer::new(config);
+        [0, 1].map(PathId).into_iter().for_each(|path| buffer.forget_path(path));
         let mut sink = Trace::default();
         buffer.set_live(0b11, &mut sink);
         Self { buffer, sink, now: Instant::ZERO }

@@ -37,14 +37,13 @@ pub(super) struct Delivery<'a> {
 }
 
 impl Incoming {
-    /// Room for `windows` held packets, bounded, of up to `packet_size` bytes. `elided`: they may lack
-    /// their transport checksum.
-    pub(super) fn new(windows: usize, packet_size: usize, elided: bool) -> Self {
-        let most = windows.min(MAX_HELD);
+    /// Nothing held, of what may be up to `packet_size` bytes. `elided`: packets may lack their
+    /// transport checksum.
+    pub(super) fn new(packet_size: usize, elided: bool) -> Self {
         Self {
-            held: Vec::with_capacity(most),
-            numbers: Vec::with_capacity(most),
-            copies: Pool::new(most, packet_size),
+            held: Vec::new(),
+            numbers: Vec::new(),
+            copies: Pool::new(MAX_HELD, packet_size),
             coalescer: Coalescer::new(),
             elided,
         }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use mpt_io::netlink::Netlink;
 use mpt_io::udp;
-use mpt_proto::{ConnectionId, Event, Instant, PathId};
+use mpt_proto::{Change, Event, Instant};
 
-use super::Order;
-use super::open::{ConnectionInfo, PathInfo};
+use super::step::Order;
+use super::table::Table;
 use super::transmit::TransmitLoop;
 use crate::config;
 
@@ -26,14 +26,20 @@ pub(super) struct Mtu {
     /// The largest that the buffers allow.
     pub(super) max: u32,
     pub(super) next_check: Instant,
+    /// Whether any path carries less than it did.
+    pub(super) limited: bool,
+    /// Whether all paths are to be looked at, because routes have changed.
+    pub(super) all: bool,
+    /// Whether there are other paths than before.
+    pub(super) changed: bool,
 }
 
 impl TransmitLoop {
     /// When to look at the MTU of paths again, if of any.
     pub(super) fn mtu_check_due(&self) -> Option<Instant> {
-        let paths = || self.connections.iter().flat_map(|connection| &connection.paths);
-        let due = paths().any(PathInfo::is_limited) || self.outgoing.any_too_big();
-        due.then_some(self.mtu.next_check)
+        let due = self.mtu.limited || self.outgoing.any_too_big();
+        let now = self.mtu.all || self.mtu.changed;
+        if now { Some(Instant::ZERO) } else { due.then_some(self.mtu.next_check) }
     }
 
     /// Follows the kernel's idea of the MTU of paths that refuse datagrams or have shrunk, and what was
@@ -42,27 +48,45 @@ impl TransmitLoop {
         while let Some(event) = self.endpoint.poll_event() {
             if self.is_news(now, &event) {
                 self.mtu.next_check = now;
-                order(Order::Tell(event));
+                self.mtu.limited = true;
+                order(Order::Tell { event });
             }
         }
         if self.mtu_check_due().is_none_or(|due| now < due) {
             return;
         }
-        self.mtu.next_check = now + MTU_INTERVAL;
-        for (connection, info) in (0..).map(ConnectionId).zip(&mut self.connections) {
-            for (path, path_info) in (0..).map(PathId).zip(&mut info.paths) {
-                let refused = self.outgoing.take_too_big(connection, path);
-                if !refused && !path_info.is_limited() {
-                    continue;
-                }
-                let kernel = path_mtu(&path_info.settings, path_info.remote, &info.settings);
-                path_info.mtu = path_info.narrowed.mtu(now, kernel);
-                path_info.best_mtu = path_info.best_mtu.max(path_info.mtu);
-                let fits = path_info.mtu >= MIN_MTU;
-                order(Order::SetPathFits { connection, path, fits });
-            }
+        if std::mem::take(&mut self.mtu.changed) {
+            self.mtu.limited = self.table.paths().any(|(_, _, path)| path.is_limited());
+            self.set_mtu();
         }
-        let mtu = inner_mtu(&self.settings, &self.connections).min(self.mtu.max);
+        if self.mtu_check_due().is_none_or(|due| now < due) {
+            return;
+        }
+        self.mtu.next_check = now + MTU_INTERVAL;
+        let all = std::mem::take(&mut self.mtu.all);
+        self.mtu.limited = false;
+        self.outgoing.all_asked();
+        for (connection, path, info, settings) in self.table.paths_mut() {
+            let refused = self.outgoing.take_too_big(connection, path);
+            if all || refused || info.is_limited() {
+                let kernel = path_mtu(&info.settings, info.remote, settings);
+                let mtu = info.narrowed.mtu(now, kernel.unwrap_or(info.mtu));
+                if mtu != info.mtu {
+                    info.mtu = mtu;
+                    info.best_mtu = info.best_mtu.max(mtu);
+                    let change = Change::SetFits { connection, path, fits: mtu >= MIN_MTU };
+                    self.endpoint.change(now, &change);
+                    order(Order::Change { change, name: None });
+                }
+            }
+            self.mtu.limited |= info.is_limited();
+        }
+        self.set_mtu();
+    }
+
+    /// Gives the interface the MTU that follows from the paths.
+    fn set_mtu(&mut self) {
+        let mtu = inner_mtu(&self.settings, &self.table).min(self.mtu.max);
         if mtu == self.mtu.bytes {
             return;
         }
@@ -81,25 +105,24 @@ impl TransmitLoop {
     fn is_news(&mut self, now: Instant, event: &Event) -> bool {
         let &Event::Narrow { connection, path, carries } = event else { return true };
         let header = self.endpoint.connection(connection).header_len();
-        let info = &mut self.connections[usize::from(connection.0)].paths[usize::from(path.0)];
+        let Some(info) = self.table.path_mut(connection, path) else { return false };
         info.narrowed.on_found(now, carries.saturating_sub(header) as u32)
     }
 }
 
-/// The largest inner packet that fits the kernel's idea of a path's MTU.
+/// The largest inner packet that fits the kernel's idea of a path's MTU, if there is a route.
 pub(super) fn path_mtu(
     path: &config::Path,
     remote: SocketAddr,
     connection: &config::Connection,
-) -> u32 {
-    /// Taken where there is no route yet: what nearly every link carries.
-    const ETHERNET: u32 = 1500;
+) -> Option<u32> {
+    let outer = udp::route_mtu(path.local, path.interface.as_deref(), remote).ok()?;
+    Some(mtu_within(outer, remote, connection))
+}
+
+/// The largest inner packet that fits an outer packet of `outer` bytes.
+pub(super) fn mtu_within(outer: u32, remote: SocketAddr, connection: &config::Connection) -> u32 {
     const UDP_HEADER: usize = 8;
-    let outer = udp::route_mtu(path.local, path.interface.as_deref(), remote);
-    let outer = outer.unwrap_or_else(|error| {
-        tracing::warn!(path = path.name, %remote, "no route MTU, taking {ETHERNET}: {error}");
-        ETHERNET
-    });
     let ip_header = if remote.is_ipv4() { 20 } else { 40 };
     let (key, checksum) = (connection.key.is_some(), connection.checksum);
     let gre = mpt_proto::wire::gre::options_len(checksum, key, connection.sequence);
@@ -107,12 +130,12 @@ pub(super) fn path_mtu(
 }
 
 /// The interface's MTU: the configured one, or that of the smallest usable path.
-pub(super) fn inner_mtu(settings: &config::Tunnel, connections: &[ConnectionInfo]) -> u32 {
+pub(super) fn inner_mtu(settings: &config::Tunnel, table: &Table) -> u32 {
     match settings.mtu {
         config::Mtu::Fixed(mtu) => u32::from(mtu),
         config::Mtu::Auto => {
-            let paths = connections.iter().flat_map(|connection| &connection.paths);
-            let usable = paths.map(|path| path.mtu).filter(|&mtu| mtu >= MIN_MTU);
+            let present = table.paths().filter(|(_, _, path)| path.absence.is_none());
+            let usable = present.map(|(_, _, path)| path.mtu).filter(|&mtu| mtu >= MIN_MTU);
             usable.min().unwrap_or(MIN_MTU).min(u32::from(config::Mtu::MAX))
         }
     }

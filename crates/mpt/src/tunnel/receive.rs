@@ -5,12 +5,18 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use mpt_control::Event as RecentEvent;
+use mpt_io::poll::{Interest, Poll};
 use mpt_io::tun::Device;
 use mpt_io::udp::{Receive, Socket};
 use mpt_proto::{ConnectionId, Event, Instant, Note, Origin, SocketId};
 
-use super::Order;
 use super::incoming::Incoming;
+use super::names::Names;
+use super::notice::Notices;
+use super::step::Order;
+use super::run::SOCKETS;
+use super::sockets::Sockets;
 use crate::config;
 
 /// Batches taken from one socket in one wake-up. One may hold a megabyte.
@@ -23,23 +29,28 @@ const RECENT_EVENTS: usize = 32;
 pub(super) struct ReceiveLoop {
     pub(super) settings: Arc<config::Tunnel>,
     pub(super) device: Arc<Device>,
-    pub(super) sockets: Arc<[Socket]>,
+    pub(super) sockets: Sockets,
+    /// What waits for the sockets.
+    pub(super) poll: Arc<Poll>,
     pub(super) endpoint: mpt_proto::ReceiveSide,
     pub(super) incoming: Incoming,
     pub(super) receive: Receive,
     /// Reads that failed, which a poll reports again; by socket.
     pub(super) receive_errors: Vec<u64>,
-    pub(super) recent: VecDeque<(Instant, Event)>,
+    pub(super) names: Names,
+    pub(super) recent: VecDeque<RecentEvent>,
+    pub(super) notices: Notices,
 }
 
 impl ReceiveLoop {
     /// Takes datagrams from a socket and delivers what is in them. Those that came in one piece
     /// have one origin, for which the paths are looked up once.
-    pub(super) fn read_socket(&mut self, socket: usize, now: Instant) {
-        let id = SocketId(socket as u16);
+    pub(super) fn read_socket(&mut self, id: SocketId, now: Instant) {
+        // Closed since it was found to be readable.
+        let Some(socket) = self.sockets.get(id) else { return };
         for _ in 0..SOCKET_BATCHES {
-            let Ok(taken) = self.sockets[socket].receive(&mut self.receive) else {
-                self.receive_errors[socket] += 1;
+            let Ok(taken) = socket.receive(&mut self.receive) else {
+                self.receive_errors[usize::from(id.0)] += 1;
                 break;
             };
             let mut sink = self.incoming.to(&self.receive, &self.device);
@@ -70,20 +81,40 @@ impl ReceiveLoop {
                 self.complete(now, &mut status);
                 let _ = reply.send(*status);
             }
-            Order::SetPathStatus { connection, path, status, reply } => {
-                self.endpoint.set_path_status(connection, path, status, &mut sink);
-                let _ = reply.send(true);
+            Order::Change { change, name } => {
+                if let Some(name) = name {
+                    self.names.add(&change, name);
+                }
+                self.endpoint.change(now, &change, &mut sink);
             }
-            Order::SetPathFits { connection, path, fits } => {
-                self.endpoint.set_path_fits(connection, path, fits, &mut sink);
+            Order::OpenSocket { id, socket } => self.open_socket(id, socket),
+            Order::CloseSocket { id } => {
+                if let Some(socket) = self.sockets.take(id) {
+                    // It can only fail for a socket that is not waited for.
+                    let _ = self.poll.remove(&*socket);
+                }
             }
-            Order::Tell(event) => self.tell(now, event),
+            Order::Tell { event } => self.tell(now, event),
             Order::Stop => {
-                self.endpoint.close(&mut sink);
+                self.endpoint.close(now, &mut sink);
                 return ControlFlow::Break(());
             }
         }
         ControlFlow::Continue(())
+    }
+
+    fn open_socket(&mut self, id: SocketId, socket: Arc<Socket>) {
+        let place = usize::from(id.0);
+        if self.receive_errors.len() <= place {
+            self.receive_errors.resize(place + 1, 0);
+        }
+        self.receive_errors[place] = 0;
+        let token = SOCKETS + u64::from(id.0);
+        if let Err(error) = self.poll.add(&*socket, token, Interest::READABLE) {
+            let local = socket.local_addr();
+            tracing::error!(tunnel = self.settings.name, "cannot wait for {local}: {error}");
+        }
+        self.sockets.put(id, socket);
     }
 
     /// What the transmit side must know next.
@@ -100,12 +131,13 @@ impl ReceiveLoop {
     }
 
     fn tell(&mut self, now: Instant, event: Event) {
-        let text = self.describe(&event);
-        tracing::info!(tunnel = self.settings.name, "{text}");
+        let recent = self.names.describe(now, &event);
+        tracing::info!(tunnel = self.settings.name, "{}", recent.text);
         if self.recent.len() == RECENT_EVENTS {
             self.recent.pop_front();
         }
-        self.recent.push_back((now, event));
+        self.recent.push_back(recent);
+        self.notices.event(event);
     }
 
     /// When there is something to do although nothing arrives.

@@ -6,17 +6,18 @@ use mpt_control::{
     ConnectionCounters, ConnectionState, DeviceCounters, Event as RecentEvent, PathState,
     ReorderStatus, SocketStatus, Traffic, TunnelStatus,
 };
-use mpt_proto::{ConnectionId, Drops, Event, Instant, PathId, ReceiveHalf};
+use mpt_io::udp::Socket;
+use mpt_proto::{ConnectionId, Drops, Instant, PathId, ReceiveHalf, SocketId};
 
-use super::open::{ConnectionInfo, PathInfo};
 use super::receive::ReceiveLoop;
+use super::table::{ConnectionInfo, PathInfo};
 use super::transmit::TransmitLoop;
 use crate::config;
 
 impl TransmitLoop {
     /// The tunnel as the transmit side knows it.
     pub(super) fn report(&self) -> TunnelStatus {
-        let connections = (0..).map(ConnectionId).zip(&self.connections);
+        let connections = self.table.connections();
         TunnelStatus {
             name: self.settings.name.clone(),
             mtu: u64::from(self.mtu.bytes),
@@ -25,7 +26,7 @@ impl TransmitLoop {
             device: self.device_counters(),
             connections: connections.map(|(id, info)| self.connection(id, info)).collect(),
             drops: named(self.endpoint.drops()),
-            sockets: (0..self.sockets.len()).map(|socket| self.socket(socket)).collect(),
+            sockets: self.sockets.iter().map(|(id, socket)| self.socket(id, socket)).collect(),
             ..TunnelStatus::default()
         }
     }
@@ -37,7 +38,6 @@ impl TransmitLoop {
             config::Profile::Classic => "classic",
         };
         let config::Scheduler::Weighted = info.settings.scheduler;
-        let paths = (0..).map(PathId).zip(&info.paths);
         ConnectionState {
             name: info.settings.name.clone(),
             profile: profile.to_owned(),
@@ -47,21 +47,17 @@ impl TransmitLoop {
                 ..ConnectionCounters::default()
             },
             drops: named(&stats.drops),
-            paths: paths.map(|(path, info)| self.path(id, path, info)).collect(),
+            paths: info.paths().map(|(path, info)| self.path(id, path, info)).collect(),
             ..ConnectionState::default()
         }
     }
 
     fn path(&self, id: ConnectionId, path: PathId, info: &PathInfo) -> PathState {
         let connection = self.endpoint.connection(id);
-        let lane = self.outgoing.lane(id, path);
-        let drain = self.outgoing.drain(lane);
-        let drops = [("full", lane.full), ("too_big", lane.too_big), ("failed", lane.failed)];
-        PathState {
+        let mut state = PathState {
             name: info.settings.name.clone(),
             id: u64::from(path.0),
             status: info.settings.status.as_str().to_owned(),
-            local: self.sockets[lane.socket].local_addr().to_string(),
             remote: info.remote.to_string(),
             interface: info.settings.interface.clone(),
             weight: u64::from(connection.weight(path)),
@@ -69,11 +65,18 @@ impl TransmitLoop {
             keepalive: info.settings.keepalive.as_secs_f64(),
             dead_time: info.settings.dead_time.as_secs_f64(),
             sent: traffic(connection.path_stats(path).sent),
-            rate: drain.rate().map(|bytes| bytes.saturating_mul(8)),
-            train_limit: drain.train_limit() as u64,
-            drops: counted(drops),
+            cause: info.absence.clone(),
             ..PathState::default()
+        };
+        if let Some(lane) = self.outgoing.lane(id, path) {
+            let drain = self.outgoing.drain(lane);
+            state.local = self.sockets[lane.socket].local_addr().to_string();
+            state.rate = drain.rate().map(|bytes| bytes.saturating_mul(8));
+            state.train_limit = drain.train_limit() as u64;
+            let drops = [("full", lane.full), ("too_big", lane.too_big), ("failed", lane.failed)];
+            state.drops = counted(drops);
         }
+        state
     }
 
     fn device_counters(&self) -> DeviceCounters {
@@ -99,14 +102,11 @@ impl TransmitLoop {
         }
     }
 
-    fn socket(&self, number: usize) -> SocketStatus {
-        let socket = &self.sockets[number];
+    fn socket(&self, id: SocketId, socket: &Socket) -> SocketStatus {
         let buffers = socket.buffers();
-        let lanes = (0..).map(ConnectionId).zip(&self.connections).flat_map(|(id, info)| {
-            (0..).map(PathId).zip(&info.paths).map(move |(path, info)| (id, path, info))
+        let mut users = self.table.paths().filter(|&(connection, path, _)| {
+            self.outgoing.lane(connection, path).is_some_and(|lane| lane.socket == id)
         });
-        let mut users =
-            lanes.filter(|&(id, path, _)| self.outgoing.lane(id, path).socket == number);
         let device = users.next().and_then(|(_, _, path)| path.settings.interface.clone());
         SocketStatus {
             local: socket.local_addr().to_string(),
@@ -137,64 +137,26 @@ impl ReceiveLoop {
             ("invalid", counters.invalid),
             ("unfinishable", counters.unfinishable),
         ]));
-        for (id, connection) in (0..).map(ConnectionId).zip(&mut status.connections) {
-            complete_connection(now, self.endpoint.connection(id), connection);
+        for connection in &mut status.connections {
+            let id = ConnectionId(connection.id as u16);
+            // It can end between the two sides.
+            if let Some(half) = self.endpoint.find(id) {
+                complete_connection(now, half, connection);
+            }
         }
         add(&mut status.drops, named(self.endpoint.drops()));
-        for (number, socket) in status.sockets.iter_mut().enumerate() {
-            let counters = self.sockets[number].counters();
+        for (socket, (id, known)) in status.sockets.iter_mut().zip(self.sockets.iter()) {
+            let counters = known.counters();
             socket.kernel_drops = counters.kernel_drops;
             socket.truncated = counters.truncated;
             socket.control_truncated = counters.control_truncated;
             socket.errors = counted([
                 ("icmp", counters.icmp_errors),
-                ("receive", self.receive_errors[number]),
+                ("receive", self.receive_errors[usize::from(id.0)]),
                 ("unknown_source", counters.unknown_source),
             ]);
         }
-        let recent = self.recent.iter();
-        status.events = recent.map(|(at, event)| self.recent_event(*at, event)).collect();
-    }
-
-    /// An event in words.
-    pub(super) fn describe(&self, event: &Event) -> String {
-        let connections = &self.settings.connections;
-        match *event {
-            Event::Narrow { connection, path, carries } => {
-                let connection = &connections[usize::from(connection.0)];
-                let path = &connection.paths[usize::from(path.0)].name;
-                let name = &connection.name;
-                format!(
-                    "connection {name}: path {path} loses datagrams of more than {carries} bytes"
-                )
-            }
-            Event::Path { connection, path, from, to } => {
-                let connection = &connections[usize::from(connection.0)];
-                let path = &connection.paths[usize::from(path.0)].name;
-                let (name, from) = (&connection.name, from.name());
-                format!("connection {name}: path {path} was {from}, is {to}")
-            }
-            Event::Restart { connection, expected, found } => {
-                let name = &connections[usize::from(connection.0)].name;
-                format!("connection {name}: the peer started anew at {found}, {expected} was next")
-            }
-        }
-    }
-
-    fn recent_event(&self, at: Instant, event: &Event) -> RecentEvent {
-        let (connection, path) = match *event {
-            Event::Narrow { connection, path, .. } | Event::Path { connection, path, .. } => {
-                (connection, Some(path))
-            }
-            Event::Restart { connection, .. } => (connection, None),
-        };
-        let connection = &self.settings.connections[usize::from(connection.0)];
-        RecentEvent {
-            at_seconds: at.since(Instant::ZERO).as_secs_f64(),
-            connection: Some(connection.name.clone()),
-            path: path.map(|path| connection.paths[usize::from(path.0)].name.clone()),
-            text: self.describe(event),
-        }
+        status.events = self.recent.iter().cloned().collect();
     }
 }
 
@@ -203,10 +165,15 @@ fn complete_connection(now: Instant, connection: &ReceiveHalf, status: &mut Conn
     status.reorder = reorder(connection);
     status.counters.received = traffic(stats.delivered);
     add(&mut status.drops, named(&stats.drops));
-    for (id, path) in (0..).map(PathId).zip(&mut status.paths) {
+    for path in &mut status.paths {
+        let id = PathId(path.id as u8);
+        if !connection.has(id) {
+            continue;
+        }
         let state = connection.state(id);
         path.state = state.name().to_owned();
-        path.cause = state.cause().map(str::to_owned);
+        // The transmit side may know better.
+        path.cause = path.cause.take().or_else(|| state.cause().map(str::to_owned));
         path.received = traffic(connection.path_stats(id).received);
         path.last_heard_seconds = connection.last_heard(id).map(|at| now.since(at).as_secs_f64());
     }

@@ -9,26 +9,35 @@
 //! transmit side. No packet crosses, and the sides are the same code either way.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use mpt_io::poll::{Events, Interest, Poll, Waker};
-use mpt_proto::{ConnectionId, Instant, Note};
+use mpt_proto::{ConnectionId, Instant, Note, SocketId};
 
 use super::handover::{Handed, Handover, handover};
 use super::receive::ReceiveLoop;
 use super::transmit::TransmitLoop;
-use super::{Command, Order};
+use super::Command;
+use super::step::Order;
 
 /// What is ready: a wake-up by another thread, the interface, or one of the sockets from here on.
 const WAKER: u64 = 0;
 const DEVICE: u64 = 1;
-const SOCKETS: u64 = 2;
+pub(super) const SOCKETS: u64 = 2;
 
-/// Orders that may wait for the receive side. They come at the pace of whoever types `mpt path`, and
-/// one per path and second while MTUs change; when the queue is full the transmit side waits.
+/// Sockets that one wait reports at the most. The kernel hands out the others next.
+const EVENTS: usize = 64;
+
+/// Orders that may wait for the receive side. They come at the pace at which the configuration, the
+/// network or MTUs change; when the queue is full the transmit side waits.
 const ORDERS: usize = 64;
+
+/// Notes that may wait for the transmit side: all that a few connections ever have. Those of more
+/// stay with the core for a moment.
+const NOTES: usize = 512;
 
 /// How soon the receive side tries again to hand over notes. There is room for all that may wait
 /// for each path, and the transmit side has been woken, so this happens on a machine that stands
@@ -38,7 +47,7 @@ const NOTES_AGAIN: Duration = Duration::from_millis(1);
 /// What one thread of a tunnel does for its life. To drop it tells the other thread that it is over.
 pub(super) type Body = Box<dyn FnMut(&dyn Fn() -> Instant) -> anyhow::Result<()> + Send>;
 
-/// Both sides on one thread.
+/// Both sides on one thread; the sockets are to be waited for by the receive side's poll.
 ///
 /// # Errors
 ///
@@ -48,9 +57,9 @@ pub(super) fn together(
     rx: ReceiveLoop,
     commands: Receiver<Command>,
 ) -> anyhow::Result<(Waker, Body)> {
-    let (poll, waker) = new_poll()?;
+    let poll = Arc::clone(&rx.poll);
+    let waker = new_waker(&poll)?;
     add_device(&poll, &tx)?;
-    add_sockets(&poll, &rx)?;
     let mut together = Together { tx, rx, commands };
     Ok((waker, Box::new(move |now| run(&poll, now, &mut together))))
 }
@@ -65,13 +74,11 @@ pub(super) fn apart(
     rx: ReceiveLoop,
     commands: Receiver<Command>,
 ) -> anyhow::Result<(Waker, [Body; 2])> {
-    let (tx_poll, tx_waker) = new_poll()?;
-    let (rx_poll, rx_waker) = new_poll()?;
+    let tx_poll = Poll::new().context("cannot wait for packets")?;
+    let rx_poll = Arc::clone(&rx.poll);
+    let (tx_waker, rx_waker) = (new_waker(&tx_poll)?, new_waker(&rx_poll)?);
     add_device(&tx_poll, &tx)?;
-    add_sockets(&rx_poll, &rx)?;
-    // As many as the core may keep.
-    let paths: usize = tx.connections.iter().map(|connection| connection.paths.len()).sum();
-    let (to_tx, notes) = handover(Note::KINDS * paths, tx_waker.clone());
+    let (to_tx, notes) = handover(NOTES, tx_waker.clone());
     let (to_rx, orders) = handover(ORDERS, rx_waker);
     let mut transmitting = Transmitting { tx, commands, notes, to_rx };
     let mut receiving = Receiving { rx, orders, to_tx, notes_again: None };
@@ -82,27 +89,17 @@ pub(super) fn apart(
     Ok((tx_waker, bodies))
 }
 
-fn new_poll() -> anyhow::Result<(Poll, Waker)> {
-    let poll = Poll::new().context("cannot wait for packets")?;
-    let waker = Waker::new(&poll, WAKER).context("cannot make a waker")?;
-    Ok((poll, waker))
+fn new_waker(poll: &Poll) -> anyhow::Result<Waker> {
+    Waker::new(poll, WAKER).context("cannot make a waker")
 }
 
 fn add_device(poll: &Poll, tx: &TransmitLoop) -> anyhow::Result<()> {
     poll.add(&*tx.device, DEVICE, Interest::READABLE).context("cannot wait for the interface")
 }
 
-fn add_sockets(poll: &Poll, rx: &ReceiveLoop) -> anyhow::Result<()> {
-    for (token, socket) in (SOCKETS..).zip(&*rx.sockets) {
-        poll.add(socket, token, Interest::READABLE).context("cannot wait for a socket")?;
-    }
-    Ok(())
-}
-
 /// Moves packets until told to stop.
 fn run(poll: &Poll, now: &dyn Fn() -> Instant, work: &mut impl Work) -> anyhow::Result<()> {
-    // All sources and the waker, so that a wait leaves none out that is ready.
-    let mut events = Events::with_capacity(work.sources() + 1);
+    let mut events = Events::with_capacity(EVENTS);
     loop {
         if events.is_empty() {
             // A timer ended the wait, perhaps after this machine stood still. Nobody is silent, and
@@ -124,9 +121,6 @@ fn run(poll: &Poll, now: &dyn Fn() -> Instant, work: &mut impl Work) -> anyhow::
 
 /// What a thread does when it wakes up.
 trait Work {
-    /// How many sources it has.
-    fn sources(&self) -> usize;
-
     /// Takes what has arrived at a source.
     fn handle_ready(&mut self, now: Instant, source: u64) -> anyhow::Result<()>;
 
@@ -153,14 +147,10 @@ impl Together {
 }
 
 impl Work for Together {
-    fn sources(&self) -> usize {
-        1 + self.rx.sockets.len()
-    }
-
     fn handle_ready(&mut self, now: Instant, source: u64) -> anyhow::Result<()> {
         match source {
             DEVICE => self.tx.read_device(now)?,
-            socket => self.rx.read_socket((socket - SOCKETS) as usize, now),
+            socket => self.rx.read_socket(SocketId((socket - SOCKETS) as u16), now),
         }
         Ok(())
     }
@@ -171,9 +161,12 @@ impl Work for Together {
         while flow.is_continue()
             && let Ok(command) = self.commands.try_recv()
         {
-            if let Some(order) = self.tx.carry_out(now, command) {
-                flow = self.rx.carry_out(now, order);
-            }
+            let Self { tx, rx, .. } = self;
+            tx.carry_out(now, command, |order| {
+                if rx.carry_out(now, order).is_break() {
+                    flow = ControlFlow::Break(());
+                }
+            });
         }
         self.carry_notes(now);
         self.tx.send(now);
@@ -201,10 +194,6 @@ struct Transmitting {
 }
 
 impl Work for Transmitting {
-    fn sources(&self) -> usize {
-        1
-    }
-
     fn handle_ready(&mut self, now: Instant, _: u64) -> anyhow::Result<()> {
         self.tx.read_device(now)
     }
@@ -218,12 +207,13 @@ impl Work for Transmitting {
         while flow.is_continue()
             && let Ok(command) = self.commands.try_recv()
         {
-            if let Some(order) = self.tx.carry_out(now, command) {
+            let Self { tx, to_rx, .. } = self;
+            tx.carry_out(now, command, |order| {
                 if matches!(order, Order::Stop) {
                     flow = ControlFlow::Break(());
                 }
-                self.to_rx.send(order);
-            }
+                to_rx.send(order);
+            });
         }
         self.tx.send(now);
         self.tx.check_mtu(now, |order| self.to_rx.send(order));
@@ -245,12 +235,8 @@ struct Receiving {
 }
 
 impl Work for Receiving {
-    fn sources(&self) -> usize {
-        self.rx.sockets.len()
-    }
-
     fn handle_ready(&mut self, now: Instant, source: u64) -> anyhow::Result<()> {
-        self.rx.read_socket((source - SOCKETS) as usize, now);
+        self.rx.read_socket(SocketId((source - SOCKETS) as u16), now);
         Ok(())
     }
 

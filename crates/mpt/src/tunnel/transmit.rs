@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use mpt_io::tun::{Burst, Device};
-use mpt_io::udp::Socket;
-use mpt_proto::{ConnectionId, Instant, Note, PathId, Traffic};
+use mpt_proto::{Change, ConnectionId, Instant, Note, Traffic};
 
-use super::mtu::Mtu;
-use super::open::{ConnectionInfo, core_status};
+use super::Command;
+use super::mtu::{MIN_MTU, Mtu};
+use super::narrowed::Narrowed;
 use super::outgoing::Outgoing;
-use super::{Command, Order};
+use super::sockets::Sockets;
+use super::step::{Order, Place, Step};
+use super::table::{ConnectionInfo, PathInfo, Table};
 use crate::config;
 
 /// Reads from the interface in one wake-up, and the bytes after which there is no further one:
@@ -25,8 +27,8 @@ const DEVICE_BYTES: u64 = 256 << 10;
 pub(super) struct TransmitLoop {
     pub(super) settings: Arc<config::Tunnel>,
     pub(super) device: Arc<Device>,
-    pub(super) sockets: Arc<[Socket]>,
-    pub(super) connections: Vec<ConnectionInfo>,
+    pub(super) sockets: Sockets,
+    pub(super) table: Table,
     pub(super) endpoint: mpt_proto::TransmitSide,
     pub(super) outgoing: Outgoing,
     pub(super) burst: Burst,
@@ -70,36 +72,115 @@ impl TransmitLoop {
         self.endpoint.handle_note(now, connection, note);
     }
 
-    /// Does its part of what other threads ask for, and says what the receive side has to do.
-    pub(super) fn carry_out(&mut self, now: Instant, command: Command) -> Option<Order> {
+    /// Does its part of what other threads ask for; what is left for the receive side goes to `order`.
+    pub(super) fn carry_out(
+        &mut self,
+        now: Instant,
+        command: Command,
+        mut order: impl FnMut(Order),
+    ) {
         match command {
             Command::Status(reply) => {
-                Some(Order::Status { status: Box::new(self.report()), reply })
+                order(Order::Status { status: Box::new(self.report()), reply });
             }
-            Command::SetPathStatus { connection, path, status, reply } => {
-                let Some((connection, path)) = self.find_path(&connection, &path) else {
-                    // Whoever asked may have lost patience; then nobody reads the answer.
-                    let _ = reply.send(false);
-                    return None;
-                };
-                let paths = &mut self.connections[usize::from(connection.0)].paths;
-                paths[usize::from(path.0)].settings.status = status;
-                let status = core_status(status);
-                self.endpoint.set_path_status(now, connection, path, status);
-                Some(Order::SetPathStatus { connection, path, status, reply })
-            }
+            Command::Step(step) => self.step(now, step, &mut order),
             Command::Stop => {
                 self.endpoint.close(now);
-                Some(Order::Stop)
+                order(Order::Stop);
             }
         }
     }
 
-    fn find_path(&self, connection: &str, path: &str) -> Option<(ConnectionId, PathId)> {
-        let at = self.connections.iter().position(|info| info.settings.name == connection)?;
-        let paths = &self.connections[at].paths;
-        let place = paths.iter().position(|info| info.settings.name == path)?;
-        Some((ConnectionId(at as u16), PathId(place as u8)))
+    fn step(&mut self, now: Instant, step: Step, order: &mut impl FnMut(Order)) {
+        // Whatever was staged leaves by the way it was staged for.
+        self.outgoing.flush(now, &self.sockets);
+        match step {
+            Step::OpenSocket { id, socket } => {
+                self.sockets.put(id, Arc::clone(&socket));
+                self.outgoing.forget_drain(id);
+                order(Order::OpenSocket { id, socket });
+            }
+            Step::CloseSocket { id } => {
+                drop(self.sockets.take(id));
+                order(Order::CloseSocket { id });
+            }
+            Step::AddConnection { id, settings, accepted_by, core } => {
+                let name = Some(settings.name.clone());
+                let paths = Vec::new();
+                self.table.put(id, ConnectionInfo { settings, accepted_by, paths });
+                self.change(now, Change::AddConnection { connection: id, config: core }, name, order);
+            }
+            Step::SetConnection { id, settings, core } => {
+                if let Some(info) = self.table.connection_mut(id) {
+                    info.settings = settings;
+                }
+                self.change(now, Change::SetConnection { connection: id, config: core }, None, order);
+            }
+            Step::RemoveConnection { id } => {
+                self.change(now, Change::RemoveConnection { connection: id }, None, order);
+                self.send(now);
+                self.outgoing.remove_all(id);
+                self.table.remove(id);
+                self.mtu.changed = true;
+            }
+            Step::AddPath { connection, path, place } => {
+                let (name, config) = (Some(place.settings.name.clone()), place.core());
+                self.outgoing.put(connection, path, place.lane());
+                let Place { settings, remote, mtu, .. } = place;
+                self.table.put_path(connection, path, PathInfo::new(settings, remote, mtu));
+                self.change(now, Change::AddPath { connection, path, config }, name, order);
+                let fits = Change::SetFits { connection, path, fits: mtu >= MIN_MTU };
+                self.change(now, fits, None, order);
+                self.mtu.changed = true;
+            }
+            Step::SetPath { connection, path, place } => {
+                let (config, fits) = (place.core(), place.mtu >= MIN_MTU);
+                let lane = self.outgoing.lane(connection, path);
+                if lane.is_none_or(|lane| !lane.leads_to(place.socket, place.remote)) {
+                    self.outgoing.put(connection, path, place.lane());
+                }
+                if let Some(info) = self.table.path_mut(connection, path) {
+                    // Asked for by the operator, perhaps because the path has been mended.
+                    info.narrowed = Narrowed::default();
+                    (info.settings, info.remote, info.mtu) = (place.settings, place.remote, place.mtu);
+                    info.best_mtu = info.best_mtu.max(info.mtu);
+                }
+                self.change(now, Change::SetPath { connection, path, config }, None, order);
+                self.change(now, Change::SetFits { connection, path, fits }, None, order);
+                self.mtu.changed = true;
+            }
+            Step::RemovePath { connection, path } => {
+                self.change(now, Change::RemovePath { connection, path }, None, order);
+                self.send(now);
+                self.outgoing.remove(connection, path);
+                self.table.remove_path(connection, path);
+                self.mtu.changed = true;
+            }
+            Step::SetAbsence { connection, path, absence } => {
+                let present = absence.is_none();
+                if let Some(info) = self.table.path_mut(connection, path) {
+                    info.absence = absence;
+                }
+                self.change(now, Change::SetPresent { connection, path, present }, None, order);
+                self.mtu.changed = true;
+            }
+            Step::SetTunnel { settings } => {
+                self.settings = settings;
+                self.mtu.changed = true;
+            }
+            Step::CheckMtu => self.mtu.all = true,
+        }
+    }
+
+    fn change(
+        &mut self,
+        now: Instant,
+        change: Change,
+        name: Option<String>,
+        order: &mut impl FnMut(Order),
+    ) {
+        self.endpoint.change(now, &change);
+        order(Order::Change { change, name });
     }
 
     /// Sends what is due and what was staged.

@@ -1,0 +1,114 @@
+//! What can change while an endpoint runs.
+//!
+//! One description serves both sides: each takes from it what concerns it. On two threads the
+//! transmit side is told first, so that nothing is sent any more on what is about to go; whoever is
+//! told later still knows what is in flight.
+//!
+//! Numbers name connections and paths for as long as they live. One that was given up should be used
+//! again late: a note that is on its way between two threads would be taken for the new one's.
+
+use std::sync::Arc;
+
+use crate::config::{ConnectionConfig, PathConfig};
+use crate::connection::ConnectionId;
+use crate::path::{PathId, PathStatus};
+
+/// A change to a running endpoint.
+///
+/// What contradicts the rest of the settings ([`ConfigError`](crate::ConfigError)) is for the caller to
+/// refuse, who alone has them all. Of two that claim the same packets or datagrams the first is
+/// obeyed. A change of something that is not there changes nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// A connection begins, with the paths of its settings numbered from 0 in their order. Its first
+    /// packet has the sequence number 0.
+    AddConnection {
+        /// Its number, which no other has.
+        connection: ConnectionId,
+        /// Its settings.
+        config: Arc<ConnectionConfig>,
+    },
+    /// A connection ends. The peer is told; what is held for it is delivered.
+    RemoveConnection {
+        /// Which.
+        connection: ConnectionId,
+    },
+    /// A connection has other networks, another selector, scheduler or order. Everything else in
+    /// `config`, its paths included, is ignored.
+    SetConnection {
+        /// Which.
+        connection: ConnectionId,
+        /// Its settings.
+        config: Arc<ConnectionConfig>,
+    },
+    /// A connection has a further path.
+    AddPath {
+        /// The connection.
+        connection: ConnectionId,
+        /// The path's number, which no other path of the connection has; below
+        /// [`MAX_PATHS`](crate::MAX_PATHS).
+        path: PathId,
+        /// Its settings.
+        config: PathConfig,
+    },
+    /// A path goes. The peer is told, and what is in flight still arrives in order.
+    RemovePath {
+        /// The connection.
+        connection: ConnectionId,
+        /// The path.
+        path: PathId,
+    },
+    /// A path has other settings. What is known of it stays.
+    SetPath {
+        /// The connection.
+        connection: ConnectionId,
+        /// The path.
+        path: PathId,
+        /// Its settings.
+        config: PathConfig,
+    },
+    /// The operator wants a path to be used, or not.
+    SetStatus {
+        /// The connection.
+        connection: ConnectionId,
+        /// The path.
+        path: PathId,
+        /// What is wanted.
+        status: PathStatus,
+    },
+    /// A path can, or cannot, carry inner packets of 1280 bytes, the least an IPv6 link may offer.
+    SetFits {
+        /// The connection.
+        connection: ConnectionId,
+        /// The path.
+        path: PathId,
+        /// Whether it can.
+        fits: bool,
+    },
+    /// What a path needs of this host, its interface and its address, is there or not.
+    SetPresent {
+        /// The connection.
+        connection: ConnectionId,
+        /// The path.
+        path: PathId,
+        /// Whether it is there.
+        present: bool,
+    },
+}
+
+impl Change {
+    /// The connection that changes.
+    pub fn connection(&self) -> ConnectionId {
+        match *self {
+            Self::AddConnection { connection, .. }
+            | Self::RemoveConnection { connection }
+            | Self::SetConnection { connection, .. }
+            | Self::AddPath { connection, .. }
+            | Self::RemovePath { connection, .. }
+            | Self::SetPath { connection, .. }
+            | Self::SetStatus { connection, .. }
+            | Self::SetFits { connection, .. }
+            | Self::SetPresent { connection, .. } => connection,
+        }
+    }
+}

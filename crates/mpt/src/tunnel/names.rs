@@ -1,0 +1,86 @@
+//! Events in the operator's words.
+//!
+//! The core speaks in numbers. What had a number when something happened may be gone by the time that
+//! somebody asks, so every event is put into words at once.
+
+use std::collections::HashMap;
+
+use mpt_control::Event as RecentEvent;
+use mpt_proto::{Change, ConnectionId, DownCause, Event, Instant, PathId, PathState};
+
+/// The names of connections and paths. Numbers that are used again bring their new names.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    connections: HashMap<ConnectionId, String>,
+    paths: HashMap<(ConnectionId, PathId), String>,
+}
+
+impl Names {
+    /// Takes in the name of what `change` adds.
+    pub(super) fn add(&mut self, change: &Change, name: String) {
+        match *change {
+            Change::AddConnection { connection, .. } => {
+                self.connections.insert(connection, name);
+            }
+            Change::AddPath { connection, path, .. } => {
+                self.paths.insert((connection, path), name);
+            }
+            Change::RemoveConnection { .. }
+            | Change::SetConnection { .. }
+            | Change::RemovePath { .. }
+            | Change::SetPath { .. }
+            | Change::SetStatus { .. }
+            | Change::SetFits { .. }
+            | Change::SetPresent { .. } => {}
+        }
+    }
+
+    /// An event as it is shown.
+    pub(super) fn describe(&self, now: Instant, event: &Event) -> RecentEvent {
+        let (connection, path) = match *event {
+            Event::Narrow { connection, path, .. } | Event::Path { connection, path, .. } => {
+                (connection, Some(path))
+            }
+            Event::Restart { connection, .. } => (connection, None),
+        };
+        let name = self.connections.get(&connection).map_or("?", String::as_str);
+        let path = path.and_then(|path| self.paths.get(&(connection, path)));
+        let path_name = path.map_or("?", String::as_str);
+        let text = match *event {
+            Event::Narrow { carries, .. } => format!(
+                "connection {name}: path {path_name} loses datagrams of more than {carries} bytes; \
+                 the MTU follows"
+            ),
+            Event::Path { from, to, .. } => {
+                let (from, next) = (from.name(), next(to));
+                format!("connection {name}: path {path_name} was {from}, is {to}{next}")
+            }
+            Event::Restart { expected, found, .. } => {
+                format!("connection {name}: the peer started anew at {found}, {expected} was next")
+            }
+        };
+        RecentEvent {
+            at_seconds: now.since(Instant::ZERO).as_secs_f64(),
+            connection: Some(name.to_owned()),
+            path: path.cloned(),
+            text,
+        }
+    }
+}
+
+/// What happens to a path in that state.
+fn next(state: PathState) -> &'static str {
+    match state {
+        PathState::Down(DownCause::Silent | DownCause::PeerDeaf) => {
+            "; the other paths carry its packets, it is used again when the peer is heard"
+        }
+        PathState::Down(DownCause::Absent) => {
+            "; the other paths carry its packets, it is used again when that is back"
+        }
+        PathState::UnusableMtu => "; it is used again when packets of 1280 bytes fit",
+        PathState::Down(DownCause::PeerOff)
+        | PathState::Off
+        | PathState::Probing
+        | PathState::Up => "",
+    }
+}

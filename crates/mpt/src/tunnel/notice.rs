@@ -1,0 +1,53 @@
+//! What the main thread is told of its own accord by a tunnel.
+
+use std::sync::mpsc::{self, Receiver, SyncSender};
+
+use mpt_io::poll::Waker;
+use mpt_proto::{ConnectionId, DownCause, Event, PathId, PathState};
+
+/// Most notices that wait for the main thread. What does not fit is told again by the next event of
+/// its kind, or found when the main thread looks for itself.
+const CAPACITY: usize = 256;
+
+/// Something that the main thread may want to act upon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Notice {
+    /// A path has fallen silent: its remote name may have another address by now.
+    Silent {
+        /// The connection.
+        connection: ConnectionId,
+        /// The path.
+        path: PathId,
+    },
+}
+
+/// Where notices are given.
+#[derive(Clone, Debug)]
+pub(super) struct Notices {
+    queue: SyncSender<Notice>,
+    waker: Waker,
+}
+
+impl Notices {
+    /// A queue to the thread that waits with the waker's poll.
+    pub(super) fn new(waker: Waker) -> (Self, Receiver<Notice>) {
+        let (queue, receiver) = mpsc::sync_channel(CAPACITY);
+        (Self { queue, waker }, receiver)
+    }
+
+    /// Tells of an event, if it is one to act upon.
+    pub(super) fn event(&self, event: Event) {
+        if let Event::Path { connection, path, to, .. } = event
+            && matches!(to, PathState::Down(DownCause::Silent | DownCause::PeerDeaf))
+        {
+            self.give(Notice::Silent { connection, path });
+        }
+    }
+
+    fn give(&self, notice: Notice) {
+        // A main thread that is gone or stands still needs no notice.
+        if self.queue.try_send(notice).is_ok() {
+            self.waker.wake();
+        }
+    }
+}

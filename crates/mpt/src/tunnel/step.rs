@@ -1,0 +1,101 @@
+//! The steps by which a running tunnel changes.
+//!
+//! Whoever decides ([`keeper`](super::keeper)) has done beforehand whatever can fail: the sockets are
+//! open, the names are resolved. So a step is carried out, and that is all. The transmit side does its
+//! part and leaves the rest as an [`Order`] to the receive side.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use mpt_control::TunnelStatus;
+use mpt_io::udp::{Socket, Train};
+use mpt_proto::{
+    Change, ConnectionConfig, ConnectionId, Event, PathConfig, PathId, PathStatus, SocketId,
+};
+
+use super::outgoing::Lane;
+use crate::config;
+
+/// One step.
+pub(crate) enum Step {
+    /// A further socket, for the paths to come.
+    OpenSocket { id: SocketId, socket: Arc<Socket> },
+    /// No path uses the socket any more.
+    CloseSocket { id: SocketId },
+    /// A further connection, without paths.
+    AddConnection {
+        id: ConnectionId,
+        settings: Arc<config::Connection>,
+        accepted_by: Option<String>,
+        core: Arc<ConnectionConfig>,
+    },
+    /// Other settings of a connection, of the kind that it can take while it runs.
+    SetConnection {
+        id: ConnectionId,
+        settings: Arc<config::Connection>,
+        core: Arc<ConnectionConfig>,
+    },
+    /// A connection goes, and its paths with it.
+    RemoveConnection { id: ConnectionId },
+    /// A further path.
+    AddPath { connection: ConnectionId, path: PathId, place: Place },
+    /// Other settings of a path, or another place.
+    SetPath { connection: ConnectionId, path: PathId, place: Place },
+    /// A path goes.
+    RemovePath { connection: ConnectionId, path: PathId },
+    /// What this host lacks for a path, if anything.
+    SetAbsence { connection: ConnectionId, path: PathId, absence: Option<String> },
+    /// The tunnel's own settings, as far as they can change while it runs.
+    SetTunnel { settings: Arc<config::Tunnel> },
+    /// Routes or interfaces have changed, so the MTU of paths may have.
+    CheckMtu,
+}
+
+/// Where a path's datagrams go, and its settings.
+pub(crate) struct Place {
+    pub(super) settings: config::Path,
+    pub(super) socket: SocketId,
+    pub(super) remote: SocketAddr,
+    /// What fits, in bytes of inner packet.
+    pub(super) mtu: u32,
+}
+
+impl Place {
+    /// The path in the core's words.
+    pub(super) fn core(&self) -> PathConfig {
+        let settings = &self.settings;
+        PathConfig {
+            socket: self.socket,
+            remote: self.remote,
+            weight: settings.weight,
+            keepalive: Some(settings.keepalive).filter(|time| !time.is_zero()),
+            dead_time: Some(settings.dead_time).filter(|time| !time.is_zero()),
+            status: match settings.status {
+                config::PathStatus::Available => PathStatus::Available,
+                config::PathStatus::Off => PathStatus::Off,
+            },
+        }
+    }
+
+    /// The way there.
+    pub(super) fn lane(&self) -> Lane {
+        Lane::new(self.socket, Train::new(self.remote, self.settings.local))
+    }
+}
+
+/// What the transmit side, having done its own part, leaves to the receive side.
+pub(super) enum Order {
+    /// A further socket.
+    OpenSocket { id: SocketId, socket: Arc<Socket> },
+    /// A socket that is not used any more.
+    CloseSocket { id: SocketId },
+    /// A change of the core; with the name of what is added by it.
+    Change { change: Change, name: Option<String> },
+    /// Something that happened and is to be told with the other events.
+    Tell { event: Event },
+    /// The receive side's part of the status.
+    Status { status: Box<TunnelStatus>, reply: Sender<TunnelStatus> },
+    /// The end.
+    Stop,
+}

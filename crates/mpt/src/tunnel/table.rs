@@ -1,0 +1,124 @@
+//! What the transmit side knows of connections and paths besides the core: their settings, where their
+//! datagrams go, and how large these may be.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use mpt_proto::{ConnectionId, PathId};
+
+use super::narrowed::Narrowed;
+use crate::config;
+
+/// One path.
+pub(super) struct PathInfo {
+    pub(super) settings: config::Path,
+    pub(super) remote: SocketAddr,
+    /// What this host lacks for it, in words.
+    pub(super) absence: Option<String>,
+    /// The largest inner packet that fits a datagram on it.
+    pub(super) mtu: u32,
+    /// The largest that it has been.
+    pub(super) best_mtu: u32,
+    /// The largest that was found to arrive, where that is less than the kernel knows.
+    pub(super) narrowed: Narrowed,
+}
+
+impl PathInfo {
+    /// A path through which inner packets of `mtu` bytes fit.
+    pub(super) fn new(settings: config::Path, remote: SocketAddr, mtu: u32) -> Self {
+        let narrowed = Narrowed::default();
+        Self { settings, remote, absence: None, mtu, best_mtu: mtu, narrowed }
+    }
+
+    /// Whether it carries less than it did, so that it may carry more again.
+    pub(super) fn is_limited(&self) -> bool {
+        self.mtu < self.best_mtu || self.narrowed.is_set()
+    }
+}
+
+/// One connection.
+pub(super) struct ConnectionInfo {
+    /// Its settings; the paths in them are not looked at.
+    pub(super) settings: Arc<config::Connection>,
+    /// The template by which it was accepted.
+    pub(super) accepted_by: Option<String>,
+    /// By number.
+    pub(super) paths: Vec<Option<PathInfo>>,
+}
+
+impl ConnectionInfo {
+    /// Its paths.
+    pub(super) fn paths(&self) -> impl Iterator<Item = (PathId, &PathInfo)> {
+        (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)))
+    }
+}
+
+/// All connections of a tunnel, by number.
+#[derive(Default)]
+pub(super) struct Table(Vec<Option<ConnectionInfo>>);
+
+impl Table {
+    pub(super) fn put(&mut self, id: ConnectionId, info: ConnectionInfo) {
+        let place = usize::from(id.0);
+        if self.0.len() <= place {
+            self.0.resize_with(place + 1, || None);
+        }
+        self.0[place] = Some(info);
+    }
+
+    pub(super) fn remove(&mut self, id: ConnectionId) {
+        if let Some(slot) = self.0.get_mut(usize::from(id.0)) {
+            *slot = None;
+        }
+    }
+
+    pub(super) fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut ConnectionInfo> {
+        self.0.get_mut(usize::from(id.0))?.as_mut()
+    }
+
+    pub(super) fn path_mut(&mut self, id: ConnectionId, path: PathId) -> Option<&mut PathInfo> {
+        self.connection_mut(id)?.paths.get_mut(usize::from(path.0))?.as_mut()
+    }
+
+    pub(super) fn put_path(&mut self, id: ConnectionId, path: PathId, info: PathInfo) {
+        let Some(connection) = self.connection_mut(id) else { return };
+        let place = usize::from(path.0);
+        if connection.paths.len() <= place {
+            connection.paths.resize_with(place + 1, || None);
+        }
+        connection.paths[place] = Some(info);
+    }
+
+    pub(super) fn remove_path(&mut self, id: ConnectionId, path: PathId) {
+        if let Some(connection) = self.connection_mut(id)
+            && let Some(slot) = connection.paths.get_mut(usize::from(path.0))
+        {
+            *slot = None;
+        }
+    }
+
+    pub(super) fn connections(&self) -> impl Iterator<Item = (ConnectionId, &ConnectionInfo)> {
+        let slots = (0..).map(ConnectionId).zip(&self.0);
+        slots.filter_map(|(id, connection)| Some((id, connection.as_ref()?)))
+    }
+
+    pub(super) fn paths(&self) -> impl Iterator<Item = (ConnectionId, PathId, &PathInfo)> {
+        self.connections().flat_map(|(id, connection)| {
+            connection.paths().map(move |(path, info)| (id, path, info))
+        })
+    }
+
+    /// The same with their connections' settings, to be changed.
+    pub(super) fn paths_mut(
+        &mut self,
+    ) -> impl Iterator<Item = (ConnectionId, PathId, &mut PathInfo, &config::Connection)> {
+        let slots = (0..).map(ConnectionId).zip(&mut self.0);
+        let connections = slots.filter_map(|(id, connection)| Some((id, connection.as_mut()?)));
+        connections.flat_map(|(id, connection)| {
+            let ConnectionInfo { settings, paths, .. } = connection;
+            let slots = (0..).map(PathId).zip(paths);
+            let paths = slots.filter_map(|(path, info)| Some((path, info.as_mut()?)));
+            paths.map(move |(path, info)| (id, path, info, &**settings))
+        })
+    }
+}
