@@ -6,6 +6,8 @@ use std::time::Duration;
 use crate::connection::ConnectionId;
 use crate::origin::{Candidate, Origins};
 use crate::path::{PathId, PathStatus};
+use crate::scheduler::Pins;
+use crate::selector::Selector;
 use crate::transmit_side::own_address;
 
 /// The most paths of one connection.
@@ -122,13 +124,16 @@ impl Default for ReorderConfig {
 /// The policy that picks a path for each packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SchedulerConfig {
+    /// By the packet's flow: all packets of one take the same path. Ports may be pinned to a path,
+    /// what is not pinned is spread by the paths' weights.
+    Flow,
     /// By the paths' weights: the sending vector of draft-lencse-tsvwg-mpt.
     #[default]
     Weighted,
 }
 
 /// One path of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathConfig {
     /// The socket it sends and receives by. Paths may share one.
     pub socket: SocketId,
@@ -136,6 +141,11 @@ pub struct PathConfig {
     pub remote: SocketAddr,
     /// The share of packets it gets, 1 to [`MAX_WEIGHT`].
     pub weight: u16,
+    /// Its tier: of the paths that are up those of the least number carry, the others stand by.
+    pub priority: u8,
+    /// The ports whose packets take this path while it is up, standing by or not; with
+    /// [`SchedulerConfig::Flow`] only.
+    pub pins: Pins,
     /// The keepalive interval; `None` sends none.
     pub keepalive: Option<Duration>,
     /// The silence after which the path is down; `None` takes it for up from the start, for ever.
@@ -152,6 +162,8 @@ pub struct ConnectionConfig {
     pub peer: Vec<IpAddr>,
     /// Further inner addresses behind the peer.
     pub networks: Vec<Prefix>,
+    /// Which of the inner packets that could go by this connection do; `None` is all.
+    pub selector: Option<Selector>,
     /// The GRE key, if there is one.
     pub key: Option<u32>,
     /// Whether datagrams carry the GRE checksum. A received one is always verified.

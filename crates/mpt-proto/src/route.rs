@@ -5,7 +5,8 @@ use std::net::IpAddr;
 
 use crate::config::Prefix;
 use crate::connection::ConnectionId;
-use crate::wire::flow::{Flow, Selector};
+use crate::selector::Selector;
+use crate::wire::flow::Flow;
 use crate::wire::inner::Inner;
 
 /// The connections behind which each inner address is.

@@ -41,7 +41,7 @@ impl<T> Slots<T> {
     }
 
     /// What there is, in the order of the numbers.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &T)> + Clone {
         self.0.iter().enumerate().filter_map(|(number, slot)| Some((number, slot.as_ref()?)))
     }
 

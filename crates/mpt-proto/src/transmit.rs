@@ -9,13 +9,14 @@ use crate::config::{ConnectionConfig, PathConfig, SchedulerConfig};
 use crate::note::Note;
 use crate::path::narrowing::{Arrived, Narrowing};
 use crate::path::{PathId, PathState, PathStatus};
-use crate::scheduler::Scheduler;
+use crate::scheduler::{Pins, Scheduler, Share};
 use crate::sequence::Seq;
 use crate::slots::Slots;
 use crate::stats::{ConnectionStats, Drop, Drops, PathStats, Traffic};
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
 use crate::wire::gre::{self, Header, Protocol};
+use crate::wire::inner::Inner;
 use crate::wire::keepalive::{self, Keepalive, Report};
 
 /// What one connection needs for sending.
@@ -40,6 +41,8 @@ pub struct TransmitHalf {
 struct TransmitPath {
     status: PathStatus,
     weight: u16,
+    priority: u8,
+    pins: Pins,
     up: bool,
     /// Whether this host has what it needs to send on it.
     present: bool,
@@ -100,6 +103,11 @@ impl TransmitHalf {
         self.paths[path.index()].weight
     }
 
+    /// Whether a path could carry packets, but stands by because one of a better priority carries.
+    pub fn standby(&self, path: PathId) -> bool {
+        self.scheduler.is_standby(path)
+    }
+
     /// What was sent and what could not be; the rest is known to the receive half.
     pub fn stats(&self) -> ConnectionStats {
         ConnectionStats { sent: self.sent, drops: self.drops, ..ConnectionStats::default() }
@@ -111,15 +119,16 @@ impl TransmitHalf {
     ///
     /// If the connection has no such path.
     pub fn path_stats(&self, path: PathId) -> PathStats {
-        let TransmitPath { sent, keepalives_sent, .. } = self.paths[path.index()];
+        let &TransmitPath { sent, keepalives_sent, .. } = &self.paths[path.index()];
         PathStats { sent, keepalives_sent, ..PathStats::default() }
     }
 
-    /// Decides the path and writes the header for an inner packet of `len` bytes. A packet for
-    /// which there is no path takes no number.
+    /// Decides the path and writes the header for an inner packet. One for which there is no path
+    /// takes no number.
     #[inline(always)]
-    pub(crate) fn transmit(&mut self, protocol: Protocol, len: usize) -> Option<(PathId, Header)> {
-        let Some(path) = self.scheduler.select() else {
+    pub(crate) fn transmit(&mut self, packet: &[u8], inner: &Inner) -> Option<(PathId, Header)> {
+        let Inner { protocol, len, .. } = *inner;
+        let Some(path) = self.scheduler.select(packet, inner) else {
             self.drops.add(Drop::NoPath);
             return None;
         };
@@ -213,8 +222,12 @@ impl TransmitHalf {
             path.next_keepalive = None;
             path.keepalive_now(now);
         }
-        if path.weight != config.weight {
-            path.weight = config.weight;
+        let share = path.share(id);
+        if (share.weight, share.priority, share.pins)
+            != (config.weight, config.priority, &config.pins)
+        {
+            (path.weight, path.priority) = (config.weight, config.priority);
+            path.pins.clone_from(&config.pins);
             self.reschedule();
         }
     }
@@ -278,7 +291,7 @@ impl TransmitHalf {
     /// Tells the scheduler which paths there are, and how they are to be used.
     fn reschedule(&mut self) {
         let usable = self.paths.iter().filter(|(_, path)| path.usable());
-        self.scheduler.set_paths(usable.map(|(id, path)| (PathId(id as u8), path.weight)));
+        self.scheduler.set_paths(usable.map(|(id, path)| path.share(PathId(id as u8))));
     }
 }
 
@@ -288,6 +301,8 @@ impl TransmitPath {
         Self {
             status: config.status,
             weight: config.weight,
+            priority: config.priority,
+            pins: config.pins.clone(),
             up: false,
             present: true,
             leaving: false,
@@ -305,6 +320,10 @@ impl TransmitPath {
     /// the receive half said of it before it knew.
     fn usable(&self) -> bool {
         self.up && self.present && self.status == PathStatus::Available
+    }
+
+    fn share(&self, path: PathId) -> Share<'_> {
+        Share { path, weight: self.weight, priority: self.priority, pins: &self.pins }
     }
 
     /// Has the next keepalive sent at once, on a path that sends any.

@@ -104,7 +104,7 @@ impl TransmitSide {
             self.drops.add(Drop::NoRoute);
             return None;
         };
-        let (path, header) = connection.transmit(inner.protocol, inner.len)?;
+        let (path, header) = connection.transmit(packet, &inner)?;
         let payload = &packet[..inner.len];
         Some(Transmit { connection: id, path, tos: inner.tos, header, payload })
     }

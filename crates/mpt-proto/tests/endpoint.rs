@@ -268,7 +268,7 @@ fn settings_that_contradict_each_other_are_refused() {
     let no_path = refused(&|connection| connection.paths.clear());
     assert_eq!(no_path, Some(ConfigError::NoPath { connection: 0 }));
     let too_many = refused(&|connection| {
-        let path = connection.paths[0];
+        let path = connection.paths[0].clone();
         connection.paths = vec![path; 65];
     });
     assert_eq!(too_many, Some(ConfigError::TooManyPaths { connection: 0 }));
@@ -278,7 +278,7 @@ fn settings_that_contradict_each_other_are_refused() {
     }
     let window = refused(&|connection| connection.reorder.window = 10_001);
     assert_eq!(window, Some(ConfigError::Window { connection: 0 }));
-    let same_path = refused(&|connection| connection.paths[1] = connection.paths[0]);
+    let same_path = refused(&|connection| connection.paths[1] = connection.paths[0].clone());
     assert_eq!(same_path, Some(ConfigError::SamePath { connection: 0, path: 1 }));
     let mut twice = good.clone();
     twice.connections.push(twice.connections[0].clone());

@@ -194,7 +194,7 @@ fn keepalives_at_different_intervals_are_not_taken_for_it() {
 fn uneven(seed: u64, plan: &PairPlan, millis: [u64; 2]) -> Pair {
     let with = |millis: u64| {
         let keepalive = (millis > 0).then(|| Duration::from_millis(millis));
-        let path = PathConfig { keepalive, dead_time: None, ..plan.path };
+        let path = PathConfig { keepalive, dead_time: None, ..plan.path.clone() };
         PairPlan { path, ..plan.clone() }
     };
     let [left, right] = [with(millis[0]).left(), with(millis[1]).right()];

@@ -1,35 +1,85 @@
 //! Which path, for this packet, now?
+//!
+//! Paths come in tiers by priority. Those of the tier with the least number among the usable paths
+//! carry; the others stand by, and carry only what is pinned to them.
 
+mod flow;
+mod pins;
 mod weighted;
 
 use crate::config::SchedulerConfig;
 use crate::path::PathId;
+use crate::wire::inner::Inner;
+use flow::FlowMapping;
+pub use pins::Pins;
 use weighted::Weighted;
+
+/// Tiers, and the policy that chooses within the best.
+#[derive(Debug)]
+pub(crate) struct Scheduler {
+    policy: Policy,
+    /// The paths that stand by, one bit for each.
+    standby: u64,
+}
 
 /// A policy that answers the question. Each policy has a file.
 #[derive(Debug)]
-pub(crate) enum Scheduler {
+enum Policy {
+    Flow(FlowMapping),
     Weighted(Weighted),
+}
+
+/// What a usable path is entitled to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share<'p> {
+    pub(crate) path: PathId,
+    /// At least 1.
+    pub(crate) weight: u16,
+    /// Its tier; the least is the best.
+    pub(crate) priority: u8,
+    pub(crate) pins: &'p Pins,
 }
 
 impl Scheduler {
     pub(crate) fn new(config: SchedulerConfig) -> Self {
-        match config {
-            SchedulerConfig::Weighted => Self::Weighted(Weighted::default()),
+        let policy = match config {
+            SchedulerConfig::Flow => Policy::Flow(FlowMapping::default()),
+            SchedulerConfig::Weighted => Policy::Weighted(Weighted::default()),
+        };
+        Self { policy, standby: 0 }
+    }
+
+    /// Tells which paths are usable and what they are entitled to; to be called whenever one of
+    /// this changes. What a path has had too much or too little of evens out afterwards.
+    pub(crate) fn set_paths<'p>(&mut self, usable: impl Iterator<Item = Share<'p>> + Clone) {
+        let best = usable.clone().map(|share| share.priority).min();
+        let carries = move |share: &Share<'_>| Some(share.priority) == best;
+        let waiting = usable.clone().filter(|share| !carries(share));
+        self.standby = waiting.fold(0, |bits, share| bits | bit(share.path));
+        let best_tier = usable.clone().filter(carries);
+        match &mut self.policy {
+            Policy::Flow(mapping) => mapping.set_paths(usable, best_tier),
+            Policy::Weighted(weighted) => {
+                weighted.set_paths(best_tier.map(|share| (share.path, share.weight)));
+            }
         }
     }
 
-    /// Tells the policy which paths are up, with their weights. It starts afresh with them.
-    pub(crate) fn set_paths(&mut self, paths: impl Iterator<Item = (PathId, u16)>) {
-        match self {
-            Self::Weighted(weighted) => weighted.set_paths(paths),
+    /// The path for an inner packet; `None` if there is none.
+    #[inline]
+    pub(crate) fn select(&mut self, packet: &[u8], inner: &Inner) -> Option<PathId> {
+        match &mut self.policy {
+            Policy::Flow(mapping) => mapping.select(packet, inner),
+            Policy::Weighted(weighted) => weighted.select(),
         }
     }
 
-    /// The path for the next packet; `None` if there is none.
-    pub(crate) fn select(&mut self) -> Option<PathId> {
-        match self {
-            Self::Weighted(weighted) => weighted.select(),
-        }
+    /// Whether a path is usable, but a better tier carries.
+    pub(crate) fn is_standby(&self, path: PathId) -> bool {
+        self.standby & bit(path) != 0
     }
+}
+
+const fn bit(path: PathId) -> u64 {
+    1 << path.0
 }

@@ -1,12 +1,13 @@
 //! Bytes on the wire: read without copying, written in place.
 //!
 //! [`gre`] is the header of every datagram, [`keepalive`] the one control message of plain framing,
-//! [`inner`] the few fields of the inner packet that MPT looks at, [`ecn`] what becomes of congestion
-//! marks, [`checksum`] the sum they share.
+//! [`inner`] the few fields of the inner packet that MPT looks at, [`flow`] those that tell flows
+//! apart, [`ecn`] what becomes of congestion marks, [`checksum`] the sum they share.
 //! `docs/protocol.md` is the normative text. Nothing in here keeps state.
 
 pub mod checksum;
 pub mod ecn;
+pub mod flow;
 pub mod gre;
 pub mod inner;
 pub mod keepalive;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mpt_proto::{
     ConnectionConfig, ConnectionId, Drop, Endpoint, EndpointConfig, Event, Held, Instant, Origin,
-    PathConfig, PathId, PathState, PathStatus, Prefix, ReorderConfig, SchedulerConfig, Sink,
+    PathConfig, PathId, PathState, PathStatus, Pins, Prefix, ReorderConfig, SchedulerConfig, Sink,
     SocketId,
 };
 
@@ -102,6 +102,8 @@ pub(crate) fn config(settings: &Settings, own: u8) -> EndpointConfig {
         socket: SocketId(path as u16),
         remote: outer_address(peer, path as u8),
         weight,
+        priority: 0,
+        pins: Pins::default(),
         keepalive: settings.keepalive,
         dead_time: settings.dead_time,
         status: PathStatus::Available,
@@ -111,6 +113,7 @@ pub(crate) fn config(settings: &Settings, own: u8) -> EndpointConfig {
         connections: vec![ConnectionConfig {
             peer: vec![inner_address(peer), inner_address_v6(peer)],
             networks: Vec::new(),
+            selector: None,
             key: settings.key,
             checksum: settings.checksum,
             sequence: settings.sequence,

@@ -182,7 +182,7 @@ impl Host {
 /// Writes a datagram as the core wants it.
 fn emit(config: &HostConfig, transmit: &Transmit<'_>) -> Datagram {
     let connection = &config.endpoint.connections[usize::from(transmit.connection.0)];
-    let PathConfig { socket, remote, .. } = connection.paths[usize::from(transmit.path.0)];
+    let &PathConfig { socket, remote, .. } = &connection.paths[usize::from(transmit.path.0)];
     let mut datagram = vec![0; transmit.size()];
     transmit.emit(&mut datagram);
     (socket, remote, datagram)

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mpt_proto::{
     ConfigError, Connection, ConnectionConfig, ConnectionId, EndpointConfig, PathConfig, PathId,
-    PathState, PathStatus, Prefix, ReorderConfig, SchedulerConfig, SocketId,
+    PathState, PathStatus, Pins, Prefix, ReorderConfig, SchedulerConfig, SocketId,
 };
 
 use super::{End, HostConfig, HostId, WireId, World};
@@ -28,20 +28,28 @@ pub struct PathPlan {
     pub back: Profile,
     /// The weight of the path at both ends.
     pub weight: u16,
+    /// The tier of the path at both ends.
+    pub priority: u8,
     /// Whether its outer addresses are IPv6.
     pub ipv6: bool,
 }
 
 impl PathPlan {
-    /// A path of weight 1 over IPv4, alike in both directions.
+    /// A path of weight 1 in the best tier over IPv4, alike in both directions.
     pub fn symmetric(profile: Profile) -> Self {
-        Self { there: profile.clone(), back: profile, weight: 1, ipv6: false }
+        Self { there: profile.clone(), back: profile, weight: 1, priority: 0, ipv6: false }
     }
 
     /// The same path with another weight.
     #[must_use]
     pub fn with_weight(self, weight: u16) -> Self {
         Self { weight, ..self }
+    }
+
+    /// The same path in another tier.
+    #[must_use]
+    pub fn with_priority(self, priority: u8) -> Self {
+        Self { priority, ..self }
     }
 
     /// The same path over IPv6.
@@ -60,7 +68,7 @@ pub struct PairPlan {
     pub one_server_address: bool,
     /// What both connections have in common; peers and paths are filled in.
     pub connection: ConnectionConfig,
-    /// What both paths have in common; socket, remote address and weight are filled in.
+    /// What both paths have in common; socket, remote address, weight and priority are filled in.
     pub path: PathConfig,
     /// What both hosts have in common; endpoint and sockets are filled in.
     pub host: HostConfig,
@@ -75,6 +83,7 @@ impl PairPlan {
             connection: ConnectionConfig {
                 peer: Vec::new(),
                 networks: Vec::new(),
+                selector: None,
                 key: None,
                 checksum: false,
                 sequence: true,
@@ -86,6 +95,8 @@ impl PairPlan {
                 socket: SocketId(0),
                 remote: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), PORT),
                 weight: 1,
+                priority: 0,
+                pins: Pins::default(),
                 keepalive: Some(Duration::from_millis(500)),
                 dead_time: Some(Duration::from_millis(1750)),
                 status: PathStatus::Available,
@@ -204,7 +215,8 @@ impl PairPlan {
                 socket: SocketId(place as u16),
                 remote: SocketAddr::new(self.outer(side.other(), index), PORT),
                 weight: plan.weight,
-                ..self.path
+                priority: plan.priority,
+                ..self.path.clone()
             });
         }
         let addresses = |side| [false, true].map(|ipv6| inner(side, ipv6)).to_vec();

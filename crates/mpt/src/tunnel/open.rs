@@ -14,7 +14,7 @@ use mpt_io::tun::{self, Burst, Device};
 use mpt_io::udp::{self, Receive, ReceiveOptions, Socket, Train};
 use mpt_proto::{
     ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Instant, Late, PathConfig, PathId,
-    PathStatus, Prefix, ReorderConfig, SchedulerConfig, SocketId, Traffic,
+    PathStatus, Pins, Prefix, ReorderConfig, SchedulerConfig, SocketId, Traffic,
 };
 
 use super::incoming::Incoming;
@@ -222,6 +222,7 @@ fn connection_config(
     ConnectionConfig {
         peer: settings.peer.clone(),
         networks: settings.networks.iter().filter_map(core_prefix).collect(),
+        selector: None,
         key: settings.key,
         checksum: settings.checksum,
         sequence: settings.sequence,
@@ -244,6 +245,8 @@ fn path_config(path: &PathInfo, lane: &Lane) -> PathConfig {
         socket: SocketId(lane.socket as u16),
         remote: path.remote,
         weight: path.settings.weight,
+        priority: 0,
+        pins: Pins::default(),
         keepalive: Some(path.settings.keepalive).filter(|time| !time.is_zero()),
         dead_time: Some(path.settings.dead_time).filter(|time| !time.is_zero()),
         status: core_status(path.settings.status),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use mpt_proto::{
     ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Instant, MAX_WINDOW, Origin,
-    PathConfig, PathStatus, Prefix, ReorderConfig, SchedulerConfig, Seq, SocketId,
+    PathConfig, PathStatus, Pins, Prefix, ReorderConfig, SchedulerConfig, Seq, SocketId,
 };
 
 pub(crate) use keep::Keep;
@@ -46,6 +46,8 @@ fn endpoint([own, peer]: [Ipv4Addr; 2], weights: &[u16], reorder: ReorderConfig)
         socket: SocketId(u16::from(number)),
         remote: remote(number),
         weight,
+        priority: 0,
+        pins: Pins::default(),
         keepalive: None,
         dead_time: None,
         status: PathStatus::Available,
@@ -53,6 +55,7 @@ fn endpoint([own, peer]: [Ipv4Addr; 2], weights: &[u16], reorder: ReorderConfig)
     let connection = ConnectionConfig {
         peer: vec![IpAddr::V4(peer)],
         networks: Vec::new(),
+        selector: None,
         key: None,
         checksum: false,
         sequence: true,
