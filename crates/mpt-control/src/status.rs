@@ -1,8 +1,9 @@
 //! What the daemon knows about itself: a tree of plain values.
 //!
-//! Counters count from the start of the daemon and never go back. Times are seconds, sizes are
-//! bytes, addresses are text. Every field has a default, so that a reader can take the status of an
-//! older daemon, and whoever makes one names only what it has.
+//! Counters count from the start of the daemon and never go back. Times are seconds unless the name
+//! ends in `_ms`, sizes are bytes, addresses are text. Every field has a default, so that a reader
+//! can take the status of an older daemon, and whoever makes one names only what it has.
+//! `docs/status.md` describes the same for those who read the JSON.
 
 use std::collections::BTreeMap;
 
@@ -64,6 +65,9 @@ pub struct TunnelStatus {
     pub sockets: Vec<SocketStatus>,
     /// The latest events, oldest first. Bounded by the daemon.
     pub events: Vec<Event>,
+    /// Bytes of memory that the tunnel takes, its buffers and connections included, as far as the
+    /// daemon accounts for them. 0 = not known.
+    pub memory_bytes: u64,
 }
 
 /// What went through a TUN device.
@@ -105,16 +109,30 @@ pub struct ConnectionState {
     pub name: String,
     /// The profile as configured and, in brackets, what it came to: `auto (classic)`.
     pub profile: String,
-    /// The policy that chooses a path per packet: `weighted`.
+    /// The policy that chooses a path: `weighted` per packet, or `flow` per flow.
     pub scheduler: String,
+    /// The peer's tunnel addresses, such as `10.9.0.2`.
+    pub peer: Vec<String>,
+    /// The further inner prefixes behind the peer, such as `10.20.0.0/16`.
+    pub networks: Vec<String>,
+    /// Which inner packets it carries, such as `udp 5060 10000-20000`; none = any.
+    pub r#match: Option<String>,
+    /// The name of the template that it was accepted from; none if it is configured.
+    pub accepted_by: Option<String>,
     /// The receive-side ordering.
     pub reorder: ReorderStatus,
+    /// In what order the connection's packets came, all paths together, before the receive-side
+    /// ordering.
+    pub reordering: Reordering,
     /// What the connection carried.
     pub counters: ConnectionCounters,
     /// Inner packets and datagrams of this connection that were dropped, by name of the reason.
     pub drops: BTreeMap<String, u64>,
     /// The paths in the order of the configuration.
     pub paths: Vec<PathState>,
+    /// Bytes of memory that the connection takes, its share of the buffers included, as far as the
+    /// daemon accounts for them. 0 = not known.
+    pub memory_bytes: u64,
 }
 
 /// What a connection carried.
@@ -147,6 +165,45 @@ pub struct ReorderStatus {
     pub counters: BTreeMap<String, u64>,
 }
 
+/// In what order numbered packets came, measured by the book: the metrics of RFC 4737 and RFC 5236.
+///
+/// A packet is *reordered* if one with a higher number came before it (RFC 4737 section 3). Copies
+/// are counted apart and take no part in the rest.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Reordering {
+    /// Numbered packets that came, without copies: the whole of which `reordered` is a part.
+    pub packets: u64,
+    /// Packets that came after one with a higher number (RFC 4737 section 3).
+    pub reordered: u64,
+    /// `reordered` as a share of `packets`, 0 to 1 (RFC 4737 section 4.1); 0 if none came.
+    pub ratio: f64,
+    /// Mean reordering extent of the reordered packets, in packets: how many places back the
+    /// earliest packet with a higher number came (RFC 4737 section 4.2); 0 if none was reordered.
+    pub extent_mean: f64,
+    /// The largest reordering extent, in packets.
+    pub extent_max: u64,
+    /// Mean late time offset of the reordered packets, in milliseconds: how long after the earliest
+    /// packet with a higher number each came (RFC 4737 section 4.3); 0 if none was reordered.
+    pub late_ms_mean: f64,
+    /// The largest late time offset, in milliseconds.
+    pub late_ms_max: f64,
+    /// Packets that are n-reordered, which means that at least the n packets right before them had
+    /// higher numbers (RFC 4737 section 5). Index 0 counts n = 1; n = 3 tells how often TCP would
+    /// take a packet for lost. Bounded; no zeros at the end.
+    pub n_reordering: Vec<u64>,
+    /// Packets by displacement, which is the place in which a packet came less the place that its
+    /// number gives it: early ones are negative, late ones positive (reorder density, RFC 5236
+    /// section 3). Bounded at both ends; displacements that did not occur are left out.
+    pub density: BTreeMap<String, u64>,
+    /// How many packets a buffer that restores the order would hold, counted at each arrival: index
+    /// n is the number of arrivals that left n packets in it (reorder buffer-occupancy density,
+    /// RFC 5236 section 3). Bounded; no zeros at the end.
+    pub buffer_occupancy: Vec<u64>,
+    /// Packets that came a second time.
+    pub duplicates: u64,
+}
+
 /// One path: a local and remote UDP address pair used by a connection.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -168,8 +225,17 @@ pub struct PathState {
     pub remote: String,
     /// The network interface it is bound to, if any.
     pub interface: Option<String>,
+    /// Whether that interface has carrier; true where nothing says otherwise.
+    #[serde(default = "presumed")]
+    pub carrier: bool,
     /// Its share of the packets relative to the other paths', 1 to 10000.
     pub weight: u64,
+    /// Its tier, 0 to 255: the paths of the least number that are up carry the packets.
+    pub priority: u64,
+    /// Whether it is ready but leaves the packets to paths of a lesser priority number.
+    pub standby: bool,
+    /// What is pinned to it, such as `tcp_dst 22`, where the scheduler is `flow`.
+    pub pins: Vec<String>,
     /// Largest inner packet in bytes that fits through it.
     pub mtu: u64,
     /// Seconds between keepalives; 0 = none are sent.
@@ -187,8 +253,27 @@ pub struct PathState {
     pub train_limit: u64,
     /// Seconds since the peer was last heard on it; none if never.
     pub last_heard_seconds: Option<f64>,
+    /// Smoothed round-trip time in milliseconds (RFC 6298 section 2), from keepalives; none if the
+    /// peer does not measure.
+    pub rtt_ms: Option<f64>,
+    /// One-way jitter from the peer to here in milliseconds (RFC 3550 section 6.4.1), from
+    /// keepalives; none if the peer does not measure.
+    pub jitter_ms: Option<f64>,
+    /// Datagrams with inner packets that the peer sent on this path and that never came, as far as
+    /// it has told; none if the peer does not measure.
+    pub lost: Option<u64>,
+    /// The share of such datagrams lost in the last 10 seconds or so, 0 to 1; none if the peer does
+    /// not measure or sent nothing.
+    pub loss: Option<f64>,
+    /// In what order this path delivered its packets, whatever the others did.
+    pub reordering: Reordering,
     /// Datagrams of this path that could not be sent or were not accepted, by name of the reason.
     pub drops: BTreeMap<String, u64>,
+}
+
+/// Carrier where nothing is said about it.
+fn presumed() -> bool {
+    true
 }
 
 /// One UDP socket.
@@ -246,16 +331,34 @@ mod tests {
     }
 
     #[test]
+    fn a_daemon_that_does_not_speak_of_carrier_is_taken_to_have_it() {
+        let path: PathState = serde_json::from_str(r#"{"name":"fibre"}"#).unwrap();
+        assert!(path.carrier);
+        let path: PathState = serde_json::from_str(r#"{"carrier":false}"#).unwrap();
+        assert!(!path.carrier);
+    }
+
+    #[test]
     fn a_status_survives_the_line() {
         let path = PathState {
             name: "fibre".into(),
             rate: Some(940_000_000),
             train_limit: 23_500,
             last_heard_seconds: Some(0.25),
+            rtt_ms: Some(12.5),
+            reordering: Reordering {
+                packets: 3,
+                density: BTreeMap::from([("-1".into(), 1), ("0".into(), 1), ("1".into(), 1)]),
+                ..Reordering::default()
+            },
             drops: BTreeMap::from([("too_big".into(), 3)]),
             ..PathState::default()
         };
-        let connection = ConnectionState { paths: vec![path], ..ConnectionState::default() };
+        let connection = ConnectionState {
+            r#match: Some("udp 5060".into()),
+            paths: vec![path],
+            ..ConnectionState::default()
+        };
         let tunnel = TunnelStatus { connections: vec![connection], ..TunnelStatus::default() };
         let status = Status { pid: 7, tunnels: vec![tunnel], ..Status::default() };
         let text = serde_json::to_string(&status).unwrap();

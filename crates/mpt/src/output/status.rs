@@ -56,7 +56,8 @@ fn write_tunnel(out: &mut String, tunnel: &TunnelStatus, uptime: f64, colour: bo
 }
 
 fn write_connection(out: &mut String, connection: &ConnectionState, colour: bool) {
-    let ConnectionState { name, profile, scheduler, reorder, counters, drops, paths } = connection;
+    let ConnectionState { name, profile, scheduler, reorder, counters, drops, paths, .. } =
+        connection;
     let _ = writeln!(out, "\n  connection {name}  profile {profile}  scheduler {scheduler}");
     let _ = writeln!(
         out,
@@ -292,6 +293,7 @@ mod tests {
             },
             drops: BTreeMap::from([("no_path".into(), 4)]),
             paths: vec![fibre, radio],
+            ..ConnectionState::default()
         };
         let small = SocketStatus {
             local: "192.0.2.1:4754".into(),
@@ -317,6 +319,7 @@ mod tests {
                 path: Some("radio".into()),
                 text: "up -> down (silent for its dead time)".into(),
             }],
+            ..TunnelStatus::default()
         };
         Status {
             version: "0.1.0".into(),
