@@ -1,16 +1,14 @@
 //! Reading a `[[tunnel.connection]]`.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use toml::Spanned;
 
-use super::distinct::{Distinct, Names};
-use super::path::{self, Ends};
+use super::distinct::Distinct;
+use super::path::{self, Claimed, Ends};
 use super::report::{Problem, Problems};
 use super::table::Table;
-use super::value::Value;
-use super::{Connection, Late, Path, Prefix, Profile, Reorder, Scheduler, address, keys, value};
+use super::{Connection, Match, Path, Prefix, Scheduler, address, keys, policies, selector, value};
 
 /// The connection in `table`, or `None` with what is wrong noted. `addresses` are the tunnel's own,
 /// if they are sound.
@@ -25,44 +23,35 @@ pub(super) fn read(
     if let Some(name) = &name {
         distinct.connection(name, table.span_of("name"), problems);
     }
-    let peer = peer(table, addresses, distinct, problems);
+    let selector = selector::read(table, problems);
+    let peer = peer(table, addresses, &selector, distinct, problems);
     let networks = networks(table, distinct, problems);
     let port = || value::integer(1..=u16::MAX);
     let local_port = table.optional("local_port", Connection::DEFAULT_PORT, problems, port());
     let remote_port = table.optional("remote_port", Connection::DEFAULT_PORT, problems, port());
-    let profile = table.optional("profile", Profile::Auto, problems, profile);
-    let scheduler = table.optional(
-        "scheduler",
-        Scheduler::Weighted,
-        problems,
-        value::one_of(&[("weighted", Scheduler::Weighted)]),
-    );
-    let key = table.optional("key", None, problems, |value, problems| {
-        value::integer(0..=u32::MAX)(value, problems).map(Some)
-    });
-    let checksum = table.optional("checksum", false, problems, value::flag);
-    let sequence = table.optional("sequence", true, problems, value::flag);
-    let reorder = reorder(table, problems);
-    let ends = match (local_port, remote_port, key) {
+    let policies = policies::read(table, problems);
+    let ends = match (local_port, remote_port, policies.key) {
         (Some(local_port), Some(remote_port), Some(key)) => {
             Some(Ends { local_port, remote_port, key })
         }
         _ => None,
     };
-    let paths = paths(table, ends, distinct, problems);
+    let paths = paths(table, ends, policies.scheduler, distinct, problems);
     table.finish(problems);
+    let policies = policies.whole()?;
     Some(Connection {
         name: name?,
         peer: peer?,
         networks: networks?,
+        selector: selector?,
         local_port: local_port?,
         remote_port: remote_port?,
-        profile: profile?,
-        scheduler: scheduler?,
-        key: key?,
-        checksum: checksum?,
-        sequence: sequence?,
-        reorder: reorder?,
+        profile: policies.profile,
+        scheduler: policies.scheduler,
+        key: policies.key,
+        checksum: policies.checksum,
+        sequence: policies.sequence,
+        reorder: policies.reorder,
         paths: paths?,
     })
 }
@@ -70,6 +59,7 @@ pub(super) fn read(
 fn peer(
     table: &Table<'_>,
     addresses: Option<&[Prefix]>,
+    selector: &Option<Option<Match>>,
     distinct: &mut Distinct,
     problems: &mut Problems,
 ) -> Option<Vec<IpAddr>> {
@@ -85,7 +75,6 @@ fn peer(
     }
     for (place, address) in peer.iter().enumerate() {
         let addr = *address.get_ref();
-        distinct.inner(addr, address.span(), problems);
         let same = |other: &&Spanned<IpAddr>| {
             other.get_ref().is_ipv4() == addr.is_ipv4() && *other.get_ref() != addr
         };
@@ -98,6 +87,7 @@ fn peer(
             );
         }
     }
+    distinct.peer(&peer, selector, table.span_of("match"), problems);
     let peer: Vec<IpAddr> = peer.into_iter().map(Spanned::into_inner).collect();
     if let Some(addresses) = addresses {
         let meets = |own: &Prefix| peer.iter().any(|peer| peer.is_ipv4() == own.addr.is_ipv4());
@@ -125,51 +115,10 @@ fn networks(
     Some(networks.into_iter().map(Spanned::into_inner).collect())
 }
 
-fn profile(value: &Value<'_>, problems: &mut Problems) -> Option<Profile> {
-    if value.get().as_str() == Some("adaptive") {
-        problems.push(
-            value.impossible("not available yet").help(
-                "write \"auto\", which always takes the best profile there is, or \"classic\"",
-            ),
-        );
-        return None;
-    }
-    value::one_of(&[("auto", Profile::Auto), ("classic", Profile::Classic)])(value, problems)
-}
-
-fn reorder(table: &Table<'_>, problems: &mut Problems) -> Option<Reorder> {
-    let default = Reorder::default();
-    let Some(table) = table.table("reorder", &keys::REORDER, problems).ok()? else {
-        return Some(default);
-    };
-    let window =
-        table.optional("window", default.window, problems, value::integer(0..=Reorder::MAX_WINDOW));
-    let max_delay = table.optional(
-        "max_delay",
-        default.max_delay,
-        problems,
-        value::seconds(Duration::ZERO..=Reorder::MAX_DELAY, None),
-    );
-    let early_release =
-        table.optional("early_release", default.early_release, problems, value::flag);
-    let late = table.optional(
-        "late",
-        default.late,
-        problems,
-        value::one_of(&[("deliver", Late::Deliver), ("drop", Late::Drop)]),
-    );
-    table.finish(problems);
-    Some(Reorder {
-        window: window?,
-        max_delay: max_delay?,
-        early_release: early_release?,
-        late: late?,
-    })
-}
-
 fn paths(
     table: &Table<'_>,
     ends: Option<Ends>,
+    scheduler: Option<Scheduler>,
     distinct: &mut Distinct,
     problems: &mut Problems,
 ) -> Option<Vec<Path>> {
@@ -190,10 +139,10 @@ fn paths(
                 .help(format!("allowed: 1 to {max} paths; spread them over several connections")),
         );
     }
-    let mut names = Names::default();
+    let mut claimed = Claimed::default();
     let paths: Vec<Option<Path>> = tables
         .iter()
-        .map(|table| path::read(table, ends, &mut names, distinct, problems))
+        .map(|table| path::read(table, ends, scheduler, &mut claimed, distinct, problems))
         .collect();
     paths.into_iter().collect()
 }

@@ -14,15 +14,22 @@ pub(super) struct Keys {
 }
 
 /// The file itself.
-pub(super) static ROOT: Keys = Keys { table: "the file", keys: &["control", "tunnel"] };
+pub(super) static ROOT: Keys =
+    Keys { table: "the file", keys: &["control", "daemon", "metrics", "tunnel"] };
 
 /// The control socket.
 pub(super) static CONTROL: Keys = Keys { table: "[control]", keys: &["socket"] };
 
+/// The process.
+pub(super) static DAEMON: Keys = Keys { table: "[daemon]", keys: &["user"] };
+
+/// The page of metrics.
+pub(super) static METRICS: Keys = Keys { table: "[metrics]", keys: &["listen"] };
+
 /// A tunnel.
 pub(super) static TUNNEL: Keys = Keys {
     table: "[[tunnel]]",
-    keys: &["name", "addresses", "mtu", "offloads", "threads", "connection"],
+    keys: &["name", "addresses", "mtu", "clamp_mss", "offloads", "threads", "connection", "accept"],
 };
 
 /// The kernel's batching that a tunnel may use.
@@ -36,6 +43,7 @@ pub(super) static CONNECTION: Keys = Keys {
         "name",
         "peer",
         "networks",
+        "match",
         "local_port",
         "remote_port",
         "profile",
@@ -52,13 +60,68 @@ pub(super) static CONNECTION: Keys = Keys {
 pub(super) static REORDER: Keys =
     Keys { table: "reorder", keys: &["window", "max_delay", "early_release", "late"] };
 
+/// Which inner packets a connection carries.
+pub(super) static MATCH: Keys = Keys { table: "match", keys: &["protocol", "ports"] };
+
 /// A path of a connection.
 pub(super) static PATH: Keys = Keys {
     table: "[[tunnel.connection.path]]",
-    keys: &["name", "interface", "local", "remote", "weight", "keepalive", "dead_time", "status"],
+    keys: &[
+        "name",
+        "interface",
+        "local",
+        "remote",
+        "weight",
+        "priority",
+        "keepalive",
+        "dead_time",
+        "status",
+        "tcp_dst",
+        "tcp_src",
+        "udp_dst",
+        "udp_src",
+    ],
 };
 
-static ALL: [&Keys; 7] = [&ROOT, &CONTROL, &TUNNEL, &OFFLOADS, &CONNECTION, &REORDER, &PATH];
+/// A template of connections.
+pub(super) static ACCEPT: Keys = Keys {
+    table: "[[tunnel.accept]]",
+    keys: &[
+        "name",
+        "peers",
+        "sources",
+        "interface",
+        "local",
+        "local_port",
+        "max_connections",
+        "max_rate",
+        "max_paths",
+        "forget",
+        "profile",
+        "scheduler",
+        "key",
+        "checksum",
+        "sequence",
+        "reorder",
+        "keepalive",
+        "dead_time",
+    ],
+};
+
+/// All of them. A key that several tables have is told to belong in the first of these.
+pub(super) static ALL: [&Keys; 11] = [
+    &ROOT,
+    &CONTROL,
+    &DAEMON,
+    &METRICS,
+    &TUNNEL,
+    &OFFLOADS,
+    &CONNECTION,
+    &REORDER,
+    &MATCH,
+    &PATH,
+    &ACCEPT,
+];
 
 impl Keys {
     /// What to do about a key that this table does not have.
@@ -127,6 +190,9 @@ mod tests {
             "`weight` belongs in `[[tunnel.connection.path]]`"
         );
         assert_eq!(ROOT.remedy(&"tunnels".into()), "did you mean `tunnel`?");
-        assert_eq!(ROOT.remedy(&"x".into()), "the keys of the file are: control, tunnel");
+        assert_eq!(
+            ROOT.remedy(&"x".into()),
+            "the keys of the file are: control, daemon, metrics, tunnel"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! The configuration file: from text to settings that can be run.
 //!
 //! The file is TOML. It is read in one pass over the parsed document ([`table`], [`value`],
-//! [`address`]), noun by noun ([`tunnel`], [`connection`], [`path`]), and whatever is wrong becomes
+//! [`address`]), noun by noun ([`daemon`], [`tunnel`], [`connection`], [`path`], [`accept`]), and whatever is wrong becomes
 //! a [`report::Problem`] with its place in the text. Reading goes on after a problem, so that one
 //! look at the reports is enough to mend the file; what depends on a faulty value is not reported
 //! again. What must differ between tunnels, connections and paths is kept in [`distinct`] while
@@ -10,16 +10,25 @@
 //! The document is walked by hand rather than by `serde`, which stops at the first error and
 //! forgets where the values stood.
 
+mod accept;
 mod address;
 mod connection;
+mod daemon;
 mod distinct;
 mod keys;
 mod offloads;
 mod path;
+mod pins;
+mod policies;
+mod ports;
 mod prefix;
+mod remote;
+mod reorder;
 mod report;
+mod selector;
 mod settings;
 mod table;
+mod timers;
 mod tunnel;
 mod value;
 
@@ -33,11 +42,16 @@ use std::path::Path as FilePath;
 use thiserror::Error;
 use toml::de::DeTable;
 
+pub(crate) use accept::Accept;
 pub(crate) use offloads::Offloads;
+pub(crate) use pins::Pins;
 pub(crate) use prefix::Prefix;
+pub(crate) use remote::Remote;
+pub(crate) use reorder::{Late, Reorder};
 pub(crate) use report::Report;
+pub(crate) use selector::Match;
 pub(crate) use settings::{
-    Connection, Control, Late, Mtu, Path, PathStatus, Profile, Reorder, Scheduler, Settings,
+    Connection, Control, Daemon, Metrics, Mtu, Path, PathStatus, Profile, Scheduler, Settings,
     Threads, Tunnel,
 };
 
@@ -123,11 +137,9 @@ fn syntax_problems(text: &str, errors: &[toml::de::Error]) -> Vec<Problem> {
 fn settings(document: &DeTable<'_>, problems: &mut Problems) -> Option<Settings> {
     let mut distinct = Distinct::default();
     let root = Table::new(&keys::ROOT, document, 0..0);
-    let control = match root.table("control", &keys::CONTROL, problems) {
-        Ok(None) => Some(Control::default()),
-        Ok(Some(table)) => control(&table, problems),
-        Err(_) => None,
-    };
+    let control = daemon::control(&root, problems);
+    let metrics = daemon::metrics(&root, problems);
+    let daemon = daemon::daemon(&root, problems);
     let mut tunnels = Vec::new();
     let tables = root.tables("tunnel", &keys::TUNNEL, problems);
     for table in tables.iter().flatten() {
@@ -141,12 +153,10 @@ fn settings(document: &DeTable<'_>, problems: &mut Problems) -> Option<Settings>
     }
     root.finish(problems);
     distinct.finish(problems);
-    Some(Settings { control: control?, tunnels: tunnels.into_iter().collect::<Option<_>>()? })
-}
-
-fn control(table: &Table<'_>, problems: &mut Problems) -> Option<Control> {
-    let default = Control::default().socket;
-    let socket = table.optional("socket", default, problems, value::socket_path);
-    table.finish(problems);
-    Some(Control { socket: socket? })
+    Some(Settings {
+        control: control?,
+        daemon: daemon?,
+        metrics: metrics?,
+        tunnels: tunnels.into_iter().collect::<Option<_>>()?,
+    })
 }

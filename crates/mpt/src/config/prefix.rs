@@ -18,6 +18,16 @@ impl Prefix {
         if addr.is_ipv4() { 32 } else { 128 }
     }
 
+    /// Whether it is one address alone.
+    pub(crate) fn is_host(self) -> bool {
+        self.len == Self::max_len(self.addr)
+    }
+
+    /// Whether it is every address of its version: a default route.
+    pub(crate) fn is_default(self) -> bool {
+        self.len == 0
+    }
+
     /// The prefix with all bits beyond its length cleared.
     pub(crate) fn network(self) -> Self {
         let addr = match self.addr {

@@ -1,19 +1,23 @@
 //! What a configuration file says, in plain values that have been checked.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 pub(crate) use mpt_control::PathStatus;
 
-use super::{Offloads, Prefix};
+use super::{Accept, Match, Offloads, Pins, Prefix, Remote, Reorder};
 
 /// A whole configuration file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Settings {
     /// The control socket.
     pub(crate) control: Control,
+    /// The process.
+    pub(crate) daemon: Daemon,
+    /// The page of metrics.
+    pub(crate) metrics: Metrics,
     /// The tunnels, at least one, with distinct names.
     pub(crate) tunnels: Vec<Tunnel>,
 }
@@ -31,6 +35,21 @@ impl Default for Control {
     }
 }
 
+/// The process that runs the tunnels.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Daemon {
+    /// The user as whom it goes on after a start as root, with the rights that the tunnels need and
+    /// no others; `None` = it stays who it is.
+    pub(crate) user: Option<String>,
+}
+
+/// The page of metrics for Prometheus.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Metrics {
+    /// Where it is served, a loopback address with a port other than 0; `None` = nowhere.
+    pub(crate) listen: Option<SocketAddr>,
+}
+
 /// One tunnel.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tunnel {
@@ -41,6 +60,9 @@ pub(crate) struct Tunnel {
     pub(crate) addresses: Vec<Prefix>,
     /// The largest inner packet.
     pub(crate) mtu: Mtu,
+    /// Whether the maximum segment size that forwarded TCP announces is lowered to what fits the
+    /// tunnel (RFC 4459 section 3.2).
+    pub(crate) clamp_mss: bool,
     /// Which of the kernel's batching it may use.
     pub(crate) offloads: Offloads,
     /// Whether inner checksums are left out across the tunnel. No file can say so: both ends must
@@ -48,8 +70,10 @@ pub(crate) struct Tunnel {
     pub(crate) elided: bool,
     /// The threads that carry its packets.
     pub(crate) threads: Threads,
-    /// Its connections, at least one.
+    /// Its connections, at least one unless there is a template.
     pub(crate) connections: Vec<Connection>,
+    /// The templates by which further connections are made when a peer knocks.
+    pub(crate) accepts: Vec<Accept>,
 }
 
 /// How many threads carry the packets of a tunnel.
@@ -114,11 +138,16 @@ impl Mtu {
 pub(crate) struct Connection {
     /// Its name, distinct within the whole file.
     pub(crate) name: String,
-    /// The peer's tunnel addresses, at least one, at most one of each IP version; none occurs twice
-    /// in the whole file or is an own address.
+    /// The peer's tunnel addresses, at least one, at most one of each IP version, and none an own
+    /// address. Several connections of one tunnel may have the same, in the same order; then at most
+    /// one of them has no `selector`. Otherwise none occurs twice in the whole file.
     pub(crate) peer: Vec<IpAddr>,
-    /// Further inner prefixes behind the peer. Those of different connections do not overlap.
+    /// Further inner prefixes behind the peer, common to all connections with the same `peer`. Those
+    /// behind different peers do not overlap, except that one may be a default route: of length 0.
     pub(crate) networks: Vec<Prefix>,
+    /// Which of the inner packets to the peer it carries; `None` = those that no other connection
+    /// to the peer carries. Where several match, the first in the order of the file does.
+    pub(crate) selector: Option<Match>,
     /// The local UDP port, not 0.
     pub(crate) local_port: u16,
     /// The peer's UDP port, not 0.
@@ -159,54 +188,10 @@ pub(crate) enum Profile {
 /// The policy that chooses a path per packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheduler {
-    /// By the paths' weights.
+    /// Every packet by itself, by the paths' weights.
     Weighted,
-}
-
-/// Receive-side ordering of a connection.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Reorder {
-    /// Most packets held, 0 to [`Reorder::MAX_WINDOW`]; 0 = deliver as they come.
-    pub(crate) window: u32,
-    /// Longest time a packet is held, 0 to [`Reorder::MAX_DELAY`].
-    pub(crate) max_delay: Duration,
-    /// Whether a gap is given up once every live path has delivered a higher number.
-    pub(crate) early_release: bool,
-    /// What becomes of a packet that comes after its place was given up.
-    pub(crate) late: Late,
-}
-
-impl Reorder {
-    /// Largest window in packets.
-    pub(crate) const MAX_WINDOW: u32 = mpt_proto::MAX_WINDOW;
-
-    /// Largest maximum delay. What waits longer has been sent again by any transport.
-    pub(crate) const MAX_DELAY: Duration = Duration::from_secs(60);
-}
-
-impl Default for Reorder {
-    /// What the core does when nobody says otherwise.
-    fn default() -> Self {
-        let core = mpt_proto::ReorderConfig::default();
-        Self {
-            window: core.window,
-            max_delay: core.max_delay,
-            early_release: core.early_release,
-            late: match core.late {
-                mpt_proto::Late::Deliver => Late::Deliver,
-                mpt_proto::Late::Drop => Late::Drop,
-            },
-        }
-    }
-}
-
-/// What becomes of a packet that comes after its place was given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Late {
-    /// Deliver it out of order.
-    Deliver,
-    /// Drop it.
-    Drop,
+    /// All packets of a flow on one path, flows by the paths' weights.
+    Flow,
 }
 
 /// One path of a connection.
@@ -219,10 +204,13 @@ pub(crate) struct Path {
     /// The local address, of the IP version of `remote`; `None` = the kernel chooses. The port is
     /// the connection's `local_port`.
     pub(crate) local: Option<IpAddr>,
-    /// The peer's address on this path. The port is the connection's `remote_port`.
-    pub(crate) remote: IpAddr,
+    /// The peer on this path. The port is the connection's `remote_port`.
+    pub(crate) remote: Remote,
     /// Its share of the packets relative to the other paths', 1 to [`Path::MAX_WEIGHT`].
     pub(crate) weight: u16,
+    /// Its tier: of the paths that are up, those with the least number carry packets and the others
+    /// stand by.
+    pub(crate) priority: u8,
     /// Time between keepalives; zero = none are sent.
     pub(crate) keepalive: Duration,
     /// Silence after which the path is down; zero = never. Longer than `keepalive` where both are
@@ -230,6 +218,9 @@ pub(crate) struct Path {
     pub(crate) dead_time: Duration,
     /// What we want of the path at the start.
     pub(crate) status: PathStatus,
+    /// The flows that take this path while it is up; none unless the scheduler is
+    /// [`Scheduler::Flow`].
+    pub(crate) pins: Pins,
 }
 
 impl Path {

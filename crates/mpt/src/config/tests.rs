@@ -13,24 +13,33 @@ const FULL: &str = r#"
 [control]
 socket = "/tmp/mpt.sock"
 
+[daemon]
+user = "mpt"
+
+[metrics]
+listen = "[::1]:9475"
+
 [[tunnel]]
 name = "mpt0"
 addresses = ["10.9.0.1/24", "fd00:9::1/64"]
 mtu = 1400
+clamp_mss = true
+offloads = { uso = false }
 threads = 2
 
 [[tunnel.connection]]
 name = "server"
 peer = ["10.9.0.2", "fd00:9::2"]
 networks = ["192.168.0.0/16"]
+match = { protocol = "udp", ports = [5060, "10000-20000"] }
 local_port = 4755
 remote_port = 4756
 profile = "classic"
-scheduler = "weighted"
+scheduler = "flow"
 key = 7
 checksum = true
 sequence = false
-reorder = { window = 0, max_delay = 0.25, early_release = false, late = "drop" }
+reorder = { window = 9, max_delay = 0.25, early_release = false, late = "drop" }
 
 [[tunnel.connection.path]]
 name = "fibre"
@@ -38,13 +47,39 @@ interface = "eth0"
 local = "192.0.2.1"
 remote = "203.0.113.5"
 weight = 40
+priority = 3
 keepalive = 1
 dead_time = 2.5
 status = "off"
+tcp_dst = [22, "5060-5070"]
+tcp_src = [23]
+udp_dst = ["53 - 54"]
+udp_src = [65535]
 
 [[tunnel.connection.path]]
 name = "radio"
-remote = "2001:db8::5"
+interface = "eth2"
+remote = "server.example.org"
+
+[[tunnel.accept]]
+name = "vehicle"
+peers = ["10.9.0.0/24", "fd00:9::/64"]
+sources = ["203.0.113.0/24"]
+interface = "eth1"
+local = "192.0.2.2"
+local_port = 4757
+max_connections = 4096
+max_rate = 0.5
+max_paths = 64
+forget = 600
+profile = "classic"
+scheduler = "flow"
+key = 8
+checksum = true
+sequence = false
+reorder = { max_delay = 1 }
+keepalive = 2
+dead_time = 8
 "#;
 
 #[test]
@@ -55,52 +90,86 @@ fn every_key_arrives() {
         name: "fibre".into(),
         interface: Some("eth0".into()),
         local: Some("192.0.2.1".parse().unwrap()),
-        remote: "203.0.113.5".parse().unwrap(),
+        remote: Remote::Address("203.0.113.5".parse().unwrap()),
         weight: 40,
+        priority: 3,
         keepalive: Duration::from_secs(1),
         dead_time: Duration::from_millis(2500),
         status: PathStatus::Off,
+        pins: Pins {
+            tcp_dst: vec![22..=22, 5060..=5070],
+            tcp_src: vec![23..=23],
+            udp_dst: vec![53..=54],
+            udp_src: vec![65535..=65535],
+        },
     };
     let radio = Path {
         name: "radio".into(),
-        interface: None,
+        interface: Some("eth2".into()),
         local: None,
-        remote: "2001:db8::5".parse().unwrap(),
+        remote: Remote::Name("server.example.org".into()),
         weight: 1,
+        priority: 0,
         keepalive: Path::DEFAULT_KEEPALIVE,
         dead_time: Duration::from_millis(1750),
         status: PathStatus::Available,
+        pins: Pins::default(),
     };
     let connection = Connection {
         name: "server".into(),
         peer: vec!["10.9.0.2".parse().unwrap(), "fd00:9::2".parse().unwrap()],
         networks: vec![prefix("192.168.0.0", 16)],
+        selector: Some(Match { protocol: Some(17), ports: vec![5060..=5060, 10000..=20000] }),
         local_port: 4755,
         remote_port: 4756,
         profile: Profile::Classic,
-        scheduler: Scheduler::Weighted,
+        scheduler: Scheduler::Flow,
         key: Some(7),
         checksum: true,
         sequence: false,
         reorder: Reorder {
-            window: 0,
+            window: 9,
             max_delay: Duration::from_millis(250),
             early_release: false,
             late: Late::Drop,
         },
         paths: vec![fibre, radio],
     };
+    let accept = Accept {
+        name: "vehicle".into(),
+        peers: vec![prefix("10.9.0.0", 24), prefix("fd00:9::", 64)],
+        sources: vec![prefix("203.0.113.0", 24)],
+        interface: Some("eth1".into()),
+        local: Some("192.0.2.2".parse().unwrap()),
+        local_port: 4757,
+        max_connections: 4096,
+        max_rate: 0.5,
+        max_paths: 64,
+        forget: Duration::from_secs(600),
+        profile: Profile::Classic,
+        scheduler: Scheduler::Flow,
+        key: Some(8),
+        checksum: true,
+        sequence: false,
+        reorder: Reorder { window: 0, max_delay: Duration::from_secs(1), ..Reorder::default() },
+        keepalive: Duration::from_secs(2),
+        dead_time: Duration::from_secs(8),
+    };
     let tunnel = Tunnel {
         name: "mpt0".into(),
         addresses: vec![prefix("10.9.0.1", 24), prefix("fd00:9::1", 64)],
-        offloads: Offloads::ALL,
+        clamp_mss: true,
+        offloads: Offloads { uso: false, ..Offloads::ALL },
         elided: false,
         threads: Threads::Two,
         mtu: Mtu::Fixed(1400),
         connections: vec![connection],
+        accepts: vec![accept],
     };
     let control = Control { socket: "/tmp/mpt.sock".into() };
-    assert_eq!(settings, Settings { control, tunnels: vec![tunnel] });
+    let daemon = Daemon { user: Some("mpt".into()) };
+    let metrics = Metrics { listen: Some("[::1]:9475".parse().unwrap()) };
+    assert_eq!(settings, Settings { control, daemon, metrics, tunnels: vec![tunnel] });
 }
 
 #[test]
@@ -277,7 +346,7 @@ fn sockets_that_exclude_each_other_are_refused() {
 
 #[test]
 fn independent_problems_are_reported_at_once_in_the_order_of_the_text() {
-    let text = two_paths("name = \"a\"\nwieght = 3\nweight = 0\nremote = \"nowhere\"")
+    let text = two_paths("name = \"a\"\nwieght = 3\nweight = 0\nremote = \"no_where\"")
         .replace("10.9.0.1/24", "10.9.0.1")
         .replace("name = \"mpt0\"", "name = 5");
     let problems = parse(&text).unwrap_err();

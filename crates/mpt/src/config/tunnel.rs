@@ -5,7 +5,10 @@ use toml::Spanned;
 use super::distinct::Distinct;
 use super::report::{Problem, Problems};
 use super::table::Table;
-use super::{Connection, Mtu, Prefix, Threads, Tunnel, address, connection, keys, offloads, value};
+use super::{
+    Accept, Connection, Mtu, Prefix, Threads, Tunnel, accept, address, connection, keys, offloads,
+    value,
+};
 
 /// The tunnel in `table`, or `None` with what is wrong noted.
 pub(super) fn read(
@@ -20,9 +23,11 @@ pub(super) fn read(
     }
     let addresses = addresses(table, distinct, problems);
     let mtu = table.optional("mtu", Mtu::Auto, problems, value::mtu);
+    let clamp_mss = table.optional("clamp_mss", false, problems, value::flag);
     let offloads = offloads::read(table, problems);
     let threads = table.optional("threads", Threads::default(), problems, value::threads);
     let connections = connections(table, addresses.as_deref(), distinct, problems);
+    let accepts = accepts(table, addresses.as_deref(), distinct, problems);
     if let (Some(mtu), Some(addresses), Some(connections)) = (mtu, &addresses, &connections) {
         check_mtu(mtu, addresses, connections, table, problems);
     }
@@ -31,10 +36,12 @@ pub(super) fn read(
         name: name?,
         addresses: addresses?,
         mtu: mtu?,
+        clamp_mss: clamp_mss?,
         offloads: offloads?,
         elided: false,
         threads: threads?,
         connections: connections?,
+        accepts: accepts?,
     })
 }
 
@@ -54,7 +61,7 @@ fn addresses(
         return None;
     }
     for address in &addresses {
-        distinct.inner(address.get_ref().addr, address.span(), problems);
+        distinct.own(address.get_ref().addr, address.span(), problems);
     }
     Some(addresses.into_iter().map(Spanned::into_inner).collect())
 }
@@ -66,17 +73,29 @@ fn connections(
     problems: &mut Problems,
 ) -> Option<Vec<Connection>> {
     let tables = table.tables("connection", &keys::CONNECTION, problems)?;
-    if tables.is_empty() {
+    if tables.is_empty() && !table.has("accept") {
         problems.push(
             Problem::new("a tunnel without connections", table.span())
                 .label("has no connection")
-                .help("add a `[[tunnel.connection]]` with `name`, `peer` and at least one `[[tunnel.connection.path]]`"),
+                .help("add a `[[tunnel.connection]]` with `name`, `peer` and at least one `[[tunnel.connection.path]]`, or a `[[tunnel.accept]]` with `name` and `peers`"),
         );
         return None;
     }
     let connections: Vec<Option<Connection>> =
         tables.iter().map(|table| connection::read(table, addresses, distinct, problems)).collect();
     connections.into_iter().collect()
+}
+
+fn accepts(
+    table: &Table<'_>,
+    addresses: Option<&[Prefix]>,
+    distinct: &mut Distinct,
+    problems: &mut Problems,
+) -> Option<Vec<Accept>> {
+    let tables = table.tables("accept", &keys::ACCEPT, problems)?;
+    let accepts: Vec<Option<Accept>> =
+        tables.iter().map(|table| accept::read(table, addresses, distinct, problems)).collect();
+    accepts.into_iter().collect()
 }
 
 /// IPv6 needs more than IPv4 (RFC 8200 section 5).

@@ -111,6 +111,13 @@ pub(super) fn interface(value: &Value<'_>, problems: &mut Problems) -> Option<St
     None
 }
 
+/// A reader of a value that may be left out.
+pub(super) fn some<'t, T>(
+    read: impl FnOnce(&Value<'t>, &mut Problems) -> Option<T>,
+) -> impl FnOnce(&Value<'t>, &mut Problems) -> Option<Option<T>> {
+    move |value, problems| read(value, problems).map(Some)
+}
+
 /// `true` or `false`.
 pub(super) fn flag(value: &Value<'_>, problems: &mut Problems) -> Option<bool> {
     let flag = value.get().as_bool();
@@ -145,7 +152,7 @@ where
 }
 
 /// The integer if it is one of 64 bits, the largest that TOML promises.
-fn number(integer: &DeInteger<'_>) -> Option<i64> {
+pub(super) fn number(integer: &DeInteger<'_>) -> Option<i64> {
     i64::from_str_radix(integer.as_str(), integer.radix()).ok()
 }
 

@@ -180,7 +180,8 @@ fn open_paths(settings: &config::Tunnel) -> anyhow::Result<Opened> {
                     opened.len() - 1
                 }
             };
-            let remote = SocketAddr::new(path.remote, connection.remote_port);
+            let remote = path.remote.address().context("host names are not resolved")?;
+            let remote = SocketAddr::new(remote, connection.remote_port);
             path_lanes.push(Lane::new(socket, Train::new(remote, path.local)));
             let mtu = path_mtu(path, remote, connection);
             let (settings, narrowed) = (path.clone(), Narrowed::default());
@@ -193,9 +194,9 @@ fn open_paths(settings: &config::Tunnel) -> anyhow::Result<Opened> {
 }
 
 fn local_address(path: &config::Path) -> IpAddr {
-    path.local.unwrap_or(match path.remote {
-        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    path.local.unwrap_or(match path.remote.address() {
+        Some(IpAddr::V4(_)) | None => Ipv4Addr::UNSPECIFIED.into(),
+        Some(IpAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),
     })
 }
 
@@ -218,7 +219,7 @@ fn connection_config(
     settings: &config::Connection,
     paths: impl Iterator<Item = PathConfig>,
 ) -> ConnectionConfig {
-    let config::Scheduler::Weighted = settings.scheduler;
+    let (config::Scheduler::Weighted | config::Scheduler::Flow) = settings.scheduler;
     ConnectionConfig {
         peer: settings.peer.clone(),
         networks: settings.networks.iter().filter_map(core_prefix).collect(),
