@@ -5,13 +5,49 @@ use std::time::{Duration, Instant};
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
+use netlink_packet_route::address::{
+    AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage,
+};
 use netlink_packet_route::route::RouteType;
 
 use super::{Error, Netlink, family};
 use crate::poll::{Events, Interest, Poll};
 
+/// An address of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// Number of the interface that has it.
+    pub index: u32,
+    /// The address itself.
+    pub address: IpAddr,
+    /// How many of its leading bits name its network.
+    pub prefix: u8,
+    /// Whether sockets can be bound to it and packets leave with it. An IPv6 address is not usable
+    /// while the kernel asks whether another host has it (RFC 4862 section 5.4), nor if one does.
+    pub usable: bool,
+    /// Whether its preferred time is over: what uses it may go on, but nothing should begin with it
+    /// (RFC 4862 section 5.5.4).
+    pub deprecated: bool,
+}
+
 impl Netlink {
+    /// All addresses of all interfaces, of both IP versions, in no particular order.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`].
+    pub fn addresses(&mut self) -> Result<Vec<Address>, Error> {
+        let everything = RouteNetlinkMessage::GetAddress(AddressMessage::default());
+        let answers = self.list(&everything, "list the addresses")?;
+        Ok(answers
+            .into_iter()
+            .filter_map(|answer| {
+                let RouteNetlinkMessage::NewAddress(message) = answer else { return None };
+                Address::from_message(&message)
+            })
+            .collect())
+    }
+
     /// Gives the interface `index` an address whose first `prefix` bits name its network; the kernel
     /// adds the route to that network.
     ///
@@ -84,6 +120,34 @@ impl Netlink {
     }
 }
 
+impl Address {
+    /// The address that a message describes; `None` if it is of no IP version.
+    pub(super) fn from_message(message: &AddressMessage) -> Option<Self> {
+        let mut flags = AddressFlags::from_bits_retain(message.header.flags.bits().into());
+        let (mut local, mut peer) = (None, None);
+        for attribute in &message.attributes {
+            if let AddressAttribute::Local(address) = attribute {
+                local = Some(*address);
+            } else if let AddressAttribute::Address(address) = attribute {
+                peer = Some(*address);
+            } else if let AddressAttribute::Flags(all) = attribute {
+                flags = *all; // the header has room for the first eight only
+            }
+        }
+        // An optimistic address is used while it is still asked about (RFC 4429).
+        let asked_about =
+            flags.contains(AddressFlags::Tentative) && !flags.contains(AddressFlags::Optimistic);
+        Some(Self {
+            index: message.header.index,
+            // IPv6 tells the local address apart only where it has a peer's.
+            address: local.or(peer)?,
+            prefix: message.header.prefix_len,
+            usable: !asked_about && !flags.contains(AddressFlags::Dadfailed),
+            deprecated: flags.contains(AddressFlags::Deprecated),
+        })
+    }
+}
+
 fn message(index: u32, address: IpAddr, prefix: u8) -> AddressMessage {
     let mut message = AddressMessage::default();
     message.header.family = family(address);
@@ -96,4 +160,39 @@ fn message(index: u32, address: IpAddr, prefix: u8) -> AddressMessage {
     message.attributes.push(AddressAttribute::Local(address));
     message.attributes.push(AddressAttribute::Address(address));
     message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_usable_unless_another_host_has_it_or_might() {
+        for (flags, usable, deprecated) in [
+            (AddressFlags::Permanent, true, false),
+            (AddressFlags::Tentative, false, false),
+            (AddressFlags::Tentative | AddressFlags::Optimistic, true, false),
+            (AddressFlags::Dadfailed | AddressFlags::Tentative, false, false),
+            (AddressFlags::Dadfailed | AddressFlags::Permanent, false, false),
+            (AddressFlags::Deprecated | AddressFlags::StablePrivacy, true, true),
+        ] {
+            let mut message = message(7, IpAddr::V6(1.into()), 64);
+            message.header.flags = AddressHeaderFlags::empty();
+            message.attributes.push(AddressAttribute::Flags(flags));
+            let address = Address::from_message(&message).unwrap();
+            assert_eq!((address.usable, address.deprecated), (usable, deprecated), "{flags:?}");
+            assert_eq!((address.index, address.prefix), (7, 64));
+        }
+    }
+
+    #[test]
+    fn the_local_address_is_ours_and_the_other_a_peers() {
+        let (ours, peers) = (IpAddr::V4(1.into()), IpAddr::V4(2.into()));
+        let mut message = AddressMessage::default();
+        assert_eq!(Address::from_message(&message), None);
+        message.attributes.push(AddressAttribute::Address(peers));
+        assert_eq!(Address::from_message(&message).unwrap().address, peers);
+        message.attributes.push(AddressAttribute::Local(ours));
+        assert_eq!(Address::from_message(&message).unwrap().address, ours);
+    }
 }

@@ -1,8 +1,10 @@
 //! One request, one answer: what every kind of netlink has in common.
 
+use std::io;
+
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_REQUEST, NetlinkDeserializable, NetlinkHeader, NetlinkMessage, NetlinkPayload,
-    NetlinkSerializable,
+    NLM_F_ACK, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NetlinkDeserializable, NetlinkHeader,
+    NetlinkMessage, NetlinkPayload, NetlinkSerializable,
 };
 use netlink_sys::{Socket, SocketAddr};
 
@@ -10,7 +12,11 @@ use super::Error;
 use super::error;
 
 /// Longest answer, in bytes. An interface with all its statistics takes about 2 KiB.
-const ANSWER: usize = 64 * 1024;
+pub(super) const ANSWER: usize = 64 * 1024;
+
+/// How often a listing is asked for again because things changed while it was made. A host where
+/// that happens each time changes faster than it can be described.
+const ATTEMPTS: usize = 16;
 
 /// A socket on which requests are made, one after the other.
 #[derive(Debug)]
@@ -55,9 +61,34 @@ impl Conversation {
     where
         M: NetlinkSerializable + NetlinkDeserializable,
     {
+        Ok(self.exchange(message, NLM_F_ACK | flags, action)?.messages)
+    }
+
+    /// Asks for everything of a kind, and returns it as it was at one moment.
+    ///
+    /// `action` completes the sentence "cannot ...".
+    pub(super) fn list<M>(&mut self, message: &M, action: &str) -> Result<Vec<M>, Error>
+    where
+        M: NetlinkSerializable + NetlinkDeserializable + Clone,
+    {
+        for _ in 0..ATTEMPTS {
+            let answer = self.exchange(message.clone(), NLM_F_DUMP, action)?;
+            if !answer.interrupted {
+                return Ok(answer.messages);
+            }
+        }
+        let source = io::Error::new(io::ErrorKind::Interrupted, "it changes all the time");
+        Err(Error::new(action, source, None))
+    }
+
+    /// Makes a request and reads up to the end of the answer.
+    fn exchange<M>(&mut self, message: M, flags: u16, action: &str) -> Result<Answer<M>, Error>
+    where
+        M: NetlinkSerializable + NetlinkDeserializable,
+    {
         self.sequence = self.sequence.wrapping_add(1);
         let mut header = NetlinkHeader::default();
-        header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+        header.flags = NLM_F_REQUEST | flags;
         header.sequence_number = self.sequence;
         let mut message = NetlinkMessage::new(header, NetlinkPayload::InnerMessage(message));
         message.finalize();
@@ -65,7 +96,7 @@ impl Conversation {
         message.serialize(&mut bytes);
         self.socket.send(&bytes, 0).map_err(|source| Error::new(action, source, None))?;
 
-        let mut answers = Vec::new();
+        let mut answer = Answer { messages: Vec::new(), interrupted: false };
         loop {
             let len = self
                 .socket
@@ -82,11 +113,18 @@ impl Conversation {
                     self.notifications += 1;
                     continue;
                 }
-                if let NetlinkPayload::InnerMessage(answer) = payload {
-                    answers.push(answer);
+                answer.interrupted |= header.flags & NLM_F_DUMP_INTR != 0;
+                if let NetlinkPayload::InnerMessage(message) = payload {
+                    answer.messages.push(message);
+                } else if let NetlinkPayload::Done(done) = payload {
+                    if done.code == 0 {
+                        return Ok(answer);
+                    }
+                    let source = io::Error::from_raw_os_error(done.code.saturating_abs());
+                    return Err(Error::new(action, source, None));
                 } else if let NetlinkPayload::Error(verdict) = payload {
                     if verdict.code.is_none() {
-                        return Ok(answers);
+                        return Ok(answer);
                     }
                     let explanation = error::explanation(&verdict.header);
                     return Err(Error::new(action, verdict.to_io(), explanation));
@@ -99,4 +137,11 @@ impl Conversation {
     pub(super) fn discard_unread(&mut self) {
         while self.socket.recv(&mut &mut self.answer[..], libc::MSG_DONTWAIT).is_ok() {}
     }
+}
+
+/// What the kernel answered.
+struct Answer<M> {
+    messages: Vec<M>,
+    /// Whether a listing was overtaken by a change, so that things may be missing or there twice.
+    interrupted: bool,
 }

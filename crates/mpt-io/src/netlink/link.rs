@@ -65,6 +65,23 @@ impl Netlink {
         }
     }
 
+    /// All interfaces, in no particular order.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`].
+    pub fn links(&mut self) -> Result<Vec<Link>, Error> {
+        let everything = RouteNetlinkMessage::GetLink(LinkMessage::default());
+        let answers = self.list(&everything, "list the interfaces")?;
+        Ok(answers
+            .into_iter()
+            .filter_map(|answer| {
+                let RouteNetlinkMessage::NewLink(message) = answer else { return None };
+                Some(Link::from(message))
+            })
+            .collect())
+    }
+
     /// Switches the interface `index` on or off.
     ///
     /// # Errors

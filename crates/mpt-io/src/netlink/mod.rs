@@ -2,8 +2,8 @@
 //! its MPTCP, by generic netlink.
 //!
 //! One request, one answer, in the calling thread: configuration is rare and short, and the kernel
-//! answers within the system call. A [`Netlink`] belongs to the network namespace in which it was
-//! opened, wherever its thread goes afterwards; so does an [`Mptcp`].
+//! answers within the system call. What changes without our doing is told by a [`Monitor`]. A [`Netlink`] belongs to the network namespace in which it was
+//! opened, wherever its thread goes afterwards; so do a [`Monitor`] and an [`Mptcp`].
 
 mod address;
 mod conversation;
@@ -11,14 +11,17 @@ mod error;
 mod generic;
 mod hardware;
 mod link;
+mod monitor;
 mod mptcp;
 mod netem;
 mod route;
 mod tbf;
 mod vxlan;
 
+pub use address::Address;
 pub use error::Error;
 pub use link::Link;
+pub use monitor::{Change, Monitor};
 pub use mptcp::{Endpoint, Limits, Mptcp};
 pub use netem::{Netem, NetemCounters, NetemLoss};
 pub use route::Way;
@@ -54,6 +57,15 @@ impl Netlink {
         action: &str,
     ) -> Result<Vec<RouteNetlinkMessage>, Error> {
         self.conversation.request(message, flags, action)
+    }
+
+    /// Asks for everything of a kind; see [`Conversation::list`].
+    fn list(
+        &mut self,
+        message: &RouteNetlinkMessage,
+        action: &str,
+    ) -> Result<Vec<RouteNetlinkMessage>, Error> {
+        self.conversation.list(message, action)
     }
 }
 

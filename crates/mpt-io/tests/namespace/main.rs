@@ -11,6 +11,7 @@ mod ethtool;
 #[allow(dead_code, reason = "it is shared with other tests")]
 #[path = "../super_packet/flow.rs"]
 mod flow;
+mod monitor;
 mod netem;
 mod netlink;
 mod tun;
@@ -42,6 +43,7 @@ fn main() {
         udp::offload::TESTS,
         netem::TESTS,
         netlink::TESTS,
+        monitor::TESTS,
         ethtool::TESTS,
     ]
     .concat()
