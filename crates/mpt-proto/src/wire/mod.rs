@@ -2,12 +2,15 @@
 //!
 //! [`gre`] is the header of every datagram, [`keepalive`] the one control message of plain framing,
 //! [`inner`] the few fields of the inner packet that MPT looks at, [`flow`] those that tell flows
-//! apart, [`ecn`] what becomes of congestion marks, [`checksum`] the sum they share.
+//! apart, [`ecn`] what becomes of congestion marks, [`icmp`] the answer to a packet that is too big,
+//! [`checksum`] the sum they share.
 //! `docs/protocol.md` is the normative text. Nothing in here keeps state.
 
 pub mod checksum;
 pub mod ecn;
 pub mod flow;
 pub mod gre;
+pub mod icmp;
 pub mod inner;
 pub mod keepalive;
+mod upper;
