@@ -3,6 +3,7 @@
 //! [`gre`] is the header of every datagram, [`keepalive`] the one control message of plain framing,
 //! [`inner`] the few fields of the inner packet that MPT looks at, [`flow`] those that tell flows
 //! apart, [`ecn`] what becomes of congestion marks, [`icmp`] the answer to a packet that is too big,
+//! [`mss`] what keeps TCP from sending such,
 //! [`checksum`] the sum they share.
 //! `docs/protocol.md` is the normative text. Nothing in here keeps state.
 
@@ -13,4 +14,5 @@ pub mod gre;
 pub mod icmp;
 pub mod inner;
 pub mod keepalive;
+pub mod mss;
 mod upper;

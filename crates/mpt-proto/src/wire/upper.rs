@@ -8,6 +8,8 @@ use crate::wire::inner::Inner;
 
 /// ICMP for IPv4 (RFC 792).
 pub(crate) const ICMP: u8 = 1;
+/// TCP (RFC 9293).
+pub(crate) const TCP: u8 = 6;
 /// ICMP for IPv6 (RFC 4443).
 pub(crate) const ICMPV6: u8 = 58;
 
@@ -112,8 +114,6 @@ mod tests {
 
     use super::*;
     use crate::wire::inner;
-
-    const TCP: u8 = 6;
 
     fn found(packet: &[u8]) -> Option<Upper> {
         find(packet, &inner::parse(packet).expect("a whole packet"))
