@@ -28,6 +28,7 @@ mod report;
 mod selector;
 mod settings;
 mod table;
+mod text;
 mod timers;
 mod tunnel;
 mod value;
@@ -54,6 +55,8 @@ pub(crate) use settings::{
     Connection, Control, Daemon, Metrics, Mtu, Path, PathStatus, Profile, Scheduler, Settings,
     Threads, Tunnel,
 };
+
+pub use text::{Refused, check_text};
 
 use distinct::Distinct;
 use report::{Problem, Problems};

@@ -1,27 +1,37 @@
 //! A running tunnel: the thread or threads that move packets, and the handle by which others speak
 //! to it.
 //!
-//! [`open`] makes everything a tunnel needs. That is two sides: [`transmit`] takes inner packets to
+//! [`open`] makes what every tunnel needs. That is two sides: [`transmit`] takes inner packets to
 //! the network, with [`outgoing`] the datagrams that wait to be sent, [`mtu`] what fits and
 //! [`narrowed`] what of that arrives;
 //! [`receive`] takes datagrams to the interface, with [`incoming`] the inner packets that wait to be
 //! delivered. [`run`] is the loop, for both on one thread or each on its own, between which
-//! [`handover`] carries what they have to tell each other. [`report`] is what `mpt status` shows.
-//! The handle sends commands, first to the transmit side, which orders the receive side to do the
-//! rest.
+//! [`handover`] carries what they have to tell each other. [`report`] is what `mpt status` shows,
+//! [`names`] puts events into words, [`notice`] calls the main thread.
+//!
+//! What a tunnel is to be is decided by its [`keeper`], in the main thread. It opens [`sockets`], sets up
+//! the [`interface`], and sends [`step`]s, first to the transmit side, which orders the receive side
+//! to do the rest.
 
 mod handover;
 mod incoming;
+mod interface;
+mod keeper;
 mod mtu;
+mod names;
 mod narrowed;
+mod notice;
 mod open;
 mod outgoing;
 mod receive;
 mod report;
 mod run;
+mod sockets;
+mod step;
+mod table;
 mod transmit;
 
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -29,9 +39,12 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use mpt_control::TunnelStatus;
 use mpt_io::poll::Waker;
-use mpt_proto::{ConnectionId, Event, PathId};
 
-use crate::config::{self, PathStatus, Threads};
+use crate::config::{self, Threads};
+use notice::{Notice, Notices};
+use step::Step;
+
+pub(crate) use keeper::Keeper;
 
 /// How long a request waits for the tunnel's threads. A wake-up of the loop is bounded to some
 /// milliseconds of work, so this is only ever reached on a machine that stands still.
@@ -40,58 +53,42 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// What a tunnel is asked to do by other threads.
 enum Command {
     Status(Sender<TunnelStatus>),
-    SetPathStatus { connection: String, path: String, status: PathStatus, reply: Sender<bool> },
-    Stop,
-}
-
-/// What the transmit side, having done its own part, leaves to the receive side.
-enum Order {
-    Status {
-        status: Box<TunnelStatus>,
-        reply: Sender<TunnelStatus>,
-    },
-    SetPathStatus {
-        connection: ConnectionId,
-        path: PathId,
-        status: mpt_proto::PathStatus,
-        reply: Sender<bool>,
-    },
-    /// Whether a path can carry the least inner packet.
-    SetPathFits {
-        connection: ConnectionId,
-        path: PathId,
-        fits: bool,
-    },
-    /// To be told with what the receive side has seen.
-    Tell(Event),
+    Step(Step),
     Stop,
 }
 
 /// A running tunnel.
-pub(crate) struct Handle {
-    /// The name of the tunnel and of its interface.
-    pub(crate) name: String,
+struct Handle {
+    /// The number of its interface.
+    index: u32,
     commands: Sender<Command>,
     waker: Waker,
+    notices: Receiver<Notice>,
     threads: Vec<JoinHandle<()>>,
     failure: Arc<Mutex<Option<String>>>,
 }
 
 impl Handle {
-    /// Starts a tunnel; it is ready when this returns. Times count from `epoch`.
+    /// Starts a tunnel without connections, and with an interface that is down. Times count from
+    /// `epoch`; `main` is woken when there is a [`Notice`]. For `largest` see [`open::open`].
     ///
     /// # Errors
     ///
-    /// If the interface, a socket, an address or a route cannot be had. What had been made by then
-    /// is gone again.
-    pub(crate) fn start(settings: &config::Tunnel, epoch: Instant) -> anyhow::Result<Self> {
-        let (tx, rx) = open::open(settings)?;
+    /// If the interface cannot be had. What had been made by then is gone again.
+    fn start(
+        settings: &config::Tunnel,
+        largest: u32,
+        epoch: Instant,
+        main: Waker,
+    ) -> anyhow::Result<Self> {
+        let (notices, noticed) = Notices::new(main);
+        let (tx, rx) = open::open(settings, largest, notices)?;
         let (commands, receiver) = mpsc::channel();
-        let name = settings.name.clone();
+        let (name, index) = (settings.name.clone(), tx.device.index());
         let (waker, bodies) = match settings.threads {
             Threads::One => {
                 let (waker, body) = run::together(tx, rx, receiver)?;
-                (waker, vec![(name.clone(), body)])
+                (waker, vec![(name, body)])
             }
             Threads::Two => {
                 let (waker, [tx, rx]) = run::apart(tx, rx, receiver)?;
@@ -113,24 +110,27 @@ impl Handle {
             });
             threads.push(thread.context("cannot start a thread")?);
         }
-        Ok(Self { name, commands, waker, threads, failure })
+        Ok(Self { index, commands, waker, notices: noticed, threads, failure })
     }
 
     /// What the tunnel is and has done; `None` if its threads do not answer.
-    pub(crate) fn status(&self) -> Option<TunnelStatus> {
+    fn status(&self) -> Option<TunnelStatus> {
         self.ask(Command::Status)
     }
 
-    /// Switches a path off or makes it available again; false if the tunnel has no such path, or
-    /// its threads do not answer.
-    pub(crate) fn set_path_status(&self, connection: &str, path: &str, status: PathStatus) -> bool {
-        let (connection, path) = (connection.to_owned(), path.to_owned());
-        let command = |reply| Command::SetPathStatus { connection, path, status, reply };
-        self.ask(command).unwrap_or(false)
+    /// Has a step carried out, after those before it.
+    fn step(&self, step: Step) {
+        // It fails if the thread is gone, which is found out and told elsewhere.
+        let _ = self.commands.send(Command::Step(step));
+    }
+
+    /// Has the steps looked at.
+    fn wake(&self) {
+        self.waker.wake();
     }
 
     /// Why a thread ended, if one did so by itself. The other ends with it.
-    pub(crate) fn failure(&self) -> Option<String> {
+    fn failure(&self) -> Option<String> {
         // In this order: a thread that has ended has said before why, unless it panicked.
         let ended = self.threads.iter().any(JoinHandle::is_finished);
         let reason = self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -138,7 +138,7 @@ impl Handle {
     }
 
     /// Tells the peers, ends the threads, and removes what the tunnel made.
-    pub(crate) fn stop(self) {
+    fn stop(self) {
         // Neither can fail in a way that matters: a thread that is gone has nothing left to stop.
         let _ = self.commands.send(Command::Stop);
         self.waker.wake();
@@ -193,7 +193,8 @@ mod tests {
         let failure = Arc::new(Mutex::new(None));
         let reason = Arc::clone(&failure);
         Handle {
-            name: "mpt0".into(),
+            index: 0,
+            notices: mpsc::channel().1,
             commands: mpsc::channel().0,
             waker: Waker::new(&poll, 0).unwrap(),
             threads: vec![std::thread::spawn(move || run(&reason))],

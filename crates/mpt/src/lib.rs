@@ -1,0 +1,26 @@
+//! `mpt`: the multipath tunnel for Linux, daemon and command line in one program.
+//!
+//! `cli` turns the command line into one of a few commands; [`config`] turns a file into
+//! settings; `tunnel` runs them, a thread per tunnel; [`control`] answers visitors on a Unix
+//! socket; `output` is how everything looks on a terminal.
+//!
+//! It is a library so that the configuration can be fuzzed, not to be built upon: all there is to call
+//! is [`run`].
+
+mod cli;
+mod config;
+mod control;
+mod output;
+mod tunnel;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Does what a command line says, the program's name first, and returns what to exit with: 0 done, 1 the
+/// answer is no, 2 failure. Results go to standard output, complaints to standard error.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    cli::run(args).into()
+}
+
+#[doc(hidden)]
+pub use config::{Refused, check_text};
