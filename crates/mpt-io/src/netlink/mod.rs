@@ -15,6 +15,7 @@ mod monitor;
 mod mptcp;
 mod netem;
 mod route;
+mod rule;
 mod tbf;
 mod vxlan;
 
@@ -24,7 +25,8 @@ pub use link::Link;
 pub use monitor::{Change, Monitor};
 pub use mptcp::{Endpoint, Limits, Mptcp};
 pub use netem::{Netem, NetemCounters, NetemLoss};
-pub use route::Way;
+pub use route::{Route, Way};
+pub use rule::{IpVersion, Rule, Selector};
 pub use tbf::TokenBucket;
 pub use vxlan::Vxlan;
 

@@ -1,5 +1,6 @@
-//! Routes of the main table.
+//! Routes, of the main table and of others.
 
+use std::fmt;
 use std::net::IpAddr;
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
@@ -10,6 +11,51 @@ use netlink_packet_route::route::{
 };
 
 use super::{Error, Netlink, family};
+
+/// A route to a network through an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The network, given as an address and the number of its bits that count; the rest is cleared.
+    pub destination: (IpAddr, u8),
+    /// Number of the interface.
+    pub index: u32,
+    /// The router there; `None` if it leads straight to the destination.
+    pub via: Option<IpAddr>,
+    /// The table that it stands in, not 0. Which table a packet is looked up in, and in which order,
+    /// is said by [`Rule`](super::Rule)s.
+    pub table: u32,
+    /// Of several routes to the same network in a table the one with the least metric is taken.
+    /// `None` leaves it to the kernel: 0 for IPv4, 1024 for IPv6.
+    pub metric: Option<u32>,
+}
+
+impl Route {
+    /// The table that everything is looked up in unless a rule says otherwise.
+    pub const MAIN: u32 = RouteHeader::RT_TABLE_MAIN as u32;
+
+    /// A route of the main table, with the kernel's metric.
+    pub fn new(destination: (IpAddr, u8), index: u32, via: Option<IpAddr>) -> Self {
+        Self { destination, index, via, table: Self::MAIN, metric: None }
+    }
+}
+
+impl fmt::Display for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (network, prefix) = self.destination;
+        write!(f, "{network}/{prefix}")?;
+        if let Some(via) = self.via {
+            write!(f, " via {via}")?;
+        }
+        write!(f, " through interface {}", self.index)?;
+        if self.table != Self::MAIN {
+            write!(f, " in table {}", self.table)?;
+        }
+        match self.metric {
+            Some(metric) => write!(f, " with metric {metric}"),
+            None => Ok(()),
+        }
+    }
+}
 
 impl Netlink {
     /// Sends packets for `destination` through the interface `index`: straight, or to the router
@@ -25,10 +71,19 @@ impl Netlink {
         index: u32,
         via: Option<IpAddr>,
     ) -> Result<(), Error> {
-        let message = unicast(destination, index, via);
-        let flags = NLM_F_CREATE | NLM_F_EXCL;
-        let action = action("add", destination, index, via);
-        self.request(RouteNetlinkMessage::NewRoute(message), flags, &action).map(drop)
+        self.add_route_in(&Route::new(destination, index, via))
+    }
+
+    /// Adds a route to its table.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`]; [`Error::Exists`] if the table has a route to the same network with the same
+    /// metric, wherever it leads.
+    pub fn add_route_in(&mut self, route: &Route) -> Result<(), Error> {
+        let message = RouteNetlinkMessage::NewRoute(unicast(route));
+        let action = format!("add the route to {route}");
+        self.request(message, NLM_F_CREATE | NLM_F_EXCL, &action).map(drop)
     }
 
     /// As [`add_route`](Self::add_route), in the place of a route to the same destination if there is
@@ -46,12 +101,14 @@ impl Netlink {
         via: Option<IpAddr>,
         congestion_control: &str,
     ) -> Result<(), Error> {
-        let mut message = unicast(destination, index, via);
+        let route = Route::new(destination, index, via);
+        let mut message = unicast(&route);
         let metrics = vec![RouteMetric::CcAlgo(congestion_control.to_owned())];
         message.attributes.push(RouteAttribute::Metrics(metrics));
         let flags = NLM_F_CREATE | NLM_F_REPLACE;
-        let action = action("replace", destination, index, via);
-        let action = format!("{action} by one with congestion control '{congestion_control}'");
+        let action = format!(
+            "replace the route to {route} by one with congestion control '{congestion_control}'"
+        );
         self.request(RouteNetlinkMessage::NewRoute(message), flags, &action).map(drop)
     }
 
@@ -66,10 +123,20 @@ impl Netlink {
         index: u32,
         via: Option<IpAddr>,
     ) -> Result<(), Error> {
-        let mut message = message(destination, index, via);
+        self.remove_route_in(&Route::new(destination, index, via))
+    }
+
+    /// Removes a route that [`add_route_in`](Self::add_route_in) made. Routes also go with their
+    /// interface.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`]; [`Error::NotFound`] if there is none.
+    pub fn remove_route_in(&mut self, route: &Route) -> Result<(), Error> {
+        let mut message = message(route);
         message.header.protocol = RouteProtocol::Static;
         message.header.scope = RouteScope::NoWhere; // any
-        let action = action("remove", destination, index, via);
+        let action = format!("remove the route to {route}");
         self.request(RouteNetlinkMessage::DelRoute(message), 0, &action).map(drop)
     }
 
@@ -80,8 +147,21 @@ impl Netlink {
     ///
     /// See [`Error`]; [`Error::Refused`] with the kernel's reason if no route leads there.
     pub fn way_to(&mut self, address: IpAddr) -> Result<Option<Way>, Error> {
+        self.way(address, None)
+    }
+
+    /// As [`way_to`](Self::way_to), for packets of a socket that carries `mark` (`SO_MARK`).
+    ///
+    /// # Errors
+    ///
+    /// As those of [`way_to`](Self::way_to).
+    pub fn marked_way_to(&mut self, address: IpAddr, mark: u32) -> Result<Option<Way>, Error> {
+        self.way(address, Some(mark))
+    }
+
+    fn way(&mut self, address: IpAddr, mark: Option<u32>) -> Result<Option<Way>, Error> {
         let action = format!("look up the route to {address}");
-        let route = self.route_to(address, &action)?;
+        let route = self.route_to(address, mark, &action)?;
         if route.header.kind == RouteType::Local {
             return Ok(None);
         }
@@ -98,16 +178,18 @@ impl Netlink {
         Ok(Some(Way { index, via }))
     }
 
-    /// The route that a packet for `address` takes.
+    /// The route that a packet for `address` takes, with a mark or without.
     pub(super) fn route_to(
         &mut self,
         address: IpAddr,
+        mark: Option<u32>,
         action: &str,
     ) -> Result<RouteMessage, Error> {
         let mut message = RouteMessage::default();
         message.header.address_family = family(address);
         message.header.destination_prefix_length = if address.is_ipv4() { 32 } else { 128 };
         message.attributes.push(RouteAttribute::Destination(address.into()));
+        message.attributes.extend(mark.map(RouteAttribute::Mark));
         let answers = self.request(RouteNetlinkMessage::GetRoute(message), 0, action)?;
         let route = answers.into_iter().find_map(|answer| {
             let RouteNetlinkMessage::NewRoute(route) = answer else { return None };
@@ -136,36 +218,35 @@ fn ip(address: &RouteAddress) -> Option<IpAddr> {
     }
 }
 
-fn unicast(destination: (IpAddr, u8), index: u32, via: Option<IpAddr>) -> RouteMessage {
-    let mut message = message(destination, index, via);
+fn unicast(route: &Route) -> RouteMessage {
+    let mut message = message(route);
     message.header.protocol = RouteProtocol::Static;
     message.header.kind = RouteType::Unicast;
-    message.header.scope = match via {
-        None if destination.0.is_ipv4() => RouteScope::Link,
+    message.header.scope = match route.via {
+        None if route.destination.0.is_ipv4() => RouteScope::Link,
         _ => RouteScope::Universe,
     };
     message
 }
 
-fn message((network, prefix): (IpAddr, u8), index: u32, via: Option<IpAddr>) -> RouteMessage {
+fn message(route: &Route) -> RouteMessage {
+    let (network, prefix) = route.destination;
     let mut message = RouteMessage::default();
     message.header.address_family = family(network);
     message.header.destination_prefix_length = prefix;
-    message.header.table = RouteHeader::RT_TABLE_MAIN;
+    // The header has room for a small number only; the attribute says it in any case.
+    message.header.table = u8::try_from(route.table).unwrap_or(RouteHeader::RT_TABLE_UNSPEC);
+    message.attributes.push(RouteAttribute::Table(route.table));
     if prefix > 0 {
         let network = RouteAddress::from(masked(network, prefix));
         message.attributes.push(RouteAttribute::Destination(network));
     }
-    message.attributes.push(RouteAttribute::Oif(index));
-    if let Some(via) = via {
+    message.attributes.push(RouteAttribute::Oif(route.index));
+    if let Some(via) = route.via {
         message.attributes.push(RouteAttribute::Gateway(via.into()));
     }
+    message.attributes.extend(route.metric.map(RouteAttribute::Priority));
     message
-}
-
-fn action(verb: &str, (network, prefix): (IpAddr, u8), index: u32, via: Option<IpAddr>) -> String {
-    let via = via.map(|via| format!(" via {via}")).unwrap_or_default();
-    format!("{verb} the route to {network}/{prefix}{via} through interface {index}")
 }
 
 /// `address` with all but its first `prefix` bits cleared, as the kernel wants networks.
@@ -201,5 +282,15 @@ mod tests {
                 (address.parse().unwrap(), network.parse().unwrap());
             assert_eq!(masked(address, prefix), network, "{address}/{prefix}");
         }
+    }
+
+    #[test]
+    fn a_route_is_told_as_far_as_it_is_unusual() {
+        let (network, router) = (("10.9.0.0".parse().unwrap(), 16), "10.9.0.1".parse().unwrap());
+        let plain = Route::new(network, 7, None);
+        assert_eq!(plain.to_string(), "10.9.0.0/16 through interface 7");
+        let odd = Route { via: Some(router), table: 4754, metric: Some(50), ..plain };
+        let text = "10.9.0.0/16 via 10.9.0.1 through interface 7 in table 4754 with metric 50";
+        assert_eq!(odd.to_string(), text);
     }
 }

@@ -7,6 +7,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests that is the assertion")]
 
+mod default_route;
 mod ethtool;
 #[allow(dead_code, reason = "it is shared with other tests")]
 #[path = "../super_packet/flow.rs"]
@@ -44,6 +45,7 @@ fn main() {
         netem::TESTS,
         netlink::TESTS,
         monitor::TESTS,
+        default_route::TESTS,
         ethtool::TESTS,
     ]
     .concat()
