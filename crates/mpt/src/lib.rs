@@ -12,6 +12,7 @@ mod config;
 mod control;
 mod output;
 mod tunnel;
+mod world;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -44,6 +44,7 @@ use crate::config::{self, Threads};
 use notice::{Notice, Notices};
 use step::Step;
 
+pub(crate) use interface::MARK;
 pub(crate) use keeper::Keeper;
 
 /// How long a request waits for the tunnel's threads. A wake-up of the loop is bounded to some

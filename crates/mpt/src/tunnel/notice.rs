@@ -12,12 +12,14 @@ const CAPACITY: usize = 256;
 /// Something that the main thread may want to act upon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notice {
-    /// A path has fallen silent: its remote name may have another address by now.
-    Silent {
+    /// The peer is not heard on a path any more, or again.
+    Heard {
         /// The connection.
         connection: ConnectionId,
         /// The path.
         path: PathId,
+        /// Whether it is.
+        heard: bool,
     },
 }
 
@@ -37,11 +39,16 @@ impl Notices {
 
     /// Tells of an event, if it is one to act upon.
     pub(super) fn event(&self, event: Event) {
-        if let Event::Path { connection, path, to, .. } = event
-            && matches!(to, PathState::Down(DownCause::Silent | DownCause::PeerDeaf))
-        {
-            self.give(Notice::Silent { connection, path });
-        }
+        let Event::Path { connection, path, to, .. } = event else { return };
+        let heard = match to {
+            PathState::Up => true,
+            PathState::Down(DownCause::Silent | DownCause::PeerDeaf) => false,
+            PathState::Down(DownCause::Absent | DownCause::PeerOff)
+            | PathState::Off
+            | PathState::Probing
+            | PathState::UnusableMtu => return,
+        };
+        self.give(Notice::Heard { connection, path, heard });
     }
 
     fn give(&self, notice: Notice) {

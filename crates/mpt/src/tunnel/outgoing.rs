@@ -6,6 +6,7 @@ use mpt_io::udp::{Drain, Sent, Train};
 use mpt_proto::{ConnectionId, Instant, PathId, SocketId, Transmit};
 
 use super::sockets::Sockets;
+use super::step::NO_SOCKET;
 
 /// The sending side of one path.
 pub(super) struct Lane {
@@ -64,7 +65,7 @@ impl Outgoing {
             lanes.resize_with(place + 1, || None);
         }
         let socket = usize::from(lane.socket.0);
-        if self.drains.len() <= socket {
+        if lane.socket != NO_SOCKET && self.drains.len() <= socket {
             self.drains.resize_with(socket + 1, Drain::new);
         }
         let before = lanes[place].take();
@@ -88,8 +89,8 @@ impl Outgoing {
     }
 
     /// How fast datagrams of a lane's socket leave.
-    pub(super) fn drain(&self, lane: &Lane) -> &Drain {
-        &self.drains[usize::from(lane.socket.0)]
+    pub(super) fn drain(&self, lane: &Lane) -> Option<&Drain> {
+        self.drains.get(usize::from(lane.socket.0))
     }
 
     /// A socket is another one: what was known of its number is out of date.

@@ -69,10 +69,12 @@ impl TransmitLoop {
             ..PathState::default()
         };
         if let Some(lane) = self.outgoing.lane(id, path) {
-            let drain = self.outgoing.drain(lane);
-            state.local = self.sockets[lane.socket].local_addr().to_string();
-            state.rate = drain.rate().map(|bytes| bytes.saturating_mul(8));
-            state.train_limit = drain.train_limit() as u64;
+            let socket = self.sockets.get(lane.socket);
+            state.local = socket.map_or_else(String::new, |socket| socket.local_addr().to_string());
+            if let Some(drain) = self.outgoing.drain(lane) {
+                state.rate = drain.rate().map(|bytes| bytes.saturating_mul(8));
+                state.train_limit = drain.train_limit() as u64;
+            }
             let drops = [("full", lane.full), ("too_big", lane.too_big), ("failed", lane.failed)];
             state.drops = counted(drops);
         }

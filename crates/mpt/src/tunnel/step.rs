@@ -14,6 +14,7 @@ use mpt_proto::{
     Change, ConnectionConfig, ConnectionId, Event, PathConfig, PathId, PathStatus, SocketId,
 };
 
+use super::keeper::pins;
 use super::outgoing::Lane;
 use crate::config;
 
@@ -52,13 +53,19 @@ pub(crate) enum Step {
     CheckMtu,
 }
 
+/// The number of the socket of a path that has none: nobody ever sends on it.
+pub(super) const NO_SOCKET: SocketId = SocketId(u16::MAX);
+
 /// Where a path's datagrams go, and its settings.
 pub(crate) struct Place {
     pub(super) settings: config::Path,
-    pub(super) socket: SocketId,
+    /// None as long as it cannot be opened; then there is an absence.
+    pub(super) socket: Option<SocketId>,
     pub(super) remote: SocketAddr,
     /// What fits, in bytes of inner packet.
     pub(super) mtu: u32,
+    /// What this host lacks for it, in words.
+    pub(super) absence: Option<String>,
 }
 
 impl Place {
@@ -66,9 +73,11 @@ impl Place {
     pub(super) fn core(&self) -> PathConfig {
         let settings = &self.settings;
         PathConfig {
-            socket: self.socket,
+            socket: self.socket(),
             remote: self.remote,
             weight: settings.weight,
+            priority: settings.priority,
+            pins: pins(&settings.pins),
             keepalive: Some(settings.keepalive).filter(|time| !time.is_zero()),
             dead_time: Some(settings.dead_time).filter(|time| !time.is_zero()),
             status: match settings.status {
@@ -80,7 +89,11 @@ impl Place {
 
     /// The way there.
     pub(super) fn lane(&self) -> Lane {
-        Lane::new(self.socket, Train::new(self.remote, self.settings.local))
+        Lane::new(self.socket(), Train::new(self.remote, self.settings.local))
+    }
+
+    pub(super) fn socket(&self) -> SocketId {
+        self.socket.unwrap_or(NO_SOCKET)
     }
 }
 

@@ -126,17 +126,21 @@ impl TransmitLoop {
             Step::AddPath { connection, path, place } => {
                 let (name, config) = (Some(place.settings.name.clone()), place.core());
                 self.outgoing.put(connection, path, place.lane());
-                let Place { settings, remote, mtu, .. } = place;
-                self.table.put_path(connection, path, PathInfo::new(settings, remote, mtu));
+                let Place { settings, remote, mtu, absence, .. } = place;
+                let present = absence.is_none();
+                let info = PathInfo { absence, ..PathInfo::new(settings, remote, mtu) };
+                self.table.put_path(connection, path, info);
                 self.change(now, Change::AddPath { connection, path, config }, name, order);
                 let fits = Change::SetFits { connection, path, fits: mtu >= MIN_MTU };
                 self.change(now, fits, None, order);
+                let change = Change::SetPresent { connection, path, present };
+                self.change(now, change, None, order);
                 self.mtu.changed = true;
             }
             Step::SetPath { connection, path, place } => {
                 let (config, fits) = (place.core(), place.mtu >= MIN_MTU);
                 let lane = self.outgoing.lane(connection, path);
-                if lane.is_none_or(|lane| !lane.leads_to(place.socket, place.remote)) {
+                if lane.is_none_or(|lane| !lane.leads_to(place.socket(), place.remote)) {
                     self.outgoing.put(connection, path, place.lane());
                 }
                 if let Some(info) = self.table.path_mut(connection, path) {

@@ -1,0 +1,179 @@
+//! The tunnel's interface as the host sees it: addresses, routes, and the rules of a default route.
+//!
+//! Addresses and routes go with the interface, and that with its descriptor. Rules do not: they are
+//! removed at the end, and what a killed daemon left behind is removed at the start.
+//!
+//! A default route must not swallow the tunnel's own datagrams. So it stands in a table of its own,
+//! which is asked for everything but datagrams that carry [`MARK`], and only after the more specific
+//! routes of the main table. The host's own default route stays as it is: whichever path comes or
+//! goes, the datagrams find their way by it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use mpt_io::netlink::{Error, IpVersion, Netlink, Route, Rule};
+
+use crate::config::{self, Prefix};
+
+/// The mark of all datagrams that MPT sends. The number says 4754, the port of GRE in UDP.
+pub(crate) const MARK: u32 = 0x4754;
+
+/// The place of the rules among all rules: before the main table's 32766.
+const PRIORITY: u32 = 4754;
+
+/// Tables of default routes have this number and that of their interface.
+const TABLES: u32 = 0x4754_0000;
+
+/// How long the kernel may take until an address of ours is deliverable. It takes a millisecond.
+const ADDRESS_PATIENCE: Duration = Duration::from_secs(2);
+
+/// What the tunnel has put into the host's tables.
+#[derive(Debug)]
+pub(super) struct Interface {
+    index: u32,
+    routes: BTreeSet<Prefix>,
+    rules: BTreeSet<IpVersion>,
+}
+
+impl Interface {
+    /// An interface that is down and has nothing yet.
+    pub(super) fn new(index: u32) -> Self {
+        Self { index, routes: BTreeSet::new(), rules: BTreeSet::new() }
+    }
+
+    /// Gives it its addresses and brings it up.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's refusal.
+    pub(super) fn bring_up(&self, addresses: &[Prefix]) -> Result<(), Error> {
+        let mut netlink = Netlink::open()?;
+        netlink.disable_address_generation(self.index)?;
+        for prefix in addresses {
+            netlink.add_address(self.index, prefix.addr, prefix.len)?;
+        }
+        netlink.set_up(self.index, true)?;
+        for prefix in addresses {
+            // The kernel makes an IPv6 address deliverable a moment later; until then the first
+            // packets to it would be lost.
+            netlink.wait_for_address(prefix.addr, ADDRESS_PATIENCE)?;
+        }
+        Ok(())
+    }
+
+    /// Has exactly these prefixes led into the tunnel. All that can be done is done also after an
+    /// error.
+    ///
+    /// # Errors
+    ///
+    /// The first refusal, such as a route that somebody else has put there.
+    pub(super) fn set_routes(&mut self, wanted: &BTreeSet<Prefix>) -> Result<(), Error> {
+        if *wanted == self.routes {
+            return Ok(());
+        }
+        let mut netlink = Netlink::open()?;
+        let mut outcome = Ok(());
+        let gone: Vec<Prefix> = self.routes.difference(wanted).copied().collect();
+        for prefix in gone {
+            self.routes.remove(&prefix);
+            // A route that is gone already has been removed by the kernel or by the operator.
+            let _ = netlink.remove_route_in(&self.route(prefix));
+            if prefix.len == 0 {
+                self.remove_rules(&mut netlink, prefix.addr.into());
+            }
+        }
+        for prefix in wanted.difference(&self.routes.clone()) {
+            let added = netlink.add_route_in(&self.route(*prefix)).and_then(|()| {
+                if prefix.len == 0 { self.add_rules(&mut netlink, prefix.addr.into()) } else { Ok(()) }
+            });
+            match added {
+                Ok(()) => {
+                    self.routes.insert(*prefix);
+                }
+                Err(error) => outcome = outcome.and(Err(error)),
+            }
+        }
+        outcome
+    }
+
+    fn route(&self, prefix: Prefix) -> Route {
+        let route = Route::new((prefix.addr, prefix.len), self.index, None);
+        if prefix.len == 0 { Route { table: table(self.index), ..route } } else { route }
+    }
+
+    fn rules(&self, version: IpVersion) -> [Rule; 2] {
+        Rule::default_route(version, PRIORITY, MARK, table(self.index))
+    }
+
+    fn add_rules(&mut self, netlink: &mut Netlink, version: IpVersion) -> Result<(), Error> {
+        remove_leftovers(netlink)?;
+        self.rules.insert(version);
+        for rule in self.rules(version) {
+            match netlink.add_rule(&rule) {
+                Ok(()) | Err(Error::Exists { .. }) => {}
+                Err(error) => {
+                    self.remove_rules(netlink, version);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_rules(&mut self, netlink: &mut Netlink, version: IpVersion) {
+        if self.rules.remove(&version) {
+            for rule in self.rules(version) {
+                if let Err(error) = netlink.remove_rule(&rule) {
+                    tracing::warn!("cannot remove the {rule}: {error}");
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Interface {
+    fn drop(&mut self) {
+        let versions: Vec<IpVersion> = self.rules.iter().copied().collect();
+        if versions.is_empty() {
+            return;
+        }
+        match Netlink::open() {
+            Ok(mut netlink) => {
+                versions.into_iter().for_each(|version| self.remove_rules(&mut netlink, version));
+            }
+            Err(error) => tracing::warn!("cannot remove the rules of the default route: {error}"),
+        }
+    }
+}
+
+/// What leads into a tunnel with these connections: the networks behind the peers, and peers that
+/// are not in the tunnel's own networks.
+pub(super) fn routes<'c>(
+    addresses: &[Prefix],
+    connections: impl Iterator<Item = &'c config::Connection>,
+) -> BTreeSet<Prefix> {
+    let mut routes = BTreeSet::new();
+    for connection in connections {
+        let peers = connection.peer.iter();
+        let hosts = peers.map(|&addr| Prefix { addr, len: Prefix::max_len(addr) });
+        routes.extend(hosts.filter(|host| !addresses.iter().any(|own| own.overlaps(*host))));
+        routes.extend(connection.networks.iter().copied());
+    }
+    routes
+}
+
+/// Removes rules that point to a table of an interface that is no more.
+fn remove_leftovers(netlink: &mut Netlink) -> Result<(), Error> {
+    let links: Vec<u32> = netlink.links()?.iter().map(|link| link.index).collect();
+    for rule in netlink.rules()? {
+        let index = rule.table ^ TABLES;
+        if index <= 0xffff && !links.contains(&index) {
+            netlink.remove_rule(&rule)?;
+        }
+    }
+    Ok(())
+}
+
+fn table(index: u32) -> u32 {
+    TABLES | (index & 0xffff)
+}

@@ -1,0 +1,66 @@
+//! Settings in the core's words.
+
+use mpt_proto::{
+    ConnectionConfig, Late, Pins, PortRanges, Prefix, ReorderConfig, SchedulerConfig, Selector,
+};
+
+use crate::config;
+use crate::tunnel::open::core_prefix;
+
+/// A connection without its paths. Networks behind one peer are behind all connections to it.
+pub(super) fn core_connection(
+    settings: &config::Connection,
+    all: &[config::Connection],
+) -> ConnectionConfig {
+    let alike = all.iter().filter(|other| other.peer == settings.peer);
+    let mut networks: Vec<Prefix> =
+        alike.chain([settings]).flat_map(|other| &other.networks).filter_map(core_prefix).collect();
+    networks.sort_unstable_by_key(|network| (network.address(), network.bits()));
+    networks.dedup();
+    ConnectionConfig {
+        peer: settings.peer.clone(),
+        networks,
+        selector: settings.selector.as_ref().map(selector),
+        key: settings.key,
+        checksum: settings.checksum,
+        sequence: settings.sequence,
+        scheduler: match settings.scheduler {
+            config::Scheduler::Weighted => SchedulerConfig::Weighted,
+            config::Scheduler::Flow => SchedulerConfig::Flow,
+        },
+        reorder: reorder(&settings.reorder),
+        paths: Vec::new(),
+    }
+}
+
+/// Which packets a connection is for.
+fn selector(settings: &config::Match) -> Selector {
+    Selector { protocol: settings.protocol, ports: ports(&settings.ports) }
+}
+
+/// Which ports a path is for.
+pub(in crate::tunnel) fn pins(settings: &config::Pins) -> Pins {
+    Pins {
+        tcp_dst: ports(&settings.tcp_dst),
+        tcp_src: ports(&settings.tcp_src),
+        udp_dst: ports(&settings.udp_dst),
+        udp_src: ports(&settings.udp_src),
+    }
+}
+
+/// Ports; how many ranges there may be has been checked.
+fn ports(ranges: &[std::ops::RangeInclusive<u16>]) -> PortRanges {
+    PortRanges::new(ranges.iter().cloned()).unwrap_or_default()
+}
+
+fn reorder(settings: &config::Reorder) -> ReorderConfig {
+    ReorderConfig {
+        window: settings.window,
+        max_delay: settings.max_delay,
+        early_release: settings.early_release,
+        late: match settings.late {
+            config::Late::Deliver => Late::Deliver,
+            config::Late::Drop => Late::Drop,
+        },
+    }
+}

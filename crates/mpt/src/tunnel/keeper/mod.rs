@@ -1,0 +1,370 @@
+//! The keeper of a tunnel: makes it what it is to be, and keeps it so while the host changes.
+//!
+//! It lives in the main thread and owns what is decided there: which connections and paths there are
+//! and what numbers they have, which [`socket`] each path uses, whether this host has what it needs,
+//! and what stands in the host's routing tables. [`Keeper::settle`] compares all that with the settings
+//! and the [`World`] and does whatever is missing; it is called when either has changed, and what has
+//! not changed is not touched.
+
+mod core;
+mod numbers;
+mod path;
+mod socket;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use mpt_control::TunnelStatus;
+use mpt_io::poll::Waker;
+use mpt_proto::{ConnectionId, MAX_PATHS, PathId};
+
+use self::core::core_connection;
+pub(super) use self::core::pins;
+use self::numbers::Numbers;
+use self::path::{Path, Setter, remote};
+use self::socket::Opened;
+use super::interface::{Interface, routes};
+use super::mtu::path_mtu;
+use super::notice::Notice;
+use super::step::Step;
+use super::Handle;
+use crate::config;
+use crate::world::World;
+
+/// How soon what could not be had is tried again.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// The most connections of a tunnel at a time.
+const MAX_CONNECTIONS: u16 = 8192;
+
+/// A tunnel and all that is decided about it.
+pub(crate) struct Keeper {
+    settings: config::Tunnel,
+    handle: Handle,
+    interface: Interface,
+    numbers: Numbers,
+    connections: BTreeMap<String, Connection>,
+    sockets: Opened,
+    /// When to try again what could not be had.
+    again: Option<Instant>,
+}
+
+/// A connection as it runs.
+struct Connection {
+    id: ConnectionId,
+    settings: config::Connection,
+    numbers: Numbers,
+    paths: BTreeMap<String, Path>,
+}
+
+impl Keeper {
+    /// Starts a tunnel; it is ready when this returns. Times count from `epoch`, `main` is woken when
+    /// it wants attention.
+    ///
+    /// # Errors
+    ///
+    /// If the interface, a socket, an address or a route cannot be had. What had been made by then
+    /// is gone again. What this host only lacks at the moment, such as an interface, is no error.
+    pub(crate) fn start(
+        settings: &config::Tunnel,
+        epoch: Instant,
+        world: &mut World,
+        main: Waker,
+    ) -> anyhow::Result<Self> {
+        let now = Instant::now();
+        let handle = Handle::start(settings, largest(settings, world, now), epoch, main)?;
+        let interface = Interface::new(handle.index);
+        let mut keeper = Self {
+            settings: config::Tunnel { connections: Vec::new(), ..settings.clone() },
+            handle,
+            interface,
+            numbers: Numbers::below(MAX_CONNECTIONS),
+            connections: BTreeMap::new(),
+            sockets: Opened::new(),
+            again: None,
+        };
+        match keeper.bring_up(settings, world, now) {
+            Ok(()) => Ok(keeper),
+            Err(error) => {
+                keeper.stop();
+                Err(error)
+            }
+        }
+    }
+
+    fn bring_up(
+        &mut self,
+        settings: &config::Tunnel,
+        world: &mut World,
+        now: Instant,
+    ) -> anyhow::Result<()> {
+        self.settle_connections(settings, world, now)?;
+        // The interface has its MTU, and the way out is ready, when the threads have answered.
+        self.status();
+        self.interface.bring_up(&settings.addresses)?;
+        self.settle_routes()?;
+        self.settings.clone_from(settings);
+        Ok(())
+    }
+
+    /// Whether the tunnel can become this while it runs; otherwise why not.
+    pub(crate) fn can_become(&self, settings: &config::Tunnel) -> Result<(), &'static str> {
+        let running = &self.settings;
+        if running.addresses != settings.addresses {
+            Err("its addresses changed")
+        } else if running.offloads != settings.offloads {
+            Err("its offloads changed")
+        } else if running.threads != settings.threads {
+            Err("its threads changed")
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Makes it so; what is so already is not touched.
+    ///
+    /// # Errors
+    ///
+    /// If a socket or a route cannot be had. Everything else has been done all the same.
+    pub(crate) fn change_to(
+        &mut self,
+        settings: &config::Tunnel,
+        world: &mut World,
+    ) -> anyhow::Result<()> {
+        let now = Instant::now();
+        let outcome = self.settle_connections(settings, world, now);
+        let routes = self.settle_routes();
+        self.settings.clone_from(settings);
+        self.handle.wake();
+        outcome.and(routes)
+    }
+
+    /// The host has changed, or some time has passed.
+    pub(crate) fn on_world(&mut self, world: &mut World, routes_changed: bool) {
+        let now = Instant::now();
+        self.take_notices(world, now);
+        self.settle_paths(world, now);
+        if routes_changed {
+            self.handle.step(Step::CheckMtu);
+        }
+        let handle = &self.handle;
+        self.sockets.on_timeout(now, &mut |step| handle.step(step));
+        self.handle.wake();
+    }
+
+    /// What the tunnel is and has done; `None` if its threads do not answer.
+    pub(crate) fn status(&self) -> Option<TunnelStatus> {
+        self.handle.status()
+    }
+
+    /// Why a thread ended, if one did so by itself. The other ends with it.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.handle.failure()
+    }
+
+    /// The tunnel's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.settings.name
+    }
+
+    /// Tells the peers, ends the threads, and removes what the tunnel made.
+    pub(crate) fn stop(self) {
+        let Self { handle, interface, .. } = self;
+        // First, so that nobody is sent into a tunnel that ends.
+        drop(interface);
+        handle.stop();
+    }
+
+    fn take_notices(&mut self, world: &mut World, now: Instant) {
+        while let Ok(notice) = self.handle.notices.try_recv() {
+            match notice {
+                Notice::Heard { connection, path, heard } => {
+                    self.on_heard(connection, path, heard, world, now);
+                }
+            }
+        }
+    }
+
+    /// A path has fallen silent, or is heard. If it is silent, its name may stand for another address
+    /// by now.
+    fn on_heard(
+        &mut self,
+        connection: ConnectionId,
+        path: PathId,
+        heard: bool,
+        world: &mut World,
+        now: Instant,
+    ) {
+        let mut connections = self.connections.values_mut();
+        let Some(connection) = connections.find(|other| other.id == connection) else { return };
+        let Some(path) = connection.paths.values_mut().find(|other| other.id == path) else {
+            return;
+        };
+        path.silent = !heard;
+        path.doubted = !heard;
+        if let Some(name) = path.settings.remote.name().filter(|_| !heard) {
+            world.names.doubt(name, now);
+        }
+    }
+
+    /// Brings connections and paths in line with the settings. All that can be done is done.
+    fn settle_connections(
+        &mut self,
+        settings: &config::Tunnel,
+        world: &mut World,
+        now: Instant,
+    ) -> anyhow::Result<()> {
+        let in_place = |tunnel: &config::Tunnel| (tunnel.mtu, tunnel.clamp_mss);
+        if in_place(settings) != in_place(&self.settings) || self.connections.is_empty() {
+            let settings = Arc::new(settings.clone());
+            self.handle.step(Step::SetTunnel { settings });
+        }
+        let wanted = |name: &String| {
+            settings.connections.iter().find(|connection| connection.name == *name)
+        };
+        let gone: Vec<String> = self
+            .connections
+            .iter()
+            .filter(|(name, running)| wanted(name).is_none_or(|new| !running.can_become(new)))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in gone {
+            self.remove_connection(&name, now);
+        }
+        let mut outcome = Ok(());
+        for connection in &settings.connections {
+            outcome = outcome.and(self.settle_connection(connection, settings, world, now));
+        }
+        outcome
+    }
+
+    fn remove_connection(&mut self, name: &str, now: Instant) {
+        let Some(connection) = self.connections.remove(name) else { return };
+        self.handle.step(Step::RemoveConnection { id: connection.id });
+        for path in connection.paths.into_values() {
+            if let Some(socket) = path.socket {
+                self.sockets.give_back(now, socket);
+            }
+        }
+        self.numbers.give_back(now, connection.id.0);
+    }
+
+    fn settle_connection(
+        &mut self,
+        wanted: &config::Connection,
+        tunnel: &config::Tunnel,
+        world: &mut World,
+        now: Instant,
+    ) -> anyhow::Result<()> {
+        let core = || Arc::new(core_connection(wanted, &tunnel.connections));
+        let without_paths = config::Connection { paths: Vec::new(), ..wanted.clone() };
+        match self.connections.get_mut(&wanted.name) {
+            Some(running) if running.settings == without_paths => {}
+            Some(running) => {
+                running.settings = without_paths.clone();
+                let (id, settings) = (running.id, Arc::new(without_paths));
+                self.handle.step(Step::SetConnection { id, settings, core: core() });
+            }
+            None => {
+                let id = self.numbers.take(now).context("a tunnel has no room for more")?;
+                let id = ConnectionId(id);
+                let connection = Connection {
+                    id,
+                    settings: without_paths.clone(),
+                    numbers: Numbers::below(MAX_PATHS as u16),
+                    paths: BTreeMap::new(),
+                };
+                self.connections.insert(wanted.name.clone(), connection);
+                let (settings, accepted_by) = (Arc::new(without_paths), None);
+                self.handle.step(Step::AddConnection { id, settings, accepted_by, core: core() });
+            }
+        }
+        self.settle_paths_of(wanted, tunnel.offloads, world, now)
+    }
+
+    /// Brings the paths of a connection in line with its settings.
+    fn settle_paths_of(
+        &mut self,
+        wanted: &config::Connection,
+        offloads: config::Offloads,
+        world: &mut World,
+        now: Instant,
+    ) -> anyhow::Result<()> {
+        let Self { connections, sockets, handle, again, .. } = self;
+        let Some(running) = connections.get_mut(&wanted.name) else { return Ok(()) };
+        let id = running.id;
+        let find = |name: &String| wanted.paths.iter().find(|path| path.name == *name);
+        let gone = running.paths.extract_if(.., |name, path| {
+            find(name).is_none_or(|new| !path.can_become(new))
+        });
+        let gone: Vec<(String, Path)> = gone.collect();
+        for (_, path) in gone {
+            handle.step(Step::RemovePath { connection: id, path: path.id });
+            path.socket.into_iter().for_each(|socket| sockets.give_back(now, socket));
+            running.numbers.give_back(now, u16::from(path.id.0));
+        }
+        let mut outcome = Ok(());
+        for settings in &wanted.paths {
+            let setter = Setter { sockets: &mut *sockets, handle, offloads, world, now, again };
+            outcome = outcome.and(setter.settle(running, wanted, settings));
+        }
+        outcome
+    }
+
+    /// Looks at what the paths need of this host.
+    fn settle_paths(&mut self, world: &mut World, now: Instant) {
+        self.again = None;
+        let settings = self.settings.clone();
+        for connection in &settings.connections {
+            // What cannot be had is shown as the path's absence, and tried again.
+            if let Err(error) = self.settle_paths_of(connection, settings.offloads, world, now) {
+                tracing::debug!(connection = connection.name, "{error:#}");
+            }
+        }
+    }
+
+    fn settle_routes(&mut self) -> anyhow::Result<()> {
+        let connections = self.connections.values().map(|connection| &connection.settings);
+        let wanted = routes(&self.settings.addresses, connections);
+        self.interface.set_routes(&wanted).context(
+            "a network behind a peer cannot be led into the tunnel; see `ip route` for what stands in the way",
+        )
+    }
+
+    /// When to call [`Keeper::on_world`] although nothing has changed.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.again.into_iter().chain(self.sockets.deadline()).min()
+    }
+}
+
+/// The largest inner packet that any path of the start can carry.
+fn largest(settings: &config::Tunnel, world: &mut World, now: Instant) -> u32 {
+    let mut largest = match settings.mtu {
+        config::Mtu::Fixed(mtu) => u32::from(mtu),
+        config::Mtu::Auto => 0,
+    };
+    for connection in &settings.connections {
+        for path in &connection.paths {
+            if let Ok(remote) = remote(path, world, now, None, false) {
+                let remote = SocketAddr::new(remote, connection.remote_port);
+                largest = largest.max(path_mtu(path, remote, connection).unwrap_or(0));
+            }
+        }
+    }
+    largest
+}
+
+impl Connection {
+    /// Whether it can become this without beginning anew.
+    fn can_become(&self, new: &config::Connection) -> bool {
+        let fixed = |settings: &config::Connection| {
+            let config::Connection { local_port, remote_port, key, checksum, sequence, .. } =
+                *settings;
+            (local_port, remote_port, key, checksum, sequence, settings.peer.clone())
+        };
+        fixed(&self.settings) == fixed(new)
+    }
+}

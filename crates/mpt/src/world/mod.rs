@@ -1,0 +1,197 @@
+//! The host as it is at this moment: its interfaces and addresses, where its routes lead, and what
+//! names stand for.
+//!
+//! The kernel tells of every change ([`Monitor`]), so nothing is asked again and again. Whoever needs a
+//! path's [`Way`] asks here; what stands in the way is told in words, for the operator.
+
+mod resolve;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+
+use anyhow::Context as _;
+use mpt_io::netlink::{Address, Change, Link, Monitor, Netlink};
+use mpt_io::poll::Waker;
+
+pub(crate) use resolve::{Names, Resolved};
+
+use crate::config;
+use crate::tunnel::MARK;
+
+/// Changes read in one go. The kernel keeps the others, and the poll reports them.
+const READS: usize = 16;
+
+/// What the host has.
+pub(crate) struct World {
+    monitor: Monitor,
+    links: BTreeMap<u32, Link>,
+    addresses: Vec<Address>,
+    /// What names stand for.
+    pub(crate) names: Names,
+}
+
+/// What has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changed {
+    /// Interfaces, addresses or routes: paths may have come or gone, and their MTU may be another.
+    pub(crate) ways: bool,
+}
+
+/// How a path leaves this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// The interface that it is bound to, by number, if it is bound.
+    pub(crate) bound: Option<u32>,
+}
+
+impl World {
+    /// Looks at everything and listens from then on. `main` is woken when names are resolved.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's refusal.
+    pub(crate) fn open(main: Waker) -> anyhow::Result<Self> {
+        // In this order: what changes in between is told.
+        let monitor = Monitor::open().context("cannot listen to the kernel")?;
+        let (links, addresses) = (BTreeMap::new(), Vec::new());
+        let mut world = Self { monitor, links, addresses, names: Names::new(main) };
+        world.look()?;
+        Ok(world)
+    }
+
+    /// What becomes readable when something changes.
+    pub(crate) fn readable(&self) -> impl AsFd {
+        &self.monitor
+    }
+
+    /// Takes in what has changed.
+    pub(crate) fn read(&mut self) -> Changed {
+        let (mut changed, mut afresh) = (Changed::default(), false);
+        for _ in 0..READS {
+            let Self { monitor, links, addresses, .. } = self;
+            let read = monitor.read(|change| {
+                changed.ways = true;
+                match change {
+                    Change::Link(link) => {
+                        links.insert(link.index, link);
+                    }
+                    Change::LinkGone { index, .. } => {
+                        links.remove(&index);
+                        addresses.retain(|address| address.index != index);
+                    }
+                    Change::Address(address) => {
+                        addresses.retain(|other| !is_same(other, &address));
+                        addresses.push(address);
+                    }
+                    Change::AddressGone(address) => {
+                        addresses.retain(|other| !is_same(other, &address));
+                    }
+                    Change::Route => {}
+                    Change::Overrun => afresh = true,
+                }
+            });
+            match read {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::warn!("cannot follow the changes of interfaces: {error}");
+                    afresh = true;
+                    break;
+                }
+            }
+        }
+        if afresh && let Err(error) = self.look() {
+            tracing::warn!("cannot look at the interfaces: {error:#}");
+        }
+        changed
+    }
+
+    /// Looks at everything.
+    fn look(&mut self) -> anyhow::Result<()> {
+        let mut netlink = Netlink::open()?;
+        self.links = netlink.links()?.into_iter().map(|link| (link.index, link)).collect();
+        self.addresses = netlink.addresses()?;
+        Ok(())
+    }
+
+    /// How a path can leave for `remote`.
+    ///
+    /// # Errors
+    ///
+    /// What is missing, in words.
+    pub(crate) fn way(&self, path: &config::Path, remote: IpAddr) -> Result<Way, String> {
+        self.way_from(path.interface.as_deref(), path.local, remote)
+    }
+
+    /// The same for what is not a path yet.
+    pub(crate) fn way_from(
+        &self,
+        interface: Option<&str>,
+        local: Option<IpAddr>,
+        remote: IpAddr,
+    ) -> Result<Way, String> {
+        let bound = match interface {
+            Some(name) => Some(self.usable(name)?),
+            None => None,
+        };
+        if let Some(local) = local {
+            let has = |address: &&Address| {
+                address.address == local
+                    && address.usable
+                    && bound.is_none_or(|index| address.index == index)
+            };
+            let Some(address) = self.addresses.iter().find(has) else {
+                let place = interface.map_or("this host".into(), |name| format!("interface {name}"));
+                return Err(format!("{place} does not have the address {local}"));
+            };
+            self.running(address.index)?;
+        } else if let (Some(index), Some(name)) = (bound, interface) {
+            let has = |address: &Address| {
+                address.index == index
+                    && address.usable
+                    && address.address.is_ipv4() == remote.is_ipv4()
+            };
+            if !self.addresses.iter().any(has) {
+                let version = if remote.is_ipv4() { "IPv4" } else { "IPv6" };
+                return Err(format!("interface {name} has no {version} address"));
+            }
+        } else if !remote.is_unspecified() {
+            self.routed(remote)?;
+        }
+        Ok(Way { bound })
+    }
+
+    /// The number of an interface through which packets pass.
+    fn usable(&self, name: &str) -> Result<u32, String> {
+        match self.links.values().find(|link| link.name == name) {
+            Some(link) => self.running(link.index).map(|()| link.index),
+            None => Err(format!("there is no interface {name}")),
+        }
+    }
+
+    fn running(&self, index: u32) -> Result<(), String> {
+        match self.links.get(&index) {
+            Some(Link { name, up: false, .. }) => Err(format!("interface {name} is switched off")),
+            Some(Link { name, carrier: false, .. }) => {
+                Err(format!("interface {name} has no carrier"))
+            }
+            // An interface that was not announced yet is not told to be wrong.
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Whether the host's routes lead to an address.
+    fn routed(&self, remote: IpAddr) -> Result<(), String> {
+        let way = Netlink::open().and_then(|mut netlink| netlink.marked_way_to(remote, MARK));
+        match way {
+            Ok(Some(way)) => self.running(way.index),
+            Ok(None) => Ok(()),
+            Err(_) => Err(format!("no route leads to {remote}")),
+        }
+    }
+}
+
+fn is_same(one: &Address, other: &Address) -> bool {
+    (one.index, one.address) == (other.index, other.address)
+}
