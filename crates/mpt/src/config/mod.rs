@@ -32,6 +32,8 @@ mod text;
 mod timers;
 mod tunnel;
 mod value;
+mod write;
+mod written;
 
 #[cfg(test)]
 mod tests;
@@ -55,6 +57,8 @@ pub(crate) use settings::{
     Connection, Control, Daemon, Metrics, Mtu, Path, PathStatus, Profile, Scheduler, Settings,
     Threads, Tunnel,
 };
+#[allow(unused_imports, reason = "for `mpt config` and commands that change what runs")]
+pub(crate) use write::write;
 
 pub use text::{Refused, check_text};
 

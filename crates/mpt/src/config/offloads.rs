@@ -42,6 +42,12 @@ impl Offloads {
         Ok(self)
     }
 
+    /// Each with the key that it has in the file.
+    pub(super) fn by_key(self) -> [(&'static str, bool); 5] {
+        let Self { vnet, tso, uso, gso, gro } = self;
+        [("vnet", vnet), ("tso", tso), ("uso", uso), ("gso", gso), ("gro", gro)]
+    }
+
     const NONE: Self = Self { vnet: false, tso: false, uso: false, gso: false, gro: false };
 
     fn by_name(&mut self, name: &str) -> Option<&mut bool> {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::report::Problems;
 use super::table::Table;
+use super::written::Written;
 use super::{Scheduler, keys, value};
 
 /// Receive-side ordering of a connection.
@@ -37,6 +38,16 @@ impl Reorder {
             Scheduler::Weighted => Self::default(),
             Scheduler::Flow => Self { window: 0, ..Self::default() },
         }
+    }
+
+    /// The values by the keys that they have in the file, as they are written there.
+    pub(super) fn entries(self) -> [(&'static str, String); 4] {
+        [
+            ("window", self.window.written()),
+            ("max_delay", self.max_delay.written()),
+            ("early_release", self.early_release.written()),
+            ("late", self.late.written()),
+        ]
     }
 }
 

@@ -1,6 +1,9 @@
 //! What the whole reader makes of whole files. The wording of the reports is pinned by the tests
 //! that run the program on `tests/bad-config`.
 
+mod arbitrary;
+mod written;
+
 use std::fmt::Write as _;
 use std::time::Duration;
 

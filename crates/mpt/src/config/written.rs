@@ -1,0 +1,150 @@
+//! Single values as they stand in a file.
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::ports::{PortRange, ShownPorts};
+use super::{Late, Mtu, PathStatus, Prefix, Profile, Remote, Scheduler, Threads};
+
+/// A value that can stand behind a key.
+pub(super) trait Written {
+    /// As TOML.
+    fn written(&self) -> String;
+}
+
+impl Written for str {
+    fn written(&self) -> String {
+        let mut text = String::from("\"");
+        for c in self.chars() {
+            match c {
+                '"' | '\\' => text.extend(['\\', c]),
+                c if c.is_control() => {
+                    // Writing to a string cannot fail.
+                    let _ = write!(text, "\\u{:04x}", u32::from(c));
+                }
+                c => text.push(c),
+            }
+        }
+        text.push('"');
+        text
+    }
+}
+
+impl Written for String {
+    fn written(&self) -> String {
+        self.as_str().written()
+    }
+}
+
+impl Written for PathBuf {
+    /// It came out of a file, and so is UTF-8.
+    fn written(&self) -> String {
+        self.to_string_lossy().written()
+    }
+}
+
+impl<T: Written> Written for [T] {
+    fn written(&self) -> String {
+        let values: Vec<_> = self.iter().map(Written::written).collect();
+        format!("[{}]", values.join(", "))
+    }
+}
+
+impl<T: Written> Written for Vec<T> {
+    fn written(&self) -> String {
+        self.as_slice().written()
+    }
+}
+
+/// What needs no quotes.
+macro_rules! bare {
+    ($($type:ty),*) => {
+        $(impl Written for $type {
+            fn written(&self) -> String {
+                self.to_string()
+            }
+        })*
+    };
+}
+
+bare!(bool, u8, u16, u32, f64);
+
+/// What is a string.
+macro_rules! quoted {
+    ($($type:ty),*) => {
+        $(impl Written for $type {
+            fn written(&self) -> String {
+                self.to_string().written()
+            }
+        })*
+    };
+}
+
+quoted!(IpAddr, SocketAddr, Prefix, Remote);
+
+impl Written for Duration {
+    /// In seconds: the shortest number that is read as the same duration.
+    fn written(&self) -> String {
+        self.as_secs_f64().to_string()
+    }
+}
+
+impl Written for PortRange {
+    fn written(&self) -> String {
+        let shown = ShownPorts(std::slice::from_ref(self)).to_string();
+        if self.start() == self.end() { shown } else { shown.written() }
+    }
+}
+
+impl Written for Mtu {
+    fn written(&self) -> String {
+        match self {
+            Self::Auto => "auto".written(),
+            Self::Fixed(bytes) => bytes.written(),
+        }
+    }
+}
+
+impl Written for Threads {
+    fn written(&self) -> String {
+        self.number().to_string()
+    }
+}
+
+impl Written for Profile {
+    fn written(&self) -> String {
+        match self {
+            Self::Auto => "auto",
+            Self::Classic => "classic",
+        }
+        .written()
+    }
+}
+
+impl Written for Scheduler {
+    fn written(&self) -> String {
+        match self {
+            Self::Weighted => "weighted",
+            Self::Flow => "flow",
+        }
+        .written()
+    }
+}
+
+impl Written for Late {
+    fn written(&self) -> String {
+        match self {
+            Self::Deliver => "deliver",
+            Self::Drop => "drop",
+        }
+        .written()
+    }
+}
+
+impl Written for PathStatus {
+    fn written(&self) -> String {
+        self.as_str().written()
+    }
+}
