@@ -12,6 +12,8 @@
 
 mod accept;
 mod address;
+#[allow(dead_code, reason = "for `mpt reload` and commands that change what runs")]
+mod change;
 mod connection;
 mod daemon;
 mod distinct;
@@ -46,6 +48,11 @@ use thiserror::Error;
 use toml::de::DeTable;
 
 pub(crate) use accept::Accept;
+#[allow(unused_imports, reason = "for `mpt reload` and commands that change what runs")]
+pub(crate) use change::{
+    AcceptChange, ApplyError, Change, ConnectionChange, ConnectionField, Edit, Effect, PathChange,
+    PathField, ProcessField, TunnelChange, TunnelField, apply, difference,
+};
 pub(crate) use offloads::Offloads;
 pub(crate) use pins::Pins;
 pub(crate) use prefix::Prefix;
@@ -126,6 +133,21 @@ fn parse(text: &str) -> Result<Settings, Vec<Problem>> {
     match (settings, problems.into_sorted()) {
         (Some(settings), problems) if problems.is_empty() => Ok(settings),
         (_, problems) => Err(problems),
+    }
+}
+
+/// Says whether settings fit together as those of a file do, which they do not always after
+/// [`apply`]. The report shows them as the file `name`.
+///
+/// # Errors
+///
+/// What is wrong.
+#[allow(dead_code, reason = "for `mpt reload` and commands that change what runs")]
+pub(crate) fn check(settings: &Settings, name: &str) -> Result<(), Report> {
+    let text = write(settings);
+    match parse(&text) {
+        Ok(_) => Ok(()),
+        Err(problems) => Err(Report::new(name.to_owned(), text, problems)),
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::ports::{PortRange, ShownPorts};
-use super::{Late, Mtu, PathStatus, Prefix, Profile, Remote, Scheduler, Threads};
+use super::{Late, Mtu, PathStatus, Pins, Prefix, Profile, Remote, Scheduler, Threads};
 
 /// A value that can stand behind a key.
 pub(super) trait Written {
@@ -146,5 +146,21 @@ impl Written for Late {
 impl Written for PathStatus {
     fn written(&self) -> String {
         self.as_str().written()
+    }
+}
+
+impl<T: Written> Written for Option<T> {
+    /// What is not there is not written in a file; a change of it is shown nevertheless.
+    fn written(&self) -> String {
+        self.as_ref().map_or_else(|| "none".to_owned(), Written::written)
+    }
+}
+
+impl Written for Pins {
+    fn written(&self) -> String {
+        let lists = self.lists().into_iter().filter(|(_, ports)| !ports.is_empty());
+        let lists: Vec<_> =
+            lists.map(|(key, ports)| format!("{key} = {}", ports.written())).collect();
+        if lists.is_empty() { "none".to_owned() } else { lists.join(", ") }
     }
 }

@@ -2,6 +2,7 @@
 //! that run the program on `tests/bad-config`.
 
 mod arbitrary;
+mod change;
 mod written;
 
 use std::fmt::Write as _;
