@@ -17,6 +17,8 @@ mod change;
 mod connection;
 mod daemon;
 mod distinct;
+#[allow(dead_code, reason = "for `mpt path add` and `mpt connection add`")]
+mod fragment;
 mod keys;
 mod offloads;
 mod path;
@@ -53,6 +55,8 @@ pub(crate) use change::{
     AcceptChange, ApplyError, Change, ConnectionChange, ConnectionField, Edit, Effect, PathChange,
     PathField, ProcessField, TunnelChange, TunnelField, apply, difference,
 };
+#[allow(unused_imports, reason = "for `mpt path add` and `mpt connection add`")]
+pub(crate) use fragment::{FragmentError, Place, with_fragment};
 pub(crate) use offloads::Offloads;
 pub(crate) use pins::Pins;
 pub(crate) use prefix::Prefix;
@@ -99,14 +103,14 @@ pub(crate) enum LoadError {
 /// See [`LoadError`].
 pub(crate) fn load(file: &FilePath) -> Result<Settings, LoadError> {
     let name = file.display().to_string();
-    let text = match read(file) {
+    let text = match text_of(file) {
         Ok(text) => text,
         Err(error) => return Err(LoadError::Unreadable { file: name, error }),
     };
     parse(&text).map_err(|problems| LoadError::Invalid(Report::new(name, text, problems)))
 }
 
-fn read(file: &FilePath) -> io::Result<String> {
+fn text_of(file: &FilePath) -> io::Result<String> {
     let mut bytes = Vec::new();
     File::open(file)?.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
     let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
@@ -128,8 +132,13 @@ fn parse(text: &str) -> Result<Settings, Vec<Problem>> {
     if !errors.is_empty() {
         return Err(syntax_problems(text, &errors));
     }
+    read(&document.into_inner())
+}
+
+/// The settings in a document, or everything that is wrong with it in the order of the text.
+fn read(document: &DeTable<'_>) -> Result<Settings, Vec<Problem>> {
     let mut problems = Problems::default();
-    let settings = settings(&document.into_inner(), &mut problems);
+    let settings = settings(document, &mut problems);
     match (settings, problems.into_sorted()) {
         (Some(settings), problems) if problems.is_empty() => Ok(settings),
         (_, problems) => Err(problems),

@@ -62,21 +62,78 @@ impl Problem {
         &self.span
     }
 
-    fn render(&self, file: &str, text: &str, renderer: &Renderer) -> String {
-        let mut primary = AnnotationKind::Primary.span(whole(&self.span, text));
-        if let Some(label) = &self.label {
-            primary = primary.label(label);
+    fn render<'a>(&'a self, sources: &Sources<'a>, renderer: &Renderer) -> String {
+        let primary = (&self.span, self.label.as_deref());
+        let other = self.other.as_ref().map(|(span, label)| (span, Some(label.as_str())));
+        // What is added is to be mended rather than the file.
+        let ((span, label), other) = match other {
+            Some(other) if sources.is_added(other.0) && !sources.is_added(&self.span) => {
+                (other, Some(primary))
+            }
+            other => (primary, other),
+        };
+        let annotation = |kind: AnnotationKind, span, label: Option<&'a str>| match label {
+            Some(label) => kind.span(span).label(label),
+            None => kind.span(span),
+        };
+        let (source, span) = sources.locate(span);
+        let mut snippet =
+            source.snippet().annotation(annotation(AnnotationKind::Primary, span, label));
+        let mut elsewhere = None;
+        if let Some((span, label)) = other {
+            let (other, span) = sources.locate(span);
+            let annotation = annotation(AnnotationKind::Context, span, label);
+            if std::ptr::eq(source, other) {
+                snippet = snippet.annotation(annotation);
+            } else {
+                elsewhere = Some(other.snippet().annotation(annotation));
+            }
         }
-        let mut snippet = Snippet::source(text).path(file).annotation(primary);
-        if let Some((span, label)) = &self.other {
-            let span = whole(span, text);
-            snippet = snippet.annotation(AnnotationKind::Context.span(span).label(label));
-        }
-        let mut group: Group<'_> = Level::ERROR.primary_title(&self.title).element(snippet);
+        let group: Group<'_> = Level::ERROR.primary_title(&self.title).element(snippet);
+        let mut group = group.elements(elsewhere);
         if let Some(help) = &self.help {
             group = group.element(Level::HELP.message(help));
         }
         renderer.render(&[group])
+    }
+}
+
+/// A text that problems point into.
+#[derive(Clone, Copy, Debug)]
+struct Source<'t> {
+    name: &'t str,
+    text: &'t str,
+}
+
+impl<'t> Source<'t> {
+    fn snippet<T: Clone>(&self) -> Snippet<'t, T> {
+        Snippet::source(self.text).path(self.name)
+    }
+}
+
+/// The texts that problems point into.
+#[derive(Debug)]
+struct Sources<'t> {
+    file: Source<'t>,
+    /// Its places come behind all of the file's.
+    appendix: Option<Source<'t>>,
+}
+
+impl<'t> Sources<'t> {
+    /// Whether a span is in what is added.
+    fn is_added(&self, span: &Range<usize>) -> bool {
+        self.appendix.is_some() && span.start >= self.file.text.len()
+    }
+
+    /// In which text a span is, and where there.
+    fn locate(&self, span: &Range<usize>) -> (&Source<'t>, Range<usize>) {
+        let end = self.file.text.len();
+        match &self.appendix {
+            Some(appendix) if self.is_added(span) => {
+                (appendix, whole(&(span.start - end..span.end - end), appendix.text))
+            }
+            Some(_) | None => (&self.file, whole(span, self.file.text)),
+        }
     }
 }
 
@@ -114,20 +171,41 @@ impl Problems {
 pub(crate) struct Report {
     file: String,
     text: String,
+    /// What is about to be added to the file.
+    appendix: Option<Appendix>,
     problems: Vec<Problem>,
+}
+
+/// A text by itself that is read together with a file. Its places come behind all of the file's.
+#[derive(Debug)]
+pub(super) struct Appendix {
+    pub(super) name: String,
+    pub(super) text: String,
 }
 
 impl Report {
     pub(super) fn new(file: String, text: String, problems: Vec<Problem>) -> Self {
-        Self { file, text, problems }
+        Self { file, text, appendix: None, problems }
+    }
+
+    /// A report about what is added to the file rather than about the file.
+    pub(super) fn with_appendix(self, appendix: Appendix) -> Self {
+        Self { appendix: Some(appendix), ..self }
     }
 
     /// A report for each problem: what, where with line and caret, and what to do about it.
     pub(crate) fn render(&self, colour: bool) -> String {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+        let sources = Sources {
+            file: Source { name: &self.file, text: &self.text },
+            appendix: self
+                .appendix
+                .as_ref()
+                .map(|appendix| Source { name: &appendix.name, text: &appendix.text }),
+        };
         let mut out = String::new();
         for problem in self.problems.iter().take(MAX_SHOWN) {
-            out.push_str(&problem.render(&self.file, &self.text, &renderer));
+            out.push_str(&problem.render(&sources, &renderer));
             out.push_str("\n\n");
         }
         out
@@ -139,11 +217,15 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.problems.len();
         let problems = if count == 1 { "problem" } else { "problems" };
-        write!(f, "{}: {count} {problems}", self.file)?;
+        let subject = self.appendix.as_ref().map_or(&self.file, |appendix| &appendix.name);
+        write!(f, "{subject}: {count} {problems}")?;
         if count > MAX_SHOWN {
             write!(f, ", the first {MAX_SHOWN} shown")?;
         }
-        write!(f, ": correct and try again with `mpt check {}`", self.file)
+        match self.appendix {
+            Some(_) => f.write_str(": nothing was changed; correct and try again"),
+            None => write!(f, ": correct and try again with `mpt check {subject}`"),
+        }
     }
 }
 
@@ -159,7 +241,9 @@ mod tests {
         {
             assert_eq!(whole(&span, text), expected, "{span:?}");
             let problem = Problem::new("t", span).label("l").help("h");
-            assert!(problem.render("f", text, &Renderer::plain()).contains("--> f:1:"));
+            let file = Source { name: "f", text };
+            let sources = Sources { file, appendix: None };
+            assert!(problem.render(&sources, &Renderer::plain()).contains("--> f:1:"));
         }
     }
 }

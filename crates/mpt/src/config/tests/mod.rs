@@ -3,6 +3,7 @@
 
 mod arbitrary;
 mod change;
+mod fragment;
 mod written;
 
 use std::fmt::Write as _;
