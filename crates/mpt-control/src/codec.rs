@@ -10,8 +10,8 @@ use thiserror::Error;
 
 use crate::{Reply, Request};
 
-/// Longest request in bytes, the line feed apart. Names are all that varies in a request, and the
-/// longest is far below this.
+/// Longest request in bytes, the line feed apart: enough for the settings of a connection with 64
+/// paths, which take some 10 kB.
 pub const MAX_REQUEST: usize = 64 << 10;
 
 /// Longest reply in bytes, the line feed apart. A status takes about 700 bytes per path, so this
@@ -168,11 +168,7 @@ mod tests {
 
     #[test]
     fn a_request_too_long_to_be_read_is_not_written() {
-        let request = Request::Path {
-            connection: None,
-            path: "x".repeat(MAX_REQUEST),
-            status: PathStatus::Off,
-        };
+        let request = Request::path_status(None::<&str>, "x".repeat(MAX_REQUEST), PathStatus::Off);
         assert!(matches!(encode_request(&request), Err(CodecError::TooLong { .. })));
     }
 
@@ -212,11 +208,7 @@ mod tests {
             byte in any::<u8>(),
             cut in any::<prop::sample::Index>(),
         ) {
-            let request = Request::Path {
-                connection: Some("server".into()),
-                path: "fibre".into(),
-                status: PathStatus::Off,
-            };
+            let request = Request::path_status(Some("server"), "fibre", PathStatus::Off);
             let mut line = encode_request(&request).unwrap();
             let at = at.index(line.len());
             line[at] = byte;
@@ -234,7 +226,7 @@ mod tests {
             off in any::<bool>(),
         ) {
             let status = if off { PathStatus::Off } else { PathStatus::Available };
-            let request = Request::Path { connection, path, status };
+            let request = Request::path_status(connection, path, status);
             let line = encode_request(&request).unwrap();
             let (feed, body) = line.split_last().unwrap();
             prop_assert_eq!(*feed, b'\n');

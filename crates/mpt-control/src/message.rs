@@ -10,7 +10,25 @@ use crate::Status;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
-    /// `{"request":"path",...}`: set what we want of a path. Answered by [`Reply::Done`].
+    /// `{"request":"config"}`: the settings that run, as a configuration file. Answered by
+    /// [`Reply::Config`].
+    Config {},
+    /// `{"request":"connection_add",...}`: a further connection. Answered by [`Reply::Changed`].
+    ConnectionAdd {
+        /// The tunnel that gets it, or `None` if there is only one.
+        #[serde(default)]
+        tunnel: Option<String>,
+        /// What would stand below `[[tunnel.connection]]` in the configuration file.
+        settings: String,
+    },
+    /// `{"request":"connection_remove",...}`: a connection goes, and its paths with it. Answered by
+    /// [`Reply::Changed`].
+    ConnectionRemove {
+        /// Its name.
+        connection: String,
+    },
+    /// `{"request":"path",...}`: set what we want of a path; what is not named stays as it is. Answered
+    /// by [`Reply::Done`].
     Path {
         /// The connection that has the path, or `None` to look in all: then the path's name must
         /// occur once only.
@@ -18,13 +36,51 @@ pub enum Request {
         connection: Option<String>,
         /// The path's name in the configuration.
         path: String,
-        /// What we want of it.
-        status: PathStatus,
+        /// Whether it is to be used.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<PathStatus>,
+        /// Its share of the packets, 1 to 10000.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        weight: Option<u16>,
+        /// Its tier: those of the least number that are up carry, the others stand by.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        priority: Option<u8>,
     },
+    /// `{"request":"path_add",...}`: a further path. Answered by [`Reply::Changed`].
+    PathAdd {
+        /// The connection that gets it, or `None` if there is only one.
+        #[serde(default)]
+        connection: Option<String>,
+        /// What would stand below `[[tunnel.connection.path]]` in the configuration file.
+        settings: String,
+    },
+    /// `{"request":"path_remove",...}`: a path goes. Answered by [`Reply::Changed`].
+    PathRemove {
+        /// The connection that has it, or `None` to look in all.
+        #[serde(default)]
+        connection: Option<String>,
+        /// Its name.
+        path: String,
+    },
+    /// `{"request":"reload"}`: read the configuration file again and carry out what changed in it.
+    /// Answered by [`Reply::Changed`].
+    Reload {},
     /// `{"request":"status"}`: everything the daemon knows. Answered by [`Reply::Status`].
     Status {},
     /// `{"request":"version"}`: the daemon's version. Answered by [`Reply::Version`].
     Version {},
+}
+
+impl Request {
+    /// Sets whether a path is to be used.
+    pub fn path_status(
+        connection: Option<impl Into<String>>,
+        path: impl Into<String>,
+        status: PathStatus,
+    ) -> Self {
+        let (connection, path) = (connection.map(Into::into), path.into());
+        Self::Path { connection, path, status: Some(status), weight: None, priority: None }
+    }
 }
 
 /// What we want of a path, as opposed to what it is ([`crate::PathState::state`]).
@@ -57,6 +113,16 @@ impl fmt::Display for PathStatus {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "snake_case")]
 pub enum Reply {
+    /// The request has been carried out, and this is what it came to.
+    Changed {
+        /// What changed, in the order in which it did, for people; empty if nothing had to.
+        changes: Vec<String>,
+    },
+    /// The answer to [`Request::Config`].
+    Config {
+        /// A configuration file.
+        text: String,
+    },
     /// The request has been carried out.
     Done,
     /// The request has not been carried out.
@@ -66,6 +132,9 @@ pub enum Reply {
         kind: ErrorKind,
         /// What is wrong and what to do about it, for people. One line.
         message: String,
+        /// The whole of it where settings are wrong, with their places, on several lines.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        report: Option<String>,
     },
     /// The answer to [`Request::Status`].
     Status {
@@ -82,7 +151,13 @@ pub enum Reply {
 impl Reply {
     /// A refusal.
     pub fn error(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self::Error { kind, message: message.into() }
+        Self::Error { kind, message: message.into(), report: None }
+    }
+
+    /// A refusal because settings are wrong.
+    pub fn bad_config(message: impl Into<String>, report: impl Into<String>) -> Self {
+        let (message, report) = (message.into(), Some(report.into()));
+        Self::Error { kind: ErrorKind::BadConfig, message, report }
     }
 }
 
@@ -90,6 +165,8 @@ impl Reply {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
+    /// The settings in the request or in the configuration file are wrong. Nothing has changed.
+    BadConfig,
     /// The line is not a request: too long, no JSON, an unknown request or field. The connection
     /// stays open after it.
     BadRequest,
@@ -97,6 +174,8 @@ pub enum ErrorKind {
     Busy,
     /// The path's name occurs in several connections and the request names none.
     AmbiguousPath,
+    /// No tunnel has a connection of that name, or none is named and there are several.
+    NoSuchConnection,
     /// No connection has a path of that name.
     NoSuchPath,
     /// The visitor is neither root nor the user the daemon runs as. The connection is closed.
@@ -115,16 +194,28 @@ mod tests {
 
     #[test]
     fn requests_have_the_documented_form() {
-        let path = Request::Path {
-            connection: Some("server".into()),
-            path: "fibre".into(),
-            status: PathStatus::Off,
-        };
+        let path = Request::path_status(Some("server"), "fibre", PathStatus::Off);
         let text = r#"{"request":"path","connection":"server","path":"fibre","status":"off"}"#;
         assert_eq!(serde_json::to_string(&path).unwrap(), text);
         assert_eq!(serde_json::from_str::<Request>(text).unwrap(), path);
         for (request, text) in [
             (Request::Status {}, r#"{"request":"status"}"#),
+            (Request::Reload {}, r#"{"request":"reload"}"#),
+            (Request::Config {}, r#"{"request":"config"}"#),
+            (
+                Request::PathAdd { connection: None, settings: "name = 'a'".into() },
+                r#"{"request":"path_add","connection":null,"settings":"name = 'a'"}"#,
+            ),
+            (
+                Request::Path {
+                    connection: None,
+                    path: "a".into(),
+                    status: None,
+                    weight: Some(3),
+                    priority: Some(1),
+                },
+                r#"{"request":"path","connection":null,"path":"a","weight":3,"priority":1}"#,
+            ),
             (Request::Version {}, r#"{"request":"version"}"#),
         ] {
             assert_eq!(serde_json::to_string(&request).unwrap(), text);
@@ -143,7 +234,6 @@ mod tests {
         for text in [
             r#"{"request":"status","verbose":true}"#,
             r#"{"request":"path","path":"a","status":"off","when":"tomorrow"}"#,
-            r#"{"request":"path","path":"a"}"#,
             r#"{"request":"path","path":"a","status":"backup"}"#,
             r#"{"request":"path","path":"a","path":"b","status":"off"}"#,
             r#"{"request":"reboot"}"#,

@@ -107,6 +107,8 @@ pub struct Traffic {
 pub struct ConnectionState {
     /// The connection's name in the configuration.
     pub name: String,
+    /// The number the daemon knows it by; not its place in the file.
+    pub id: u64,
     /// The profile as configured and, in brackets, what it came to: `auto (classic)`.
     pub profile: String,
     /// The policy that chooses a path: `weighted` per packet, or `flow` per flow.

@@ -10,6 +10,7 @@
 mod cli;
 mod config;
 mod control;
+mod daemon;
 mod output;
 mod tunnel;
 mod world;

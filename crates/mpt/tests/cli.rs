@@ -222,11 +222,8 @@ fn paths_up_and_down() {
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         assert!(output.stdout.is_empty() && output.stderr.is_empty());
     }
-    let request = |connection: Option<&str>, status| Request::Path {
-        connection: connection.map(Into::into),
-        path: "fibre".into(),
-        status,
-    };
+    let request =
+        |connection: Option<&str>, status| Request::path_status(connection, "fibre", status);
     assert_eq!(
         daemon.requests(),
         [request(None, PathStatus::Off), request(Some("server"), PathStatus::Available)]

@@ -134,7 +134,10 @@ impl Daemon {
         match self.request(&Request::Status {})? {
             Reply::Status { status } => Ok(*status),
             Reply::Error { message, .. } => bail!("daemon `{}`: {message}", self.name),
-            other @ (Reply::Done | Reply::Version { .. }) => bail!(self.confused(&other)),
+            other @ (Reply::Changed { .. }
+            | Reply::Config { .. }
+            | Reply::Done
+            | Reply::Version { .. }) => bail!(self.confused(&other)),
         }
     }
 
@@ -144,11 +147,14 @@ impl Daemon {
     ///
     /// No answer in time, or a refusal, such as a path that does not exist.
     pub fn set_path(&self, path: &str, status: PathStatus) -> Result<()> {
-        let request = Request::Path { connection: None, path: path.into(), status };
+        let request = Request::path_status(None::<&str>, path, status);
         match self.request(&request)? {
             Reply::Done => Ok(()),
             Reply::Error { message, .. } => bail!("daemon `{}`: {message}", self.name),
-            other @ (Reply::Status { .. } | Reply::Version { .. }) => bail!(self.confused(&other)),
+            other @ (Reply::Changed { .. }
+            | Reply::Config { .. }
+            | Reply::Status { .. }
+            | Reply::Version { .. }) => bail!(self.confused(&other)),
         }
     }
 

@@ -4,7 +4,9 @@
 //! does; whatever went wrong is one line on standard error that begins with `mpt:` and says what to
 //! do next. A reader that closed the pipe has seen enough, and that is success.
 
+mod change;
 mod check;
+mod environment;
 mod path;
 mod run;
 mod signals;
@@ -44,7 +46,10 @@ pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     };
     let result = match command {
         Command::Check { file } => check::check(&file),
+        Command::Config { socket } => change::config(&socket.socket),
+        Command::Connection { action } => change::connection(&action),
         Command::Path { action } => path::path(&action),
+        Command::Reload { socket } => change::reload(&socket.socket),
         Command::Run { file } => run::run(&file),
         Command::Status { json, socket } => status::status(json, &socket.socket),
         Command::Version => output::print(&format!("mpt {}\n", env!("CARGO_PKG_VERSION"))),
@@ -63,6 +68,7 @@ Examples:
   mpt status --json | jq .     the same for programs
   mpt path down fibre          take a path out of use
   mpt path up server fibre     and into use again, the connection named
+  mpt reload                   carry out what changed in the configuration file
 
 Exit codes:
   0  done
@@ -126,10 +132,41 @@ Examples:
         #[command(flatten)]
         socket: SocketOption,
     },
-    /// Take a path into use or out of use
+    /// Print what runs as a configuration file
+    ///
+    /// The file as it was last read, with what was changed by command since. Accepted connections are
+    /// not in it.
+    #[command(after_help = "\
+Exit codes: 0 printed, 2 no daemon answers
+
+Example:
+  mpt config > /etc/mpt/mpt.toml    keep what was changed by command")]
+    Config {
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+    /// Add or remove a connection while the daemon runs
+    Connection {
+        #[command(subcommand)]
+        action: ConnectionAction,
+    },
+    /// Change a path while the daemon runs
     Path {
         #[command(subcommand)]
         action: PathAction,
+    },
+    /// Read the configuration file again and carry out what changed in it
+    ///
+    /// What did not change is not touched: no packet is lost and no sequence begins anew. The same
+    /// happens on HUP. If the file is wrong, nothing changes.
+    #[command(after_help = "\
+Exit codes: 0 done, 1 the file is wrong or something could not be had, 2 no daemon answers
+
+Example:
+  mpt reload")]
+    Reload {
+        #[command(flatten)]
+        socket: SocketOption,
     },
     /// Print the version
     Version,
@@ -141,6 +178,82 @@ enum PathAction {
     Up(PathName),
     /// Take the path out of use: no inner packets, no keepalives
     Down(PathName),
+    /// Give the path another share of the packets
+    Weight {
+        #[command(flatten)]
+        path: PathName,
+        /// Its share relative to the other paths', 1 to 10000
+        #[arg(long = "to", value_name = "WEIGHT", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+        weight: u16,
+    },
+    /// Put the path into another tier
+    Priority {
+        #[command(flatten)]
+        path: PathName,
+        /// Of the paths that are up those of the least number carry, 0 to 255
+        #[arg(long = "to", value_name = "PRIORITY")]
+        priority: u8,
+    },
+    /// Add a path to a connection
+    ///
+    /// The settings are what would stand below [[tunnel.connection.path]] in the configuration file,
+    /// each as one argument. The file is not changed.
+    #[command(after_help = "\
+Exit codes: 0 done, 1 the settings are wrong, 2 no daemon answers
+
+Examples:
+  mpt path add 'name = \"lte\"' 'interface = \"wwan0\"' 'remote = \"203.0.113.5\"'
+  mpt path add --connection server 'name = \"lte\"' 'remote = \"203.0.113.5\"' 'weight = 3'")]
+    Add {
+        /// The connection; may be left out if there is only one
+        #[arg(long, value_name = "CONNECTION")]
+        connection: Option<String>,
+        /// KEY = VALUE as in the configuration file
+        #[arg(value_name = "SETTING", required = true)]
+        settings: Vec<String>,
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+    /// Remove a path; the file is not changed
+    Remove(PathName),
+}
+
+#[derive(Debug, Subcommand)]
+enum ConnectionAction {
+    /// Add a connection to a tunnel
+    ///
+    /// The settings are what would stand below [[tunnel.connection]] in the configuration file, read
+    /// from a file or from standard input, with the paths below [[path]]. The configuration file is
+    /// not changed.
+    #[command(after_help = "\
+Exit codes: 0 done, 1 the settings are wrong, 2 no daemon answers
+
+Example:
+  mpt connection add - <<END
+  name = \"branch\"
+  peer = [\"10.9.0.3\"]
+  [[path]]
+  name = \"fibre\"
+  remote = \"203.0.113.7\"
+  END")]
+    Add {
+        /// The tunnel; may be left out if there is only one
+        #[arg(long, value_name = "TUNNEL")]
+        tunnel: Option<String>,
+        /// A file with the settings, or - for standard input
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+    /// Remove a connection and its paths; the file is not changed
+    Remove {
+        /// The connection's name
+        #[arg(value_name = "CONNECTION")]
+        connection: String,
+        #[command(flatten)]
+        socket: SocketOption,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -1,28 +1,36 @@
-//! `mpt path up|down [CONNECTION] PATH`
+//! `mpt path up|down|weight|priority|add|remove`
 
-use anyhow::{Result, bail};
-use mpt_control::{Client, ErrorKind, PathStatus, Reply, Request};
+use anyhow::Result;
+use mpt_control::{PathStatus, Request};
 
-use super::{Exit, PathAction};
-use crate::output;
+use super::change::ask;
+use super::{Exit, PathAction, PathName};
 
 /// Tells the daemon what we want of a path.
 pub(super) fn path(action: &PathAction) -> Result<Exit> {
-    let (name, status) = match action {
-        PathAction::Up(name) => (name, PathStatus::Available),
-        PathAction::Down(name) => (name, PathStatus::Off),
-    };
-    let request =
-        Request::Path { connection: name.connection.clone(), path: name.path.clone(), status };
-    match Client::connect(&name.socket.socket)?.request(&request)? {
-        Reply::Done => Ok(Exit::Done),
-        Reply::Error { kind: ErrorKind::NoSuchPath | ErrorKind::AmbiguousPath, message } => {
-            output::complain(message);
-            Ok(Exit::Negative)
+    match action {
+        PathAction::Up(name) => set(name, Some(PathStatus::Available), None, None),
+        PathAction::Down(name) => set(name, Some(PathStatus::Off), None, None),
+        PathAction::Weight { path, weight } => set(path, None, Some(*weight), None),
+        PathAction::Priority { path, priority } => set(path, None, None, Some(*priority)),
+        PathAction::Add { connection, settings, socket } => {
+            let (connection, settings) = (connection.clone(), settings.join("\n") + "\n");
+            ask(&socket.socket, &Request::PathAdd { connection, settings })
         }
-        Reply::Error { message, .. } => bail!(message),
-        other @ (Reply::Status { .. } | Reply::Version { .. }) => {
-            bail!("the daemon gave an answer to another question: {other:?}")
+        PathAction::Remove(PathName { connection, path, socket }) => {
+            let (connection, path) = (connection.clone(), path.clone());
+            ask(&socket.socket, &Request::PathRemove { connection, path })
         }
     }
+}
+
+fn set(
+    name: &PathName,
+    status: Option<PathStatus>,
+    weight: Option<u16>,
+    priority: Option<u8>,
+) -> Result<Exit> {
+    let (connection, path) = (name.connection.clone(), name.path.clone());
+    let request = Request::Path { connection, path, status, weight, priority };
+    ask(&name.socket.socket, &request)
 }

@@ -1,7 +1,7 @@
 //! `mpt run FILE`: the life of the daemon.
 //!
-//! Read the file, take the control socket, start a thread per tunnel, and then wait in this thread
-//! for visitors, signals and failures. The socket comes first and goes last, so a daemon that finds
+//! Read the file, take the control socket, start the tunnels, and then wait in this thread for
+//! visitors, signals, failures, and changes of the host. The socket comes first and goes last, so a daemon that finds
 //! another in its place touches nothing; who visits before the tunnels run waits in the kernel's
 //! queue until they do. Whatever ends it, the tunnels are stopped, and with them goes everything
 //! they made; the socket goes with its listener.
@@ -9,17 +9,21 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, anyhow, bail};
-use mpt_io::poll::{Events, Interest, Poll};
+use anyhow::{Context as _, Result, bail};
+use mpt_control::{ControlStatus, Reply, Request};
+use mpt_io::poll::{Events, Interest, Poll, Waker};
 use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
 
 use super::Exit;
+use super::environment::Environment;
 use super::signals::Signals;
-use crate::config::{self, LoadError, Offloads, Settings, Threads};
-use crate::control::{Daemon, Listener, Server};
+use crate::config::{self, LoadError, Settings};
+use crate::control::{Listener, Server};
+use crate::daemon::{Daemon, Machine};
 use crate::output;
-use crate::tunnel::Handle;
+use crate::tunnel::Keeper;
+use crate::world::{Changed, World};
 
 /// How often the tunnels are asked whether they still run. One wake-up per second costs nothing
 /// that could be measured.
@@ -30,6 +34,8 @@ const EVENTS: usize = 32;
 
 const END: u64 = Server::FIRST_FREE_TOKEN;
 const RELOAD: u64 = END + 1;
+const WORLD: u64 = END + 2;
+const WAKER: u64 = END + 3;
 
 /// Runs the tunnels of `file` until a signal ends them.
 pub(super) fn run(file: &Path) -> Result<Exit> {
@@ -42,21 +48,19 @@ pub(super) fn run(file: &Path) -> Result<Exit> {
         }
         Err(error) => return Err(error.into()),
     };
-    switch_off(&mut settings)?;
-    set_threads(&mut settings)?;
-    set_elided(&mut settings)?;
+    let environment = Environment::read()?;
+    environment.apply(&mut settings);
     // Before anything is made, so that a signal during the start removes it again.
     let signals = Signals::register().context("cannot wait for signals")?;
     let poll = Poll::new().context("cannot wait for events")?;
+    let waker = Waker::new(&poll, WAKER).context("cannot make a waker")?;
     let listener = Listener::bind(&settings.control.socket)?;
     let mut server = Server::new(listener, &poll).context("cannot listen")?;
-    let daemon = Daemon::new(&settings, start(&settings)?);
-    let result = serve(&settings, &signals, &poll, &mut server, &daemon);
-    for tunnel in daemon.into_tunnels() {
-        let name = tunnel.name.clone();
-        tunnel.stop();
-        info!(tunnel = name, "stopped");
-    }
+    let machine = Machine::new(World::open(waker.clone())?, waker);
+    let environment = Box::new(move |settings: &mut Settings| environment.apply(settings));
+    let mut daemon = Daemon::start(machine, file.to_path_buf(), settings, environment)?;
+    let result = serve(&signals, &poll, &mut server, &mut daemon);
+    daemon.stop();
     result.map(|()| Exit::Done)
 }
 
@@ -76,76 +80,19 @@ fn start_log() -> Result<()> {
     Ok(())
 }
 
-/// Switches off the offloads that the environment names, whatever the file says.
-fn switch_off(settings: &mut Settings) -> Result<()> {
-    let Ok(list) = std::env::var(Offloads::VARIABLE) else { return Ok(()) };
-    for tunnel in &mut settings.tunnels {
-        tunnel.offloads = tunnel.offloads.without(&list).map_err(|name| {
-            anyhow!(
-                "{} names `{name}`, but should be `off`, or some of vnet, tso, uso, gso and gro \
-                 with commas between them",
-                Offloads::VARIABLE
-            )
-        })?;
-    }
-    Ok(())
-}
-
-/// Gives every tunnel as many threads as the environment says, whatever the file says.
-fn set_threads(settings: &mut Settings) -> Result<()> {
-    let Some(text) = std::env::var_os(Threads::VARIABLE) else { return Ok(()) };
-    let number = text.to_str().and_then(|text| text.parse().ok());
-    let threads = number.and_then(Threads::from_number).ok_or_else(|| {
-        anyhow!("{} is `{}`, but should be 1 or 2", Threads::VARIABLE, text.display())
-    })?;
-    settings.tunnels.iter_mut().for_each(|tunnel| tunnel.threads = threads);
-    Ok(())
-}
-
-/// Leaves out inner checksums if the environment says so: to measure what that would gain, between
-/// two daemons that are both told.
-fn set_elided(settings: &mut Settings) -> Result<()> {
-    const VARIABLE: &str = "MPT_ELIDE_CHECKSUMS";
-    let elided = match std::env::var_os(VARIABLE) {
-        None => return Ok(()),
-        Some(text) if text == "off" => false,
-        Some(text) if text == "on" => true,
-        Some(text) => bail!("{VARIABLE} is `{}`, but should be on or off", text.display()),
-    };
-    if elided {
-        warn!("inner checksums are left out; a peer that is not told so gets broken packets");
-    }
-    settings.tunnels.iter_mut().for_each(|tunnel| tunnel.elided = elided);
-    Ok(())
-}
-
-/// Starts all tunnels, or none.
-fn start(settings: &Settings) -> Result<Vec<Handle>> {
-    let epoch = Instant::now();
-    let mut tunnels: Vec<Handle> = Vec::new();
-    for tunnel in &settings.tunnels {
-        match Handle::start(tunnel, epoch) {
-            Ok(handle) => tunnels.push(handle),
-            Err(error) => {
-                tunnels.into_iter().for_each(Handle::stop);
-                bail!("cannot start tunnel `{}`: {error:#}", tunnel.name);
-            }
-        }
-    }
-    Ok(tunnels)
-}
-
-/// Answers visitors until a signal comes or a tunnel fails.
+/// Answers visitors and follows the host until a signal comes or a tunnel fails.
 fn serve(
-    settings: &Settings,
     signals: &Signals,
     poll: &Poll,
     server: &mut Server,
-    daemon: &Daemon<Handle>,
+    daemon: &mut Daemon<Machine>,
 ) -> Result<()> {
     for (signal, token) in [(&signals.end, END), (&signals.reload, RELOAD)] {
         poll.add(signal, token, Interest::READABLE).context("cannot wait for signals")?;
     }
+    let world = daemon.host().0.world.readable();
+    poll.add(world, WORLD, Interest::READABLE).context("cannot listen to the kernel")?;
+    let settings = daemon.settings();
     info!(
         version = env!("CARGO_PKG_VERSION"),
         tunnels = settings.tunnels.len(),
@@ -160,17 +107,54 @@ fn serve(
             return Ok(());
         }
         if signals.reload.came() {
-            warn!("HUP is not supported: end and run again to read the configuration anew");
+            reload(daemon);
         }
         if let Some((tunnel, failure)) = daemon.failure() {
             bail!("tunnel `{tunnel}` failed: {failure}");
         }
-        poll.wait(&mut events, Some(TICK)).context("cannot wait for events")?;
+        poll.wait(&mut events, Some(timeout(daemon))).context("cannot wait for events")?;
         let now = Instant::now();
+        let mut changed = false;
         for event in events.iter() {
+            changed |= event.token == WORLD;
             server
                 .handle(event, poll, now, &mut |request, control| daemon.answer(request, control));
         }
         server.handle_timeout(poll, now);
+        follow(daemon, changed);
+    }
+}
+
+/// A signal asks for a reload; whoever sent it reads the log.
+fn reload(daemon: &mut Daemon<Machine>) {
+    match daemon.answer(Request::Reload {}, ControlStatus::default()) {
+        Reply::Error { message, report, .. } => {
+            warn!("reload: {message}");
+            for line in report.iter().flat_map(|report| report.lines()) {
+                warn!("{line}");
+            }
+        }
+        Reply::Changed { .. }
+        | Reply::Config { .. }
+        | Reply::Done
+        | Reply::Status { .. }
+        | Reply::Version { .. } => info!("reloaded"),
+    }
+}
+
+/// How long nothing has to be done unless something happens.
+fn timeout(daemon: &mut Daemon<Machine>) -> Duration {
+    let now = Instant::now();
+    let deadlines = daemon.host().1.iter().filter_map(Keeper::deadline);
+    deadlines.map(|at| at.saturating_duration_since(now)).min().map_or(TICK, |soon| soon.min(TICK))
+}
+
+/// Has the tunnels follow what has changed on this host.
+fn follow(daemon: &mut Daemon<Machine>, changed: bool) {
+    let (machine, tunnels) = daemon.host();
+    let mut change = if changed { machine.world.read() } else { Changed::default() };
+    change.names = machine.world.names.take_answers();
+    for tunnel in tunnels {
+        tunnel.on_wake_up(&mut machine.world, change);
     }
 }

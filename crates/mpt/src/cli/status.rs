@@ -13,7 +13,10 @@ pub(super) fn status(json: bool, socket: &Path) -> Result<Exit> {
     let status = match Client::connect(socket)?.request(&Request::Status {})? {
         Reply::Status { status } => status,
         Reply::Error { message, .. } => bail!(message),
-        other @ (Reply::Done | Reply::Version { .. }) => {
+        other @ (Reply::Changed { .. }
+        | Reply::Config { .. }
+        | Reply::Done
+        | Reply::Version { .. }) => {
             bail!("the daemon gave an answer to another question: {other:?}")
         }
     };

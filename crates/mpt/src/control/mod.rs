@@ -2,10 +2,9 @@
 //!
 //! [`Listener`] is the file in the file system and decides who gets in, its [`lock`]
 //! lets one daemon at a time take it; [`Server`] keeps the
-//! visitors, none of whom can hold up another or make the daemon grow; [`Daemon`] knows the answers.
-//! All of it runs in the main thread on readiness, and the tunnels in theirs.
+//! visitors, none of whom can hold up another or make the daemon grow; the
+//! [`Daemon`](crate::daemon::Daemon) knows the answers. All of it runs in the main thread on readiness, and the tunnels in theirs.
 
-mod daemon;
 mod listener;
 mod lock;
 mod server;
@@ -14,6 +13,5 @@ mod visitor;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use daemon::Daemon;
 pub(crate) use listener::Listener;
 pub(crate) use server::Server;

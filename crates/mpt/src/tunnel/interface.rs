@@ -84,7 +84,11 @@ impl Interface {
         }
         for prefix in wanted.difference(&self.routes.clone()) {
             let added = netlink.add_route_in(&self.route(*prefix)).and_then(|()| {
-                if prefix.len == 0 { self.add_rules(&mut netlink, prefix.addr.into()) } else { Ok(()) }
+                if prefix.len == 0 {
+                    self.add_rules(&mut netlink, prefix.addr.into())
+                } else {
+                    Ok(())
+                }
             });
             match added {
                 Ok(()) => {

@@ -31,6 +31,7 @@ mod step;
 mod table;
 mod transmit;
 
+use std::cell::Cell;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -63,6 +64,8 @@ struct Handle {
     /// The number of its interface.
     index: u32,
     commands: Sender<Command>,
+    /// Whether steps wait for the threads to be woken.
+    stepped: Cell<bool>,
     waker: Waker,
     notices: Receiver<Notice>,
     threads: Vec<JoinHandle<()>>,
@@ -111,7 +114,15 @@ impl Handle {
             });
             threads.push(thread.context("cannot start a thread")?);
         }
-        Ok(Self { index, commands, waker, notices: noticed, threads, failure })
+        Ok(Self {
+            index,
+            commands,
+            stepped: Cell::new(false),
+            waker,
+            notices: noticed,
+            threads,
+            failure,
+        })
     }
 
     /// What the tunnel is and has done; `None` if its threads do not answer.
@@ -119,15 +130,18 @@ impl Handle {
         self.ask(Command::Status)
     }
 
-    /// Has a step carried out, after those before it.
+    /// Has a step carried out, after those before it, when the threads are woken.
     fn step(&self, step: Step) {
         // It fails if the thread is gone, which is found out and told elsewhere.
         let _ = self.commands.send(Command::Step(step));
+        self.stepped.set(true);
     }
 
-    /// Has the steps looked at.
-    fn wake(&self) {
-        self.waker.wake();
+    /// Has the steps carried out that wait, if any do.
+    fn wake_if_stepped(&self) {
+        if self.stepped.take() {
+            self.waker.wake();
+        }
     }
 
     /// Why a thread ended, if one did so by itself. The other ends with it.
@@ -195,6 +209,7 @@ mod tests {
         let reason = Arc::clone(&failure);
         Handle {
             index: 0,
+            stepped: Cell::new(false),
             notices: mpsc::channel().1,
             commands: mpsc::channel().0,
             waker: Waker::new(&poll, 0).unwrap(),

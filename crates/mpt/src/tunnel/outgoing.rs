@@ -69,7 +69,10 @@ impl Outgoing {
             self.drains.resize_with(socket + 1, Drain::new);
         }
         let before = lanes[place].take();
-        lanes[place] = Some(before.map_or(lane, |before| lane.after(&before)));
+        lanes[place] = Some(match before {
+            Some(before) => lane.after(&before),
+            None => lane,
+        });
     }
 
     /// Removes the lane of a path, which has been flushed.

@@ -14,9 +14,9 @@ use mpt_proto::{ConnectionId, Event, Instant, Note, Origin, SocketId};
 use super::incoming::Incoming;
 use super::names::Names;
 use super::notice::Notices;
-use super::step::Order;
 use super::run::SOCKETS;
 use super::sockets::Sockets;
+use super::step::Order;
 use crate::config;
 
 /// Batches taken from one socket in one wake-up. One may hold a megabyte.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use mpt_control::{
-    ConnectionCounters, ConnectionState, DeviceCounters, Event as RecentEvent, PathState,
-    ReorderStatus, SocketStatus, Traffic, TunnelStatus,
+    ConnectionCounters, ConnectionState, DeviceCounters, PathState, ReorderStatus, SocketStatus,
+    Traffic, TunnelStatus,
 };
 use mpt_io::udp::Socket;
 use mpt_proto::{ConnectionId, Drops, Instant, PathId, ReceiveHalf, SocketId};
@@ -37,11 +37,19 @@ impl TransmitLoop {
             config::Profile::Auto => "auto (classic)",
             config::Profile::Classic => "classic",
         };
-        let config::Scheduler::Weighted = info.settings.scheduler;
+        let scheduler = match info.settings.scheduler {
+            config::Scheduler::Weighted => "weighted",
+            config::Scheduler::Flow => "flow",
+        };
         ConnectionState {
             name: info.settings.name.clone(),
+            id: u64::from(id.0),
             profile: profile.to_owned(),
-            scheduler: "weighted".to_owned(),
+            scheduler: scheduler.to_owned(),
+            peer: info.settings.peer.iter().map(ToString::to_string).collect(),
+            networks: info.settings.networks.iter().map(ToString::to_string).collect(),
+            r#match: info.settings.selector.as_ref().map(ToString::to_string),
+            accepted_by: info.accepted_by.clone(),
             counters: ConnectionCounters {
                 transmitted: traffic(stats.sent),
                 ..ConnectionCounters::default()
@@ -61,6 +69,10 @@ impl TransmitLoop {
             remote: info.remote.to_string(),
             interface: info.settings.interface.clone(),
             weight: u64::from(connection.weight(path)),
+            priority: u64::from(info.settings.priority),
+            standby: connection.standby(path),
+            carrier: info.absence.is_none(),
+            pins: info.settings.pins.shown().collect(),
             mtu: u64::from(info.mtu),
             keepalive: info.settings.keepalive.as_secs_f64(),
             dead_time: info.settings.dead_time.as_secs_f64(),

@@ -17,11 +17,11 @@ use anyhow::Context as _;
 use mpt_io::poll::{Events, Interest, Poll, Waker};
 use mpt_proto::{ConnectionId, Instant, Note, SocketId};
 
+use super::Command;
 use super::handover::{Handed, Handover, handover};
 use super::receive::ReceiveLoop;
-use super::transmit::TransmitLoop;
-use super::Command;
 use super::step::Order;
+use super::transmit::TransmitLoop;
 
 /// What is ready: a wake-up by another thread, the interface, or one of the sockets from here on.
 const WAKER: u64 = 0;

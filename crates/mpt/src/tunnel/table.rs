@@ -116,9 +116,10 @@ impl Table {
         let connections = slots.filter_map(|(id, connection)| Some((id, connection.as_mut()?)));
         connections.flat_map(|(id, connection)| {
             let ConnectionInfo { settings, paths, .. } = connection;
+            let settings: &config::Connection = settings;
             let slots = (0..).map(PathId).zip(paths);
             let paths = slots.filter_map(|(path, info)| Some((path, info.as_mut()?)));
-            paths.map(move |(path, info)| (id, path, info, &**settings))
+            paths.map(move |(path, info)| (id, path, info, settings))
         })
     }
 }

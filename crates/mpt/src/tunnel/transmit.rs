@@ -108,13 +108,23 @@ impl TransmitLoop {
                 let name = Some(settings.name.clone());
                 let paths = Vec::new();
                 self.table.put(id, ConnectionInfo { settings, accepted_by, paths });
-                self.change(now, Change::AddConnection { connection: id, config: core }, name, order);
+                self.change(
+                    now,
+                    Change::AddConnection { connection: id, config: core },
+                    name,
+                    order,
+                );
             }
             Step::SetConnection { id, settings, core } => {
                 if let Some(info) = self.table.connection_mut(id) {
                     info.settings = settings;
                 }
-                self.change(now, Change::SetConnection { connection: id, config: core }, None, order);
+                self.change(
+                    now,
+                    Change::SetConnection { connection: id, config: core },
+                    None,
+                    order,
+                );
             }
             Step::RemoveConnection { id } => {
                 self.change(now, Change::RemoveConnection { connection: id }, None, order);
@@ -146,7 +156,8 @@ impl TransmitLoop {
                 if let Some(info) = self.table.path_mut(connection, path) {
                     // Asked for by the operator, perhaps because the path has been mended.
                     info.narrowed = Narrowed::default();
-                    (info.settings, info.remote, info.mtu) = (place.settings, place.remote, place.mtu);
+                    (info.settings, info.remote, info.mtu) =
+                        (place.settings, place.remote, place.mtu);
                     info.best_mtu = info.best_mtu.max(info.mtu);
                 }
                 self.change(now, Change::SetPath { connection, path, config }, None, order);

@@ -36,6 +36,8 @@ pub(crate) struct World {
 pub(crate) struct Changed {
     /// Interfaces, addresses or routes: paths may have come or gone, and their MTU may be another.
     pub(crate) ways: bool,
+    /// What names stand for.
+    pub(crate) names: bool,
 }
 
 /// How a path leaves this host.
@@ -142,7 +144,8 @@ impl World {
                     && bound.is_none_or(|index| address.index == index)
             };
             let Some(address) = self.addresses.iter().find(has) else {
-                let place = interface.map_or("this host".into(), |name| format!("interface {name}"));
+                let place =
+                    interface.map_or("this host".into(), |name| format!("interface {name}"));
                 return Err(format!("{place} does not have the address {local}"));
             };
             self.running(address.index)?;

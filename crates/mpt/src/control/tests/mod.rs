@@ -162,11 +162,7 @@ fn a_visitor_that_has_said_all_still_gets_the_answers() {
 fn a_path_is_found_by_its_name_where_that_is_enough() {
     let served = Served::start();
     let set = |connection: Option<&str>, path: &str| {
-        served.ask(&Request::Path {
-            connection: connection.map(Into::into),
-            path: path.into(),
-            status: PathStatus::Off,
-        })
+        served.ask(&Request::path_status(connection, path, PathStatus::Off))
     };
     assert_eq!(set(None, "fibre"), Reply::Done);
     assert_eq!(set(Some("other"), "radio"), Reply::Done);
@@ -176,7 +172,7 @@ fn a_path_is_found_by_its_name_where_that_is_enough() {
         (set(Some("other"), "fibre"), ErrorKind::NoSuchPath, "there are radio"),
         (set(Some("nobody"), "fibre"), ErrorKind::NoSuchPath, "there are server, other"),
     ] {
-        let Reply::Error { kind: found, message } = reply else { panic!("{reply:?}") };
+        let Reply::Error { kind: found, message, .. } = reply else { panic!("{reply:?}") };
         assert_eq!(found, kind);
         assert!(message.contains(text), "{message}");
     }

@@ -1,6 +1,5 @@
 //! A control socket that is really served, and visitors who do as they are told.
 
-use std::cell::RefCell;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -10,12 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use mpt_control::{Client, ErrorKind, Event, PathStatus, Reply, Request, TunnelStatus, codec};
+use mpt_control::{Client, ErrorKind, Event, Reply, Request, TunnelStatus, codec};
 use mpt_io::poll::{Events, Poll, Waker};
 
 use crate::config;
-use crate::control::daemon::Tunnel;
-use crate::control::{Daemon, Listener, Server};
+use crate::control::{Listener, Server};
+use crate::daemon::{Daemon, Host};
 
 /// How long a test waits for what should come at once, on a machine that stands still at times.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -72,8 +71,8 @@ impl Served {
         let stopped = Arc::clone(&stop);
         let mut server = Server::new(listener, &poll).unwrap();
         let thread = thread::spawn(move || {
-            let tunnels = vec![Pretended::new("mpt0"), Pretended::new("mpt1")];
-            let daemon = Daemon::new(&settings(), tunnels);
+            let (host, file) = (Pretending::default(), PathBuf::new());
+            let mut daemon = Daemon::start(host, file, settings(), Box::new(|_| ())).unwrap();
             let mut events = Events::with_capacity(8);
             while !stopped.load(Ordering::Relaxed) {
                 poll.wait(&mut events, None).unwrap();
@@ -84,7 +83,9 @@ impl Served {
                     });
                 }
             }
-            daemon.into_tunnels().into_iter().flat_map(|tunnel| tunnel.set.into_inner()).collect()
+            let set = daemon.host().0.set.clone();
+            daemon.stop();
+            set
         });
         Self { path, stop, waker, thread: Some(thread), _dir: dir }
     }
@@ -123,38 +124,51 @@ impl Drop for Served {
     }
 }
 
-/// A tunnel of which only `mpt0` answers.
-struct Pretended {
-    name: &'static str,
-    set: RefCell<Vec<String>>,
+/// A machine that writes down what is wanted. Of its tunnels only `mpt0` answers.
+#[derive(Default)]
+struct Pretending {
+    set: Vec<String>,
 }
 
-impl Pretended {
-    fn new(name: &'static str) -> Self {
-        Self { name, set: RefCell::default() }
-    }
-}
+impl Host for Pretending {
+    type Tunnel = config::Tunnel;
 
-impl Tunnel for Pretended {
-    fn name(&self) -> &str {
-        self.name
+    fn start(&mut self, settings: &config::Tunnel) -> anyhow::Result<config::Tunnel> {
+        Ok(settings.clone())
     }
 
-    fn status(&self) -> Option<TunnelStatus> {
+    fn stop(&mut self, _: config::Tunnel) {}
+
+    fn can_become(&self, _: &config::Tunnel, _: &config::Tunnel) -> bool {
+        true
+    }
+
+    fn change(&mut self, tunnel: &mut config::Tunnel, new: &config::Tunnel) -> anyhow::Result<()> {
+        for (was, is) in tunnel.connections.iter().zip(&new.connections) {
+            for (was, is) in was.paths.iter().zip(&is.paths).filter(|(was, is)| was != is) {
+                assert_eq!(was.name, is.name);
+                let connection = &new.connections[0].name;
+                self.set.push(format!("{connection}/{} {}", is.name, is.status));
+            }
+        }
+        tunnel.clone_from(new);
+        Ok(())
+    }
+
+    fn name<'t>(&self, tunnel: &'t config::Tunnel) -> &'t str {
+        &tunnel.name
+    }
+
+    fn status(&self, tunnel: &config::Tunnel) -> Option<TunnelStatus> {
         let event = Event { text: "x".repeat(LONG), ..Event::default() };
-        (self.name == "mpt0").then(|| TunnelStatus {
-            name: self.name.into(),
+        (tunnel.name == "mpt0").then(|| TunnelStatus {
+            name: tunnel.name.clone(),
             events: vec![event],
             ..TunnelStatus::default()
         })
     }
 
-    fn set_path_status(&self, connection: &str, path: &str, status: PathStatus) -> bool {
-        self.set.borrow_mut().push(format!("{connection}/{path} {status}"));
-        true
-    }
-
-    fn failure(&self) -> Option<String> {
+    fn failure(&self, _: &config::Tunnel) -> Option<String> {
         None
     }
 }
@@ -192,11 +206,15 @@ impl Visitor {
 
     pub(super) fn error(&mut self) -> ErrorKind {
         match self.reply() {
-            Reply::Error { kind, message } => {
+            Reply::Error { kind, message, .. } => {
                 assert!(!message.is_empty() && !message.contains('\n'), "{message:?}");
                 kind
             }
-            reply @ (Reply::Done | Reply::Status { .. } | Reply::Version { .. }) => {
+            reply @ (Reply::Changed { .. }
+            | Reply::Config { .. }
+            | Reply::Done
+            | Reply::Status { .. }
+            | Reply::Version { .. }) => {
                 panic!("{reply:?}")
             }
         }

@@ -26,13 +26,13 @@ pub(super) use self::core::pins;
 use self::numbers::Numbers;
 use self::path::{Path, Setter, remote};
 use self::socket::Opened;
+use super::Handle;
 use super::interface::{Interface, routes};
 use super::mtu::path_mtu;
 use super::notice::Notice;
 use super::step::Step;
-use super::Handle;
 use crate::config;
-use crate::world::World;
+use crate::world::{Changed, World};
 
 /// How soon what could not be had is tried again.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -138,21 +138,24 @@ impl Keeper {
         let outcome = self.settle_connections(settings, world, now);
         let routes = self.settle_routes();
         self.settings.clone_from(settings);
-        self.handle.wake();
+        self.handle.wake_if_stepped();
         outcome.and(routes)
     }
 
-    /// The host has changed, or some time has passed.
-    pub(crate) fn on_world(&mut self, world: &mut World, routes_changed: bool) {
+    /// The main thread is awake, because the host has changed or for another reason.
+    pub(crate) fn on_wake_up(&mut self, world: &mut World, change: Changed) {
         let now = Instant::now();
-        self.take_notices(world, now);
-        self.settle_paths(world, now);
-        if routes_changed {
+        let noticed = self.take_notices(world, now);
+        let due = self.again.is_some_and(|at| at <= now);
+        if change.ways || change.names || noticed || due {
+            self.settle_paths(world, now);
+        }
+        if change.ways {
             self.handle.step(Step::CheckMtu);
         }
         let handle = &self.handle;
         self.sockets.on_timeout(now, &mut |step| handle.step(step));
-        self.handle.wake();
+        self.handle.wake_if_stepped();
     }
 
     /// What the tunnel is and has done; `None` if its threads do not answer.
@@ -178,14 +181,18 @@ impl Keeper {
         handle.stop();
     }
 
-    fn take_notices(&mut self, world: &mut World, now: Instant) {
+    /// Takes in what the threads have to say. Returns whether that was anything.
+    fn take_notices(&mut self, world: &mut World, now: Instant) -> bool {
+        let mut any = false;
         while let Ok(notice) = self.handle.notices.try_recv() {
             match notice {
                 Notice::Heard { connection, path, heard } => {
                     self.on_heard(connection, path, heard, world, now);
                 }
             }
+            any = true;
         }
+        any
     }
 
     /// A path has fallen silent, or is heard. If it is silent, its name may stand for another address
@@ -222,9 +229,8 @@ impl Keeper {
             let settings = Arc::new(settings.clone());
             self.handle.step(Step::SetTunnel { settings });
         }
-        let wanted = |name: &String| {
-            settings.connections.iter().find(|connection| connection.name == *name)
-        };
+        let wanted =
+            |name: &String| settings.connections.iter().find(|connection| connection.name == *name);
         let gone: Vec<String> = self
             .connections
             .iter()
@@ -297,9 +303,9 @@ impl Keeper {
         let Some(running) = connections.get_mut(&wanted.name) else { return Ok(()) };
         let id = running.id;
         let find = |name: &String| wanted.paths.iter().find(|path| path.name == *name);
-        let gone = running.paths.extract_if(.., |name, path| {
-            find(name).is_none_or(|new| !path.can_become(new))
-        });
+        let gone = running
+            .paths
+            .extract_if(.., |name, path| find(name).is_none_or(|new| !path.can_become(new)));
         let gone: Vec<(String, Path)> = gone.collect();
         for (_, path) in gone {
             handle.step(Step::RemovePath { connection: id, path: path.id });
@@ -334,7 +340,7 @@ impl Keeper {
         )
     }
 
-    /// When to call [`Keeper::on_world`] although nothing has changed.
+    /// When to call [`Keeper::on_wake_up`] at the latest.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.again.into_iter().chain(self.sockets.deadline()).min()
     }

@@ -72,11 +72,12 @@ impl Setter<'_> {
     ) -> anyhow::Result<()> {
         let mut outcome = Ok(());
         let existing = running.paths.get(&settings.name);
-        let target = self.target(existing, connection, settings).unwrap_or_else(|(target, error)| {
-            let path = format!("connection {}: path {}", connection.name, settings.name);
-            outcome = Err(error.context(path));
-            target
-        });
+        let target =
+            self.target(existing, connection, settings).unwrap_or_else(|(target, error)| {
+                let path = format!("connection {}: path {}", connection.name, settings.name);
+                outcome = Err(error.context(path));
+                target
+            });
         if target.absence.is_some() || existing.is_some_and(|path| path.silent) {
             let soon = self.now + AGAIN;
             *self.again = Some(self.again.map_or(soon, |at| at.min(soon)));
@@ -228,9 +229,8 @@ pub(super) fn remote(
         Resolved::Failed(reason) => return Err(format!("{name} cannot be resolved: {reason}")),
         Resolved::Asking => return Err(format!("{name} is being resolved")),
     };
-    let version = |address: &&IpAddr| {
-        path.local.is_none_or(|local| local.is_ipv4() == address.is_ipv4())
-    };
+    let version =
+        |address: &&IpAddr| path.local.is_none_or(|local| local.is_ipv4() == address.is_ipv4());
     let fitting: Vec<IpAddr> = addresses.iter().filter(version).copied().collect();
     let place = fitting.iter().position(|address| Some(*address) == current);
     let place = match place {

@@ -1,0 +1,85 @@
+//! Commands that change what runs: `mpt reload`, `mpt connection add|remove`; and `mpt config`, which
+//! prints what it has come to.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use mpt_control::{Client, ErrorKind, Reply, Request};
+
+use super::{ConnectionAction, Exit};
+use crate::output;
+
+/// Largest settings that are read from a file or standard input, in bytes.
+const MAX_SETTINGS: u64 = 32 << 10;
+
+/// Has the daemon read its file again.
+pub(super) fn reload(socket: &Path) -> Result<Exit> {
+    ask(socket, &Request::Reload {})
+}
+
+/// Prints the settings that run.
+pub(super) fn config(socket: &Path) -> Result<Exit> {
+    ask(socket, &Request::Config {})
+}
+
+/// Adds or removes a connection.
+pub(super) fn connection(action: &ConnectionAction) -> Result<Exit> {
+    match action {
+        ConnectionAction::Add { tunnel, file, socket } => {
+            let (tunnel, settings) = (tunnel.clone(), read(file)?);
+            ask(&socket.socket, &Request::ConnectionAdd { tunnel, settings })
+        }
+        ConnectionAction::Remove { connection, socket } => {
+            let connection = connection.clone();
+            ask(&socket.socket, &Request::ConnectionRemove { connection })
+        }
+    }
+}
+
+/// Asks the daemon for a change, and says what came of it.
+pub(super) fn ask(socket: &Path, request: &Request) -> Result<Exit> {
+    match Client::connect(socket)?.request(request)? {
+        Reply::Done => Ok(Exit::Done),
+        Reply::Changed { changes } if changes.is_empty() => output::print("nothing has changed\n"),
+        Reply::Changed { changes } => output::print(&(changes.join("\n") + "\n")),
+        Reply::Config { text } => output::print(&text),
+        Reply::Error { kind, message, report } => {
+            if let Some(report) = report {
+                output::complain(report);
+            }
+            match kind {
+                ErrorKind::NoSuchPath
+                | ErrorKind::NoSuchConnection
+                | ErrorKind::AmbiguousPath
+                | ErrorKind::BadConfig => {
+                    output::complain(message);
+                    Ok(Exit::Negative)
+                }
+                ErrorKind::BadRequest
+                | ErrorKind::Busy
+                | ErrorKind::NotAllowed
+                | ErrorKind::Unavailable
+                | ErrorKind::Other => bail!(message),
+            }
+        }
+        other @ (Reply::Status { .. } | Reply::Version { .. }) => {
+            bail!("the daemon gave an answer to another question: {other:?}")
+        }
+    }
+}
+
+fn read(file: &Path) -> Result<String> {
+    let mut text = String::new();
+    let what = || format!("cannot read {}", file.display());
+    let taken = if file.as_os_str() == "-" {
+        std::io::stdin().take(MAX_SETTINGS + 1).read_to_string(&mut text)
+    } else {
+        let file = std::fs::File::open(file).with_context(what)?;
+        file.take(MAX_SETTINGS + 1).read_to_string(&mut text)
+    };
+    if taken.with_context(what)? as u64 > MAX_SETTINGS {
+        bail!("{} is larger than {MAX_SETTINGS} bytes: is it a connection?", file.display());
+    }
+    Ok(text)
+}

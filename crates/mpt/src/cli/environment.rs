@@ -1,0 +1,80 @@
+//! What the environment says of all tunnels, whatever the file does: for measurements and tests.
+
+use std::env;
+
+use anyhow::{Result, anyhow, bail};
+use tracing::warn;
+
+use crate::config::{Offloads, Settings, Threads};
+
+/// Leaves out inner checksums where it is `on`: to measure what that would gain, between two daemons
+/// that are both told.
+const ELIDED: &str = "MPT_ELIDE_CHECKSUMS";
+
+/// The variables that are set.
+#[derive(Debug, Default)]
+pub(super) struct Environment {
+    /// The offloads that are switched off, as they were named.
+    without: Option<String>,
+    threads: Option<Threads>,
+    elided: bool,
+}
+
+impl Environment {
+    /// Reads the variables.
+    ///
+    /// # Errors
+    ///
+    /// If one has a value that means nothing.
+    pub(super) fn read() -> Result<Self> {
+        let environment = Self { without: without()?, threads: threads()?, elided: elided()? };
+        if environment.elided {
+            warn!("inner checksums are left out; a peer that is not told so gets broken packets");
+        }
+        Ok(environment)
+    }
+
+    /// Changes the settings of a file accordingly.
+    pub(super) fn apply(&self, settings: &mut Settings) {
+        for tunnel in &mut settings.tunnels {
+            if let Some(list) = &self.without
+                && let Ok(offloads) = tunnel.offloads.without(list)
+            {
+                tunnel.offloads = offloads;
+            }
+            tunnel.threads = self.threads.unwrap_or(tunnel.threads);
+            tunnel.elided = self.elided;
+        }
+    }
+}
+
+fn without() -> Result<Option<String>> {
+    let Ok(list) = env::var(Offloads::VARIABLE) else { return Ok(None) };
+    let understood = Offloads::ALL.without(&list);
+    understood.map_err(|name| {
+        anyhow!(
+            "{} names `{name}`, but should be `off`, or some of vnet, tso, uso, gso and gro with \
+             commas between them",
+            Offloads::VARIABLE
+        )
+    })?;
+    Ok(Some(list))
+}
+
+fn threads() -> Result<Option<Threads>> {
+    let Some(text) = env::var_os(Threads::VARIABLE) else { return Ok(None) };
+    let number = text.to_str().and_then(|text| text.parse().ok());
+    let threads = number.and_then(Threads::from_number).ok_or_else(|| {
+        anyhow!("{} is `{}`, but should be 1 or 2", Threads::VARIABLE, text.display())
+    })?;
+    Ok(Some(threads))
+}
+
+fn elided() -> Result<bool> {
+    match env::var_os(ELIDED) {
+        None => Ok(false),
+        Some(text) if text == "off" => Ok(false),
+        Some(text) if text == "on" => Ok(true),
+        Some(text) => bail!("{ELIDED} is `{}`, but should be on or off", text.display()),
+    }
+}

@@ -1,0 +1,109 @@
+//! Names in a request: which tunnel, connection and path are meant.
+
+use mpt_control::{ErrorKind, Reply};
+
+use crate::config::{Connection, Path, Settings};
+
+/// Most names given for choice in an answer.
+const MAX_LISTED: usize = 10;
+
+/// The connection of that name, or the only one.
+///
+/// # Errors
+///
+/// A refusal that names what there is.
+pub(super) fn connection<'s>(
+    settings: &'s Settings,
+    name: Option<&str>,
+) -> Result<&'s Connection, Reply> {
+    let all = || settings.tunnels.iter().flat_map(|tunnel| &tunnel.connections);
+    let refuse = |message| Err(Reply::error(ErrorKind::NoSuchConnection, message));
+    let there = || list(all().map(|connection| connection.name.as_str()));
+    match (name, all().count()) {
+        (None, 1) => all().next().map_or_else(|| refuse("no connection".into()), Ok),
+        (None, _) => refuse(format!("name the connection: there are {}", there())),
+        (Some(name), _) => match all().find(|connection| connection.name == name) {
+            Some(connection) => Ok(connection),
+            None => refuse(format!("no connection `{name}`: there are {}", there())),
+        },
+    }
+}
+
+/// The name of the tunnel, or of the only one.
+///
+/// # Errors
+///
+/// A refusal that names what there is.
+pub(super) fn tunnel<'s>(settings: &'s Settings, name: Option<&str>) -> Result<&'s str, Reply> {
+    let names = || settings.tunnels.iter().map(|tunnel| tunnel.name.as_str());
+    let refuse = |message| Err(Reply::error(ErrorKind::NoSuchConnection, message));
+    match (name, settings.tunnels.as_slice()) {
+        (None, [only]) => Ok(&only.name),
+        (None, _) => refuse(format!("name the tunnel: there are {}", list(names()))),
+        (Some(name), _) => match names().find(|other| *other == name) {
+            Some(name) => Ok(name),
+            None => refuse(format!("no tunnel `{name}`: there are {}", list(names()))),
+        },
+    }
+}
+
+/// The names of the connection and the path that are meant, if that is one.
+///
+/// # Errors
+///
+/// A refusal that names what there is.
+pub(super) fn path(
+    settings: &Settings,
+    connection: Option<&str>,
+    path: &str,
+) -> Result<(String, String), Reply> {
+    let all = || {
+        let connections = settings.tunnels.iter().flat_map(|tunnel| &tunnel.connections);
+        connections.flat_map(|owner| owner.paths.iter().map(move |path| (owner, path)))
+    };
+    let wanted = |(owner, other): &(&Connection, &Path)| {
+        other.name == path && connection.is_none_or(|connection| owner.name == connection)
+    };
+    let found: Vec<_> = all().filter(wanted).collect();
+    match found.as_slice() {
+        [(owner, path)] => Ok((owner.name.clone(), path.name.clone())),
+        [] => {
+            let refuse = |message| Err(Reply::error(ErrorKind::NoSuchPath, message));
+            let owners = || all().map(|(owner, _)| owner.name.as_str());
+            match connection {
+                Some(connection) if !owners().any(|owner| owner == connection) => {
+                    refuse(format!("no connection `{connection}`: there are {}", list(owners())))
+                }
+                connection => {
+                    let of = |(owner, _): &(&Connection, &Path)| {
+                        connection.is_none_or(|connection| owner.name == connection)
+                    };
+                    let there = list(all().filter(of).map(|(_, path)| path.name.as_str()));
+                    refuse(format!("no path `{path}`: there are {there}"))
+                }
+            }
+        }
+        several => {
+            let connections = list(several.iter().map(|(owner, _)| owner.name.as_str()));
+            let message = format!(
+                "several connections have a path `{path}`: name the connection too ({connections})"
+            );
+            Err(Reply::error(ErrorKind::AmbiguousPath, message))
+        }
+    }
+}
+
+/// The names, each once, in their order.
+fn list<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    let mut listed: Vec<&str> = Vec::new();
+    for name in names {
+        if !listed.contains(&name) {
+            if listed.len() == MAX_LISTED {
+                listed.push("...");
+                break;
+            }
+            listed.push(name);
+        }
+    }
+    listed.join(", ")
+}

@@ -1,0 +1,106 @@
+//! What the daemon asks of the machine it runs on: tunnels.
+
+use std::time::Instant;
+
+use mpt_control::TunnelStatus;
+use mpt_io::poll::Waker;
+
+use crate::config;
+use crate::tunnel::Keeper;
+use crate::world::World;
+
+/// Whoever runs tunnels: the machine, or a test that pretends.
+pub(crate) trait Host {
+    /// A running tunnel.
+    type Tunnel;
+
+    /// Starts a tunnel.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be started; then nothing of it remains.
+    fn start(&mut self, settings: &config::Tunnel) -> anyhow::Result<Self::Tunnel>;
+
+    /// Ends a tunnel.
+    fn stop(&mut self, tunnel: Self::Tunnel);
+
+    /// Whether a tunnel can become this without being ended and started again.
+    fn can_become(&self, tunnel: &Self::Tunnel, settings: &config::Tunnel) -> bool;
+
+    /// Makes a tunnel what it can become.
+    ///
+    /// # Errors
+    ///
+    /// What could not be had; everything else has been done.
+    fn change(
+        &mut self,
+        tunnel: &mut Self::Tunnel,
+        settings: &config::Tunnel,
+    ) -> anyhow::Result<()>;
+
+    /// A tunnel's name.
+    fn name<'t>(&self, tunnel: &'t Self::Tunnel) -> &'t str;
+
+    /// Its status, or `None` if it did not answer in time.
+    fn status(&self, tunnel: &Self::Tunnel) -> Option<TunnelStatus>;
+
+    /// Why it does not run any more, if it does not.
+    fn failure(&self, tunnel: &Self::Tunnel) -> Option<String>;
+}
+
+/// The machine.
+pub(crate) struct Machine {
+    /// What it has.
+    pub(crate) world: World,
+    /// When times begin.
+    epoch: Instant,
+    /// What wakes the main thread.
+    main: Waker,
+}
+
+impl Machine {
+    /// A machine whose tunnels wake `main` when they want attention.
+    pub(crate) fn new(world: World, main: Waker) -> Self {
+        Self { world, epoch: Instant::now(), main }
+    }
+}
+
+impl Host for Machine {
+    type Tunnel = Keeper;
+
+    fn start(&mut self, settings: &config::Tunnel) -> anyhow::Result<Keeper> {
+        Keeper::start(settings, self.epoch, &mut self.world, self.main.clone())
+    }
+
+    fn stop(&mut self, tunnel: Keeper) {
+        let name = tunnel.name().to_owned();
+        tunnel.stop();
+        tracing::info!(tunnel = name, "stopped");
+    }
+
+    fn can_become(&self, tunnel: &Keeper, settings: &config::Tunnel) -> bool {
+        match tunnel.can_become(settings) {
+            Ok(()) => true,
+            Err(reason) => {
+                tracing::warn!(tunnel = settings.name, "is started again: {reason}");
+                false
+            }
+        }
+    }
+
+    fn change(&mut self, tunnel: &mut Keeper, settings: &config::Tunnel) -> anyhow::Result<()> {
+        tunnel.change_to(settings, &mut self.world)
+    }
+
+    fn name<'t>(&self, tunnel: &'t Keeper) -> &'t str {
+        tunnel.name()
+    }
+
+    fn status(&self, tunnel: &Keeper) -> Option<TunnelStatus> {
+        tunnel.status()
+    }
+
+    fn failure(&self, tunnel: &Keeper) -> Option<String> {
+        tunnel.failure()
+    }
+}

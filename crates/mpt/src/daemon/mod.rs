@@ -1,0 +1,176 @@
+//! The daemon's mind: which tunnels run with which settings, and how both change.
+//!
+//! There are two sets of settings. One is the file as it was last read, the other is what runs, which
+//! commands may have changed since. A reload finds what the file says now and did not say before, and
+//! carries out only that; so what was done by command stays unless the file has something new to say
+//! about it.
+//!
+//! The settings that run are changed first, as a whole, and only if they still fit together. Then
+//! every tunnel is made what they say ([`Host`]). What cannot be had at that moment, such as a route
+//! that somebody else holds, is told and remains wanted.
+
+mod find;
+mod host;
+mod request;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use mpt_control::{ControlStatus, Status};
+
+pub(crate) use host::{Host, Machine};
+
+use crate::config::{self, Effect, LoadError, Settings};
+
+/// The tunnels and their settings.
+pub(crate) struct Daemon<H: Host> {
+    host: H,
+    file: PathBuf,
+    /// What the environment says, whatever the file does.
+    environment: Box<dyn Fn(&mut Settings)>,
+    /// What the file said when it was last read.
+    loaded: Settings,
+    /// What runs.
+    running: Settings,
+    tunnels: Vec<H::Tunnel>,
+    ready: Instant,
+}
+
+/// What a change of settings came to.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Outcome {
+    /// What changed, in words.
+    changes: Vec<String>,
+    /// What could not be had.
+    failures: Vec<String>,
+}
+
+impl<H: Host> Daemon<H> {
+    /// Starts all tunnels of `settings`, which were read from `file` and changed by `environment`, or
+    /// none of them.
+    ///
+    /// # Errors
+    ///
+    /// Which tunnel cannot be started, and why.
+    pub(crate) fn start(
+        mut host: H,
+        file: PathBuf,
+        settings: Settings,
+        environment: Box<dyn Fn(&mut Settings)>,
+    ) -> anyhow::Result<Self> {
+        let mut tunnels = Vec::new();
+        for tunnel in &settings.tunnels {
+            match host.start(tunnel) {
+                Ok(started) => tunnels.push(started),
+                Err(error) => {
+                    tunnels.into_iter().for_each(|tunnel| host.stop(tunnel));
+                    return Err(error.context(format!("cannot start tunnel `{}`", tunnel.name)));
+                }
+            }
+        }
+        let (loaded, running) = (settings.clone(), settings);
+        Ok(Self { host, file, environment, loaded, running, tunnels, ready: Instant::now() })
+    }
+
+    /// The host on which the tunnels run.
+    pub(crate) fn host(&mut self) -> (&mut H, &mut [H::Tunnel]) {
+        (&mut self.host, &mut self.tunnels)
+    }
+
+    /// The settings that run.
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.running
+    }
+
+    /// Ends all tunnels.
+    pub(crate) fn stop(self) {
+        let Self { mut host, tunnels, .. } = self;
+        tunnels.into_iter().for_each(|tunnel| host.stop(tunnel));
+    }
+
+    /// The first tunnel that does not run any more, and why.
+    pub(crate) fn failure(&self) -> Option<(&str, String)> {
+        let failed = |tunnel| Some((self.host.name(tunnel), self.host.failure(tunnel)?));
+        self.tunnels.iter().find_map(failed)
+    }
+
+    /// Everything that is known. `control` is what the socket knows about itself.
+    pub(crate) fn status(&self, control: ControlStatus) -> Status {
+        let mut status = Status {
+            version: env!("CARGO_PKG_VERSION").into(),
+            pid: std::process::id(),
+            uptime_seconds: self.ready.elapsed().as_secs_f64(),
+            control,
+            ..Status::default()
+        };
+        for tunnel in &self.tunnels {
+            match self.host.status(tunnel) {
+                Some(answer) => status.tunnels.push(answer),
+                None => status.silent_tunnels.push(self.host.name(tunnel).into()),
+            }
+        }
+        status
+    }
+
+    /// Reads the file again and carries out what has changed in it.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read or is wrong. Then nothing has changed.
+    fn reload(&mut self) -> Result<Outcome, LoadError> {
+        let mut new = config::load(&self.file)?;
+        (self.environment)(&mut new);
+        let mut running = self.running.clone();
+        let mut outcome = Outcome::default();
+        for change in config::difference(&self.loaded, &new) {
+            if change.effect() == Effect::DaemonRestarted {
+                outcome.failures.push(format!("{change}: takes a restart of the daemon"));
+            } else if let Err(error) = config::apply(&mut running, &change) {
+                outcome.failures.push(format!("{change}: {error}"));
+            } else {
+                outcome.changes.push(change.to_string());
+            }
+        }
+        // What was done by command may not fit together with what the file says now. Then the file has
+        // the last word about all.
+        if config::check(&running, "what would run").is_err() {
+            running = Settings { control: running.control, daemon: running.daemon, ..new.clone() };
+            outcome.changes.push("what was changed by command is undone".into());
+        }
+        self.loaded = new;
+        outcome.failures.extend(self.change_to(running));
+        Ok(outcome)
+    }
+
+    /// Has these settings run. Returns what could not be had.
+    fn change_to(&mut self, settings: Settings) -> Vec<String> {
+        let mut failures = Vec::new();
+        let Self { host, tunnels, .. } = self;
+        let wanted = |name: &str| settings.tunnels.iter().any(|tunnel| tunnel.name == name);
+        let gone = tunnels.extract_if(.., |tunnel| !wanted(host.name(tunnel)));
+        let gone: Vec<H::Tunnel> = gone.collect();
+        gone.into_iter().for_each(|tunnel| host.stop(tunnel));
+        for wanted in &settings.tunnels {
+            let place = tunnels.iter().position(|tunnel| host.name(tunnel) == wanted.name);
+            let result = match place {
+                Some(place) if host.can_become(&tunnels[place], wanted) => {
+                    host.change(&mut tunnels[place], wanted)
+                }
+                place => {
+                    place
+                        .map(|place| tunnels.remove(place))
+                        .into_iter()
+                        .for_each(|tunnel| host.stop(tunnel));
+                    host.start(wanted).map(|tunnel| tunnels.push(tunnel))
+                }
+            };
+            if let Err(error) = result {
+                failures.push(format!("tunnel {}: {error:#}", wanted.name));
+            }
+        }
+        let order = |name: &str| settings.tunnels.iter().position(|tunnel| tunnel.name == name);
+        tunnels.sort_by_key(|tunnel| order(host.name(tunnel)));
+        self.running = settings;
+        failures
+    }
+}

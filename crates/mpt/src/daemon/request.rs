@@ -1,0 +1,143 @@
+//! Requests of the control socket, and what is answered.
+
+use mpt_control::{ControlStatus, ErrorKind, Reply, Request};
+
+use super::{Daemon, Host, Outcome, find};
+use crate::config::{self, FragmentError, LoadError, Path, Place, Settings};
+
+impl<H: Host> Daemon<H> {
+    /// Carries out a request. `control` is what the socket knows about itself.
+    pub(crate) fn answer(&mut self, request: Request, control: ControlStatus) -> Reply {
+        let answer = match request {
+            Request::Status {} => Ok(Reply::Status { status: Box::new(self.status(control)) }),
+            Request::Version {} => Ok(Reply::Version { version: env!("CARGO_PKG_VERSION").into() }),
+            Request::Config {} => Ok(Reply::Config { text: config::write(&self.running) }),
+            Request::Reload {} => self.answer_reload(),
+            Request::Path { connection, path, status, weight, priority } => {
+                self.set_path(connection.as_deref(), &path, |path| {
+                    path.status = status.unwrap_or(path.status);
+                    path.weight = weight.unwrap_or(path.weight);
+                    path.priority = priority.unwrap_or(path.priority);
+                })
+            }
+            Request::PathAdd { connection, settings } => {
+                self.add_path(connection.as_deref(), &settings)
+            }
+            Request::PathRemove { connection, path } => {
+                self.remove_path(connection.as_deref(), &path)
+            }
+            Request::ConnectionAdd { tunnel, settings } => {
+                self.add_connection(tunnel.as_deref(), &settings)
+            }
+            Request::ConnectionRemove { connection } => self.remove_connection(&connection),
+        };
+        answer.unwrap_or_else(|refusal| refusal)
+    }
+
+    fn answer_reload(&mut self) -> Result<Reply, Reply> {
+        let outcome = self.reload().map_err(|error| match error {
+            LoadError::Invalid(report) => {
+                let message = format!("{} is wrong; nothing has changed", self.file.display());
+                Reply::bad_config(message, report.to_string())
+            }
+            LoadError::Unreadable { .. } => {
+                Reply::error(ErrorKind::BadConfig, format!("{error}; nothing has changed"))
+            }
+        })?;
+        for change in &outcome.changes {
+            tracing::info!("reload: {change}");
+        }
+        answer(outcome)
+    }
+
+    fn set_path(
+        &mut self,
+        connection: Option<&str>,
+        name: &str,
+        change: impl Fn(&mut Path),
+    ) -> Result<Reply, Reply> {
+        let (connection, name) = find::path(&self.running, connection, name)?;
+        let mut settings = self.running.clone();
+        paths(&mut settings, &connection, |paths| {
+            paths.iter_mut().filter(|path| path.name == name).for_each(&change);
+        });
+        self.settle(settings)?;
+        Ok(Reply::Done)
+    }
+
+    fn add_path(&mut self, connection: Option<&str>, fragment: &str) -> Result<Reply, Reply> {
+        let connection = &find::connection(&self.running, connection)?.name;
+        let settings = self.add(Place::Path { connection }, fragment, "path add")?;
+        self.settle(settings)
+    }
+
+    fn add_connection(&mut self, tunnel: Option<&str>, fragment: &str) -> Result<Reply, Reply> {
+        let tunnel = find::tunnel(&self.running, tunnel)?;
+        let settings = self.add(Place::Connection { tunnel }, fragment, "connection add")?;
+        self.settle(settings)
+    }
+
+    fn add(&self, place: Place<'_>, fragment: &str, name: &str) -> Result<Settings, Reply> {
+        config::with_fragment(&self.running, place, fragment, name).map_err(|error| match error {
+            FragmentError::Missing { .. } => {
+                Reply::error(ErrorKind::NoSuchConnection, error.to_string())
+            }
+            FragmentError::Invalid(report) => {
+                let message = format!("{name}: the settings are wrong; nothing has changed");
+                Reply::bad_config(message, report.to_string())
+            }
+        })
+    }
+
+    fn remove_path(&mut self, connection: Option<&str>, name: &str) -> Result<Reply, Reply> {
+        let (connection, name) = find::path(&self.running, connection, name)?;
+        let mut settings = self.running.clone();
+        paths(&mut settings, &connection, |paths| paths.retain(|path| path.name != name));
+        self.remove(settings)
+    }
+
+    fn remove_connection(&mut self, name: &str) -> Result<Reply, Reply> {
+        let name = find::connection(&self.running, Some(name))?.name.clone();
+        let mut settings = self.running.clone();
+        for tunnel in &mut settings.tunnels {
+            tunnel.connections.retain(|connection| connection.name != name);
+        }
+        self.remove(settings)
+    }
+
+    /// Has these settings run, with something less than before.
+    fn remove(&mut self, settings: Settings) -> Result<Reply, Reply> {
+        if let Err(report) = config::check(&settings, "what would run") {
+            let message = "what would remain cannot run; nothing has changed";
+            return Err(Reply::bad_config(message, report.to_string()));
+        }
+        self.settle(settings)
+    }
+
+    /// Has these settings run, and tells what that changed.
+    fn settle(&mut self, settings: Settings) -> Result<Reply, Reply> {
+        let changes = config::difference(&self.running, &settings);
+        let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
+        for change in &changes {
+            tracing::info!("command: {change}");
+        }
+        let failures = self.change_to(settings);
+        answer(Outcome { changes, failures })
+    }
+}
+
+/// Changes the paths of a connection.
+fn paths(settings: &mut Settings, connection: &str, change: impl Fn(&mut Vec<Path>)) {
+    let connections = settings.tunnels.iter_mut().flat_map(|tunnel| &mut tunnel.connections);
+    connections.filter(|other| other.name == connection).for_each(|other| change(&mut other.paths));
+}
+
+fn answer(Outcome { changes, failures }: Outcome) -> Result<Reply, Reply> {
+    if failures.is_empty() {
+        return Ok(Reply::Changed { changes });
+    }
+    for failure in &failures {
+        tracing::error!("{failure}");
+    }
+    Err(Reply::error(ErrorKind::Unavailable, failures.join("; ")))
+}
