@@ -82,8 +82,12 @@ impl Inner {
             let none_matches = alone(selector.as_ref())
                 && earlier.connections.len() == 1
                 && alone(earlier.connections.first().map(|(selector, _)| selector));
-            if earlier.tunnel != tunnel || none_matches {
-                problems.push(duplicate(addr, span, first.clone()));
+            if earlier.tunnel != tunnel {
+                let problem = duplicate(addr, span, first.clone());
+                problems.push(problem.help("a tunnel address belongs to this host or to one peer, and all connections to a peer to one tunnel"));
+            } else if none_matches {
+                let problem = duplicate(addr, span, first.clone());
+                problems.push(problem.help("a tunnel address belongs to this host or to one peer, and stands once; or give all connections to the peer but one a `match`"));
             } else if earlier.addresses != list {
                 problems.push(
                     Problem::new("two connections to one peer with different `peer` lists", span)

@@ -72,7 +72,14 @@ impl Distinct {
         problems: &mut Problems,
     ) {
         self.template_names.push((name.to_owned(), span.clone()));
-        claim_name(&mut self.connections, "template", "the file", name, span, problems);
+        if let Some(first) = self.connections.claim(name.to_owned(), &span) {
+            problems.push(
+                Problem::new(format!("duplicate template name `{name}`"), span)
+                    .label("used again here")
+                    .other(first, "used first here")
+                    .help("give each connection and each template of the file a name of its own"),
+            );
+        }
     }
 
     /// An own tunnel address.
