@@ -3,6 +3,7 @@
 
 mod arbitrary;
 mod change;
+mod example;
 mod fragment;
 mod written;
 

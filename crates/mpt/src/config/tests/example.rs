@@ -1,0 +1,98 @@
+//! The example that documents every key.
+
+use toml::de::{DeTable, DeValue};
+
+use crate::config::*;
+
+const EXAMPLE: &str = include_str!("../../../../../docs/mpt.toml");
+
+#[test]
+fn the_example_is_a_good_file() {
+    let settings = parse(EXAMPLE).unwrap_or_else(|problems| panic!("{problems:#?}"));
+    assert_eq!(settings.tunnels[0].connections.len(), 2);
+    assert_eq!(settings.tunnels[0].accepts.len(), 1);
+}
+
+/// With everything uncommented it has every key of every table, and still is a good file.
+#[test]
+fn the_example_has_every_key_in_its_table() {
+    let text = uncommented();
+    let (document, errors) = DeTable::parse_recoverable(&text);
+    assert!(errors.is_empty(), "{errors:?}\n{text}");
+    let document = DeValue::Table(document.into_inner());
+    for (keys, place) in [
+        (&keys::ROOT, &[][..]),
+        (&keys::CONTROL, &["control"]),
+        (&keys::DAEMON, &["daemon"]),
+        (&keys::METRICS, &["metrics"]),
+        (&keys::TUNNEL, &["tunnel"]),
+        (&keys::OFFLOADS, &["tunnel", "offloads"]),
+        (&keys::CONNECTION, &["tunnel", "connection"]),
+        (&keys::REORDER, &["tunnel", "connection", "reorder"]),
+        (&keys::MATCH, &["tunnel", "connection", "match"]),
+        (&keys::PATH, &["tunnel", "connection", "path"]),
+        (&keys::ACCEPT, &["tunnel", "accept"]),
+        (&keys::REORDER, &["tunnel", "accept", "reorder"]),
+    ] {
+        let tables = tables(&document, place);
+        for key in keys.keys {
+            assert!(tables.iter().any(|table| table.get(key).is_some()), "{key} of {}", keys.table);
+        }
+    }
+    let problems = parse(&text).err().unwrap_or_default();
+    assert!(problems.is_empty(), "{problems:#?}");
+}
+
+/// What the example shows as default is the default.
+#[test]
+fn the_example_shows_the_defaults() {
+    let (plain, shown) = (parse(EXAMPLE).unwrap(), parse(&uncommented()).unwrap());
+    let mut expected = plain;
+    // These have none, and stand there as examples.
+    expected.daemon.user = Some("mpt".into());
+    expected.metrics.listen = Some("127.0.0.1:9475".parse().unwrap());
+    let tunnel = &mut expected.tunnels[0];
+    tunnel.connections[0].key = Some(7);
+    tunnel.accepts[0].key = Some(7);
+    tunnel.accepts[0].local = Some("192.0.2.10".parse().unwrap());
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn every_table_is_in_the_list_of_all() {
+    let tables: Vec<_> = keys::ALL.iter().map(|keys| keys.table).collect();
+    for header in [
+        "[control]",
+        "[daemon]",
+        "[metrics]",
+        "[[tunnel]]",
+        "[[tunnel.connection]]",
+        "[[tunnel.connection.path]]",
+        "[[tunnel.accept]]",
+    ] {
+        assert!(tables.contains(&header), "{header}");
+        assert!(EXAMPLE.contains(&format!("\n{header}\n")), "{header}");
+    }
+}
+
+/// All tables at a place, through arrays of them.
+fn tables<'d, 't>(value: &'d DeValue<'t>, place: &[&str]) -> Vec<&'d DeValue<'t>> {
+    match (value, place) {
+        (DeValue::Array(array), _) => {
+            array.iter().flat_map(|value| tables(value.get_ref(), place)).collect()
+        }
+        (value, []) => vec![value],
+        (value, [key, rest @ ..]) => {
+            value.get(*key).map_or_else(Vec::new, |value| tables(value.get_ref(), rest))
+        }
+    }
+}
+
+/// The example with the keys that are commented out.
+fn uncommented() -> String {
+    let line = |line: &str| match line.strip_prefix("# ") {
+        Some(rest) if rest.split(' ').nth(1) == Some("=") => format!("{rest}\n"),
+        _ => format!("{line}\n"),
+    };
+    EXAMPLE.lines().map(line).collect()
+}
