@@ -146,7 +146,7 @@ fn read(document: &DeTable<'_>) -> Result<Settings, Vec<Problem>> {
 }
 
 /// Says whether settings fit together as those of a file do, which they do not always after
-/// [`apply`]. The report shows them as the file `name`.
+/// [`apply()`]. The report shows them as the file `name`.
 ///
 /// # Errors
 ///

@@ -1,6 +1,6 @@
 //! What differs between settings, in steps that can be carried out while they run.
 //!
-//! [`difference`] finds the [`Change`]s from old settings to new ones and [`apply`] makes each in
+//! [`difference()`] finds the [`Change`]s from old settings to new ones and [`apply()`] makes each in
 //! other settings, which may be older still or have things of their own: a file is read again and
 //! only what changed in it is changed in what runs. Every change says what it takes
 //! ([`Change::effect`]) and shows itself to the operator in one line.
