@@ -5,6 +5,7 @@ mod arbitrary;
 mod change;
 mod example;
 mod fragment;
+mod together;
 mod written;
 
 use std::fmt::Write as _;
@@ -283,71 +284,6 @@ fn sixty_four_paths_are_the_most() {
     };
     assert_eq!(many(64).unwrap().tunnels[0].connections[0].paths.len(), 64);
     assert_eq!(many(65).unwrap_err().len(), 1);
-}
-
-#[test]
-fn paths_that_can_be_told_apart_are_accepted() {
-    for (fields, good) in [("remote = \"192.0.2.1\"", false), ("remote = \"192.0.2.2\"", true)] {
-        let text = two_paths(&format!("name = \"b\"\n{fields}"));
-        assert_eq!(parse(&text).is_ok(), good, "{fields}");
-    }
-    for (fields, good) in
-        [("", false), ("key = 1", true), ("local_port = 1", true), ("remote_port = 1", true)]
-    {
-        let text = two_paths("name = \"b\"\nremote = \"192.0.2.2\"")
-            + &format!(
-                "[[tunnel.connection]]\nname = \"other\"\npeer = [\"10.9.0.3\"]\n{fields}\n\
-                 [[tunnel.connection.path]]\nname = \"a\"\nremote = \"192.0.2.1\"\n"
-            );
-        assert_eq!(parse(&text).is_ok(), good, "{fields}");
-    }
-}
-
-/// What the kernel says about each two of these, in either order, is the same.
-#[test]
-fn sockets_that_exclude_each_other_are_refused() {
-    const ONE: &str = "local = \"192.0.2.8\"\n";
-    const TWO: &str = "local = \"192.0.2.9\"\n";
-    const ETH0: &str = "interface = \"eth0\"\n";
-    const ETH1: &str = "interface = \"eth1\"\n";
-    for (first, second, good) in [
-        ("", "", true),
-        ("", ONE, false),
-        ("", ETH0, false),
-        ("", &format!("{ONE}{ETH0}"), false),
-        (ONE, ONE, true),
-        (ONE, TWO, true),
-        (ONE, ETH0, false),
-        (ONE, &format!("{ONE}{ETH0}"), false),
-        (ONE, &format!("{TWO}{ETH0}"), true),
-        (ETH0, ETH0, true),
-        (ETH0, ETH1, true),
-        (ETH0, &format!("{ONE}{ETH0}"), false),
-        (ETH0, &format!("{ONE}{ETH1}"), true),
-        (&format!("{ONE}{ETH0}"), &format!("{ONE}{ETH1}"), true),
-        (&format!("{ONE}{ETH0}"), &format!("{TWO}{ETH0}"), true),
-        (&format!("{ONE}{ETH0}"), &format!("{TWO}{ETH1}"), true),
-    ] {
-        for (first, second) in [(first, second), (second, first)] {
-            let path = |fields| format!("name = \"b\"\nremote = \"192.0.2.2\"\n{fields}");
-            let same =
-                two_paths(&path(second)).replace("192.0.2.1\"\n", &format!("192.0.2.1\"\n{first}"));
-            assert_eq!(parse(&same).is_ok(), good, "{same}");
-            let connection = "[[tunnel.connection]]\nname = \"other\"\npeer = [\"10.9.0.3\"]\n";
-            for (port, good) in [("", good), ("local_port = 4755\n", true)] {
-                let two = same.replacen(
-                    "[[tunnel.connection.path]]\nname = \"b\"",
-                    &format!("{connection}{port}[[tunnel.connection.path]]\nname = \"b\""),
-                    1,
-                );
-                assert_eq!(parse(&two).is_ok(), good, "{two}");
-                let tunnel = "[[tunnel]]\nname = \"mpt1\"\naddresses = [\"10.8.0.1/24\"]\n";
-                let two = two.replacen(connection, &format!("{tunnel}{connection}"), 1);
-                let shared = first == second && port.is_empty();
-                assert_eq!(parse(&two).is_ok(), good && !shared, "{two}");
-            }
-        }
-    }
 }
 
 #[test]

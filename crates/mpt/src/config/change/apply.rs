@@ -72,7 +72,7 @@ fn apply_to_tunnel(tunnel: &mut Tunnel, change: &TunnelChange) -> Result<(), App
                 }
             }
         }
-        TunnelChange::Order(names) => tunnel.connections.sort_by_key(|connection| {
+        TunnelChange::Order(names) => tunnel.connections.sort_by_cached_key(|connection| {
             names.iter().position(|name| *name == connection.name).unwrap_or(usize::MAX)
         }),
     }
