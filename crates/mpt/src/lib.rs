@@ -1,8 +1,9 @@
 //! `mpt`: the multipath tunnel for Linux, daemon and command line in one program.
 //!
-//! `cli` turns the command line into one of a few commands; [`config`] turns a file into
-//! settings; `tunnel` runs them, a thread per tunnel; [`control`] answers visitors on a Unix
-//! socket; `output` is how everything looks on a terminal.
+//! `cli` turns the command line into one of a few commands; [`config`] turns a file into settings;
+//! `daemon` knows which run, and keeps them so while the host changes (`world`); `tunnel` carries
+//! packets, a thread or two for each; [`control`] answers visitors on a Unix socket; `output` is how
+//! everything looks on a terminal, `watch` how it looks live.
 //!
 //! It is a library so that the configuration can be fuzzed, not to be built upon: all there is to call
 //! is [`run`].
@@ -13,6 +14,7 @@ mod control;
 mod daemon;
 mod output;
 mod tunnel;
+mod watch;
 mod world;
 
 use std::ffi::OsString;

@@ -16,6 +16,7 @@ mod usage;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -51,7 +52,9 @@ pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Path { action } => path::path(&action),
         Command::Reload { socket } => change::reload(&socket.socket),
         Command::Run { file } => run::run(&file),
-        Command::Status { json, socket } => status::status(json, &socket.socket),
+        Command::Status { watch, interval, json, socket } => {
+            status::status(watch.then_some(interval), json, &socket.socket)
+        }
         Command::Version => output::print(&format!("mpt {}\n", env!("CARGO_PKG_VERSION"))),
     };
     result.unwrap_or_else(|error| {
@@ -65,6 +68,7 @@ Examples:
   mpt check /etc/mpt.toml      say what is wrong with a configuration, if anything is
   mpt run /etc/mpt.toml        run its tunnels until TERM or INT
   mpt status                   see tunnels, connections, paths and drops
+  mpt status --watch           see them live
   mpt status --json | jq .     the same for programs
   mpt path down fibre          take a path out of use
   mpt path up server fibre     and into use again, the connection named
@@ -118,14 +122,26 @@ Example:
     /// Show what the running daemon does
     ///
     /// Tunnels, connections and paths with their states and counters, drops by name, and socket
-    /// buffers that are smaller than wanted.
+    /// buffers that are smaller than wanted. With --watch live, with rates and the latest events,
+    /// until `q`; `?` shows the keys.
     #[command(after_help = "\
 Exit codes: 0 shown, 2 no daemon answers
 
 Examples:
   mpt status
-  mpt status --json | jq '.tunnels[].connections[].paths[] | {name, state}'")]
+  mpt status --watch
+  mpt status --json | jq '.tunnels[].connections[].paths[] | {name, state}'
+  mpt status --watch --interval 10 --json >> status.jsonl")]
     Status {
+        /// Show it live, or with --json print a line per interval
+        #[arg(long)]
+        watch: bool,
+        /// How often the daemon is asked, 0.1 to 3600 seconds
+        #[arg(
+            long, value_name = "SECONDS", default_value = "1", requires = "watch",
+            value_parser = status::interval
+        )]
+        interval: Duration,
         /// Print one JSON object instead of tables
         #[arg(long)]
         json: bool,

@@ -1,29 +1,37 @@
 //! `mpt status`
 
 use std::path::Path;
+use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
-use mpt_control::{Client, Reply, Request};
+use anyhow::{Context as _, Result};
+use mpt_control::Client;
 
 use super::Exit;
-use crate::output;
+use crate::{output, watch};
 
-/// Asks the daemon at `socket` for its status and prints it.
-pub(super) fn status(json: bool, socket: &Path) -> Result<Exit> {
-    let status = match Client::connect(socket)?.request(&Request::Status {})? {
-        Reply::Status { status } => status,
-        Reply::Error { message, .. } => bail!(message),
-        other @ (Reply::Changed { .. }
-        | Reply::Config { .. }
-        | Reply::Done
-        | Reply::Version { .. }) => {
-            bail!("the daemon gave an answer to another question: {other:?}")
-        }
-    };
+/// Asks the daemon at `socket` for its status and prints it; with an interval to watch it by, again
+/// and again.
+pub(super) fn status(watched: Option<Duration>, json: bool, socket: &Path) -> Result<Exit> {
+    match watched {
+        Some(interval) if json => return watch::lines(socket, interval),
+        Some(interval) => return watch::watch(socket, interval),
+        None => {}
+    }
+    let status = watch::ask(&mut Client::connect(socket)?)?;
     if json {
         let text = serde_json::to_string_pretty(&status).context("cannot write the status")?;
         output::print(&(text + "\n"))
     } else {
         output::print(&output::status(&status, output::colour_on_stdout()))
     }
+}
+
+/// The interval of a watch from the command line. The daemon is not to be kept busy by being asked,
+/// and a day without an answer is no watch.
+pub(super) fn interval(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    if !(0.1..=3600.0).contains(&seconds) {
+        return Err("not within 0.1 to 3600 seconds".to_owned());
+    }
+    Ok(Duration::from_secs_f64(seconds))
 }

@@ -1,7 +1,10 @@
 //! What people see: results on standard output, complaints on standard error, colour on terminals.
 
+mod order;
+mod quantity;
 mod status;
 mod table;
+mod wrap;
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write as _};
@@ -11,7 +14,10 @@ use anyhow::{Context as _, Result};
 use crate::cli::Exit;
 use crate::config::Report;
 
-pub(crate) use status::status;
+pub(crate) use order::{distributions, order};
+pub(crate) use quantity::{bytes, counts, duration, percent, rate, short, three_digits};
+pub(crate) use status::{event, status};
+pub(crate) use wrap::wrap;
 
 /// Prints a result. That nobody reads to its end is no failure.
 pub(crate) fn print(text: &str) -> Result<Exit> {

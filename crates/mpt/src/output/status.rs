@@ -1,11 +1,16 @@
 //! The status of the daemon for people.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
-use mpt_control::{ConnectionState, PathState, SocketStatus, Status, Traffic, TunnelStatus};
+use mpt_control::{ConnectionState, Event, PathState, SocketStatus, Status, Traffic, TunnelStatus};
 
+use super::order::order;
+use super::quantity::{bytes, counts, duration, percent, rate, three_digits};
 use super::table::{Cell, Table};
+use super::wrap::wrap;
+
+/// Columns that text is broken to. A table may be wider if names are long.
+const WIDTH: usize = 80;
 
 /// Events shown of each tunnel; the JSON has more.
 const EVENTS: usize = 5;
@@ -22,21 +27,18 @@ pub(crate) fn status(status: &Status, colour: bool) -> String {
         write_tunnel(&mut out, tunnel, status.uptime_seconds, colour);
     }
     for tunnel in &status.silent_tunnels {
-        let _ = writeln!(out, "\ntunnel {tunnel} did not answer: ask again, or see the log");
+        say(&mut out, &format!("\ntunnel {tunnel} did not answer: ask again, or see the log"));
     }
     out
 }
 
 fn write_tunnel(out: &mut String, tunnel: &TunnelStatus, uptime: f64, colour: bool) {
     let addresses = tunnel.addresses.join(" ");
-    let _ = writeln!(out, "\ntunnel {}  mtu {}  {addresses}", tunnel.name, tunnel.mtu);
+    let memory = memory(tunnel.memory_bytes);
+    say(out, &format!("\ntunnel {}  mtu {}  {addresses}{memory}", tunnel.name, tunnel.mtu));
     let device = &tunnel.device;
-    let _ = writeln!(
-        out,
-        "  device: read {}, written {}",
-        traffic(device.read),
-        traffic(device.written)
-    );
+    let (read, written) = (traffic(device.read), traffic(device.written));
+    say(out, &format!("  device: read {read}, written {written}"));
     write_counts(out, "  device drops", &device.drops);
     write_counts(out, "  drops", &tunnel.drops);
     for connection in &tunnel.connections {
@@ -46,86 +48,128 @@ fn write_tunnel(out: &mut String, tunnel: &TunnelStatus, uptime: f64, colour: bo
         write_socket(out, socket);
     }
     let hidden = tunnel.events.len().saturating_sub(EVENTS);
-    for event in &tunnel.events[hidden..] {
-        let place = [&event.connection, &event.path].map(|name| name.as_deref());
-        let place: Vec<&str> = place.into_iter().flatten().collect();
-        let place = if place.is_empty() { String::new() } else { place.join("/") + ": " };
-        let ago = duration(uptime - event.at_seconds);
-        let _ = writeln!(out, "  {ago} ago: {place}{}", event.text);
+    for what in &tunnel.events[hidden..] {
+        say(out, &format!("  {} ago: {}", duration(uptime - what.at_seconds), event(what)));
     }
+}
+
+/// An event in words, with where it happened unless the words begin with that.
+pub(crate) fn event(event: &Event) -> String {
+    let place = [&event.connection, &event.path].map(|name| name.as_deref());
+    let place: Vec<&str> = place.into_iter().flatten().collect();
+    if place.is_empty() || event.text.starts_with("connection ") {
+        return event.text.clone();
+    }
+    format!("{}: {}", place.join("/"), event.text)
 }
 
 fn write_connection(out: &mut String, connection: &ConnectionState, colour: bool) {
     let ConnectionState { name, profile, scheduler, reorder, counters, drops, paths, .. } =
         connection;
-    let _ = writeln!(out, "\n  connection {name}  profile {profile}  scheduler {scheduler}");
-    let _ = writeln!(
+    let memory = memory(connection.memory_bytes);
+    say(out, &format!("\n  connection {name}  profile {profile}  scheduler {scheduler}{memory}"));
+    let facts = [
+        (!connection.peer.is_empty()).then(|| format!("peer {}", connection.peer.join(" "))),
+        (!connection.networks.is_empty())
+            .then(|| format!("networks {}", connection.networks.join(" "))),
+        connection.r#match.as_ref().map(|wanted| format!("match {wanted}")),
+        connection.accepted_by.as_ref().map(|template| format!("accepted by {template}")),
+    ];
+    for fact in facts.into_iter().flatten() {
+        say(out, &format!("    {fact}"));
+    }
+    let (sent, received) = (traffic(counters.transmitted), traffic(counters.received));
+    say(out, &format!("    transmitted {sent}, received {received}"));
+    let early = if reorder.early_release { "on" } else { "off" };
+    say(
         out,
-        "    transmitted {}, received {}",
-        traffic(counters.transmitted),
-        traffic(counters.received)
-    );
-    let _ = writeln!(
-        out,
-        "    reorder: window {}, max delay {} s, early release {}, late {}, holds {}",
-        reorder.window,
-        reorder.max_delay,
-        if reorder.early_release { "on" } else { "off" },
-        reorder.late,
-        reorder.held
+        &format!(
+            "    reorder: holds {} of {}, max delay {} s, early release {early}, late {}",
+            reorder.held, reorder.window, reorder.max_delay, reorder.late
+        ),
     );
     write_counts(out, "    reordering", &reorder.counters);
+    if let Some(order) = order(&connection.reordering) {
+        say(out, &format!("    arrivals: {order}"));
+    }
     write_counts(out, "    drops", drops);
 
+    // An older daemon, or a peer that does not measure, has nothing to fill these columns with.
+    let measured = paths.iter().any(|path| path.rtt_ms.is_some() || path.loss.is_some());
     let mut table = Table::default();
-    let header =
-        ["path", "state", "weight", "mtu", "interface", "local", "remote", "sent", "received"];
-    let header = header.into_iter().map(|title| match title {
-        "weight" | "mtu" | "sent" | "received" => Cell::right(title),
-        _ => Cell::left(title),
-    });
-    table.row(header.chain([Cell::right("heard")]));
+    let mut titles = vec![Cell::left("path"), Cell::left("state")];
+    titles.extend(["weight", "sent", "received"].map(Cell::right));
+    if measured {
+        titles.extend(["rtt", "loss"].map(Cell::right));
+    }
+    titles.push(Cell::right("heard"));
+    table.row(titles);
     for path in paths {
-        table.row(path_row(path, colour));
+        table.row(path_row(path, measured, colour));
     }
     out.push_str(&table.render("    "));
     for path in paths {
-        if let Some(cause) = &path.cause {
-            let _ = writeln!(out, "    {} is {}: {cause}", path.name, path.state);
-        }
-        if let Some(rate) = path.rate {
-            let (rate, limit) = (rate as f64 / 1e6, bytes(path.train_limit));
-            let _ =
-                writeln!(out, "    {} leaves at {rate:.1} Mbit/s, in trains of {limit}", path.name);
-        }
-        write_counts(out, &format!("    {} drops", path.name), &path.drops);
+        write_path(out, path);
     }
 }
 
-fn path_row(path: &PathState, colour: bool) -> [Cell; 10] {
-    // Green, yellow and red: SGR 32, 33 and 31.
-    let shade = match path.state.as_str() {
+fn path_row(path: &PathState, measured: bool, colour: bool) -> Vec<Cell> {
+    let state = if path.standby && path.state == "up" { "standby" } else { &path.state };
+    // Green, cyan, yellow and red: SGR 32, 36, 33 and 31.
+    let shade = match state {
         _ if !colour => None,
         "up" => Some("32"),
+        "standby" => Some("36"),
         "off" => None,
         "probing" => Some("33"),
         _ => Some("31"),
     };
-    [
+    let mut row = vec![
         Cell::left(&path.name),
-        Cell::left(&path.state).coloured(shade),
+        Cell::left(state).coloured(shade),
         Cell::right(path.weight.to_string()),
-        Cell::right(path.mtu.to_string()),
-        Cell::left(path.interface.as_deref().unwrap_or("-")),
-        Cell::left(&path.local),
-        Cell::left(&path.remote),
         Cell::right(bytes(path.sent.bytes)),
         Cell::right(bytes(path.received.bytes)),
-        Cell::right(match path.last_heard_seconds {
-            Some(seconds) => duration(seconds) + " ago",
-            None => "never".into(),
-        }),
-    ]
+    ];
+    if measured {
+        let number = |value: Option<f64>, text: fn(f64) -> String, unit| {
+            Cell::right(value.map_or("-".into(), |value| text(value) + unit))
+        };
+        row.push(number(path.rtt_ms, three_digits, " ms"));
+        row.push(number(path.loss, percent, " %"));
+    }
+    row.push(Cell::right(match path.last_heard_seconds {
+        Some(seconds) => duration(seconds) + " ago",
+        None => "never".into(),
+    }));
+    row
+}
+
+/// What the table does not say of a path.
+fn write_path(out: &mut String, path: &PathState) {
+    let name = &path.name;
+    let mut facts = vec![format!("{} to {}", path.local, path.remote)];
+    facts.extend(path.interface.as_ref().map(|interface| format!("on {interface}")));
+    facts.push(format!("mtu {}", path.mtu));
+    facts.extend((path.priority > 0).then(|| format!("priority {}", path.priority)));
+    facts.extend(path.jitter_ms.map(|jitter| format!("jitter {} ms", three_digits(jitter))));
+    facts.extend(path.lost.map(|lost| format!("lost {lost}")));
+    facts.extend((!path.pins.is_empty()).then(|| format!("pinned {}", path.pins.join(" "))));
+    say(out, &format!("    {name}: {}", facts.join(", ")));
+    if let Some(cause) = &path.cause {
+        say(out, &format!("    {name} is {}: {cause}", path.state));
+    }
+    if !path.carrier {
+        say(out, &format!("    {name} has no carrier"));
+    }
+    if let Some(order) = order(&path.reordering).filter(|_| path.reordering.reordered > 0) {
+        say(out, &format!("    {name} arrivals: {order}"));
+    }
+    if let Some(leaves) = path.rate {
+        let (leaves, limit) = (rate(leaves as f64), bytes(path.train_limit));
+        say(out, &format!("    {name} leaves at {leaves}, in trains of {limit}"));
+    }
+    write_counts(out, &format!("    {name} drops"), &path.drops);
 }
 
 fn write_socket(out: &mut String, socket: &SocketStatus) {
@@ -137,17 +181,17 @@ fn write_socket(out: &mut String, socket: &SocketStatus) {
     ] {
         if granted < socket.wanted {
             let (granted, wanted) = (bytes(granted), bytes(socket.wanted));
-            let _ = writeln!(
-                out,
+            let text = format!(
                 "  warning: {name} has a {which} buffer of {granted} instead of {wanted}, so bursts are lost: \
                  run `sysctl -w {sysctl}={}` and restart mpt",
                 socket.wanted
             );
+            say(out, &text);
         }
     }
     if socket.kernel_drops > 0 {
         let count = socket.kernel_drops;
-        let _ = writeln!(out, "  warning: {name} lost {count} datagrams to a full receive buffer");
+        say(out, &format!("  warning: {name} lost {count} datagrams to a full receive buffer"));
     }
     let cut = [("truncated", socket.truncated), ("control_truncated", socket.control_truncated)];
     let mut faults = socket.errors.clone();
@@ -156,11 +200,18 @@ fn write_socket(out: &mut String, socket: &SocketStatus) {
 }
 
 /// The counts that are not zero, if any.
-fn write_counts(out: &mut String, title: &str, counts: &BTreeMap<String, u64>) {
-    let counts = counts.iter().filter(|(_, count)| **count > 0);
-    let counts: Vec<String> = counts.map(|(name, count)| format!("{name} {count}")).collect();
+fn write_counts(out: &mut String, title: &str, all: &BTreeMap<String, u64>) {
+    let counts = counts(all);
     if !counts.is_empty() {
-        let _ = writeln!(out, "{title}: {}", counts.join(", "));
+        say(out, &format!("{title}: {counts}"));
+    }
+}
+
+/// A line, or more if it is longer than that.
+fn say(out: &mut String, text: &str) {
+    for line in wrap(text, WIDTH, "    ") {
+        out.push_str(&line);
+        out.push('\n');
     }
 }
 
@@ -168,44 +219,14 @@ fn traffic(traffic: Traffic) -> String {
     format!("{} packets ({})", traffic.packets, bytes(traffic.bytes))
 }
 
-/// Three digits and a decimal unit.
-fn bytes(bytes: u64) -> String {
-    if bytes < 1000 {
-        return format!("{bytes} B");
-    }
-    let mut value = bytes as f64 / 1000.0;
-    let mut units = ["kB", "MB", "GB", "TB", "PB"].into_iter();
-    let mut unit = units.next().unwrap_or_default();
-    // What would be rounded to 1000 belongs to the next unit.
-    while value >= 999.5 {
-        let Some(next) = units.next() else { break };
-        (value, unit) = (value / 1000.0, next);
-    }
-    let decimals = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
-    format!("{value:.decimals$} {unit}")
-}
-
-/// The two largest units that matter.
-fn duration(seconds: f64) -> String {
-    // Not a number and what lies in the future count as nothing.
-    let seconds = seconds.max(0.0);
-    if seconds < 1.0 {
-        return format!("{:.0} ms", seconds * 1000.0);
-    }
-    if seconds < 60.0 {
-        return format!("{seconds:.1} s");
-    }
-    let minutes = (seconds / 60.0) as u64;
-    match minutes {
-        0..60 => format!("{minutes} min {:02.0} s", (seconds % 60.0).floor()),
-        60..1440 => format!("{} h {:02} min", minutes / 60, minutes % 60),
-        _ => format!("{} d {} h", minutes / 1440, minutes % 1440 / 60),
-    }
+/// What memory is taken, where that is known.
+fn memory(taken: u64) -> String {
+    if taken == 0 { String::new() } else { format!("  memory {}", bytes(taken)) }
 }
 
 #[cfg(test)]
 mod tests {
-    use mpt_control::{ConnectionCounters, DeviceCounters, Event, ReorderStatus};
+    use mpt_control::{ConnectionCounters, DeviceCounters, ReorderStatus, Reordering};
 
     use super::*;
 
@@ -221,35 +242,72 @@ mod tests {
     }
 
     #[test]
-    fn sizes_have_three_digits() {
-        for (value, text) in [
-            (0, "0 B"),
-            (999, "999 B"),
-            (1000, "1.00 kB"),
-            (9_994, "9.99 kB"),
-            (9_996, "10.0 kB"),
-            (99_960, "100 kB"),
-            (999_499, "999 kB"),
-            (999_501, "1.00 MB"),
-            (u64::MAX, "18447 PB"),
-        ] {
-            assert_eq!(bytes(value), text);
+    fn what_is_measured_and_what_is_new() {
+        let text = status(&measured(), false);
+        insta::assert_snapshot!(text);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+    }
+
+    #[test]
+    fn the_status_of_an_older_daemon_is_shown() {
+        let text = r#"{"version":"0.0.9","tunnels":[{"name":"mpt0","connections":[{"name":"server",
+            "paths":[{"name":"fibre","state":"up","weight":1}]}]}]}"#;
+        let shown = status(&serde_json::from_str(text).unwrap(), false);
+        assert!(shown.contains("fibre  up"), "{shown}");
+        for unknown in ["rtt", "loss", "memory", "peer", "carrier", "arrivals"] {
+            assert!(!shown.contains(unknown), "{unknown}: {shown}");
         }
     }
 
     #[test]
-    fn times_have_the_units_that_matter() {
-        for (value, text) in [
-            (-1.0, "0 ms"),
-            (f64::NAN, "0 ms"),
-            (0.0123, "12 ms"),
-            (1.75, "1.8 s"),
-            (61.0, "1 min 01 s"),
-            (3_600.0 * 5.0 + 120.0, "5 h 02 min"),
-            (86_400.0 * 9.0 + 7_200.0, "9 d 2 h"),
-        ] {
-            assert_eq!(duration(value), text);
-        }
+    fn an_event_says_once_where_it_happened() {
+        let mut what = Event {
+            connection: Some("server".into()),
+            path: Some("radio".into()),
+            text: "up -> down".into(),
+            ..Event::default()
+        };
+        assert_eq!(event(&what), "server/radio: up -> down");
+        what.text = "connection server: path radio was up, is down".into();
+        assert_eq!(event(&what), what.text);
+    }
+
+    /// The example of a daemon and a peer that measure.
+    fn measured() -> Status {
+        let mut status = example();
+        let tunnel = &mut status.tunnels[0];
+        tunnel.memory_bytes = 12_600_000;
+        let connection = &mut tunnel.connections[0];
+        connection.peer = vec!["10.9.0.2".into(), "fd00:9::2".into()];
+        connection.networks = vec!["10.20.0.0/16".into()];
+        connection.r#match = Some("udp 5060 10000-20000".into());
+        connection.accepted_by = Some("vehicle".into());
+        connection.memory_bytes = 6_400_000;
+        connection.reordering = Reordering {
+            packets: 15_600,
+            reordered: 64,
+            ratio: 64.0 / 15_600.0,
+            extent_mean: 2.5,
+            extent_max: 9,
+            late_ms_mean: 0.82,
+            late_ms_max: 3.1,
+            ..Reordering::default()
+        };
+        let fibre = &mut connection.paths[0];
+        fibre.rtt_ms = Some(12.34);
+        fibre.jitter_ms = Some(0.042);
+        fibre.loss = Some(0.0012);
+        fibre.lost = Some(12);
+        let mut spare = fibre.clone();
+        spare.name = "satellite".into();
+        spare.standby = true;
+        spare.priority = 1;
+        spare.loss = None;
+        spare.pins = vec!["tcp_dst 22".into()];
+        spare.rate = None;
+        connection.paths.push(spare);
+        connection.paths[1].carrier = false;
+        status
     }
 
     fn example() -> Status {
@@ -260,6 +318,7 @@ mod tests {
             status: "available".into(),
             local: "192.0.2.1:4754".into(),
             remote: "203.0.113.5:4754".into(),
+            carrier: true,
             weight: 40,
             mtu: 1472,
             sent: Traffic { packets: 3, bytes: 4_000_000 },

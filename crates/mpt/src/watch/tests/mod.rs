@@ -1,0 +1,5 @@
+//! The picture and the keys, without a terminal.
+
+mod keys;
+mod pictures;
+mod scene;
