@@ -12,6 +12,7 @@ mod cli;
 mod config;
 mod control;
 mod daemon;
+mod metrics;
 mod output;
 mod tunnel;
 mod watch;

@@ -1,0 +1,147 @@
+//! All visitors together: who is let in, who waits, who has waited too long.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::time::{Duration, Instant};
+
+use mpt_io::poll::{Event, Interest, Poll};
+use tracing::warn;
+
+use super::visitor::Visitor;
+
+/// Most visitors served at once: one Prometheus or a few, a person, and some that hang.
+pub(super) const MAX_VISITORS: usize = 8;
+
+/// Most visitors that are being told to come another time; more of them are told nothing.
+pub(super) const MAX_REFUSED: usize = 8;
+
+/// Visitors taken in per wake-up.
+const MAX_ARRIVALS: usize = 16;
+
+/// How long nobody is taken in after that has failed, mostly for want of descriptors.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The page of metrics on a loopback address, served over HTTP/1.1 under `/metrics`.
+#[derive(Debug)]
+pub(crate) struct Exporter {
+    listener: TcpListener,
+    first_token: u64,
+    /// By token. A token is never used again, so an event cannot reach the wrong visitor.
+    visitors: BTreeMap<u64, Guest>,
+    next_token: u64,
+    /// Nobody is taken in until then.
+    paused: Option<Instant>,
+    failures: u64,
+}
+
+#[derive(Debug)]
+struct Guest {
+    visitor: Visitor,
+    refused: bool,
+}
+
+impl Exporter {
+    /// Listens on `listen` and waits for visitors on `poll`. The exporter uses `first_token` and,
+    /// over time, all tokens above it.
+    ///
+    /// # Errors
+    /// The address is no loopback address, because nobody else is to see what goes on here; or the
+    /// kernel's error, such as an address in use.
+    pub(crate) fn open(listen: SocketAddr, poll: &Poll, first_token: u64) -> io::Result<Self> {
+        if !listen.ip().is_loopback() {
+            let message = "metrics are served on loopback addresses only, such as 127.0.0.1";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        let listener = TcpListener::bind(listen)?;
+        listener.set_nonblocking(true)?;
+        poll.add(&listener, first_token, Interest::READABLE)?;
+        Ok(Self {
+            listener,
+            first_token,
+            visitors: BTreeMap::new(),
+            next_token: first_token + 1,
+            paused: None,
+            failures: 0,
+        })
+    }
+
+    /// Where it listens, the port having been chosen by the kernel if 0 was asked for.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Takes an event of `poll`; those of others are left alone. `page` makes the page.
+    pub(crate) fn handle(
+        &mut self,
+        event: Event,
+        poll: &Poll,
+        now: Instant,
+        page: &mut dyn FnMut() -> String,
+    ) {
+        if event.token == self.first_token {
+            self.take_in(poll, now);
+        } else if let Some(mut guest) = self.visitors.remove(&event.token) {
+            let before = guest.visitor.interest();
+            let stays = guest.visitor.advance(now, page);
+            let after = guest.visitor.interest();
+            if stays && (before == after || poll.modify(&guest.visitor, event.token, after).is_ok())
+            {
+                self.visitors.insert(event.token, guest);
+            }
+        }
+    }
+
+    /// Sends away who takes too long, and takes visitors in again after a pause. To be called every
+    /// second or so.
+    pub(crate) fn handle_timeout(&mut self, poll: &Poll, now: Instant) {
+        self.visitors.retain(|_, guest| guest.visitor.deadline() > now);
+        if self.paused.is_some_and(|until| now >= until)
+            && poll.add(&self.listener, self.first_token, Interest::READABLE).is_ok()
+        {
+            self.paused = None;
+        }
+    }
+
+    fn take_in(&mut self, poll: &Poll, now: Instant) {
+        for _ in 0..MAX_ARRIVALS {
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) => {
+                    self.failures += 1;
+                    if self.failures.is_power_of_two() {
+                        warn!(%error, "cannot take in visitors of the metrics page");
+                    }
+                    // The event would come again at once.
+                    if poll.remove(&self.listener).is_ok() {
+                        self.paused = Some(now + PAUSE);
+                    }
+                    return;
+                }
+            };
+            let refused = self.visitors.values().filter(|guest| guest.refused).count();
+            let served = self.visitors.len() - refused;
+            if stream.set_nonblocking(true).is_err() || refused >= MAX_REFUSED {
+                continue;
+            }
+            let refused = served >= MAX_VISITORS;
+            let visitor =
+                if refused { Visitor::refused(stream, now) } else { Visitor::new(stream, now) };
+            let token = self.next_token;
+            self.next_token += 1;
+            if poll.add(&visitor, token, visitor.interest()).is_ok() {
+                self.visitors.insert(token, Guest { visitor, refused });
+            }
+        }
+    }
+
+    /// Visitors connected, those that are being refused included.
+    #[cfg(test)]
+    pub(super) fn visitors(&self) -> usize {
+        self.visitors.len()
+    }
+}

@@ -1,0 +1,279 @@
+//! The page: a status as metrics.
+//!
+//! Names begin with `mpt_` and what is counted: `tunnel`, `connection`, `path`, `socket`. Units are
+//! base units, seconds and bytes. What a status does not know has no series.
+
+use std::collections::BTreeMap;
+
+use mpt_control::{
+    ConnectionState, ControlStatus, PathState, Reordering, SocketStatus, Status, Traffic,
+    TunnelStatus,
+};
+use prometheus_client::registry::Unit;
+
+use super::family::{Families, Labels};
+
+/// What a path can be, as [`PathState::state`] says before a colon.
+const STATES: [&str; 5] = ["up", "probing", "down", "off", "unusable"];
+
+/// `status` in the text format of OpenMetrics 1.0, which ends in `# EOF`.
+pub(crate) fn page(status: &Status) -> String {
+    let mut page = Families::default();
+    let version = vec![("version", status.version.clone())];
+    page.info("mpt_build", "The daemon's version.", version);
+    let help = "Time since the daemon was ready.";
+    page.gauge("mpt_uptime", Some(Unit::Seconds), help, vec![], status.uptime_seconds);
+    control(&mut page, &status.control);
+    let silent = status.silent_tunnels.iter().map(|name| (name, 0.0));
+    for (name, answers) in status.tunnels.iter().map(|tunnel| (&tunnel.name, 1.0)).chain(silent) {
+        let help = "Whether the tunnel told its status in time.";
+        page.gauge("mpt_tunnel_answers", None, help, vec![("tunnel", name.clone())], answers);
+    }
+    for status in &status.tunnels {
+        tunnel(&mut page, status);
+    }
+    page.into_text()
+}
+
+fn control(page: &mut Families, control: &ControlStatus) {
+    let help = "Visitors connected to the control socket.";
+    page.gauge("mpt_control_clients", None, help, vec![], control.clients as f64);
+    let help = "Requests carried out on the control socket.";
+    page.counter("mpt_control_requests", None, help, vec![], control.requests);
+    let help = "Lines that were no request, and visitors turned away from the control socket.";
+    counts(page, "mpt_control_refused", help, "reason", &vec![], &control.refused);
+}
+
+fn tunnel(page: &mut Families, tunnel: &TunnelStatus) {
+    let labels = vec![("tunnel", tunnel.name.clone())];
+    let help = "Largest inner packet that the tunnel takes.";
+    page.gauge("mpt_tunnel_mtu", Some(Unit::Bytes), help, labels.clone(), tunnel.mtu as f64);
+    memory(page, "tunnel", &labels, tunnel.memory_bytes);
+    let device = &tunnel.device;
+    let help = "Inner packets read from the TUN device, and their bytes.";
+    traffic(page, "mpt_tunnel_device_read", "packets", help, &labels, device.read);
+    let help = "Inner packets written to the TUN device, and their bytes.";
+    traffic(page, "mpt_tunnel_device_written", "packets", help, &labels, device.written);
+    let help = "Inner packets that the TUN device did not take, or that could not be read.";
+    counts(page, "mpt_tunnel_device_drops", help, "reason", &labels, &device.drops);
+    let help = "Packets and datagrams dropped before a connection was found for them.";
+    counts(page, "mpt_tunnel_drops", help, "reason", &labels, &tunnel.drops);
+    for (place, status) in tunnel.sockets.iter().enumerate() {
+        let mut labels = with(&labels, "socket", place.to_string());
+        labels.push(("local", status.local.clone()));
+        socket(page, &labels, status);
+    }
+    for status in &tunnel.connections {
+        connection(page, &with(&labels, "connection", status.name.clone()), status);
+    }
+}
+
+fn socket(page: &mut Families, labels: &Labels, socket: &SocketStatus) {
+    for (what, bytes) in [("receive", socket.receive_buffer), ("send", socket.send_buffer)] {
+        let labels = with(labels, "buffer", what.into());
+        let help = "Bytes that the kernel granted for a buffer of the socket.";
+        page.gauge("mpt_socket_buffer", Some(Unit::Bytes), help, labels, bytes as f64);
+    }
+    let help = "Bytes asked for, for either buffer.";
+    let wanted = socket.wanted as f64;
+    page.gauge("mpt_socket_buffer_wanted", Some(Unit::Bytes), help, labels.clone(), wanted);
+    let help = "Datagrams that the kernel dropped because the receive buffer was full.";
+    page.counter("mpt_socket_kernel_drops", None, help, labels.clone(), socket.kernel_drops);
+    let help = "Datagrams longer than the largest that is read, and so dropped.";
+    page.counter("mpt_socket_truncated", None, help, labels.clone(), socket.truncated);
+    let help = "Datagrams whose control messages did not fit.";
+    let truncated = socket.control_truncated;
+    page.counter("mpt_socket_control_truncated", None, help, labels.clone(), truncated);
+    let help = "Failures of sending and receiving.";
+    counts(page, "mpt_socket_errors", help, "error", labels, &socket.errors);
+}
+
+fn connection(page: &mut Families, labels: &Labels, connection: &ConnectionState) {
+    memory(page, "connection", labels, connection.memory_bytes);
+    let counters = &connection.counters;
+    let help = "Inner packets handed to a path, towards the peer, and their bytes.";
+    traffic(page, "mpt_connection_transmitted", "packets", help, labels, counters.transmitted);
+    let help = "Inner packets delivered to the TUN device, from the peer, and their bytes.";
+    traffic(page, "mpt_connection_received", "packets", help, labels, counters.received);
+    let help = "Inner packets and datagrams of the connection that were dropped.";
+    counts(page, "mpt_connection_drops", help, "reason", labels, &connection.drops);
+    let reorder = &connection.reorder;
+    let help = "Most packets that the reorder buffer holds; 0 if there is none.";
+    page.gauge("mpt_connection_reorder_window", None, help, labels.clone(), reorder.window as f64);
+    let help = "Packets that the reorder buffer holds.";
+    page.gauge("mpt_connection_reorder_held", None, help, labels.clone(), reorder.held as f64);
+    let mut outcomes = reorder.counters.clone();
+    if let Some(most) = outcomes.remove("held_max") {
+        let help = "Most packets that the reorder buffer ever held.";
+        page.gauge("mpt_connection_reorder_held_max", None, help, labels.clone(), most as f64);
+    }
+    let help = "What the reorder buffer did with packets, and found about numbers.";
+    counts(page, "mpt_connection_reorder_outcomes", help, "outcome", labels, &outcomes);
+    reordering(page, "connection", labels, &connection.reordering);
+    for status in &connection.paths {
+        path(page, &with(labels, "path", status.name.clone()), status);
+    }
+}
+
+fn path(page: &mut Families, labels: &Labels, path: &PathState) {
+    let known = path.state.split(':').next().unwrap_or_default();
+    for state in STATES {
+        let labels = with(labels, "state", state.into());
+        let help = "Whether the path is in that state.";
+        page.gauge("mpt_path_state", None, help, labels, truth(state == known));
+    }
+    let help = "Whether the path is ready but leaves the packets to a better tier.";
+    page.gauge("mpt_path_standby", None, help, labels.clone(), truth(path.standby));
+    let help = "Whether the path's interface has carrier.";
+    page.gauge("mpt_path_carrier", None, help, labels.clone(), truth(path.carrier));
+    let help = "The path's tier: the least number carries.";
+    page.gauge("mpt_path_priority", None, help, labels.clone(), path.priority as f64);
+    let help = "The path's share of the packets relative to the others of its tier.";
+    page.gauge("mpt_path_weight", None, help, labels.clone(), path.weight as f64);
+    let help = "Largest inner packet that fits through the path.";
+    page.gauge("mpt_path_mtu", Some(Unit::Bytes), help, labels.clone(), path.mtu as f64);
+    let help = "Datagrams sent on the path, and the bytes of their UDP payload.";
+    traffic(page, "mpt_path_sent", "datagrams", help, labels, path.sent);
+    let help = "Datagrams received on the path, and the bytes of their UDP payload.";
+    traffic(page, "mpt_path_received", "datagrams", help, labels, path.received);
+    let help = "Datagrams of the path that could not be sent or were not accepted.";
+    counts(page, "mpt_path_drops", help, "reason", labels, &path.drops);
+    if let Some(lost) = path.lost {
+        let help = "Datagrams that the peer sent on the path and that never came.";
+        page.counter("mpt_path_lost_datagrams", None, help, labels.clone(), lost);
+    }
+    let measured = [
+        ("mpt_path_loss_ratio", None, "Share of such datagrams lost lately.", path.loss),
+        (
+            "mpt_path_rtt",
+            Some(Unit::Seconds),
+            "Smoothed round-trip time (RFC 6298).",
+            path.rtt_ms.map(seconds),
+        ),
+        (
+            "mpt_path_jitter",
+            Some(Unit::Seconds),
+            "One-way jitter from the peer (RFC 3550).",
+            path.jitter_ms.map(seconds),
+        ),
+        (
+            "mpt_path_silence",
+            Some(Unit::Seconds),
+            "Time since the peer was last heard on the path.",
+            path.last_heard_seconds,
+        ),
+        (
+            "mpt_path_rate_bytes_per_second",
+            None,
+            "UDP payload that this host lets out on the path's socket, where it is held back.",
+            path.rate.map(|bits| bits as f64 / 8.0),
+        ),
+    ];
+    for (name, unit, help, value) in measured {
+        if let Some(value) = value {
+            page.gauge(name, unit, help, labels.clone(), value);
+        }
+    }
+    reordering(page, "path", labels, &path.reordering);
+}
+
+/// The metrics of RFC 4737 and RFC 5236 of a connection or a path.
+fn reordering(page: &mut Families, of: &str, labels: &Labels, order: &Reordering) {
+    let name = |metric: &str| format!("mpt_{of}_reordering_{metric}");
+    for (metric, help, count) in [
+        ("packets", "Numbered packets that came, without copies.", order.packets),
+        ("reordered_packets", "Those after one with a higher number (RFC 4737).", order.reordered),
+        ("duplicate_packets", "Packets that came a second time.", order.duplicates),
+    ] {
+        page.counter(name(metric), None, help, labels.clone(), count);
+    }
+    for (metric, unit, help, value) in [
+        ("ratio", None, "Reordered packets as a share (RFC 4737 section 4.1).", order.ratio),
+        (
+            "extent_mean_packets",
+            None,
+            "Mean reordering extent (RFC 4737 section 4.2).",
+            order.extent_mean,
+        ),
+        (
+            "extent_max_packets",
+            None,
+            "Largest reordering extent (RFC 4737 section 4.2).",
+            order.extent_max as f64,
+        ),
+        (
+            "late_mean",
+            Some(Unit::Seconds),
+            "Mean late time offset (RFC 4737 section 4.3).",
+            seconds(order.late_ms_mean),
+        ),
+        (
+            "late_max",
+            Some(Unit::Seconds),
+            "Largest late time offset (RFC 4737 section 4.3).",
+            seconds(order.late_ms_max),
+        ),
+    ] {
+        page.gauge(name(metric), unit, help, labels.clone(), value);
+    }
+    for (n, &count) in (1_u64..).zip(&order.n_reordering) {
+        let help = "Packets that are n-reordered (RFC 4737 section 5).";
+        let labels = with(labels, "n", n.to_string());
+        page.counter(name("n_reordered_packets"), None, help, labels, count);
+    }
+    let help = "Packets by displacement (reorder density, RFC 5236).";
+    counts(page, &name("displaced_packets"), help, "displacement", labels, &order.density);
+    for (held, &count) in order.buffer_occupancy.iter().enumerate() {
+        let help = "Arrivals by packets held to restore the order (RFC 5236).";
+        let labels = with(labels, "held", held.to_string());
+        page.counter(name("buffer_occupancy_arrivals"), None, help, labels, count);
+    }
+}
+
+fn memory(page: &mut Families, of: &str, labels: &Labels, bytes: u64) {
+    if bytes > 0 {
+        let help = "Memory taken, as far as the daemon accounts for it.";
+        let name = format!("mpt_{of}_memory");
+        page.gauge(name, Some(Unit::Bytes), help, labels.clone(), bytes as f64);
+    }
+}
+
+fn traffic(
+    page: &mut Families,
+    name: &str,
+    unit: &str,
+    help: &'static str,
+    labels: &Labels,
+    traffic: Traffic,
+) {
+    page.counter(format!("{name}_{unit}"), None, help, labels.clone(), traffic.packets);
+    // The family is another one than that of the packets, so its name is too.
+    page.counter(name, Some(Unit::Bytes), help, labels.clone(), traffic.bytes);
+}
+
+fn counts(
+    page: &mut Families,
+    name: &str,
+    help: &'static str,
+    label: &'static str,
+    labels: &Labels,
+    counts: &BTreeMap<String, u64>,
+) {
+    for (value, &count) in counts {
+        page.counter(name, None, help, with(labels, label, value.clone()), count);
+    }
+}
+
+fn with(labels: &Labels, name: &'static str, value: String) -> Labels {
+    let mut labels = labels.clone();
+    labels.push((name, value));
+    labels
+}
+
+fn truth(value: bool) -> f64 {
+    if value { 1.0 } else { 0.0 }
+}
+
+fn seconds(milliseconds: f64) -> f64 {
+    milliseconds / 1000.0
+}

@@ -1,0 +1,5 @@
+//! The page as a whole, and the exporter over real sockets.
+
+mod format;
+mod pages;
+mod served;

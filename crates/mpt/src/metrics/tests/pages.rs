@@ -1,0 +1,160 @@
+//! Pages of made-up statuses.
+
+use std::collections::BTreeMap;
+
+use mpt_control::{
+    ConnectionCounters, ConnectionState, ControlStatus, DeviceCounters, PathState, ReorderStatus,
+    Reordering, SocketStatus, Status, Traffic, TunnelStatus,
+};
+
+use super::super::page;
+use super::format::parse;
+
+#[test]
+fn a_page_of_everything() {
+    let text = page(&full());
+    parse(&text).unwrap();
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn what_is_not_known_has_no_series() {
+    let tunnel = TunnelStatus {
+        name: "mpt0".into(),
+        connections: vec![ConnectionState {
+            name: "server".into(),
+            paths: vec![PathState { name: "fibre".into(), ..PathState::default() }],
+            ..ConnectionState::default()
+        }],
+        ..TunnelStatus::default()
+    };
+    let status = Status { tunnels: vec![tunnel], ..Status::default() };
+    let page = parse(&page(&status)).unwrap();
+    for absent in ["rtt", "jitter", "lost_datagrams", "loss_ratio", "silence", "memory"] {
+        assert!(page.series.keys().all(|name| !name.contains(absent)), "{absent}");
+    }
+    assert!(parse(&super::super::page(&Status::default())).is_ok());
+}
+
+#[test]
+fn any_name_can_be_a_label() {
+    let mut status = full();
+    status.tunnels[0].connections[0].name = "a \"quoted\\ one\"}\nand more".into();
+    let page = parse(&page(&status)).unwrap();
+    let escaped = r#"connection="a \"quoted\\ one\"}\nand more""#;
+    assert!(page.series.keys().any(|name| name.contains(escaped)), "{:?}", page.series);
+}
+
+#[test]
+fn units_are_base_units() {
+    let page = parse(&page(&full())).unwrap();
+    let labels = r#"{tunnel="mpt0",connection="server",path="fibre"}"#;
+    for (name, value) in [
+        ("mpt_path_sent_bytes_total", 4_000_000.0),
+        ("mpt_path_sent_datagrams_total", 3000.0),
+        ("mpt_path_rtt_seconds", 0.0125),
+        ("mpt_path_jitter_seconds", 0.00025),
+        ("mpt_path_rate_bytes_per_second", 12_000_000.0),
+    ] {
+        assert_eq!(page.series.get(&format!("{name}{labels}")), Some(&value), "{name}");
+    }
+    let state = |state| {
+        let labels = labels.replace('}', &format!(",state=\"{state}\"}}"));
+        page.series.get(&format!("mpt_path_state{labels}")).copied()
+    };
+    assert_eq!((state("unusable"), state("up")), (Some(1.0), Some(0.0)));
+    for (name, kind) in &page.kinds {
+        let timed = name.contains("rtt") || name.contains("late") || name.contains("uptime");
+        assert!(!timed || name.ends_with("_seconds"), "{name}: {kind}");
+    }
+}
+
+fn full() -> Status {
+    let count = |name: &str, count| BTreeMap::from([(name.to_owned(), count)]);
+    let reordering = Reordering {
+        packets: 100,
+        reordered: 4,
+        ratio: 0.04,
+        extent_mean: 1.5,
+        extent_max: 3,
+        late_ms_mean: 0.5,
+        late_ms_max: 2.0,
+        n_reordering: vec![4, 1],
+        density: BTreeMap::from([("-1".into(), 2), ("0".into(), 96), ("2".into(), 2)]),
+        buffer_occupancy: vec![97, 3],
+        duplicates: 1,
+    };
+    let path = PathState {
+        name: "fibre".into(),
+        state: "unusable: mtu".into(),
+        carrier: true,
+        weight: 40,
+        mtu: 1472,
+        sent: Traffic { packets: 3000, bytes: 4_000_000 },
+        received: Traffic { packets: 2000, bytes: 1_000_000 },
+        rate: Some(96_000_000),
+        last_heard_seconds: Some(0.25),
+        rtt_ms: Some(12.5),
+        jitter_ms: Some(0.25),
+        lost: Some(7),
+        loss: Some(0.01),
+        reordering: reordering.clone(),
+        drops: count("too_big", 2),
+        ..PathState::default()
+    };
+    let connection = ConnectionState {
+        name: "server".into(),
+        counters: ConnectionCounters {
+            transmitted: Traffic { packets: 2900, bytes: 3_900_000 },
+            received: Traffic { packets: 1990, bytes: 990_000 },
+        },
+        reorder: ReorderStatus {
+            window: 4096,
+            held: 3,
+            counters: BTreeMap::from([("held_max".into(), 9), ("in_order".into(), 95)]),
+            ..ReorderStatus::default()
+        },
+        reordering,
+        drops: count("no_path", 4),
+        paths: vec![path.clone(), PathState { name: "radio".into(), ..path }],
+        memory_bytes: 6_400_000,
+        ..ConnectionState::default()
+    };
+    let socket = SocketStatus {
+        local: "192.0.2.1:4754".into(),
+        receive_buffer: 212_992,
+        send_buffer: 4_194_304,
+        wanted: 4_194_304,
+        kernel_drops: 9,
+        errors: count("icmp", 1),
+        ..SocketStatus::default()
+    };
+    let tunnel = TunnelStatus {
+        name: "mpt0".into(),
+        mtu: 1432,
+        device: DeviceCounters {
+            read: Traffic { packets: 2904, bytes: 3_910_000 },
+            drops: count("down", 1),
+            ..DeviceCounters::default()
+        },
+        connections: vec![connection],
+        drops: count("unknown_source", 1),
+        // Two paths that share an address but not an interface have two sockets.
+        sockets: vec![socket.clone(), socket],
+        memory_bytes: 12_600_000,
+        ..TunnelStatus::default()
+    };
+    Status {
+        version: "0.1.0".into(),
+        pid: 4711,
+        uptime_seconds: 3_725.5,
+        tunnels: vec![tunnel],
+        silent_tunnels: vec!["mpt1".into()],
+        control: ControlStatus {
+            socket: "/run/mpt/control.sock".into(),
+            clients: 1,
+            requests: 17,
+            refused: count("busy", 2),
+        },
+    }
+}

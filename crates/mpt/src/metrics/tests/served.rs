@@ -1,0 +1,314 @@
+//! The exporter over TCP. Its clock is set by the test, so that nobody waits for a timeout.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use mpt_io::poll::{Events, Poll};
+
+use super::super::exporter::{Exporter, MAX_REFUSED, MAX_VISITORS};
+use super::super::http::MAX_HEAD;
+
+const GET: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+/// How long anything may take that takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[test]
+fn one_connection_serves_many_pages() {
+    let served = Served::new("page one\n");
+    let mut visitor = served.visit();
+    for _ in 0..3 {
+        visitor.write_all(GET).unwrap();
+        let reply = read_reply(&mut visitor);
+        assert!(reply.starts_with("HTTP/1.1 200 OK\r\n"), "{reply}");
+        assert!(reply.contains("Content-Type: application/openmetrics-text;"), "{reply}");
+        assert!(reply.contains("Connection: keep-alive"), "{reply}");
+        assert!(reply.ends_with("\r\n\r\npage one\n"), "{reply}");
+    }
+    assert_eq!(served.pages(), 3);
+}
+
+#[test]
+fn requests_that_come_together_are_answered_one_after_the_other() {
+    let served = Served::new("page");
+    let mut visitor = served.visit();
+    let other = b"GET /other HTTP/1.1\r\nHost: a\r\n\r\n";
+    let last = b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    visitor.write_all(&[GET, other, last, GET].concat()).unwrap();
+    let text = read_all(&mut visitor);
+    let statuses: Vec<&str> = text.matches("HTTP/1.1 200 OK").collect();
+    assert_eq!(statuses.len(), 2, "nothing is answered after a close: {text}");
+    let place = |what| text.find(what).unwrap();
+    assert!(place("200 OK") < place("404 Not Found"), "{text}");
+    assert_eq!(served.pages(), 2);
+}
+
+#[test]
+fn a_page_larger_than_any_buffer_arrives_whole() {
+    let page = "0123456789abcdef\n".repeat(1 << 20);
+    let served = Served::new(&page);
+    let mut visitor = served.visit();
+    visitor.write_all(GET).unwrap();
+    let reply = read_reply(&mut visitor);
+    assert_eq!(reply.split_once("\r\n\r\n").unwrap().1, page);
+}
+
+#[test]
+fn other_places_and_methods_are_told_so() {
+    let served = Served::new("page");
+    for (request, status) in [
+        (&b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"[..], "404 Not Found"),
+        (
+            b"POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi",
+            "405 Method Not Allowed",
+        ),
+        (
+            b"HEAD /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+            "405 Method Not Allowed",
+        ),
+        (b"GET /metrics HTTP/1.1\r\n\r\n", "400 Bad Request"),
+        (b"\x16\x03\x01\x02\x00\x01\n", "400 Bad Request"),
+        (b"\n\n\nnonsense\n", "400 Bad Request"),
+    ] {
+        let mut visitor = served.visit();
+        visitor.write_all(request).unwrap();
+        let reply = read_reply(&mut visitor);
+        assert!(reply.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{reply}");
+        assert_eq!(reply.contains("Allow: GET"), status.starts_with("405"), "{reply}");
+    }
+    assert_eq!(served.pages(), 0);
+}
+
+#[test]
+fn a_request_without_end_is_refused_and_the_reason_arrives() {
+    let served = Served::new("page");
+    let mut visitor = served.visit();
+    // Far more than is read: what is in flight when the answer is written must not destroy it.
+    let flood = vec![b'a'; 64 * MAX_HEAD];
+    let mut sender = visitor.try_clone().unwrap();
+    let sending = thread::spawn(move || drop(sender.write_all(&flood)));
+    let reply = read_reply(&mut visitor);
+    assert!(reply.starts_with("HTTP/1.1 431 "), "{reply}");
+    drop(visitor);
+    sending.join().unwrap();
+    served.wait_for_visitors(0);
+}
+
+#[test]
+fn who_is_slow_is_sent_away() {
+    let served = Served::new("page");
+    let mut visitor = served.visit();
+    served.wait_for_visitors(1);
+    // A letter every four seconds.
+    let mut letters = 0;
+    for letter in GET {
+        if visitor.write_all(&[*letter]).is_err() || served.visitors() == 0 {
+            break;
+        }
+        letters += 1;
+        served.wait_for_turns(3);
+        served.later(4);
+        served.wait_for_turns(3);
+    }
+    assert!((2..=4).contains(&letters), "{letters} letters in ten seconds");
+    served.wait_for_visitors(0);
+    assert_eq!(read_all(&mut visitor), "");
+}
+
+#[test]
+fn who_does_not_take_the_page_is_sent_away() {
+    let served = Served::new(&"x".repeat(32 << 20));
+    let mut visitor = served.visit();
+    visitor.write_all(GET).unwrap();
+    while served.pages() == 0 {
+        thread::yield_now();
+    }
+    served.later(29);
+    served.wait_for_turns(3);
+    assert_eq!(served.visitors(), 1);
+    served.later(2);
+    served.wait_for_visitors(0);
+}
+
+#[test]
+fn who_was_served_may_rest_for_longer_than_an_interval() {
+    let served = Served::new("page");
+    let mut visitor = served.visit();
+    visitor.write_all(GET).unwrap();
+    read_reply(&mut visitor);
+    served.wait_for_turns(3);
+    served.later(60);
+    served.wait_for_turns(3);
+    visitor.write_all(GET).unwrap();
+    read_reply(&mut visitor);
+    served.wait_for_turns(3);
+    served.later(91);
+    served.wait_for_visitors(0);
+}
+
+#[test]
+fn visitors_have_a_number() {
+    let served = Served::new("page");
+    let idle: Vec<TcpStream> = (0..MAX_VISITORS).map(|_| served.visit()).collect();
+    served.wait_for_visitors(MAX_VISITORS);
+    let mut refused = served.visit();
+    let reply = read_reply(&mut refused);
+    assert!(reply.starts_with("HTTP/1.1 503 "), "{reply}");
+    drop(refused);
+    served.wait_for_visitors(MAX_VISITORS);
+
+    // Those who do not even take the refusal are bounded too.
+    let crowd: Vec<TcpStream> = (0..3 * MAX_REFUSED).map(|_| served.visit()).collect();
+    served.wait_for_turns(10);
+    assert!(served.visitors() <= MAX_VISITORS + MAX_REFUSED, "{}", served.visitors());
+    drop((idle, crowd));
+    served.wait_for_visitors(0);
+    let mut visitor = served.visit();
+    visitor.write_all(GET).unwrap();
+    assert!(read_reply(&mut visitor).starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
+fn only_loopback_addresses_are_listened_on() {
+    let poll = Poll::new().unwrap();
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[::ffff:127.0.0.1]:0"] {
+        let error = Exporter::open(address.parse().unwrap(), &poll, 1).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{address}");
+        assert!(error.to_string().contains("loopback"), "{error}");
+    }
+    let exporter = Exporter::open("127.0.0.1:0".parse().unwrap(), &poll, 1).unwrap();
+    let taken = exporter.local_addr().unwrap();
+    let error = Exporter::open(taken, &poll, 2).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+}
+
+/// An exporter at work in a thread of its own.
+struct Served {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    over: AtomicBool,
+    /// How far its clock is ahead, in seconds.
+    ahead: AtomicU64,
+    turns: AtomicUsize,
+    visitors: AtomicUsize,
+    pages: AtomicUsize,
+}
+
+impl Served {
+    fn new(text: &str) -> Self {
+        let poll = Poll::new().unwrap();
+        let listen = "127.0.0.1:0".parse().unwrap();
+        let mut exporter = Exporter::open(listen, &poll, 7).unwrap();
+        let address = exporter.local_addr().unwrap();
+        let shared: Arc<Shared> = Arc::default();
+        let (seen, text) = (Arc::clone(&shared), text.to_owned());
+        let thread = thread::spawn(move || {
+            let mut events = Events::with_capacity(4);
+            while !seen.over.load(Ordering::SeqCst) {
+                poll.wait(&mut events, Some(Duration::from_millis(1))).unwrap();
+                let ahead = Duration::from_secs(seen.ahead.load(Ordering::SeqCst));
+                let now = Instant::now() + ahead;
+                for event in events.iter() {
+                    exporter.handle(event, &poll, now, &mut || {
+                        seen.pages.fetch_add(1, Ordering::SeqCst);
+                        text.clone()
+                    });
+                }
+                exporter.handle_timeout(&poll, now);
+                seen.visitors.store(exporter.visitors(), Ordering::SeqCst);
+                seen.turns.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        Self { address, shared, thread: Some(thread) }
+    }
+
+    fn visit(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    fn pages(&self) -> usize {
+        self.shared.pages.load(Ordering::SeqCst)
+    }
+
+    fn visitors(&self) -> usize {
+        self.shared.visitors.load(Ordering::SeqCst)
+    }
+
+    fn later(&self, seconds: u64) {
+        self.shared.ahead.fetch_add(seconds, Ordering::SeqCst);
+    }
+
+    /// Waits until the exporter has looked round so many times.
+    fn wait_for_turns(&self, count: usize) {
+        let end = self.shared.turns.load(Ordering::SeqCst) + count;
+        self.wait_until(|| self.shared.turns.load(Ordering::SeqCst) >= end);
+    }
+
+    fn wait_for_visitors(&self, count: usize) {
+        self.wait_until(|| self.visitors() == count);
+    }
+
+    fn wait_until(&self, mut there: impl FnMut() -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !there() {
+            assert!(Instant::now() < deadline, "{} visitors", self.visitors());
+            thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.shared.over.store(true, Ordering::SeqCst);
+        let ended = self.thread.take().map(JoinHandle::join);
+        assert!(thread::panicking() || matches!(ended, Some(Ok(()))), "the exporter panicked");
+    }
+}
+
+/// One reply, head and body.
+fn read_reply(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let mut chunk = vec![0; 64 << 10];
+    loop {
+        let text = String::from_utf8_lossy(&bytes);
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+            let length: usize = length.unwrap().parse().unwrap();
+            // Only as much as was asked for is there.
+            assert!(body.len() <= length, "{text}");
+            let missing = length - body.len();
+            if missing == 0 {
+                return text.into_owned();
+            }
+            drop(text);
+            let end = bytes.len();
+            bytes.resize(end + missing, 0);
+            stream.read_exact(&mut bytes[end..]).unwrap();
+            continue;
+        }
+        drop(text);
+        let count = stream.read(&mut chunk).unwrap();
+        assert_ne!(count, 0, "it ends: {bytes:?}");
+        bytes.extend_from_slice(&chunk[..count]);
+    }
+}
+
+/// All that comes until the end, or until the connection is torn down.
+fn read_all(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    if let Err(error) = stream.read_to_end(&mut bytes) {
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset, "{error}");
+    }
+    String::from_utf8(bytes).unwrap()
+}
