@@ -1,6 +1,6 @@
 //! Pages of made-up statuses.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mpt_control::{
     ConnectionCounters, ConnectionState, ControlStatus, DeviceCounters, PathState, ReorderStatus,
@@ -67,6 +67,20 @@ fn units_are_base_units() {
         let timed = name.contains("rtt") || name.contains("late") || name.contains("uptime");
         assert!(!timed || name.ends_with("_seconds"), "{name}: {kind}");
     }
+}
+
+#[test]
+fn every_metric_is_described_and_every_description_has_a_metric() {
+    let page = parse(&page(&full())).unwrap();
+    let names = page.series.keys().map(|series| series.split('{').next().unwrap_or_default());
+    // What is said of paths is said of connections too.
+    let names: BTreeSet<&str> =
+        names.filter(|name| !name.starts_with("mpt_connection_reordering_")).collect();
+    let document = include_str!("../../../../../docs/status.md");
+    let rows = document.lines().filter_map(|line| line.strip_prefix("| `mpt_"));
+    let described: Vec<String> =
+        rows.filter_map(|row| Some(format!("mpt_{}", row.split('`').next()?))).collect();
+    assert_eq!(names, described.iter().map(String::as_str).collect());
 }
 
 fn full() -> Status {

@@ -1,0 +1,88 @@
+//! The JSON of a status and its description tell of the same fields.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends where it stands")]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mpt_control::{ConnectionState, Event, PathState, SocketStatus, Status, TunnelStatus};
+use serde_json::Value;
+
+const DOCUMENT: &str = include_str!("../../../docs/status.md");
+
+/// The section that describes what stands in a field.
+fn section(field: &str) -> Option<&'static str> {
+    Some(match field {
+        "control" => "The control socket",
+        "tunnels" => "A tunnel",
+        "device" => "A device",
+        "read" | "written" | "sent" | "received" | "transmitted" => "Traffic",
+        "connections" => "A connection",
+        "counters" => "Counters",
+        "reorder" => "A reorder buffer",
+        "reordering" => "Reordering",
+        "paths" => "A path",
+        "sockets" => "A socket",
+        "events" => "An event",
+        _ => return None,
+    })
+}
+
+#[test]
+fn every_field_is_described_and_every_description_has_a_field() {
+    let mut found = BTreeMap::new();
+    collect(&serde_json::to_value(everything()).unwrap(), "The daemon", &mut found);
+    assert_eq!(found, described(DOCUMENT));
+}
+
+#[test]
+fn a_missing_description_is_missed() {
+    let without = DOCUMENT.replace("| `accepted_by` |", "| accepted by |");
+    assert_ne!(described(DOCUMENT), described(&without));
+}
+
+/// A status in which everything is there once, filled with defaults.
+fn everything() -> Status {
+    let connection =
+        ConnectionState { paths: vec![PathState::default()], ..ConnectionState::default() };
+    let tunnel = TunnelStatus {
+        connections: vec![connection],
+        sockets: vec![SocketStatus::default()],
+        events: vec![Event::default()],
+        ..TunnelStatus::default()
+    };
+    Status { tunnels: vec![tunnel], ..Status::default() }
+}
+
+/// The fields of `value`, and of all that is in it, by the section that is to describe them.
+fn collect(value: &Value, place: &str, found: &mut BTreeMap<String, BTreeSet<String>>) {
+    let Value::Object(fields) = value else { panic!("{place} is no object: {value}") };
+    for (name, value) in fields {
+        found.entry(place.to_owned()).or_default().insert(name.clone());
+        // The counters of a reorder buffer are named by the daemon.
+        let named = place == "A reorder buffer" && name == "counters";
+        match (section(name), value) {
+            // A socket's device is a name.
+            (_, Value::Null) => {}
+            _ if named => {}
+            (Some(section), Value::Array(values)) => {
+                values.iter().for_each(|value| collect(value, section, found));
+            }
+            (Some(section), value) => collect(value, section, found),
+            (None, Value::Object(fields)) => assert!(fields.is_empty(), "{place}: {name}"),
+            (None, _) => {}
+        }
+    }
+}
+
+/// The fields that the tables of the document describe, by section.
+fn described(document: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let json = document.split("\n## ").find(|part| part.starts_with("JSON\n")).unwrap();
+    for part in json.split("\n### ").skip(1) {
+        let (title, text) = part.split_once('\n').unwrap();
+        let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
+        let names = rows.map(|row| row.split('`').next().unwrap().to_owned());
+        found.insert(title.to_owned(), names.collect());
+    }
+    found
+}
