@@ -32,12 +32,14 @@ pub(crate) fn percent(share: f64) -> String {
 pub(crate) fn duration(seconds: f64) -> String {
     // Not a number and what lies in the future count as nothing.
     let seconds = seconds.max(0.0);
-    if seconds < 1.0 {
+    // What would be rounded to the next unit belongs to it.
+    if seconds < 0.9995 {
         return format!("{:.0} ms", seconds * 1000.0);
     }
-    if seconds < 60.0 {
+    if seconds < 59.95 {
         return format!("{seconds:.1} s");
     }
+    let seconds = seconds.max(60.0);
     let minutes = (seconds / 60.0) as u64;
     match minutes {
         0..60 => format!("{minutes} min {:02.0} s", (seconds % 60.0).floor()),
@@ -128,7 +130,9 @@ mod tests {
             (-1.0, "0 ms"),
             (f64::NAN, "0 ms"),
             (0.0123, "12 ms"),
+            (0.9999, "1.0 s"),
             (1.75, "1.8 s"),
+            (59.97, "1 min 00 s"),
             (61.0, "1 min 01 s"),
             (3_600.0 * 5.0 + 120.0, "5 h 02 min"),
             (86_400.0 * 9.0 + 7_200.0, "9 d 2 h"),

@@ -53,14 +53,17 @@ fn write_tunnel(out: &mut String, tunnel: &TunnelStatus, uptime: f64, colour: bo
     }
 }
 
-/// An event in words, with where it happened unless the words begin with that.
+/// An event in words, with where it happened in front, however much of that the words say.
 pub(crate) fn event(event: &Event) -> String {
-    let place = [&event.connection, &event.path].map(|name| name.as_deref());
-    let place: Vec<&str> = place.into_iter().flatten().collect();
-    if place.is_empty() || event.text.starts_with("connection ") {
-        return event.text.clone();
-    }
-    format!("{}: {}", place.join("/"), event.text)
+    let text = event.text.as_str();
+    let (place, said) = match (&event.connection, &event.path) {
+        (None, _) => return text.to_owned(),
+        (Some(connection), None) => (connection.clone(), format!("connection {connection}: ")),
+        (Some(connection), Some(path)) => {
+            (format!("{connection}/{path}"), format!("connection {connection}: path {path} "))
+        }
+    };
+    format!("{place}: {}", text.strip_prefix(&said).unwrap_or(text))
 }
 
 fn write_connection(out: &mut String, connection: &ConnectionState, colour: bool) {
@@ -159,7 +162,7 @@ fn write_path(out: &mut String, path: &PathState) {
     if let Some(cause) = &path.cause {
         say(out, &format!("    {name} is {}: {cause}", path.state));
     }
-    if !path.carrier {
+    if !path.carrier && path.state != "up" {
         say(out, &format!("    {name} has no carrier"));
     }
     if let Some(order) = order(&path.reordering).filter(|_| path.reordering.reordered > 0) {
@@ -269,6 +272,11 @@ mod tests {
         };
         assert_eq!(event(&what), "server/radio: up -> down");
         what.text = "connection server: path radio was up, is down".into();
+        assert_eq!(event(&what), "server/radio: was up, is down");
+        what.path = None;
+        what.text = "connection server: the peer started anew".into();
+        assert_eq!(event(&what), "server: the peer started anew");
+        what.connection = None;
         assert_eq!(event(&what), what.text);
     }
 

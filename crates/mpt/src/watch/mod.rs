@@ -5,7 +5,7 @@
 //! keeps two things: the [`model::Model`], which is the latest status and the rates since the one
 //! before it, and the [`ui::Ui`], which is what the person in front of it chose to see. The picture
 //! is a pure function of both ([`draw`]), and so is what a key does, so both are tested without a
-//! terminal. [`lines`] is the same watch for programs: an object of JSON per line.
+//! terminal. [`mod@lines`] is the same watch for programs: an object of JSON per line.
 
 mod draw;
 mod lines;
