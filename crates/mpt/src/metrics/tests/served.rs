@@ -1,7 +1,7 @@
 //! The exporter over TCP. Its clock is set by the test, so that nobody waits for a timeout.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
@@ -90,11 +90,15 @@ fn a_request_without_end_is_refused_and_the_reason_arrives() {
     // Far more than is read: what is in flight when the answer is written must not destroy it.
     let flood = vec![b'a'; 64 * MAX_HEAD];
     let mut sender = visitor.try_clone().unwrap();
-    let sending = thread::spawn(move || drop(sender.write_all(&flood)));
+    let sending = thread::spawn(move || {
+        sender.write_all(&flood)?;
+        sender.shutdown(Shutdown::Write)
+    });
     let reply = read_reply(&mut visitor);
     assert!(reply.starts_with("HTTP/1.1 431 "), "{reply}");
-    drop(visitor);
-    sending.join().unwrap();
+    sending.join().unwrap().unwrap();
+    let rest = visitor.read(&mut [0]).unwrap();
+    assert_eq!(rest, 0, "an end, and no connection torn down");
     served.wait_for_visitors(0);
 }
 
