@@ -21,6 +21,7 @@ use super::signals::Signals;
 use crate::config::{self, LoadError, Settings};
 use crate::control::{Listener, Server};
 use crate::daemon::{Daemon, Machine};
+use crate::metrics::{self, Pages};
 use crate::output;
 use crate::tunnel::Keeper;
 use crate::world::{Changed, World};
@@ -36,6 +37,9 @@ const END: u64 = Server::FIRST_FREE_TOKEN;
 const RELOAD: u64 = END + 1;
 const WORLD: u64 = END + 2;
 const WAKER: u64 = END + 3;
+
+/// The tokens of the page of metrics, far above those of visitors of the control socket.
+const PAGES: u64 = 1 << 32;
 
 /// Runs the tunnels of `file` until a signal ends them.
 pub(super) fn run(file: &Path) -> Result<Exit> {
@@ -59,7 +63,8 @@ pub(super) fn run(file: &Path) -> Result<Exit> {
     let machine = Machine::new(World::open(waker.clone())?, waker);
     let environment = Box::new(move |settings: &mut Settings| environment.apply(settings));
     let mut daemon = Daemon::start(machine, file.to_path_buf(), settings, environment)?;
-    let result = serve(&signals, &poll, &mut server, &mut daemon);
+    let mut pages = Pages::new(PAGES);
+    let result = serve(&signals, &poll, &mut server, &mut daemon, &mut pages);
     daemon.stop();
     result.map(|()| Exit::Done)
 }
@@ -86,7 +91,9 @@ fn serve(
     poll: &Poll,
     server: &mut Server,
     daemon: &mut Daemon<Machine>,
+    pages: &mut Pages,
 ) -> Result<()> {
+    pages.settle(daemon.settings(), poll)?;
     for (signal, token) in [(&signals.end, END), (&signals.reload, RELOAD)] {
         poll.add(signal, token, Interest::READABLE).context("cannot wait for signals")?;
     }
@@ -119,8 +126,14 @@ fn serve(
             changed |= event.token == WORLD;
             server
                 .handle(event, poll, now, &mut |request, control| daemon.answer(request, control));
+            let control = server.status();
+            pages.handle(event, poll, now, &mut || metrics::page(&daemon.status(control.clone())));
         }
         server.handle_timeout(poll, now);
+        pages.handle_timeout(poll, now);
+        if let Err(error) = pages.settle(daemon.settings(), poll) {
+            warn!("{error:#}");
+        }
         follow(daemon, changed);
     }
 }

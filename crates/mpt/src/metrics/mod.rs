@@ -1,18 +1,19 @@
 //! What the daemon knows about itself, for Prometheus.
 //!
-//! [`page()`] turns a status into the text that Prometheus reads; [`Exporter`] hands it out over HTTP
+//! [`page()`] turns a status into the text that Prometheus reads; [`Exporter`](exporter::Exporter) hands it out over HTTP
 //! to whoever asks on a loopback address. The exporter is a guest in somebody else's loop: it waits
-//! on their `Poll` and never blocks. [`http`] is as much of HTTP/1.1 as one page needs, [`visitor`]
+//! on their `Poll` and never blocks; [`Pages`] has one exactly while the settings want one. [`http`] is as much of HTTP/1.1 as one page needs, [`visitor`]
 //! one connection of it.
 
 mod exporter;
 mod family;
 mod http;
 mod page;
+mod pages;
 mod visitor;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use exporter::Exporter;
 pub(crate) use page::page;
+pub(crate) use pages::Pages;
