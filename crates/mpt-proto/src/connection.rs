@@ -1,6 +1,7 @@
 //! One peer, as both halves together know it.
 
 use crate::config::ReorderConfig;
+use crate::measure::Reordering;
 use crate::path::{PathId, PathState};
 use crate::receive::ReceiveHalf;
 use crate::sequence::Seq;
@@ -65,6 +66,20 @@ impl<'e> Connection<'e> {
                 ..sent
             },
         }
+    }
+
+    /// How its packets were ordered when they came. See [`ReceiveHalf::reordering`].
+    pub fn reordering(&self) -> Reordering {
+        self.rx.reordering()
+    }
+
+    /// The same of those that came by a path. See [`ReceiveHalf::path_reordering`].
+    ///
+    /// # Panics
+    ///
+    /// If the connection has no such path.
+    pub fn path_reordering(&self, path: PathId) -> Reordering {
+        self.rx.path_reordering(path)
     }
 
     /// What the connection has carried.

@@ -21,7 +21,7 @@
 //!
 //! To read it, follow the packet. Out: `transmit_side`, `route`, `transmit`, `scheduler`,
 //! [`wire::gre`]. In: `receive_side`, `origin`, [`wire::gre`], `receive`, `path::liveness`,
-//! `reorder`. Between the two: `note`.
+//! `reorder`. Between the two: `note`. What is measured on the way: `measure`.
 
 mod change;
 mod config;
@@ -30,6 +30,7 @@ mod deadlines;
 mod endpoint;
 mod event;
 mod hash;
+mod measure;
 mod note;
 mod origin;
 mod path;
@@ -59,6 +60,7 @@ pub use config::{
 pub use connection::{Connection, ConnectionId, PathView};
 pub use endpoint::Endpoint;
 pub use event::Event;
+pub use measure::Reordering;
 pub use note::Note;
 pub use origin::Origin;
 pub use path::{DownCause, PathId, PathState, PathStatus};

@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::config::{ConnectionConfig, PathConfig, Prefix, ReorderConfig};
 use crate::connection::ConnectionId;
 use crate::event::Event;
+use crate::measure::{Arrival as Came, Order, Reordering, Stream};
 use crate::note::{News, Note};
 use crate::path::liveness::Liveness;
 use crate::path::{PathId, PathState, PathStatus};
@@ -44,6 +45,8 @@ pub struct ReceiveHalf {
     key: Option<u32>,
     paths: Slots<ReceivePath>,
     reorder: ReorderBuffer,
+    /// The numbers as they come, before they are put in order.
+    stream: Stream,
     /// The tunnel addresses of this end and of the peer, by which keepalives are known.
     addresses: Vec<IpAddr>,
     peer: Vec<IpAddr>,
@@ -79,6 +82,9 @@ struct ReceivePath {
     /// What was last told, so that only changes are.
     told: (bool, PathState),
     longest: Longest,
+    order: Order,
+    /// Packets that had come before, by this path or another.
+    copies: u64,
     received: Traffic,
     keepalives_received: u64,
 }
@@ -90,6 +96,7 @@ impl ReceiveHalf {
             key: config.key,
             paths: Slots::default(),
             reorder: ReorderBuffer::new(config.reorder),
+            stream: Stream::default(),
             addresses: addresses.to_vec(),
             peer: config.peer.clone(),
             networks: config.networks.clone(),
@@ -160,6 +167,27 @@ impl ReceiveHalf {
     pub fn path_stats(&self, path: PathId) -> PathStats {
         let ReceivePath { received, keepalives_received, .. } = self.paths[path.index()];
         PathStats { received, keepalives_received, ..PathStats::default() }
+    }
+
+    /// How the packets of the connection were ordered when they came, before they were put in order.
+    pub fn reordering(&self) -> Reordering {
+        self.stream.report()
+    }
+
+    /// The same of those that came by a path, which are a part of the connection's. What was lost or is
+    /// missing is not in it.
+    ///
+    /// # Panics
+    ///
+    /// If the connection has no such path.
+    pub fn path_reordering(&self, path: PathId) -> Reordering {
+        let ReceivePath { order, copies, .. } = &self.paths[path.index()];
+        Reordering { duplicates: *copies, ..order.report() }
+    }
+
+    /// Bytes of memory that the measurements take, apart from this value's own size.
+    pub fn measurement_memory(&self) -> usize {
+        self.stream.memory() + self.paths.iter().map(|path| path.order.memory()).sum::<usize>()
     }
 
     /// A datagram of this connection came.
@@ -254,13 +282,37 @@ impl ReceiveHalf {
             self.reorder.pass(packet, &mut sink);
             return Ok(());
         };
-        match self.reorder.insert(now, path, seq, packet, &mut sink)? {
+        let accepted = self.reorder.insert(now, path, seq, packet, &mut sink);
+        self.measure(now, path, seq, accepted);
+        match accepted? {
             Accepted::Fits => {}
             Accepted::Restart { expected } => {
                 news.event(Event::Restart { connection: self.id, expected, found: seq });
             }
         }
         Ok(())
+    }
+
+    /// Looks at a number as it came, the reorder buffer having judged whose count it is of.
+    fn measure(&mut self, now: Instant, path: PathId, seq: Seq, judged: Result<Accepted, Drop>) {
+        let arrival = match judged {
+            Err(Drop::Stray) => return,
+            Ok(Accepted::Restart { .. }) => {
+                self.stream.restart();
+                self.stream.on_arrival(now, seq);
+                Came::Restart
+            }
+            _ => self.stream.on_arrival(now, seq),
+        };
+        if arrival == Came::Restart {
+            self.paths.iter_mut().for_each(|(_, path)| path.order.restart());
+        }
+        let path = &mut self.paths[path.index()];
+        match arrival {
+            Came::First | Came::Restart => path.order.on_arrival(now, seq),
+            Came::Duplicate => path.copies += 1,
+            Came::Stray => {}
+        }
     }
 
     /// The next deadline of this half.
@@ -311,6 +363,8 @@ impl ReceiveHalf {
             speaks_keepalive: config.keepalive.is_some() || config.dead_time.is_some(),
             told: (false, PathState::Probing),
             longest: Longest { every: config.keepalive, len: 0, until: Instant::ZERO },
+            order: Order::default(),
+            copies: 0,
             received: Traffic::default(),
             keepalives_received: 0,
         };
