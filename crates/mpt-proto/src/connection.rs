@@ -1,7 +1,7 @@
 //! One peer, as both halves together know it.
 
 use crate::config::ReorderConfig;
-use crate::measure::Reordering;
+use crate::measure::{Quality, Reordering};
 use crate::path::{PathId, PathState};
 use crate::receive::ReceiveHalf;
 use crate::sequence::Seq;
@@ -37,6 +37,8 @@ pub struct PathView {
     pub last_heard: Option<Instant>,
     /// What it has carried.
     pub stats: PathStats,
+    /// What it does to what the peer sends on it.
+    pub quality: Quality,
 }
 
 impl<'e> Connection<'e> {
@@ -65,6 +67,7 @@ impl<'e> Connection<'e> {
                 keepalives_received: received.keepalives_received,
                 ..sent
             },
+            quality: self.rx.quality(path),
         }
     }
 

@@ -60,7 +60,7 @@ pub use config::{
 pub use connection::{Connection, ConnectionId, PathView};
 pub use endpoint::Endpoint;
 pub use event::Event;
-pub use measure::Reordering;
+pub use measure::{Heard, Quality, Reordering, RoundTrip};
 pub use note::Note;
 pub use origin::Origin;
 pub use path::{DownCause, PathId, PathState, PathStatus};

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use crate::connection::ConnectionId;
 use crate::event::{Event, Events};
+use crate::measure::Heard;
 use crate::path::{PathId, PathState};
 use crate::wire::keepalive::Arrivals;
 
@@ -36,6 +37,8 @@ pub enum Note {
         count: u8,
         /// What had reached the peer when it sent the last one, if it tells.
         arrivals: Option<Arrivals>,
+        /// When the peer sent the last one, if it tells.
+        heard: Option<Heard>,
     },
     /// A path has another state.
     State {

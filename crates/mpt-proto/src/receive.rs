@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::config::{ConnectionConfig, PathConfig, Prefix, ReorderConfig};
 use crate::connection::ConnectionId;
 use crate::event::Event;
-use crate::measure::{Arrival as Came, Order, Reordering, Stream};
+use crate::measure::{Arrival as Came, Gauge, Order, Quality, Reordering, Stream};
 use crate::note::{News, Note};
 use crate::path::liveness::Liveness;
 use crate::path::{PathId, PathState, PathStatus};
@@ -82,6 +82,7 @@ struct ReceivePath {
     /// What was last told, so that only changes are.
     told: (bool, PathState),
     longest: Longest,
+    gauge: Gauge,
     order: Order,
     /// Packets that had come before, by this path or another.
     copies: u64,
@@ -185,9 +186,18 @@ impl ReceiveHalf {
         Reordering { duplicates: *copies, ..order.report() }
     }
 
+    /// What a path does to the peer's datagrams, by the keepalives that came over it.
+    ///
+    /// # Panics
+    ///
+    /// If the connection has no such path.
+    pub fn quality(&self, path: PathId) -> Quality {
+        self.paths[path.index()].gauge.quality()
+    }
+
     /// Bytes of memory that the measurements take, apart from this value's own size.
     pub fn measurement_memory(&self) -> usize {
-        self.stream.memory() + self.paths.iter().map(|path| path.order.memory()).sum::<usize>()
+        self.stream.memory() + self.paths.iter().map(|(_, path)| path.order.memory()).sum::<usize>()
     }
 
     /// A datagram of this connection came.
@@ -208,6 +218,7 @@ impl ReceiveHalf {
         let outcome = if control {
             self.receive_control(now, path, datagram.payload, sink, news)
         } else {
+            self.paths[path.index()].gauge.on_data();
             self.receive_inner(now, arrival, datagram, sink, news)
         };
         if let Err(reason) = outcome {
@@ -235,7 +246,8 @@ impl ReceiveHalf {
         let was_deaf = heard.liveness.peer_deaf();
         heard.liveness.on_keepalive(now, keepalive.report);
         let (count, arrivals) = (heard.keepalives_received as u8, keepalive.arrivals);
-        news.note(self.id, Note::Keepalive { path, count, arrivals });
+        let echoed = heard.gauge.on_keepalive(now, keepalive.trailer);
+        news.note(self.id, Note::Keepalive { path, count, arrivals, heard: echoed });
         // A peer that has just started has heard nothing. So has one whose path died, but then its
         // numbers go on, and the first that fits takes the word back.
         let all_deaf = || self.paths.iter().all(|(_, path)| path.liveness.peer_deaf());
@@ -310,7 +322,7 @@ impl ReceiveHalf {
         let path = &mut self.paths[path.index()];
         match arrival {
             Came::First | Came::Restart => path.order.on_arrival(now, seq),
-            Came::Duplicate => path.copies += 1,
+            Came::Duplicate => path.on_copy(),
             Came::Stray => {}
         }
     }
@@ -363,6 +375,7 @@ impl ReceiveHalf {
             speaks_keepalive: config.keepalive.is_some() || config.dead_time.is_some(),
             told: (false, PathState::Probing),
             longest: Longest { every: config.keepalive, len: 0, until: Instant::ZERO },
+            gauge: Gauge::default(),
             order: Order::default(),
             copies: 0,
             received: Traffic::default(),
@@ -507,6 +520,14 @@ impl ReceiveHalf {
             let mut sink = Counted { sink, delivered: &mut self.delivered };
             self.reorder.set_live(live, &mut sink);
         }
+    }
+}
+
+impl ReceivePath {
+    /// A packet came that had come before.
+    fn on_copy(&mut self) {
+        self.copies += 1;
+        self.gauge.on_copy();
     }
 }
 

@@ -24,6 +24,11 @@ impl Instant {
         self.0
     }
 
+    /// Microseconds since the origin, modulo 2^32: as keepalives tell it.
+    pub(crate) const fn micros(self) -> u32 {
+        (self.0 / 1000) as u32
+    }
+
     /// The time since `earlier`, or zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::config::{ConnectionConfig, PathConfig, SchedulerConfig};
+use crate::measure::Heard;
 use crate::note::Note;
 use crate::path::narrowing::{Arrived, Narrowing};
 use crate::path::{PathId, PathState, PathStatus};
@@ -17,7 +18,7 @@ use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
 use crate::wire::gre::{self, Header, Protocol};
 use crate::wire::inner::Inner;
-use crate::wire::keepalive::{self, Keepalive, Report};
+use crate::wire::keepalive::{Keepalive, Report, Trailer};
 
 /// What one connection needs for sending.
 #[derive(Debug)]
@@ -56,6 +57,8 @@ struct TransmitPath {
     arrived: Arrived,
     /// What the peer's keepalives tell of ours.
     narrowing: Narrowing,
+    /// The sending time that the next keepalive echoes.
+    heard: Option<Heard>,
     sent: Traffic,
     keepalives_sent: u64,
 }
@@ -144,10 +147,7 @@ impl TransmitHalf {
     }
 
     /// The next keepalive that is due.
-    pub(crate) fn poll_keepalive(
-        &mut self,
-        now: Instant,
-    ) -> Option<(PathId, Header, [u8; keepalive::LEN])> {
+    pub(crate) fn poll_keepalive(&mut self, now: Instant) -> Option<(PathId, Header, Keepalive)> {
         let due = |path: &TransmitPath| path.next_keepalive.is_some_and(|at| at <= now);
         let index = self.paths.iter().find(|(_, path)| due(path))?.0;
         let path = &mut self.paths[index];
@@ -158,10 +158,12 @@ impl TransmitHalf {
         let (sender, receiver) = self.addresses;
         path.narrowing.on_keepalive_sent();
         let arrivals = path.arrived.tell(now, path.keepalive.unwrap_or_default());
+        let echo = path.heard.and_then(|heard| heard.echo(now));
+        let trailer = Some(Trailer { sent: path.sent.packets as u32, time: now.micros(), echo });
+        let message = Keepalive { report, arrivals, sender, receiver, trailer };
         if path.leaving {
             self.paths.take(index);
         }
-        let message = Keepalive { report, arrivals, sender, receiver }.emit();
         let protocol = if sender.is_ipv4() { Protocol::Ipv4 } else { Protocol::Ipv6 };
         let header = Header { protocol, checksum: self.checksum, key: self.key, sequence: None };
         Some((PathId(index as u8), header, message))
@@ -181,7 +183,8 @@ impl TransmitHalf {
         let path = self.paths.get_mut(note.path().index())?;
         match note {
             Note::Arrived { len, .. } => path.arrived.on_arrived(len),
-            Note::Keepalive { path: id, count, arrivals } => {
+            Note::Keepalive { path: id, count, arrivals, heard } => {
+                path.heard = heard;
                 path.arrived.on_keepalives(count);
                 return Some((id, path.narrowing.on_told(now, arrivals)?));
             }
@@ -311,6 +314,7 @@ impl TransmitPath {
             next_keepalive: config.keepalive.filter(|_| available).map(|_| now),
             arrived: Arrived::new(now),
             narrowing: Narrowing::new(header_len),
+            heard: None,
             sent: Traffic::default(),
             keepalives_sent: 0,
         }

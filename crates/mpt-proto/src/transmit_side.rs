@@ -132,12 +132,12 @@ impl TransmitSide {
         let id = ConnectionId(index as u16);
         let connection = &mut self.connections[index];
         let (path, header, message) = connection.poll_keepalive(now)?;
-        self.control = message;
         if connection.is_over() {
             self.connections.take(index);
         }
         self.settle(id);
-        Some(Transmit { connection: id, path, tos: 0, header, payload: &self.control })
+        let payload = message.emit(&mut self.control);
+        Some(Transmit { connection: id, path, tos: 0, header, payload })
     }
 
     /// When to call [`poll_transmit`](Self::poll_transmit) next, and why.

@@ -248,7 +248,7 @@ mod paths {
         pair.now += SECOND;
         let keepalives = pair.left.keepalives(pair.now);
         assert_eq!(keepalives.len(), 2);
-        assert!(keepalives.iter().all(|sent| sent.bytes.len() == 44));
+        assert!(keepalives.iter().all(|sent| sent.bytes.len() == 60));
         pair.wait(SECOND, |_, _| true);
         assert_eq!((pair.left.state(0), pair.right.state(1)), (PathState::Up, PathState::Up));
     }
@@ -385,6 +385,9 @@ mod security {
             expected.extend([0; 10]);
             expected.extend([0xff, 0xff, 10, 9, 0, host]);
         }
+        // Nothing sent, at time 0, nothing to echo.
+        expected.extend([0; 12]);
+        expected.extend([0xff; 4]);
         assert_eq!(keepalive.bytes, expected);
     }
 

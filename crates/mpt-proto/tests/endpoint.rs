@@ -338,7 +338,7 @@ fn keepalives_tell_what_arrived() {
     pair.right.receive(pair.now, &sent[1]);
     let told = |keepalive: &Sent| [keepalive.bytes[6], keepalive.bytes[7]];
     let keepalives = pair.right.keepalives(pair.now);
-    assert_eq!(keepalives.iter().map(told).collect::<Vec<_>>(), [[4, 0xb0], [0, 44]]);
+    assert_eq!(keepalives.iter().map(told).collect::<Vec<_>>(), [[4, 0xb0], [0, 60]]);
     assert!(keepalives.iter().all(|keepalive| keepalive.bytes[8] > 0), "it has heard some");
 }
 

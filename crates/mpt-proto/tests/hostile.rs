@@ -123,7 +123,7 @@ proptest! {
             prop_assert!(inner.len <= bytes.len());
         }
         if let Ok(keepalive) = wire::keepalive::Keepalive::parse(&bytes) {
-            let again = wire::keepalive::Keepalive::parse(&keepalive.emit());
+            let again = wire::keepalive::Keepalive::parse(keepalive.emit(&mut [0; wire::keepalive::LEN]));
             prop_assert_eq!(again, Ok(keepalive));
         }
     }
@@ -155,6 +155,9 @@ proptest! {
     }
 }
 
+/// Bytes of a keepalive behind the original's frame.
+const TRAILER: usize = wire::keepalive::LEN - wire::keepalive::BARE_LEN;
+
 /// Whatever is dropped is dropped in silence: nobody can make a host send by sending it garbage.
 #[test]
 fn garbage_is_not_answered() {
@@ -164,7 +167,9 @@ fn garbage_is_not_answered() {
     let due = pair.right.endpoint.poll_timeout().expect("keepalives are due some time").at;
     let mut count = 0;
     for capture in captures() {
-        let mut garbage: Vec<_> = (0..capture.len()).map(|end| capture[..end].to_vec()).collect();
+        // A keepalive that lost exactly its trailer is the original's.
+        let cut = (0..capture.len()).filter(|len| capture.len() - len != TRAILER);
+        let mut garbage: Vec<_> = cut.map(|end| capture[..end].to_vec()).collect();
         garbage.extend((0..3).map(|bit| {
             let mut flagged = capture.clone();
             flagged[1] ^= 1 << bit;

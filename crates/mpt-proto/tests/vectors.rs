@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use mpt_proto::wire::gre::{self, Header, Protocol};
 use mpt_proto::wire::inner;
-use mpt_proto::wire::keepalive::{Arrivals, Keepalive, Report};
+use mpt_proto::wire::keepalive::{self, Arrivals, Echo, Keepalive, Report, Trailer};
 use mpt_proto::{Drop, Endpoint, Instant, Origin, PathId, Seq, SocketId};
 use pair::{Host, Inbox, Sent, Settings, config, outer_address, packet};
 
@@ -83,19 +83,30 @@ fn data_is_read_and_written_as_printed() {
 #[test]
 fn keepalives_are_read_and_written_as_printed() {
     let report = |deaf, off| Report { deaf, off };
-    for (number, header, report, longest, sender, receiver) in [
-        (5, ipv4(false, None, None), report(false, false), 0, "10.0.0.3", "10.0.0.2"),
-        (6, ipv4(false, None, None), report(true, false), 0, "10.9.0.1", "10.9.0.2"),
-        (7, ipv6(7), report(false, true), 0, "fd00:9::1", "fd00:9::2"),
-        (8, ipv4(true, Some(7), None), report(false, false), 1472, "10.9.0.1", "10.9.0.2"),
+    let silent = Trailer { sent: 0, time: 5_000_000, echo: None };
+    let echo = Some(Echo { time: 4_294_967_286, held: 250_000 });
+    let telling = Trailer { sent: 100_000, time: 123_456, echo };
+    for (number, header, report, longest, sender, receiver, trailer) in [
+        (5, ipv4(false, None, None), report(false, false), 0, "10.0.0.3", "10.0.0.2", None),
+        (6, ipv4(false, None, None), report(true, false), 0, "10.9.0.1", "10.9.0.2", None),
+        (7, ipv6(7), report(false, true), 0, "fd00:9::1", "fd00:9::2", Some(silent)),
+        (
+            8,
+            ipv4(true, Some(7), None),
+            report(false, false),
+            1472,
+            "10.9.0.1",
+            "10.9.0.2",
+            Some(telling),
+        ),
     ] {
         let payload = assert_round_trip(number, header);
         let [sender, receiver] = [sender, receiver].map(|address| address.parse().unwrap());
         let longest = NonZeroU16::new(longest);
         let arrivals = longest.map(|longest| Arrivals { longest, keepalives: 7 });
-        let keepalive = Keepalive { report, arrivals, sender, receiver };
+        let keepalive = Keepalive { report, arrivals, sender, receiver, trailer };
         assert_eq!(Keepalive::parse(&payload), Ok(keepalive), "14.{number}");
-        assert_eq!(keepalive.emit().to_vec(), payload, "14.{number}");
+        assert_eq!(keepalive.emit(&mut [0xee; keepalive::LEN]), payload, "14.{number}");
     }
 }
 
@@ -162,7 +173,15 @@ fn cases(cell: &str) -> Vec<Case> {
         "`00000800 a2` and 39 bytes" => {
             vec![Case::plain([bytes("00000800 a2"), vec![0; 39]].concat())]
         }
-        "14.5 without its last byte" => vec![Case::plain(shortened(5))],
+        "14.5 without its last byte; 14.5 and one byte more; 14.7 without its last byte, where key 7 is configured" =>
+        {
+            let longer = [datagram(5), vec![0]].concat();
+            vec![
+                Case::plain(shortened(5)),
+                Case::plain(longer),
+                Case::with_key(Some(7), shortened(7)),
+            ]
+        }
         "14.6 sent by a peer whose tunnel address is 10.9.0.3" => {
             vec![Case { peer: 3, ..Case::plain(datagram(6)) }]
         }

@@ -1,14 +1,16 @@
 //! The keepalive of plain framing: the frame of the original MPT, of which four unused bytes tell the
-//! peer how this side sees the path.
+//! peer how this side sees the path, and behind it a trailer from which it measures the path.
 //!
 //! ```text
 //! offset  0    1        2..4      4       5        6..8   8..24             24..40
 //!       | A1 | status | longest | count | 4 or 6 | zero | sender's address | receiver's address |
+//!         40..44   44..48   48..52   52..56
+//!       | sent   | time   | echo   | held   |
 //! ```
 //!
 //! Offsets count from the end of the GRE header. Addresses are tunnel addresses; IPv4 ones stand in
 //! their IPv4-mapped form. The original neither sets nor reads status, length and count, so to it
-//! "all is well" is the only thing anybody ever said.
+//! "all is well" is the only thing anybody ever said. Nor does it read or send the trailer.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU16;
@@ -18,8 +20,14 @@ use crate::stats::Drop;
 /// Payloads whose first byte is at least this are control messages, smaller ones are IP packets.
 pub const FIRST_CONTROL: u8 = 0xa0;
 
-/// The length of the message without the GRE header; with the original's four it makes 44 bytes.
-pub const LEN: usize = 40;
+/// The length of the message without the GRE header, as it is sent; with the original's four it makes 60
+/// bytes.
+pub const LEN: usize = BARE_LEN + TRAILER_LEN;
+
+/// The length of the original's message, which has no trailer; with the GRE header it makes 44 bytes.
+pub const BARE_LEN: usize = 40;
+
+const TRAILER_LEN: usize = 16;
 
 const COMMAND: u8 = 0xa1;
 const DEAF: u8 = 0x01;
@@ -43,6 +51,31 @@ pub struct Arrivals {
     pub keepalives: u8,
 }
 
+/// What the peer measures the path by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trailer {
+    /// How many datagrams with inner packets the sender has sent on the path, modulo 2^32.
+    pub sent: u32,
+    /// When the keepalive was sent, in microseconds of the sender's own clock, modulo 2^32.
+    pub time: u32,
+    /// The last such time of the peer that reached the sender; `None` if none has.
+    pub echo: Option<Echo>,
+}
+
+/// A sending time on its way back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Echo {
+    /// The time, of the clock of whom it goes back to.
+    pub time: u32,
+    /// How many microseconds passed between its arrival and its return; less than [`Self::NONE`].
+    pub held: u32,
+}
+
+impl Echo {
+    /// What stands in the place of `held` where nothing is echoed.
+    pub const NONE: u32 = u32::MAX;
+}
+
 /// One keepalive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keepalive {
@@ -54,12 +87,15 @@ pub struct Keepalive {
     pub sender: IpAddr,
     /// The tunnel address it is meant for; of the same IP version.
     pub receiver: IpAddr,
+    /// What its receiver measures the path by; the original sends none.
+    pub trailer: Option<Trailer>,
 }
 
 impl Keepalive {
-    /// The message as bytes. Every byte without a meaning is zero.
-    pub fn emit(&self) -> [u8; LEN] {
-        let mut message = [0; LEN];
+    /// Writes the message and returns its bytes, [`LEN`] or without a trailer [`BARE_LEN`]. Every byte
+    /// without a meaning is zero.
+    pub fn emit<'m>(&self, message: &'m mut [u8; LEN]) -> &'m [u8] {
+        *message = [0; LEN];
         message[0] = COMMAND;
         message[1] =
             if self.report.deaf { DEAF } else { 0 } | if self.report.off { OFF } else { 0 };
@@ -70,6 +106,13 @@ impl Keepalive {
         message[5] = if self.sender.is_ipv4() { 4 } else { 6 };
         message[8..24].copy_from_slice(&mapped(self.sender).octets());
         message[24..40].copy_from_slice(&mapped(self.receiver).octets());
+        let Some(Trailer { sent, time, echo }) = self.trailer else {
+            return &message[..BARE_LEN];
+        };
+        let Echo { time: echo, held } = echo.unwrap_or(Echo { time: 0, held: Echo::NONE });
+        for (place, word) in message[BARE_LEN..].chunks_exact_mut(4).zip([sent, time, echo, held]) {
+            place.copy_from_slice(&word.to_be_bytes());
+        }
         message
     }
 
@@ -78,12 +121,18 @@ impl Keepalive {
     /// # Errors
     ///
     /// [`Drop::ControlUnknown`] if it is none that plain framing knows, [`Drop::ControlLength`] if
-    /// it is not [`LEN`] bytes long.
+    /// it is neither [`LEN`] nor [`BARE_LEN`] bytes long.
     pub fn parse(message: &[u8]) -> Result<Self, Drop> {
         if message.first() != Some(&COMMAND) {
             return Err(Drop::ControlUnknown);
         }
-        let message: &[u8; LEN] = message.try_into().map_err(|_| Drop::ControlLength)?;
+        let (message, trailer) =
+            message.split_first_chunk::<BARE_LEN>().ok_or(Drop::ControlLength)?;
+        let trailer = match <&[u8; TRAILER_LEN]>::try_from(trailer) {
+            Ok(trailer) => Some(Trailer::parse(trailer)),
+            Err(_) if trailer.is_empty() => None,
+            Err(_) => return Err(Drop::ControlLength),
+        };
         let address = |at: usize| {
             let mut octets = [0; 16];
             octets.copy_from_slice(&message[at..at + 16]);
@@ -92,7 +141,18 @@ impl Keepalive {
         let report = Report { deaf: message[1] & DEAF != 0, off: message[1] & OFF != 0 };
         let longest = NonZeroU16::new(u16::from_be_bytes([message[2], message[3]]));
         let arrivals = longest.map(|longest| Arrivals { longest, keepalives: message[4] });
-        Ok(Self { report, arrivals, sender: address(8), receiver: address(24) })
+        Ok(Self { report, arrivals, sender: address(8), receiver: address(24), trailer })
+    }
+}
+
+impl Trailer {
+    fn parse(trailer: &[u8; TRAILER_LEN]) -> Self {
+        let word = |at: usize| {
+            u32::from_be_bytes([trailer[at], trailer[at + 1], trailer[at + 2], trailer[at + 3]])
+        };
+        let (time, held) = (word(8), word(12));
+        let echo = (held != Echo::NONE).then_some(Echo { time, held });
+        Self { sent: word(0), time: word(4), echo }
     }
 }
 
@@ -124,8 +184,9 @@ mod tests {
             arrivals: None,
             sender: IpAddr::from([10, 0, 0, 3]),
             receiver: IpAddr::from([10, 0, 0, 2]),
+            trailer: None,
         };
-        assert_eq!(keepalive.emit().to_vec(), bytes(CAPTURED));
+        assert_eq!(keepalive.emit(&mut [0xee; LEN]), bytes(CAPTURED));
         assert_eq!(Keepalive::parse(&bytes(CAPTURED)), Ok(keepalive));
     }
 
@@ -140,18 +201,34 @@ mod tests {
                     .map(|longest| Arrivals { longest, keepalives: 200 }),
                 sender: "fd00::1".parse().unwrap(),
                 receiver: "fd00::2".parse().unwrap(),
+                trailer: None,
             };
-            assert_eq!(Keepalive::parse(&keepalive.emit()), Ok(keepalive));
+            assert_eq!(Keepalive::parse(keepalive.emit(&mut [0xee; LEN])), Ok(keepalive));
+        }
+    }
+
+    #[test]
+    fn trailers_survive_the_round_trip_with_and_without_an_echo() {
+        for echo in
+            [None, Some(Echo { time: 7, held: 0 }), Some(Echo { time: 0, held: u32::MAX - 1 })]
+        {
+            let mut keepalive = Keepalive::parse(&bytes(CAPTURED)).unwrap();
+            keepalive.trailer = Some(Trailer { sent: 0x0102_0304, time: u32::MAX, echo });
+            let mut message = [0xee; LEN];
+            let written = keepalive.emit(&mut message);
+            assert_eq!(written[..BARE_LEN], bytes(CAPTURED), "the original's frame comes first");
+            assert_eq!(written[BARE_LEN..48], [1, 2, 3, 4, 255, 255, 255, 255]);
+            assert_eq!(Keepalive::parse(written), Ok(keepalive));
         }
     }
 
     #[test]
     fn other_commands_and_lengths_are_named() {
         let message = bytes(CAPTURED);
-        for end in 1..LEN {
-            assert_eq!(Keepalive::parse(&message[..end]), Err(Drop::ControlLength));
+        let longer = [&message[..], &[0; TRAILER_LEN + 1]].concat();
+        for end in (1..=longer.len()).filter(|len| ![BARE_LEN, LEN].contains(len)) {
+            assert_eq!(Keepalive::parse(&longer[..end]), Err(Drop::ControlLength), "{end}");
         }
-        assert_eq!(Keepalive::parse(&[&message[..], &[0]].concat()), Err(Drop::ControlLength));
         assert_eq!(Keepalive::parse(&[]), Err(Drop::ControlUnknown));
         for command in [0xa0, 0xa2, 0xa3, 0xff] {
             let mut other = message.clone();

@@ -1,0 +1,75 @@
+//! The interarrival jitter of RFC 3550 section 6.4.1, of a path's keepalives.
+//!
+//! Sending times are of the peer's clock, arrival times of the own one. Only differences between them count, so
+//! the clocks need not agree; one that is fast by 100 ppm adds 50 µs at a keepalive interval of 0.5 s.
+
+use std::time::Duration;
+
+use crate::time::Instant;
+
+/// Longer than this between two keepalives says nothing about either, and sending times wrap.
+const PAUSE: Duration = Duration::from_secs(600);
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Jitter {
+    /// Sending time in µs of the peer's clock, and arrival, of the last keepalive.
+    last: Option<(u32, Instant)>,
+    /// 16 times the jitter in nanoseconds; `None` before two keepalives were compared.
+    scaled: Option<u64>,
+}
+
+impl Jitter {
+    pub(super) fn on_arrival(&mut self, sent: u32, now: Instant) {
+        let Some((last_sent, last_now)) = self.last.replace((sent, now)) else { return };
+        let between = now.since(last_now);
+        // A copy says how the network copies.
+        if sent == last_sent || between > PAUSE {
+            return;
+        }
+        let sent_between = i64::from(sent.wrapping_sub(last_sent).cast_signed()) * 1000;
+        if sent_between.unsigned_abs() > PAUSE.as_nanos() as u64 {
+            return; // Another clock: the peer has started anew.
+        }
+        let difference = (between.as_nanos() as i64 - sent_between).unsigned_abs();
+        // J += (|D| - J) / 16.
+        let scaled = self.scaled.unwrap_or(0);
+        self.scaled = Some(scaled + difference - (scaled + 8) / 16);
+    }
+
+    /// The jitter; `None` before two keepalives were compared.
+    pub(super) fn get(&self) -> Option<Duration> {
+        self.scaled.map(|scaled| Duration::from_nanos(scaled / 16))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(arrivals: &[(u32, u64)]) -> Option<Duration> {
+        let mut jitter = Jitter::default();
+        for &(sent, now) in arrivals {
+            jitter.on_arrival(sent, Instant::from_nanos(now * 1000));
+        }
+        jitter.get()
+    }
+
+    #[test]
+    fn is_the_sixteenth_of_what_changes() {
+        assert_eq!(of(&[(100, 7000)]), None);
+        assert_eq!(of(&[(100, 7000), (600, 7500)]), Some(Duration::ZERO));
+        assert_eq!(of(&[(100, 7000), (600, 7660)]), Some(Duration::from_micros(10)));
+        let back = [(100, 7000), (600, 7660), (1100, 8000)];
+        // 10 + (160 - 10) / 16 µs.
+        assert_eq!(of(&back), Some(Duration::from_nanos(19_375)));
+    }
+
+    #[test]
+    fn sending_times_wrap_and_begin_anew() {
+        assert_eq!(of(&[(u32::MAX - 99, 0), (400, 500)]), Some(Duration::ZERO));
+        assert_eq!(of(&[(3_000_000_000, 0), (5, 500)]), None, "another clock");
+        assert_eq!(of(&[(5, 0), (5, 300)]), None, "a copy");
+        // Overtaken: sent 500 before, arrived 100 after.
+        assert_eq!(of(&[(1000, 0), (500, 100)]), Some(Duration::from_nanos(37_500)));
+    }
+}
