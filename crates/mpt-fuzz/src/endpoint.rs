@@ -1,0 +1,266 @@
+//! Two endpoints, and whatever can happen to them and between them.
+//!
+//! The first bytes are settings, the others operations: packets offered, datagrams that arrive, get lost,
+//! arrive twice, late or damaged, datagrams and packets that nobody sent, paths switched off and on or
+//! becoming too narrow, hosts that start anew, and time that passes. After each operation the promises
+//! of `mpt-proto` are checked:
+//!
+//! - every packet and datagram that went in was sent, delivered, is held, or has a name as a drop;
+//! - what comes out is a whole packet of the peer's, and, if nobody touched it on its way, one that was
+//!   sent; none comes out twice, and none behind a later one where late packets are not wanted;
+//! - no more is held than the window, and the sink's count of it is the endpoint's;
+//! - only paths that are up carry packets;
+//! - what was due is done: the next deadline lies ahead.
+
+mod host;
+mod packet;
+mod settings;
+
+use std::time::Duration;
+
+use mpt_proto::{Instant, PathId, PathStatus};
+
+use crate::input::Input;
+use host::Host;
+use settings::Settings;
+
+/// Takes settings and operations, see the module's documentation.
+pub fn endpoint(bytes: &[u8]) {
+    let mut input = Input::new(bytes);
+    let mut world = World::new(Settings::read(&mut input));
+    for _ in 0..MAX_OPERATIONS {
+        if input.is_empty() {
+            break;
+        }
+        world.operate(&mut input);
+        world.hosts.iter().for_each(Host::check);
+    }
+}
+
+/// More would only make one input slow; many short ones find more.
+const MAX_OPERATIONS: usize = 4096;
+
+/// The most datagrams on their way. Further ones take the place of the oldest.
+const MAX_IN_FLIGHT: usize = 256;
+
+/// A datagram on its way.
+#[derive(Clone, Debug)]
+struct Flying {
+    /// The host that sent it.
+    from: usize,
+    path: PathId,
+    tos: u8,
+    bytes: Vec<u8>,
+    /// The numbered packet in it.
+    number: Option<u64>,
+}
+
+struct World {
+    now: Instant,
+    settings: Settings,
+    hosts: [Host; 2],
+    in_flight: Vec<Flying>,
+    /// The number of the next packet.
+    number: u64,
+}
+
+impl World {
+    fn new(settings: Settings) -> Self {
+        let now = Instant::ZERO + Duration::from_secs(1000);
+        let hosts = [0, 1].map(|number| Host::new(&settings, number, now));
+        Self { now, settings, hosts, in_flight: Vec::new(), number: 0 }
+    }
+
+    fn operate(&mut self, input: &mut Input<'_>) {
+        let choice = input.byte();
+        let host = usize::from(choice >> 7);
+        match choice & 0x1f {
+            0..=7 => self.send(host, input),
+            8 => self.deliver_all(),
+            9..=12 => {
+                if let Some(datagram) = self.take(0) {
+                    self.deliver(&datagram);
+                }
+            }
+            13 => {
+                if let Some(datagram) = self.take_any(input) {
+                    self.deliver(&datagram);
+                }
+            }
+            14 => drop(self.take_any(input)),
+            15 => {
+                let copy = self.any(input).cloned();
+                copy.into_iter().for_each(|copy| self.launch(copy));
+            }
+            16 => self.damage(input),
+            17 => self.forge(host, input),
+            18 => {
+                let origin = self.settings.origin(1 - host, input);
+                self.hosts[host].receive(self.now, origin, input.bytes());
+            }
+            19 => drop(self.hosts[host].offer(input.bytes())),
+            20..=22 => self.pass(Duration::from_millis(u64::from(input.byte()))),
+            23 => self.pass(Duration::from_millis(20 * u64::from(input.byte()))),
+            24 => self.pass(Duration::from_micros(u64::from(input.byte()))),
+            25 => {
+                let path = self.settings.path(input);
+                let status = if input.flag() { PathStatus::Off } else { PathStatus::Available };
+                self.hosts[host].set_status(self.now, path, status);
+            }
+            26 => {
+                let (path, fits) = (self.settings.path(input), input.flag());
+                self.hosts[host].set_fits(self.now, path, fits);
+            }
+            27 => self.pass(Duration::from_secs(u64::from(input.byte()))),
+            28 => self.hosts[host].set_room(input.byte()),
+            29 => {
+                if input.byte() == 0xff {
+                    self.hosts[host].close(self.now);
+                }
+            }
+            30 => self.restart(host, input),
+            _ => self.converse(),
+        }
+        self.poll();
+    }
+
+    /// Offers a packet to a host that was never sent before.
+    fn send(&mut self, host: usize, input: &mut Input<'_>) {
+        let shape = input.byte();
+        let packet = packet::numbered(host, self.number, shape);
+        if let Some((path, tos, bytes)) = self.hosts[host].offer(&packet) {
+            let number = Some(self.number);
+            self.launch(Flying { from: host, path, tos, bytes, number });
+        }
+        self.number += 1;
+    }
+
+    fn launch(&mut self, datagram: Flying) {
+        if self.in_flight.len() == MAX_IN_FLIGHT {
+            self.in_flight.remove(0);
+        }
+        self.in_flight.push(datagram);
+    }
+
+    fn any(&mut self, input: &mut Input<'_>) -> Option<&mut Flying> {
+        let place = input.index(self.in_flight.len());
+        self.in_flight.get_mut(place)
+    }
+
+    fn take_any(&mut self, input: &mut Input<'_>) -> Option<Flying> {
+        let place = input.index(self.in_flight.len());
+        self.take(place)
+    }
+
+    fn take(&mut self, place: usize) -> Option<Flying> {
+        (place < self.in_flight.len()).then(|| self.in_flight.remove(place))
+    }
+
+    fn deliver(&mut self, datagram: &Flying) {
+        let Flying { from, path, tos, ref bytes, .. } = *datagram;
+        let origin = self.settings.usual_origin(from, path, tos);
+        self.hosts[1 - from].receive(self.now, origin, bytes);
+    }
+
+    fn deliver_all(&mut self) {
+        for datagram in std::mem::take(&mut self.in_flight) {
+            self.deliver(&datagram);
+        }
+    }
+
+    /// Changes a datagram on its way: a bit, its length, or the marks of its outer header.
+    fn damage(&mut self, input: &mut Input<'_>) {
+        let Some(datagram) = self.any(input) else { return };
+        let (how, value) = (input.byte(), input.byte());
+        let place = usize::from(input.byte());
+        match how % 4 {
+            0 => datagram.tos = value,
+            1 => datagram.bytes.truncate(place),
+            2 => datagram.bytes.push(value),
+            _ => {
+                if let Some(byte) = datagram.bytes.get_mut(place) {
+                    *byte ^= value;
+                }
+            }
+        }
+        // What is padded or marked still has the same packet in it, and only once.
+        if let (1 | 3, Some(number)) = (how % 4, datagram.number) {
+            let to = 1 - datagram.from;
+            self.hosts[to].distrust(number);
+        }
+    }
+
+    /// Has a host receive a datagram that its peer might have sent, with any sequence number.
+    fn forge(&mut self, host: usize, input: &mut Input<'_>) {
+        let expected = self.hosts[host].expected();
+        let sequence = match input.byte() % 3 {
+            0 => expected.wrapping_add(u32::from(input.byte())),
+            1 => expected.wrapping_add(u32::from(input.word())).wrapping_sub(0x8000),
+            _ => input.long(),
+        };
+        let shape = input.byte();
+        let packet = packet::numbered(1 - host, self.number, shape);
+        let bytes = self.settings.datagram(sequence, &packet);
+        // What it does to the order is what a peer that errs could do.
+        self.hosts[host].distrust_order();
+        self.hosts[host].distrust(self.number);
+        self.number += 1;
+        let path = self.settings.path(input);
+        let origin = self.settings.usual_origin(1 - host, path, 0);
+        self.hosts[host].receive(self.now, origin, &bytes);
+    }
+
+    /// A host forgets everything.
+    fn restart(&mut self, host: usize, input: &mut Input<'_>) {
+        if input.byte() & 3 == 0 {
+            self.hosts[host].restart(&self.settings, self.now);
+            self.hosts[1 - host].distrust_order();
+        }
+    }
+
+    /// Lets time pass, with everything that is due on the way done when it is due.
+    fn pass(&mut self, time: Duration) {
+        const MAX_STOPS: usize = 64;
+        let end = self.now + time;
+        for _ in 0..MAX_STOPS {
+            let next = self.hosts.iter().filter_map(Host::deadline).min();
+            let Some(next) = next.filter(|next| *next < end) else { break };
+            self.now = next.max(self.now);
+            self.due();
+        }
+        self.now = end;
+        self.due();
+    }
+
+    fn due(&mut self) {
+        for host in &mut self.hosts {
+            host.handle_timeout(self.now);
+        }
+        self.poll();
+        for host in &self.hosts {
+            host.check_deadline(self.now);
+        }
+    }
+
+    /// Puts the keepalives that are due on their way.
+    fn poll(&mut self) {
+        for from in [0, 1] {
+            for (path, tos, bytes) in self.hosts[from].poll(self.now) {
+                self.launch(Flying { from, path, tos, bytes, number: None });
+            }
+        }
+    }
+
+    /// Everything arrives, until nobody has anything to say.
+    fn converse(&mut self) {
+        const MAX_ROUNDS: usize = 16;
+        for _ in 0..MAX_ROUNDS {
+            if self.in_flight.is_empty() {
+                return;
+            }
+            self.deliver_all();
+            self.poll();
+        }
+        panic!("the hosts never come to an end");
+    }
+}

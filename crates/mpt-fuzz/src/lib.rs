@@ -1,0 +1,43 @@
+//! What everything that reads foreign bytes must withstand, as plain functions.
+//!
+//! A [`Target`] takes any bytes and panics if something is not as it has to be: not only if the code
+//! under test does, but also if it breaks a promise. So the same function serves two ways of looking
+//! for trouble. `cargo test` gives it every file of `fuzz/corpus/<target>` and random variations of
+//! them, on stable Rust and in seconds; `cargo fuzz` gives it what a coverage-guided fuzzer thinks of,
+//! for as long as one likes. `CONTRIBUTING.md` says how to do either, and what to do with a finding.
+//!
+//! - [`wire`]: the parsers of `mpt-proto`, and what it writes into other people's packets;
+//! - [`endpoint`]: two endpoints and whatever can happen to and between them;
+//! - [`super_packet`]: what a TUN device hands over, to `mpt-io`;
+//! - [`control`]: lines on the control socket;
+//! - [`configuration`]: the configuration file.
+
+pub mod configuration;
+pub mod control;
+pub mod endpoint;
+mod input;
+pub mod super_packet;
+pub mod wire;
+
+/// Something that takes any bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Its name, which is that of its corpus and of its program for `cargo fuzz`.
+    pub name: &'static str,
+    /// Panics if `bytes` bring about what must not be.
+    pub run: fn(bytes: &[u8]),
+}
+
+/// All of them, by name.
+pub const TARGETS: [Target; 10] = [
+    Target { name: "config", run: configuration::config },
+    Target { name: "control_request", run: control::control_request },
+    Target { name: "endpoint", run: endpoint::endpoint },
+    Target { name: "gre", run: wire::gre },
+    Target { name: "icmp", run: wire::icmp },
+    Target { name: "inner", run: wire::inner },
+    Target { name: "keepalive", run: wire::keepalive },
+    Target { name: "mss", run: wire::mss },
+    Target { name: "status_reply", run: control::status_reply },
+    Target { name: "super_packet", run: super_packet::super_packet },
+];
