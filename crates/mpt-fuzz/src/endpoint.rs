@@ -68,7 +68,9 @@ impl World {
     fn new(settings: Settings) -> Self {
         let now = Instant::ZERO + Duration::from_secs(1000);
         let hosts = [0, 1].map(|number| Host::new(&settings, number, now));
-        Self { now, settings, hosts, in_flight: Vec::new(), number: 0 }
+        let mut world = Self { now, settings, hosts, in_flight: Vec::new(), number: 0 };
+        world.poll();
+        world
     }
 
     fn operate(&mut self, input: &mut Input<'_>) {

@@ -68,6 +68,8 @@ pub fn icmp(bytes: &[u8]) {
         let asked = inner_packet::parse(packet).expect("only packets are answered");
         let told = inner_packet::parse(answer).expect("an answer is a packet");
         assert_eq!((told.len, told.source, told.destination), (len, own, asked.source));
+        let is_icmpv6 = packet[0] >> 4 == 6 && packet[6] == 58;
+        assert!(!is_icmpv6 || packet[40] >= 128, "an error of ICMPv6 is not answered");
         let (header, quote) = if own.is_ipv4() { (20, 28) } else { (40, 48) };
         assert!(packet.starts_with(&answer[quote..]), "the quotation is one");
         if own.is_ipv4() {
