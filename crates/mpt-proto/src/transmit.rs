@@ -131,7 +131,7 @@ impl TransmitHalf {
     #[inline(always)]
     pub(crate) fn transmit(&mut self, packet: &[u8], inner: &Inner) -> Option<(PathId, Header)> {
         let Inner { protocol, len, .. } = *inner;
-        let Some(path) = self.scheduler.select(packet, inner) else {
+        let Some(path) = self.scheduler.select(packet) else {
             self.drops.add(Drop::NoPath);
             return None;
         };

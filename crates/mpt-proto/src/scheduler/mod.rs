@@ -9,7 +9,6 @@ mod weighted;
 
 use crate::config::SchedulerConfig;
 use crate::path::PathId;
-use crate::wire::inner::Inner;
 use flow::FlowMapping;
 pub use pins::Pins;
 use weighted::Weighted;
@@ -66,10 +65,10 @@ impl Scheduler {
     }
 
     /// The path for an inner packet; `None` if there is none.
-    #[inline]
-    pub(crate) fn select(&mut self, packet: &[u8], inner: &Inner) -> Option<PathId> {
+    #[inline(always)]
+    pub(crate) fn select(&mut self, packet: &[u8]) -> Option<PathId> {
         match &mut self.policy {
-            Policy::Flow(mapping) => mapping.select(packet, inner),
+            Policy::Flow(mapping) => mapping.select(packet),
             Policy::Weighted(weighted) => weighted.select(),
         }
     }

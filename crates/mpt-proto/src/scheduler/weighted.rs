@@ -35,9 +35,9 @@ pub(crate) struct Weighted {
     /// Whether the entries just take turns as they stand, and nothing is counted but `chosen`.
     turns: bool,
     /// The length of the sending vector: the sum of the entries' weights.
-    len: u32,
+    len: usize,
     /// How many choices of the vector have been made; less than `len`.
-    chosen: u32,
+    chosen: usize,
 }
 
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl Weighted {
             Entry { path, weight, count: before.map_or(0, |place| excess[place]) }
         };
         self.entries = paths.into_iter().map(begin).collect();
-        self.len = self.entries.iter().map(|entry| entry.weight).sum();
+        self.len = self.entries.iter().map(|entry| entry.weight as usize).sum();
         self.chosen = 0;
         self.equal = self.entries.iter().all(|entry| entry.weight == 1);
         self.begin_turns();
@@ -74,13 +74,13 @@ impl Weighted {
 
     #[inline]
     pub(crate) fn select(&mut self) -> Option<PathId> {
-        let path = match self.turns {
-            true => self.entries.get(self.chosen as usize)?.path,
-            false => self.select_by_weight()?,
-        };
+        if !self.turns {
+            return self.select_by_weight();
+        }
+        let path = self.entries.get(self.chosen)?.path;
         self.chosen += 1;
-        if self.chosen == self.len {
-            self.begin_again();
+        if self.chosen == self.entries.len() {
+            self.chosen = 0;
         }
         Some(path)
     }
@@ -93,18 +93,22 @@ impl Weighted {
             if earlier { entry } else { best }
         })?;
         chosen.count += PACKET;
-        Some(chosen.path)
+        let path = chosen.path;
+        self.chosen += 1;
+        if self.chosen == self.len {
+            self.begin_again();
+        }
+        Some(path)
     }
 
-    /// The vector is complete.
-    #[inline]
+    /// The vector is complete: all sums are what they were when it began. Cold, so that registers are
+    /// saved around this call only and not for every packet.
+    #[cold]
     fn begin_again(&mut self) {
         self.chosen = 0;
-        if !self.turns {
-            let full = |entry: &Entry| i64::from(entry.weight) * PACKET;
-            self.entries.iter_mut().for_each(|entry| entry.count -= full(entry));
-            self.begin_turns();
-        }
+        let full = |entry: &Entry| i64::from(entry.weight) * PACKET;
+        self.entries.iter_mut().for_each(|entry| entry.count -= full(entry));
+        self.begin_turns();
     }
 
     /// Takes turns from here on if the weights are equal and nobody is more than a packet ahead of
@@ -127,7 +131,7 @@ impl Weighted {
     /// Counts the turns that were taken of this round.
     fn finish_turns(&mut self) {
         if self.turns {
-            let had = self.entries.iter_mut().take(self.chosen as usize);
+            let had = self.entries.iter_mut().take(self.chosen);
             had.for_each(|entry| entry.count += PACKET);
         }
     }

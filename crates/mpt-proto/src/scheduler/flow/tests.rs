@@ -2,7 +2,6 @@ use super::*;
 use crate::config::SchedulerConfig;
 use crate::ports::PortRanges;
 use crate::scheduler::Scheduler;
-use crate::wire::inner;
 use etherparse::PacketBuilder;
 use proptest::prelude::*;
 
@@ -46,7 +45,7 @@ fn packet_to(flow: u16, port: u16, filler: usize) -> Vec<u8> {
 }
 
 fn choose(scheduler: &mut Scheduler, packet: &[u8]) -> Option<u8> {
-    scheduler.select(packet, &inner::parse(packet).unwrap()).map(|path| path.0)
+    scheduler.select(packet).map(|path| path.0)
 }
 
 const FLOWS: u16 = 5000;
