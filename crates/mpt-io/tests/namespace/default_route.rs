@@ -6,18 +6,21 @@
 //!   TUN devices     \-- mpt0: 10.9.0.1/24, fd00:9::1/64, the default route of another table
 //! ```
 
+use std::fs;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use mpt_io::netlink::{Error, IpVersion, Netlink, Route, Rule, Selector};
 use mpt_io::poll::{Events, Interest, Poll};
-use mpt_io::tun::{Burst, Device, Offloads, OpenError, Options};
-use mpt_io::udp::{self, Socket, Train};
+use mpt_io::tun::{Burst, Coalescer, Device, Offloads, OpenError, Options};
+use mpt_io::udp::{self, Receive, ReceiveOptions, Socket, Train};
 
-use crate::world::PATIENCE;
+use crate::tun::{next_udp, turn};
+use crate::world::{PATIENCE, eventually, readable};
 use crate::{Outcome, Skip, Test};
 
 pub(crate) const TESTS: &[Test] = &[
     ("default_route::it_takes_everything_but_the_tunnel_itself", detour),
+    ("default_route::answers_come_back_unless_the_filter_is_strict", answers),
     ("default_route::rules_outlive_their_interface_and_are_found", leftovers),
     ("default_route::routes_of_a_table_are_told_apart_by_metric", metrics),
     ("default_route::rules_come_and_go", rules),
@@ -202,6 +205,58 @@ fn detour() -> Outcome {
         assert_eq!(host.netlink.rules().unwrap(), []);
     }
     Ok(())
+}
+
+fn answers() -> Outcome {
+    let mut host = Host::new()?;
+    let [plan, _] = PLANS; // only IPv4 has such a filter
+    host.netlink.add_route_in(&plan.route(&host.tunnel)).unwrap();
+    for rule in plan.rules() {
+        host.netlink.add_rule(&rule).unwrap();
+    }
+    let options =
+        udp::Options { mark: Some(MARK), ..udp::Options::new("0.0.0.0:0".parse().unwrap()) };
+    let socket = Socket::open(&options).unwrap();
+    let answer = || {
+        let mut train = Train::new(SocketAddr::new(ip(plan.far), 4754), None);
+        train.reserve(7).unwrap().copy_from_slice(b"is this");
+        train.commit();
+        assert_eq!(socket.send(&mut train).datagrams, 1);
+        let mut packet = next_udp(&host.uplink, &mut Burst::new());
+        turn(&mut packet);
+        let mut coalescer = Coalescer::new();
+        coalescer.push(&host.uplink, &packet);
+        coalescer.flush(&host.uplink);
+    };
+    let filter = |value| fs::write("/proc/sys/net/ipv4/conf/all/rp_filter", value);
+    const LOOSE: &str = "2";
+    const STRICT: &str = "1";
+    filter(LOOSE).map_err(|error| Skip(format!("no filter can be set: {error}")))?;
+    answer();
+    readable(&socket);
+    assert_eq!(socket.receive(&mut Receive::new(&ReceiveOptions::default())).unwrap(), 1);
+
+    // The way back to the peer is looked up without the mark, and so leads into the tunnel.
+    fs::write("/proc/sys/net/ipv4/conf/uplink/rp_filter", "0").unwrap();
+    filter(STRICT).unwrap();
+    let before = filtered();
+    answer();
+    eventually("a strict filter drops the answer", || filtered() == before + 1);
+    let specific = (ip(plan.far), 32);
+    host.netlink.add_route(specific, host.uplink.index(), None).unwrap();
+    answer();
+    readable(&socket);
+    Ok(())
+}
+
+/// Packets that reverse path filtering has dropped.
+fn filtered() -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/net/netstat").unwrap();
+    let mut lines = text.lines().filter(|line| line.starts_with("TcpExt:"));
+    let mut fields = || lines.next().unwrap().split_whitespace();
+    let (names, values) = (fields(), fields());
+    let (_, value) = names.zip(values).find(|(name, _)| *name == "IPReversePathFilter").unwrap();
+    value.parse().unwrap()
 }
 
 fn leftovers() -> Outcome {

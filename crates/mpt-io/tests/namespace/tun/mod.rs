@@ -53,7 +53,7 @@ fn tunnel(options: &Options) -> Result<(Device, Netlink), Skip> {
 }
 
 /// The next UDP packet out of the device; IPv6 says other things of its own accord.
-fn next_udp(device: &Device, burst: &mut Burst) -> Vec<u8> {
+pub(crate) fn next_udp(device: &Device, burst: &mut Burst) -> Vec<u8> {
     loop {
         readable(device);
         while let Some(mut super_packet) = device.read(burst).unwrap() {
@@ -76,7 +76,7 @@ fn udp_header(packet: &[u8]) -> Option<usize> {
 }
 
 /// Turns a UDP packet into an answer. Checksums stay right, being sums.
-fn turn(packet: &mut [u8]) {
+pub(crate) fn turn(packet: &mut [u8]) {
     let udp = udp_header(packet).unwrap();
     let (addresses, len) = if udp == 20 { (12, 4) } else { (8, 16) };
     let (source, destination) = packet[addresses..addresses + 2 * len].split_at_mut(len);
