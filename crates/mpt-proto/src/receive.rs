@@ -21,7 +21,7 @@ use crate::stats::{ConnectionStats, Drop, Drops, PathStats, Traffic};
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
 use crate::wire::gre::Datagram;
-use crate::wire::keepalive::{FIRST_CONTROL, Keepalive};
+use crate::wire::keepalive::{FIRST_CONTROL, Keepalive, Trailer};
 use crate::wire::{ecn, inner};
 
 /// How a datagram came.
@@ -53,6 +53,8 @@ pub struct ReceiveHalf {
     networks: Vec<Prefix>,
     /// The paths on which the peer may be sending, one bit each.
     live: u64,
+    /// How many inner packets came, whatever became of them.
+    arrived: u64,
     delivered: Traffic,
     drops: Drops,
     /// A packet whose congestion mark was changed: the only one that is copied here.
@@ -69,6 +71,35 @@ struct Longest {
     until: Instant,
 }
 
+/// Whether the peer sends packets on other paths only, because this one stands by or because no flow
+/// falls on it: nobody waits for what does not come. A connection that is quiet as a whole says
+/// nothing about its paths.
+#[derive(Debug, Default)]
+struct Idle {
+    /// How many packets it had sent on the path when it sent the last keepalive.
+    sent: Option<u32>,
+    /// How many had come on all paths when that one came.
+    arrived: u64,
+    idle: bool,
+}
+
+impl Idle {
+    /// So many packets on other paths, and none on this one, from one keepalive to another.
+    const OTHERS: u64 = 32;
+
+    fn on_keepalive(&mut self, trailer: Option<Trailer>, arrived: u64) {
+        let sent = trailer.map(|trailer| trailer.sent);
+        let others = arrived - self.arrived;
+        self.idle |= sent.is_some() && sent == self.sent && others >= Self::OTHERS;
+        (self.sent, self.arrived) = (sent, arrived);
+    }
+
+    /// A packet came. Returns whether it is the first after none.
+    fn on_data(&mut self) -> bool {
+        std::mem::take(&mut self.idle)
+    }
+}
+
 #[derive(Debug)]
 struct ReceivePath {
     liveness: Liveness,
@@ -76,6 +107,9 @@ struct ReceivePath {
     lingers: Option<Instant>,
     /// It goes when it lingers no more.
     leaving: bool,
+    /// The peer's number for it.
+    peer_id: Option<u8>,
+    idle: Idle,
     /// Whether keepalives mean anything here. Where none are sent and none are missed, the peer is
     /// of a kind that has none, and a forged one must not speak for it.
     speaks_keepalive: bool,
@@ -102,6 +136,7 @@ impl ReceiveHalf {
             peer: config.peer.clone(),
             networks: config.networks.clone(),
             live: 0,
+            arrived: 0,
             delivered: Traffic::default(),
             drops: Drops::default(),
             marked: Vec::new(),
@@ -247,7 +282,15 @@ impl ReceiveHalf {
         heard.liveness.on_keepalive(now, keepalive.report);
         let (count, arrivals) = (heard.keepalives_received as u8, keepalive.arrivals);
         let echoed = heard.gauge.on_keepalive(now, keepalive.trailer);
+        heard.peer_id = keepalive.path;
+        heard.idle.on_keepalive(keepalive.trailer, self.arrived);
         news.note(self.id, Note::Keepalive { path, count, arrivals, heard: echoed });
+        if let Some(lost) = keepalive.lost {
+            let others = self.paths.iter_mut().filter(|(other, _)| *other != path.index());
+            for (_, other) in others.filter(|(_, other)| other.peer_id == Some(lost)) {
+                other.liveness.on_peer_lost();
+            }
+        }
         // A peer that has just started has heard nothing. So has one whose path died, but then its
         // numbers go on, and the first that fits takes the word back.
         let all_deaf = || self.paths.iter().all(|(_, path)| path.liveness.peer_deaf());
@@ -275,10 +318,11 @@ impl ReceiveHalf {
             return Err(Drop::InnerSource);
         }
         let Arrival { path, tos, len } = arrival;
+        self.arrived += 1;
         let heard = &mut self.paths[path.index()];
         heard.received.add(len);
         heard.liveness.on_heard(now);
-        if heard.told.0 != heard.liveness.hearing() {
+        if heard.idle.on_data() || heard.told.0 != heard.liveness.hearing() {
             self.tell(now, sink, news);
         }
         let mut packet = &datagram.payload[..inner.len];
@@ -372,6 +416,8 @@ impl ReceiveHalf {
             liveness: Liveness::new(config.status, config.dead_time),
             lingers: None,
             leaving: false,
+            peer_id: None,
+            idle: Idle::default(),
             speaks_keepalive: config.keepalive.is_some() || config.dead_time.is_some(),
             told: (false, PathState::Probing),
             longest: Longest { every: config.keepalive, len: 0, until: Instant::ZERO },
@@ -513,7 +559,8 @@ impl ReceiveHalf {
             }
             path.told = (hearing, state);
             let lingers = path.lingers.is_some_and(|until| now < until);
-            live |= u64::from(path.liveness.live() || lingers) << index;
+            let live_path = (path.liveness.live() || lingers) && !path.idle.idle;
+            live |= u64::from(live_path) << index;
         }
         if live != self.live {
             self.live = live;

@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::config::{ConnectionConfig, PathConfig, SchedulerConfig};
+use crate::config::{ConnectionConfig, MAX_PATHS, PathConfig, SchedulerConfig};
 use crate::measure::Heard;
 use crate::note::Note;
 use crate::path::narrowing::{Arrived, Narrowing};
@@ -32,6 +32,8 @@ pub struct TransmitHalf {
     paths: Slots<TransmitPath>,
     /// It goes when its last path has told the peer so.
     ending: bool,
+    /// The lost path that was told of last.
+    told_lost: usize,
     /// Own and the peer's tunnel address, as keepalives name them.
     addresses: (IpAddr, IpAddr),
     sent: Traffic,
@@ -77,6 +79,7 @@ impl TransmitHalf {
             policy: config.scheduler,
             paths: Slots::default(),
             ending: false,
+            told_lost: 0,
             addresses,
             sent: Traffic::default(),
             drops: Drops::default(),
@@ -160,13 +163,23 @@ impl TransmitHalf {
         let arrivals = path.arrived.tell(now, path.keepalive.unwrap_or_default());
         let echo = path.heard.and_then(|heard| heard.echo(now));
         let trailer = Some(Trailer { sent: path.sent.packets as u32, time: now.micros(), echo });
-        let message = Keepalive { report, arrivals, sender, receiver, trailer };
         if path.leaving {
             self.paths.take(index);
         }
+        let (path, lost) = (Some(index as u8), self.next_lost(index));
+        let message = Keepalive { report, arrivals, path, lost, sender, receiver, trailer };
         let protocol = if sender.is_ipv4() { Protocol::Ipv4 } else { Protocol::Ipv6 };
         let header = Header { protocol, checksum: self.checksum, key: self.key, sequence: None };
         Some((PathId(index as u8), header, message))
+    }
+
+    /// The path to be told of as lost by a keepalive on another one: all of them in turn.
+    fn next_lost(&mut self, on: usize) -> Option<u8> {
+        let lost = |(index, path): &(usize, &TransmitPath)| !path.present && *index != on;
+        let after = self.paths.iter().filter(lost).find(|(index, _)| *index > self.told_lost);
+        let (index, _) = after.or_else(|| self.paths.iter().find(lost))?;
+        self.told_lost = index;
+        Some(index as u8)
     }
 
     /// When the next keepalive is due.
@@ -254,13 +267,20 @@ impl TransmitHalf {
         });
     }
 
-    /// What a path needs of this host is there again, or gone.
+    /// What a path needs of this host is there again, or gone. That it is gone is told to the peer at
+    /// once on the others: it would go on sending.
     pub(crate) fn set_present(&mut self, path: PathId, present: bool, now: Instant) {
+        let mut lost = false;
         self.change(path, |path| {
+            lost = path.present && !present;
             path.present = present;
             path.next_keepalive = None;
             path.keepalive_now(now);
         });
+        if lost {
+            self.told_lost = path.index().wrapping_sub(1).min(MAX_PATHS);
+            self.paths.iter_mut().for_each(|(_, path)| path.keepalive_now(now));
+        }
     }
 
     /// Every path goes off.

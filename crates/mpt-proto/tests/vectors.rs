@@ -104,7 +104,8 @@ fn keepalives_are_read_and_written_as_printed() {
         let [sender, receiver] = [sender, receiver].map(|address| address.parse().unwrap());
         let longest = NonZeroU16::new(longest);
         let arrivals = longest.map(|longest| Arrivals { longest, keepalives: 7 });
-        let keepalive = Keepalive { report, arrivals, sender, receiver, trailer };
+        let (path, lost) = (None, None);
+        let keepalive = Keepalive { report, arrivals, path, lost, sender, receiver, trailer };
         assert_eq!(Keepalive::parse(&payload), Ok(keepalive), "14.{number}");
         assert_eq!(keepalive.emit(&mut [0xee; keepalive::LEN]), payload, "14.{number}");
     }

@@ -1,8 +1,8 @@
 //! `mpt`: the multipath tunnel for Linux, daemon and command line in one program.
 //!
-//! `cli` turns the command line into one of a few commands; [`config`] turns a file into settings;
+//! `cli` turns the command line into one of a few commands; `config` turns a file into settings;
 //! `daemon` knows which run, and keeps them so while the host changes (`world`); `tunnel` carries
-//! packets, a thread or two for each; [`control`] answers visitors on a Unix socket; `output` is how
+//! packets, a thread or two for each; `control` answers visitors on a Unix socket; `output` is how
 //! everything looks on a terminal, `watch` how it looks live.
 //!
 //! It is a library so that the configuration can be fuzzed, not to be built upon: all there is to call

@@ -23,6 +23,8 @@ pub(crate) struct Liveness {
     fits: bool,
     /// Whether this host has what the path needs.
     present: bool,
+    /// Whether the peer has said on another path that it lost this one.
+    peer_lost: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -34,16 +36,15 @@ enum Heard {
 
 impl Liveness {
     pub(crate) fn new(status: PathStatus, dead_time: Option<Duration>) -> Self {
-        let was_up = false;
-        let (fits, present) = (true, true);
         Self {
             status,
             dead_time,
             heard: Heard::Never,
             peer: Report::default(),
-            was_up,
-            fits,
-            present,
+            was_up: false,
+            fits: true,
+            present: true,
+            peer_lost: false,
         }
     }
 
@@ -57,6 +58,8 @@ impl Liveness {
             PathState::UnusableMtu
         } else if self.peer.off {
             PathState::Down(DownCause::PeerOff)
+        } else if self.peer_lost {
+            PathState::Down(DownCause::PeerLost)
         } else if !self.hearing() {
             match self.heard {
                 Heard::Never => PathState::Probing,
@@ -79,12 +82,12 @@ impl Liveness {
     /// Whether the peer may be sending inner packets on this path: it does so while it is up there,
     /// whatever we think of our own direction.
     pub(crate) fn live(&self) -> bool {
-        self.hearing() && !self.peer.deaf && !self.peer.off
+        self.hearing() && !self.peer.deaf && !self.is_left()
     }
 
-    /// Whether one side has left the path in good order, so that what was sent before still comes.
+    /// Whether one side has left the path and said so, so that what was sent before may still come.
     pub(crate) fn is_left(&self) -> bool {
-        self.status == PathStatus::Off || self.peer.off
+        self.status == PathStatus::Off || self.peer.off || self.peer_lost
     }
 
     /// Whether the peer has said that it does not hear us on this path.
@@ -122,6 +125,8 @@ impl Liveness {
             // Without a dead time it can be up before anything was heard.
             self.was_up |= self.state() == PathState::Up;
             self.peer = report;
+            // The peer would not send on a path that it does not have.
+            self.peer_lost = false;
             self.on_heard(now);
         }
     }
@@ -141,6 +146,11 @@ impl Liveness {
             let Self { dead_time, fits, present, .. } = *self;
             *self = Self { fits, present, ..Self::new(status, dead_time) };
         }
+    }
+
+    /// The peer has lost what it needs for the path.
+    pub(crate) fn on_peer_lost(&mut self) {
+        self.peer_lost = true;
     }
 
     /// Another silence than before takes it down.

@@ -1,20 +1,21 @@
-//! The keepalive of plain framing: the frame of the original MPT, of which four unused bytes tell the
+//! The keepalive of plain framing: the frame of the original MPT, of which six unused bytes tell the
 //! peer how this side sees the path, and behind it a trailer from which it measures the path.
 //!
 //! ```text
-//! offset  0    1        2..4      4       5        6..8   8..24             24..40
-//!       | A1 | status | longest | count | 4 or 6 | zero | sender's address | receiver's address |
+//! offset  0    1        2..4      4       5        6      7      8..24             24..40
+//!       | A1 | status | longest | count | 4 or 6 | path | lost | sender's address | receiver's address |
 //!         40..44   44..48   48..52   52..56
 //!       | sent   | time   | echo   | held   |
 //! ```
 //!
 //! Offsets count from the end of the GRE header. Addresses are tunnel addresses; IPv4 ones stand in
-//! their IPv4-mapped form. The original neither sets nor reads status, length and count, so to it
+//! their IPv4-mapped form. The original neither sets nor reads status, length, count, path and lost, so to it
 //! "all is well" is the only thing anybody ever said. Nor does it read or send the trailer.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU16;
 
+use crate::config::MAX_PATHS;
 use crate::stats::Drop;
 
 /// Payloads whose first byte is at least this are control messages, smaller ones are IP packets.
@@ -83,6 +84,11 @@ pub struct Keepalive {
     pub report: Report,
     /// What has reached its sender; `None` if it does not tell.
     pub arrivals: Option<Arrivals>,
+    /// The number that its sender has for the path that it comes over, below 64; `None` if it does not
+    /// tell.
+    pub path: Option<u8>,
+    /// The number that its sender has for another path, which it has lost: nothing is received there.
+    pub lost: Option<u8>,
     /// The tunnel address of its sender.
     pub sender: IpAddr,
     /// The tunnel address it is meant for; of the same IP version.
@@ -104,6 +110,8 @@ impl Keepalive {
             message[4] = keepalives;
         }
         message[5] = if self.sender.is_ipv4() { 4 } else { 6 };
+        message[6] = self.path.map_or(0, |path| path + 1);
+        message[7] = self.lost.map_or(0, |path| path + 1);
         message[8..24].copy_from_slice(&mapped(self.sender).octets());
         message[24..40].copy_from_slice(&mapped(self.receiver).octets());
         let Some(Trailer { sent, time, echo }) = self.trailer else {
@@ -141,7 +149,16 @@ impl Keepalive {
         let report = Report { deaf: message[1] & DEAF != 0, off: message[1] & OFF != 0 };
         let longest = NonZeroU16::new(u16::from_be_bytes([message[2], message[3]]));
         let arrivals = longest.map(|longest| Arrivals { longest, keepalives: message[4] });
-        Ok(Self { report, arrivals, sender: address(8), receiver: address(24), trailer })
+        let path = |at: usize| message[at].checked_sub(1).filter(|&path| path < MAX_PATHS as u8);
+        Ok(Self {
+            report,
+            arrivals,
+            path: path(6),
+            lost: path(7),
+            sender: address(8),
+            receiver: address(24),
+            trailer,
+        })
     }
 }
 
@@ -182,6 +199,8 @@ mod tests {
         let keepalive = Keepalive {
             report: Report::default(),
             arrivals: None,
+            path: None,
+            lost: None,
             sender: IpAddr::from([10, 0, 0, 3]),
             receiver: IpAddr::from([10, 0, 0, 2]),
             trailer: None,
@@ -199,6 +218,8 @@ mod tests {
                 report: Report { deaf, off },
                 arrivals: NonZeroU16::new(longest)
                     .map(|longest| Arrivals { longest, keepalives: 200 }),
+                path: Some(63),
+                lost: off.then_some(0),
                 sender: "fd00::1".parse().unwrap(),
                 receiver: "fd00::2".parse().unwrap(),
                 trailer: None,

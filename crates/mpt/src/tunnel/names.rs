@@ -74,7 +74,7 @@ fn next(state: PathState) -> &'static str {
         PathState::Down(DownCause::Silent | DownCause::PeerDeaf) => {
             "; the other paths carry its packets, it is used again when the peer is heard"
         }
-        PathState::Down(DownCause::Absent) => {
+        PathState::Down(DownCause::Absent | DownCause::PeerLost) => {
             "; the other paths carry its packets, it is used again when that is back"
         }
         PathState::UnusableMtu => "; it is used again when packets of 1280 bytes fit",

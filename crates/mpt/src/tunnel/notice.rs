@@ -43,7 +43,7 @@ impl Notices {
         let heard = match to {
             PathState::Up => true,
             PathState::Down(DownCause::Silent | DownCause::PeerDeaf) => false,
-            PathState::Down(DownCause::Absent | DownCause::PeerOff)
+            PathState::Down(DownCause::Absent | DownCause::PeerLost | DownCause::PeerOff)
             | PathState::Off
             | PathState::Probing
             | PathState::UnusableMtu => return,
