@@ -13,7 +13,9 @@ mpt.prefs.verify = Pref.bool("Verify GRE checksums", true, "Sum up every datagra
 local GRE_WORD = 4
 local IPV4, IPV6, EXTENDED = 0x0800, 0x86dd, 0x88b5
 local FIRST_CONTROL = 0xa0 -- section 3.3: below it begins an inner packet
-local KEEPALIVE, KEEPALIVE_LENGTH = 0xa1, 40
+-- The original's has no trailer.
+local KEEPALIVE, KEEPALIVE_LENGTH, BARE_LENGTH = 0xa1, 56, 40
+local NOTHING_ECHOED = 0xffffffff
 local EXTENDED_LENGTH = 12
 
 local TYPES = { [IPV4] = "IPv4", [IPV6] = "IPv6", [EXTENDED] = "extended" }
@@ -56,6 +58,10 @@ local f = {
   receiver = ProtoField.ipv6("mpt.receiver", "Receiver's tunnel address"),
   sender4 = ProtoField.ipv4("mpt.sender4", "Sender's tunnel address"),
   receiver4 = ProtoField.ipv4("mpt.receiver4", "Receiver's tunnel address"),
+  sent = ProtoField.uint32("mpt.sent", "Datagrams sent with inner packets, modulo 2^32", base.DEC),
+  time = ProtoField.uint32("mpt.time", "Sending time in microseconds", base.DEC),
+  echo = ProtoField.uint32("mpt.echo", "Last sending time of the other side in microseconds", base.DEC),
+  held = ProtoField.uint32("mpt.held", "Microseconds since that came", base.DEC),
   -- Section 8.
   message = ProtoField.uint8("mpt.message", "Message", base.DEC, MESSAGES, 0xf0),
   partial = ProtoField.bool("mpt.partial", "Inner checksum partial", 8, nil, 0x08),
@@ -154,6 +160,14 @@ local function keepalive(payload, pinfo, tree)
   tree:add(f.ip_version, payload(5, 1))
   local from = address(tree, payload(8, 16), f.sender, f.sender4)
   local to = address(tree, payload(24, 16), f.receiver, f.receiver4)
+  if payload:len() == KEEPALIVE_LENGTH then
+    tree:add(f.sent, payload(40, 4))
+    tree:add(f.time, payload(44, 4))
+    if payload(52, 4):uint() ~= NOTHING_ECHOED then
+      tree:add(f.echo, payload(48, 4))
+      tree:add(f.held, payload(52, 4))
+    end
+  end
   pinfo.cols.info = string.format("Keepalive %s > %s, %s", from, to, status_text(payload(1, 1):uint()))
 end
 
@@ -162,9 +176,9 @@ local function control(payload, pinfo, tree)
   tree:add(f.control, payload(0, 1))
   if code ~= KEEPALIVE then
     drop(tree, pinfo, payload(0, 1), "control_unknown")
-  elseif payload:reported_len() ~= KEEPALIVE_LENGTH then
+  elseif payload:reported_len() ~= KEEPALIVE_LENGTH and payload:reported_len() ~= BARE_LENGTH then
     drop(tree, pinfo, payload(0), "control_length")
-  elseif payload:len() == KEEPALIVE_LENGTH then
+  elseif payload:len() == payload:reported_len() then
     keepalive(payload, pinfo, tree)
   end
 end

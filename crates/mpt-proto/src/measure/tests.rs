@@ -1,6 +1,7 @@
 //! The published examples, the definitions written down once more and compared on random streams, and what
 //! happens at the edges.
 
+mod edges;
 mod examples;
 mod oracle;
 
@@ -72,7 +73,7 @@ fn trace() -> impl Strategy<Value = Vec<u32>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn a_stream_is_judged_as_the_definitions_say(numbers in trace()) {

@@ -106,6 +106,8 @@ fn every_datagram(outer: u8, connection: &str) {
         "mpt.sender4",
         "mpt.status",
         "mpt.longest",
+        "mpt.time",
+        "mpt.held",
         "ip.src",
         "ipv6.src",
         "_ws.col.Protocol",
@@ -132,14 +134,18 @@ fn every_datagram(outer: u8, connection: &str) {
         }
         // The streams alone take 800 ms, with a keepalive on each path every 100 ms.
         assert!(keepalives.len() >= 8, "{} keepalives", keepalives.len());
+        let mut heard = 0;
         for fields in keepalives {
             assert_eq!(fields["mpt.control"], "0xa1");
             assert_eq!(fields["mpt.sequence"], "");
             assert_eq!(fields["mpt.sender4"], format!("10.9.0.{own}"));
             assert_eq!(fields["mpt.status"], "0x00");
-            assert!(fields["mpt.longest"].parse::<u32>().expect("a length") >= 44, "{fields:?}");
+            assert!(fields["mpt.longest"].parse::<u32>().expect("a length") >= 60, "{fields:?}");
+            assert!(fields["mpt.time"].parse::<u32>().is_ok(), "{fields:?}");
+            heard += u32::from(!fields["mpt.held"].is_empty());
             assert_eq!(fields["_ws.col.Protocol"], "MPT");
         }
+        assert!(heard >= 4, "{heard} keepalives echo what came");
         for fields in &sent {
             let (key, status) = if strict { ("7", "1") } else { ("", "") };
             let found = (fields["mpt.key"].as_str(), fields["mpt.checksum.status"].as_str());
@@ -209,11 +215,13 @@ fn drops() {
         (&format!("b0000800 47f80000 00000008 ffffffff {INNER}"), "gre_checksum"),
         (&format!("00000800 a2000000 {KEEPALIVE}"), "control_unknown"),
         (&format!("00000800 a1000000 {}", &KEEPALIVE[2..]), "control_length"),
+        (&format!("00000800 a1000000 {KEEPALIVE} {}", "00".repeat(15)), "control_length"),
         (&format!("00000800 {}", &INNER[..62]), "inner_malformed"),
         (&format!("000086dd {INNER}"), "inner_malformed"),
         (&format!("03f80800 {INNER}"), ""),
         (&format!("b0000800 47f80000 00000007 ffffffff {INNER}"), ""),
         (&format!("00000800 a1000000 {KEEPALIVE}"), ""),
+        (&format!("00000800 a1000000 {KEEPALIVE} {}", "00".repeat(16)), ""),
     ];
     let (_folder, file) = send(&cases.map(|(datagram, _)| datagram));
     let found = tshark(&file, true, &sent_by(Side::Left), &["mpt.drop"]);
