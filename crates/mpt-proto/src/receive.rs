@@ -80,6 +80,8 @@ struct Idle {
     sent: Option<u32>,
     /// How many had come on all paths when that one came.
     arrived: u64,
+    /// The first keepalive after which it had sent none.
+    since: Option<Instant>,
     idle: bool,
 }
 
@@ -87,10 +89,15 @@ impl Idle {
     /// So many packets on other paths, and none on this one, from one keepalive to another.
     const OTHERS: u64 = 32;
 
-    fn on_keepalive(&mut self, trailer: Option<Trailer>, arrived: u64) {
+    fn on_keepalive(&mut self, now: Instant, trailer: Option<Trailer>, arrived: u64) {
         let sent = trailer.map(|trailer| trailer.sent);
         let others = arrived - self.arrived;
-        self.idle |= sent.is_some() && sent == self.sent && others >= Self::OTHERS;
+        if sent.is_some() && sent == self.sent {
+            let since = *self.since.get_or_insert(now);
+            self.idle |= now.since(since) >= GRACE && others >= Self::OTHERS;
+        } else {
+            self.since = None;
+        }
         (self.sent, self.arrived) = (sent, arrived);
     }
 
@@ -283,7 +290,7 @@ impl ReceiveHalf {
         let (count, arrivals) = (heard.keepalives_received as u8, keepalive.arrivals);
         let echoed = heard.gauge.on_keepalive(now, keepalive.trailer);
         heard.peer_id = keepalive.path;
-        heard.idle.on_keepalive(keepalive.trailer, self.arrived);
+        heard.idle.on_keepalive(now, keepalive.trailer, self.arrived);
         news.note(self.id, Note::Keepalive { path, count, arrivals, heard: echoed });
         if let Some(lost) = keepalive.lost {
             let others = self.paths.iter_mut().filter(|(other, _)| *other != path.index());
@@ -553,6 +560,8 @@ impl ReceiveHalf {
                 news.note(connection, Note::Hearing { path: id, hearing });
             }
             if state != path.told.1 {
+                // What it did not carry while it was something else says nothing.
+                path.idle = Idle { arrived: self.arrived, ..Idle::default() };
                 news.note(connection, Note::State { path: id, state });
                 let (from, to) = (path.told.1, state);
                 news.event(Event::Path { connection, path: id, from, to });

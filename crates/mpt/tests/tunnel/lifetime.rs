@@ -18,7 +18,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("the_end_leaves_nothing_behind", end),
     ("packets_before_and_during_the_start_harm_nobody", start_under_traffic),
     ("a_taken_interface_name_is_a_clear_error", taken_name),
-    ("a_foreign_local_address_is_a_clear_error", foreign_address),
+    ("a_path_whose_local_address_is_not_there_waits_for_it", foreign_address),
 ];
 
 fn restart(side: Side) {
@@ -88,20 +88,15 @@ fn taken_name() {
 }
 
 fn foreign_address() {
-    let site = Site::links_only(TWO_LINKS, "");
+    let mut site = Site::links_only(TWO_LINKS, "");
     let address = site.lab.left().address(0).to_string();
     let config = site.config(Side::Left).replace(&address, "203.0.113.77");
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("mpt.toml");
-    let socket = folder.path().join("control.sock");
-    let control = format!("[control]\nsocket = '{}'\n", socket.display());
-    std::fs::write(&file, format!("{control}{config}")).expect("a file");
-    let mut command = Command::new(daemon());
-    let spawned =
-        site.lab.left().spawn(command.arg("run").arg(&file).stderr(std::process::Stdio::piped()));
-    let output = spawned.expect("mpt runs").wait_with_output().expect("mpt ends");
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{error}");
-    assert!(error.contains("203.0.113.77") && error.contains("path one"), "{error}");
-    assert!(!exists(&socket) && !has_interface(site.lab.left(), "mpt0"));
+    site.start_daemon_with(Side::Left, &config);
+    site.start_daemon(Side::Right);
+    site.await_state(1, "up");
+    let path = site.path(Side::Left, 0);
+    assert_eq!(path.state, "down");
+    let cause = path.cause.expect("a cause");
+    assert!(cause.contains("does not have the address 203.0.113.77"), "{cause}");
+    assert_eq!(site.ping(4, 10).lost, 0);
 }

@@ -104,7 +104,8 @@ impl Site {
         self.start_daemon_with(side, &self.config(side));
     }
 
-    fn start_daemon_with(&mut self, side: Side, config: &str) {
+    /// The same with this configuration.
+    pub(crate) fn start_daemon_with(&mut self, side: Side, config: &str) {
         let daemon = Daemon::start(self.lab.host(side), side.name(), config, &daemon());
         *self.place(side) = Some(daemon.unwrap_or_else(|error| panic!("{error:#}")));
     }
