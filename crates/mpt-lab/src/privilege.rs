@@ -74,10 +74,7 @@ pub fn become_nobody() -> Result<()> {
     if !Uid::effective().is_root() {
         bail!("only root can become nobody with a TUN node of its own");
     }
-    unshare(CloneFlags::CLONE_NEWNS).context("no private mount namespace")?;
-    mount_on("/", MsFlags::MS_REC | MsFlags::MS_PRIVATE, None)
-        .context("mounts stay shared with the host")?;
-    provide_tun_node().context("no TUN node of its own")?;
+    open_tun_node_to_all()?;
     setgroups(&[]).context("supplementary groups stay")?;
     let (group, user) = (Gid::from_raw(NOBODY), Uid::from_raw(NOBODY));
     setresgid(group, group, group).context("group stays")?;
@@ -85,6 +82,19 @@ pub fn become_nobody() -> Result<()> {
     // Changing the user made /proc/self belong to root (PR_SET_DUMPABLE in prctl(2)), which would
     // forbid writing the maps of a user namespace. A program started by nobody has this set.
     set_dumpable(true).context("the process stays undumpable")
+}
+
+/// Gives this thread, and what it starts, a TUN node that every user may open, as udev makes it. The
+/// rest of the host does not see it. Only for root.
+///
+/// # Errors
+///
+/// Why it cannot be done here; tests then skip, saying so.
+pub fn open_tun_node_to_all() -> Result<()> {
+    unshare(CloneFlags::CLONE_NEWNS).context("no private mount namespace")?;
+    mount_on("/", MsFlags::MS_REC | MsFlags::MS_PRIVATE, None)
+        .context("mounts stay shared with the host")?;
+    provide_tun_node().context("no TUN node of its own")
 }
 
 /// Becomes root of user, network and mount namespaces of its own.

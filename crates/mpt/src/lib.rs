@@ -3,7 +3,9 @@
 //! `cli` turns the command line into one of a few commands; `config` turns a file into settings;
 //! `daemon` knows which run, and keeps them so while the host changes (`world`); `tunnel` carries
 //! packets, a thread or two for each; `control` answers visitors on a Unix socket; `output` is how
-//! everything looks on a terminal, `watch` how it looks live.
+//! everything looks on a terminal, `watch` how it looks live. `host` says what this machine lacks,
+//! `privilege` leaves the daemon no right that it does not need, and `service` tells who started it
+//! how it fares.
 //!
 //! It is a library so that the configuration can be fuzzed, not to be built upon: all there is to call
 //! is [`run`].
@@ -14,6 +16,8 @@ mod control;
 mod daemon;
 mod metrics;
 mod output;
+mod privilege;
+mod service;
 mod tunnel;
 mod watch;
 mod world;

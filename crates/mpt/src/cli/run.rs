@@ -1,11 +1,13 @@
 //! `mpt run FILE`: the life of the daemon.
 //!
-//! Read the file, take the control socket, start the tunnels, and then wait in this thread for
-//! visitors, signals, failures, and changes of the host. The socket comes first and goes last, so a daemon that finds
-//! another in its place touches nothing; who visits before the tunnels run waits in the kernel's
-//! queue until they do. Whatever ends it, the tunnels are stopped, and with them goes everything
-//! they made; the socket goes with its listener.
+//! Read the file, take the control socket, give up the rights that the tunnels do not need, start
+//! the tunnels, and then wait in this thread for visitors, signals, failures, and changes of the
+//! host. The socket comes first and goes last, so a daemon that finds another in its place touches
+//! nothing; who visits before the tunnels run waits in the kernel's queue until they do. Whatever ends
+//! it, the tunnels are stopped, and with them goes everything they made; the socket goes with its
+//! listener.
 
+use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -23,6 +25,8 @@ use crate::control::{Listener, Server};
 use crate::daemon::{Daemon, Machine};
 use crate::metrics::{self, Pages};
 use crate::output;
+use crate::privilege::Privileges;
+use crate::service::Service;
 use crate::tunnel::Keeper;
 use crate::world::{Changed, World};
 
@@ -58,15 +62,36 @@ pub(super) fn run(file: &Path) -> Result<Exit> {
     let signals = Signals::register().context("cannot wait for signals")?;
     let poll = Poll::new().context("cannot wait for events")?;
     let waker = Waker::new(&poll, WAKER).context("cannot make a waker")?;
-    let listener = Listener::bind(&settings.control.socket)?;
+    let mut service = Service::from_env();
+    let listener = listen(&settings, file)?;
     let mut server = Server::new(listener, &poll).context("cannot listen")?;
     let machine = Machine::new(World::open(waker.clone())?, waker);
     let environment = Box::new(move |settings: &mut Settings| environment.apply(settings));
     let mut daemon = Daemon::start(machine, file.to_path_buf(), settings, environment)?;
     let mut pages = Pages::new(PAGES);
-    let result = serve(&signals, &poll, &mut server, &mut daemon, &mut pages);
+    let result = serve(&signals, &poll, &mut server, &mut daemon, &mut pages, &mut service);
+    service.stopping();
     daemon.stop();
     result.map(|()| Exit::Done)
+}
+
+/// Takes the control socket, and then gives up every right that is not needed any more.
+fn listen(settings: &Settings, file: &Path) -> Result<Listener> {
+    let connections = settings.tunnels.iter().flat_map(|tunnel| &tunnel.connections);
+    let accepts = settings.tunnels.iter().flat_map(|tunnel| &tunnel.accepts);
+    let ports = connections.map(|connection| connection.local_port);
+    let ports = ports.chain(accepts.map(|accept| accept.local_port));
+    let privileges = Privileges::needed(settings.daemon.user.as_deref(), ports)?;
+    let mut listener = Listener::bind(&settings.control.socket)?;
+    if let Some(user) = privileges.user() {
+        listener.hand_over(user)?;
+    }
+    privileges.take()?;
+    if let Err(error) = File::open(file) {
+        let (file, user) = (file.display(), nix::unistd::Uid::effective());
+        warn!("{file}: {error}; a reload will fail until user {user} may read it");
+    }
+    Ok(listener)
 }
 
 fn start_log() -> Result<()> {
@@ -92,6 +117,7 @@ fn serve(
     server: &mut Server,
     daemon: &mut Daemon<Machine>,
     pages: &mut Pages,
+    service: &mut Service,
 ) -> Result<()> {
     pages.settle(daemon.settings(), poll)?;
     for (signal, token) in [(&signals.end, END), (&signals.reload, RELOAD)] {
@@ -107,6 +133,7 @@ fn serve(
         "ready"
     );
 
+    service.ready();
     let mut events = Events::with_capacity(EVENTS);
     loop {
         if signals.end.came() {
@@ -114,12 +141,19 @@ fn serve(
             return Ok(());
         }
         if signals.reload.came() {
+            service.reloading();
             reload(daemon);
+            service.ready();
         }
         if let Some((tunnel, failure)) = daemon.failure() {
             bail!("tunnel `{tunnel}` failed: {failure}");
         }
-        poll.wait(&mut events, Some(timeout(daemon))).context("cannot wait for events")?;
+        let now = Instant::now();
+        if service.is_due(now) {
+            service.report(now, &daemon.status(server.status()));
+        }
+        let wait = timeout(daemon, now).min(service.wait(now).unwrap_or(TICK));
+        poll.wait(&mut events, Some(wait)).context("cannot wait for events")?;
         let now = Instant::now();
         let mut changed = false;
         for event in events.iter() {
@@ -156,8 +190,7 @@ fn reload(daemon: &mut Daemon<Machine>) {
 }
 
 /// How long nothing has to be done unless something happens.
-fn timeout(daemon: &mut Daemon<Machine>) -> Duration {
-    let now = Instant::now();
+fn timeout(daemon: &mut Daemon<Machine>, now: Instant) -> Duration {
     let deadlines = daemon.host().1.iter().filter_map(Keeper::deadline);
     deadlines.map(|at| at.saturating_duration_since(now)).min().map_or(TICK, |soon| soon.min(TICK))
 }

@@ -4,18 +4,22 @@
 //! a connection must be root or the user of the daemon by the credentials that the kernel recorded
 //! (`SO_PEERCRED`, unix(7)), whatever became of the file's mode.
 
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{self, DirBuilder, File, Metadata, Permissions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{
-    DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, PermissionsExt as _,
+    DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _,
+    PermissionsExt as _,
 };
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::{AtFlags, OFlag};
 use nix::sys::socket::{getsockopt, sockopt};
+use nix::unistd::{User, fchownat};
 use socket2::{Domain, SockAddr, Socket, Type};
 use thiserror::Error;
+use tracing::warn;
 
 use super::lock::Lock;
 
@@ -108,6 +112,31 @@ impl Listener {
         &self.path
     }
 
+    /// Leaves the socket to the user as whom the daemon goes on, who may then visit, and remove its
+    /// file at the end: the directory is left to it too if it was made for the socket.
+    ///
+    /// # Errors
+    /// See [`BindError`].
+    pub(crate) fn hand_over(&mut self, user: &User) -> Result<(), BindError> {
+        let io = |error| BindError::Io { path: self.path.clone(), error };
+        let directory = self.path.parent().unwrap_or(Path::new("/"));
+        give(&self.path, self.identity, user).map_err(io)?;
+        if let Some(made) = &self.made {
+            let file = fs::symlink_metadata(made).map_err(io)?;
+            give(made, (file.dev(), file.ino()), user).map_err(io)?;
+        } else if !may_write(&fs::metadata(directory).map_err(io)?, user) {
+            warn!(
+                "user `{}` may not remove {} at the end: give it the directory with `chown {} {}`",
+                user.name,
+                self.path.display(),
+                user.name,
+                directory.display()
+            );
+        }
+        self.owner = user.uid.as_raw();
+        Ok(())
+    }
+
     /// The next visitor, or `None` if nobody waits. Its stream does not block.
     ///
     /// # Errors
@@ -163,6 +192,29 @@ fn make_directory(directory: &Path) -> io::Result<Option<PathBuf>> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Gives a file to a user, if it still is the one of that device and inode.
+fn give(path: &Path, identity: (u64, u64), user: &User) -> io::Result<()> {
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW;
+    let file = File::options().read(true).custom_flags(flags.bits()).open(path)?;
+    let found = file.metadata()?;
+    if (found.dev(), found.ino()) != identity {
+        return Err(io::Error::other("somebody else has replaced it"));
+    }
+    fchownat(&file, "", Some(user.uid), Some(user.gid), AtFlags::AT_EMPTY_PATH)?;
+    Ok(())
+}
+
+/// Whether a user may make and remove files in a directory, by owner, group and others.
+fn may_write(directory: &Metadata, user: &User) -> bool {
+    let shift = match (directory.uid() == user.uid.as_raw(), directory.gid() == user.gid.as_raw()) {
+        (true, _) => 6,
+        (false, true) => 3,
+        (false, false) => 0,
+    };
+    // In a directory with the sticky bit everybody may remove what is theirs (inode(7)).
+    directory.mode() >> shift & 0o3 == 0o3
 }
 
 /// Removes the socket of a dead daemon.

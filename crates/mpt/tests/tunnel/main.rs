@@ -13,6 +13,7 @@ mod identity;
 mod lifetime;
 mod narrowing;
 mod outside;
+mod rights;
 mod router;
 mod site;
 mod suite;
@@ -23,5 +24,5 @@ mod translator;
 fn main() {
     let entered = mpt_lab::privilege::enter().map(drop);
     site::copy_daemon(None);
-    suite::run(entered, 1, &[experiment::TESTS, evidence::TESTS].concat());
+    suite::run(entered, 1, &[experiment::TESTS, evidence::TESTS, rights::TESTS_OF_ROOT].concat());
 }

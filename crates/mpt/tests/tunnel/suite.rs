@@ -11,7 +11,7 @@ use std::panic::{catch_unwind, resume_unwind};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use crate::{
-    carry, cost, failover, hostile, identity, lifetime, narrowing, outside, site, threads,
+    carry, cost, failover, hostile, identity, lifetime, narrowing, outside, rights, site, threads,
     translator,
 };
 
@@ -31,6 +31,7 @@ pub(crate) fn run(entered: anyhow::Result<()>, threads: u64, more: &[Test]) {
         lifetime::TESTS,
         narrowing::TESTS,
         outside::TESTS,
+        rights::TESTS,
         hostile::TESTS,
         threads::TESTS,
         identity::TESTS,
@@ -49,7 +50,6 @@ pub(crate) fn run(entered: anyhow::Result<()>, threads: u64, more: &[Test]) {
 }
 
 /// Ends a test for which this machine lacks something, as ignored; as failed where nothing may be.
-#[allow(dead_code, reason = "not every binary has a test that lacks something")]
 pub(crate) fn skip(reason: &str) -> ! {
     resume_unwind(Box::new(Skip(reason.to_owned())))
 }

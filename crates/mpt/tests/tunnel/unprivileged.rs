@@ -10,6 +10,7 @@ mod identity;
 mod lifetime;
 mod narrowing;
 mod outside;
+mod rights;
 mod router;
 mod site;
 mod suite;
