@@ -33,3 +33,9 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 #[doc(hidden)]
 pub use config::{Refused, check_text};
+
+/// The definition of the command line, from which manual pages and completions are made.
+#[doc(hidden)]
+pub fn command_line() -> clap::Command {
+    cli::definition()
+}

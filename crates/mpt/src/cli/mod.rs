@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::output;
 
@@ -61,6 +61,11 @@ pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         output::complain(format_args!("{error:#}"));
         Exit::Failure
     })
+}
+
+/// What the command line may be.
+pub(crate) fn definition() -> clap::Command {
+    Line::command()
 }
 
 const EXAMPLES: &str = "\
