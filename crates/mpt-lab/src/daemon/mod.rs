@@ -83,10 +83,8 @@ impl Daemon {
             .permissions(Permissions::from_mode(0o700))
             .tempdir();
         let folder = folder.context("cannot make a folder for a daemon")?;
-        let config = folder.path().join("mpt.toml");
-        let socket = toml::Value::from(socket_in(folder.path()).display().to_string());
-        fs::write(&config, format!("[control]\nsocket = {socket}\n\n{config_toml}"))
-            .with_context(|| format!("cannot write {}", config.display()))?;
+        let config = config_in(folder.path());
+        configure(folder.path(), config_toml)?;
         let log = File::create(log_in(folder.path())).context("cannot make a daemon's log")?;
         let child = spawn(
             guard::command(binary)
@@ -158,6 +156,40 @@ impl Daemon {
         }
     }
 
+    /// The file it was started with, and reads again when it reloads.
+    pub fn config(&self) -> PathBuf {
+        config_in(self.folder.path())
+    }
+
+    /// Writes another configuration, as at the [start](Self::start), to be loaded when the daemon is
+    /// told so.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written.
+    pub fn configure(&self, config_toml: &str) -> Result<()> {
+        configure(self.folder.path(), config_toml)
+    }
+
+    /// Has it carry out a change, such as [`Request::Reload`]; returns what changed, in its words.
+    ///
+    /// # Errors
+    ///
+    /// No answer in time, or a refusal, with its report if there is one.
+    pub fn change(&self, request: &Request) -> Result<Vec<String>> {
+        match self.request(request)? {
+            Reply::Changed { changes } => Ok(changes),
+            Reply::Done => Ok(Vec::new()),
+            Reply::Error { message, report, .. } => {
+                let report = report.map_or(String::new(), |report| format!("\n{report}"));
+                bail!("daemon `{}`: {message}{report}", self.name)
+            }
+            other @ (Reply::Config { .. } | Reply::Status { .. } | Reply::Version { .. }) => {
+                bail!(self.confused(&other))
+            }
+        }
+    }
+
     /// Processor time used since the start, user and system, to within 10 ms.
     ///
     /// # Errors
@@ -215,8 +247,12 @@ impl Daemon {
         Ok(())
     }
 
-    /// The next question on a connection of its own: a daemon may close idle ones.
-    fn request(&self, request: &Request) -> Result<Reply> {
+    /// Any question, on a connection of its own: a daemon may close idle ones.
+    ///
+    /// # Errors
+    ///
+    /// No answer in time. A refusal is an answer.
+    pub fn request(&self, request: &Request) -> Result<Reply> {
         let reply = Client::connect(self.socket()).and_then(|mut client| client.request(request));
         reply.with_context(|| format!("daemon `{}`", self.name))
     }
@@ -284,6 +320,18 @@ impl Drop for Daemon {
         // A process that cannot be killed is beyond what a destructor can mend.
         let _ = self.kill();
     }
+}
+
+/// Writes the configuration of the daemon that has this folder.
+fn configure(folder: &Path, config_toml: &str) -> Result<()> {
+    let (config, socket) = (config_in(folder), socket_in(folder));
+    let socket = toml::Value::from(socket.display().to_string());
+    fs::write(&config, format!("[control]\nsocket = {socket}\n\n{config_toml}"))
+        .with_context(|| format!("cannot write {}", config.display()))
+}
+
+fn config_in(folder: &Path) -> PathBuf {
+    folder.join("mpt.toml")
 }
 
 fn socket_in(folder: &Path) -> PathBuf {

@@ -4,6 +4,7 @@
 //! not permit is reported as ignored, with the reason; with `MPT_NO_SKIP` set it fails instead.
 
 mod carry;
+mod change;
 mod cost;
 mod evidence;
 mod experiment;

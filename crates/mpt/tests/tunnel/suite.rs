@@ -11,7 +11,8 @@ use std::panic::{catch_unwind, resume_unwind};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use crate::{
-    carry, cost, failover, hostile, identity, lifetime, narrowing, outside, rights, site, threads,
+    carry, change, cost, failover, hostile, identity, lifetime, narrowing, outside, rights, site,
+    threads,
     translator,
 };
 
@@ -27,6 +28,7 @@ pub(crate) fn run(entered: anyhow::Result<()>, threads: u64, more: &[Test]) {
     arguments.test_threads = Some(1);
     let tests = [
         carry::TESTS,
+        change::TESTS,
         failover::TESTS,
         lifetime::TESTS,
         narrowing::TESTS,

@@ -3,6 +3,7 @@
 //! ran them that way.
 
 mod carry;
+mod change;
 mod cost;
 mod failover;
 mod hostile;
