@@ -70,6 +70,7 @@ impl Exporter {
     ///
     /// # Errors
     /// The kernel's error.
+    #[cfg(test)]
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }

@@ -305,9 +305,11 @@ impl Keeper {
         let find = |name: &String| wanted.paths.iter().find(|path| path.name == *name);
         let gone = running
             .paths
-            .extract_if(.., |name, path| find(name).is_none_or(|new| !path.can_become(new)));
-        let gone: Vec<(String, Path)> = gone.collect();
-        for (_, path) in gone {
+            .iter()
+            .filter(|(name, path)| find(name).is_none_or(|new| !path.can_become(new)));
+        let gone: Vec<String> = gone.map(|(name, _)| name.clone()).collect();
+        for name in gone {
+            let Some(path) = running.paths.remove(&name) else { continue };
             handle.step(Step::RemovePath { connection: id, path: path.id });
             path.socket.into_iter().for_each(|socket| sockets.give_back(now, socket));
             running.numbers.give_back(now, u16::from(path.id.0));
