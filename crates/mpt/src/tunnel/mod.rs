@@ -6,7 +6,7 @@
 //! [`narrowed`] what of that arrives;
 //! [`receive`] takes datagrams to the interface, with [`incoming`] the inner packets that wait to be
 //! delivered. [`run`] is the loop, for both on one thread or each on its own, between which
-//! [`handover`] carries what they have to tell each other. [`report`] is what `mpt status` shows,
+//! [`handover`] carries what they have to tell each other. [`report`] is what `mpt status` shows, with what the core has [`measured`],
 //! [`names`] puts events into words, [`notice`] calls the main thread.
 //!
 //! What a tunnel is to be is decided by its [`keeper`], in the main thread. It opens [`sockets`], sets up
@@ -17,6 +17,7 @@ mod handover;
 mod incoming;
 mod interface;
 mod keeper;
+mod measured;
 mod mtu;
 mod names;
 mod narrowed;

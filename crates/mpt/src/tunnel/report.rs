@@ -9,6 +9,7 @@ use mpt_control::{
 use mpt_io::udp::Socket;
 use mpt_proto::{ConnectionId, Drops, Instant, PathId, ReceiveHalf, SocketId};
 
+use super::measured::{put_quality, reordering};
 use super::receive::ReceiveLoop;
 use super::table::{ConnectionInfo, PathInfo};
 use super::transmit::TransmitLoop;
@@ -177,6 +178,7 @@ impl ReceiveLoop {
 fn complete_connection(now: Instant, connection: &ReceiveHalf, status: &mut ConnectionState) {
     let stats = connection.stats();
     status.reorder = reorder(connection);
+    status.reordering = reordering(&connection.reordering());
     status.counters.received = traffic(stats.delivered);
     add(&mut status.drops, named(&stats.drops));
     for path in &mut status.paths {
@@ -189,6 +191,8 @@ fn complete_connection(now: Instant, connection: &ReceiveHalf, status: &mut Conn
         // The transmit side may know better.
         path.cause = path.cause.take().or_else(|| state.cause().map(str::to_owned));
         path.received = traffic(connection.path_stats(id).received);
+        put_quality(&connection.quality(id), path);
+        path.reordering = reordering(&connection.path_reordering(id));
         path.last_heard_seconds = connection.last_heard(id).map(|at| now.since(at).as_secs_f64());
     }
 }
