@@ -82,6 +82,12 @@ pub struct DeviceCounters {
     pub written: Traffic,
     /// Writes that handed over more than one packet.
     pub written_super_packets: u64,
+    /// Packets too big for the tunnel that were answered by ICMP; all of them are counted as the
+    /// tunnel's drop `inner_too_big`.
+    pub too_big_answers: u64,
+    /// TCP SYNs, of both directions, that were made to announce no larger segments than fit the
+    /// tunnel.
+    pub clamped_mss: u64,
     /// The kernel's ways to move many packets at once that are in use, by their names in the
     /// configuration.
     pub offloads: Vec<String>,

@@ -38,6 +38,8 @@ pub enum Drop {
     InnerMalformed,
     /// The inner source address does not belong to the connection the packet came by.
     InnerSource,
+    /// The inner packet is bigger than what the tunnel carries.
+    InnerTooBig,
     /// The packet came after it had been given up, and late packets are to be dropped.
     Late,
     /// No path of the connection is up.
@@ -52,7 +54,7 @@ pub enum Drop {
 
 impl Drop {
     /// All reasons, in the order of their names.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::ControlAddress,
         Self::ControlLength,
         Self::ControlUnknown,
@@ -66,6 +68,7 @@ impl Drop {
         Self::GreVersion,
         Self::InnerMalformed,
         Self::InnerSource,
+        Self::InnerTooBig,
         Self::Late,
         Self::NoPath,
         Self::NoRoute,
@@ -89,6 +92,7 @@ impl Drop {
             Self::GreVersion => "gre_version",
             Self::InnerMalformed => "inner_malformed",
             Self::InnerSource => "inner_source",
+            Self::InnerTooBig => "inner_too_big",
             Self::Late => "late",
             Self::NoPath => "no_path",
             Self::NoRoute => "no_route",

@@ -212,6 +212,12 @@ impl TransmitSide {
         &self.connections[id.index()]
     }
 
+    /// Counts an inner packet that is not offered because it is bigger than what the paths carry, which
+    /// is known to whoever sends the datagrams.
+    pub fn drop_too_big(&mut self) {
+        self.drops.add(Drop::InnerTooBig);
+    }
+
     /// What was dropped before a connection was known.
     pub fn drops(&self) -> &Drops {
         &self.drops

@@ -189,6 +189,22 @@ impl<'p> Unfinished<'p> {
         self.bytes
     }
 
+    /// The same, to be changed on the way.
+    ///
+    /// What is changed in the headers of a packet out of a super-packet may show in those that follow,
+    /// which take theirs from it; none but TCP options may be changed in those.
+    #[inline]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.bytes
+    }
+
+    /// Whether the packet lacks its transport checksum, so that a change of what that covers needs no
+    /// other. Otherwise the field holds the checksum, and whoever changes the packet mends it.
+    #[inline]
+    pub fn lacks_checksum(&self) -> bool {
+        self.missing.is_some()
+    }
+
     /// The packet with its transport checksum.
     #[inline]
     pub fn finish(self) -> &'p [u8] {

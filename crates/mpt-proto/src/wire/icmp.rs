@@ -39,7 +39,7 @@ const TIME_TO_LIVE: u8 = 64;
 /// Writes, at the start of `place`, the IP packet that tells the sender of `packet` that no more than
 /// `mtu` bytes get through, and returns its length.
 ///
-/// `source` is the address it comes from: one of the tunnel's own, of the packet's IP version. It
+/// `source` is the address that the answer claims to come from, of the packet's IP version. It
 /// quotes as much of the packet as an answer may hold.
 ///
 /// `None` means that there is nothing to be said or that nobody may be told:

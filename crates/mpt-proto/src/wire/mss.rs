@@ -63,6 +63,13 @@ pub fn clamp(packet: &mut [u8], mtu: u32, checksum: Checksum) -> bool {
     lowered
 }
 
+/// Whether `packet` holds what [`clamp`] could lower: a TCP SYN, whatever that announces. For those
+/// who would have to copy the packet first.
+#[inline]
+pub fn is_syn(packet: &[u8]) -> bool {
+    Syn::find(packet).is_some()
+}
+
 /// What may be announced for packets of `mtu` bytes.
 fn limit(mtu: u32, protocol: Protocol) -> u16 {
     let (headers, least) = match protocol {
@@ -114,6 +121,7 @@ impl Syn {
         pseudo_header[35] = TCP;
         be16(packet, self.checksum_at()) == !checksum::internet(&pseudo_header)
     }
+
     /// Takes a 16-bit value out of the checksum and another one in (RFC 1624 section 3, equation 3).
     fn mend_checksum(&self, packet: &mut [u8], value_at: usize, old: u16, new: u16) {
         // A value at an odd place is in the sum as the end of one word and the beginning of the next.

@@ -56,6 +56,11 @@ fn tunnel(page: &mut Families, tunnel: &TunnelStatus) {
     traffic(page, "mpt_tunnel_device_written", "packets", help, &labels, device.written);
     let help = "Inner packets that the TUN device did not take, or that could not be read.";
     counts(page, "mpt_tunnel_device_drops", help, "reason", &labels, &device.drops);
+    let help = "Inner packets too big for the tunnel whose sender was told by ICMP.";
+    let answers = device.too_big_answers;
+    page.counter("mpt_tunnel_too_big_answers", None, help, labels.clone(), answers);
+    let help = "TCP SYNs that were made to announce no larger segments than fit the tunnel.";
+    page.counter("mpt_tunnel_clamped_mss", None, help, labels.clone(), device.clamped_mss);
     let help = "Packets and datagrams dropped before a connection was found for them.";
     counts(page, "mpt_tunnel_drops", help, "reason", &labels, &tunnel.drops);
     for (place, status) in tunnel.sockets.iter().enumerate() {

@@ -41,6 +41,12 @@ fn write_tunnel(out: &mut String, tunnel: &TunnelStatus, uptime: f64, colour: bo
     say(out, &format!("  device: read {read}, written {written}"));
     write_counts(out, "  device drops", &device.drops);
     write_counts(out, "  drops", &tunnel.drops);
+    if device.too_big_answers > 0 {
+        say(out, &format!("  answered for their size: {} packets", device.too_big_answers));
+    }
+    if device.clamped_mss > 0 {
+        say(out, &format!("  segment size lowered: in {} TCP handshakes", device.clamped_mss));
+    }
     for connection in &tunnel.connections {
         write_connection(out, connection, colour);
     }

@@ -5,6 +5,8 @@ use mpt_io::tun::{Coalescer, Counters, Device};
 use mpt_io::udp::{Kept, Receive};
 use mpt_proto::{Held, Sink};
 
+use super::clamp::Clamp;
+
 /// The most packets held for all connections of a tunnel together, whatever their windows add up
 /// to: 64 Ki of 2 KiB, 128 MiB, of which only what is used ever becomes real.
 const MAX_HELD: usize = 65_536;
@@ -16,7 +18,13 @@ pub(super) struct Incoming {
     /// The numbers that are not used, the next one on top.
     numbers: Vec<u32>,
     copies: Pool,
+    door: Door,
+}
+
+/// The last step to the interface.
+struct Door {
     coalescer: Coalescer,
+    clamp: Clamp,
     /// Whether packets may lack their transport checksum.
     elided: bool,
 }
@@ -44,8 +52,7 @@ impl Incoming {
             held: Vec::new(),
             numbers: Vec::new(),
             copies: Pool::new(MAX_HELD, packet_size),
-            coalescer: Coalescer::new(),
-            elided,
+            door: Door { coalescer: Coalescer::new(), clamp: Clamp::default(), elided },
         }
     }
 
@@ -55,12 +62,22 @@ impl Incoming {
 
     /// Ends a burst.
     pub(super) fn flush(&mut self, device: &Device) {
-        self.coalescer.flush(device);
+        self.door.coalescer.flush(device);
     }
 
     /// What became of the packets.
     pub(super) fn counters(&self) -> Counters {
-        self.coalescer.counters()
+        self.door.coalescer.counters()
+    }
+
+    /// Has TCP announce no more than what fits `mtu` bytes; `None`: whatever it likes.
+    pub(super) fn clamp_mss(&mut self, mtu: Option<u32>) {
+        self.door.clamp.set(mtu);
+    }
+
+    /// SYNs that were made to announce less.
+    pub(super) fn lowered(&self) -> u64 {
+        self.door.clamp.lowered
     }
 
     /// A number for a packet to be held; `None` if there are as many as there may be.
@@ -75,8 +92,7 @@ impl Incoming {
 
 impl Sink for Delivery<'_> {
     fn deliver(&mut self, packet: &[u8]) {
-        let Incoming { coalescer, elided, .. } = &mut *self.incoming;
-        push(coalescer, self.device, packet, *elided);
+        self.incoming.door.push(self.device, packet);
     }
 
     fn hold(&mut self, packet: &[u8]) -> Option<Held> {
@@ -92,7 +108,7 @@ impl Sink for Delivery<'_> {
     }
 
     fn deliver_held(&mut self, held: Held) -> usize {
-        let Incoming { held: places, numbers, copies, coalescer, elided } = &mut *self.incoming;
+        let Incoming { held: places, numbers, copies, door } = &mut *self.incoming;
         let Some(place) = places[held.0 as usize].take() else { return 0 };
         numbers.push(held.0);
         let packet = match &place {
@@ -100,7 +116,7 @@ impl Sink for Delivery<'_> {
             Place::Copied(slot) => copies.get(slot),
         };
         let len = packet.len();
-        push(coalescer, self.device, packet, *elided);
+        door.push(self.device, packet);
         match place {
             Place::Kept(kept) => self.receive.release(kept),
             Place::Copied(slot) => copies.free(slot),
@@ -109,9 +125,13 @@ impl Sink for Delivery<'_> {
     }
 }
 
-fn push(coalescer: &mut Coalescer, device: &Device, packet: &[u8], elided: bool) {
-    match elided {
-        false => coalescer.push(device, packet),
-        true => coalescer.push_elided(device, packet),
+impl Door {
+    fn push(&mut self, device: &Device, packet: &[u8]) {
+        let Self { coalescer, clamp, elided } = self;
+        let packet = clamp.incoming(packet, *elided);
+        match elided {
+            false => coalescer.push(device, packet),
+            true => coalescer.push_elided(device, packet),
+        }
     }
 }

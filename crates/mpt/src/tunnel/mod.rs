@@ -2,10 +2,10 @@
 //! to it.
 //!
 //! [`open`] makes what every tunnel needs. That is two sides: [`transmit`] takes inner packets to
-//! the network, with [`outgoing`] the datagrams that wait to be sent, [`mtu`] what fits and
-//! [`narrowed`] what of that arrives;
+//! the network, with [`outgoing`] the datagrams that wait to be sent, [`mtu`] what fits,
+//! [`narrowed`] what of that arrives, and [`too_big`] the answer to what does not fit;
 //! [`receive`] takes datagrams to the interface, with [`incoming`] the inner packets that wait to be
-//! delivered. [`run`] is the loop, for both on one thread or each on its own, between which
+//! delivered. [`clamp`] is for both: what TCP is to announce. [`run`] is the loop, for both on one thread or each on its own, between which
 //! [`handover`] carries what they have to tell each other. [`report`] is what `mpt status` shows, with what the core has [`measured`],
 //! [`names`] puts events into words, [`notice`] calls the main thread.
 //!
@@ -13,6 +13,7 @@
 //! the [`interface`], and sends [`step`]s, first to the transmit side, which orders the receive side
 //! to do the rest.
 
+mod clamp;
 mod handover;
 mod incoming;
 mod interface;
@@ -30,6 +31,7 @@ mod run;
 mod sockets;
 mod step;
 mod table;
+mod too_big;
 mod transmit;
 
 use std::cell::Cell;
@@ -56,7 +58,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// What a tunnel is asked to do by other threads.
 enum Command {
     Status(Sender<TunnelStatus>),
-    Step(Step),
+    // The largest of them, and the rarest.
+    Step(Box<Step>),
     Stop,
 }
 
@@ -134,7 +137,7 @@ impl Handle {
     /// Has a step carried out, after those before it, when the threads are woken.
     fn step(&self, step: Step) {
         // It fails if the thread is gone, which is found out and told elsewhere.
-        let _ = self.commands.send(Command::Step(step));
+        let _ = self.commands.send(Command::Step(Box::new(step)));
         self.stepped.set(true);
     }
 

@@ -21,8 +21,11 @@ const MTU_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The interface's MTU and when it may change.
 pub(super) struct Mtu {
-    /// What is in force, in bytes.
+    /// What is in force, in bytes; 0 before there is any.
     pub(super) bytes: u32,
+    /// The largest inner packet that is sent: that, or what the smallest usable path carries if a
+    /// larger MTU was configured.
+    pub(super) limit: u32,
     /// The largest that the buffers allow.
     pub(super) max: u32,
     pub(super) next_check: Instant,
@@ -57,7 +60,7 @@ impl TransmitLoop {
         }
         if std::mem::take(&mut self.mtu.changed) {
             self.mtu.limited = self.table.paths().any(|(_, _, path)| path.is_limited());
-            self.set_mtu();
+            self.set_mtu(&mut order);
         }
         if self.mtu_check_due().is_none_or(|due| now < due) {
             return;
@@ -81,15 +84,29 @@ impl TransmitLoop {
             }
             self.mtu.limited |= info.is_limited();
         }
-        self.set_mtu();
+        self.set_mtu(&mut order);
     }
 
-    /// Gives the interface the MTU that follows from the paths.
-    fn set_mtu(&mut self) {
-        let mtu = inner_mtu(&self.settings, &self.table).min(self.mtu.max);
-        if mtu == self.mtu.bytes {
-            return;
+    /// Gives the interface the MTU that follows from the paths, and has TCP announce no more.
+    fn set_mtu(&mut self, order: &mut impl FnMut(Order)) {
+        let usable = usable_mtu(&self.table);
+        let mtu = match self.settings.mtu {
+            config::Mtu::Fixed(mtu) => u32::from(mtu),
+            // Without a usable path there is no reason for another than there is.
+            config::Mtu::Auto => usable.unwrap_or(self.mtu.bytes.max(MIN_MTU)),
+        };
+        let mtu = mtu.min(self.mtu.max).min(u32::from(config::Mtu::MAX));
+        self.mtu.limit = usable.map_or(mtu, |usable| usable.min(mtu));
+        let clamp = self.settings.clamp_mss.then_some(self.mtu.limit);
+        if self.clamp.set(clamp) {
+            order(Order::ClampMss { mtu: clamp });
         }
+        if mtu != self.mtu.bytes {
+            self.set_interface_mtu(mtu);
+        }
+    }
+
+    fn set_interface_mtu(&mut self, mtu: u32) {
         let set = Netlink::open().and_then(|mut link| link.set_mtu(self.device.index(), mtu));
         match set {
             Ok(()) => {
@@ -129,14 +146,8 @@ pub(super) fn mtu_within(outer: u32, remote: SocketAddr, connection: &config::Co
     outer.saturating_sub((ip_header + UDP_HEADER + gre) as u32)
 }
 
-/// The interface's MTU: the configured one, or that of the smallest usable path.
-pub(super) fn inner_mtu(settings: &config::Tunnel, table: &Table) -> u32 {
-    match settings.mtu {
-        config::Mtu::Fixed(mtu) => u32::from(mtu),
-        config::Mtu::Auto => {
-            let present = table.paths().filter(|(_, _, path)| path.absence.is_none());
-            let usable = present.map(|(_, _, path)| path.mtu).filter(|&mtu| mtu >= MIN_MTU);
-            usable.min().unwrap_or(MIN_MTU).min(u32::from(config::Mtu::MAX))
-        }
-    }
+/// What the smallest usable path carries, if there is any.
+fn usable_mtu(table: &Table) -> Option<u32> {
+    let present = table.paths().filter(|(_, _, path)| path.absence.is_none());
+    present.map(|(_, _, path)| path.mtu).filter(|&mtu| mtu >= MIN_MTU).min()
 }

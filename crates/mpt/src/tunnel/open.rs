@@ -13,14 +13,16 @@ use mpt_io::tun::{self, Burst, Device};
 use mpt_io::udp::{Receive, ReceiveOptions};
 use mpt_proto::{Endpoint, EndpointConfig, Instant, Prefix, Traffic};
 
+use super::clamp::Clamp;
 use super::incoming::Incoming;
-use super::mtu::{MIN_MTU, Mtu};
+use super::mtu::Mtu;
 use super::names::Names;
 use super::notice::Notices;
 use super::outgoing::Outgoing;
 use super::receive::ReceiveLoop;
 use super::sockets::Sockets;
 use super::table::Table;
+use super::too_big::TooBig;
 use super::transmit::TransmitLoop;
 use crate::config;
 
@@ -84,7 +86,8 @@ pub(super) fn open(
         notices,
     };
     let mtu = Mtu {
-        bytes: MIN_MTU,
+        bytes: 0,
+        limit: u32::MAX,
         max: (slot - SLOT_MARGIN) as u32,
         next_check: Instant::ZERO,
         limited: false,
@@ -101,6 +104,8 @@ pub(super) fn open(
         burst: Burst::new(),
         read: Traffic::default(),
         mtu,
+        too_big: TooBig::new(),
+        clamp: Clamp::default(),
     };
     Ok((tx, rx))
 }

@@ -94,6 +94,7 @@ impl ReceiveLoop {
                     let _ = self.poll.remove(&*socket);
                 }
             }
+            Order::ClampMss { mtu } => self.incoming.clamp_mss(mtu),
             Order::Tell { event } => self.tell(now, event),
             Order::Stop => {
                 self.endpoint.close(now, &mut sink);

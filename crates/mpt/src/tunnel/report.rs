@@ -100,6 +100,8 @@ impl TransmitLoop {
         DeviceCounters {
             read: traffic(self.read),
             read_super_packets: read.super_packets,
+            too_big_answers: self.too_big.answered,
+            clamped_mss: self.clamp.lowered,
             offloads: named_offloads([
                 ("vnet", in_use.vnet_header),
                 ("tso", in_use.tso),
@@ -145,6 +147,7 @@ impl ReceiveLoop {
         let device = &mut status.device;
         device.written = Traffic { packets: counters.written, bytes: counters.bytes };
         device.written_super_packets = counters.super_packets;
+        device.clamped_mss += self.incoming.lowered();
         device.drops.extend(counted([
             ("down", counters.down),
             ("failed", counters.failed),

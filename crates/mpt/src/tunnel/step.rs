@@ -105,6 +105,9 @@ pub(super) enum Order {
     CloseSocket { id: SocketId },
     /// A change of the core; with the name of what is added by it.
     Change { change: Change, name: Option<String> },
+    /// What TCP from the peer may announce at the most, so that its packets have no more than these
+    /// bytes; `None`: whatever it likes.
+    ClampMss { mtu: Option<u32> },
     /// Something that happened and is to be told with the other events.
     Tell { event: Event },
     /// The receive side's part of the status.

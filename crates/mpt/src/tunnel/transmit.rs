@@ -9,12 +9,14 @@ use mpt_io::tun::{Burst, Device};
 use mpt_proto::{Change, ConnectionId, Instant, Note, Traffic};
 
 use super::Command;
+use super::clamp::Clamp;
 use super::mtu::{MIN_MTU, Mtu};
 use super::narrowed::Narrowed;
 use super::outgoing::Outgoing;
 use super::sockets::Sockets;
 use super::step::{Order, Place, Step};
 use super::table::{ConnectionInfo, PathInfo, Table};
+use super::too_big::TooBig;
 use crate::config;
 
 /// Reads from the interface in one wake-up, and the bytes after which there is no further one:
@@ -35,6 +37,8 @@ pub(super) struct TransmitLoop {
     /// Inner packets read from the interface.
     pub(super) read: Traffic,
     pub(super) mtu: Mtu,
+    pub(super) too_big: TooBig,
+    pub(super) clamp: Clamp,
 }
 
 impl TransmitLoop {
@@ -45,6 +49,7 @@ impl TransmitLoop {
     /// If the interface is gone.
     pub(super) fn read_device(&mut self, now: Instant) -> anyhow::Result<()> {
         let elided = self.settings.elided;
+        let limit = self.mtu.limit;
         let budget = self.read.bytes + DEVICE_BYTES;
         for _ in 0..DEVICE_READS {
             if self.read.bytes >= budget {
@@ -52,9 +57,19 @@ impl TransmitLoop {
             }
             let read = self.device.read(&mut self.burst);
             let Some(mut packets) = read.context("the interface is gone")? else { break };
-            while let Some(packet) = packets.next_unfinished() {
+            // One answer is enough for all segments of a super-packet, as it is for the kernel.
+            let mut answered = false;
+            while let Some(mut packet) = packets.next_unfinished() {
+                let len = packet.bytes().len();
                 self.read.packets += 1;
-                self.read.bytes += packet.bytes().len() as u64;
+                self.read.bytes += len as u64;
+                if len > limit as usize {
+                    self.endpoint.drop_too_big();
+                    let write = |answer: &[u8]| self.device.write(answer);
+                    answered = answered || self.too_big.answer(now, packet.bytes(), limit, write);
+                    continue;
+                }
+                self.clamp.outgoing(&mut packet);
                 let Some(transmit) = self.endpoint.handle_inner(packet.bytes()) else { continue };
                 self.outgoing.stage_with(now, &transmit, &self.sockets, |datagram| {
                     transmit.emit_with(datagram, |place| match elided {
@@ -83,7 +98,7 @@ impl TransmitLoop {
             Command::Status(reply) => {
                 order(Order::Status { status: Box::new(self.report()), reply });
             }
-            Command::Step(step) => self.step(now, step, &mut order),
+            Command::Step(step) => self.step(now, *step, &mut order),
             Command::Stop => {
                 self.endpoint.close(now);
                 order(Order::Stop);
