@@ -21,6 +21,8 @@ mod suite;
 mod tap;
 mod threads;
 mod translator;
+mod uplinks;
+mod world;
 
 fn main() {
     let entered = mpt_lab::privilege::enter().map(drop);

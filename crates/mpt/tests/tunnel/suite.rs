@@ -12,8 +12,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use crate::{
     carry, change, cost, failover, hostile, identity, lifetime, narrowing, outside, rights, site,
-    threads,
-    translator,
+    threads, translator, world,
 };
 
 /// A test by name; it fails by panicking.
@@ -38,6 +37,7 @@ pub(crate) fn run(entered: anyhow::Result<()>, threads: u64, more: &[Test]) {
         threads::TESTS,
         identity::TESTS,
         translator::TESTS,
+        world::TESTS,
         cost::TESTS,
         more,
     ];

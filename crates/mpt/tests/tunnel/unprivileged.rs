@@ -18,6 +18,8 @@ mod suite;
 mod tap;
 mod threads;
 mod translator;
+mod uplinks;
+mod world;
 
 /// The user called nobody everywhere.
 const NOBODY: u32 = 65534;
