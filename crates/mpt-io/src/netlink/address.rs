@@ -10,7 +10,7 @@ use netlink_packet_route::address::{
 };
 use netlink_packet_route::route::RouteType;
 
-use super::{Error, Netlink, family};
+use super::{Error, Leaving, Netlink, family};
 use crate::poll::{Events, Interest, Poll};
 
 /// An address of an interface.
@@ -115,7 +115,7 @@ impl Netlink {
     /// Whether the route to `address` ends in this host.
     fn is_local(&mut self, address: IpAddr) -> bool {
         // No route at all is an error to the kernel, and the same as a foreign one here.
-        self.route_to(address, None, "look up a route")
+        self.route_to(address, Leaving::default(), "look up a route")
             .is_ok_and(|route| route.header.kind == RouteType::Local)
     }
 }

@@ -25,7 +25,7 @@ pub use link::Link;
 pub use monitor::{Change, Monitor};
 pub use mptcp::{Endpoint, Limits, Mptcp};
 pub use netem::{Netem, NetemCounters, NetemLoss};
-pub use route::{Route, Way};
+pub use route::{Leaving, Route, Way};
 pub use rule::{IpVersion, Rule, Selector};
 pub use tbf::TokenBucket;
 pub use vxlan::Vxlan;

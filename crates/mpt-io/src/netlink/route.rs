@@ -147,7 +147,7 @@ impl Netlink {
     ///
     /// See [`Error`]; [`Error::Refused`] with the kernel's reason if no route leads there.
     pub fn way_to(&mut self, address: IpAddr) -> Result<Option<Way>, Error> {
-        self.way(address, None)
+        self.way_of(address, Leaving::default())
     }
 
     /// As [`way_to`](Self::way_to), for packets of a socket that carries `mark` (`SO_MARK`).
@@ -156,40 +156,55 @@ impl Netlink {
     ///
     /// As those of [`way_to`](Self::way_to).
     pub fn marked_way_to(&mut self, address: IpAddr, mark: u32) -> Result<Option<Way>, Error> {
-        self.way(address, Some(mark))
+        self.way_of(address, Leaving { mark: Some(mark), ..Leaving::default() })
     }
 
-    fn way(&mut self, address: IpAddr, mark: Option<u32>) -> Result<Option<Way>, Error> {
+    /// As [`way_to`](Self::way_to), for packets of which that much is settled. An IPv4 packet of a socket
+    /// that is bound to an interface leaves there even if no route does; then it has no router.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`way_to`](Self::way_to), and if this host does not have the source address.
+    pub fn way_of(&mut self, address: IpAddr, leaving: Leaving) -> Result<Option<Way>, Error> {
         let action = format!("look up the route to {address}");
-        let route = self.route_to(address, mark, &action)?;
+        let route = self.route_to(address, leaving, &action)?;
         if route.header.kind == RouteType::Local {
             return Ok(None);
         }
         let mut index = None;
         let mut via = None;
+        let mut source = leaving.source;
         for attribute in &route.attributes {
             if let RouteAttribute::Oif(value) = attribute {
                 index = Some(*value);
             } else if let RouteAttribute::Gateway(gateway) = attribute {
                 via = ip(gateway);
+            } else if let RouteAttribute::PrefSource(address) = attribute {
+                source = ip(address);
             }
         }
         let index = index.ok_or_else(|| Error::unreadable(&action, &"it has no interface"))?;
-        Ok(Some(Way { index, via }))
+        Ok(Some(Way { index, via, source }))
     }
 
-    /// The route that a packet for `address` takes, with a mark or without.
+    /// The route that a packet for `address` takes.
     pub(super) fn route_to(
         &mut self,
         address: IpAddr,
-        mark: Option<u32>,
+        leaving: Leaving,
         action: &str,
     ) -> Result<RouteMessage, Error> {
         let mut message = RouteMessage::default();
         message.header.address_family = family(address);
         message.header.destination_prefix_length = if address.is_ipv4() { 32 } else { 128 };
         message.attributes.push(RouteAttribute::Destination(address.into()));
+        let Leaving { mark, index, source } = leaving;
         message.attributes.extend(mark.map(RouteAttribute::Mark));
+        message.attributes.extend(index.map(RouteAttribute::Oif));
+        if let Some(source) = source {
+            message.header.source_prefix_length = message.header.destination_prefix_length;
+            message.attributes.push(RouteAttribute::Source(source.into()));
+        }
         let answers = self.request(RouteNetlinkMessage::GetRoute(message), 0, action)?;
         let route = answers.into_iter().find_map(|answer| {
             let RouteNetlinkMessage::NewRoute(route) = answer else { return None };
@@ -199,6 +214,17 @@ impl Netlink {
     }
 }
 
+/// What is settled about packets before their route is looked up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Leaving {
+    /// The mark of their socket (`SO_MARK`), not 0.
+    pub mark: Option<u32>,
+    /// Index of the interface that their socket is bound to.
+    pub index: Option<u32>,
+    /// Their source address, which this host has.
+    pub source: Option<IpAddr>,
+}
+
 /// Where packets leave a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
@@ -206,6 +232,8 @@ pub struct Way {
     pub index: u32,
     /// The router on its network, if it does not lead straight to the destination.
     pub via: Option<IpAddr>,
+    /// The source address that they get there.
+    pub source: Option<IpAddr>,
 }
 
 fn ip(address: &RouteAddress) -> Option<IpAddr> {

@@ -118,14 +118,17 @@ pub enum OpenError {
 }
 
 /// The size of the largest IP packet to `remote` that the kernel believes will pass, in bytes: the
-/// route's MTU, or a smaller path MTU learned from ICMP.
+/// route's MTU, or a smaller path MTU learned from ICMP. The route is that of a socket with this local
+/// address, device and mark (`SO_MARK`).
 ///
 /// # Errors
 ///
-/// The kernel's error, for example `ENETUNREACH` without a route and `ENODEV` without the device.
+/// The kernel's error, for example `ENETUNREACH` without a route, `ENODEV` without the device, and `EPERM`
+/// if a mark is wanted without `CAP_NET_ADMIN`.
 pub fn route_mtu(
     local: Option<IpAddr>,
     device: Option<&str>,
+    mark: Option<u32>,
     remote: SocketAddr,
 ) -> io::Result<u32> {
     let any: IpAddr = match remote {
@@ -136,6 +139,9 @@ pub fn route_mtu(
     if let Some(device) = device {
         interface::check_name(device).map_err(io::Error::other)?;
         socket.bind_device(Some(device.as_bytes()))?;
+    }
+    if let Some(mark) = mark {
+        socket.set_mark(mark)?;
     }
     socket.bind(&SockAddr::from(SocketAddr::new(local.unwrap_or(any), 0)))?;
     socket.connect(&SockAddr::from(remote))?;

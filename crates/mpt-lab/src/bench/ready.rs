@@ -71,7 +71,7 @@ impl Ready {
     pub(super) fn ideal(&self) -> Result<Option<f64>> {
         let Some(rate) = self.wire.rate() else { return Ok(None) };
         let remote = SocketAddr::new(self.remote, 0);
-        let mtu = self.hosts.left.run(|| udp::route_mtu(None, None, remote));
+        let mtu = self.hosts.left.run(|| udp::route_mtu(None, None, None, remote));
         let mtu = mtu.context("cannot read the MTU that the carrier has")?;
         Ok(Some(ideal::goodput(rate, self.hosts.links(), mtu)))
     }

@@ -182,7 +182,8 @@ fn replace() {
 fn mtu() {
     let lab = lab("[[link]]\nname = 'wire'\nmtu = 1300");
     let (left, right) = pair(&lab, 0);
-    let route = lab.left().run(|| mpt_io::udp::route_mtu(None, None, right.local_addr().unwrap()));
+    let route =
+        lab.left().run(|| mpt_io::udp::route_mtu(None, None, None, right.local_addr().unwrap()));
     assert_eq!(route.unwrap(), 1300);
     left.send(&[0; 1272]).unwrap();
     let mut buffer = [0; 2048];

@@ -7,6 +7,7 @@ use mpt_io::netlink::Netlink;
 use mpt_io::udp;
 use mpt_proto::{Change, Event, Instant};
 
+use super::interface::MARK;
 use super::step::Order;
 use super::table::Table;
 use super::transmit::TransmitLoop;
@@ -133,7 +134,7 @@ pub(super) fn path_mtu(
     remote: SocketAddr,
     connection: &config::Connection,
 ) -> Option<u32> {
-    let outer = udp::route_mtu(path.local, path.interface.as_deref(), remote).ok()?;
+    let outer = udp::route_mtu(path.local, path.interface.as_deref(), Some(MARK), remote).ok()?;
     Some(mtu_within(outer, remote, connection))
 }
 

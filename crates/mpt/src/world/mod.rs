@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use std::os::fd::AsFd;
 
 use anyhow::Context as _;
-use mpt_io::netlink::{Address, Change, Link, Monitor, Netlink};
+use mpt_io::netlink::{self, Address, Change, Leaving, Link, Monitor, Netlink};
 use mpt_io::poll::Waker;
 
 pub(crate) use resolve::{Names, Resolved};
@@ -25,6 +25,8 @@ const READS: usize = 16;
 /// What the host has.
 pub(crate) struct World {
     monitor: Monitor,
+    /// Where the kernel is asked for routes.
+    netlink: Netlink,
     links: BTreeMap<u32, Link>,
     addresses: Vec<Address>,
     /// What names stand for.
@@ -40,11 +42,15 @@ pub(crate) struct Changed {
     pub(crate) names: bool,
 }
 
-/// How a path leaves this host.
+/// How a path leaves this host. If that is another one than before, the peer should hear of it at once:
+/// datagrams may have another source address from now on, and may pass where nothing did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
     /// The interface that it is bound to, by number, if it is bound.
     pub(crate) bound: Option<u32>,
+    /// The interface, router and source address that the host's routes choose; `None` if the peer is
+    /// this host.
+    route: Option<netlink::Way>,
 }
 
 impl World {
@@ -56,8 +62,9 @@ impl World {
     pub(crate) fn open(main: Waker) -> anyhow::Result<Self> {
         // In this order: what changes in between is told.
         let monitor = Monitor::open().context("cannot listen to the kernel")?;
+        let netlink = Netlink::open()?;
         let (links, addresses) = (BTreeMap::new(), Vec::new());
-        let mut world = Self { monitor, links, addresses, names: Names::new(main) };
+        let mut world = Self { monitor, netlink, links, addresses, names: Names::new(main) };
         world.look()?;
         Ok(world)
     }
@@ -111,9 +118,9 @@ impl World {
 
     /// Looks at everything.
     fn look(&mut self) -> anyhow::Result<()> {
-        let mut netlink = Netlink::open()?;
-        self.links = netlink.links()?.into_iter().map(|link| (link.index, link)).collect();
-        self.addresses = netlink.addresses()?;
+        let links = self.netlink.links()?;
+        self.links = links.into_iter().map(|link| (link.index, link)).collect();
+        self.addresses = self.netlink.addresses()?;
         Ok(())
     }
 
@@ -122,13 +129,13 @@ impl World {
     /// # Errors
     ///
     /// What is missing, in words.
-    pub(crate) fn way(&self, path: &config::Path, remote: IpAddr) -> Result<Way, String> {
+    pub(crate) fn way(&mut self, path: &config::Path, remote: IpAddr) -> Result<Way, String> {
         self.way_from(path.interface.as_deref(), path.local, remote)
     }
 
     /// The same for what is not a path yet.
     pub(crate) fn way_from(
-        &self,
+        &mut self,
         interface: Option<&str>,
         local: Option<IpAddr>,
         remote: IpAddr,
@@ -151,18 +158,40 @@ impl World {
             self.running(address.index)?;
         } else if let (Some(index), Some(name)) = (bound, interface) {
             let has = |address: &Address| {
-                address.index == index
-                    && address.usable
-                    && address.address.is_ipv4() == remote.is_ipv4()
+                address.index == index && address.usable && can_reach(address.address, remote)
             };
             if !self.addresses.iter().any(has) {
                 let version = if remote.is_ipv4() { "IPv4" } else { "IPv6" };
                 return Err(format!("interface {name} has no {version} address"));
             }
-        } else if !remote.is_unspecified() {
-            self.routed(remote)?;
         }
-        Ok(Way { bound })
+        // What may be anywhere, such as the peers of a template, has no way of its own.
+        let route = match remote.is_unspecified() {
+            true => None,
+            false => self.route(interface, bound, local, remote)?,
+        };
+        Ok(Way { bound, route })
+    }
+
+    /// Where the host's routes lead.
+    fn route(
+        &mut self,
+        interface: Option<&str>,
+        index: Option<u32>,
+        source: Option<IpAddr>,
+        remote: IpAddr,
+    ) -> Result<Option<netlink::Way>, String> {
+        let leaving = Leaving { mark: Some(MARK), index, source };
+        let Ok(route) = self.netlink.way_of(remote, leaving) else {
+            let through = interface.map(|name| format!(" through interface {name}"));
+            let from = source.map(|source| format!(" from {source}"));
+            let [through, from] = [through, from].map(Option::unwrap_or_default);
+            return Err(format!("no route leads to {remote}{through}{from}"));
+        };
+        match route {
+            Some(way) => self.running(way.index).map(|()| route),
+            None => Ok(None),
+        }
     }
 
     /// The number of an interface through which packets pass.
@@ -183,15 +212,16 @@ impl World {
             Some(_) | None => Ok(()),
         }
     }
+}
 
-    /// Whether the host's routes lead to an address.
-    fn routed(&self, remote: IpAddr) -> Result<(), String> {
-        let way = Netlink::open().and_then(|mut netlink| netlink.marked_way_to(remote, MARK));
-        match way {
-            Ok(Some(way)) => self.running(way.index),
-            Ok(None) => Ok(()),
-            Err(_) => Err(format!("no route leads to {remote}")),
+/// Whether packets from one address may go to the other: those of an IPv6 link stay there.
+fn can_reach(from: IpAddr, to: IpAddr) -> bool {
+    match (from, to) {
+        (IpAddr::V4(_), IpAddr::V4(_)) => true,
+        (IpAddr::V6(from), IpAddr::V6(to)) => {
+            !from.is_unicast_link_local() || to.is_unicast_link_local()
         }
+        (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
     }
 }
 

@@ -58,16 +58,17 @@ fn mtu_of_routes() -> Outcome {
     netlink.set_up(near, true).unwrap();
     netlink.set_up(interface::index("far").unwrap(), true).unwrap();
     for (local, remote) in [("192.0.2.1", "192.0.2.2:1"), ("2001:db8::1", "[2001:db8::2]:1")] {
-        assert_eq!(route_mtu(None, None, addr(remote)).unwrap(), 1380);
-        assert_eq!(route_mtu(Some(ip(local)), None, addr(remote)).unwrap(), 1380);
-        assert_eq!(route_mtu(None, Some("near"), addr(remote)).unwrap(), 1380);
+        assert_eq!(route_mtu(None, None, None, addr(remote)).unwrap(), 1380);
+        assert_eq!(route_mtu(Some(ip(local)), None, None, addr(remote)).unwrap(), 1380);
+        assert_eq!(route_mtu(None, Some("near"), None, addr(remote)).unwrap(), 1380);
     }
-    assert_eq!(route_mtu(None, None, addr("127.0.0.1:1")).unwrap(), 65_535);
-    let error =
-        |device, remote| route_mtu(None, device, addr(remote)).unwrap_err().raw_os_error().unwrap();
+    assert_eq!(route_mtu(None, None, None, addr("127.0.0.1:1")).unwrap(), 65_535);
+    let error = |device, remote| {
+        route_mtu(None, device, None, addr(remote)).unwrap_err().raw_os_error().unwrap()
+    };
     assert_eq!(error(None, "198.51.100.1:1"), libc::ENETUNREACH);
     assert_eq!(error(Some("absent"), "192.0.2.2:1"), libc::ENODEV);
-    assert!(route_mtu(None, Some("a/b"), addr("192.0.2.2:1")).is_err());
+    assert!(route_mtu(None, Some("a/b"), None, addr("192.0.2.2:1")).is_err());
     Ok(())
 }
 

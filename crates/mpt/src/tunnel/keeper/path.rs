@@ -13,7 +13,7 @@ use crate::config::{self, Remote};
 use crate::tunnel::Handle;
 use crate::tunnel::mtu::{mtu_within, path_mtu};
 use crate::tunnel::step::{Place, Step};
-use crate::world::{Resolved, World};
+use crate::world::{Resolved, Way, World};
 
 /// A path's MTU where no route tells it: what nearly every link carries.
 const ETHERNET: u32 = 1500;
@@ -24,6 +24,8 @@ pub(super) struct Path {
     pub(super) settings: config::Path,
     pub(super) socket: Option<SocketId>,
     pub(super) remote: Option<IpAddr>,
+    /// How it leaves this host, as far as it does.
+    way: Option<Way>,
     /// What this host lacks for it.
     absence: Option<String>,
     /// Whether the peer is not heard on it any more.
@@ -55,6 +57,7 @@ pub(super) struct Setter<'a> {
 struct Target {
     remote: Option<IpAddr>,
     socket: Option<SocketId>,
+    way: Option<Way>,
     absence: Option<String>,
 }
 
@@ -103,16 +106,17 @@ impl Setter<'_> {
         let before = Target {
             remote: existing.and_then(|path| path.remote).or(settings.remote.address()),
             socket: existing.and_then(|path| path.socket),
+            way: None,
             absence: None,
         };
-        let way = self.remote(existing, settings).and_then(|remote| {
-            let way = self.world.way(settings, remote)?;
-            Ok((remote, settings.interface.clone().zip(way.bound)))
-        });
-        let (remote, interface) = match way {
+        let way = self
+            .remote(existing, settings)
+            .and_then(|remote| Ok((remote, self.world.way(settings, remote)?)));
+        let (remote, way) = match way {
             Ok(way) => way,
             Err(absence) => return Ok(Target { absence: Some(absence), ..before }),
         };
+        let interface = settings.interface.clone().zip(way.bound);
         let key = Key::new(settings.local, remote, connection.local_port, interface);
         let has = before.socket.filter(|id| self.sockets.key(*id) == Some(&key));
         let handle = self.handle;
@@ -122,7 +126,12 @@ impl Setter<'_> {
             None => self.sockets.take(self.now, &key, self.offloads, &mut step),
         };
         match socket {
-            Ok(socket) => Ok(Target { remote: Some(remote), socket: Some(socket), absence: None }),
+            Ok(socket) => Ok(Target {
+                remote: Some(remote),
+                socket: Some(socket),
+                way: Some(way),
+                absence: None,
+            }),
             Err(error) => {
                 let absence = Some(format!("{error:#}"));
                 Err((Target { absence, remote: Some(remote), ..before }, error))
@@ -160,12 +169,12 @@ impl Setter<'_> {
         let id = PathId(number as u8);
         let place = place(of, settings, &target);
         self.handle.step(Step::AddPath { connection, path: id, place });
-        let Target { remote, socket, absence } = target;
+        let Target { remote, socket, way, absence } = target;
         if let Some(absence) = &absence {
             tell(of, settings, absence);
         }
         let settings = settings.clone();
-        Ok(Path { id, settings, socket, remote, absence, silent: false, doubted: false })
+        Ok(Path { id, settings, socket, remote, way, absence, silent: false, doubted: false })
     }
 
     fn change(
@@ -189,17 +198,21 @@ impl Setter<'_> {
             (path.socket, path.remote) = (target.socket, target.remote);
             path.doubted = false;
         }
-        if path.absence != target.absence {
+        let told = path.absence != target.absence;
+        if told {
             match &target.absence {
                 Some(absence) => tell(of, settings, absence),
                 None => {
                     tracing::info!(connection = of.name, path = settings.name, "is there again");
                 }
             }
+        }
+        // Whatever is said to be there is tried at once, also if it was there before.
+        if told || path.way != target.way {
             let absence = target.absence.clone();
             self.handle.step(Step::SetAbsence { connection, path: path.id, absence });
-            path.absence = target.absence;
         }
+        (path.way, path.absence) = (target.way, target.absence);
     }
 }
 
