@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use mpt_proto::wire::gre::{self as gre_header, Protocol};
-use mpt_proto::wire::keepalive::Keepalive;
+use mpt_proto::wire::keepalive::{Keepalive, LEN};
 use mpt_proto::wire::mss::Checksum;
 use mpt_proto::wire::{checksum, ecn, icmp as icmp_answer, inner as inner_packet, mss as segment};
 
@@ -24,7 +24,8 @@ pub fn gre(bytes: &[u8]) {
 /// A control message. What is read from it is written again as the same fields.
 pub fn keepalive(bytes: &[u8]) {
     if let Ok(keepalive) = Keepalive::parse(bytes) {
-        assert_eq!(Keepalive::parse(&keepalive.emit()), Ok(keepalive));
+        let mut place = [0xee; LEN];
+        assert_eq!(Keepalive::parse(keepalive.emit(&mut place)), Ok(keepalive));
     }
 }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use mpt_proto::wire::inner;
 use mpt_proto::{
-    ConnectionId, Endpoint, Event, Held, Instant, Late, Origin, PathId, PathState, PathStatus, Sink,
+    Change, ConnectionId, Endpoint, Event, Held, Instant, Late, Origin, PathId, PathState,
+    PathStatus, Sink,
 };
 
 use super::packet;
@@ -78,7 +79,8 @@ impl Host {
     }
 
     pub(super) fn set_fits(&mut self, now: Instant, path: PathId, fits: bool) {
-        self.endpoint.set_path_fits(now, CONNECTION, path, fits, &mut self.inbox);
+        let change = Change::SetFits { connection: CONNECTION, path, fits };
+        self.endpoint.change(now, &change, &mut self.inbox);
         self.read_events();
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mpt_proto::wire::gre::{Header, Protocol};
 use mpt_proto::{
-    ConnectionConfig, EndpointConfig, Late, Origin, PathConfig, PathId, PathStatus, Prefix,
+    ConnectionConfig, EndpointConfig, Late, Origin, PathConfig, PathId, PathStatus, Pins, Prefix,
     ReorderConfig, SchedulerConfig, Seq, SocketId,
 };
 
@@ -55,6 +55,8 @@ impl Settings {
             socket: SocketId(path as u16),
             remote: outer_address(peer, path as u8),
             weight,
+            priority: 0,
+            pins: Pins::default(),
             keepalive: self.keepalive,
             dead_time: self.dead_time,
             status: PathStatus::Available,
@@ -65,6 +67,7 @@ impl Settings {
             connections: vec![ConnectionConfig {
                 peer: addresses(peer).to_vec(),
                 networks: Vec::new(),
+                selector: None,
                 key: self.key,
                 checksum: self.checksum,
                 sequence: self.sequence,
