@@ -50,6 +50,8 @@ local f = {
   status = ProtoField.uint8("mpt.status", "Status", base.HEX),
   deaf = ProtoField.bool("mpt.status.deaf", "Does not hear us on this path", 8, nil, 0x01),
   off = ProtoField.bool("mpt.status.off", "Path switched off", 8, nil, 0x02),
+  standby = ProtoField.bool("mpt.status.standby", "Stands by", 8, nil, 0x04),
+  calls = ProtoField.uint8("mpt.status.calls", "Calls, modulo 32", base.DEC, nil, 0xf8),
   backup = ProtoField.bool("mpt.status.backup", "Only if no other path is up", 8, nil, 0x04),
   longest = ProtoField.uint16("mpt.longest", "Longest datagram arrived lately", base.DEC),
   count = ProtoField.uint8("mpt.count", "Keepalives accepted, modulo 256", base.DEC),
@@ -153,7 +155,10 @@ local function status_text(value)
 end
 
 local function keepalive(payload, pinfo, tree)
-  status(tree, payload(1, 1))
+  local word = payload(1, 1)
+  local branch = status(tree, word)
+  branch:add(f.standby, word)
+  branch:add(f.calls, word)
   local longest = payload(2, 2)
   tree:add(f.longest, longest):append_text(longest:uint() == 0 and " (not told)" or " bytes")
   tree:add(f.count, payload(4, 1))

@@ -21,7 +21,7 @@ use crate::stats::{ConnectionStats, Drop, Drops, PathStats, Traffic};
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
 use crate::wire::gre::Datagram;
-use crate::wire::keepalive::{FIRST_CONTROL, Keepalive, Trailer};
+use crate::wire::keepalive::{Duty, FIRST_CONTROL, Keepalive};
 use crate::wire::{ecn, inner};
 
 /// How a datagram came.
@@ -53,8 +53,8 @@ pub struct ReceiveHalf {
     networks: Vec<Prefix>,
     /// The paths on which the peer may be sending, one bit each.
     live: u64,
-    /// How many inner packets came, whatever became of them.
-    arrived: u64,
+    /// How often the peer has called up paths that stood by, as far as is known.
+    calls: u8,
     delivered: Traffic,
     drops: Drops,
     /// A packet whose congestion mark was changed: the only one that is copied here.
@@ -71,42 +71,6 @@ struct Longest {
     until: Instant,
 }
 
-/// Whether the peer sends packets on other paths only, because this one stands by or because no flow
-/// falls on it: nobody waits for what does not come. A connection that is quiet as a whole says
-/// nothing about its paths.
-#[derive(Debug, Default)]
-struct Idle {
-    /// How many packets it had sent on the path when it sent the last keepalive.
-    sent: Option<u32>,
-    /// How many had come on all paths when that one came.
-    arrived: u64,
-    /// The first keepalive after which it had sent none.
-    since: Option<Instant>,
-    idle: bool,
-}
-
-impl Idle {
-    /// So many packets on other paths, and none on this one, from one keepalive to another.
-    const OTHERS: u64 = 32;
-
-    fn on_keepalive(&mut self, now: Instant, trailer: Option<Trailer>, arrived: u64) {
-        let sent = trailer.map(|trailer| trailer.sent);
-        let others = arrived - self.arrived;
-        if sent.is_some() && sent == self.sent {
-            let since = *self.since.get_or_insert(now);
-            self.idle |= now.since(since) >= GRACE && others >= Self::OTHERS;
-        } else {
-            self.since = None;
-        }
-        (self.sent, self.arrived) = (sent, arrived);
-    }
-
-    /// A packet came. Returns whether it is the first after none.
-    fn on_data(&mut self) -> bool {
-        std::mem::take(&mut self.idle)
-    }
-}
-
 #[derive(Debug)]
 struct ReceivePath {
     liveness: Liveness,
@@ -116,7 +80,9 @@ struct ReceivePath {
     leaving: bool,
     /// The peer's number for it.
     peer_id: Option<u8>,
-    idle: Idle,
+    /// The number of calls with which the peer said last that it stands by. If that is the last of all
+    /// calls nobody waits for packets of this path: none are sent.
+    stands_by: Option<u8>,
     /// Whether keepalives mean anything here. Where none are sent and none are missed, the peer is
     /// of a kind that has none, and a forged one must not speak for it.
     speaks_keepalive: bool,
@@ -143,7 +109,7 @@ impl ReceiveHalf {
             peer: config.peer.clone(),
             networks: config.networks.clone(),
             live: 0,
-            arrived: 0,
+            calls: 0,
             delivered: Traffic::default(),
             drops: Drops::default(),
             marked: Vec::new(),
@@ -290,7 +256,11 @@ impl ReceiveHalf {
         let (count, arrivals) = (heard.keepalives_received as u8, keepalive.arrivals);
         let echoed = heard.gauge.on_keepalive(now, keepalive.trailer);
         heard.peer_id = keepalive.path;
-        heard.idle.on_keepalive(now, keepalive.trailer, self.arrived);
+        let Duty { standby, calls } = keepalive.duty;
+        heard.stands_by = standby.then_some(calls);
+        if Duty::is_after(calls, self.calls) {
+            self.calls = calls;
+        }
         news.note(self.id, Note::Keepalive { path, count, arrivals, heard: echoed });
         if let Some(lost) = keepalive.lost {
             let others = self.paths.iter_mut().filter(|(other, _)| *other != path.index());
@@ -303,6 +273,7 @@ impl ReceiveHalf {
         let all_deaf = || self.paths.iter().all(|(_, path)| path.liveness.peer_deaf());
         if keepalive.report.deaf && (!was_deaf || all_deaf()) {
             self.reorder.on_restart_announced();
+            self.calls = calls;
         }
         self.tell(now, sink, news);
         Ok(())
@@ -325,11 +296,12 @@ impl ReceiveHalf {
             return Err(Drop::InnerSource);
         }
         let Arrival { path, tos, len } = arrival;
-        self.arrived += 1;
         let heard = &mut self.paths[path.index()];
         heard.received.add(len);
         heard.liveness.on_heard(now);
-        if heard.idle.on_data() || heard.told.0 != heard.liveness.hearing() {
+        // Whoever stands by sends only what is pinned to it; or has been called up, and word of that
+        // was lost.
+        if heard.stands_by.take().is_some() || heard.told.0 != heard.liveness.hearing() {
             self.tell(now, sink, news);
         }
         let mut packet = &datagram.payload[..inner.len];
@@ -424,7 +396,7 @@ impl ReceiveHalf {
             lingers: None,
             leaving: false,
             peer_id: None,
-            idle: Idle::default(),
+            stands_by: None,
             speaks_keepalive: config.keepalive.is_some() || config.dead_time.is_some(),
             told: (false, PathState::Probing),
             longest: Longest { every: config.keepalive, len: 0, until: Instant::ZERO },
@@ -560,16 +532,14 @@ impl ReceiveHalf {
                 news.note(connection, Note::Hearing { path: id, hearing });
             }
             if state != path.told.1 {
-                // What it did not carry while it was something else says nothing.
-                path.idle = Idle { arrived: self.arrived, ..Idle::default() };
                 news.note(connection, Note::State { path: id, state });
                 let (from, to) = (path.told.1, state);
                 news.event(Event::Path { connection, path: id, from, to });
             }
             path.told = (hearing, state);
             let lingers = path.lingers.is_some_and(|until| now < until);
-            let live_path = (path.liveness.live() || lingers) && !path.idle.idle;
-            live |= u64::from(live_path) << index;
+            let may_bring = (path.liveness.live() || lingers) && path.stands_by != Some(self.calls);
+            live |= u64::from(may_bring) << index;
         }
         if live != self.live {
             self.live = live;

@@ -18,7 +18,7 @@ use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
 use crate::wire::gre::{self, Header, Protocol};
 use crate::wire::inner::Inner;
-use crate::wire::keepalive::{Keepalive, Report, Trailer};
+use crate::wire::keepalive::{Duty, Keepalive, Report, Trailer};
 
 /// What one connection needs for sending.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub struct TransmitHalf {
     paths: Slots<TransmitPath>,
     /// It goes when its last path has told the peer so.
     ending: bool,
+    /// How often a path that stood by has been called up ([`Duty::calls`]).
+    calls: u8,
     /// The lost path that was told of last.
     told_lost: usize,
     /// Own and the peer's tunnel address, as keepalives name them.
@@ -79,6 +81,7 @@ impl TransmitHalf {
             policy: config.scheduler,
             paths: Slots::default(),
             ending: false,
+            calls: 0,
             told_lost: 0,
             addresses,
             sent: Traffic::default(),
@@ -166,8 +169,10 @@ impl TransmitHalf {
         if path.leaving {
             self.paths.take(index);
         }
+        let standby = self.scheduler.is_standby(PathId(index as u8));
+        let duty = Duty { standby, calls: self.calls };
         let (path, lost) = (Some(index as u8), self.next_lost(index));
-        let message = Keepalive { report, arrivals, path, lost, sender, receiver, trailer };
+        let message = Keepalive { report, duty, arrivals, path, lost, sender, receiver, trailer };
         let protocol = if sender.is_ipv4() { Protocol::Ipv4 } else { Protocol::Ipv6 };
         let header = Header { protocol, checksum: self.checksum, key: self.key, sequence: None };
         Some((PathId(index as u8), header, message))
@@ -205,7 +210,7 @@ impl TransmitHalf {
                 path.hearing = hearing;
                 path.keepalive_now(now);
             }
-            Note::State { path: id, state } => self.change(id, |path| {
+            Note::State { path: id, state } => self.change(id, now, |path| {
                 path.up = state == PathState::Up;
                 path.narrowing.forget();
                 path.keepalive_now(now);
@@ -244,22 +249,22 @@ impl TransmitHalf {
         {
             (path.weight, path.priority) = (config.weight, config.priority);
             path.pins.clone_from(&config.pins);
-            self.reschedule();
+            self.reschedule(now);
         }
     }
 
     /// The policy may be another one.
-    pub(crate) fn set_scheduler(&mut self, policy: SchedulerConfig) {
+    pub(crate) fn set_scheduler(&mut self, policy: SchedulerConfig, now: Instant) {
         if policy != self.policy {
             self.policy = policy;
             self.scheduler = Scheduler::new(policy);
-            self.reschedule();
+            self.reschedule(now);
         }
     }
 
     /// The operator wants something else of a path. Going off is told to the peer once.
     pub(crate) fn set_status(&mut self, path: PathId, status: PathStatus, now: Instant) {
-        self.change(path, |path| {
+        self.change(path, now, |path| {
             if status != path.status {
                 path.status = status;
                 path.next_keepalive = path.keepalive.filter(|_| path.present).map(|_| now);
@@ -271,7 +276,7 @@ impl TransmitHalf {
     /// once on the others: it would go on sending.
     pub(crate) fn set_present(&mut self, path: PathId, present: bool, now: Instant) {
         let mut lost = false;
-        self.change(path, |path| {
+        self.change(path, now, |path| {
             lost = path.present && !present;
             path.present = present;
             path.next_keepalive = None;
@@ -302,19 +307,27 @@ impl TransmitHalf {
     }
 
     /// Changes a path, and the scheduler's paths if it has become one of them or ceased to be.
-    fn change(&mut self, path: PathId, change: impl FnOnce(&mut TransmitPath)) {
+    fn change(&mut self, path: PathId, now: Instant, change: impl FnOnce(&mut TransmitPath)) {
         let Some(path) = self.paths.get_mut(path.index()) else { return };
         let was_usable = path.usable();
         change(path);
         if path.usable() != was_usable {
-            self.reschedule();
+            self.reschedule(now);
         }
     }
 
-    /// Tells the scheduler which paths there are, and how they are to be used.
-    fn reschedule(&mut self) {
+    /// Tells the scheduler which paths there are, and how they are to be used. That one is called up
+    /// which stood by is told to the peer at once, on all of them.
+    fn reschedule(&mut self, now: Instant) {
+        let stood_by = self.scheduler.standby();
         let usable = self.paths.iter().filter(|(_, path)| path.usable());
-        self.scheduler.set_paths(usable.map(|(id, path)| path.share(PathId(id as u8))));
+        self.scheduler.set_paths(usable.clone().map(|(id, path)| path.share(PathId(id as u8))));
+        let stand_by = self.scheduler.standby();
+        let usable = usable.fold(0, |bits, (id, _)| bits | 1_u64 << id);
+        if stood_by & usable & !stand_by != 0 {
+            self.calls = Duty::next(self.calls);
+            self.paths.iter_mut().for_each(|(_, path)| path.keepalive_now(now));
+        }
     }
 }
 

@@ -163,7 +163,7 @@ impl TransmitSide {
                 }
             }
             Change::SetConnection { config, .. } => {
-                connection.set_scheduler(config.scheduler);
+                connection.set_scheduler(config.scheduler, now);
                 self.routes.remove(id);
                 route(&mut self.routes, id, config);
             }

@@ -2,11 +2,16 @@
 
 mod pair;
 
+use std::ops::Range;
+use std::time::Duration;
+
+use mpt_proto::wire::gre;
+use mpt_proto::wire::keepalive::{Duty, Keepalive};
 use mpt_proto::{
-    Endpoint, EndpointConfig, Instant, PathId, PathStatus, Pins, PortRanges, SchedulerConfig,
-    TransmitSide,
+    Change, Endpoint, EndpointConfig, Instant, PathId, PathStatus, Pins, PortRanges, ReorderConfig,
+    SchedulerConfig, TransmitSide,
 };
-use pair::{CONNECTION, Inbox, Settings, config};
+use pair::{CONNECTION, Host, Inbox, Pair, Sent, Settings, config, packet};
 
 /// Paths of these priorities that are up for ever.
 fn settings(priorities: &[u8], scheduler: SchedulerConfig) -> EndpointConfig {
@@ -31,7 +36,7 @@ fn set(endpoint: &mut Endpoint, path: u8, status: PathStatus) {
 }
 
 /// A UDP packet to the peer.
-fn packet(source: u16, destination: u16) -> Vec<u8> {
+fn udp_packet(source: u16, destination: u16) -> Vec<u8> {
     let mut packet = Vec::new();
     etherparse::PacketBuilder::ipv4([10, 9, 0, 1], [10, 9, 0, 2], 64)
         .udp(source, destination)
@@ -42,7 +47,8 @@ fn packet(source: u16, destination: u16) -> Vec<u8> {
 
 /// The paths that packets of many flows take, or of one if that is what it comes to.
 fn taken(endpoint: &mut Endpoint, destination: u16) -> Vec<u8> {
-    let take = |source| endpoint.handle_inner(&packet(source, destination)).map(|sent| sent.path.0);
+    let take =
+        |source| endpoint.handle_inner(&udp_packet(source, destination)).map(|sent| sent.path.0);
     let mut paths: Vec<_> = (1000..1064).filter_map(take).collect();
     paths.sort_unstable();
     paths.dedup();
@@ -68,6 +74,82 @@ fn the_best_tier_carries_and_the_others_say_that_they_stand_by() {
         assert_eq!(taken(&mut best_off, 9), [3], "{scheduler:?}");
         assert_eq!(standby(&best_off.split().0), [true, false, true, false], "off is not standby");
     }
+}
+
+/// The keepalives that an endpoint sends, with the numbers of their paths.
+fn keepalives(endpoint: &mut Endpoint) -> Vec<(u8, Duty)> {
+    let mut sent = Vec::new();
+    while let Some(transmit) = endpoint.poll_transmit(Instant::ZERO) {
+        let mut datagram = vec![0; transmit.size()];
+        transmit.emit(&mut datagram);
+        let parsed = gre::parse(&datagram).expect("a datagram");
+        let keepalive = Keepalive::parse(parsed.payload).expect("a keepalive");
+        sent.push((transmit.path.0, keepalive.duty));
+    }
+    sent.sort_unstable_by_key(|(path, _)| *path);
+    sent
+}
+
+#[test]
+fn a_path_that_is_called_up_is_announced_on_every_path() {
+    let mut settings = settings(&[0, 3, 3], SchedulerConfig::Weighted);
+    for path in &mut settings.connections[0].paths {
+        path.keepalive = Some(Duration::from_millis(500));
+    }
+    let mut endpoint = endpoint(&settings);
+    let duty = |standby, calls| Duty { standby, calls };
+    let first = [(0, duty(false, 0)), (1, duty(true, 0)), (2, duty(true, 0))];
+    assert_eq!(keepalives(&mut endpoint), first);
+    set(&mut endpoint, 0, PathStatus::Off);
+    let called = [(0, duty(false, 1)), (1, duty(false, 1)), (2, duty(false, 1))];
+    assert_eq!(keepalives(&mut endpoint), called);
+    set(&mut endpoint, 0, PathStatus::Available);
+    assert_eq!(keepalives(&mut endpoint)[0], (0, duty(false, 1)), "nobody is called up");
+}
+
+/// The slow path of two stands by and is called up. While its first packet is on its way, others
+/// arrive on the fast one, and wait for it; before that nobody waits for the slow one.
+#[test]
+fn nobody_waits_for_a_path_that_stands_by_until_it_is_called_up() {
+    let settings = Settings {
+        reorder: ReorderConfig { max_delay: Duration::from_secs(1), ..ReorderConfig::default() },
+        ..Settings::default()
+    };
+    let mut pair = Pair::up(&settings);
+    let prioritise = |pair: &mut Pair, priority| {
+        let mut path = config(&settings, 1).connections.remove(0).paths.remove(1);
+        path.priority = priority;
+        let change = Change::SetPath { connection: CONNECTION, path: PathId(1), config: path };
+        let Host { endpoint, inbox, .. } = &mut pair.left;
+        endpoint.change(pair.now, &change, inbox);
+        pair.left.keepalives(pair.now)
+    };
+    let of_path = |path, sent: &[Sent]| -> Vec<Sent> {
+        sent.iter().filter(|sent| sent.path == PathId(path)).cloned().collect()
+    };
+    prioritise(&mut pair, 1);
+    pair.wait(Duration::from_secs(1), |_, _| true);
+    let send = |pair: &mut Pair, numbers: Range<u32>| -> Vec<Sent> {
+        numbers.map(|number| pair.left.send(&packet(1, number)).expect("a path")).collect()
+    };
+    let receive = |pair: &mut Pair, all: &[Sent]| {
+        let now = pair.now;
+        all.iter().for_each(|sent| pair.right.receive(now, sent));
+        pair.right.numbers()
+    };
+    let first = send(&mut pair, 0..3);
+    assert_eq!(of_path(0, &first).len(), 3);
+    receive(&mut pair, &first[..1]);
+    assert_eq!(receive(&mut pair, &first[2..]), [2], "what is lost is not waited for");
+
+    let call = prioritise(&mut pair, 0);
+    assert_eq!(receive(&mut pair, &of_path(0, &call)), []);
+    let mixed = send(&mut pair, 3..7);
+    assert_eq!(of_path(1, &mixed).len(), 2, "both carry");
+    let mut arrived = receive(&mut pair, &of_path(0, &mixed));
+    arrived.extend(receive(&mut pair, &of_path(1, &call)));
+    arrived.extend(receive(&mut pair, &of_path(1, &mixed)));
+    assert_eq!(arrived, [3, 4, 5, 6]);
 }
 
 #[test]

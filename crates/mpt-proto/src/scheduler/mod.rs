@@ -73,6 +73,11 @@ impl Scheduler {
         }
     }
 
+    /// The paths that are usable while a better tier carries, one bit for each.
+    pub(crate) fn standby(&self) -> u64 {
+        self.standby
+    }
+
     /// Whether a path is usable, but a better tier carries.
     pub(crate) fn is_standby(&self, path: PathId) -> bool {
         self.standby & bit(path) != 0

@@ -33,6 +33,8 @@ const TRAILER_LEN: usize = 16;
 const COMMAND: u8 = 0xa1;
 const DEAF: u8 = 0x01;
 const OFF: u8 = 0x02;
+const STANDBY: u8 = 0x04;
+const CALLS_SHIFT: u32 = 3;
 
 /// How the sender of a keepalive sees the path that it came over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,6 +43,37 @@ pub struct Report {
     pub deaf: bool,
     /// The path is administratively off at the sender.
     pub off: bool,
+}
+
+/// What the sender of a keepalive sends its inner packets on.
+///
+/// Whoever puts packets in order waits for no path that stands by. So before a path that stood by
+/// carries its first packet, that must be known to whom the next ones reach by a faster path: every
+/// path then brings a keepalive with another number of calls, which makes what was said before of
+/// standing by a thing of the past.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Duty {
+    /// Nothing is sent on the path that it came over, because paths of a better priority carry.
+    pub standby: bool,
+    /// How often any path of the connection has been called up, from standing by to carrying; below
+    /// [`Self::CALLS`], and then from 0 again.
+    pub calls: u8,
+}
+
+impl Duty {
+    /// How many numbers of calls there are.
+    pub const CALLS: u8 = 32;
+
+    /// The number of calls after one more.
+    pub(crate) const fn next(calls: u8) -> u8 {
+        (calls + 1) % Self::CALLS
+    }
+
+    /// Whether so many calls are more than `known`: up to half of what can be told apart.
+    pub(crate) const fn is_after(calls: u8, known: u8) -> bool {
+        let ahead = calls.wrapping_sub(known) % Self::CALLS;
+        ahead != 0 && ahead <= Self::CALLS / 2
+    }
 }
 
 /// What has reached the sender of a keepalive on the path that it came over.
@@ -82,6 +115,8 @@ impl Echo {
 pub struct Keepalive {
     /// How its sender sees the path.
     pub report: Report,
+    /// What its sender uses.
+    pub duty: Duty,
     /// What has reached its sender; `None` if it does not tell.
     pub arrivals: Option<Arrivals>,
     /// The number that its sender has for the path that it comes over, below 64; `None` if it does not
@@ -103,8 +138,11 @@ impl Keepalive {
     pub fn emit<'m>(&self, message: &'m mut [u8; LEN]) -> &'m [u8] {
         *message = [0; LEN];
         message[0] = COMMAND;
+        let bit = |set: bool, bit: u8| if set { bit } else { 0 };
+        let Duty { standby, calls } = self.duty;
         message[1] =
-            if self.report.deaf { DEAF } else { 0 } | if self.report.off { OFF } else { 0 };
+            bit(self.report.deaf, DEAF) | bit(self.report.off, OFF) | bit(standby, STANDBY);
+        message[1] |= calls << CALLS_SHIFT;
         if let Some(Arrivals { longest, keepalives }) = self.arrivals {
             message[2..4].copy_from_slice(&longest.get().to_be_bytes());
             message[4] = keepalives;
@@ -147,11 +185,13 @@ impl Keepalive {
             Ipv6Addr::from(octets).to_canonical()
         };
         let report = Report { deaf: message[1] & DEAF != 0, off: message[1] & OFF != 0 };
+        let duty = Duty { standby: message[1] & STANDBY != 0, calls: message[1] >> CALLS_SHIFT };
         let longest = NonZeroU16::new(u16::from_be_bytes([message[2], message[3]]));
         let arrivals = longest.map(|longest| Arrivals { longest, keepalives: message[4] });
         let path = |at: usize| message[at].checked_sub(1).filter(|&path| path < MAX_PATHS as u8);
         Ok(Self {
             report,
+            duty,
             arrivals,
             path: path(6),
             lost: path(7),
@@ -198,6 +238,7 @@ mod tests {
     fn reads_and_writes_the_original_frame_on_any_byte_order() {
         let keepalive = Keepalive {
             report: Report::default(),
+            duty: Duty::default(),
             arrivals: None,
             path: None,
             lost: None,
@@ -216,6 +257,7 @@ mod tests {
         {
             let keepalive = Keepalive {
                 report: Report { deaf, off },
+                duty: Duty { standby: off == deaf, calls: if deaf { 31 } else { 0 } },
                 arrivals: NonZeroU16::new(longest)
                     .map(|longest| Arrivals { longest, keepalives: 200 }),
                 path: Some(63),
@@ -225,6 +267,21 @@ mod tests {
                 trailer: None,
             };
             assert_eq!(Keepalive::parse(keepalive.emit(&mut [0xee; LEN])), Ok(keepalive));
+        }
+    }
+
+    #[test]
+    fn calls_are_counted_in_a_circle() {
+        assert_eq!((Duty::next(0), Duty::next(31)), (1, 0));
+        for (calls, known, after) in [
+            (1, 0, true),
+            (0, 31, true),
+            (0, 0, false),
+            (31, 0, false),
+            (16, 0, true),
+            (17, 0, false),
+        ] {
+            assert_eq!(Duty::is_after(calls, known), after, "{calls} after {known}");
         }
     }
 
