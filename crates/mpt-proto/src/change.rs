@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use crate::accept::AcceptId;
 use crate::config::{ConnectionConfig, PathConfig};
 use crate::connection::ConnectionId;
 use crate::path::{PathId, PathStatus};
@@ -27,6 +28,9 @@ pub enum Change {
         connection: ConnectionId,
         /// Its settings.
         config: Arc<ConnectionConfig>,
+        /// The template by which it was accepted. Then its paths are where its peer knocked, so they
+        /// are known by the remote port too.
+        accepted_by: Option<AcceptId>,
     },
     /// A connection ends. The peer is told; what is held for it is delivered.
     RemoveConnection {

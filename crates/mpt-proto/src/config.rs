@@ -213,6 +213,7 @@ impl EndpointConfig {
                 let candidate = Candidate {
                     port: settings.remote.port(),
                     key: config.key,
+                    exact: false,
                     connection: ConnectionId(connection as u16),
                     path: PathId(path as u8),
                 };

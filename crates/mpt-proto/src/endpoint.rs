@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use crate::accept::{AcceptConfig, Knock};
 use crate::change::Change;
 use crate::config::{ConfigError, EndpointConfig};
 use crate::connection::{Connection, ConnectionId};
@@ -40,7 +41,7 @@ impl Endpoint {
         let mut endpoint = Self { tx, rx: ReceiveSide::new(&config.addresses) };
         for (connection, config) in (0..).map(ConnectionId).zip(&config.connections) {
             let config = Arc::new(config.clone());
-            let change = Change::AddConnection { connection, config };
+            let change = Change::AddConnection { connection, config, accepted_by: None };
             endpoint.change(now, &change, &mut Nowhere);
         }
         Ok(endpoint)
@@ -88,6 +89,16 @@ impl Endpoint {
     /// What happened, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.rx.poll_event().or_else(|| self.tx.poll_event())
+    }
+
+    /// See [`ReceiveSide::poll_knock`].
+    pub fn poll_knock(&mut self) -> Option<Knock> {
+        self.rx.poll_knock()
+    }
+
+    /// See [`ReceiveSide::set_accepts`].
+    pub fn set_accepts(&mut self, accepts: &[AcceptConfig]) {
+        self.rx.set_accepts(accepts);
     }
 
     /// Changes something while it runs. What is held for a connection that ends goes to `sink`.

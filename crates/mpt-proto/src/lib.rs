@@ -23,6 +23,7 @@
 //! [`wire::gre`]. In: `receive_side`, `origin`, [`wire::gre`], `receive`, `path::liveness`,
 //! `reorder`. Between the two: `note`. What is measured on the way: `measure`.
 
+mod accept;
 mod change;
 mod config;
 mod connection;
@@ -52,6 +53,7 @@ mod transmit;
 mod transmit_side;
 pub mod wire;
 
+pub use accept::{AcceptConfig, AcceptId, Knock};
 pub use change::Change;
 pub use config::{
     ConfigError, ConnectionConfig, EndpointConfig, Late, MAX_PATHS, MAX_WEIGHT, MAX_WINDOW,

@@ -39,6 +39,8 @@ struct Known {
 pub(crate) struct Candidate {
     pub(crate) port: u16,
     pub(crate) key: Option<u32>,
+    /// Whether only datagrams from this port are its: the port was learned, not configured.
+    pub(crate) exact: bool,
     pub(crate) connection: ConnectionId,
     pub(crate) path: PathId,
 }
@@ -68,13 +70,12 @@ impl Origins {
     /// left, and the other takes its place.
     pub(crate) fn claim(
         &mut self,
-        key: Option<u32>,
-        connection: ConnectionId,
+        (connection, key, exact): (ConnectionId, Option<u32>, bool),
         path: PathId,
         config: &PathConfig,
     ) {
         let (socket, port) = (config.socket, config.remote.port());
-        let candidate = Candidate { port, key, connection, path };
+        let candidate = Candidate { port, key, exact, connection, path };
         if !self.add(socket, config.remote.ip(), candidate) {
             let at = (socket, config.remote.ip());
             let known = self.known.iter_mut().filter(|known| known.at == at);
@@ -122,12 +123,20 @@ pub(crate) fn choose(
     let mut fitting = candidates.iter().filter(|candidate| candidate.key == key);
     let first = fitting.next().ok_or(Drop::GreKey)?;
     let Some(second) = fitting.next() else {
-        return Ok(*first);
+        return if first.exact && first.port != port {
+            Err(Drop::UnknownSource)
+        } else {
+            Ok(*first)
+        };
     };
-    [first, second]
-        .into_iter()
-        .chain(fitting)
-        .find(|candidate| candidate.port == port)
-        .copied()
-        .ok_or(Drop::UnknownSource)
+    let all = || [first, second].into_iter().chain(fitting.clone());
+    if let Some(candidate) = all().find(|candidate| candidate.port == port) {
+        return Ok(*candidate);
+    }
+    // Those whose ports were learned are not meant.
+    let mut others = all().filter(|candidate| !candidate.exact);
+    match (others.next(), others.next()) {
+        (Some(only), None) => Ok(*only),
+        _ => Err(Drop::UnknownSource),
+    }
 }

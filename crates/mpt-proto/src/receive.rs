@@ -6,6 +6,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use crate::accept::AcceptId;
 use crate::config::{ConnectionConfig, PathConfig, Prefix, ReorderConfig};
 use crate::connection::ConnectionId;
 use crate::event::Event;
@@ -43,6 +44,8 @@ const GRACE: Duration = Duration::from_secs(1);
 pub struct ReceiveHalf {
     id: ConnectionId,
     key: Option<u32>,
+    /// The template that it was accepted by.
+    accepted_by: Option<AcceptId>,
     paths: Slots<ReceivePath>,
     reorder: ReorderBuffer,
     /// The numbers as they come, before they are put in order.
@@ -98,10 +101,16 @@ struct ReceivePath {
 }
 
 impl ReceiveHalf {
-    pub(crate) fn new(id: ConnectionId, config: &ConnectionConfig, addresses: &[IpAddr]) -> Self {
+    pub(crate) fn new(
+        id: ConnectionId,
+        config: &ConnectionConfig,
+        accepted_by: Option<AcceptId>,
+        addresses: &[IpAddr],
+    ) -> Self {
         let mut half = Self {
             id,
             key: config.key,
+            accepted_by,
             paths: Slots::default(),
             reorder: ReorderBuffer::new(config.reorder),
             stream: Stream::default(),
@@ -120,9 +129,24 @@ impl ReceiveHalf {
         half
     }
 
-    /// The GRE key of its datagrams.
-    pub(crate) fn key(&self) -> Option<u32> {
-        self.key
+    /// By what its datagrams are known: its number, its GRE key, and whether by the port too.
+    pub(crate) fn origin(&self) -> (ConnectionId, Option<u32>, bool) {
+        (self.id, self.key, self.accepted_by.is_some())
+    }
+
+    /// The template by which it was accepted.
+    pub fn accepted_by(&self) -> Option<AcceptId> {
+        self.accepted_by
+    }
+
+    /// The peer's tunnel addresses.
+    pub(crate) fn peer(&self) -> &[IpAddr] {
+        &self.peer
+    }
+
+    /// Its paths, those included that have been left and from which something may still come.
+    pub fn paths(&self) -> impl Iterator<Item = PathId> + use<'_> {
+        self.paths.iter().map(|(index, _)| PathId(index as u8))
     }
 
     /// The settings of the reorder buffer.
@@ -397,7 +421,10 @@ impl ReceiveHalf {
             leaving: false,
             peer_id: None,
             stands_by: None,
-            speaks_keepalive: config.keepalive.is_some() || config.dead_time.is_some(),
+            // Who was accepted has knocked with one.
+            speaks_keepalive: config.keepalive.is_some()
+                || config.dead_time.is_some()
+                || self.accepted_by.is_some(),
             told: (false, PathState::Probing),
             longest: Longest { every: config.keepalive, len: 0, until: Instant::ZERO },
             gauge: Gauge::default(),
@@ -436,7 +463,8 @@ impl ReceiveHalf {
         let Some(path) = self.paths.get_mut(id.index()) else { return false };
         path.liveness.on_dead_time(config.dead_time);
         path.longest.every = config.keepalive;
-        path.speaks_keepalive = config.keepalive.is_some() || config.dead_time.is_some();
+        path.speaks_keepalive =
+            config.keepalive.is_some() || config.dead_time.is_some() || self.accepted_by.is_some();
         self.set_status(now, id, config.status, sink, news);
         true
     }

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use crate::accept::{AcceptConfig, AcceptId, Accepting, Knock};
 use crate::change::Change;
 use crate::config::{ConnectionConfig, Prefix};
 use crate::connection::ConnectionId;
@@ -28,6 +29,7 @@ pub struct ReceiveSide {
     local: Vec<IpAddr>,
     connections: Slots<ReceiveHalf>,
     origins: Origins,
+    accepting: Accepting,
     deadlines: Deadlines,
     news: News,
     drops: Drops,
@@ -38,6 +40,8 @@ pub struct ReceiveSide {
 pub struct Arrivals<'a> {
     connections: &'a mut Slots<ReceiveHalf>,
     candidates: &'a [Candidate],
+    accepting: &'a mut Accepting,
+    local: &'a [IpAddr],
     deadlines: &'a mut Deadlines,
     news: &'a mut News,
     drops: &'a mut Drops,
@@ -55,6 +59,7 @@ impl ReceiveSide {
             local: local.iter().map(Prefix::address).collect(),
             connections: Slots::default(),
             origins: Origins::default(),
+            accepting: Accepting::default(),
             deadlines: Deadlines::default(),
             news: News::default(),
             drops: Drops::default(),
@@ -67,6 +72,8 @@ impl ReceiveSide {
         Arrivals {
             connections: &mut self.connections,
             candidates: self.origins.candidates(origin),
+            accepting: &mut self.accepting,
+            local: &self.local,
             deadlines: &mut self.deadlines,
             news: &mut self.news,
             drops: &mut self.drops,
@@ -106,37 +113,55 @@ impl ReceiveSide {
         self.news.poll_event()
     }
 
+    /// Who knocks, oldest first. To be asked after datagrams came, if there are templates.
+    pub fn poll_knock(&mut self) -> Option<Knock> {
+        self.accepting.poll_knock()
+    }
+
+    /// Has peers let in by these templates from now on, and by no others. Connections that were
+    /// accepted before stay.
+    pub fn set_accepts(&mut self, accepts: &[AcceptConfig]) {
+        self.accepting.set(accepts);
+    }
+
+    /// The connections.
+    pub fn connections(&self) -> impl Iterator<Item = (ConnectionId, &ReceiveHalf)> {
+        self.connections.iter().map(|(index, half)| (ConnectionId(index as u16), half))
+    }
+
     /// Changes what is expected, and from where, after the transmit side was told. What is held for
     /// a connection that ends goes to `sink`.
     pub fn change(&mut self, now: Instant, change: &Change, sink: &mut impl Sink) {
         let id = change.connection();
-        if let Change::AddConnection { config, .. } = change {
-            self.add(id, config);
+        if let Change::AddConnection { config, accepted_by, .. } = change {
+            self.add(id, config, *accepted_by);
         }
         let Some(connection) = self.connections.get_mut(id.index()) else { return };
         let news = &mut self.news;
         match change {
             Change::AddConnection { config, .. } => {
                 for (path, config) in (0..).map(PathId).zip(&config.paths) {
-                    self.origins.claim(connection.key(), id, path, config);
+                    self.origins.claim(connection.origin(), path, config);
                 }
             }
             Change::RemoveConnection { .. } => {
                 connection.end(sink);
                 news.forget(id);
+                self.accepting.remove(id, connection.peer(), connection.accepted_by());
                 self.connections.take(id.index());
                 self.origins.remove(|owner, _| owner == id);
             }
             Change::SetConnection { config, .. } => connection.set(now, config, sink),
             Change::AddPath { path, config, .. } => {
                 connection.add_path(*path, config);
-                self.origins.claim(connection.key(), id, *path, config);
+                self.origins.claim(connection.origin(), *path, config);
+                self.accepting.claimed(config.socket, config.remote);
             }
             Change::RemovePath { path, .. } => connection.remove_path(now, *path, sink, news),
             Change::SetPath { path, config, .. } => {
                 if connection.set_path(now, *path, config, sink, news) {
                     self.origins.remove(|owner, other| owner == id && other == *path);
-                    self.origins.claim(connection.key(), id, *path, config);
+                    self.origins.claim(connection.origin(), *path, config);
                 }
             }
             Change::SetStatus { path, status, .. } => {
@@ -155,11 +180,12 @@ impl ReceiveSide {
         settle(&mut self.deadlines, &self.connections, id);
     }
 
-    fn add(&mut self, id: ConnectionId, config: &ConnectionConfig) {
+    fn add(&mut self, id: ConnectionId, config: &ConnectionConfig, by: Option<AcceptId>) {
         let same = |peer: &IpAddr| self.local.iter().any(|own| own.is_ipv4() == peer.is_ipv4());
         // The same condition as at the transmit side.
         if config.peer.iter().any(same) {
-            self.connections.put(id.index(), ReceiveHalf::new(id, config, &self.local));
+            self.connections.put(id.index(), ReceiveHalf::new(id, config, by, &self.local));
+            self.accepting.add(id, &config.peer, by);
         }
     }
 
@@ -199,7 +225,7 @@ impl Arrivals<'_> {
             Err(reason) => return self.drops.add(reason),
         };
         match self.choose(parsed.header.key) {
-            Err(reason) => self.drops.add(reason),
+            Err(reason) => self.refuse(now, &parsed, reason),
             Ok(Candidate { connection, path, .. }) => {
                 let arrival = Arrival { path, tos: self.origin.tos, len: datagram.len() };
                 if self.touched != Some(connection) {
@@ -209,6 +235,23 @@ impl Arrivals<'_> {
                 let connection = &mut self.connections[connection.index()];
                 connection.receive(now, arrival, &parsed, sink, self.news);
             }
+        }
+    }
+
+    /// No path has this datagram. It may be a knock.
+    #[cold]
+    fn refuse(&mut self, now: Instant, datagram: &gre::Datagram<'_>, reason: Drop) {
+        if self.accepting.is_closed() {
+            return self.drops.add(reason);
+        }
+        let connections = &*self.connections;
+        let paths = |id: ConnectionId| {
+            connections.get(id.index()).map_or(0, |connection| connection.paths().count())
+        };
+        match self.accepting.on_datagram(now, self.origin, datagram, self.local, paths) {
+            Ok(true) => {}
+            Ok(false) => self.drops.add(reason),
+            Err(refusal) => self.drops.add(refusal),
         }
     }
 

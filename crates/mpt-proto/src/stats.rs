@@ -3,7 +3,7 @@
 //! - Every inner packet offered to [`Endpoint::handle_inner`](crate::Endpoint::handle_inner) was
 //!   sent on a path or counted under one [`Drop`].
 //! - Every datagram offered to [`Endpoint::handle_datagram`](crate::Endpoint::handle_datagram) was a
-//!   keepalive, was delivered, is held in the reorder buffer, or was counted under one [`Drop`].
+//!   keepalive or a knock, was delivered, is held in the reorder buffer, or was counted under one [`Drop`].
 
 use std::ops::AddAssign;
 
@@ -11,6 +11,10 @@ use std::ops::AddAssign;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(usize)]
 pub enum Drop {
+    /// Somebody knocks, but the template has as many connections as it may, or the connection paths.
+    AcceptFull,
+    /// Somebody knocks, but too many did so lately.
+    AcceptRate,
     /// The tunnel addresses in a keepalive are not those of its connection.
     ControlAddress,
     /// A control message of the wrong length.
@@ -54,7 +58,9 @@ pub enum Drop {
 
 impl Drop {
     /// All reasons, in the order of their names.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
+        Self::AcceptFull,
+        Self::AcceptRate,
         Self::ControlAddress,
         Self::ControlLength,
         Self::ControlUnknown,
@@ -79,6 +85,8 @@ impl Drop {
     /// The name under which the reason is shown.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::AcceptFull => "accept_full",
+            Self::AcceptRate => "accept_rate",
             Self::ControlAddress => "control_address",
             Self::ControlLength => "control_length",
             Self::ControlUnknown => "control_unknown",

@@ -38,6 +38,24 @@ pub(crate) trait Host {
         settings: &config::Tunnel,
     ) -> anyhow::Result<()>;
 
+    /// Removes a connection that a tunnel has accepted. Returns whether it has one of that name; a
+    /// machine on which nobody knocks has none.
+    fn remove_accepted(&mut self, _tunnel: &mut Self::Tunnel, _connection: &str) -> bool {
+        false
+    }
+
+    /// Changes the settings of a path of a connection that a tunnel has accepted. Returns whether it
+    /// has one of that name.
+    fn change_accepted(
+        &mut self,
+        _tunnel: &mut Self::Tunnel,
+        _connection: &str,
+        _path: &str,
+        _change: &dyn Fn(&mut config::Path),
+    ) -> bool {
+        false
+    }
+
     /// A tunnel's name.
     fn name<'t>(&self, tunnel: &'t Self::Tunnel) -> &'t str;
 
@@ -90,6 +108,20 @@ impl Host for Machine {
 
     fn change(&mut self, tunnel: &mut Keeper, settings: &config::Tunnel) -> anyhow::Result<()> {
         tunnel.change_to(settings, &mut self.world)
+    }
+
+    fn remove_accepted(&mut self, tunnel: &mut Keeper, connection: &str) -> bool {
+        tunnel.remove_accepted(connection)
+    }
+
+    fn change_accepted(
+        &mut self,
+        tunnel: &mut Keeper,
+        connection: &str,
+        path: &str,
+        change: &dyn Fn(&mut config::Path),
+    ) -> bool {
+        tunnel.change_accepted(connection, path, change)
     }
 
     fn name<'t>(&self, tunnel: &'t Keeper) -> &'t str {

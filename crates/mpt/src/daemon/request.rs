@@ -56,6 +56,12 @@ impl<H: Host> Daemon<H> {
         name: &str,
         change: impl Fn(&mut Path),
     ) -> Result<Reply, Reply> {
+        if let Some(connection) = connection {
+            let Self { host, tunnels, .. } = self;
+            if tunnels.iter_mut().any(|t| host.change_accepted(t, connection, name, &change)) {
+                return Ok(Reply::Done);
+            }
+        }
         let (connection, name) = find::path(&self.running, connection, name)?;
         let mut settings = self.running.clone();
         paths(&mut settings, &connection, |paths| {
@@ -97,6 +103,11 @@ impl<H: Host> Daemon<H> {
     }
 
     fn remove_connection(&mut self, name: &str) -> Result<Reply, Reply> {
+        let Self { host, tunnels, .. } = self;
+        if tunnels.iter_mut().any(|tunnel| host.remove_accepted(tunnel, name)) {
+            let changes = vec![format!("connection {name}: removed, until its peer knocks again")];
+            return answer(Outcome { changes, failures: Vec::new() });
+        }
         let name = find::connection(&self.running, Some(name))?.name.clone();
         let mut settings = self.running.clone();
         for tunnel in &mut settings.tunnels {

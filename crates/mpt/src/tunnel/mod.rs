@@ -46,7 +46,7 @@ use mpt_io::poll::Waker;
 
 use crate::config::{self, Threads};
 use notice::{Notice, Notices};
-use step::Step;
+use step::{LastHeard, Step};
 
 pub(crate) use interface::MARK;
 pub(crate) use keeper::Keeper;
@@ -58,6 +58,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// What a tunnel is asked to do by other threads.
 enum Command {
     Status(Sender<TunnelStatus>),
+    LastHeard(Sender<Vec<LastHeard>>),
     // The largest of them, and the rarest.
     Step(Box<Step>),
     Stop,

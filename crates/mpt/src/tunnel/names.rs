@@ -6,13 +6,16 @@
 use std::collections::HashMap;
 
 use mpt_control::Event as RecentEvent;
-use mpt_proto::{Change, ConnectionId, DownCause, Event, Instant, PathId, PathState};
+use mpt_proto::{
+    AcceptId, Change, ConnectionId, DownCause, Drop, Event, Instant, Knock, PathId, PathState,
+};
 
 /// The names of connections and paths. Numbers that are used again bring their new names.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     connections: HashMap<ConnectionId, String>,
     paths: HashMap<(ConnectionId, PathId), String>,
+    accepts: HashMap<AcceptId, String>,
 }
 
 impl Names {
@@ -33,6 +36,32 @@ impl Names {
             | Change::SetFits { .. }
             | Change::SetPresent { .. } => {}
         }
+    }
+
+    /// Takes in the names of all templates.
+    pub(super) fn set_accepts(&mut self, accepts: impl Iterator<Item = (AcceptId, String)>) {
+        self.accepts = accepts.collect();
+    }
+
+    /// That somebody was refused, as it is shown; `None` if it was not so.
+    pub(super) fn describe_refusal(&self, now: Instant, knock: &Knock) -> Option<RecentEvent> {
+        let Knock { accept, remote, peer, refused, .. } = knock;
+        let name = self.accepts.get(accept).map_or("?", String::as_str);
+        let why = match (*refused)? {
+            Drop::AcceptRate => {
+                "too many knock at once; it is let in later if it goes on (max_rate)"
+            }
+            _ => {
+                "there are as many as may be; it is let in when one is forgotten \
+                 (max_connections, max_paths)"
+            }
+        };
+        Some(RecentEvent {
+            at_seconds: now.since(Instant::ZERO).as_secs_f64(),
+            connection: None,
+            path: None,
+            text: format!("template {name} refuses {peer} from {remote}: {why}"),
+        })
     }
 
     /// An event as it is shown.

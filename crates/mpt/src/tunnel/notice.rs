@@ -1,13 +1,14 @@
 //! What the main thread is told of its own accord by a tunnel.
 
+use std::net::IpAddr;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 
 use mpt_io::poll::Waker;
-use mpt_proto::{ConnectionId, DownCause, Event, PathId, PathState};
+use mpt_proto::{ConnectionId, DownCause, Event, Knock, PathId, PathState};
 
 /// Most notices that wait for the main thread. What does not fit is told again by the next event of
 /// its kind, or found when the main thread looks for itself.
-const CAPACITY: usize = 256;
+const CAPACITY: usize = 1024;
 
 /// Something that the main thread may want to act upon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,13 @@ pub(crate) enum Notice {
         path: PathId,
         /// Whether it is.
         heard: bool,
+    },
+    /// A peer that nobody configured wants to be let in.
+    Knock {
+        /// Who, and by which template.
+        knock: Knock,
+        /// The address of this host to which it spoke.
+        local: Option<IpAddr>,
     },
 }
 
@@ -51,7 +59,8 @@ impl Notices {
         self.give(Notice::Heard { connection, path, heard });
     }
 
-    fn give(&self, notice: Notice) {
+    /// Gives a notice.
+    pub(super) fn give(&self, notice: Notice) {
         // A main thread that is gone or stands still needs no notice.
         if self.queue.try_send(notice).is_ok() {
             self.waker.wake();

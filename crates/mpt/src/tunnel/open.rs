@@ -84,6 +84,7 @@ pub(super) fn open(
         names: Names::default(),
         recent: VecDeque::new(),
         notices,
+        knocks: Vec::new(),
     };
     let mtu = Mtu {
         bytes: 0,

@@ -2,6 +2,7 @@
 //! happened.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -9,14 +10,16 @@ use mpt_control::Event as RecentEvent;
 use mpt_io::poll::{Interest, Poll};
 use mpt_io::tun::Device;
 use mpt_io::udp::{Receive, Socket};
-use mpt_proto::{ConnectionId, Event, Instant, Note, Origin, SocketId};
+use mpt_proto::{
+    AcceptConfig, ConnectionId, Event, Instant, Knock, Note, Origin, ReceiveHalf, SocketId,
+};
 
 use super::incoming::Incoming;
 use super::names::Names;
-use super::notice::Notices;
+use super::notice::{Notice, Notices};
 use super::run::SOCKETS;
 use super::sockets::Sockets;
-use super::step::Order;
+use super::step::{LastHeard, Order};
 use crate::config;
 
 /// Batches taken from one socket in one wake-up. One may hold a megabyte.
@@ -40,6 +43,8 @@ pub(super) struct ReceiveLoop {
     pub(super) names: Names,
     pub(super) recent: VecDeque<RecentEvent>,
     pub(super) notices: Notices,
+    /// Who knocked in this wake-up, and the address at which.
+    pub(super) knocks: Vec<(Knock, Option<IpAddr>)>,
 }
 
 impl ReceiveLoop {
@@ -60,11 +65,39 @@ impl ReceiveLoop {
                 for datagram in coalesced.payloads() {
                     arrivals.handle_datagram(now, datagram, &mut sink);
                 }
+                drop(arrivals);
+                while let Some(knock) = self.endpoint.poll_knock() {
+                    self.knocks.push((knock, coalesced.local));
+                }
             }
             if taken < self.receive.slots() {
                 break;
             }
         }
+        self.tell_knocks(now);
+    }
+
+    /// Has the main thread open to those who knock; who is refused is told of.
+    fn tell_knocks(&mut self, now: Instant) {
+        for (knock, local) in self.knocks.drain(..) {
+            if let Some(recent) = self.names.describe_refusal(now, &knock) {
+                tracing::warn!(tunnel = self.settings.name, "{}", recent.text);
+                keep(&mut self.recent, recent);
+            } else {
+                self.notices.give(Notice::Knock { knock, local });
+            }
+        }
+    }
+
+    /// When the paths of accepted connections were last heard.
+    fn last_heard(&self, now: Instant) -> Vec<LastHeard> {
+        let accepted = self.endpoint.connections().filter(|(_, half)| half.accepted_by().is_some());
+        let paths = |(connection, half): (ConnectionId, &ReceiveHalf)| {
+            let of = |path| half.last_heard(path).map(|at| now.since(at));
+            let heard = |path| LastHeard { connection, path, ago: of(path) };
+            half.paths().map(heard).collect::<Vec<_>>()
+        };
+        accepted.flat_map(paths).collect()
     }
 
     /// Does what is due.
@@ -95,6 +128,15 @@ impl ReceiveLoop {
                 }
             }
             Order::ClampMss { mtu } => self.incoming.clamp_mss(mtu),
+            Order::SetAccepts { accepts } => {
+                let (accepts, names): (Vec<AcceptConfig>, Vec<String>) =
+                    accepts.into_iter().unzip();
+                self.names.set_accepts(accepts.iter().map(|accept| accept.id).zip(names));
+                self.endpoint.set_accepts(&accepts);
+            }
+            Order::LastHeard { reply } => {
+                let _ = reply.send(self.last_heard(now));
+            }
             Order::Tell { event } => self.tell(now, event),
             Order::Stop => {
                 self.endpoint.close(now, &mut sink);
@@ -134,10 +176,7 @@ impl ReceiveLoop {
     fn tell(&mut self, now: Instant, event: Event) {
         let recent = self.names.describe(now, &event);
         tracing::info!(tunnel = self.settings.name, "{}", recent.text);
-        if self.recent.len() == RECENT_EVENTS {
-            self.recent.pop_front();
-        }
-        self.recent.push_back(recent);
+        keep(&mut self.recent, recent);
         self.notices.event(event);
     }
 
@@ -145,4 +184,12 @@ impl ReceiveLoop {
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.endpoint.poll_timeout().map(|next| next.at)
     }
+}
+
+/// Puts an event behind the others, the oldest of which may have to go.
+fn keep(recent: &mut VecDeque<RecentEvent>, event: RecentEvent) {
+    if recent.len() == RECENT_EVENTS {
+        recent.pop_front();
+    }
+    recent.push_back(event);
 }

@@ -7,11 +7,13 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 use mpt_control::TunnelStatus;
 use mpt_io::udp::{Socket, Train};
 use mpt_proto::{
-    Change, ConnectionConfig, ConnectionId, Event, PathConfig, PathId, PathStatus, SocketId,
+    AcceptConfig, AcceptId, Change, ConnectionConfig, ConnectionId, Event, PathConfig, PathId,
+    PathStatus, SocketId,
 };
 
 use super::keeper::pins;
@@ -28,7 +30,8 @@ pub(crate) enum Step {
     AddConnection {
         id: ConnectionId,
         settings: Arc<config::Connection>,
-        accepted_by: Option<String>,
+        /// The template that it was accepted by, with its name.
+        accepted_by: Option<(AcceptId, String)>,
         core: Arc<ConnectionConfig>,
     },
     /// Other settings of a connection, of the kind that it can take while it runs.
@@ -47,10 +50,21 @@ pub(crate) enum Step {
     RemovePath { connection: ConnectionId, path: PathId },
     /// What this host lacks for a path, if anything.
     SetAbsence { connection: ConnectionId, path: PathId, absence: Option<String> },
+    /// The templates by which peers are let in from now on, with their names.
+    SetAccepts { accepts: Vec<(AcceptConfig, String)> },
     /// The tunnel's own settings, as far as they can change while it runs.
     SetTunnel { settings: Arc<config::Tunnel> },
     /// Routes or interfaces have changed, so the MTU of paths may have.
     CheckMtu,
+}
+
+/// When a path of an accepted connection was last heard.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LastHeard {
+    pub(super) connection: ConnectionId,
+    pub(super) path: PathId,
+    /// How long ago; `None` = never.
+    pub(super) ago: Option<Duration>,
 }
 
 /// The number of the socket of a path that has none: nobody ever sends on it.
@@ -110,6 +124,10 @@ pub(super) enum Order {
     ClampMss { mtu: Option<u32> },
     /// Something that happened and is to be told with the other events.
     Tell { event: Event },
+    /// See [`Step::SetAccepts`].
+    SetAccepts { accepts: Vec<(AcceptConfig, String)> },
+    /// When the paths of accepted connections were last heard.
+    LastHeard { reply: Sender<Vec<LastHeard>> },
     /// The receive side's part of the status.
     Status { status: Box<TunnelStatus>, reply: Sender<TunnelStatus> },
     /// The end.

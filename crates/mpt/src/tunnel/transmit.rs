@@ -98,6 +98,7 @@ impl TransmitLoop {
             Command::Status(reply) => {
                 order(Order::Status { status: Box::new(self.report()), reply });
             }
+            Command::LastHeard(reply) => order(Order::LastHeard { reply }),
             Command::Step(step) => self.step(now, *step, &mut order),
             Command::Stop => {
                 self.endpoint.close(now);
@@ -121,14 +122,11 @@ impl TransmitLoop {
             }
             Step::AddConnection { id, settings, accepted_by, core } => {
                 let name = Some(settings.name.clone());
-                let paths = Vec::new();
-                self.table.put(id, ConnectionInfo { settings, accepted_by, paths });
-                self.change(
-                    now,
-                    Change::AddConnection { connection: id, config: core },
-                    name,
-                    order,
-                );
+                let (accepted_by, template) = accepted_by.unzip();
+                let info = ConnectionInfo { settings, accepted_by: template, paths: Vec::new() };
+                self.table.put(id, info);
+                let change = Change::AddConnection { connection: id, config: core, accepted_by };
+                self.change(now, change, name, order);
             }
             Step::SetConnection { id, settings, core } => {
                 if let Some(info) = self.table.connection_mut(id) {
@@ -194,6 +192,7 @@ impl TransmitLoop {
                 self.change(now, Change::SetPresent { connection, path, present }, None, order);
                 self.mtu.changed = true;
             }
+            Step::SetAccepts { accepts } => order(Order::SetAccepts { accepts }),
             Step::SetTunnel { settings } => {
                 self.settings = settings;
                 self.mtu.changed = true;

@@ -12,6 +12,7 @@ mod failover;
 mod hostile;
 mod identity;
 mod lifetime;
+mod many;
 mod narrowing;
 mod outside;
 mod rights;

@@ -11,8 +11,8 @@ use std::panic::{catch_unwind, resume_unwind};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use crate::{
-    carry, change, cost, failover, hostile, identity, lifetime, narrowing, outside, rights, site,
-    threads, translator, world,
+    carry, change, cost, failover, hostile, identity, lifetime, many, narrowing, outside, rights,
+    site, threads, translator, world,
 };
 
 /// A test by name; it fails by panicking.
@@ -38,6 +38,7 @@ pub(crate) fn run(entered: anyhow::Result<()>, threads: u64, more: &[Test]) {
         identity::TESTS,
         translator::TESTS,
         world::TESTS,
+        many::TESTS,
         cost::TESTS,
         more,
     ];

@@ -6,6 +6,7 @@
 //! and the [`World`] and does whatever is missing; it is called when either has changed, and what has
 //! not changed is not touched.
 
+mod accept;
 mod core;
 mod numbers;
 mod path;
@@ -21,6 +22,7 @@ use mpt_control::TunnelStatus;
 use mpt_io::poll::Waker;
 use mpt_proto::{ConnectionId, MAX_PATHS, PathId};
 
+use self::accept::Accepting;
 use self::core::core_connection;
 pub(super) use self::core::pins;
 use self::numbers::Numbers;
@@ -48,6 +50,7 @@ pub(crate) struct Keeper {
     numbers: Numbers,
     connections: BTreeMap<String, Connection>,
     sockets: Opened,
+    accepting: Accepting,
     /// When to try again what could not be had.
     again: Option<Instant>,
 }
@@ -84,6 +87,7 @@ impl Keeper {
             numbers: Numbers::below(MAX_CONNECTIONS),
             connections: BTreeMap::new(),
             sockets: Opened::new(),
+            accepting: Accepting::new(),
             again: None,
         };
         match keeper.bring_up(settings, world, now) {
@@ -146,6 +150,7 @@ impl Keeper {
     pub(crate) fn on_wake_up(&mut self, world: &mut World, change: Changed) {
         let now = Instant::now();
         let noticed = self.take_notices(world, now);
+        self.forget_silent(now);
         let due = self.again.is_some_and(|at| at <= now);
         if change.ways || change.names || noticed || due {
             self.settle_paths(world, now);
@@ -181,16 +186,23 @@ impl Keeper {
         handle.stop();
     }
 
-    /// Takes in what the threads have to say. Returns whether that was anything.
+    /// Takes in what the threads have to say. Returns whether that was anything about a path.
     fn take_notices(&mut self, world: &mut World, now: Instant) -> bool {
-        let mut any = false;
+        let (mut any, mut knocked) = (false, false);
         while let Ok(notice) = self.handle.notices.try_recv() {
             match notice {
                 Notice::Heard { connection, path, heard } => {
                     self.on_heard(connection, path, heard, world, now);
+                    any = true;
+                }
+                Notice::Knock { knock, local } => {
+                    self.on_knock(&knock, local, now);
+                    knocked = true;
                 }
             }
-            any = true;
+        }
+        if knocked && let Err(error) = self.settle_routes() {
+            tracing::warn!(tunnel = self.settings.name, "{error:#}");
         }
         any
     }
@@ -244,7 +256,7 @@ impl Keeper {
         for connection in &settings.connections {
             outcome = outcome.and(self.settle_connection(connection, settings, world, now));
         }
-        outcome
+        outcome.and(self.settle_templates(settings, world, now))
     }
 
     fn remove_connection(&mut self, name: &str, now: Instant) {
@@ -332,10 +344,15 @@ impl Keeper {
                 tracing::debug!(connection = connection.name, "{error:#}");
             }
         }
+        if let Err(error) = self.settle_templates(&settings, world, now) {
+            tracing::debug!(tunnel = settings.name, "{error:#}");
+        }
+        self.settle_accepted(world, now);
     }
 
     fn settle_routes(&mut self) -> anyhow::Result<()> {
         let connections = self.connections.values().map(|connection| &connection.settings);
+        let connections = connections.chain(self.accepting.connections());
         let wanted = routes(&self.settings.addresses, connections);
         self.interface.set_routes(&wanted).context(
             "a network behind a peer cannot be led into the tunnel; see `ip route` for what stands in the way",
@@ -344,7 +361,8 @@ impl Keeper {
 
     /// When to call [`Keeper::on_wake_up`] at the latest.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.again.into_iter().chain(self.sockets.deadline()).min()
+        let accepting = self.accepting.deadline();
+        self.again.into_iter().chain(self.sockets.deadline()).chain(accepting).min()
     }
 }
 

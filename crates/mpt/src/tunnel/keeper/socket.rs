@@ -106,6 +106,14 @@ impl Opened {
         Ok(id)
     }
 
+    /// One more path uses a socket that is open.
+    pub(super) fn share(&mut self, id: SocketId) {
+        if let Some(entry) = self.sockets.iter_mut().find(|entry| entry.id == id) {
+            entry.users += 1;
+            entry.until = None;
+        }
+    }
+
     /// The kind of a socket that is open.
     pub(super) fn key(&self, id: SocketId) -> Option<&Key> {
         self.sockets.iter().find(|entry| entry.id == id).map(|entry| &entry.key)

@@ -1,0 +1,318 @@
+//! Peers that nobody configured: who is let in, how many, and how fast.
+//!
+//! A keepalive from an origin that no path has, for a tunnel address that nobody configured, is a
+//! *knock* if it fits a template ([`AcceptConfig`]): then the owner is told ([`Knock`]) and makes a
+//! connection, or a further path of one that was made so. Plain framing proves nothing, so whoever can
+//! guess what a template asks for can knock. What that can cost is bounded here, before anything is made:
+//! connections and paths in number, both together in rate, and what is remembered of knocks that nobody
+//! has answered yet. Everything refused is counted.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use crate::config::{Prefix, SocketId};
+use crate::connection::ConnectionId;
+use crate::origin::Origin;
+use crate::stats::Drop;
+use crate::time::Instant;
+use crate::token_bucket::TokenBucket;
+use crate::wire::gre::Datagram;
+use crate::wire::keepalive::{FIRST_CONTROL, Keepalive};
+
+/// How many knocks may wait to be answered; what comes beyond that is refused as too fast.
+const MAX_PENDING: usize = 256;
+
+/// How long a knock waits for the connection or path that it asked for. Whoever knocks again after that
+/// begins anew; until then it is the same knock.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How often it is told that a template refuses somebody.
+const REFUSALS_EVERY: Duration = Duration::from_secs(10);
+
+/// The number of a template within its endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AcceptId(pub u16);
+
+/// A template: whom to let in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AcceptConfig {
+    /// Its number, which no other has.
+    pub id: AcceptId,
+    /// The sockets at which its peers knock.
+    pub sockets: Vec<SocketId>,
+    /// The tunnel addresses that may knock.
+    pub peers: Vec<Prefix>,
+    /// Where they may knock from; empty is anywhere.
+    pub sources: Vec<Prefix>,
+    /// The GRE key of their datagrams, if they have one.
+    pub key: Option<u32>,
+    /// The most connections at a time.
+    pub max_connections: u16,
+    /// The most paths of one of them.
+    pub max_paths: u8,
+    /// The time between two knocks that are let in, over a long time.
+    pub interval: Duration,
+    /// How many are let in at once after a quiet time, at least 1.
+    pub burst: u32,
+}
+
+/// Somebody knocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Knock {
+    /// By which template.
+    pub accept: AcceptId,
+    /// The socket at which it arrived.
+    pub socket: SocketId,
+    /// Where it came from.
+    pub remote: SocketAddr,
+    /// The tunnel address of its sender.
+    pub peer: IpAddr,
+    /// Why nobody is to open, if so: [`Drop::AcceptFull`] or [`Drop::AcceptRate`]. That is told every
+    /// ten seconds at the most, and counted each time.
+    pub refused: Option<Drop>,
+}
+
+/// The templates, and what is remembered of those who knock.
+#[derive(Debug, Default)]
+pub(crate) struct Accepting {
+    templates: Vec<Template>,
+    /// The tunnel addresses that have connections.
+    peers: HashMap<IpAddr, Known>,
+    /// The origins that have knocked and wait, at most [`MAX_PENDING`]. Others choose what they are, so
+    /// the map's hash has to be one that they cannot foresee.
+    pending: HashMap<(SocketId, SocketAddr), Pending>,
+    knocks: VecDeque<Knock>,
+}
+
+#[derive(Debug)]
+struct Template {
+    config: AcceptConfig,
+    bucket: TokenBucket,
+    /// How many connections it has made.
+    connections: usize,
+    /// When a refusal may be told again.
+    quiet_until: Instant,
+}
+
+/// A tunnel address that has connections.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// How many.
+    connections: u32,
+    /// The one that was accepted, if that is what it is, and by which template.
+    accepted: Option<(ConnectionId, AcceptId)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    accept: AcceptId,
+    peer: IpAddr,
+    until: Instant,
+}
+
+impl Accepting {
+    /// Other templates than before. One that keeps its number and its rate keeps what is left of that.
+    pub(crate) fn set(&mut self, accepts: &[AcceptConfig]) {
+        let before = std::mem::take(&mut self.templates);
+        let template = |config: &AcceptConfig| {
+            let bucket = before
+                .iter()
+                .find(|old| {
+                    (old.config.id, old.config.interval, old.config.burst)
+                        == (config.id, config.interval, config.burst)
+                })
+                .map_or(TokenBucket::new(config.burst, config.interval), |old| old.bucket);
+            let of = |known: &&Known| known.accepted.is_some_and(|(_, by)| by == config.id);
+            let connections = self.peers.values().filter(of).count();
+            Template { config: config.clone(), bucket, connections, quiet_until: Instant::ZERO }
+        };
+        self.templates = accepts.iter().map(template).collect();
+        let templates = &self.templates;
+        let is_there = |id| templates.iter().any(|template| template.config.id == id);
+        self.pending.retain(|_, pending| is_there(pending.accept));
+        self.knocks.retain(|knock| is_there(knock.accept));
+    }
+
+    /// Whether nobody is let in, so that nobody has to be asked.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.templates.is_empty()
+    }
+
+    /// A connection begins.
+    pub(crate) fn add(&mut self, id: ConnectionId, peers: &[IpAddr], by: Option<AcceptId>) {
+        for peer in peers {
+            let known = self.peers.entry(*peer).or_insert(Known { connections: 0, accepted: None });
+            known.connections += 1;
+            if let Some(by) = by {
+                known.accepted = Some((id, by));
+            }
+        }
+        if let Some(template) = by.and_then(|by| self.template(by)) {
+            template.connections += 1;
+        }
+    }
+
+    /// A connection ends.
+    pub(crate) fn remove(&mut self, id: ConnectionId, peers: &[IpAddr], by: Option<AcceptId>) {
+        for peer in peers {
+            if let Some(known) = self.peers.get_mut(peer) {
+                known.connections -= 1;
+                known.accepted = known.accepted.filter(|(accepted, _)| *accepted != id);
+                if known.connections == 0 {
+                    self.peers.remove(peer);
+                }
+            }
+        }
+        if let Some(template) = by.and_then(|by| self.template(by)) {
+            template.connections -= 1;
+        }
+    }
+
+    fn template(&mut self, id: AcceptId) -> Option<&mut Template> {
+        self.templates.iter_mut().find(|template| template.config.id == id)
+    }
+
+    /// A path has this origin from now on.
+    pub(crate) fn claimed(&mut self, socket: SocketId, remote: SocketAddr) {
+        self.pending.remove(&(socket, remote));
+    }
+
+    /// What the owner is to know next.
+    pub(crate) fn poll_knock(&mut self) -> Option<Knock> {
+        self.knocks.pop_front()
+    }
+
+    /// A datagram came that no path has, for a tunnel with these addresses of its own. `paths` tells how
+    /// many a connection has. Returns whether it knocks.
+    ///
+    /// # Errors
+    ///
+    /// Why it is refused although it knocks.
+    pub(crate) fn on_datagram(
+        &mut self,
+        now: Instant,
+        origin: Origin,
+        datagram: &Datagram<'_>,
+        own: &[IpAddr],
+        paths: impl Fn(ConnectionId) -> usize,
+    ) -> Result<bool, Drop> {
+        let message = datagram.payload;
+        let control = message.first().is_some_and(|&first| first >= FIRST_CONTROL);
+        let Some(keepalive) = control.then(|| Keepalive::parse(message).ok()).flatten() else {
+            return Ok(false);
+        };
+        // Whoever takes leave does not want to come in.
+        let peer = keepalive.sender;
+        if keepalive.report.off || !own.contains(&keepalive.receiver) || !is_possible(peer, own) {
+            return Ok(false);
+        }
+        let fits = |template: &Template| template.fits(origin, datagram.header.key, peer);
+        let Some(place) = self.templates.iter().position(fits) else { return Ok(false) };
+        let known = self.peers.get(&peer).copied();
+        let accept = self.templates[place].config.id;
+        let connection = match known.map(|known| known.accepted) {
+            None => None,
+            Some(Some((connection, by))) if by == accept => Some(connection),
+            // Where it may come from is for its own settings to say.
+            Some(_) => return Ok(false),
+        };
+        let at = (origin.socket, origin.remote);
+        if self.pending.get(&at).is_some_and(|pending| pending.peer == peer && now < pending.until)
+        {
+            return Ok(true);
+        }
+        let knock =
+            Knock { accept, socket: origin.socket, remote: origin.remote, peer, refused: None };
+        match self.admit(now, place, peer, connection.map(paths)) {
+            Ok(()) => {
+                self.pending.insert(at, Pending { accept, peer, until: now + PATIENCE });
+                self.tell(knock);
+                Ok(true)
+            }
+            Err(reason) => {
+                let template = &mut self.templates[place];
+                if now >= template.quiet_until {
+                    template.quiet_until = now + REFUSALS_EVERY;
+                    self.tell(Knock { refused: Some(reason), ..knock });
+                }
+                Err(reason)
+            }
+        }
+    }
+
+    /// Whether one more may come in: a further path of a connection that has `paths`, or a connection.
+    fn admit(
+        &mut self,
+        now: Instant,
+        place: usize,
+        peer: IpAddr,
+        paths: Option<usize>,
+    ) -> Result<(), Drop> {
+        let Self { templates, peers, pending, .. } = self;
+        let Template { config, bucket, connections, .. } = &mut templates[place];
+        let (has, max) = match paths {
+            Some(paths) => (paths, usize::from(config.max_paths)),
+            None => (*connections, usize::from(config.max_connections)),
+        };
+        // Who waits already counts too, but is looked at only where it matters.
+        if has + pending.len() >= max || pending.len() >= MAX_PENDING {
+            pending.retain(|_, waiting| now < waiting.until);
+            let full = match paths {
+                Some(has) => {
+                    let waiting = pending.values().filter(|waiting| waiting.peer == peer);
+                    has + waiting.count() >= max
+                }
+                // All the origins of a peer become one connection.
+                None => {
+                    let waiting = pending.values().filter(|waiting| waiting.accept == config.id);
+                    let waiting = waiting.map(|waiting| waiting.peer);
+                    let waiting: HashSet<IpAddr> =
+                        waiting.filter(|peer| !peers.contains_key(peer)).collect();
+                    !waiting.contains(&peer) && has + waiting.len() >= max
+                }
+            };
+            if full {
+                return Err(Drop::AcceptFull);
+            }
+        }
+        if pending.len() >= MAX_PENDING {
+            return Err(Drop::AcceptRate);
+        }
+        if bucket.take(now) { Ok(()) } else { Err(Drop::AcceptRate) }
+    }
+
+    /// Refusals are bounded by the number of templates, the others by who is pending.
+    fn tell(&mut self, knock: Knock) {
+        if self.knocks.len() < MAX_PENDING {
+            self.knocks.push_back(knock);
+        }
+    }
+}
+
+/// Whether a host of the tunnel other than this one can have this address, and be told of one of ours.
+fn is_possible(peer: IpAddr, own: &[IpAddr]) -> bool {
+    let of_no_host = peer.is_unspecified()
+        || peer.is_multicast()
+        || peer.is_loopback()
+        || peer == IpAddr::V4(Ipv4Addr::BROADCAST);
+    !of_no_host
+        && !own.contains(&peer)
+        && own.iter().any(|address| address.is_ipv4() == peer.is_ipv4())
+}
+
+impl Template {
+    fn fits(&self, origin: Origin, key: Option<u32>, peer: IpAddr) -> bool {
+        let AcceptConfig { sockets, sources, peers, key: own, .. } = &self.config;
+        let (remote, is_in) = (origin.remote.ip(), |prefixes: &[Prefix], address| {
+            prefixes.iter().any(|prefix| prefix.contains(address))
+        });
+        *own == key
+            && sockets.contains(&origin.socket)
+            && is_in(peers, peer)
+            && (sources.is_empty() || is_in(sources, remote))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,238 @@
+//! Whoever knocks, and however often: what is let in stays within the template's bounds.
+
+use super::*;
+use crate::wire::gre::{self, Header, Protocol};
+use crate::wire::keepalive::{LEN, Report};
+
+const SERVER: [u8; 4] = [10, 9, 0, 1];
+const ACCEPT: AcceptId = AcceptId(7);
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
+fn prefix(address: [u8; 4], bits: u8) -> Prefix {
+    Prefix::new(address.into(), bits).unwrap()
+}
+
+/// Who may knock without being held up by a rate.
+fn template() -> AcceptConfig {
+    AcceptConfig {
+        id: ACCEPT,
+        sockets: vec![SocketId(3)],
+        peers: vec![prefix([10, 9, 0, 0], 16)],
+        sources: vec![prefix([203, 0, 113, 0], 24), prefix([198, 18, 0, 0], 15)],
+        key: Some(5),
+        max_connections: 3,
+        max_paths: 2,
+        interval: Duration::ZERO,
+        burst: 1,
+    }
+}
+
+fn accepting(config: AcceptConfig) -> Accepting {
+    let mut accepting = Accepting::default();
+    accepting.set(&[config]);
+    accepting
+}
+
+/// A keepalive and what it says.
+#[derive(Clone, Copy)]
+struct Visit {
+    socket: u16,
+    from: ([u8; 4], u16),
+    key: Option<u32>,
+    peer: [u8; 4],
+    own: [u8; 4],
+    off: bool,
+}
+
+const VISIT: Visit = Visit {
+    socket: 3,
+    from: ([203, 0, 113, 7], 4754),
+    key: Some(5),
+    peer: [10, 9, 0, 7],
+    own: SERVER,
+    off: false,
+};
+
+impl Visit {
+    /// Of a client by its number, from an address of its own.
+    fn of(client: u16) -> Self {
+        let [high, low] = client.to_be_bytes();
+        Self { from: ([198, 18, high, low], 4754), peer: [10, 9, 1 + high, low], ..VISIT }
+    }
+
+    fn port(self, port: u16) -> Self {
+        Self { from: (self.from.0, port), ..self }
+    }
+
+    fn pay(self, now: Instant, accepting: &mut Accepting, paths: usize) -> Result<bool, Drop> {
+        let keepalive = Keepalive {
+            report: Report { deaf: true, off: self.off },
+            arrivals: None,
+            path: None,
+            lost: None,
+            sender: self.peer.into(),
+            receiver: self.own.into(),
+            trailer: None,
+        };
+        let mut message = [0; LEN];
+        self.bring(now, accepting, keepalive.emit(&mut message), paths)
+    }
+
+    fn bring(
+        self,
+        now: Instant,
+        accepting: &mut Accepting,
+        payload: &[u8],
+        paths: usize,
+    ) -> Result<bool, Drop> {
+        let header =
+            Header { protocol: Protocol::Ipv4, checksum: false, key: self.key, sequence: None };
+        let mut datagram = vec![0; header.size() + payload.len()];
+        datagram[header.size()..].copy_from_slice(payload);
+        header.emit(&mut datagram);
+        let origin = Origin { socket: SocketId(self.socket), remote: self.from.into(), tos: 0 };
+        let parsed = gre::parse(&datagram).unwrap();
+        accepting.on_datagram(now, origin, &parsed, &[SERVER.into()], |_| paths)
+    }
+
+    /// What the owner does then.
+    fn open(self, accepting: &mut Accepting, id: u16) {
+        accepting.add(ConnectionId(id), &[self.peer.into()], Some(ACCEPT));
+        accepting.claimed(SocketId(self.socket), self.from.into());
+    }
+}
+
+#[test]
+fn who_fits_is_told_once_until_there_is_a_path() {
+    let mut accepting = accepting(template());
+    assert_eq!(VISIT.pay(at(0), &mut accepting, 0), Ok(true));
+    let knock = Knock {
+        accept: ACCEPT,
+        socket: SocketId(3),
+        remote: VISIT.from.into(),
+        peer: VISIT.peer.into(),
+        refused: None,
+    };
+    assert_eq!(accepting.poll_knock(), Some(knock));
+    assert_eq!(VISIT.pay(at(500), &mut accepting, 0), Ok(true));
+    assert_eq!(accepting.poll_knock(), None, "it waits to be answered");
+    assert_eq!(VISIT.pay(at(2000), &mut accepting, 0), Ok(true));
+    assert_eq!(accepting.poll_knock(), Some(knock), "nobody has answered");
+    VISIT.open(&mut accepting, 0);
+    assert_eq!(VISIT.pay(at(2001), &mut accepting, 1), Ok(true));
+    assert_eq!(accepting.poll_knock(), Some(knock), "its path is gone");
+}
+
+#[test]
+fn whoever_does_not_fit_does_not_knock() {
+    let mut accepting = accepting(template());
+    let strangers = [
+        Visit { socket: 4, ..VISIT },
+        Visit { from: ([192, 0, 2, 1], 4754), ..VISIT },
+        Visit { key: None, ..VISIT },
+        Visit { key: Some(6), ..VISIT },
+        Visit { peer: [10, 8, 0, 7], ..VISIT },
+        Visit { peer: SERVER, ..VISIT },
+        Visit { own: [10, 9, 0, 2], ..VISIT },
+        Visit { off: true, ..VISIT },
+    ];
+    for (number, stranger) in strangers.into_iter().enumerate() {
+        assert_eq!(stranger.pay(at(0), &mut accepting, 0), Ok(false), "{number}");
+    }
+    for payload in [&[][..], &[0x45; 40], &[0xa1; 39], &[0xa1; 57], &[0xa2; 56], &[0xff; 40]] {
+        assert_eq!(VISIT.bring(at(0), &mut accepting, payload, 0), Ok(false), "{payload:x?}");
+    }
+    let mut anybody = template();
+    (anybody.peers, anybody.sources) = (vec![prefix([0; 4], 0)], Vec::new());
+    accepting.set(&[anybody]);
+    for peer in [[0; 4], [127, 0, 0, 1], [224, 0, 0, 5], [255; 4]] {
+        assert_eq!(Visit { peer, ..VISIT }.pay(at(0), &mut accepting, 0), Ok(false), "{peer:?}");
+    }
+    assert_eq!(accepting.poll_knock(), None);
+    assert!(accepting.pending.is_empty());
+}
+
+#[test]
+fn a_configured_peer_is_not_let_in_beside() {
+    let mut accepting = accepting(template());
+    accepting.add(ConnectionId(4), &[VISIT.peer.into()], None);
+    assert_eq!(VISIT.pay(at(0), &mut accepting, 0), Ok(false));
+    accepting.remove(ConnectionId(4), &[VISIT.peer.into()], None);
+    assert_eq!(VISIT.pay(at(0), &mut accepting, 0), Ok(true));
+}
+
+#[test]
+fn connections_are_bounded_those_who_wait_included() {
+    let mut accepting = accepting(template());
+    let mut visit = |client, now| Visit::of(client).pay(at(now), &mut accepting, 0);
+    assert_eq!([visit(0, 0), visit(1, 0), visit(2, 0)], [Ok(true); 3]);
+    assert_eq!(visit(3, 0), Err(Drop::AcceptFull));
+    let second = Visit::of(2).port(9).pay(at(0), &mut accepting, 0);
+    assert_eq!(second, Ok(true), "a second path of one who waits");
+    (0..3).for_each(|client| Visit::of(client).open(&mut accepting, client));
+    assert_eq!(Visit::of(3).pay(at(9000), &mut accepting, 0), Err(Drop::AcceptFull));
+    accepting.remove(ConnectionId(1), &[Visit::of(1).peer.into()], Some(ACCEPT));
+    assert_eq!(Visit::of(3).pay(at(9000), &mut accepting, 0), Ok(true));
+    assert_eq!(Visit::of(1).pay(at(9000), &mut accepting, 0), Err(Drop::AcceptFull));
+    assert_eq!(Visit::of(1).pay(at(11_000), &mut accepting, 0), Ok(true), "the other never came");
+}
+
+#[test]
+fn paths_of_a_connection_are_bounded_those_that_wait_included() {
+    let mut accepting = accepting(template());
+    Visit::of(0).open(&mut accepting, 0);
+    let mut visit = |port, paths| Visit::of(0).port(port).pay(at(0), &mut accepting, paths);
+    assert_eq!(visit(1, 1), Ok(true));
+    assert_eq!(visit(2, 1), Err(Drop::AcceptFull), "one is there, and one waits");
+    assert_eq!(visit(1, 1), Ok(true), "that is the one that waits");
+}
+
+#[test]
+fn the_rate_is_bounded_and_survives_other_settings() {
+    let mut slow = template();
+    (slow.interval, slow.burst, slow.max_connections) = (Duration::from_millis(200), 5, 1000);
+    let mut accepting = accepting(slow.clone());
+    let admitted = |accepting: &mut Accepting, clients: std::ops::Range<u16>, now| {
+        clients.filter(|&client| Visit::of(client).pay(at(now), accepting, 0) == Ok(true)).count()
+    };
+    assert_eq!(admitted(&mut accepting, 0..100, 1000), 5);
+    slow.max_paths = 9;
+    accepting.set(&[slow]);
+    assert_eq!(admitted(&mut accepting, 100..200, 1000), 0);
+    assert_eq!(admitted(&mut accepting, 200..300, 1400), 2);
+    assert_eq!(Visit::of(400).pay(at(1400), &mut accepting, 0), Err(Drop::AcceptRate));
+}
+
+#[test]
+fn refusals_are_told_rarely_and_counted_always() {
+    let mut accepting = accepting(AcceptConfig { max_connections: 1, ..template() });
+    Visit::of(0).open(&mut accepting, 0);
+    for now in 0..30_000 {
+        assert_eq!(Visit::of(1).pay(at(now), &mut accepting, 0), Err(Drop::AcceptFull));
+    }
+    let told: Vec<_> = std::iter::from_fn(|| accepting.poll_knock()).collect();
+    assert_eq!(told.len(), 3);
+    assert!(told.iter().all(|knock| knock.refused == Some(Drop::AcceptFull)));
+}
+
+#[test]
+fn what_is_remembered_of_a_flood_is_bounded() {
+    let mut open = template();
+    open.max_connections = u16::MAX;
+    let mut accepting = accepting(open);
+    let mut let_in = 0;
+    for now in 0..20_000_u64 {
+        let client = (now * 7919 % 60_000) as u16;
+        let visit = Visit::of(client).port(now as u16);
+        let_in += usize::from(visit.pay(at(now), &mut accepting, 0) == Ok(true));
+        assert!(accepting.pending.len() <= MAX_PENDING && accepting.knocks.len() <= MAX_PENDING);
+    }
+    assert!(let_in <= 11 * MAX_PENDING, "{let_in}: all that may wait in each two seconds");
+    assert!(accepting.peers.is_empty() && accepting.templates[0].connections == 0);
+    accepting.set(&[]);
+    assert!(accepting.pending.is_empty() && accepting.poll_knock().is_none());
+    assert_eq!(VISIT.pay(at(20_000), &mut accepting, 0), Ok(false));
+}
