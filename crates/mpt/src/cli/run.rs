@@ -191,7 +191,9 @@ fn reload(daemon: &mut Daemon<Machine>) {
 
 /// How long nothing has to be done unless something happens.
 fn timeout(daemon: &mut Daemon<Machine>, now: Instant) -> Duration {
-    let deadlines = daemon.host().1.iter().filter_map(Keeper::deadline);
+    let (machine, tunnels) = daemon.host();
+    let world = machine.world.deadline().into_iter();
+    let deadlines = tunnels.iter().filter_map(Keeper::deadline).chain(world);
     deadlines.map(|at| at.saturating_duration_since(now)).min().map_or(TICK, |soon| soon.min(TICK))
 }
 
@@ -199,6 +201,7 @@ fn timeout(daemon: &mut Daemon<Machine>, now: Instant) -> Duration {
 fn follow(daemon: &mut Daemon<Machine>, changed: bool) {
     let (machine, tunnels) = daemon.host();
     let mut change = if changed { machine.world.read() } else { Changed::default() };
+    change.ways |= machine.world.on_timeout(Instant::now());
     change.names = machine.world.names.take_answers();
     for tunnel in tunnels {
         tunnel.on_wake_up(&mut machine.world, change);

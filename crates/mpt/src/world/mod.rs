@@ -4,16 +4,19 @@
 //! The kernel tells of every change ([`Monitor`]), so nothing is asked again and again. Whoever needs a
 //! path's [`Way`] asks here; what stands in the way is told in words, for the operator.
 
+mod carrier;
 mod resolve;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
+use std::time::Instant;
 
 use anyhow::Context as _;
 use mpt_io::netlink::{self, Address, Change, Leaving, Link, Monitor, Netlink};
 use mpt_io::poll::Waker;
 
+use carrier::Carriers;
 pub(crate) use resolve::{Names, Resolved};
 
 use crate::config;
@@ -29,6 +32,8 @@ pub(crate) struct World {
     netlink: Netlink,
     links: BTreeMap<u32, Link>,
     addresses: Vec<Address>,
+    /// Those through which paths leave.
+    carriers: Carriers,
     /// What names stand for.
     pub(crate) names: Names,
 }
@@ -64,7 +69,8 @@ impl World {
         let monitor = Monitor::open().context("cannot listen to the kernel")?;
         let netlink = Netlink::open()?;
         let (links, addresses) = (BTreeMap::new(), Vec::new());
-        let mut world = Self { monitor, netlink, links, addresses, names: Names::new(main) };
+        let (carriers, names) = (Carriers::default(), Names::new(main));
+        let mut world = Self { monitor, netlink, links, addresses, carriers, names };
         world.look()?;
         Ok(world)
     }
@@ -78,7 +84,7 @@ impl World {
     pub(crate) fn read(&mut self) -> Changed {
         let (mut changed, mut afresh) = (Changed::default(), false);
         for _ in 0..READS {
-            let Self { monitor, links, addresses, .. } = self;
+            let Self { monitor, links, addresses, carriers, .. } = self;
             let read = monitor.read(|change| {
                 changed.ways = true;
                 match change {
@@ -87,6 +93,7 @@ impl World {
                     }
                     Change::LinkGone { index, .. } => {
                         links.remove(&index);
+                        carriers.forget(index);
                         addresses.retain(|address| address.index != index);
                     }
                     Change::Address(address) => {
@@ -114,6 +121,19 @@ impl World {
             tracing::warn!("cannot look at the interfaces: {error:#}");
         }
         changed
+    }
+
+    /// Looks at carriers, if it is time to. Returns whether one has come or gone.
+    pub(crate) fn on_timeout(&mut self, now: Instant) -> bool {
+        let changed = self.carriers.look(now, &mut self.netlink, &self.links);
+        let any = !changed.is_empty();
+        self.links.extend(changed.into_iter().map(|link| (link.index, link)));
+        any
+    }
+
+    /// When to call [`World::on_timeout`] next.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.carriers.deadline()
     }
 
     /// Looks at everything.
@@ -189,7 +209,11 @@ impl World {
             return Err(format!("no route leads to {remote}{through}{from}"));
         };
         match route {
-            Some(way) => self.running(way.index).map(|()| route),
+            Some(way) => {
+                self.running(way.index)?;
+                self.carriers.watch(way.index);
+                Ok(route)
+            }
             None => Ok(None),
         }
     }

@@ -1,0 +1,79 @@
+//! Carriers, looked at more often than the kernel tells of them.
+//!
+//! The kernel gathers its announcements of lost carriers and may take a second over each
+//! (`net/core/link_watch.c`), unless the interface stands on another. Whoever asks is told the truth at
+//! once. What an interface without a carrier is given meanwhile is lost in silence, so those that carry
+//! packets are asked about every few milliseconds; where nothing is sent, nothing can be lost.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use mpt_io::netlink::{Link, Netlink};
+
+/// Between two looks at interfaces that carry packets. A look costs some 10 µs for each.
+const SOON: Duration = Duration::from_millis(5);
+
+/// Between two looks at those that do not, to find out whether they still do not.
+const LATER: Duration = Duration::from_secs(1);
+
+/// Packets per second from which on an interface is taken to carry packets, and not only a few
+/// keepalives.
+const BUSY: f64 = 50.0;
+
+/// The interfaces that are looked at.
+#[derive(Debug, Default)]
+pub(super) struct Carriers {
+    /// By number, with the packets that they had sent at the last look.
+    watched: BTreeMap<u32, Option<u64>>,
+    looked: Option<Instant>,
+    busy: bool,
+}
+
+impl Carriers {
+    /// Paths leave through this interface.
+    pub(super) fn watch(&mut self, index: u32) {
+        self.watched.entry(index).or_default();
+    }
+
+    /// An interface is gone.
+    pub(super) fn forget(&mut self, index: u32) {
+        self.watched.remove(&index);
+    }
+
+    /// When to look next.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let last = self.looked.filter(|_| !self.watched.is_empty())?;
+        Some(last + if self.busy { SOON } else { LATER })
+    }
+
+    /// Looks, if it is time to. Returns the interfaces whose carrier is not what `known` says.
+    pub(super) fn look(
+        &mut self,
+        now: Instant,
+        netlink: &mut Netlink,
+        known: &BTreeMap<u32, Link>,
+    ) -> Vec<Link> {
+        if self.deadline().is_some_and(|at| now < at) || self.watched.is_empty() {
+            return Vec::new();
+        }
+        let passed = self.looked.map_or(LATER, |last| now.saturating_duration_since(last));
+        self.looked = Some(now);
+        self.busy = false;
+        let mut changed = Vec::new();
+        for (index, sent) in &mut self.watched {
+            let Some(before) = known.get(index) else { continue };
+            // What has been removed or renamed since is told soon enough.
+            let Ok(Some(link)) = netlink.link(&before.name) else { continue };
+            if link.index != *index {
+                continue;
+            }
+            let packets = sent.map_or(0, |sent| link.tx_packets.saturating_sub(sent));
+            self.busy |= packets as f64 >= BUSY * passed.as_secs_f64();
+            *sent = Some(link.tx_packets);
+            if (link.up, link.carrier) != (before.up, before.carrier) {
+                changed.push(link);
+            }
+        }
+        changed
+    }
+}
