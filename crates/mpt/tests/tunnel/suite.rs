@@ -11,8 +11,8 @@ use std::panic::{catch_unwind, resume_unwind};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use crate::{
-    carry, change, cost, failover, hostile, identity, lifetime, many, narrowing, outside, rights,
-    site, threads, translator, world,
+    carry, change, cost, failover, hostile, identity, inner_mtu, lifetime, many, measured,
+    narrowing, outside, rights, site, threads, translator, world,
 };
 
 /// A test by name; it fails by panicking.
@@ -31,6 +31,8 @@ pub(crate) fn run(entered: anyhow::Result<()>, threads: u64, more: &[Test]) {
         failover::TESTS,
         lifetime::TESTS,
         narrowing::TESTS,
+        inner_mtu::TESTS,
+        measured::TESTS,
         outside::TESTS,
         rights::TESTS,
         hostile::TESTS,
