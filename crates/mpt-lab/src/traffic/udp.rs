@@ -53,7 +53,12 @@ pub struct Sink {
 impl Sink {
     /// Binds a free port of `address`, in the namespace of the calling thread.
     pub fn bind(address: IpAddr) -> io::Result<Self> {
-        let socket = UdpSocket::bind((address, 0))?;
+        Self::bind_port(SocketAddr::new(address, 0))
+    }
+
+    /// Binds this address and port, in the namespace of the calling thread.
+    pub fn bind_port(address: SocketAddr) -> io::Result<Self> {
+        let socket = UdpSocket::bind(address)?;
         socket.set_read_timeout(Some(PATIENCE))?;
         widen(&socket)?;
         let address = socket.local_addr()?;

@@ -144,7 +144,7 @@ fn set_up(netlink: &mut Netlink, name: &str, host: u8) -> u32 {
 
 fn learned(version: u8) -> u32 {
     let right = SocketAddr::new(inner(Side::Right, version), 9);
-    route_mtu(None, None, right).expect("a route")
+    route_mtu(None, None, None, right).expect("a route")
 }
 
 fn narrows(setting: &str) {

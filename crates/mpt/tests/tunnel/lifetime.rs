@@ -1,7 +1,6 @@
 //! Starting, restarting and ending: nothing is lost for long, and nothing is left behind.
 
 use std::net::UdpSocket;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 

@@ -14,6 +14,7 @@ mod identity;
 mod inner_mtu;
 mod lifetime;
 mod many;
+mod mapping;
 mod measured;
 mod narrowing;
 mod outside;

@@ -11,7 +11,7 @@ use std::panic::{catch_unwind, resume_unwind};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use crate::{
-    carry, change, cost, failover, hostile, identity, inner_mtu, lifetime, many, measured,
+    carry, change, cost, failover, hostile, identity, inner_mtu, lifetime, many, mapping, measured,
     narrowing, outside, rights, site, threads, translator, world,
 };
 
@@ -30,6 +30,7 @@ pub(crate) fn run(entered: anyhow::Result<()>, threads: u64, more: &[Test]) {
         change::TESTS,
         failover::TESTS,
         lifetime::TESTS,
+        mapping::TESTS,
         narrowing::TESTS,
         inner_mtu::TESTS,
         measured::TESTS,
