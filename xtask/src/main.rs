@@ -1,12 +1,15 @@
-//! Development tasks that cargo alone does not do: `cargo demo`, `cargo xtask perf-gate` and
-//! `cargo xtask tidy`.
+//! Development tasks that cargo alone does not do: `cargo demo`, and `cargo xtask` with `deb`, `generate`,
+//! `perf-gate`, `tidy` or `unit`.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
 
 mod cargo;
+mod deb;
 mod demo;
+mod generate;
 mod perf_gate;
 mod tidy;
+mod unit;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -22,27 +25,36 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Make the Debian package, for this kind of machine or another.
+    Deb(deb::Options),
     /// Build the daemon and the lab in release mode, then run the lab's demonstration.
     Demo {
         /// Arguments for `mpt-lab demo`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
+    /// Make manual pages and shell completions from the command line's definition.
+    Generate,
     /// Count the instructions that each part of the data path takes per packet, and compare with the
     /// stored figures. Needs valgrind.
     PerfGate(perf_gate::Options),
     /// Check what compiler and clippy do not: dependencies, unsafe code, programs started, file
     /// lengths, links, drop names.
     Tidy,
+    /// Rate the systemd units and refuse one that is too open.
+    Unit,
 }
 
-/// Exit code 0: done. 1: tidy or the gate found something. 2: the task itself failed. The demonstration's own
+/// Exit code 0: done. 1: tidy, the gate or the rating of units found something. 2: the task itself failed. The demonstration's own
 /// exit code is passed on.
 fn main() -> ExitCode {
     let done = match Arguments::parse().task {
+        Task::Deb(options) => deb::run(&options),
         Task::Demo { arguments } => demo::run(&arguments),
+        Task::Generate => generate::run(),
         Task::PerfGate(options) => perf_gate::run(&options),
         Task::Tidy => tidy::run(),
+        Task::Unit => unit::run(),
     };
     done.unwrap_or_else(|error| {
         eprintln!("xtask: {error:#}");
