@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::process::Command;
 
 use anyhow::Context;
 use cargo_metadata::{Metadata, MetadataCommand};
@@ -9,6 +10,19 @@ use cargo_metadata::{Metadata, MetadataCommand};
 /// The cargo that runs this task, or else the one in PATH.
 pub(crate) fn cargo() -> OsString {
     env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+/// That cargo, to be started as if from a shell. What it told this task about the task's own crate would
+/// count as a change to some build scripts, and what depends on them would be built again each time.
+pub(crate) fn command() -> Command {
+    let mut command = Command::new(cargo());
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"].iter().any(|own| text.starts_with(own)) {
+            command.env_remove(name);
+        }
+    }
+    command
 }
 
 /// The workspace in which the task runs, without its dependencies: where it is, and where cargo puts its

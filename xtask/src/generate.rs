@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail};
 
-use crate::cargo::{cargo, workspace};
+use crate::cargo::{self, workspace};
 
 /// Makes them below cargo's output and says where.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
@@ -32,7 +32,7 @@ pub(crate) fn into(folder: &Path) -> anyhow::Result<()> {
         _ => {}
     }
     // With the features of the whole workspace, as its tests are built, nothing is built twice.
-    let built = Command::new(cargo())
+    let built = cargo::command()
         .args(["build", "--quiet", "--workspace", "--example", "generate"])
         .status()
         .context("cannot start cargo")?;

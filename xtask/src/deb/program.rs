@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 
 use super::architecture::Architecture;
-use crate::cargo::cargo;
+use crate::cargo;
 
 /// Builds `mpt` in release mode and returns where it is. With a `rustc` of its own the output goes apart,
 /// because one compiler cannot use what another has made.
@@ -17,7 +17,7 @@ pub(super) fn build(
     arch: Architecture,
     rustc: Option<&Path>,
 ) -> anyhow::Result<PathBuf> {
-    let mut command = Command::new(cargo());
+    let mut command = cargo::command();
     command.args(["build", "--release", "--package", "mpt", "--bin", "mpt"]);
     let mut folder = target.to_path_buf();
     if let Some(rustc) = rustc {
