@@ -10,7 +10,7 @@ use crate::sequence::Seq;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A path loses everything longer than this, and nobody says so. The caller decides what follows:
-    /// a smaller MTU, or [`Endpoint::set_path_fits`](crate::Endpoint::set_path_fits).
+    /// a smaller MTU, or [`Change::SetFits`](crate::Change::SetFits).
     Narrow {
         /// The connection the path belongs to.
         connection: ConnectionId,

@@ -412,8 +412,11 @@ impl ReceiveHalf {
         gone
     }
 
-    /// A further path.
-    pub(crate) fn add_path(&mut self, id: PathId, config: &PathConfig) {
+    /// A further path. Returns false if there is one of that number.
+    pub(crate) fn add_path(&mut self, id: PathId, config: &PathConfig) -> bool {
+        if self.staying(id).is_some() {
+            return false;
+        }
         self.reorder.forget_path(id);
         let path = ReceivePath {
             liveness: Liveness::new(config.status, config.dead_time),
@@ -434,6 +437,12 @@ impl ReceiveHalf {
             keepalives_received: 0,
         };
         self.paths.put(id.index(), path);
+        true
+    }
+
+    /// A path that has not been told to go.
+    fn staying(&mut self, path: PathId) -> Option<&mut ReceivePath> {
+        self.paths.get_mut(path.index()).filter(|path| !path.leaving)
     }
 
     /// A path goes, as soon as nothing can be in flight on it any more.
@@ -446,7 +455,7 @@ impl ReceiveHalf {
     ) {
         self.set_status(now, id, PathStatus::Off, sink, news);
         let max_delay = self.reorder.config().max_delay;
-        let Some(path) = self.paths.get_mut(id.index()) else { return };
+        let Some(path) = self.staying(id) else { return };
         path.leaving = true;
         path.lingers = Some(path.lingers.unwrap_or(now).max(now + max_delay));
     }
@@ -460,11 +469,12 @@ impl ReceiveHalf {
         sink: &mut impl Sink,
         news: &mut News,
     ) -> bool {
-        let Some(path) = self.paths.get_mut(id.index()) else { return false };
+        let accepted = self.accepted_by.is_some();
+        let Some(path) = self.staying(id) else { return false };
         path.liveness.on_dead_time(config.dead_time);
         path.longest.every = config.keepalive;
         path.speaks_keepalive =
-            config.keepalive.is_some() || config.dead_time.is_some() || self.accepted_by.is_some();
+            config.keepalive.is_some() || config.dead_time.is_some() || accepted;
         self.set_status(now, id, config.status, sink, news);
         true
     }
@@ -485,7 +495,7 @@ impl ReceiveHalf {
         sink: &mut impl Sink,
         news: &mut News,
     ) {
-        let Some(path) = self.paths.get_mut(path.index()) else { return };
+        let Some(path) = self.staying(path) else { return };
         path.liveness.on_status(status);
         self.tell(now, sink, news);
     }
@@ -499,7 +509,7 @@ impl ReceiveHalf {
         sink: &mut impl Sink,
         news: &mut News,
     ) {
-        let Some(path) = self.paths.get_mut(path.index()) else { return };
+        let Some(path) = self.staying(path) else { return };
         path.liveness.on_mtu(fits);
         self.tell(now, sink, news);
     }
@@ -513,7 +523,7 @@ impl ReceiveHalf {
         sink: &mut impl Sink,
         news: &mut News,
     ) {
-        let Some(path) = self.paths.get_mut(path.index()) else { return };
+        let Some(path) = self.staying(path) else { return };
         path.liveness.on_present(present);
         self.tell(now, sink, news);
     }

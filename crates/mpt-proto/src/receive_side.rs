@@ -133,17 +133,16 @@ impl ReceiveSide {
     /// a connection that ends goes to `sink`.
     pub fn change(&mut self, now: Instant, change: &Change, sink: &mut impl Sink) {
         let id = change.connection();
-        if let Change::AddConnection { config, accepted_by, .. } = change {
-            self.add(id, config, *accepted_by);
-        }
-        let Some(connection) = self.connections.get_mut(id.index()) else { return };
+        let Some(connection) = self.connections.get_mut(id.index()) else {
+            if let Change::AddConnection { config, accepted_by, .. } = change {
+                self.add(now, id, config, *accepted_by, sink);
+            }
+            return;
+        };
         let news = &mut self.news;
         match change {
-            Change::AddConnection { config, .. } => {
-                for (path, config) in (0..).map(PathId).zip(&config.paths) {
-                    self.origins.claim(connection.origin(), path, config);
-                }
-            }
+            // The number is in use.
+            Change::AddConnection { .. } => {}
             Change::RemoveConnection { .. } => {
                 connection.end(sink);
                 news.forget(id);
@@ -153,9 +152,12 @@ impl ReceiveSide {
             }
             Change::SetConnection { config, .. } => connection.set(now, config, sink),
             Change::AddPath { path, config, .. } => {
-                connection.add_path(*path, config);
-                self.origins.claim(connection.origin(), *path, config);
-                self.accepting.claimed(config.socket, config.remote);
+                if connection.add_path(*path, config) {
+                    // One of that number may have been left, and still be where it was.
+                    self.origins.remove(|owner, other| owner == id && other == *path);
+                    self.origins.claim(connection.origin(), *path, config);
+                    self.accepting.claimed(config.socket, config.remote);
+                }
             }
             Change::RemovePath { path, .. } => connection.remove_path(now, *path, sink, news),
             Change::SetPath { path, config, .. } => {
@@ -180,13 +182,27 @@ impl ReceiveSide {
         settle(&mut self.deadlines, &self.connections, id);
     }
 
-    fn add(&mut self, id: ConnectionId, config: &ConnectionConfig, by: Option<AcceptId>) {
+    fn add(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        config: &ConnectionConfig,
+        by: Option<AcceptId>,
+        sink: &mut impl Sink,
+    ) {
         let same = |peer: &IpAddr| self.local.iter().any(|own| own.is_ipv4() == peer.is_ipv4());
         // The same condition as at the transmit side.
-        if config.peer.iter().any(same) {
-            self.connections.put(id.index(), ReceiveHalf::new(id, config, by, &self.local));
-            self.accepting.add(id, &config.peer, by);
+        if !config.peer.iter().any(same) {
+            return;
         }
+        let mut connection = ReceiveHalf::new(id, config, by, &self.local);
+        for (path, settings) in (0..).map(PathId).zip(&config.paths) {
+            self.origins.claim(connection.origin(), path, settings);
+        }
+        self.accepting.add(id, &config.peer, by);
+        connection.tell(now, sink, &mut self.news);
+        self.connections.put(id.index(), connection);
+        settle(&mut self.deadlines, &self.connections, id);
     }
 
     /// Switches all paths off, after the transmit side was told.

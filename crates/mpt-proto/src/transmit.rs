@@ -219,15 +219,18 @@ impl TransmitHalf {
         None
     }
 
-    /// A further path.
+    /// A further path, unless there is one of that number.
     pub(crate) fn add_path(&mut self, id: PathId, config: &PathConfig, now: Instant) {
+        if self.staying(id).is_some() {
+            return;
+        }
         self.paths.put(id.index(), TransmitPath::new(config, self.header_len(), now));
     }
 
     /// A path goes, once it has told the peer so. A path that sends no keepalives tells nothing.
     pub(crate) fn remove_path(&mut self, id: PathId, now: Instant) {
         self.set_status(id, PathStatus::Off, now);
-        let Some(path) = self.paths.get_mut(id.index()) else { return };
+        let Some(path) = self.staying(id) else { return };
         path.leaving = true;
         if path.next_keepalive.is_none() {
             self.paths.take(id.index());
@@ -236,13 +239,14 @@ impl TransmitHalf {
 
     /// A path has other settings.
     pub(crate) fn set_path(&mut self, id: PathId, config: &PathConfig, now: Instant) {
-        self.set_status(id, config.status, now);
-        let Some(path) = self.paths.get_mut(id.index()) else { return };
+        let Some(path) = self.staying(id) else { return };
         if path.keepalive != config.keepalive {
             path.keepalive = config.keepalive;
             path.next_keepalive = None;
             path.keepalive_now(now);
         }
+        self.set_status(id, config.status, now);
+        let Some(path) = self.staying(id) else { return };
         let share = path.share(id);
         if (share.weight, share.priority, share.pins)
             != (config.weight, config.priority, &config.pins)
@@ -301,6 +305,11 @@ impl TransmitHalf {
         paths.into_iter().for_each(|path| self.remove_path(path, now));
     }
 
+    /// Whether it only has to tell the peer that it ends.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending
+    }
+
     /// Whether it has ended and everything is told.
     pub(crate) fn is_over(&self) -> bool {
         self.ending && self.paths.is_empty()
@@ -308,12 +317,17 @@ impl TransmitHalf {
 
     /// Changes a path, and the scheduler's paths if it has become one of them or ceased to be.
     fn change(&mut self, path: PathId, now: Instant, change: impl FnOnce(&mut TransmitPath)) {
-        let Some(path) = self.paths.get_mut(path.index()) else { return };
+        let Some(path) = self.staying(path) else { return };
         let was_usable = path.usable();
         change(path);
         if path.usable() != was_usable {
             self.reschedule(now);
         }
+    }
+
+    /// A path that has not been told to go.
+    fn staying(&mut self, path: PathId) -> Option<&mut TransmitPath> {
+        self.paths.get_mut(path.index()).filter(|path| !path.leaving)
     }
 
     /// Tells the scheduler which paths there are, and how they are to be used. That one is called up

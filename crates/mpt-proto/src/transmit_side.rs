@@ -149,11 +149,16 @@ impl TransmitSide {
     /// Changes what is sent, and where. The receive side is to be told next.
     pub fn change(&mut self, now: Instant, change: &Change) {
         let id = change.connection();
-        if let Change::AddConnection { config, .. } = change {
-            self.add(id, config, now);
-        }
-        let Some(connection) = self.connections.get_mut(id.index()) else { return };
+        let connection = self.connections.get_mut(id.index()).filter(|half| !half.is_ending());
+        let Some(connection) = connection else {
+            if let Change::AddConnection { config, .. } = change {
+                self.add(id, config, now);
+                self.settle(id);
+            }
+            return;
+        };
         match change {
+            // The number is in use.
             Change::AddConnection { .. } => {}
             Change::RemoveConnection { .. } => {
                 connection.end(now);
@@ -216,6 +221,12 @@ impl TransmitSide {
     /// is known to whoever sends the datagrams.
     pub fn drop_too_big(&mut self) {
         self.drops.add(Drop::InnerTooBig);
+    }
+
+    /// The transmit half of a connection, if there is one of that number. One that is about to end is
+    /// there until its peer has been told.
+    pub fn find(&self, id: ConnectionId) -> Option<&TransmitHalf> {
+        self.connections.get(id.index())
     }
 
     /// What was dropped before a connection was known.
