@@ -1,28 +1,34 @@
 //! Two endpoints, and whatever can happen to them and between them.
 //!
 //! The first bytes are settings, the others operations: packets offered, datagrams that arrive, get lost,
-//! arrive twice, late or damaged, datagrams and packets that nobody sent, paths switched off and on or
-//! becoming too narrow, hosts that start anew, and time that passes. After each operation the promises
-//! of `mpt-proto` are checked:
+//! arrive twice, late or damaged, datagrams and packets that nobody sent, hosts that start anew, time that
+//! passes, and [changes](changes) of every kind: connections and paths that come and go, at either host and
+//! without the other's knowledge; also of what is not there, and between sides that hear of each other late.
+//! After each operation the promises of `mpt-proto` are checked:
 //!
 //! - every packet and datagram that went in was sent, delivered, is held, or has a name as a drop;
 //! - what comes out is a whole packet of the peer's, and, if nobody touched it on its way, one that was
 //!   sent; none comes out twice, and none behind a later one where late packets are not wanted;
-//! - no more is held than the window, and the sink's count of it is the endpoint's;
-//! - only paths that are up carry packets;
+//! - no more is held than the windows, and the sink's count of it is the endpoint's, also when what it was
+//!   held for is gone;
+//! - packets go by the connection that a plain search finds, and by paths that are up;
 //! - what was due is done: the next deadline lies ahead.
 
+mod accounts;
+mod changes;
 mod host;
+mod inbox;
 mod packet;
+mod plan;
 mod settings;
 
 use std::time::Duration;
 
-use mpt_proto::{Instant, PathId, PathStatus};
+use mpt_proto::{Change, ConnectionId, Instant, PathId};
 
 use crate::input::Input;
-use host::Host;
-use settings::Settings;
+use host::{Host, Sent};
+use settings::{CONNECTIONS, Settings, status, usual_origin};
 
 /// Takes settings and operations, see the module's documentation.
 pub fn endpoint(bytes: &[u8]) {
@@ -48,11 +54,19 @@ const MAX_IN_FLIGHT: usize = 256;
 struct Flying {
     /// The host that sent it.
     from: usize,
-    path: PathId,
+    connection: ConnectionId,
+    lane: u8,
     tos: u8,
     bytes: Vec<u8>,
     /// The numbered packet in it.
     number: Option<u64>,
+}
+
+impl Flying {
+    fn new(from: usize, sent: Sent, number: Option<u64>) -> Self {
+        let Sent { connection, lane, tos, bytes } = sent;
+        Self { from, connection, lane, tos, bytes, number }
+    }
 }
 
 struct World {
@@ -76,6 +90,10 @@ impl World {
     fn operate(&mut self, input: &mut Input<'_>) {
         let choice = input.byte();
         let host = usize::from(choice >> 7);
+        if choice & 0x40 != 0 {
+            self.change(host, choice & 0x3f, input);
+            return self.poll();
+        }
         match choice & 0x1f {
             0..=7 => self.send(host, input),
             8 => self.deliver_all(),
@@ -105,16 +123,17 @@ impl World {
             23 => self.pass(Duration::from_millis(20 * u64::from(input.byte()))),
             24 => self.pass(Duration::from_micros(u64::from(input.byte()))),
             25 => {
-                let path = self.settings.path(input);
-                let status = if input.flag() { PathStatus::Off } else { PathStatus::Available };
-                self.hosts[host].set_status(self.now, path, status);
+                let (connection, path) = (ConnectionId(0), first_path(&self.settings, input));
+                let change = Change::SetStatus { connection, path, status: status(input) };
+                self.apply(host, change);
             }
             26 => {
-                let (path, fits) = (self.settings.path(input), input.flag());
-                self.hosts[host].set_fits(self.now, path, fits);
+                let (connection, path) = (ConnectionId(0), first_path(&self.settings, input));
+                let change = Change::SetFits { connection, path, fits: input.flag() };
+                self.apply(host, change);
             }
             27 => self.pass(Duration::from_secs(u64::from(input.byte()))),
-            28 => self.hosts[host].set_room(input.byte()),
+            28 => self.hosts[host].inbox.set_room(input.byte()),
             29 => {
                 if input.byte() == 0xff {
                     self.hosts[host].close(self.now);
@@ -130,9 +149,9 @@ impl World {
     fn send(&mut self, host: usize, input: &mut Input<'_>) {
         let shape = input.byte();
         let packet = packet::numbered(host, self.number, shape);
-        if let Some((path, tos, bytes)) = self.hosts[host].offer(&packet) {
-            let number = Some(self.number);
-            self.launch(Flying { from: host, path, tos, bytes, number });
+        if let Some(sent) = self.hosts[host].offer(&packet) {
+            self.hosts[1 - host].inbox.on_sent(self.number, sent.connection);
+            self.launch(Flying::new(host, sent, Some(self.number)));
         }
         self.number += 1;
     }
@@ -159,8 +178,8 @@ impl World {
     }
 
     fn deliver(&mut self, datagram: &Flying) {
-        let Flying { from, path, tos, ref bytes, .. } = *datagram;
-        let origin = self.settings.usual_origin(from, path, tos);
+        let Flying { from, connection, lane, tos, ref bytes, .. } = *datagram;
+        let origin = usual_origin(from, connection, lane, tos);
         self.hosts[1 - from].receive(self.now, origin, bytes);
     }
 
@@ -188,13 +207,14 @@ impl World {
         // What is padded or marked still has the same packet in it, and only once.
         if let (1 | 3, Some(number)) = (how % 4, datagram.number) {
             let to = 1 - datagram.from;
-            self.hosts[to].distrust(number);
+            self.hosts[to].inbox.distrust(number);
         }
     }
 
     /// Has a host receive a datagram that its peer might have sent, with any sequence number.
     fn forge(&mut self, host: usize, input: &mut Input<'_>) {
-        let expected = self.hosts[host].expected();
+        let connection = ConnectionId(0);
+        let expected = self.hosts[host].expected(connection);
         let sequence = match input.byte() % 3 {
             0 => expected.wrapping_add(u32::from(input.byte())),
             1 => expected.wrapping_add(u32::from(input.word())).wrapping_sub(0x8000),
@@ -202,13 +222,12 @@ impl World {
         };
         let shape = input.byte();
         let packet = packet::numbered(1 - host, self.number, shape);
-        let bytes = self.settings.datagram(sequence, &packet);
+        let bytes = self.settings.datagram(connection, sequence, &packet);
         // What it does to the order is what a peer that errs could do.
-        self.hosts[host].distrust_order();
-        self.hosts[host].distrust(self.number);
+        self.hosts[host].inbox.distrust_order(connection);
+        self.hosts[host].inbox.distrust(self.number);
         self.number += 1;
-        let path = self.settings.path(input);
-        let origin = self.settings.usual_origin(1 - host, path, 0);
+        let origin = usual_origin(1 - host, connection, self.settings.lane(input), 0);
         self.hosts[host].receive(self.now, origin, &bytes);
     }
 
@@ -216,7 +235,9 @@ impl World {
     fn restart(&mut self, host: usize, input: &mut Input<'_>) {
         if input.byte() & 3 == 0 {
             self.hosts[host].restart(&self.settings, self.now);
-            self.hosts[1 - host].distrust_order();
+            for connection in (0..CONNECTIONS as u16).map(ConnectionId) {
+                self.hosts[1 - host].inbox.distrust_order(connection);
+            }
         }
     }
 
@@ -247,8 +268,8 @@ impl World {
     /// Puts the keepalives that are due on their way.
     fn poll(&mut self) {
         for from in [0, 1] {
-            for (path, tos, bytes) in self.hosts[from].poll(self.now) {
-                self.launch(Flying { from, path, tos, bytes, number: None });
+            for sent in self.hosts[from].poll(self.now) {
+                self.launch(Flying::new(from, sent, None));
             }
         }
     }
@@ -265,4 +286,9 @@ impl World {
         }
         panic!("the hosts never come to an end");
     }
+}
+
+/// One of the paths that there are from the beginning.
+fn first_path(settings: &Settings, input: &mut Input<'_>) -> PathId {
+    PathId(settings.lane(input))
 }

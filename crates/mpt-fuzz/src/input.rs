@@ -1,6 +1,7 @@
 //! Bytes read as decisions.
 
 /// What is left of the bytes. Where they end, zeroes follow, so that every input means something.
+#[derive(Clone)]
 pub(crate) struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {

@@ -1,160 +1,228 @@
-//! One endpoint with accounts of everything that goes in and comes out.
+//! One endpoint, its sides run in turn or as if by two threads, under the eyes of its accounts.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
-use mpt_proto::wire::inner;
 use mpt_proto::{
-    Change, ConnectionId, Endpoint, Event, Held, Instant, Late, Origin, PathId, PathState,
-    PathStatus, Sink,
+    Change, ConnectionId, Deadline, Drop, Endpoint, Event, Instant, Note, Origin, PathState,
+    ReceiveSide, TransmitSide,
 };
 
-use super::packet;
+use super::accounts::Accounts;
+use super::inbox::Inbox;
+use super::plan::Plan;
 use super::settings::Settings;
-
-const CONNECTION: ConnectionId = ConnectionId(0);
 
 pub(super) struct Host {
     number: usize,
-    endpoint: Endpoint,
-    inbox: Inbox,
-    window: u32,
-    offered: u64,
-    received: u64,
+    tx: TransmitSide,
+    rx: ReceiveSide,
+    pub(super) inbox: Inbox,
+    accounts: Accounts,
+    /// What its operator wants, as the transmit side was told.
+    pub(super) plan: Plan,
+    /// Whether what one side has to tell the other waits to be carried.
+    apart: bool,
+    /// What the receive side is yet to be told.
+    changes: VecDeque<Change>,
+    /// What the transmit side is yet to be told.
+    notes: VecDeque<(ConnectionId, Note)>,
+}
+
+/// A datagram that a host sends.
+pub(super) struct Sent {
+    pub(super) connection: ConnectionId,
+    pub(super) lane: u8,
+    pub(super) tos: u8,
+    pub(super) bytes: Vec<u8>,
 }
 
 impl Host {
     pub(super) fn new(settings: &Settings, number: usize, now: Instant) -> Self {
-        let endpoint = Endpoint::new(&settings.config(number), now).expect("good settings");
-        let inbox = Inbox::new(settings, number);
-        let window = settings.reorder.window;
-        Self { number, endpoint, inbox, window, offered: 0, received: 0 }
+        let config = settings.config(number);
+        let (tx, rx) = Endpoint::new(&config, now).expect("good settings").split();
+        let mut host = Self {
+            number,
+            tx,
+            rx,
+            inbox: Inbox::new(settings, number),
+            accounts: Accounts::default(),
+            plan: Plan::default(),
+            apart: false,
+            changes: VecDeque::new(),
+            notes: VecDeque::new(),
+        };
+        for (id, config) in (0..).map(ConnectionId).zip(config.connections) {
+            host.inbox.expect(id, &config);
+            host.plan.add_connection(id, Arc::new(config));
+        }
+        host
     }
 
-    /// Forgets everything, as a host does that starts anew. What is not to be trusted is still on its way to it.
+    /// Forgets everything, as a host does that starts anew. What is not to be trusted is still on its
+    /// way to it.
     pub(super) fn restart(&mut self, settings: &Settings, now: Instant) {
         let fresh = Self::new(settings, self.number, now);
-        let old = std::mem::replace(self, fresh).inbox;
-        self.inbox.distrusted = old.distrusted;
-        self.inbox.order = self.inbox.order.filter(|_| old.order.is_some());
+        let old = std::mem::replace(self, fresh);
+        self.inbox.remember(&old.inbox);
     }
 
-    /// An inner packet from the interface; what becomes of it: path, type of service and datagram.
-    pub(super) fn offer(&mut self, packet: &[u8]) -> Option<(PathId, u8, Vec<u8>)> {
-        self.offered += 1;
-        let transmit = self.endpoint.handle_inner(packet)?;
-        let mut bytes = vec![0xee; transmit.size()];
-        transmit.emit(&mut bytes);
-        let (path, tos) = (transmit.path, transmit.tos);
-        assert_eq!(self.state(path), PathState::Up, "only paths that are up carry packets");
-        Some((path, tos, bytes))
+    /// An inner packet from the interface, and what becomes of it.
+    pub(super) fn offer(&mut self, packet: &[u8]) -> Option<Sent> {
+        self.accounts.offered += 1;
+        let expected = self.plan.route(packet);
+        let dropped = expected.map(|id| self.no_path(id));
+        let Some(transmit) = self.tx.handle_inner(packet) else {
+            let dropped = dropped.map(|before| before + 1);
+            assert_eq!(expected.map(|id| self.no_path(id)), dropped, "only a path can be missing");
+            return None;
+        };
+        let (id, path) = (transmit.connection, transmit.path);
+        let sent = self.plan.sent(&transmit);
+        assert_eq!(Some(id), expected, "the connection that a plain search finds");
+        assert!(self.plan.carries(id, path), "{id:?} {path:?} was taken away");
+        if !self.apart {
+            let state = self.rx.connection(id).state(path);
+            assert_eq!(state, PathState::Up, "only paths that are up carry packets");
+        }
+        Some(sent)
+    }
+
+    fn no_path(&self, id: ConnectionId) -> u64 {
+        self.tx.connection(id).stats().drops.count(Drop::NoPath)
     }
 
     pub(super) fn receive(&mut self, now: Instant, origin: Origin, datagram: &[u8]) {
-        self.received += 1;
-        self.endpoint.handle_datagram(now, origin, datagram, &mut self.inbox);
-        self.read_events();
+        self.accounts.received += 1;
+        self.rx.arrivals(origin).handle_datagram(now, datagram, &mut self.inbox);
+        self.settle(now);
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant) {
-        self.endpoint.handle_timeout(now, &mut self.inbox);
-        self.read_events();
+        self.observe();
+        self.rx.handle_timeout(now, &mut self.inbox);
+        self.settle(now);
+        self.observe();
     }
 
     /// The datagrams of its own that are due.
-    pub(super) fn poll(&mut self, now: Instant) -> Vec<(PathId, u8, Vec<u8>)> {
+    pub(super) fn poll(&mut self, now: Instant) -> Vec<Sent> {
         let mut due = Vec::new();
-        while let Some(transmit) = self.endpoint.poll_transmit(now) {
-            let mut bytes = vec![0xee; transmit.size()];
-            transmit.emit(&mut bytes);
-            due.push((transmit.path, transmit.tos, bytes));
+        if self.tx.poll_timeout().is_none_or(|deadline| deadline.at > now) {
+            return due;
+        }
+        self.observe();
+        while let Some(transmit) = self.tx.poll_transmit(now) {
+            due.push(self.plan.sent(&transmit));
             assert!(due.len() <= MAX_DUE, "there is an end to what is due at one time");
         }
+        self.observe();
         due
     }
 
-    pub(super) fn set_status(&mut self, now: Instant, path: PathId, status: PathStatus) {
-        self.endpoint.set_path_status(now, CONNECTION, path, status, &mut self.inbox);
+    /// Something is to be otherwise. Returns whether packets on their way may come out again, because the
+    /// history of the connection that they belong to is gone.
+    pub(super) fn change(&mut self, now: Instant, change: Change) -> bool {
+        self.observe();
+        self.plan.apply(&change);
+        self.tx.change(now, &change);
+        self.observe();
+        self.changes.push_back(change);
+        let count = if self.apart { 0 } else { usize::MAX };
+        self.carry_changes(now, count)
+    }
+
+    /// Carries changes to the receive side, at most `count`; returns what [`Self::change`] does.
+    pub(super) fn carry_changes(&mut self, now: Instant, count: usize) -> bool {
+        let mut forgotten = false;
+        for _ in 0..count.min(self.changes.len()) {
+            let Some(change) = self.changes.pop_front() else { break };
+            forgotten |= self.inbox.on_change(&change);
+            self.observe();
+            self.rx.change(now, &change, &mut self.inbox);
+            self.settle(now);
+            self.observe();
+            if let Change::RemoveConnection { connection } = change {
+                self.inbox.forget_connection(connection);
+            }
+        }
+        forgotten
+    }
+
+    /// Fetches notes of the receive side, and hands some over.
+    pub(super) fn carry_notes(&mut self, now: Instant, fetched: usize, handed: usize) {
+        for _ in 0..fetched {
+            let Some(note) = self.rx.poll_note() else { break };
+            self.notes.push_back(note);
+        }
+        for _ in 0..handed {
+            let Some((connection, note)) = self.notes.pop_front() else { break };
+            self.tx.handle_note(now, connection, note);
+        }
         self.read_events();
     }
 
-    pub(super) fn set_fits(&mut self, now: Instant, path: PathId, fits: bool) {
-        let change = Change::SetFits { connection: CONNECTION, path, fits };
-        self.endpoint.change(now, &change, &mut self.inbox);
-        self.read_events();
+    /// Has what one side tells the other wait, or not any more; returns what [`Self::change`] does.
+    pub(super) fn set_apart(&mut self, now: Instant, apart: bool) -> bool {
+        self.apart = apart;
+        let count = if apart { 0 } else { usize::MAX };
+        let forgotten = self.carry_changes(now, count);
+        self.settle(now);
+        forgotten
     }
 
     pub(super) fn close(&mut self, now: Instant) {
-        self.endpoint.close(now, &mut self.inbox);
-        self.read_events();
+        self.tx.close(now);
+        self.rx.close(now, &mut self.inbox);
+        self.plan.close();
+        self.settle(now);
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.endpoint.poll_timeout().map(|deadline| deadline.at)
+        self.deadlines().map(|deadline| deadline.at).min()
     }
 
-    /// The sequence number expected next, 0 if nothing came yet.
-    pub(super) fn expected(&self) -> u32 {
-        self.endpoint.connection(CONNECTION).expected().map_or(0, |next| next.value())
+    fn deadlines(&self) -> impl Iterator<Item = Deadline> {
+        self.tx.poll_timeout().into_iter().chain(self.rx.poll_timeout())
     }
 
-    /// From now on the packet of this number may come out more than once, or altered.
-    pub(super) fn distrust(&mut self, number: u64) {
-        self.inbox.distrusted.insert(number);
-    }
-
-    /// From now on packets may come out behind later ones, because the peer's numbers are not what they
-    /// should be.
-    pub(super) fn distrust_order(&mut self) {
-        self.inbox.order = None;
-    }
-
-    /// Changes how many packets can be kept.
-    pub(super) fn set_room(&mut self, room: u8) {
-        self.inbox.room = usize::from(room);
+    /// The sequence number expected next on a connection, 0 if nothing came yet.
+    pub(super) fn expected(&self, connection: ConnectionId) -> u32 {
+        let expected = self.rx.find(connection).and_then(|connection| connection.expected());
+        expected.map_or(0, |next| next.value())
     }
 
     /// Checks that everything is accounted for.
     pub(super) fn check(&self) {
-        let connection = self.endpoint.connection(CONNECTION);
-        let stats = connection.stats();
-        let paths = connection.paths().map(|path| connection.path(path).stats);
-        let (mut sent, mut keepalives) = (0, 0);
-        for path in paths {
-            sent += path.sent.packets;
-            keepalives += path.keepalives_received;
-        }
-        assert_eq!(sent, stats.sent.packets, "paths and connection agree on what was sent");
-
-        let reorder = stats.reorder;
-        let delivered = reorder.in_order + reorder.reordered + reorder.late + reorder.unsequenced;
-        assert_eq!(delivered, stats.delivered.packets);
-        assert_eq!(delivered, self.inbox.delivered, "the sink got what was counted");
-        assert_eq!(reorder.held, self.inbox.held.len() as u64, "and keeps what is held");
-        assert!(reorder.held <= u64::from(self.window));
-
-        let dropped = self.endpoint.drops().total() + stats.drops.total();
-        let gone = stats.sent.packets + keepalives + delivered + reorder.held + dropped;
-        assert_eq!(gone, self.offered + self.received, "host {}: the sums balance", self.number);
+        self.accounts.check(&self.tx, &self.rx, &self.inbox);
     }
 
     /// Checks that nothing that was due is left.
     pub(super) fn check_deadline(&self, now: Instant) {
-        let Some(deadline) = self.endpoint.poll_timeout() else { return };
-        assert!(deadline.at > now, "{deadline:?} is not done at {now:?}");
-        let far = now + Duration::from_secs(3600);
-        assert!(deadline.at < far, "{deadline:?} is too far from {now:?} to mean anything");
+        for deadline in self.deadlines() {
+            assert!(deadline.at > now, "{deadline:?} is not done at {now:?}");
+            let far = now + Duration::from_secs(3600);
+            assert!(deadline.at < far, "{deadline:?} is too far from {now:?} to mean anything");
+        }
     }
 
-    fn state(&self, path: PathId) -> PathState {
-        self.endpoint.connection(CONNECTION).path(path).state
+    /// After each call of the receive side: what came of it.
+    fn settle(&mut self, now: Instant) {
+        if !self.apart {
+            self.carry_notes(now, usize::MAX, usize::MAX);
+        }
+        self.read_events();
     }
 
-    /// After each call: what came out is judged by what happened.
+    fn observe(&mut self) {
+        self.accounts.observe(&self.tx, &self.rx);
+    }
+
     fn read_events(&mut self) {
-        while let Some(event) = self.endpoint.poll_event() {
+        while let Some(event) = self.rx.poll_event().or_else(|| self.tx.poll_event()) {
             match event {
-                Event::Restart { .. } => self.inbox.forget(),
+                Event::Restart { connection, .. } => self.inbox.forget(connection),
                 Event::Narrow { .. } | Event::Path { .. } => {}
             }
         }
@@ -163,94 +231,4 @@ impl Host {
 }
 
 /// A path says at most one thing for each reason it can have to do so.
-const MAX_DUE: usize = 64;
-
-/// Keeps accounts of what was delivered.
-struct Inbox {
-    /// This host's number.
-    own: usize,
-    delivered: u64,
-    held: HashMap<u32, Vec<u8>>,
-    next_held: u32,
-    room: usize,
-    /// Numbers of packets that came out and are not judged yet.
-    fresh: Vec<u64>,
-    /// Numbers of packets that came out; `None` where the order has no history.
-    seen: Option<HashSet<u64>>,
-    /// The highest number that came out, where none may come out behind it.
-    order: Option<u64>,
-    distrusted: HashSet<u64>,
-}
-
-impl Inbox {
-    fn new(settings: &Settings, own: usize) -> Self {
-        let ordered = settings.sequence && settings.reorder.window > 0;
-        let no_late = ordered && settings.reorder.late == Late::Drop;
-        Self {
-            own,
-            delivered: 0,
-            held: HashMap::new(),
-            next_held: 0,
-            room: settings.room,
-            fresh: Vec::new(),
-            seen: ordered.then(HashSet::new),
-            order: no_late.then_some(0),
-            distrusted: HashSet::new(),
-        }
-    }
-
-    /// The peer's numbers were found to have started anew, which begins a new history. Some of what just
-    /// came out belongs to the old one.
-    fn forget(&mut self) {
-        self.seen.iter_mut().for_each(HashSet::clear);
-        self.seen.iter_mut().for_each(|seen| seen.extend(self.fresh.iter()));
-        self.fresh.clear();
-        self.order = None;
-    }
-
-    fn judge(&mut self) {
-        for number in self.fresh.drain(..) {
-            if self.distrusted.contains(&number) {
-                continue;
-            }
-            if let Some(seen) = &mut self.seen {
-                assert!(seen.insert(number), "packet {number} came out twice");
-            }
-            if let Some(highest) = &mut self.order {
-                assert!(number >= *highest, "packet {number} came out behind {highest}");
-                *highest = number;
-            }
-        }
-    }
-
-    fn take(&mut self, packet: &[u8]) {
-        self.delivered += 1;
-        let inner = inner::parse(packet).expect("only whole packets are delivered");
-        assert_eq!(inner.len, packet.len(), "and nothing behind them");
-        let peer = packet::address(1 - self.own, inner.source.is_ipv6());
-        assert_eq!(inner.source, peer, "only the peer's");
-        self.fresh.extend(packet::number(packet));
-    }
-}
-
-impl Sink for Inbox {
-    fn deliver(&mut self, packet: &[u8]) {
-        self.take(packet);
-    }
-
-    fn hold(&mut self, packet: &[u8]) -> Option<Held> {
-        if self.held.len() >= self.room {
-            return None;
-        }
-        let number = self.next_held;
-        self.next_held += 1;
-        self.held.insert(number, packet.to_vec());
-        Some(Held(number))
-    }
-
-    fn deliver_held(&mut self, held: Held) -> usize {
-        let packet = self.held.remove(&held.0).expect("what is held is given back once");
-        self.take(&packet);
-        packet.len()
-    }
-}
+const MAX_DUE: usize = 256;

@@ -7,8 +7,14 @@ use std::net::IpAddr;
 
 use mpt_proto::wire::checksum;
 
-/// Bytes behind the IP header at least: the number and what follows from it.
-const BODY: usize = 16;
+/// The destination ports that packets have.
+pub(super) const PORTS: [u16; 4] = [53, 443, 5060, 40_000];
+
+/// The ports in front of the number.
+const HEAD: usize = 4;
+
+/// Bytes behind the IP header at least: ports, the number and what follows from it.
+const BODY: usize = HEAD + 16;
 
 /// The tunnel address of a host.
 pub(super) fn address(host: usize, v6: bool) -> IpAddr {
@@ -19,9 +25,18 @@ pub(super) fn address(host: usize, v6: bool) -> IpAddr {
     }
 }
 
-/// A packet from a host to the other one. `shape` chooses its version, length and marks.
+/// An address in a network behind a host.
+pub(super) fn site(host: usize) -> IpAddr {
+    IpAddr::from([10, 77, host as u8 + 1, 1])
+}
+
+/// A packet from a host to the other one. `shape` chooses its version, length, marks and destination port;
+/// of IPv4 one in eight goes to the site behind the other host.
 pub(super) fn numbered(from: usize, number: u64, shape: u8) -> Vec<u8> {
+    let port = PORTS[usize::from(shape >> 3) % PORTS.len()];
     let mut body = Vec::with_capacity(BODY + 31);
+    body.extend_from_slice(&50_000_u16.to_be_bytes());
+    body.extend_from_slice(&port.to_be_bytes());
     body.extend_from_slice(&number.to_be_bytes());
     body.extend_from_slice(&proof(number).to_be_bytes());
     body.resize(BODY + usize::from(shape >> 3), shape);
@@ -35,6 +50,11 @@ pub(super) fn numbered(from: usize, number: u64, shape: u8) -> Vec<u8> {
             header[8] = 64;
             header[9] = 17;
             write_addresses(&mut header[12..], from, false);
+            if shape >> 5 == 7
+                && let IpAddr::V4(site) = site(1 - from)
+            {
+                header[16..].copy_from_slice(&site.octets());
+            }
             let sum = checksum::internet(&header);
             header[10..12].copy_from_slice(&sum.to_be_bytes());
             header.to_vec()
@@ -44,7 +64,7 @@ pub(super) fn numbered(from: usize, number: u64, shape: u8) -> Vec<u8> {
             header[0] = 0x60;
             header[1] = tos << 4;
             header[4..6].copy_from_slice(&(body.len() as u16).to_be_bytes());
-            header[6] = 59;
+            header[6] = 17;
             header[7] = 64;
             write_addresses(&mut header[8..], from, true);
             header.to_vec()
@@ -57,7 +77,7 @@ pub(super) fn numbered(from: usize, number: u64, shape: u8) -> Vec<u8> {
 /// The number of a packet, if it is as it was made, marks apart.
 pub(super) fn number(packet: &[u8]) -> Option<u64> {
     let header = if packet.first()? >> 4 == 4 { 20 } else { 40 };
-    let body = packet.get(header..)?;
+    let body = packet.get(header + HEAD..)?;
     let number = u64::from_be_bytes(*body.first_chunk()?);
     let found = u64::from_be_bytes(*body.get(8..)?.first_chunk()?);
     (found == proof(number)).then_some(number)

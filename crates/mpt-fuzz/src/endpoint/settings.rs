@@ -1,22 +1,36 @@
-//! Settings that both hosts agree on, as bytes choose them.
+//! Settings, as bytes choose them.
+//!
+//! Both hosts begin with one connection that they agree on. What is changed later is changed at one of
+//! them only, so they may come to disagree about everything.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use mpt_proto::wire::flow::Flow;
 use mpt_proto::wire::gre::{Header, Protocol};
 use mpt_proto::{
-    ConnectionConfig, EndpointConfig, Late, Origin, PathConfig, PathId, PathStatus, Pins, Prefix,
-    ReorderConfig, SchedulerConfig, Seq, SocketId,
+    ConnectionConfig, ConnectionId, EndpointConfig, Late, Origin, PathConfig, PathStatus, Pins,
+    PortRanges, Prefix, ReorderConfig, SchedulerConfig, Selector, Seq, SocketId,
 };
 
 use super::packet;
 use crate::input::Input;
 
+/// How many connections a host can have at one time.
+pub(super) const CONNECTIONS: usize = 4;
+
+/// The numbers that paths can have: neighbours, and the last.
+pub(super) const PATHS: [u8; 6] = [0, 1, 2, 3, 4, 63];
+
+/// A pair of outer addresses. Its number is that of the socket at both ends.
+pub(super) const LANES: usize = 6;
+
+#[derive(Clone)]
 pub(super) struct Settings {
     key: Option<u32>,
     checksum: bool,
     pub(super) sequence: bool,
-    pub(super) reorder: ReorderConfig,
+    reorder: ReorderConfig,
     weights: Vec<u16>,
     keepalive: Option<Duration>,
     dead_time: Option<Duration>,
@@ -28,9 +42,6 @@ impl Settings {
     pub(super) fn read(input: &mut Input<'_>) -> Self {
         let flags = input.byte();
         let flag = |bit: u8| flags >> bit & 1 != 0;
-        let windows = [0, 1, 4, 16, 64, 300, 4096, 10_000];
-        let delays = [0, 1, 10, 100, 1000];
-        let times = [100, 500, 1000];
         Self {
             key: flag(0).then_some(7),
             checksum: flag(1),
@@ -38,61 +49,102 @@ impl Settings {
             reorder: ReorderConfig {
                 early_release: !flag(3),
                 late: if flag(4) { Late::Drop } else { Late::Deliver },
-                window: windows[input.index(windows.len())],
-                max_delay: Duration::from_millis(delays[input.index(delays.len())]),
+                window: window(input),
+                max_delay: max_delay(input),
             },
-            keepalive: (!flag(5)).then_some(Duration::from_millis(times[input.index(3)])),
-            dead_time: (!flag(6)).then_some(Duration::from_millis(times[input.index(3)] * 7 / 2)),
+            keepalive: (!flag(5)).then(|| time(input)),
+            dead_time: (!flag(6)).then(|| time(input) * 7 / 2),
             room: if flag(7) { input.index(8) } else { 1 << 14 },
-            weights: (0..=input.index(4)).map(|_| 1 + u16::from(input.byte() % 4)).collect(),
+            weights: (0..=input.index(4)).map(|_| weight(input)).collect(),
         }
     }
 
-    /// As the core takes them.
+    /// Whether a datagram always belongs to the connection that it was sent on. Without keys it may be
+    /// taken for another one's when its own is not there.
+    pub(super) fn tells_connections_apart(&self) -> bool {
+        self.key.is_some()
+    }
+
+    /// What a host begins with.
     pub(super) fn config(&self, own: usize) -> EndpointConfig {
-        let peer = 1 - own;
-        let path = |(path, &weight): (usize, &u16)| PathConfig {
-            socket: SocketId(path as u16),
-            remote: outer_address(peer, path as u8),
-            weight,
+        let first = ConnectionId(0);
+        let paths = self
+            .weights
+            .iter()
+            .zip(0..)
+            .map(|(&weight, lane)| PathConfig { weight, ..self.plain_path(own, first, lane) });
+        let mut connection = self.plain_connection(own, first);
+        connection.paths = paths.collect();
+        let addresses = [false, true].map(|v6| packet::address(own, v6));
+        EndpointConfig {
+            addresses: addresses.map(Prefix::host).to_vec(),
+            connections: vec![connection],
+        }
+    }
+
+    /// Any connection to the peer, with one path.
+    pub(super) fn connection(
+        &self,
+        own: usize,
+        connection: ConnectionId,
+        input: &mut Input<'_>,
+    ) -> ConnectionConfig {
+        let path = self.path(own, connection, input);
+        let mut config =
+            ConnectionConfig { paths: vec![path], ..self.plain_connection(own, connection) };
+        vary_connection(&mut config, own, input);
+        config
+    }
+
+    /// Any path of a connection.
+    pub(super) fn path(
+        &self,
+        own: usize,
+        connection: ConnectionId,
+        input: &mut Input<'_>,
+    ) -> PathConfig {
+        let mut path = self.plain_path(own, connection, input.index(LANES) as u8);
+        vary_path(&mut path, own, connection, input);
+        path
+    }
+
+    fn plain_connection(&self, own: usize, connection: ConnectionId) -> ConnectionConfig {
+        ConnectionConfig {
+            peer: [false, true].map(|v6| packet::address(1 - own, v6)).to_vec(),
+            networks: Vec::new(),
+            selector: None,
+            key: self.key_of(connection),
+            checksum: self.checksum,
+            sequence: self.sequence,
+            scheduler: SchedulerConfig::Weighted,
+            reorder: self.reorder,
+            paths: Vec::new(),
+        }
+    }
+
+    fn plain_path(&self, own: usize, connection: ConnectionId, lane: u8) -> PathConfig {
+        PathConfig {
+            socket: SocketId(u16::from(lane)),
+            remote: outer_address(1 - own, connection, lane),
+            weight: 1,
             priority: 0,
             pins: Pins::default(),
             keepalive: self.keepalive,
             dead_time: self.dead_time,
             status: PathStatus::Available,
-        };
-        let addresses = |host: usize| [false, true].map(|v6| packet::address(host, v6));
-        EndpointConfig {
-            addresses: addresses(own).map(Prefix::host).to_vec(),
-            connections: vec![ConnectionConfig {
-                peer: addresses(peer).to_vec(),
-                networks: Vec::new(),
-                selector: None,
-                key: self.key,
-                checksum: self.checksum,
-                sequence: self.sequence,
-                scheduler: SchedulerConfig::Weighted,
-                reorder: self.reorder,
-                paths: self.weights.iter().enumerate().map(path).collect(),
-            }],
         }
     }
 
-    /// One of the paths.
-    pub(super) fn path(&self, input: &mut Input<'_>) -> PathId {
-        PathId(input.index(self.weights.len()) as u8)
+    fn key_of(&self, connection: ConnectionId) -> Option<u32> {
+        self.key.map(|key| key + u32::from(connection.0))
     }
 
-    /// Where a host's datagrams on a path come from.
-    pub(super) fn usual_origin(&self, from: usize, path: PathId, tos: u8) -> Origin {
-        let remote = outer_address(from, path.0);
-        Origin { socket: SocketId(u16::from(path.0)), remote, tos }
-    }
-
-    /// Where a datagram may come from: a path's address, with another port perhaps, or a stranger's.
+    /// Where a host's datagrams may come from: the address of one of its paths, with another port perhaps,
+    /// or a stranger's.
     pub(super) fn origin(&self, from: usize, input: &mut Input<'_>) -> Origin {
         let choice = input.byte();
-        let mut origin = self.usual_origin(from, self.path(input), input.byte());
+        let lane = input.index(self.weights.len()) as u8;
+        let mut origin = usual_origin(from, ConnectionId(0), lane, input.byte());
         match choice {
             0..=7 => origin.remote = SocketAddr::from(([192, 0, 2, choice], 4754)),
             8..=15 => origin.socket = SocketId(u16::from(choice)),
@@ -102,12 +154,22 @@ impl Settings {
         origin
     }
 
-    /// A datagram such as a host sends it.
-    pub(super) fn datagram(&self, sequence: u32, packet: &[u8]) -> Vec<u8> {
+    /// One of the lanes that are used from the beginning.
+    pub(super) fn lane(&self, input: &mut Input<'_>) -> u8 {
+        input.index(self.weights.len()) as u8
+    }
+
+    /// A datagram such as a host sends it on a connection.
+    pub(super) fn datagram(
+        &self,
+        connection: ConnectionId,
+        sequence: u32,
+        packet: &[u8],
+    ) -> Vec<u8> {
         let header = Header {
             protocol: if packet[0] >> 4 == 4 { Protocol::Ipv4 } else { Protocol::Ipv6 },
             checksum: self.checksum,
-            key: self.key,
+            key: self.key_of(connection),
             sequence: self.sequence.then_some(Seq::new(sequence)),
         };
         let mut datagram = vec![0; header.size()];
@@ -117,6 +179,117 @@ impl Settings {
     }
 }
 
-fn outer_address(host: usize, path: u8) -> SocketAddr {
-    SocketAddr::from(([10, path, 0, host as u8 + 1], 4754))
+/// What of a connection can change while it runs.
+pub(super) fn vary_connection(config: &mut ConnectionConfig, own: usize, input: &mut Input<'_>) {
+    let choice = input.byte();
+    if choice & 0x01 != 0 {
+        config.reorder.window = window(input);
+    }
+    if choice & 0x02 != 0 {
+        config.reorder.max_delay = max_delay(input);
+    }
+    config.reorder.early_release ^= choice & 0x04 != 0;
+    if choice & 0x08 != 0 {
+        config.reorder.late =
+            if config.reorder.late == Late::Drop { Late::Deliver } else { Late::Drop };
+    }
+    if choice & 0x10 != 0 {
+        config.networks = networks(1 - own, input);
+    }
+    if choice & 0x20 != 0 {
+        config.selector = selector(input);
+    }
+    if choice & 0x40 != 0 {
+        config.scheduler =
+            if input.flag() { SchedulerConfig::Flow } else { SchedulerConfig::Weighted };
+    }
+}
+
+/// What of a path can change while it runs: everything.
+pub(super) fn vary_path(
+    path: &mut PathConfig,
+    own: usize,
+    connection: ConnectionId,
+    input: &mut Input<'_>,
+) {
+    let choice = input.byte();
+    if choice & 0x01 != 0 {
+        path.weight = weight(input);
+    }
+    if choice & 0x02 != 0 {
+        path.priority = input.byte() % 3;
+    }
+    if choice & 0x04 != 0 {
+        path.pins = Pins { udp_dst: ports(input), ..Pins::default() };
+    }
+    if choice & 0x08 != 0 {
+        path.keepalive = input.flag().then(|| time(input));
+    }
+    if choice & 0x10 != 0 {
+        path.dead_time = input.flag().then(|| time(input) * 2);
+    }
+    if choice & 0x20 != 0 {
+        path.status = status(input);
+    }
+    if choice & 0x40 != 0 {
+        let lane = input.index(LANES) as u8;
+        path.socket = SocketId(u16::from(lane));
+        path.remote = outer_address(1 - own, connection, lane);
+    }
+}
+
+pub(super) fn status(input: &mut Input<'_>) -> PathStatus {
+    if input.flag() { PathStatus::Off } else { PathStatus::Available }
+}
+
+/// Where a host's datagrams come from if nobody translates its address.
+pub(super) fn usual_origin(from: usize, connection: ConnectionId, lane: u8, tos: u8) -> Origin {
+    let remote = outer_address(from, connection, lane);
+    Origin { socket: SocketId(u16::from(lane)), remote, tos }
+}
+
+fn outer_address(host: usize, connection: ConnectionId, lane: u8) -> SocketAddr {
+    SocketAddr::from(([10, lane, 0, host as u8 + 1], 4754 + connection.0))
+}
+
+/// Ranges of addresses around those that packets are sent to.
+fn networks(behind: usize, input: &mut Input<'_>) -> Vec<Prefix> {
+    let [peer, peer_v6] = [false, true].map(|v6| packet::address(behind, v6));
+    let site = packet::site(behind);
+    let everything = IpAddr::from([0, 0, 0, 0]);
+    let all = [(site, 24), (site, 16), (peer, 24), (everything, 0), (peer_v6, 16), (site, 32)];
+    let choice = input.byte();
+    let chosen = all.iter().enumerate().filter(|(place, _)| choice >> place & 1 != 0);
+    chosen.filter_map(|(_, &(address, bits))| Prefix::new(address, bits)).collect()
+}
+
+fn selector(input: &mut Input<'_>) -> Option<Selector> {
+    let protocols = [None, Some(Flow::UDP), Some(Flow::TCP)];
+    let protocol = protocols[input.index(protocols.len())];
+    input.flag().then(|| Selector { protocol, ports: ports(input) })
+}
+
+fn ports(input: &mut Input<'_>) -> PortRanges {
+    let choice = input.byte();
+    let chosen = packet::PORTS.iter().enumerate().filter(|(place, _)| choice >> place & 1 != 0);
+    PortRanges::new(chosen.map(|(_, &port)| port..=port)).unwrap_or_default()
+}
+
+fn window(input: &mut Input<'_>) -> u32 {
+    let windows = [0, 1, 4, 16, 64, 300, 4096, 10_000];
+    windows[input.index(windows.len())]
+}
+
+fn max_delay(input: &mut Input<'_>) -> Duration {
+    let delays = [0, 1, 10, 100, 1000];
+    Duration::from_millis(delays[input.index(delays.len())])
+}
+
+fn time(input: &mut Input<'_>) -> Duration {
+    let times = [100, 500, 1000];
+    Duration::from_millis(times[input.index(times.len())])
+}
+
+fn weight(input: &mut Input<'_>) -> u16 {
+    1 + u16::from(input.byte() % 4)
 }

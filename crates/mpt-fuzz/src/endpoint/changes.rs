@@ -1,0 +1,116 @@
+//! What is done to a running host by its operator and its surroundings.
+
+use std::sync::Arc;
+
+use mpt_proto::{Change, ConnectionId, Instant, PathId};
+
+use super::settings::{CONNECTIONS, PATHS, status, vary_connection, vary_path};
+use super::{Host, World};
+use crate::input::Input;
+
+impl World {
+    /// Changes something at a host, or how its sides hear of each other. Half of the choices about a
+    /// path are `SetPath`'s, which has most to choose from.
+    pub(super) fn change(&mut self, host: usize, choice: u8, input: &mut Input<'_>) {
+        match choice % 16 {
+            0 => self.add_connection(host, input),
+            // Of the same settings at both, or nothing would pass.
+            1 => {
+                self.add_connection(host, &mut input.clone());
+                self.add_connection(1 - host, input);
+            }
+            2 => {
+                let connection = self.connection(input);
+                self.apply(host, Change::RemoveConnection { connection });
+            }
+            3 | 4 => {
+                let connection = self.connection(input);
+                let wanted = self.hosts[host].plan.connection(connection).cloned();
+                let mut config = wanted.map_or_else(
+                    || self.settings.connection(host, connection, &mut input.clone()),
+                    |config| (*config).clone(),
+                );
+                vary_connection(&mut config, host, input);
+                let config = Arc::new(config);
+                self.apply(host, Change::SetConnection { connection, config });
+            }
+            5 => {
+                let (connection, path) = (self.connection(input), path(input));
+                let config = self.settings.path(host, connection, input);
+                self.apply(host, Change::AddPath { connection, path, config });
+            }
+            6 => {
+                let (connection, path) = (self.connection(input), path(input));
+                self.apply(host, Change::RemovePath { connection, path });
+            }
+            7..=9 => {
+                let (connection, path) = (self.connection(input), path(input));
+                let wanted = self.hosts[host].plan.path(connection, path).cloned();
+                let mut config = wanted
+                    .unwrap_or_else(|| self.settings.path(host, connection, &mut input.clone()));
+                vary_path(&mut config, host, connection, input);
+                self.apply(host, Change::SetPath { connection, path, config });
+            }
+            10 | 11 => {
+                let (connection, path) = (self.connection(input), path(input));
+                self.apply(host, Change::SetPresent { connection, path, present: input.flag() });
+            }
+            12 => {
+                let (connection, path) = (self.connection(input), path(input));
+                self.apply(host, Change::SetStatus { connection, path, status: status(input) });
+            }
+            13 => {
+                let (connection, path) = (self.connection(input), path(input));
+                self.apply(host, Change::SetFits { connection, path, fits: input.flag() });
+            }
+            14 => {
+                let apart = input.flag();
+                self.with(host, |host, now| host.set_apart(now, apart));
+            }
+            _ => {
+                let (changes, notes) = (input.byte(), input.byte());
+                self.with(host, |host, now| host.carry_changes(now, usize::from(changes % 8)));
+                let (fetched, handed) = (usize::from(notes & 0xf), usize::from(notes >> 4));
+                self.hosts[host].carry_notes(self.now, fetched, handed);
+            }
+        }
+    }
+
+    fn add_connection(&mut self, host: usize, input: &mut Input<'_>) {
+        let connection = self.connection(input);
+        if !self.hosts[host].plan.has(connection) {
+            // The numbers of the one before it go on at the peer, which does not know.
+            self.hosts[1 - host].inbox.distrust_order(connection);
+        }
+        if !self.settings.tells_connections_apart() {
+            self.hosts.iter_mut().for_each(|host| host.inbox.stop_judging());
+        }
+        let config = Arc::new(self.settings.connection(host, connection, input));
+        self.apply(host, Change::AddConnection { connection, config });
+    }
+
+    pub(super) fn apply(&mut self, host: usize, change: Change) {
+        self.with(host, |host, now| host.change(now, change));
+    }
+
+    /// Does something to a host that may make it forget what it has received. Then whatever is on its
+    /// way, and has a copy that was there before, may come out again.
+    fn with(&mut self, host: usize, act: impl FnOnce(&mut Host, Instant) -> bool) {
+        if act(&mut self.hosts[host], self.now) {
+            let flying = self.in_flight.iter().filter(|datagram| datagram.from != host);
+            for number in flying.filter_map(|datagram| datagram.number) {
+                self.hosts[host].inbox.distrust(number);
+            }
+        }
+    }
+
+    /// Any connection, there or not.
+    fn connection(&self, input: &mut Input<'_>) -> ConnectionId {
+        ConnectionId(input.index(CONNECTIONS) as u16)
+    }
+}
+
+/// Any path, there or not.
+fn path(input: &mut Input<'_>) -> PathId {
+    PathId(PATHS[input.index(PATHS.len())])
+}
