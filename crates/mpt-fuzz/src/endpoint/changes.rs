@@ -86,7 +86,7 @@ impl World {
             self.hosts.iter_mut().for_each(|host| host.inbox.stop_judging());
         }
         let config = Arc::new(self.settings.connection(host, connection, input));
-        self.apply(host, Change::AddConnection { connection, config });
+        self.apply(host, Change::AddConnection { connection, config, accepted_by: None });
     }
 
     pub(super) fn apply(&mut self, host: usize, change: Change) {

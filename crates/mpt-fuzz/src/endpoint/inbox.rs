@@ -115,7 +115,7 @@ impl Inbox {
     /// out again.
     pub(super) fn on_change(&mut self, change: &Change) -> bool {
         match change {
-            Change::AddConnection { connection, config } => {
+            Change::AddConnection { connection, config, .. } => {
                 !self.orders.contains_key(connection) && {
                     self.expect(*connection, config);
                     true
