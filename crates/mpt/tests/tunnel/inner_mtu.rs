@@ -24,6 +24,7 @@ use crate::site::{PATIENCE, Site, TWO_LINKS, change_interface, eventually, inner
 use crate::suite::Test;
 
 pub(crate) const TESTS: &[Test] = &[
+    ("an_interface_has_the_mtu_of_the_paths_and_keeps_it_without_any", interface),
     ("a_host_behind_learns_that_the_tunnel_narrows_and_its_tcp_goes_on", || narrows("")),
     ("a_host_behind_is_told_by_the_tunnel_itself_where_the_paths_carry_less", || {
         narrows("mtu = 1500\n");
@@ -145,6 +146,25 @@ fn set_up(netlink: &mut Netlink, name: &str, host: u8) -> u32 {
 fn learned(version: u8) -> u32 {
     let right = SocketAddr::new(inner(Side::Right, version), 9);
     route_mtu(None, None, None, right).expect("a route")
+}
+
+fn interface() {
+    let mtu = |site: &Site| {
+        let link = site.lab.left().run(|| Netlink::open().and_then(|mut link| link.link("mpt0")));
+        link.expect("an answer").expect("an interface").mtu
+    };
+    // The least there can be.
+    let site = Site::start("[[link]]\nname = 'one'\nmtu = 1316\n", "");
+    assert_eq!(mtu(&site), 1280);
+    drop(site);
+
+    let site = Site::start(TWO_LINKS, "");
+    assert_eq!(mtu(&site), MTU);
+    for name in ["one", "two"] {
+        change_interface(site.lab.left(), name, |netlink, index| netlink.set_up(index, false));
+    }
+    eventually("no path is left", || site.connection(Side::Left).paths.iter().all(|p| !p.carrier));
+    assert_eq!((mtu(&site), site.status(Side::Left).tunnels[0].mtu), (MTU, u64::from(MTU)));
 }
 
 fn narrows(setting: &str) {

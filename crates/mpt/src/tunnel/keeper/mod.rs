@@ -2,9 +2,9 @@
 //!
 //! It lives in the main thread and owns what is decided there: which connections and paths there are
 //! and what numbers they have, which [`socket`] each path uses, whether this host has what it needs,
-//! and what stands in the host's routing tables. [`Keeper::settle`] compares all that with the settings
-//! and the [`World`] and does whatever is missing; it is called when either has changed, and what has
-//! not changed is not touched.
+//! and what stands in the host's routing tables. [`Keeper::change_to`] compares all that with other
+//! settings, [`Keeper::on_wake_up`] with the [`World`] when that has changed. They do whatever is
+//! missing, and what has not changed is not touched.
 
 mod accept;
 mod core;
