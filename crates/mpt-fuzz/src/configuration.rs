@@ -1,13 +1,64 @@
-//! The configuration file.
+//! The configuration file, and what is added to it by command.
 
-/// A text that may be a configuration. It is accepted, or refused with a report that says where.
+use mpt::Accepted;
+
+use crate::input::Input;
+
+/// A text that may be a configuration. It is accepted, and then what is written from it says the same; or
+/// refused with a report that says where.
 pub fn config(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let Err(refused) = mpt::check_text(text) else { return };
+    let refused = match mpt::check_text(text) {
+        Ok(accepted) => return assert_same_when_written(&accepted),
+        Err(refused) => refused,
+    };
     assert!(!refused.spans.is_empty(), "what is refused has a problem");
     for span in &refused.spans {
         assert!(span.start <= span.end && span.end <= text.len(), "{span:?} of {}", text.len());
     }
     assert!(refused.spans.is_sorted_by_key(|span| span.start), "in the order of the text");
     assert!(refused.report.starts_with("error: ") && refused.report.contains("--> text:"));
+}
+
+/// A fragment behind a byte that says of what, added to what runs. It is refused with a report, or there is
+/// one thing more, and all of it can be written.
+pub fn fragment(bytes: &[u8]) {
+    let mut input = Input::new(bytes);
+    let path = input.flag();
+    let Ok(text) = std::str::from_utf8(input.rest()) else { return };
+    let running = mpt::check_text(RUNNING).expect("settings that can run");
+    let added = match running.with_added(path, text) {
+        Err(report) => return assert!(report.starts_with("error: "), "{report}"),
+        Ok(added) => added,
+    };
+    let (connections, paths) = running.counts();
+    let (more_connections, more_paths) = added.counts();
+    assert_eq!(more_connections, connections + usize::from(!path));
+    assert!(if path { more_paths == paths + 1 } else { more_paths > paths });
+    assert_same_when_written(&added);
+}
+
+/// What fragments are added to.
+const RUNNING: &str = r#"
+[[tunnel]]
+name = "mpt0"
+addresses = ["10.9.0.1/24", "fd00:9::1/64"]
+
+[[tunnel.connection]]
+name = "server"
+peer = ["10.9.0.2", "fd00:9::2"]
+key = 7
+
+[[tunnel.connection.path]]
+name = "fibre"
+local = "192.0.2.1"
+remote = "203.0.113.5"
+"#;
+
+fn assert_same_when_written(accepted: &Accepted) {
+    let written = accepted.written();
+    match mpt::check_text(&written) {
+        Err(refused) => panic!("what was written is refused: {}", refused.report),
+        Ok(again) => assert_eq!(again, *accepted, "{written}"),
+    }
 }

@@ -10,7 +10,7 @@
 //! - [`endpoint`]: two endpoints and whatever can happen to and between them;
 //! - [`super_packet`]: what a TUN device hands over, to `mpt-io`;
 //! - [`control`]: lines on the control socket;
-//! - [`configuration`]: the configuration file.
+//! - [`configuration`]: the configuration file, and what is added to it by command.
 
 pub mod configuration;
 pub mod control;
@@ -29,10 +29,12 @@ pub struct Target {
 }
 
 /// All of them, by name.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 12] = [
     Target { name: "config", run: configuration::config },
     Target { name: "control_request", run: control::control_request },
     Target { name: "endpoint", run: endpoint::endpoint },
+    Target { name: "flow", run: wire::flow },
+    Target { name: "fragment", run: configuration::fragment },
     Target { name: "gre", run: wire::gre },
     Target { name: "icmp", run: wire::icmp },
     Target { name: "inner", run: wire::inner },

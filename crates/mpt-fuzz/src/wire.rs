@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use mpt_proto::wire::flow::{Flow, Ports};
 use mpt_proto::wire::gre::{self as gre_header, Protocol};
 use mpt_proto::wire::keepalive::{Keepalive, LEN};
 use mpt_proto::wire::mss::Checksum;
@@ -53,6 +54,27 @@ pub fn inner(bytes: &[u8]) {
         let header = usize::from(packet[0] & 0x0f) * 4;
         let is_right = |packet: &[u8]| checksum::internet(&packet[..header]) == 0;
         assert_eq!(is_right(&changed), is_right(packet), "right stays right, wrong stays wrong");
+    }
+}
+
+/// An inner packet, and what tells its flow from others. What does not belong to the flow changes nothing
+/// of it, and the ports are where they are said to be.
+pub fn flow(bytes: &[u8]) {
+    let Some(inner) = inner_packet::parse(bytes) else { return };
+    let flow = Flow::parse(bytes, &inner);
+    assert_eq!((flow.source, flow.destination), (inner.source, inner.destination));
+    let mut changed = bytes.to_vec();
+    changed.push(0xee);
+    ecn::set_type_of_service(&mut changed, &inner, !inner.tos);
+    let again = inner_packet::parse(&changed).expect("marks make no other packet");
+    let again = Flow::parse(&changed, &again);
+    assert_eq!((again, again.hash()), (flow, flow.hash()), "neither marks nor padding count");
+    if let Some(Ports { source, destination }) = flow.ports {
+        let ports = (u32::from(source) << 16 | u32::from(destination)).to_be_bytes();
+        let header = if flow.source.is_ipv4() { 20 } else { 40 };
+        let above = &bytes[header..inner.len];
+        assert!(above.windows(4).any(|four| four == ports), "the packet has them");
+        assert!([6, 17, 33, 132, 136].contains(&flow.protocol), "{} has none", flow.protocol);
     }
 }
 

@@ -32,7 +32,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 #[doc(hidden)]
-pub use config::{Refused, check_text};
+pub use config::{Accepted, Refused, check_text};
 
 /// The definition of the command line, from which manual pages and completions are made.
 #[doc(hidden)]

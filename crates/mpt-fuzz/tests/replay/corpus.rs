@@ -25,6 +25,11 @@ pub(crate) fn inputs(target: &str) -> Vec<Input> {
                 .into_iter()
                 .filter(|input| input.origin.ends_with(".toml")),
         ),
+        // Any packet has a flow.
+        "flow" => inputs.extend(stored("mss").into_iter().map(|input| Input {
+            bytes: input.bytes.get(3..).unwrap_or_default().to_vec(),
+            ..input
+        })),
         "gre" => inputs.extend(vectors()),
         _ => {}
     }

@@ -16,7 +16,7 @@ use variation::Variations;
 
 /// How many variations of its corpus each target is given: all targets together take a few seconds
 /// without optimisation.
-const VARIATIONS: usize = 6000;
+const VARIATIONS: usize = 4000;
 
 macro_rules! replay {
     ($($name:ident)*) => {
@@ -36,7 +36,7 @@ macro_rules! replay {
 }
 
 replay! {
-    config control_request endpoint gre icmp inner keepalive mss status_reply super_packet
+    config control_request endpoint flow fragment gre icmp inner keepalive mss status_reply super_packet
 }
 
 #[test]

@@ -145,7 +145,10 @@ fn congestion_control() -> Outcome {
         netlink.add_address(near, local, prefix).unwrap();
         assert!(netlink.wait_for_address(local, PATIENCE).unwrap());
         assert_eq!(netlink.way_to(local).unwrap(), None);
-        assert_eq!(netlink.way_to(remote).unwrap(), Some(Way { index: near, via: None }));
+        assert_eq!(
+            netlink.way_to(remote).unwrap(),
+            Some(Way { index: near, via: None, source: Some(local) })
+        );
         let listener = TcpListener::bind((local, 0)).unwrap();
         let accepted = || {
             addressed.send(listener.local_addr().unwrap()).unwrap();
@@ -168,7 +171,7 @@ fn congestion_control() -> Outcome {
     let router = Some(ip("192.0.2.2"));
     netlink.add_route((ip("203.0.113.0"), 24), near, router).unwrap();
     let way = netlink.way_to(ip("203.0.113.9")).unwrap();
-    assert_eq!(way, Some(Way { index: near, via: router }));
+    assert_eq!(way, Some(Way { index: near, via: router, source: Some(ip("192.0.2.1")) }));
     drop(addressed);
     host.join().unwrap();
     Ok(())

@@ -71,7 +71,7 @@ pub(crate) use settings::{
 #[allow(unused_imports, reason = "for `mpt config` and commands that change what runs")]
 pub(crate) use write::write;
 
-pub use text::{Refused, check_text};
+pub use text::{Accepted, Refused, check_text};
 
 use distinct::Distinct;
 use report::{Problem, Problems};
