@@ -5,6 +5,7 @@ mod arbitrary;
 mod change;
 mod example;
 mod fragment;
+mod guide;
 mod together;
 mod written;
 

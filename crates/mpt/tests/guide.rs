@@ -1,0 +1,148 @@
+//! The guide, tried literally.
+//!
+//! What `docs/guide.md` has in boxes marked `sh` is one session of a shell: this runs it from the top in an
+//! empty folder, with namespaces of its own around it, so that the hosts it makes, `/run` and every
+//! process it leaves behind end with it. The first command that fails ends it, and is told with its line.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+
+/// The session takes some ten seconds, nearly all of which are pings.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How many of its last lines a failure shows.
+const SHOWN: usize = 60;
+
+/// What the guide expects of the machine.
+const PROGRAMS: [&str; 6] = ["bash", "curl", "ip", "ping", "sysctl", "unshare"];
+
+fn main() -> ExitCode {
+    let trials = vec![
+        Trial::ignorable_test("every_box_of_the_guide_runs", session),
+        Trial::test("boxes_are_found_with_their_lines", boxes_are_found),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn session() -> Result<Completion, Failed> {
+    if let Some(reason) = lacking() {
+        return match env::var_os("MPT_NO_SKIP") {
+            Some(_) => Err(reason.into()),
+            None => Ok(Completion::ignored_with(reason)),
+        };
+    }
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide.md");
+    let script = script(&boxes(&fs::read_to_string(guide)?));
+    let folder = tempfile::tempdir()?;
+    let (empty, file, log) =
+        (folder.path().join("empty"), folder.path().join("guide.sh"), folder.path().join("log"));
+    fs::create_dir(&empty)?;
+    fs::write(&file, script)?;
+    let output = fs::File::create(&log)?;
+    let mut child = Command::new("unshare")
+        .args(["--mount", "--net", "--pid", "--fork", "--mount-proc", "--kill-child", "--", "bash"])
+        .arg(&file)
+        .env("PATH", search_path()?)
+        .current_dir(&empty)
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        .spawn()?;
+    let deadline = Instant::now() + PATIENCE;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status.to_string();
+        }
+        if Instant::now() >= deadline {
+            child.kill()?;
+            child.wait()?;
+            break format!("not done within {PATIENCE:?}");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let log = fs::read(&log)?;
+    let log = String::from_utf8_lossy(&log);
+    if log.ends_with(&format!("{END}\n")) {
+        return Ok(Completion::Completed);
+    }
+    let lines: Vec<_> = log.lines().collect();
+    let shown = lines[lines.len().saturating_sub(SHOWN)..].join("\n");
+    let daemons = ["client.log", "server.log"].map(|name| {
+        let text = fs::read_to_string(empty.join(name)).unwrap_or_default();
+        format!("-- {name}\n{text}")
+    });
+    Err(format!("{status}\n{shown}\n{}", daemons.concat()).into())
+}
+
+/// What this machine or user lacks for it, if anything.
+fn lacking() -> Option<String> {
+    if !nix::unistd::Uid::effective().is_root() {
+        return Some("the guide is for root".into());
+    }
+    let found = |program: &&str| {
+        let folders = env::var_os("PATH").unwrap_or_default();
+        env::split_paths(&folders).any(|folder| folder.join(program).is_file())
+    };
+    PROGRAMS
+        .iter()
+        .find(|program| !found(program))
+        .map(|program| format!("there is no `{program}`"))
+}
+
+/// Where programs are sought: `mpt` is the one under test.
+fn search_path() -> io::Result<std::ffi::OsString> {
+    let mpt = PathBuf::from(env!("CARGO_BIN_EXE_mpt"));
+    let own = mpt.parent().map(Path::to_path_buf);
+    let folders = env::var_os("PATH").unwrap_or_default();
+    env::join_paths(own.into_iter().chain(env::split_paths(&folders))).map_err(io::Error::other)
+}
+
+/// The last line of a session that came to its end.
+const END: &str = "== the end of the guide";
+
+/// The session: as a person's shell, with jobs, but ending at the first failure.
+fn script(boxes: &[(usize, String)]) -> String {
+    let mut script = String::from(
+        "set -Eemuo pipefail\nmount -t tmpfs tmpfs /run\n\
+         trap 'echo \"== failed: $BASH_COMMAND\"' ERR\n",
+    );
+    for (line, text) in boxes {
+        script.push_str(&format!("echo '== guide.md:{line}'\n{text}"));
+    }
+    script + &format!("echo '{END}'\n")
+}
+
+/// The boxes that are run, each with the line on which it begins.
+fn boxes(guide: &str) -> Vec<(usize, String)> {
+    let mut boxes: Vec<(usize, String)> = Vec::new();
+    let mut open = false;
+    for (number, line) in (1..).zip(guide.lines()) {
+        match (open, line) {
+            (false, "```sh") => {
+                open = true;
+                boxes.push((number + 1, String::new()));
+            }
+            (true, "```") => open = false,
+            (true, line) => {
+                if let Some((_, text)) = boxes.last_mut() {
+                    text.push_str(line);
+                    text.push('\n');
+                }
+            }
+            (false, _) => {}
+        }
+    }
+    boxes
+}
+
+fn boxes_are_found() -> Result<(), Failed> {
+    let guide = "text\n```sh\na\nb\n```\n```console\n$ c\n```\n```sh\nd\n```\n";
+    let expected = [(3, "a\nb\n".to_owned()), (10, "d\n".to_owned())];
+    if boxes(guide) == expected { Ok(()) } else { Err(format!("{:?}", boxes(guide)).into()) }
+}
