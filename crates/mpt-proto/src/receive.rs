@@ -10,7 +10,7 @@ use crate::accept::AcceptId;
 use crate::config::{ConnectionConfig, PathConfig, Prefix, ReorderConfig};
 use crate::connection::ConnectionId;
 use crate::event::Event;
-use crate::measure::{Arrival as Came, Gauge, Order, Quality, Reordering, Stream};
+use crate::measure::{Arrival as Came, Budget, Gauge, Look, Order, Quality, Reordering, Stream};
 use crate::note::{News, Note};
 use crate::path::liveness::Liveness;
 use crate::path::{PathId, PathState, PathStatus};
@@ -50,6 +50,8 @@ pub struct ReceiveHalf {
     reorder: ReorderBuffer,
     /// The numbers as they come, before they are put in order.
     stream: Stream,
+    /// How many of them are looked at.
+    budget: Budget,
     /// The tunnel addresses of this end and of the peer, by which keepalives are known.
     addresses: Vec<IpAddr>,
     peer: Vec<IpAddr>,
@@ -114,6 +116,7 @@ impl ReceiveHalf {
             paths: Slots::default(),
             reorder: ReorderBuffer::new(config.reorder),
             stream: Stream::default(),
+            budget: Budget::default(),
             addresses: addresses.to_vec(),
             peer: config.peer.clone(),
             networks: config.networks.clone(),
@@ -354,6 +357,19 @@ impl ReceiveHalf {
 
     /// Looks at a number as it came, the reorder buffer having judged whose count it is of.
     fn measure(&mut self, now: Instant, path: PathId, seq: Seq, judged: Result<Accepted, Drop>) {
+        match self.budget.look(now) {
+            Look::On => {}
+            Look::Anew => {
+                self.stream.pause();
+                self.paths.iter_mut().for_each(|(_, path)| path.order.restart());
+            }
+            Look::Away => {
+                if judged == Err(Drop::Duplicate) {
+                    self.paths[path.index()].gauge.on_copy();
+                }
+                return;
+            }
+        }
         let arrival = match judged {
             Err(Drop::Stray) => return,
             Ok(Accepted::Restart { .. }) => {

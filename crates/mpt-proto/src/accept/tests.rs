@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::wire::gre::{self, Header, Protocol};
-use crate::wire::keepalive::{LEN, Report};
+use crate::wire::keepalive::{Duty, LEN, Report};
 
 const SERVER: [u8; 4] = [10, 9, 0, 1];
 const ACCEPT: AcceptId = AcceptId(7);
@@ -71,6 +71,7 @@ impl Visit {
         let keepalive = Keepalive {
             report: Report { deaf: true, off: self.off },
             arrivals: None,
+            duty: Duty::default(),
             path: None,
             lost: None,
             sender: self.peer.into(),

@@ -5,9 +5,12 @@
 //! [`Reordering`], the metrics of RFC 4737 and RFC 5236. What each path does to time and how much it loses follows
 //! from the keepalives of the peer: a [`Gauge`], which tells a [`Quality`].
 //!
+//! What is out of order costs hundreds of instructions, so only so many packets per second are looked at
+//! ([`Budget`]).
 //! What is in order costs a comparison and two additions, and no memory is taken before the first gap.
 
 mod bits;
+mod budget;
 mod density;
 mod gauge;
 mod jitter;
@@ -18,6 +21,7 @@ mod reordering;
 mod rtt;
 mod stream;
 
+pub(crate) use budget::{Budget, Look};
 pub(crate) use gauge::Gauge;
 pub use gauge::{Heard, Quality};
 pub(crate) use order::Order;

@@ -117,6 +117,13 @@ impl Stream {
         self.misfits.row = 0;
     }
 
+    /// Packets pass unseen. What is missing may be among them, so nothing is said of it.
+    pub(crate) fn pause(&mut self) {
+        self.arrived = None;
+        self.order.restart();
+        self.misfits.row = 0;
+    }
+
     /// The first packet came. If it is one of a sender's first, those before it may have been overtaken.
     fn begin(&mut self, now: Instant, seq: Seq) {
         let begin = if seq.value() < OVERTAKEN { Seq::FIRST } else { seq };
