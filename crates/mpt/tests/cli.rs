@@ -40,7 +40,17 @@ fn help_says_what_there_is() {
 
 #[test]
 fn every_command_has_help_with_an_example_and_what_it_ends_with() {
-    for command in [&["run"][..], &["check"], &["status"], &["path", "up"], &["path", "down"]] {
+    for command in [
+        &["run"][..],
+        &["check"],
+        &["status"],
+        &["path", "up"],
+        &["path", "down"],
+        &["path", "add"],
+        &["reload"],
+        &["config"],
+        &["connection", "add"],
+    ] {
         let output = mpt(&[command, &["--help"]].concat());
         assert_eq!(output.status.code(), Some(0), "{command:?}");
         let text = stdout(&output);
@@ -234,6 +244,7 @@ fn paths_up_and_down() {
 fn what_the_daemon_refuses_is_told_in_one_line() {
     for (kind, code) in [
         (ErrorKind::NoSuchPath, 1),
+        (ErrorKind::NoSuchConnection, 1),
         (ErrorKind::AmbiguousPath, 1),
         (ErrorKind::Unavailable, 2),
         (ErrorKind::NotAllowed, 2),
@@ -242,6 +253,94 @@ fn what_the_daemon_refuses_is_told_in_one_line() {
         let output = daemon.mpt(&["path", "down", "wire"]);
         assert_eq!(output.status.code(), Some(code), "{kind:?}");
         assert_eq!(complaint(&output), "mpt: because of that");
+    }
+}
+
+#[test]
+fn every_change_is_asked_for_and_its_outcome_printed() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("branch.toml");
+    fs::write(&file, "name = 'branch'\n").unwrap();
+    let file = file.to_str().unwrap();
+    let changes = || Reply::Changed { changes: vec!["one".into(), "two".into()] };
+    let path = |weight, priority| {
+        let (connection, path) = (Some("server".into()), "fibre".into());
+        Request::Path { connection, path, status: None, weight, priority }
+    };
+    for (arguments, reply, request, printed) in [
+        (&["reload"][..], changes(), Request::Reload {}, "one\ntwo\n"),
+        (
+            &["reload"],
+            Reply::Changed { changes: vec![] },
+            Request::Reload {},
+            "nothing has changed\n",
+        ),
+        (&["config"], Reply::Config { text: "a = 1\n".into() }, Request::Config {}, "a = 1\n"),
+        (&["path", "weight", "server", "fibre", "--to", "7"], Reply::Done, path(Some(7), None), ""),
+        (
+            &["path", "priority", "server", "fibre", "--to", "255"],
+            Reply::Done,
+            path(None, Some(255)),
+            "",
+        ),
+        (
+            &["path", "add", "--connection", "server", "name = 'lte'", "weight = 3"],
+            changes(),
+            Request::PathAdd {
+                connection: Some("server".into()),
+                settings: "name = 'lte'\nweight = 3\n".into(),
+            },
+            "one\ntwo\n",
+        ),
+        (
+            &["path", "remove", "lte"],
+            changes(),
+            Request::PathRemove { connection: None, path: "lte".into() },
+            "one\ntwo\n",
+        ),
+        (
+            &["connection", "add", "--tunnel", "mpt0", file],
+            changes(),
+            Request::ConnectionAdd {
+                tunnel: Some("mpt0".into()),
+                settings: "name = 'branch'\n".into(),
+            },
+            "one\ntwo\n",
+        ),
+        (
+            &["connection", "remove", "branch"],
+            changes(),
+            Request::ConnectionRemove { connection: "branch".into() },
+            "one\ntwo\n",
+        ),
+    ] {
+        let daemon = Pretended::new(vec![reply]);
+        let output = daemon.mpt(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {output:?}");
+        assert_eq!(stdout(&output), printed, "{arguments:?}");
+        assert_eq!(daemon.requests(), [request]);
+    }
+    for arguments in [
+        &["path", "weight", "fibre", "--to", "0"][..],
+        &["path", "weight", "fibre", "--to", "10001"],
+        &["path", "weight", "fibre"],
+        &["path", "priority", "fibre", "--to", "256"],
+        &["path", "add"],
+        &["connection", "add", "/does/not/exist"],
+    ] {
+        assert_eq!(mpt(arguments).status.code(), Some(2), "{arguments:?}");
+    }
+}
+
+#[test]
+fn wrong_settings_are_shown_with_their_places() {
+    let report = "error: it is wrong\n --> path add:1:10\n";
+    for arguments in [&["reload"][..], &["path", "add", "weight = 0"]] {
+        let daemon = Pretended::new(vec![Reply::bad_config("nothing has changed", report)]);
+        let output = daemon.mpt(arguments);
+        assert_eq!(output.status.code(), Some(1));
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(text, format!("{report}mpt: nothing has changed\n"));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Commands that change what runs: `mpt reload`, `mpt connection add|remove`; and `mpt config`, which
 //! prints what it has come to.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
@@ -46,7 +46,8 @@ pub(super) fn ask(socket: &Path, request: &Request) -> Result<Exit> {
         Reply::Config { text } => output::print(&text),
         Reply::Error { kind, message, report } => {
             if let Some(report) = report {
-                output::complain(report);
+                // As `mpt check` shows it; the message comes last, in sight.
+                let _ = std::io::stderr().write_all(report.as_bytes());
             }
             match kind {
                 ErrorKind::NoSuchPath

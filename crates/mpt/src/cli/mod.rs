@@ -181,7 +181,7 @@ Example:
     /// What did not change is not touched: no packet is lost and no sequence begins anew. The same
     /// happens on HUP. If the file is wrong, nothing changes.
     #[command(after_help = "\
-Exit codes: 0 done, 1 the file is wrong or something could not be had, 2 no daemon answers
+Exit codes: 0 done, 1 the file is wrong, 2 something could not be had, or no daemon answers
 
 Example:
   mpt reload")]

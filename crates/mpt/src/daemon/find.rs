@@ -68,18 +68,21 @@ pub(super) fn path(
     match found.as_slice() {
         [(owner, path)] => Ok((owner.name.clone(), path.name.clone())),
         [] => {
-            let refuse = |message| Err(Reply::error(ErrorKind::NoSuchPath, message));
+            let refuse = |kind, message| Err(Reply::error(kind, message));
             let owners = || all().map(|(owner, _)| owner.name.as_str());
             match connection {
                 Some(connection) if !owners().any(|owner| owner == connection) => {
-                    refuse(format!("no connection `{connection}`: there are {}", list(owners())))
+                    let there = list(owners());
+                    let message = format!("no connection `{connection}`: there are {there}");
+                    refuse(ErrorKind::NoSuchConnection, message)
                 }
                 connection => {
                     let of = |(owner, _): &(&Connection, &Path)| {
                         connection.is_none_or(|connection| owner.name == connection)
                     };
                     let there = list(all().filter(of).map(|(_, path)| path.name.as_str()));
-                    refuse(format!("no path `{path}`: there are {there}"))
+                    let message = format!("no path `{path}`: there are {there}");
+                    refuse(ErrorKind::NoSuchPath, message)
                 }
             }
         }

@@ -12,6 +12,8 @@
 mod find;
 mod host;
 mod request;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -127,8 +129,6 @@ impl<H: Host> Daemon<H> {
                 outcome.failures.push(format!("{change}: takes a restart of the daemon"));
             } else if let Err(error) = config::apply(&mut running, &change) {
                 outcome.failures.push(format!("{change}: {error}"));
-            } else {
-                outcome.changes.push(change.to_string());
             }
         }
         // What was done by command may not fit together with what the file says now. Then the file has
@@ -137,6 +137,8 @@ impl<H: Host> Daemon<H> {
             running = Settings { control: running.control, daemon: running.daemon, ..new.clone() };
             outcome.changes.push("what was changed by command is undone".into());
         }
+        let changes = config::difference(&self.running, &running);
+        outcome.changes.splice(0..0, changes.iter().map(ToString::to_string));
         self.loaded = new;
         outcome.failures.extend(self.change_to(running));
         Ok(outcome)

@@ -1,9 +1,14 @@
 //! Requests of the control socket, and what is answered.
 
+use std::ops::RangeInclusive;
+
 use mpt_control::{ControlStatus, ErrorKind, Reply, Request};
 
 use super::{Daemon, Host, Outcome, find};
 use crate::config::{self, FragmentError, LoadError, Path, Place, Settings};
+
+/// What a path's weight may be.
+const WEIGHTS: RangeInclusive<u16> = 1..=Path::MAX_WEIGHT;
 
 impl<H: Host> Daemon<H> {
     /// Carries out a request. `control` is what the socket knows about itself.
@@ -13,6 +18,11 @@ impl<H: Host> Daemon<H> {
             Request::Version {} => Ok(Reply::Version { version: env!("CARGO_PKG_VERSION").into() }),
             Request::Config {} => Ok(Reply::Config { text: config::write(&self.running) }),
             Request::Reload {} => self.answer_reload(),
+            Request::Path { weight: Some(weight), .. } if !WEIGHTS.contains(&weight) => {
+                let (least, most) = (WEIGHTS.start(), WEIGHTS.end());
+                let message = format!("a weight is {least} to {most}, not {weight}");
+                Err(Reply::error(ErrorKind::BadConfig, message))
+            }
             Request::Path { connection, path, status, weight, priority } => {
                 self.set_path(connection.as_deref(), &path, |path| {
                     path.status = status.unwrap_or(path.status);
@@ -38,7 +48,7 @@ impl<H: Host> Daemon<H> {
         let outcome = self.reload().map_err(|error| match error {
             LoadError::Invalid(report) => {
                 let message = format!("{} is wrong; nothing has changed", self.file.display());
-                Reply::bad_config(message, report.to_string())
+                Reply::bad_config(message, report.render(false))
             }
             LoadError::Unreadable { .. } => {
                 Reply::error(ErrorKind::BadConfig, format!("{error}; nothing has changed"))
@@ -90,7 +100,7 @@ impl<H: Host> Daemon<H> {
             }
             FragmentError::Invalid(report) => {
                 let message = format!("{name}: the settings are wrong; nothing has changed");
-                Reply::bad_config(message, report.to_string())
+                Reply::bad_config(message, report.render(false))
             }
         })
     }
@@ -120,7 +130,7 @@ impl<H: Host> Daemon<H> {
     fn remove(&mut self, settings: Settings) -> Result<Reply, Reply> {
         if let Err(report) = config::check(&settings, "what would run") {
             let message = "what would remain cannot run; nothing has changed";
-            return Err(Reply::bad_config(message, report.to_string()));
+            return Err(Reply::bad_config(message, report.render(false)));
         }
         self.settle(settings)
     }

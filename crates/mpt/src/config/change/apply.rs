@@ -6,22 +6,16 @@ use super::difference::Named;
 use super::{AcceptChange, Change, ConnectionChange, PathChange, TunnelChange};
 use crate::config::{Connection, Settings, Tunnel};
 
-/// Why a change cannot be made in settings: they differ from those that it was found in.
+/// Why a change cannot be made in settings: what should change is not there.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub(crate) enum ApplyError {
-    /// What should come is there.
-    #[error("{0} is there already")]
-    Exists(String),
-    /// What should change or go is not there.
-    #[error("{0} is not there")]
-    Missing(String),
-}
+#[error("{0} is not there")]
+pub(crate) struct ApplyError(pub(in crate::config) String);
 
 /// Makes one change.
 ///
 /// What runs may differ from the settings in which the change was found, by what was done by
 /// command. Such things stay, except where the change is about the very same setting: then it has
-/// the last word. Whether the whole still fits together is for [`check`](crate::config::check) to
+/// the last word. What comes takes the place of what has its name, and what goes may have gone. Whether the whole still fits together is for [`check`](crate::config::check) to
 /// say.
 ///
 /// # Errors
@@ -33,8 +27,8 @@ pub(crate) fn apply(settings: &mut Settings, change: &Change) -> Result<(), Appl
         Change::Tunnel { tunnel: name, change } => {
             let what = || format!("tunnel {name}");
             match change {
-                TunnelChange::Added(tunnel) => add(&mut settings.tunnels, tunnel, what)?,
-                TunnelChange::Removed => remove(&mut settings.tunnels, name, what)?,
+                TunnelChange::Added(tunnel) => add(&mut settings.tunnels, tunnel),
+                TunnelChange::Removed => remove(&mut settings.tunnels, name),
                 TunnelChange::Set(_)
                 | TunnelChange::Accept { .. }
                 | TunnelChange::Connection { .. }
@@ -55,8 +49,8 @@ fn apply_to_tunnel(tunnel: &mut Tunnel, change: &TunnelChange) -> Result<(), App
             let what = || format!("template {name}");
             let accepts = &mut tunnel.accepts;
             match change {
-                AcceptChange::Added(accept) => add(accepts, accept, what)?,
-                AcceptChange::Removed => remove(accepts, name, what)?,
+                AcceptChange::Added(accept) => add(accepts, accept),
+                AcceptChange::Removed => remove(accepts, name),
                 AcceptChange::Changed(edit) => *find(accepts, name, what)? = edit.to.clone(),
             }
         }
@@ -64,8 +58,8 @@ fn apply_to_tunnel(tunnel: &mut Tunnel, change: &TunnelChange) -> Result<(), App
             let what = || format!("connection {name}");
             let connections = &mut tunnel.connections;
             match change {
-                ConnectionChange::Added(connection) => add(connections, connection, what)?,
-                ConnectionChange::Removed => remove(connections, name, what)?,
+                ConnectionChange::Added(connection) => add(connections, connection),
+                ConnectionChange::Removed => remove(connections, name),
                 ConnectionChange::Set(field) => field.set(find(connections, name, what)?),
                 ConnectionChange::Path { path, change } => {
                     apply_to_path(find(connections, name, what)?, path, change)?;
@@ -87,35 +81,22 @@ fn apply_to_path(
     let owner = connection.name.clone();
     let what = || format!("path {name} of connection {owner}");
     match change {
-        PathChange::Added(path) => add(&mut connection.paths, path, what),
-        PathChange::Removed => remove(&mut connection.paths, name, what),
-        PathChange::Set(field) => {
-            field.set(find(&mut connection.paths, name, what)?);
-            Ok(())
-        }
+        PathChange::Added(path) => add(&mut connection.paths, path),
+        PathChange::Removed => remove(&mut connection.paths, name),
+        PathChange::Set(field) => field.set(find(&mut connection.paths, name, what)?),
     }
-}
-
-fn add<T: Named + Clone>(
-    things: &mut Vec<T>,
-    thing: &T,
-    what: impl Fn() -> String,
-) -> Result<(), ApplyError> {
-    if things.iter().any(|other| other.name() == thing.name()) {
-        return Err(ApplyError::Exists(what()));
-    }
-    things.push(thing.clone());
     Ok(())
 }
 
-fn remove<T: Named>(
-    things: &mut Vec<T>,
-    name: &str,
-    what: impl Fn() -> String,
-) -> Result<(), ApplyError> {
-    let place = things.iter().position(|thing| thing.name() == name);
-    things.remove(place.ok_or_else(|| ApplyError::Missing(what()))?);
-    Ok(())
+fn add<T: Named + Clone>(things: &mut Vec<T>, thing: &T) {
+    match things.iter_mut().find(|other| other.name() == thing.name()) {
+        Some(other) => other.clone_from(thing),
+        None => things.push(thing.clone()),
+    }
+}
+
+fn remove<T: Named>(things: &mut Vec<T>, name: &str) {
+    things.retain(|thing| thing.name() != name);
 }
 
 fn find<'s, T: Named>(
@@ -124,5 +105,5 @@ fn find<'s, T: Named>(
     what: impl Fn() -> String,
 ) -> Result<&'s mut T, ApplyError> {
     let found = things.iter_mut().find(|thing| thing.name() == name);
-    found.ok_or_else(|| ApplyError::Missing(what()))
+    found.ok_or_else(|| ApplyError(what()))
 }

@@ -114,14 +114,16 @@ fn a_change_of_what_is_not_there_changes_nothing() {
     let add = &difference(&new, &old)[0];
 
     let mut settings = new.clone();
-    let missing = ApplyError::Missing("path fibre of connection server".into());
-    assert_eq!(apply(&mut settings, set), Err(missing.clone()));
-    assert_eq!(apply(&mut settings, remove), Err(missing));
+    let missing = ApplyError("path fibre of connection server".into());
+    assert_eq!(apply(&mut settings, set), Err(missing));
+    assert_eq!(apply(&mut settings, remove), Ok(()), "it is gone already");
     assert_eq!(settings, new);
     settings = old.clone();
-    let exists = ApplyError::Exists("path fibre of connection server".into());
-    assert_eq!(apply(&mut settings, add), Err(exists));
+    assert_eq!(apply(&mut settings, add), Ok(()), "it has come already");
     assert_eq!(settings, old);
+    path(&mut settings).weight = 9;
+    apply(&mut settings, add).unwrap();
+    assert_eq!(settings, old, "what the file adds is as the file says");
 }
 
 #[test]

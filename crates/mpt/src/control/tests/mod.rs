@@ -170,7 +170,7 @@ fn a_path_is_found_by_its_name_where_that_is_enough() {
         (set(None, "radio"), ErrorKind::AmbiguousPath, "server, other"),
         (set(None, "wire"), ErrorKind::NoSuchPath, "there are fibre, radio"),
         (set(Some("other"), "fibre"), ErrorKind::NoSuchPath, "there are radio"),
-        (set(Some("nobody"), "fibre"), ErrorKind::NoSuchPath, "there are server, other"),
+        (set(Some("nobody"), "fibre"), ErrorKind::NoSuchConnection, "there are server, other"),
     ] {
         let Reply::Error { kind: found, message, .. } = reply else { panic!("{reply:?}") };
         assert_eq!(found, kind);
