@@ -3,6 +3,8 @@
 //! Beside every change runs a stream of a thousand packets per second, over links so different that
 //! whoever forgets what is still on its way, at either end, breaks its order.
 
+mod guide;
+mod many;
 mod reload;
 
 use std::thread;
@@ -30,6 +32,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_reload_replaces_what_cannot_change", reload::replaces),
     ("tunnels_come_and_go_by_reload", reload::tunnels),
     ("the_page_of_metrics_comes_moves_and_goes", reload::metrics),
+    ("a_thousand_connections_start_and_change_in_no_time", many::connections),
+    ("the_guide_changes_what_runs_as_it_says", guide::commands),
     ("what_runs_can_be_written_down", reload::written),
 ];
 
