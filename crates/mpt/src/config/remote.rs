@@ -35,7 +35,6 @@ impl Remote {
     }
 
     /// The name, if it has to be resolved.
-    #[allow(dead_code, reason = "for the resolver")]
     pub(crate) fn name(&self) -> Option<&str> {
         match self {
             Self::Address(_) => None,

@@ -5,6 +5,7 @@
 //! path's [`Way`] asks here; what stands in the way is told in words, for the operator.
 
 mod carrier;
+mod lookup;
 mod resolve;
 
 use std::collections::BTreeMap;

@@ -1,19 +1,21 @@
 //! What host names stand for.
 //!
-//! The resolver of the system is asked, on a thread of its own because it may take many seconds. An
+//! A name is looked up on a thread of its own, because that may take many seconds. An
 //! answer is good until somebody doubts it: then the name is asked again, and meanwhile the old answer
 //! stands.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, ToSocketAddrs as _};
+use std::net::IpAddr;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use mpt_io::poll::Waker;
 
+use super::lookup::lookup;
+
 /// How soon the same name is asked again.
-const AGAIN: Duration = Duration::from_secs(5);
+const AGAIN: Duration = Duration::from_secs(2);
 
 /// What a name stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,16 +105,7 @@ impl Names {
         (known.asked, known.asking) = (now, true);
         let (name, answer, main) = (name.to_owned(), self.answer.clone(), self.main.clone());
         let ask = move || {
-            let addresses = (name.as_str(), 0_u16).to_socket_addrs();
-            let addresses = addresses.map(|all| {
-                let mut distinct: Vec<IpAddr> = Vec::new();
-                for address in all.map(|address| address.ip()) {
-                    if !distinct.contains(&address) {
-                        distinct.push(address);
-                    }
-                }
-                distinct
-            });
+            let addresses = lookup(&name);
             // A daemon that has ended needs no answer.
             if answer.send(Answer { name, addresses }).is_ok() {
                 main.wake();

@@ -28,7 +28,7 @@ pub(super) struct Path {
     way: Option<Way>,
     /// What this host lacks for it.
     absence: Option<String>,
-    /// Whether the peer is not heard on it any more.
+    /// Whether the peer is not heard on it, not yet or not any more.
     pub(super) silent: bool,
     /// Whether its name is to stand for another address from now on.
     pub(super) doubted: bool,
@@ -81,7 +81,8 @@ impl Setter<'_> {
                 outcome = Err(error.context(path));
                 target
             });
-        if target.absence.is_some() || existing.is_some_and(|path| path.silent) {
+        let doubtful = settings.remote.name().is_some() && existing.is_none_or(|path| path.silent);
+        if target.absence.is_some() || doubtful {
             let soon = self.now + AGAIN;
             *self.again = Some(self.again.map_or(soon, |at| at.min(soon)));
         }
@@ -174,7 +175,7 @@ impl Setter<'_> {
             tell(of, settings, absence);
         }
         let settings = settings.clone();
-        Ok(Path { id, settings, socket, remote, way, absence, silent: false, doubted: false })
+        Ok(Path { id, settings, socket, remote, way, absence, silent: true, doubted: false })
     }
 
     fn change(

@@ -1,0 +1,233 @@
+//! Looking a host name up without going through a tunnel.
+//!
+//! The system's resolver knows nothing of marks. With a default route through the tunnel its questions
+//! would take the tunnel, which may be down just because an address has changed. So the file of hosts
+//! is read and the name servers are asked here (RFC 1035), by sockets that carry the tunnel's [`MARK`].
+//! Only what that does not find is left to the system: names of one part, which it completes, those
+//! that other services know, and everything where all name servers are on this host and
+//! systemd-resolved does not tell which ones it asks itself.
+
+use std::fs;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
+use std::time::{Duration, Instant};
+
+use simple_dns::rdata::RData;
+use simple_dns::{CLASS, Name, Packet, PacketFlag, Question, RCODE, TYPE};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+use crate::tunnel::MARK;
+
+const HOSTS: &str = "/etc/hosts";
+
+/// Where name servers are told: the first file that has one elsewhere than on this host.
+const SERVERS: [&str; 2] = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"];
+
+/// The port of name servers.
+const PORT: u16 = 53;
+
+/// The most name servers that are asked, as many as the system's resolver asks (`resolv.conf(5)`).
+const MAX_SERVERS: usize = 3;
+
+/// How often each is asked, and how long it may take to answer. The whole takes 12 s at the most, in a
+/// thread of its own.
+const ATTEMPTS: usize = 2;
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The longest answer without an extension (RFC 1035 section 4.2.1), and then some.
+const ANSWER: usize = 4096;
+
+/// All addresses of a host, each once, the preferred first.
+///
+/// # Errors
+///
+/// What the system's resolver says if nobody knows the name, or what the name servers said.
+pub(super) fn lookup(name: &str) -> io::Result<Vec<IpAddr>> {
+    let found = match fs::read_to_string(HOSTS) {
+        Ok(hosts) => in_hosts(&hosts, name),
+        Err(_) => Vec::new(),
+    };
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let asked = match name.trim_end_matches('.').contains('.') {
+        true => ask(name, &servers()),
+        false => Ok(Vec::new()),
+    };
+    match asked {
+        Ok(found) if !found.is_empty() => Ok(distinct(found)),
+        asked => match (name, 0_u16).to_socket_addrs() {
+            Ok(all) => Ok(distinct(all.map(|address| address.ip()))),
+            // What the name servers say is nearer to the cause.
+            Err(error) => Err(asked.err().unwrap_or(error)),
+        },
+    }
+}
+
+fn distinct(all: impl IntoIterator<Item = IpAddr>) -> Vec<IpAddr> {
+    let mut distinct: Vec<IpAddr> = Vec::new();
+    for address in all {
+        if !distinct.contains(&address) {
+            distinct.push(address);
+        }
+    }
+    distinct
+}
+
+/// The addresses of a name in a file of hosts (`hosts(5)`).
+fn in_hosts(hosts: &str, name: &str) -> Vec<IpAddr> {
+    let name = name.trim_end_matches('.');
+    let line = |line: &str| {
+        let mut words = line.split('#').next()?.split_whitespace();
+        let address = words.next()?.parse().ok()?;
+        words.any(|word| word.eq_ignore_ascii_case(name)).then_some(address)
+    };
+    distinct(hosts.lines().filter_map(line))
+}
+
+/// The name servers of this host that are not on it.
+fn servers() -> Vec<SocketAddr> {
+    let of = |file: &&str| Some(in_resolv_conf(&fs::read_to_string(file).ok()?));
+    SERVERS.iter().filter_map(of).find(|servers| !servers.is_empty()).unwrap_or_default()
+}
+
+fn in_resolv_conf(text: &str) -> Vec<SocketAddr> {
+    let server = |line: &str| {
+        let mut words = line.split_whitespace();
+        let address: IpAddr =
+            (words.next()? == "nameserver").then(|| words.next()?.parse().ok())??;
+        (!address.is_loopback()).then_some(SocketAddr::new(address, PORT))
+    };
+    text.lines().filter_map(server).take(MAX_SERVERS).collect()
+}
+
+/// What the first of the servers that answers says, which may be nothing.
+fn ask(name: &str, servers: &[SocketAddr]) -> io::Result<Vec<IpAddr>> {
+    let mut outcome = Ok(Vec::new());
+    for _ in 0..ATTEMPTS {
+        for server in servers {
+            outcome = exchange(name, *server);
+            if outcome.as_ref().is_ok_and(|found| !found.is_empty()) {
+                return outcome;
+            }
+            if let Err(error) = &outcome
+                && error.kind() == io::ErrorKind::NotFound
+            {
+                return outcome;
+            }
+        }
+    }
+    outcome
+}
+
+/// Asks a server for the addresses of both IP versions.
+///
+/// # Errors
+///
+/// [`NotFound`](io::ErrorKind::NotFound) if there is no such name; otherwise why it gave no answer.
+fn exchange(name: &str, server: SocketAddr) -> io::Result<Vec<IpAddr>> {
+    let socket = open(server)?;
+    let first = RandomState::new().build_hasher().finish() as u16;
+    let questions = [(first, TYPE::AAAA), (first.wrapping_add(1), TYPE::A)];
+    for (id, kind) in questions {
+        socket.send(&question(name, id, kind)?)?;
+    }
+    let deadline = Instant::now() + PATIENCE;
+    let mut answers: [Option<Vec<IpAddr>>; 2] = [None, None];
+    let mut buffer = [0; ANSWER];
+    while answers.iter().any(Option::is_none) {
+        let rest = deadline.saturating_duration_since(Instant::now());
+        let silent =
+            || io::Error::new(io::ErrorKind::TimedOut, format!("{} is silent", server.ip()));
+        if rest.is_zero() {
+            return Err(silent());
+        }
+        socket.set_read_timeout(Some(rest))?;
+        let len = match socket.recv(&mut buffer) {
+            Ok(len) => len,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(silent()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let Ok(packet) = Packet::parse(&buffer[..len]) else { continue };
+        let asked = questions.iter().position(|(id, _)| *id == packet.id());
+        let Some(place) = asked.filter(|_| is_answer_about(&packet, name)) else { continue };
+        answers[place] = Some(addresses(&packet, server)?);
+    }
+    Ok(answers.into_iter().flatten().flatten().collect())
+}
+
+/// A socket to one name server, which nobody else can answer.
+fn open(server: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = Socket::new(Domain::for_address(server), Type::DGRAM, Some(Protocol::UDP))?;
+    socket.set_mark(MARK)?;
+    socket.connect(&SockAddr::from(server))?;
+    Ok(socket.into())
+}
+
+fn question(name: &str, id: u16, kind: TYPE) -> io::Result<Vec<u8>> {
+    let mut packet = Packet::new_query(id);
+    packet.set_flags(PacketFlag::RECURSION_DESIRED);
+    let name = Name::new(name.trim_end_matches('.')).map_err(io::Error::other)?;
+    packet.questions.push(Question::new(name, kind.into(), CLASS::IN.into(), false));
+    packet.build_bytes_vec().map_err(io::Error::other)
+}
+
+fn is_answer_about(packet: &Packet<'_>, name: &str) -> bool {
+    let name = name.trim_end_matches('.');
+    packet.has_flags(PacketFlag::RESPONSE)
+        && packet.questions.iter().any(|asked| asked.qname.to_string().eq_ignore_ascii_case(name))
+}
+
+/// The addresses in an answer. Aliases lead to them within it.
+fn addresses(packet: &Packet<'_>, server: SocketAddr) -> io::Result<Vec<IpAddr>> {
+    let failed = |what: String| Err(io::Error::other(format!("{} {what}", server.ip())));
+    if packet.has_flags(PacketFlag::TRUNCATION) {
+        return failed("has too many addresses for one datagram".into());
+    }
+    match packet.rcode() {
+        RCODE::NoError => {}
+        RCODE::NameError => {
+            let text = format!("{} says that there is no such name", server.ip());
+            return Err(io::Error::new(io::ErrorKind::NotFound, text));
+        }
+        code => return failed(format!("answers with {code:?}")),
+    }
+    let address = |data: &RData<'_>| {
+        if let RData::A(record) = data {
+            Some(IpAddr::V4(Ipv4Addr::from_bits(record.address)))
+        } else if let RData::AAAA(record) = data {
+            Some(IpAddr::V6(Ipv6Addr::from_bits(record.address)))
+        } else {
+            None
+        }
+    };
+    Ok(packet.answers.iter().filter_map(|record| address(&record.rdata)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_have_several_names_and_names_several_addresses() {
+        let hosts = "127.0.0.1 localhost\n192.0.2.1 a.example A # b.example\n\
+                     2001:db8::1\tb.example a.example\nnonsense a.example\n192.0.2.1 a.example\n";
+        let found = |name| {
+            in_hosts(hosts, name).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(found("a.example."), "192.0.2.1 2001:db8::1");
+        assert_eq!((found("a"), found("B.EXAMPLE")), ("192.0.2.1".into(), "2001:db8::1".into()));
+        assert_eq!((found("example"), found("c.example")), (String::new(), String::new()));
+    }
+
+    #[test]
+    fn name_servers_on_this_host_are_not_asked() {
+        let text = "# nameserver 192.0.2.9\nsearch example.org\nnameserver 127.0.0.53\n\
+                    nameserver ::1\nnameserver 192.0.2.1\nnameserver 2001:db8::1 \nnameserver x\n\
+                    nameserver 192.0.2.2\nnameserver 192.0.2.3\n";
+        let found: Vec<String> = in_resolv_conf(text).iter().map(ToString::to_string).collect();
+        assert_eq!(found, ["192.0.2.1:53", "[2001:db8::1]:53", "192.0.2.2:53"]);
+    }
+}
