@@ -11,6 +11,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use mpt_io::netlink::{Error, IpVersion, Netlink, Route, Rule};
 
 use crate::config::{self, Prefix};
@@ -48,6 +49,7 @@ impl Interface {
     /// The kernel's refusal.
     pub(super) fn bring_up(&self, addresses: &[Prefix]) -> Result<(), Error> {
         let mut netlink = Netlink::open()?;
+        remove_leftovers(&mut netlink)?;
         netlink.disable_address_generation(self.index)?;
         for prefix in addresses {
             netlink.add_address(self.index, prefix.addr, prefix.len)?;
@@ -66,8 +68,8 @@ impl Interface {
     ///
     /// # Errors
     ///
-    /// The first refusal, such as a route that somebody else has put there.
-    pub(super) fn set_routes(&mut self, wanted: &BTreeSet<Prefix>) -> Result<(), Error> {
+    /// The first refusal, such as a route that somebody else has put there, with the remedy.
+    pub(super) fn set_routes(&mut self, wanted: &BTreeSet<Prefix>) -> anyhow::Result<()> {
         if *wanted == self.routes {
             return Ok(());
         }
@@ -94,7 +96,7 @@ impl Interface {
                 Ok(()) => {
                     self.routes.insert(*prefix);
                 }
-                Err(error) => outcome = outcome.and(Err(error)),
+                Err(error) => outcome = outcome.and(Err(refused(*prefix, error))),
             }
         }
         outcome
@@ -110,7 +112,6 @@ impl Interface {
     }
 
     fn add_rules(&mut self, netlink: &mut Netlink, version: IpVersion) -> Result<(), Error> {
-        remove_leftovers(netlink)?;
         self.rules.insert(version);
         for rule in self.rules(version) {
             match netlink.add_rule(&rule) {
@@ -126,9 +127,17 @@ impl Interface {
 
     fn remove_rules(&mut self, netlink: &mut Netlink, version: IpVersion) {
         if self.rules.remove(&version) {
-            for rule in self.rules(version) {
-                if let Err(error) = netlink.remove_rule(&rule) {
-                    tracing::warn!("cannot remove the {rule}: {error}");
+            let [common, own] = self.rules(version);
+            // Another tunnel with a default route may need the first.
+            let needed = netlink.rules().is_ok_and(|rules| {
+                rules.iter().any(|rule| {
+                    rule.version == version && rule.table != own.table && tunnel_of(rule).is_some()
+                })
+            });
+            for rule in [own].into_iter().chain((!needed).then_some(common)) {
+                match netlink.remove_rule(&rule) {
+                    Ok(()) | Err(Error::NotFound { .. }) => {}
+                    Err(error) => tracing::warn!("cannot remove the {rule}: {error}"),
                 }
             }
         }
@@ -166,16 +175,40 @@ pub(super) fn routes<'c>(
     routes
 }
 
-/// Removes rules that point to a table of an interface that is no more.
+/// A refusal, and what to do about it.
+fn refused(prefix: Prefix, error: Error) -> anyhow::Error {
+    let network = format!("the network {prefix} cannot be led into the tunnel");
+    match error {
+        Error::Exists { .. } => anyhow!(
+            "{network}: this host has a route to it already; remove that with `ip route del {prefix}`, or \
+             take the network out of `networks`"
+        ),
+        error => anyhow::Error::from(error).context(network),
+    }
+}
+
+/// Removes the rules of tunnels that are no more.
 fn remove_leftovers(netlink: &mut Netlink) -> Result<(), Error> {
-    let links: Vec<u32> = netlink.links()?.iter().map(|link| link.index).collect();
-    for rule in netlink.rules()? {
-        let index = rule.table ^ TABLES;
-        if index <= 0xffff && !links.contains(&index) {
-            netlink.remove_rule(&rule)?;
+    let links: Vec<u32> = netlink.links()?.iter().map(|link| link.index & 0xffff).collect();
+    let rules = netlink.rules()?;
+    let is_alive = |rule: &&Rule| tunnel_of(rule).is_some_and(|index| links.contains(&index));
+    let alive: Vec<IpVersion> = rules.iter().filter(is_alive).map(|rule| rule.version).collect();
+    for rule in &rules {
+        let common = rule.priority == PRIORITY && rule.table == Route::MAIN;
+        let over = match tunnel_of(rule) {
+            Some(index) => !links.contains(&index),
+            None => common && !alive.contains(&rule.version),
+        };
+        if over {
+            netlink.remove_rule(rule)?;
         }
     }
     Ok(())
+}
+
+/// The tunnel's interface to whose table a rule leads, in as many bits as the table's number has of it.
+fn tunnel_of(rule: &Rule) -> Option<u32> {
+    Some(rule.table ^ TABLES).filter(|index| *index <= 0xffff)
 }
 
 fn table(index: u32) -> u32 {

@@ -10,9 +10,10 @@
 //! [`names`] puts events into words, [`notice`] calls the main thread.
 //!
 //! What a tunnel is to be is decided by its [`keeper`], in the main thread. It opens [`sockets`], sets up
-//! the [`interface`], and sends [`step`]s, first to the transmit side, which orders the receive side
+//! the [`interface`] and gives [`advice`] about it, and sends [`step`]s, first to the transmit side, which orders the receive side
 //! to do the rest.
 
+mod advice;
 mod clamp;
 mod handover;
 mod incoming;

@@ -28,16 +28,16 @@ pub(super) use self::core::pins;
 use self::numbers::Numbers;
 use self::path::{Path, Setter, remote};
 use self::socket::Opened;
-use super::Handle;
 use super::interface::{Interface, routes};
 use super::mtu::path_mtu;
 use super::notice::Notice;
 use super::step::Step;
+use super::{Handle, advice};
 use crate::config;
 use crate::world::{Changed, World};
 
 /// How soon what could not be had is tried again.
-const AGAIN: Duration = Duration::from_secs(5);
+const AGAIN: Duration = Duration::from_secs(2);
 
 /// The most connections of a tunnel at a time.
 const MAX_CONNECTIONS: u16 = 8192;
@@ -53,6 +53,10 @@ pub(crate) struct Keeper {
     accepting: Accepting,
     /// When to try again what could not be had.
     again: Option<Instant>,
+    /// Whether not all routes could be had.
+    unrouted: bool,
+    /// What was last told about the host.
+    advice: Vec<String>,
 }
 
 /// A connection as it runs.
@@ -89,6 +93,8 @@ impl Keeper {
             sockets: Opened::new(),
             accepting: Accepting::new(),
             again: None,
+            unrouted: false,
+            advice: Vec::new(),
         };
         match keeper.bring_up(settings, world, now) {
             Ok(()) => Ok(keeper),
@@ -111,6 +117,7 @@ impl Keeper {
         self.interface.bring_up(&settings.addresses)?;
         self.settle_routes()?;
         self.settings.clone_from(settings);
+        self.advise();
         Ok(())
     }
 
@@ -142,6 +149,7 @@ impl Keeper {
         let outcome = self.settle_connections(settings, world, now);
         let routes = self.settle_routes();
         self.settings.clone_from(settings);
+        self.advise();
         self.handle.wake_if_stepped();
         outcome.and(routes)
     }
@@ -152,8 +160,18 @@ impl Keeper {
         let noticed = self.take_notices(world, now);
         self.forget_silent(now);
         let due = self.again.is_some_and(|at| at <= now);
+        if due {
+            // Nothing was heard since the last try, so the next address of a name may be the right one.
+            let paths =
+                self.connections.values_mut().flat_map(|connection| connection.paths.values_mut());
+            paths.for_each(|path| path.doubted |= path.silent);
+        }
         if change.ways || change.names || noticed || due {
             self.settle_paths(world, now);
+            // What stands in the way may be gone. It was told when it was asked for.
+            if let Err(error) = self.settle_routes() {
+                tracing::debug!(tunnel = self.settings.name, "{error:#}");
+            }
         }
         if change.ways {
             self.handle.step(Step::CheckMtu);
@@ -350,13 +368,28 @@ impl Keeper {
         self.settle_accepted(world, now);
     }
 
+    /// Has the networks led into the tunnel.
     fn settle_routes(&mut self) -> anyhow::Result<()> {
         let connections = self.connections.values().map(|connection| &connection.settings);
         let connections = connections.chain(self.accepting.connections());
         let wanted = routes(&self.settings.addresses, connections);
-        self.interface.set_routes(&wanted).context(
-            "a network behind a peer cannot be led into the tunnel; see `ip route` for what stands in the way",
-        )
+        let outcome = self.interface.set_routes(&wanted);
+        if outcome.is_ok() && self.unrouted {
+            tracing::info!(tunnel = self.settings.name, "all networks are led into the tunnel");
+        }
+        self.unrouted = outcome.is_err();
+        outcome
+    }
+
+    /// Tells what stands in the way of the networks, once.
+    fn advise(&mut self) {
+        let connections = self.settings.connections.iter();
+        let networks = connections.clone().flat_map(|connection| &connection.networks);
+        let advice = advice::about(networks, connections);
+        for text in advice.iter().filter(|text| !self.advice.contains(text)) {
+            tracing::warn!(tunnel = self.settings.name, "{text}");
+        }
+        self.advice = advice;
     }
 
     /// When to call [`Keeper::on_wake_up`] at the latest.
