@@ -33,7 +33,7 @@ use mpt_sim::profile::Profile;
 use serde::{Deserialize, Serialize};
 
 use crate::capture::Tap;
-use crate::topology::LinkSpec;
+use crate::topology::{LinkSpec, Side};
 pub use device::{DEVICE_QUEUE, End};
 use handle::Handle;
 pub use handle::TapHandle;
@@ -140,8 +140,18 @@ impl Wire {
     /// hosts see that the interface is down, and nothing passes. The kernel's virtual interfaces keep
     /// their carrier, so with netem a link without one is merely silent.
     pub fn set_carrier(&self, present: bool) {
+        self.change_carrier(None, present);
+    }
+
+    /// As [`set_carrier`](Self::set_carrier), but only the host on that side sees it, as where a
+    /// switch or a modem stands in between. Nothing passes in either direction all the same.
+    pub fn set_carrier_of(&self, side: Side, present: bool) {
+        self.change_carrier(Some(side), present);
+    }
+
+    fn change_carrier(&self, end: Option<Side>, present: bool) {
         match &self.carrier {
-            Carrier::Relay(relay) => relay.order(|done| Command::Carrier { present, done }),
+            Carrier::Relay(relay) => relay.order(|done| Command::Carrier { end, present, done }),
             Carrier::Netem(cable) => cable.set_blackout(Direction::Both, !present),
         }
     }

@@ -24,7 +24,7 @@ use super::report::{DirectionReport, Report, STALL};
 use super::taps::{self, Taps};
 use crate::capture::Tap;
 use crate::capture::pcapng::Way;
-use crate::topology::LinkSpec;
+use crate::topology::{LinkSpec, Side};
 
 /// Packets handled at once per direction: 64 x 1500 bytes take 8 ms at 100 Mbit/s on the link,
 /// and about 0.2 ms here.
@@ -46,6 +46,8 @@ pub(super) enum Command {
         done: Sender<()>,
     },
     Carrier {
+        /// Who sees it; both ends, if that is `None`.
+        end: Option<Side>,
         present: bool,
         done: Sender<()>,
     },
@@ -246,9 +248,10 @@ impl Relay {
                 self.each(direction, |link, _| link.set_blackout(cut));
                 let _ = done.send(());
             }
-            Command::Carrier { present, done } => {
+            Command::Carrier { end, present, done } => {
                 self.each(Direction::Both, |link, _| link.set_blackout(!present));
-                for end in &self.ends {
+                let ends = [Side::Left, Side::Right].into_iter().zip(&self.ends);
+                for (_, end) in ends.filter(|(side, _)| end.is_none_or(|end| end == *side)) {
                     if let Err(error) = end.device.set_carrier(present) {
                         self.failure.get_or_insert(format!("the carrier did not change: {error}"));
                     }

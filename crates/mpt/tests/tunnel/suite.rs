@@ -12,7 +12,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use crate::{
     carry, change, cost, failover, hostile, identity, inner_mtu, lifetime, many, mapping, measured,
-    narrowing, outside, rights, site, threads, translator, world,
+    names, narrowing, outside, rights, routing, site, threads, translator, world,
 };
 
 /// A test by name; it fails by panicking.
@@ -22,6 +22,7 @@ pub(crate) type Test = (&'static str, fn());
 /// way in was barred.
 pub(crate) fn run(entered: anyhow::Result<()>, threads: u64, more: &[Test]) {
     site::set_threads(threads);
+    names::prepare();
     let entered = entered.map_err(|error| format!("{error:#}"));
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
@@ -42,6 +43,8 @@ pub(crate) fn run(entered: anyhow::Result<()>, threads: u64, more: &[Test]) {
         translator::TESTS,
         world::TESTS,
         many::TESTS,
+        names::TESTS,
+        routing::TESTS,
         cost::TESTS,
         more,
     ];
@@ -52,6 +55,7 @@ pub(crate) fn run(entered: anyhow::Result<()>, threads: u64, more: &[Test]) {
     let trials = tests.concat().iter().map(trial).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     site::remove_daemon();
+    names::remove_files();
     conclusion.exit();
 }
 
