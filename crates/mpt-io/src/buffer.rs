@@ -36,6 +36,11 @@ pub struct Counters {
 }
 
 impl Pool {
+    /// Bytes of the slots that were ever handed out; the others are not real memory.
+    pub fn touched(&self) -> usize {
+        self.fresh as usize * self.slot_size
+    }
+
     /// A pool of `slots` slots of `slot_size` bytes each.
     ///
     /// # Panics

@@ -86,26 +86,39 @@ impl Note {
 }
 
 /// Notes and events that wait to be fetched.
+///
+/// Notes are kept by connection, so that what one of thousands says finds its place at once.
 #[derive(Debug, Default)]
 pub(crate) struct News {
-    /// At most one of each kind for each path, however long nobody fetches them: [`Note::KINDS`] per path.
-    notes: VecDeque<(ConnectionId, Note)>,
+    /// The notes of each connection, oldest first. At most one of each kind for each path, however long
+    /// nobody fetches them: [`Note::KINDS`] per path.
+    notes: Vec<VecDeque<Note>>,
+    /// The connections that have notes, each once, in the order in which they had their first.
+    waiting: VecDeque<ConnectionId>,
     events: Events,
 }
 
 impl News {
     pub(crate) fn note(&mut self, connection: ConnectionId, note: Note) {
-        let superfluous =
-            |(other, earlier): &&mut (_, Note)| *other == connection && note.replaces(earlier);
-        match self.notes.iter_mut().find(superfluous) {
-            Some((_, earlier)) => *earlier = note.after(*earlier),
-            None => self.notes.push_back((connection, note)),
+        if self.notes.len() <= connection.index() {
+            self.notes.resize_with(connection.index() + 1, VecDeque::new);
+        }
+        let notes = &mut self.notes[connection.index()];
+        if notes.is_empty() {
+            self.waiting.push_back(connection);
+        }
+        match notes.iter_mut().find(|earlier| note.replaces(earlier)) {
+            Some(earlier) => *earlier = note.after(*earlier),
+            None => notes.push_back(note),
         }
     }
 
     /// Nobody needs the notes about a connection any more.
     pub(crate) fn forget(&mut self, connection: ConnectionId) {
-        self.notes.retain(|(other, _)| *other != connection);
+        if let Some(notes) = self.notes.get_mut(connection.index()) {
+            *notes = VecDeque::new();
+            self.waiting.retain(|other| *other != connection);
+        }
     }
 
     pub(crate) fn event(&mut self, event: Event) {
@@ -113,7 +126,13 @@ impl News {
     }
 
     pub(crate) fn poll_note(&mut self) -> Option<(ConnectionId, Note)> {
-        self.notes.pop_front()
+        let connection = *self.waiting.front()?;
+        let notes = &mut self.notes[connection.index()];
+        let note = notes.pop_front();
+        if notes.is_empty() {
+            self.waiting.pop_front();
+        }
+        Some((connection, note?))
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
@@ -147,7 +166,22 @@ mod tests {
             [hearing(0, false), state(0, PathState::Up)].map(|n| (connection, n))
         );
         assert_eq!(notes[3], (connection, state(1, PathState::Probing)));
-        assert_eq!(notes[6], (ConnectionId(1), state(1, PathState::Off)));
-        assert_eq!(notes[7], (connection, arrived(1472)));
+        assert_eq!(notes[6], (connection, arrived(1472)));
+        assert_eq!(notes[7], (ConnectionId(1), state(1, PathState::Off)));
+        assert_eq!(news.poll_note(), None);
+    }
+
+    #[test]
+    fn what_is_forgotten_is_not_fetched_and_others_are() {
+        let mut news = News::default();
+        let hearing = Note::Hearing { path: PathId(0), hearing: true };
+        [3, 1, 2].into_iter().for_each(|number| news.note(ConnectionId(number), hearing));
+        news.forget(ConnectionId(1));
+        news.forget(ConnectionId(9));
+        news.note(ConnectionId(3), Note::State { path: PathId(0), state: PathState::Up });
+        let order: Vec<_> = std::iter::from_fn(|| news.poll_note()).map(|(id, _)| id.0).collect();
+        assert_eq!(order, [3, 3, 2]);
+        news.note(ConnectionId(1), hearing);
+        assert_eq!(news.poll_note(), Some((ConnectionId(1), hearing)));
     }
 }

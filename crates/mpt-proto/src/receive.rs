@@ -230,6 +230,19 @@ impl ReceiveHalf {
         self.paths[path.index()].gauge.quality()
     }
 
+    /// Bytes of memory that it takes, its own size included: paths, order and measurements. Packets that
+    /// are held lie with the caller.
+    pub fn memory(&self) -> usize {
+        let addresses = self.addresses.capacity() + self.peer.capacity();
+        size_of::<Self>()
+            + self.paths.memory()
+            + self.reorder.memory()
+            + self.measurement_memory()
+            + self.marked.capacity()
+            + addresses * size_of::<IpAddr>()
+            + self.networks.capacity() * size_of::<Prefix>()
+    }
+
     /// Bytes of memory that the measurements take, apart from this value's own size.
     pub fn measurement_memory(&self) -> usize {
         self.stream.memory() + self.paths.iter().map(|(_, path)| path.order.memory()).sum::<usize>()

@@ -30,6 +30,11 @@ impl<T> Slots<T> {
         thing
     }
 
+    /// Bytes of memory apart from its own size, and from what its things refer to.
+    pub(crate) fn memory(&self) -> usize {
+        self.0.capacity() * size_of::<Option<T>>()
+    }
+
     #[inline(always)]
     pub(crate) fn get(&self, number: usize) -> Option<&T> {
         self.0.get(number)?.as_ref()

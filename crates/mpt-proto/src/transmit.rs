@@ -20,6 +20,9 @@ use crate::wire::gre::{self, Header, Protocol};
 use crate::wire::inner::Inner;
 use crate::wire::keepalive::{Duty, Keepalive, Report, Trailer};
 
+/// A keepalive may be early by this part of its interval, where that saves a wake-up.
+const EARLY: u32 = 16;
+
 /// What one connection needs for sending.
 #[derive(Debug)]
 pub struct TransmitHalf {
@@ -132,6 +135,11 @@ impl TransmitHalf {
         PathStats { sent, keepalives_sent, ..PathStats::default() }
     }
 
+    /// Bytes of memory that it takes, its own size included.
+    pub fn memory(&self) -> usize {
+        size_of::<Self>() + self.paths.memory() + self.scheduler.memory()
+    }
+
     /// Decides the path and writes the header for an inner packet. One for which there is no path
     /// takes no number.
     #[inline(always)]
@@ -152,9 +160,13 @@ impl TransmitHalf {
         Some((path, header))
     }
 
-    /// The next keepalive that is due.
-    pub(crate) fn poll_keepalive(&mut self, now: Instant) -> Option<(PathId, Header, Keepalive)> {
-        let due = |path: &TransmitPath| path.next_keepalive.is_some_and(|at| at <= now);
+    /// The next keepalive that is due, or if `early` nearly so.
+    pub(crate) fn poll_keepalive(
+        &mut self,
+        now: Instant,
+        early: bool,
+    ) -> Option<(PathId, Header, Keepalive)> {
+        let due = |path: &TransmitPath| path.is_due(now, early);
         let index = self.paths.iter().find(|(_, path)| due(path))?.0;
         let path = &mut self.paths[index];
         let off = path.status == PathStatus::Off;
@@ -365,6 +377,13 @@ impl TransmitPath {
             sent: Traffic::default(),
             keepalives_sent: 0,
         }
+    }
+
+    /// Whether its next keepalive is due, or if `early` will be within a sixteenth of the interval.
+    fn is_due(&self, now: Instant, early: bool) -> bool {
+        let margin =
+            if early { self.keepalive.unwrap_or_default() / EARLY } else { Duration::ZERO };
+        self.next_keepalive.is_some_and(|at| at <= now + margin)
     }
 
     /// Whether it carries inner packets. One that goes off carries none from that moment on, whatever

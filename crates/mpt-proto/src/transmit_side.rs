@@ -72,6 +72,8 @@ pub struct TransmitSide {
     deadlines: Deadlines,
     events: Events,
     drops: Drops,
+    /// When a keepalive was last due.
+    woken: Option<Instant>,
     /// The last keepalive that was polled.
     control: [u8; keepalive::LEN],
 }
@@ -86,6 +88,7 @@ impl TransmitSide {
             deadlines: Deadlines::default(),
             events: Events::default(),
             drops: Drops::default(),
+            woken: None,
             control: [0; keepalive::LEN],
         }
     }
@@ -128,10 +131,16 @@ impl TransmitSide {
     /// The next datagram that the endpoint itself has to send. To be asked until `None`, after
     /// every other call that changes it.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
-        let (index, _) = self.deadlines.first().filter(|&(_, at)| at <= now)?;
+        let (index, at) = self.deadlines.first()?;
+        // Those of many connections gather where one of them is due.
+        let early = self.woken == Some(now);
+        if at > now && !early {
+            return None;
+        }
         let id = ConnectionId(index as u16);
         let connection = &mut self.connections[index];
-        let (path, header, message) = connection.poll_keepalive(now)?;
+        let (path, header, message) = connection.poll_keepalive(now, early)?;
+        self.woken = Some(now);
         if connection.is_over() {
             self.connections.take(index);
         }

@@ -20,6 +20,9 @@ pub const MAX_SUPER: usize = 65_535 - 40 - 8 - 14 - 2 * 4;
 /// second-level cache of a processor core.
 const FULL: usize = 4 * MAX_SUPER;
 
+/// Memory becomes real by as many bytes at a time; more on some machines, less on none.
+const PAGE: usize = 4096;
+
 /// Datagrams on their way to one remote address, in the order in which they will leave.
 ///
 /// [`reserve`](Self::reserve) gives the place for the next datagram, [`commit`](Self::commit) makes
@@ -35,6 +38,8 @@ pub struct Train {
     staging: Box<[u8]>,
     /// Where each datagram ends and which type of service it has.
     datagrams: Vec<Staged>,
+    /// The most bytes that were staged at once.
+    most: usize,
     /// Bytes reserved behind the last datagram.
     reserved: usize,
     /// Most bytes of one super-datagram.
@@ -63,7 +68,8 @@ impl Train {
             source,
             tos: 0,
             staging: vec![0; FULL + MAX_DATAGRAM].into_boxed_slice(),
-            datagrams: Vec::with_capacity(MAX_TRAIN),
+            datagrams: Vec::new(),
+            most: 0,
             reserved: 0,
             limit: MAX_SUPER,
         }
@@ -130,6 +136,12 @@ impl Train {
         self.reserved = 0;
     }
 
+    /// Bytes of memory that it really takes, its own size left out: the pages that were touched, as
+    /// nothing else is, and what is noted of the datagrams.
+    pub fn memory(&self) -> usize {
+        self.most.next_multiple_of(PAGE) + self.datagrams.capacity() * size_of::<Staged>()
+    }
+
     /// Number of datagrams in the train.
     pub fn len(&self) -> usize {
         self.datagrams.len()
@@ -153,6 +165,7 @@ impl Train {
 
     /// Takes all datagrams out unsent.
     pub fn clear(&mut self) {
+        self.most = self.most.max(self.bytes());
         self.datagrams.clear();
         self.reserved = 0;
     }

@@ -10,6 +10,9 @@ pub(super) const LEN: u32 = 16_384;
 pub(super) struct History(Box<[u64; (LEN / 64) as usize]>);
 
 impl History {
+    /// Bytes of memory apart from its own size.
+    pub(super) const MEMORY: usize = LEN as usize / 8;
+
     pub(super) fn new() -> Self {
         Self(Box::new([0; (LEN / 64) as usize]))
     }

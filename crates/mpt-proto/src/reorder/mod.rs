@@ -88,6 +88,12 @@ impl ReorderBuffer {
         &self.config
     }
 
+    /// Bytes of memory apart from its own size, and from the packets that are held.
+    pub(crate) fn memory(&self) -> usize {
+        let highest = self.highest.capacity() * size_of::<Option<Seq>>();
+        self.ring.memory() + History::MEMORY + highest
+    }
+
     /// The number expected next.
     pub(crate) fn next(&self) -> Option<Seq> {
         self.next

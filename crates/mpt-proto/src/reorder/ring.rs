@@ -24,6 +24,12 @@ impl Ring {
         Self { slots: Vec::new(), window, held: 0, records: VecDeque::new() }
     }
 
+    /// Bytes of memory apart from its own size.
+    pub(super) fn memory(&self) -> usize {
+        self.slots.capacity() * size_of::<Option<Held>>()
+            + self.records.capacity() * size_of::<(Seq, Instant)>()
+    }
+
     pub(super) fn held(&self) -> u32 {
         self.held
     }

@@ -38,6 +38,13 @@ pub(crate) struct FlowMapping {
 }
 
 impl FlowMapping {
+    /// Bytes of memory apart from its own size.
+    pub(crate) fn memory(&self) -> usize {
+        self.sharing.capacity() * size_of::<(PathId, u16)>()
+            + self.pinned.capacity() * size_of::<(PathId, Pins)>()
+            + self.table.capacity() * size_of::<PathId>()
+    }
+
     /// `usable` paths may take what is pinned to them, those of the best tier share the rest.
     pub(crate) fn set_paths<'p>(
         &mut self,

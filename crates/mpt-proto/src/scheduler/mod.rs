@@ -78,6 +78,14 @@ impl Scheduler {
         self.standby
     }
 
+    /// Bytes of memory apart from its own size.
+    pub(crate) fn memory(&self) -> usize {
+        match &self.policy {
+            Policy::Flow(mapping) => mapping.memory(),
+            Policy::Weighted(weighted) => weighted.memory(),
+        }
+    }
+
     /// Whether a path is usable, but a better tier carries.
     pub(crate) fn is_standby(&self, path: PathId) -> bool {
         self.standby & bit(path) != 0

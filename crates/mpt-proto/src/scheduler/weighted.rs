@@ -51,6 +51,11 @@ struct Entry {
 }
 
 impl Weighted {
+    /// Bytes of memory apart from its own size.
+    pub(crate) fn memory(&self) -> usize {
+        self.entries.capacity() * size_of::<Entry>()
+    }
+
     pub(crate) fn set_paths(&mut self, paths: impl Iterator<Item = (PathId, u16)>) {
         let mut paths: Vec<_> = paths.map(|(path, weight)| (path, u32::from(weight))).collect();
         let divisor = paths.iter().map(|(_, weight)| *weight).reduce(greatest_common_divisor);

@@ -65,6 +65,11 @@ impl Incoming {
         self.door.coalescer.flush(device);
     }
 
+    /// Bytes of memory that packets which wait for others have taken at the most.
+    pub(super) fn memory(&self) -> usize {
+        self.copies.touched()
+    }
+
     /// What became of the packets.
     pub(super) fn counters(&self) -> Counters {
         self.door.coalescer.counters()

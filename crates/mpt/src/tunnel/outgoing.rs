@@ -13,6 +13,8 @@ pub(super) struct Lane {
     /// Which of the tunnel's sockets it uses.
     pub(super) socket: SocketId,
     train: Train,
+    /// Whether it is among those to be flushed.
+    waits: bool,
     /// A datagram was too big since somebody asked.
     refuses: bool,
     /// Datagrams that could not be sent, by reason.
@@ -25,7 +27,7 @@ pub(super) struct Lane {
 
 impl Lane {
     pub(super) fn new(socket: SocketId, train: Train) -> Self {
-        Self { socket, train, refuses: false, full: 0, too_big: 0, failed: 0 }
+        Self { socket, train, waits: false, refuses: false, full: 0, too_big: 0, failed: 0 }
     }
 
     /// Whether it is the way by this socket to that address.
@@ -47,7 +49,7 @@ pub(super) struct Outgoing {
     lanes: Vec<Vec<Option<Lane>>>,
     /// How fast datagrams leave, by socket.
     drains: Vec<Drain>,
-    /// The lanes whose train is not empty.
+    /// The lanes whose train is not empty, each once.
     waiting: Vec<(ConnectionId, PathId)>,
     /// Whether any lane refuses.
     refuses: bool,
@@ -108,6 +110,13 @@ impl Outgoing {
         self.lanes.get(usize::from(connection.0))?.get(usize::from(path.0))?.as_ref()
     }
 
+    /// Bytes of memory that the lanes of a connection take.
+    pub(super) fn memory(&self, connection: ConnectionId) -> usize {
+        let Some(lanes) = self.lanes.get(usize::from(connection.0)) else { return 0 };
+        let trains = lanes.iter().flatten().map(|lane| lane.train.memory());
+        lanes.capacity() * size_of::<Option<Lane>>() + trains.sum::<usize>()
+    }
+
     fn lane_mut(&mut self, connection: ConnectionId, path: PathId) -> Option<&mut Lane> {
         self.lanes.get_mut(usize::from(connection.0))?.get_mut(usize::from(path.0))?.as_mut()
     }
@@ -132,7 +141,9 @@ impl Outgoing {
         let Some(lane) = &mut lanes[usize::from(path.0)] else { return };
         if lane.train.is_full() {
             lane.send(now, sockets, &mut self.drains);
-        } else if lane.train.is_empty() && !self.waiting.contains(&(connection, path)) {
+        }
+        if !lane.waits {
+            lane.waits = true;
             self.waiting.push((connection, path));
         }
         lane.train.set_tos(transmit.tos);
@@ -151,6 +162,7 @@ impl Outgoing {
         for (connection, path) in self.waiting.drain(..) {
             let lanes = &mut self.lanes[usize::from(connection.0)];
             if let Some(lane) = &mut lanes[usize::from(path.0)] {
+                lane.waits = false;
                 lane.send(now, sockets, &mut self.drains);
                 self.refuses |= lane.refuses;
             }

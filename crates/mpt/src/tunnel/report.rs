@@ -57,8 +57,17 @@ impl TransmitLoop {
             },
             drops: named(&stats.drops),
             paths: info.paths().map(|(path, info)| self.path(id, path, info)).collect(),
+            memory_bytes: self.memory(id, info) as u64,
             ..ConnectionState::default()
         }
+    }
+
+    /// What this side has of a connection.
+    fn memory(&self, id: ConnectionId, info: &ConnectionInfo) -> usize {
+        let info = size_of::<ConnectionInfo>()
+            + size_of::<config::Connection>()
+            + info.paths.capacity() * size_of::<Option<PathInfo>>();
+        self.endpoint.connection(id).memory() + self.outgoing.memory(id) + info
     }
 
     fn path(&self, id: ConnectionId, path: PathId, info: &PathInfo) -> PathState {
@@ -162,6 +171,8 @@ impl ReceiveLoop {
                 complete_connection(now, half, connection);
             }
         }
+        let connections = status.connections.iter().map(|connection| connection.memory_bytes);
+        status.memory_bytes = connections.sum::<u64>() + self.incoming.memory() as u64;
         add(&mut status.drops, named(self.endpoint.drops()));
         for (socket, (id, known)) in status.sockets.iter_mut().zip(self.sockets.iter()) {
             let counters = known.counters();
@@ -180,6 +191,7 @@ impl ReceiveLoop {
 
 fn complete_connection(now: Instant, connection: &ReceiveHalf, status: &mut ConnectionState) {
     let stats = connection.stats();
+    status.memory_bytes += connection.memory() as u64;
     status.reorder = reorder(connection);
     status.reordering = reordering(&connection.reordering());
     status.counters.received = traffic(stats.delivered);

@@ -6,6 +6,7 @@
 mod carry;
 mod change;
 mod cost;
+mod crowd;
 mod evidence;
 mod experiment;
 mod failover;

@@ -124,7 +124,7 @@ fn prefix(address: IpAddr) -> u8 {
     if address.is_ipv4() { 24 } else { 64 }
 }
 
-fn set_up(interface: &str, address: IpAddr) {
+pub(crate) fn set_up(interface: &str, address: IpAddr) {
     let mut netlink = Netlink::open().expect("a netlink socket");
     let index = netlink.link(interface).expect("an answer").expect("an interface").index;
     netlink.disable_address_generation(index).expect("no address of its own");
@@ -148,7 +148,7 @@ fn forward(version: u8) {
 }
 
 /// Until the kernel has noticed that both ends are on, it drops what is sent.
-fn await_running(interface: &str) {
+pub(crate) fn await_running(interface: &str) {
     let mut netlink = Netlink::open().expect("a netlink socket");
     eventually("the interface comes up", || {
         netlink.link(interface).expect("an answer").expect("an interface").running

@@ -11,8 +11,8 @@ use std::panic::{catch_unwind, resume_unwind};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use crate::{
-    carry, change, cost, failover, hostile, identity, inner_mtu, lifetime, many, mapping, measured,
-    names, narrowing, outside, rights, routing, site, threads, translator, world,
+    carry, change, cost, crowd, failover, hostile, identity, inner_mtu, lifetime, many, mapping,
+    measured, names, narrowing, outside, rights, routing, site, threads, translator, world,
 };
 
 /// A test by name; it fails by panicking.
@@ -45,6 +45,7 @@ pub(crate) fn run(entered: anyhow::Result<()>, threads: u64, more: &[Test]) {
         many::TESTS,
         names::TESTS,
         routing::TESTS,
+        crowd::TESTS,
         cost::TESTS,
         more,
     ];

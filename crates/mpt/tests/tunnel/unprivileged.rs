@@ -5,6 +5,7 @@
 mod carry;
 mod change;
 mod cost;
+mod crowd;
 mod failover;
 mod hostile;
 mod identity;

@@ -289,9 +289,9 @@ impl Keeper {
             let is_silent = |path: &Path| {
                 let since = path.absence.as_ref().map_or(path.since, |(_, since)| *since);
                 let ago = heard.get(&(connection, path.id)).copied().flatten();
-                let ago = ago.filter(|_| path.absence.is_none());
                 let silent = now.saturating_duration_since(since);
                 match ago {
+                    _ if path.absence.is_some() => silent >= *forget,
                     Some(ago) => ago.min(silent) >= *forget,
                     None => silent >= TRIAL.max(path.settings.dead_time).min(*forget),
                 }
