@@ -146,7 +146,7 @@ fn serve(
             service.ready();
         }
         if let Some((tunnel, failure)) = daemon.failure() {
-            bail!("tunnel `{tunnel}` failed: {failure}");
+            bail!("tunnel `{tunnel}` failed, and so the daemon ends: {failure}");
         }
         let now = Instant::now();
         if service.is_due(now) {

@@ -58,7 +58,7 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems) -> Option<Remote>
         problems.push(
             Problem::new("a path without `remote`", table.span())
                 .label("has no `remote`")
-                .help("add the peer's address on this path, such as `remote = \"203.0.113.5\"`; learning it needs the extended framing, which does not exist yet"),
+                .help("add the peer's address on this path, such as `remote = \"203.0.113.5\"`; for a peer that comes from anywhere, write a template, `[[tunnel.accept]]`, in place of the connection"),
         );
         return None;
     }

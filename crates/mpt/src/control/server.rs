@@ -140,7 +140,7 @@ impl Server {
                 }
                 Err(error) => {
                     if self.refuse("accept").is_power_of_two() {
-                        warn!(%error, "cannot take in visitors of the control socket");
+                        warn!(%error, "visitors of the control socket wait until this passes");
                     }
                     // The event would come again at once.
                     if poll.remove(&self.listener).is_ok() {

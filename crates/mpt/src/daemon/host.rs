@@ -100,7 +100,10 @@ impl Host for Machine {
         match tunnel.can_become(settings) {
             Ok(()) => true,
             Err(reason) => {
-                tracing::warn!(tunnel = settings.name, "is started again: {reason}");
+                tracing::warn!(
+                    tunnel = settings.name,
+                    "starts again, and all its connections with it: {reason}"
+                );
                 false
             }
         }

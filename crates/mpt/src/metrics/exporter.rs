@@ -115,7 +115,7 @@ impl Exporter {
                 Err(error) => {
                     self.failures += 1;
                     if self.failures.is_power_of_two() {
-                        warn!(%error, "cannot take in visitors of the metrics page");
+                        warn!(%error, "visitors of the metrics page wait until this passes");
                     }
                     // The event would come again at once.
                     if poll.remove(&self.listener).is_ok() {

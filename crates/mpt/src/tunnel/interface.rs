@@ -137,7 +137,7 @@ impl Interface {
             for rule in [own].into_iter().chain((!needed).then_some(common)) {
                 match netlink.remove_rule(&rule) {
                     Ok(()) | Err(Error::NotFound { .. }) => {}
-                    Err(error) => tracing::warn!("cannot remove the {rule}: {error}"),
+                    Err(error) => tracing::warn!("the {rule} stays, and leads nowhere: {error}"),
                 }
             }
         }
@@ -154,7 +154,9 @@ impl Drop for Interface {
             Ok(mut netlink) => {
                 versions.into_iter().for_each(|version| self.remove_rules(&mut netlink, version));
             }
-            Err(error) => tracing::warn!("cannot remove the rules of the default route: {error}"),
+            Err(error) => {
+                tracing::warn!("the rules of the default route stay, and lead nowhere: {error}")
+            }
         }
     }
 }

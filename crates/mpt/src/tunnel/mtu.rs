@@ -114,7 +114,11 @@ impl TransmitLoop {
                 tracing::info!(tunnel = self.settings.name, mtu, "the MTU changed");
                 self.mtu.bytes = mtu;
             }
-            Err(error) => tracing::warn!(tunnel = self.settings.name, mtu, "{error}"),
+            Err(error) => tracing::warn!(
+                tunnel = self.settings.name,
+                "{error}; the MTU stays {} instead of {mtu} until a path changes",
+                self.mtu.bytes
+            ),
         }
     }
 

@@ -85,7 +85,9 @@ impl Names {
                 format!("connection {name}: path {path_name} was {from}, is {to}{next}")
             }
             Event::Restart { expected, found, .. } => {
-                format!("connection {name}: the peer started anew at {found}, {expected} was next")
+                format!(
+                    "connection {name}: the peer started anew at {found}, {expected} was next; its order begins there"
+                )
             }
         };
         RecentEvent {
@@ -101,15 +103,17 @@ impl Names {
 fn next(state: PathState) -> &'static str {
     match state {
         PathState::Down(DownCause::Silent | DownCause::PeerDeaf) => {
-            "; the other paths carry its packets, it is used again when the peer is heard"
+            "; paths that are up carry its packets, it is used again when the peer is heard"
         }
         PathState::Down(DownCause::Absent | DownCause::PeerLost) => {
-            "; the other paths carry its packets, it is used again when that is back"
+            "; paths that are up carry its packets, it is used again when that is back"
         }
         PathState::UnusableMtu => "; it is used again when packets of 1280 bytes fit",
-        PathState::Down(DownCause::PeerOff)
-        | PathState::Off
-        | PathState::Probing
-        | PathState::Up => "",
+        PathState::Down(DownCause::PeerOff) => {
+            "; paths that are up carry its packets, it is used again when the peer allows it"
+        }
+        PathState::Off => "; paths that are up carry its packets",
+        PathState::Probing => "; it is used when the peer is heard",
+        PathState::Up => "",
     }
 }

@@ -155,7 +155,10 @@ impl ReceiveLoop {
         let token = SOCKETS + u64::from(id.0);
         if let Err(error) = self.poll.add(&*socket, token, Interest::READABLE) {
             let local = socket.local_addr();
-            tracing::error!(tunnel = self.settings.name, "cannot wait for {local}: {error}");
+            tracing::error!(
+                tunnel = self.settings.name,
+                "paths from {local} hear nothing, which takes them down: cannot wait for their socket: {error}"
+            );
         }
         self.sockets.put(id, socket);
     }

@@ -112,14 +112,18 @@ impl World {
                 Ok(0) => break,
                 Ok(_) => {}
                 Err(error) => {
-                    tracing::warn!("cannot follow the changes of interfaces: {error}");
+                    tracing::warn!(
+                        "the kernel does not tell what changed: {error}; all interfaces are looked at instead"
+                    );
                     afresh = true;
                     break;
                 }
             }
         }
         if afresh && let Err(error) = self.look() {
-            tracing::warn!("cannot look at the interfaces: {error:#}");
+            tracing::warn!(
+                "cannot look at the interfaces: {error:#}; paths stay as they are until the next change"
+            );
         }
         changed
     }

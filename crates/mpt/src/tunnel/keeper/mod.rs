@@ -305,7 +305,12 @@ impl Keeper {
                 self.handle.step(Step::SetConnection { id, settings, core: core() });
             }
             None => {
-                let id = self.numbers.take(now).context("a tunnel has no room for more")?;
+                let id = self.numbers.take(now).with_context(|| {
+                    format!(
+                        "connection {} is left out: the tunnel has no room for more",
+                        wanted.name
+                    )
+                })?;
                 let id = ConnectionId(id);
                 let connection = Connection {
                     id,

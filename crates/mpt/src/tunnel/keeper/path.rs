@@ -166,7 +166,13 @@ impl Setter<'_> {
         settings: &config::Path,
         target: Target,
     ) -> anyhow::Result<Path> {
-        let number = numbers.take(self.now).context("a connection has at most 64 paths")?;
+        let number = numbers.take(self.now).with_context(|| {
+            format!(
+                "connection {}: path {} is left out: a connection has at most 64 paths, some of which \
+                 may have gone a moment ago; try again",
+                of.name, settings.name
+            )
+        })?;
         let id = PathId(number as u8);
         let place = place(of, settings, &target);
         self.handle.step(Step::AddPath { connection, path: id, place });
@@ -221,7 +227,7 @@ fn tell(connection: &config::Connection, path: &config::Path, absence: &str) {
     tracing::warn!(
         connection = connection.name,
         path = path.name,
-        "{absence}; the other paths carry its packets, it is used when that changes"
+        "{absence}; paths that are up carry its packets, it is used when that changes"
     );
 }
 
