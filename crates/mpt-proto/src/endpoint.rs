@@ -172,3 +172,6 @@ impl Sink for Nowhere {
         0
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -140,3 +140,93 @@ pub(crate) fn choose(
         _ => Err(Drop::UnknownSource),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::PathStatus;
+    use crate::scheduler::Pins;
+
+    fn config(socket: u16, remote: ([u8; 4], u16)) -> PathConfig {
+        PathConfig {
+            socket: SocketId(socket),
+            remote: SocketAddr::from(remote),
+            weight: 1,
+            priority: 0,
+            pins: Pins::default(),
+            keepalive: None,
+            dead_time: None,
+            status: PathStatus::Available,
+        }
+    }
+
+    fn claim(
+        origins: &mut Origins,
+        (connection, path): (u16, u8),
+        key: Option<u32>,
+        config: &PathConfig,
+    ) {
+        origins.claim((ConnectionId(connection), key, false), PathId(path), config);
+    }
+
+    /// Whose a datagram is, if anybody's.
+    fn whose(
+        origins: &mut Origins,
+        key: Option<u32>,
+        from: &PathConfig,
+    ) -> Result<(u16, u8), Drop> {
+        let origin = Origin { socket: from.socket, remote: from.remote, tos: 0 };
+        let found = choose(origins.candidates(origin), key, from.remote.port())?;
+        Ok((found.connection.0, found.path.0))
+    }
+
+    const A: [u8; 4] = [192, 0, 2, 1];
+    const B: [u8; 4] = [192, 0, 2, 2];
+
+    #[test]
+    fn socket_address_and_key_tell_paths_apart_and_the_port_where_they_do_not() {
+        let mut origins = Origins::default();
+        let at = [config(0, (A, 1)), config(1, (A, 1)), config(0, (B, 1)), config(0, (A, 2))];
+        for (path, config) in at.iter().enumerate() {
+            claim(&mut origins, (0, path as u8), None, config);
+        }
+        claim(&mut origins, (1, 0), Some(7), &at[0]);
+        for (path, config) in at.iter().enumerate() {
+            assert_eq!(whose(&mut origins, None, config), Ok((0, path as u8)));
+        }
+        assert_eq!(whose(&mut origins, Some(7), &at[0]), Ok((1, 0)));
+        // Where one is left the port does not matter, where there are two it must be theirs.
+        assert_eq!(whose(&mut origins, None, &config(0, (B, 9))), Ok((0, 2)));
+        assert_eq!(whose(&mut origins, None, &config(0, (A, 9))), Err(Drop::UnknownSource));
+        assert_eq!(whose(&mut origins, Some(8), &at[2]), Err(Drop::GreKey));
+        assert_eq!(whose(&mut origins, None, &config(2, (A, 1))), Err(Drop::UnknownSource));
+    }
+
+    #[test]
+    fn a_path_takes_the_place_of_one_of_its_connection_and_of_no_other() {
+        let (mut origins, place) = (Origins::default(), config(0, (A, 1)));
+        claim(&mut origins, (0, 0), None, &place);
+        claim(&mut origins, (1, 0), None, &place);
+        assert_eq!(whose(&mut origins, None, &place), Ok((0, 0)), "the first has it");
+        claim(&mut origins, (0, 1), None, &place);
+        assert_eq!(whose(&mut origins, None, &place), Ok((0, 1)));
+        // The one that was left is forgotten, and the other stays.
+        origins.remove(|connection, path| (connection.0, path.0) == (0, 0));
+        assert_eq!(whose(&mut origins, None, &place), Ok((0, 1)));
+    }
+
+    #[test]
+    fn what_is_gone_is_found_no_more_although_it_was_found_last() {
+        let mut origins = Origins::default();
+        let at = [config(0, (A, 1)), config(0, (B, 1)), config(1, (A, 1))];
+        for (path, config) in at.iter().enumerate() {
+            claim(&mut origins, (0, path as u8), None, config);
+        }
+        assert_eq!(whose(&mut origins, None, &at[1]), Ok((0, 1)));
+        origins.remove(|_, path| path.0 == 1);
+        assert_eq!(whose(&mut origins, None, &at[1]), Err(Drop::UnknownSource));
+        assert_eq!(whose(&mut origins, None, &at[2]), Ok((0, 2)));
+        origins.remove(|connection, _| connection.0 == 0);
+        assert!(origins.known.is_empty(), "nothing is left");
+    }
+}

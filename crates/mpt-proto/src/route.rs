@@ -123,3 +123,109 @@ impl Routes {
 fn rank(prefix: Prefix) -> (Reverse<u8>, IpAddr) {
     (Reverse(prefix.bits()), prefix.address())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::PortRanges;
+    use crate::wire::inner;
+
+    fn prefix(text: &str) -> Prefix {
+        let (address, bits) = text.split_once('/').expect("an address and a length");
+        Prefix::new(address.parse().expect("an address"), bits.parse().expect("a length"))
+            .expect("a prefix")
+    }
+
+    fn udp(ports: &[u16]) -> Selector {
+        let ports = PortRanges::new(ports.iter().map(|&port| port..=port)).expect("a few ports");
+        Selector { protocol: Some(Flow::UDP), ports }
+    }
+
+    /// Where a UDP packet to this address and port goes.
+    fn find(routes: &mut Routes, destination: &str, port: u16) -> Option<u16> {
+        let mut packet = Vec::new();
+        match destination.parse().expect("an address") {
+            IpAddr::V4(to) => etherparse::PacketBuilder::ipv4([10, 9, 0, 1], to.octets(), 64)
+                .udp(40_000, port)
+                .write(&mut packet, &[]),
+            IpAddr::V6(to) => etherparse::PacketBuilder::ipv6([1; 16], to.octets(), 64)
+                .udp(40_000, port)
+                .write(&mut packet, &[]),
+        }
+        .expect("a vector takes everything");
+        let inner = inner::parse(&packet).expect("a packet");
+        routes.find(&packet, &inner).map(|connection| connection.0)
+    }
+
+    fn routes(claims: &[(&str, u16, Option<Selector>)]) -> Routes {
+        let mut routes = Routes::default();
+        for (around, connection, selector) in claims {
+            routes.add(prefix(around), ConnectionId(*connection), selector.as_ref());
+        }
+        routes
+    }
+
+    #[test]
+    fn the_longest_prefix_wins_whatever_the_order() {
+        let mut claims = vec![
+            ("0.0.0.0/0", 0, None),
+            ("10.0.0.0/8", 1, None),
+            ("10.9.0.0/16", 2, None),
+            ("10.9.0.2/32", 3, None),
+            ("::/0", 4, None),
+            ("fd00::/8", 5, None),
+        ];
+        for _ in 0..claims.len() {
+            claims.rotate_left(1);
+            let mut routes = routes(&claims);
+            let mut to = |destination| find(&mut routes, destination, 53);
+            assert_eq!(
+                (to("192.0.2.1"), to("10.1.0.1"), to("10.9.7.7")),
+                (Some(0), Some(1), Some(2))
+            );
+            assert_eq!(
+                (to("10.9.0.2"), to("2001:db8::1"), to("fd00::1")),
+                (Some(3), Some(4), Some(5))
+            );
+        }
+    }
+
+    #[test]
+    fn bits_behind_the_prefix_do_not_count_and_versions_are_kept_apart() {
+        let mut routes = routes(&[("10.9.255.1/16", 1, None), ("a09::/16", 2, None)]);
+        assert_eq!(find(&mut routes, "10.9.0.2", 53), Some(1));
+        assert_eq!(find(&mut routes, "10.8.0.2", 53), None);
+        assert_eq!(find(&mut routes, "a09::2", 53), Some(2));
+    }
+
+    #[test]
+    fn who_chooses_comes_before_who_takes_the_rest_and_what_nobody_wants_goes_by_the_next_prefix() {
+        let mut routes = routes(&[
+            ("10.9.0.2/32", 0, None),
+            ("10.9.0.2/32", 1, Some(udp(&[53, 54]))),
+            ("10.9.0.2/32", 2, Some(udp(&[54, 55]))),
+            ("10.9.0.3/32", 1, Some(udp(&[53, 54]))),
+            ("10.9.0.0/24", 3, None),
+        ]);
+        // In turns, so that nothing found for one is taken for the other.
+        for _ in 0..2 {
+            for (port, connection) in [(1, 0), (53, 1), (54, 1), (55, 2), (56, 0)] {
+                assert_eq!(find(&mut routes, "10.9.0.2", port), Some(connection), "port {port}");
+            }
+            assert_eq!(find(&mut routes, "10.9.0.3", 53), Some(1));
+            assert_eq!(find(&mut routes, "10.9.0.3", 55), Some(3));
+        }
+    }
+
+    #[test]
+    fn a_connection_that_is_gone_leaves_the_others_what_they_claimed() {
+        let all = [("10.9.0.2/32", 0, None), ("10.9.0.2/32", 1, None), ("10.9.0.0/24", 2, None)];
+        let mut routes = routes(&all);
+        assert_eq!(find(&mut routes, "10.9.0.2", 53), Some(0), "the first has it");
+        for next in [Some(1), Some(2), None] {
+            routes.remove(ConnectionId(next.map_or(2, |next| next - 1)));
+            assert_eq!(find(&mut routes, "10.9.0.2", 53), next);
+        }
+        assert!(routes.known.is_empty() && routes.lengths.is_empty(), "nothing is left");
+    }
+}

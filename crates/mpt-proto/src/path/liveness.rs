@@ -115,7 +115,7 @@ impl Liveness {
     pub(crate) fn on_heard(&mut self, now: Instant) {
         if self.status == PathStatus::Available {
             self.heard = Heard::At(now);
-            self.was_up |= self.state() == PathState::Up;
+            self.was_up = self.was_up || self.state() == PathState::Up;
         }
     }
 

@@ -139,11 +139,18 @@ impl ReorderBuffer {
         }
     }
 
-    /// Other settings. What is held leaves if its window or its time is over by them.
+    /// Other settings. What is held leaves if its window is another or its time is over by them.
     pub(crate) fn set_config(&mut self, now: Instant, config: ReorderConfig, sink: &mut impl Sink) {
         if config.window != self.config.window {
             self.release_all(sink);
             self.ring = Ring::new(config.window);
+            // Without a window nothing is remembered: the order begins with the number that comes first.
+            if config.window == 0 {
+                self.next = None;
+                self.suspicion.clear();
+                self.history.clear();
+                self.highest.fill(None);
+            }
         }
         self.config = config;
         self.on_timeout(now, sink);

@@ -6,9 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use mpt_proto::{
-    ConnectionConfig, ConnectionId, Drop, Endpoint, EndpointConfig, Event, Held, Instant, Origin,
-    PathConfig, PathId, PathState, PathStatus, Pins, Prefix, ReorderConfig, SchedulerConfig, Sink,
-    SocketId,
+    Change, ConnectionConfig, ConnectionId, Drop, Endpoint, EndpointConfig, Event, Held, Instant,
+    Origin, PathConfig, PathId, PathState, PathStatus, Pins, Prefix, ReorderConfig,
+    SchedulerConfig, Sink, SocketId,
 };
 
 pub(crate) const CONNECTION: ConnectionId = ConnectionId(0);
@@ -158,6 +158,11 @@ impl Host {
     pub(crate) fn receive_from(&mut self, now: Instant, sent: &Sent, remote: SocketAddr) {
         let origin = Origin { socket: SocketId(u16::from(sent.path.0)), remote, tos: 0 };
         self.endpoint.handle_datagram(now, origin, &sent.bytes, &mut self.inbox);
+    }
+
+    /// Changes something while it runs.
+    pub(crate) fn change(&mut self, now: Instant, change: &Change) {
+        self.endpoint.change(now, change, &mut self.inbox);
     }
 
     pub(crate) fn state(&self, path: u8) -> PathState {

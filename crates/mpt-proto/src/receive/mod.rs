@@ -1,19 +1,22 @@
 //! The receive half of a connection: what is heard on each path, and the order of what arrives.
 //!
 //! It owns the state of the paths, because that follows from what is received. What the transmit
-//! half must know goes out as [`Note`]s.
+//! half must know goes out as [`Note`]s. What is kept for each path is in [`path`], what changes while it
+//! runs in [`changing`].
+
+mod changing;
+mod path;
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::accept::AcceptId;
-use crate::config::{ConnectionConfig, PathConfig, Prefix, ReorderConfig};
+use crate::config::{ConnectionConfig, Prefix, ReorderConfig};
 use crate::connection::ConnectionId;
 use crate::event::Event;
-use crate::measure::{Arrival as Came, Budget, Gauge, Look, Order, Quality, Reordering, Stream};
+use crate::measure::{Arrival as Came, Budget, Look, Quality, Reordering, Stream};
 use crate::note::{News, Note};
-use crate::path::liveness::Liveness;
-use crate::path::{PathId, PathState, PathStatus};
+use crate::path::{PathId, PathState};
 use crate::reorder::{Accepted, ReorderBuffer};
 use crate::sequence::Seq;
 use crate::sink::{Held, Sink};
@@ -24,6 +27,7 @@ use crate::timer::{Deadline, Timer};
 use crate::wire::gre::Datagram;
 use crate::wire::keepalive::{Duty, FIRST_CONTROL, Keepalive};
 use crate::wire::{ecn, inner};
+use path::ReceivePath;
 
 /// How a datagram came.
 #[derive(Clone, Copy, Debug)]
@@ -64,42 +68,6 @@ pub struct ReceiveHalf {
     drops: Drops,
     /// A packet whose congestion mark was changed: the only one that is copied here.
     marked: Vec<u8>,
-}
-
-/// The longest datagram of a keepalive interval: told when one is longer than all before it, and so once
-/// in each interval at least.
-#[derive(Debug)]
-struct Longest {
-    /// `None` where no keepalive could tell it to the peer.
-    every: Option<Duration>,
-    len: u16,
-    until: Instant,
-}
-
-#[derive(Debug)]
-struct ReceivePath {
-    liveness: Liveness,
-    /// Until then packets of the peer may come, although the path is not live, or not yet.
-    lingers: Option<Instant>,
-    /// It goes when it lingers no more.
-    leaving: bool,
-    /// The peer's number for it.
-    peer_id: Option<u8>,
-    /// The number of calls with which the peer said last that it stands by. If that is the last of all
-    /// calls nobody waits for packets of this path: none are sent.
-    stands_by: Option<u8>,
-    /// Whether keepalives mean anything here. Where none are sent and none are missed, the peer is
-    /// of a kind that has none, and a forged one must not speak for it.
-    speaks_keepalive: bool,
-    /// What was last told, so that only changes are.
-    told: (bool, PathState),
-    longest: Longest,
-    gauge: Gauge,
-    order: Order,
-    /// Packets that had come before, by this path or another.
-    copies: u64,
-    received: Traffic,
-    keepalives_received: u64,
 }
 
 impl ReceiveHalf {
@@ -258,15 +226,16 @@ impl ReceiveHalf {
         news: &mut News,
     ) {
         let Arrival { path, len, .. } = arrival;
+        let heard = &mut self.paths[path.index()];
         // Before it is known whether it is wanted: what is refused has passed the path all the same.
-        if let Some(len) = self.paths[path.index()].longest.on_arrived(now, len) {
+        if let Some(len) = heard.longest.on_arrived(now, len) {
             news.note(self.id, Note::Arrived { path, len });
         }
         let control = datagram.payload.first().is_some_and(|&first| first >= FIRST_CONTROL);
         let outcome = if control {
             self.receive_control(now, path, datagram.payload, sink, news)
         } else {
-            self.paths[path.index()].gauge.on_data();
+            heard.gauge.on_data();
             self.receive_inner(now, arrival, datagram, sink, news)
         };
         if let Err(reason) = outcome {
@@ -337,11 +306,7 @@ impl ReceiveHalf {
         }
         let Arrival { path, tos, len } = arrival;
         let heard = &mut self.paths[path.index()];
-        heard.received.add(len);
-        heard.liveness.on_heard(now);
-        // Whoever stands by sends only what is pinned to it; or has been called up, and word of that
-        // was lost.
-        if heard.stands_by.take().is_some() || heard.told.0 != heard.liveness.hearing() {
+        if heard.on_packet(now, len) {
             self.tell(now, sink, news);
         }
         let mut packet = &datagram.payload[..inner.len];
@@ -405,13 +370,9 @@ impl ReceiveHalf {
 
     /// The next deadline of this half.
     pub(crate) fn deadline(&self) -> Option<Deadline> {
-        let paths = || self.paths.iter().map(|(_, path)| path);
-        let silent = paths().filter_map(|path| path.liveness.deadline()).min();
-        let silent = silent.map(|at| Deadline { at, timer: Timer::DeadTime });
-        let linger = paths().filter_map(|path| path.lingers).min();
-        let linger = linger.map(|at| Deadline { at, timer: Timer::Linger });
         let hold = self.reorder.deadline().map(|at| Deadline { at, timer: Timer::MaxDelay });
-        Deadline::earlier(Deadline::earlier(hold, silent), linger)
+        let paths = self.paths.iter().map(|(_, path)| path.deadline());
+        paths.fold(hold, Deadline::earlier)
     }
 
     /// Does what is due.
@@ -422,153 +383,6 @@ impl ReceiveHalf {
         self.tell(now, sink, news);
         let mut sink = Counted { sink, delivered: &mut self.delivered };
         self.reorder.on_timeout(now, &mut sink);
-    }
-
-    /// Takes out the paths that have been left and from which nothing comes any more.
-    pub(crate) fn take_gone(&mut self, now: Instant) -> Vec<PathId> {
-        let over =
-            |path: &ReceivePath| path.leaving && path.lingers.is_none_or(|until| until <= now);
-        let gone: Vec<PathId> = self
-            .paths
-            .iter()
-            .filter(|(_, path)| over(path))
-            .map(|(index, _)| PathId(index as u8))
-            .collect();
-        for path in &gone {
-            self.paths.take(path.index());
-            self.reorder.forget_path(*path);
-        }
-        gone
-    }
-
-    /// A further path. Returns false if there is one of that number.
-    pub(crate) fn add_path(&mut self, id: PathId, config: &PathConfig) -> bool {
-        if self.staying(id).is_some() {
-            return false;
-        }
-        self.reorder.forget_path(id);
-        let path = ReceivePath {
-            liveness: Liveness::new(config.status, config.dead_time),
-            lingers: None,
-            leaving: false,
-            peer_id: None,
-            stands_by: None,
-            // Who was accepted has knocked with one.
-            speaks_keepalive: config.keepalive.is_some()
-                || config.dead_time.is_some()
-                || self.accepted_by.is_some(),
-            told: (false, PathState::Probing),
-            longest: Longest { every: config.keepalive, len: 0, until: Instant::ZERO },
-            gauge: Gauge::default(),
-            order: Order::default(),
-            copies: 0,
-            received: Traffic::default(),
-            keepalives_received: 0,
-        };
-        self.paths.put(id.index(), path);
-        true
-    }
-
-    /// A path that has not been told to go.
-    fn staying(&mut self, path: PathId) -> Option<&mut ReceivePath> {
-        self.paths.get_mut(path.index()).filter(|path| !path.leaving)
-    }
-
-    /// A path goes, as soon as nothing can be in flight on it any more.
-    pub(crate) fn remove_path(
-        &mut self,
-        now: Instant,
-        id: PathId,
-        sink: &mut impl Sink,
-        news: &mut News,
-    ) {
-        self.set_status(now, id, PathStatus::Off, sink, news);
-        let max_delay = self.reorder.config().max_delay;
-        let Some(path) = self.staying(id) else { return };
-        path.leaving = true;
-        path.lingers = Some(path.lingers.unwrap_or(now).max(now + max_delay));
-    }
-
-    /// A path has other settings. Returns whether there is such a path.
-    pub(crate) fn set_path(
-        &mut self,
-        now: Instant,
-        id: PathId,
-        config: &PathConfig,
-        sink: &mut impl Sink,
-        news: &mut News,
-    ) -> bool {
-        let accepted = self.accepted_by.is_some();
-        let Some(path) = self.staying(id) else { return false };
-        path.liveness.on_dead_time(config.dead_time);
-        path.longest.every = config.keepalive;
-        path.speaks_keepalive =
-            config.keepalive.is_some() || config.dead_time.is_some() || accepted;
-        self.set_status(now, id, config.status, sink, news);
-        true
-    }
-
-    /// The connection has other networks, or another order.
-    pub(crate) fn set(&mut self, now: Instant, config: &ConnectionConfig, sink: &mut impl Sink) {
-        self.networks.clone_from(&config.networks);
-        let mut sink = Counted { sink, delivered: &mut self.delivered };
-        self.reorder.set_config(now, config.reorder, &mut sink);
-    }
-
-    /// The operator wants something else of a path.
-    pub(crate) fn set_status(
-        &mut self,
-        now: Instant,
-        path: PathId,
-        status: PathStatus,
-        sink: &mut impl Sink,
-        news: &mut News,
-    ) {
-        let Some(path) = self.staying(path) else { return };
-        path.liveness.on_status(status);
-        self.tell(now, sink, news);
-    }
-
-    /// A path can, or cannot, carry the least inner packet.
-    pub(crate) fn set_fits(
-        &mut self,
-        now: Instant,
-        path: PathId,
-        fits: bool,
-        sink: &mut impl Sink,
-        news: &mut News,
-    ) {
-        let Some(path) = self.staying(path) else { return };
-        path.liveness.on_mtu(fits);
-        self.tell(now, sink, news);
-    }
-
-    /// What a path needs of this host is there, or gone.
-    pub(crate) fn set_present(
-        &mut self,
-        now: Instant,
-        path: PathId,
-        present: bool,
-        sink: &mut impl Sink,
-        news: &mut News,
-    ) {
-        let Some(path) = self.staying(path) else { return };
-        path.liveness.on_present(present);
-        self.tell(now, sink, news);
-    }
-
-    /// Every path goes off.
-    pub(crate) fn close(&mut self, now: Instant, sink: &mut impl Sink, news: &mut News) {
-        for (_, path) in self.paths.iter_mut() {
-            path.liveness.on_status(PathStatus::Off);
-        }
-        self.tell(now, sink, news);
-    }
-
-    /// The connection ends: what is held is delivered.
-    pub(crate) fn end(&mut self, sink: &mut impl Sink) {
-        let mut sink = Counted { sink, delivered: &mut self.delivered };
-        self.reorder.release_all(&mut sink);
     }
 
     /// Tells what changed on the paths since it was last told, of each path first whether it is
@@ -604,40 +418,13 @@ impl ReceiveHalf {
                 news.event(Event::Path { connection, path: id, from, to });
             }
             path.told = (hearing, state);
-            let lingers = path.lingers.is_some_and(|until| now < until);
-            let may_bring = (path.liveness.live() || lingers) && path.stands_by != Some(self.calls);
-            live |= u64::from(may_bring) << index;
+            live |= u64::from(path.is_waited_for(now, self.calls)) << index;
         }
         if live != self.live {
             self.live = live;
             let mut sink = Counted { sink, delivered: &mut self.delivered };
             self.reorder.set_live(live, &mut sink);
         }
-    }
-}
-
-impl ReceivePath {
-    /// A packet came that had come before.
-    fn on_copy(&mut self) {
-        self.copies += 1;
-        self.gauge.on_copy();
-    }
-}
-
-impl Longest {
-    /// A datagram arrived. Returns its length if it is to be told.
-    fn on_arrived(&mut self, now: Instant, len: usize) -> Option<u16> {
-        // No datagram is longer than UDP's own length can say.
-        let len = u16::try_from(len).unwrap_or(u16::MAX);
-        if len <= self.len && now < self.until {
-            return None;
-        }
-        let every = self.every?;
-        if now >= self.until {
-            self.until = now + every;
-        }
-        self.len = len;
-        Some(len)
     }
 }
 

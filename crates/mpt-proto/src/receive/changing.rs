@@ -1,0 +1,138 @@
+//! What can change of a connection while it receives: see [`Change`](crate::Change).
+//!
+//! A path that goes is listened to until nothing can be in flight on it any more. For as long it is there,
+//! but does not change again.
+
+use super::path::ReceivePath;
+use super::{Counted, ReceiveHalf};
+use crate::config::{ConnectionConfig, PathConfig};
+use crate::note::News;
+use crate::path::{PathId, PathStatus};
+use crate::sink::Sink;
+use crate::time::Instant;
+
+impl ReceiveHalf {
+    /// Takes out the paths that have been left and from which nothing comes any more.
+    pub(crate) fn take_gone(&mut self, now: Instant) -> Vec<PathId> {
+        let gone: Vec<PathId> = self
+            .paths
+            .iter()
+            .filter(|(_, path)| path.is_gone(now))
+            .map(|(index, _)| PathId(index as u8))
+            .collect();
+        for path in &gone {
+            self.paths.take(path.index());
+            self.reorder.forget_path(*path);
+        }
+        gone
+    }
+
+    /// A further path. Returns false if there is one of that number.
+    pub(crate) fn add_path(&mut self, id: PathId, config: &PathConfig) -> bool {
+        if self.staying(id).is_some() {
+            return false;
+        }
+        self.reorder.forget_path(id);
+        self.paths.put(id.index(), ReceivePath::new(config, self.accepted_by.is_some()));
+        true
+    }
+
+    /// A path that has not been told to go.
+    fn staying(&mut self, path: PathId) -> Option<&mut ReceivePath> {
+        self.paths.get_mut(path.index()).filter(|path| !path.leaving)
+    }
+
+    /// A path goes, as soon as nothing can be in flight on it any more.
+    pub(crate) fn remove_path(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        sink: &mut impl Sink,
+        news: &mut News,
+    ) {
+        self.set_status(now, id, PathStatus::Off, sink, news);
+        let max_delay = self.reorder.config().max_delay;
+        let Some(path) = self.staying(id) else { return };
+        path.leaving = true;
+        path.lingers = Some(path.lingers.unwrap_or(now).max(now + max_delay));
+    }
+
+    /// A path has other settings. Returns whether there is such a path.
+    pub(crate) fn set_path(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        config: &PathConfig,
+        sink: &mut impl Sink,
+        news: &mut News,
+    ) -> bool {
+        let accepted = self.accepted_by.is_some();
+        let Some(path) = self.staying(id) else { return false };
+        path.set(config, accepted);
+        self.set_status(now, id, config.status, sink, news);
+        true
+    }
+
+    /// The connection has other networks, or another order.
+    pub(crate) fn set(&mut self, now: Instant, config: &ConnectionConfig, sink: &mut impl Sink) {
+        self.networks.clone_from(&config.networks);
+        let mut sink = Counted { sink, delivered: &mut self.delivered };
+        self.reorder.set_config(now, config.reorder, &mut sink);
+    }
+
+    /// The operator wants something else of a path.
+    pub(crate) fn set_status(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        status: PathStatus,
+        sink: &mut impl Sink,
+        news: &mut News,
+    ) {
+        let Some(path) = self.staying(path) else { return };
+        path.liveness.on_status(status);
+        self.tell(now, sink, news);
+    }
+
+    /// A path can, or cannot, carry the least inner packet.
+    pub(crate) fn set_fits(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        fits: bool,
+        sink: &mut impl Sink,
+        news: &mut News,
+    ) {
+        let Some(path) = self.staying(path) else { return };
+        path.liveness.on_mtu(fits);
+        self.tell(now, sink, news);
+    }
+
+    /// What a path needs of this host is there, or gone.
+    pub(crate) fn set_present(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        present: bool,
+        sink: &mut impl Sink,
+        news: &mut News,
+    ) {
+        let Some(path) = self.staying(path) else { return };
+        path.liveness.on_present(present);
+        self.tell(now, sink, news);
+    }
+
+    /// Every path goes off.
+    pub(crate) fn close(&mut self, now: Instant, sink: &mut impl Sink, news: &mut News) {
+        for (_, path) in self.paths.iter_mut() {
+            path.liveness.on_status(PathStatus::Off);
+        }
+        self.tell(now, sink, news);
+    }
+
+    /// The connection ends: what is held is delivered.
+    pub(crate) fn end(&mut self, sink: &mut impl Sink) {
+        let mut sink = Counted { sink, delivered: &mut self.delivered };
+        self.reorder.release_all(&mut sink);
+    }
+}
