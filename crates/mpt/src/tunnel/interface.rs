@@ -180,12 +180,13 @@ pub(super) fn routes<'c>(
 /// A refusal, and what to do about it.
 fn refused(prefix: Prefix, error: Error) -> anyhow::Error {
     let network = format!("the network {prefix} cannot be led into the tunnel");
-    match error {
-        Error::Exists { .. } => anyhow!(
+    if let Error::Exists { .. } = error {
+        anyhow!(
             "{network}: this host has a route to it already; remove that with `ip route del {prefix}`, or \
              take the network out of `networks`"
-        ),
-        error => anyhow::Error::from(error).context(network),
+        )
+    } else {
+        anyhow::Error::from(error).context(network)
     }
 }
 

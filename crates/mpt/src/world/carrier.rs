@@ -20,12 +20,16 @@ const LATER: Duration = Duration::from_secs(1);
 /// keepalives.
 const BUSY: f64 = 50.0;
 
+/// For so long packets are counted at least before that is judged: TCP pauses between its bursts.
+const WINDOW: Duration = Duration::from_millis(200);
+
 /// The interfaces that are looked at.
 #[derive(Debug, Default)]
 pub(super) struct Carriers {
-    /// By number, with the packets that they had sent at the last look.
+    /// By number, with the packets that they had sent when the counting began.
     watched: BTreeMap<u32, Option<u64>>,
     looked: Option<Instant>,
+    counting: Option<Instant>,
     busy: bool,
 }
 
@@ -46,7 +50,7 @@ impl Carriers {
         Some(last + if self.busy { SOON } else { LATER })
     }
 
-    /// Looks, if it is time to. Returns the interfaces whose carrier is not what `known` says.
+    /// Looks, if it is time to. Returns the interfaces that are not in the state that `known` says.
     pub(super) fn look(
         &mut self,
         now: Instant,
@@ -56,9 +60,10 @@ impl Carriers {
         if self.deadline().is_some_and(|at| now < at) || self.watched.is_empty() {
             return Vec::new();
         }
-        let passed = self.looked.map_or(LATER, |last| now.saturating_duration_since(last));
         self.looked = Some(now);
-        self.busy = false;
+        let counted = now.saturating_duration_since(*self.counting.get_or_insert(now));
+        let judge = counted >= WINDOW;
+        let mut busy = false;
         let mut changed = Vec::new();
         for (index, sent) in &mut self.watched {
             let Some(before) = known.get(index) else { continue };
@@ -67,12 +72,18 @@ impl Carriers {
             if link.index != *index {
                 continue;
             }
-            let packets = sent.map_or(0, |sent| link.tx_packets.saturating_sub(sent));
-            self.busy |= packets as f64 >= BUSY * passed.as_secs_f64();
-            *sent = Some(link.tx_packets);
-            if (link.up, link.carrier) != (before.up, before.carrier) {
+            let packets = link.tx_packets.saturating_sub(*sent.get_or_insert(link.tx_packets));
+            busy |= packets as f64 >= BUSY * counted.as_secs_f64();
+            if judge {
+                *sent = Some(link.tx_packets);
+            }
+            let state = |link: &Link| (link.up, link.carrier, link.running);
+            if state(&link) != state(before) {
                 changed.push(link);
             }
+        }
+        if judge {
+            (self.busy, self.counting) = (busy, Some(now));
         }
         changed
     }

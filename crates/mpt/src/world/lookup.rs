@@ -186,13 +186,12 @@ fn addresses(packet: &Packet<'_>, server: SocketAddr) -> io::Result<Vec<IpAddr>>
     if packet.has_flags(PacketFlag::TRUNCATION) {
         return failed("has too many addresses for one datagram".into());
     }
-    match packet.rcode() {
-        RCODE::NoError => {}
-        RCODE::NameError => {
-            let text = format!("{} says that there is no such name", server.ip());
-            return Err(io::Error::new(io::ErrorKind::NotFound, text));
-        }
-        code => return failed(format!("answers with {code:?}")),
+    let code = packet.rcode();
+    if code == RCODE::NameError {
+        let text = format!("{} says that there is no such name", server.ip());
+        return Err(io::Error::new(io::ErrorKind::NotFound, text));
+    } else if code != RCODE::NoError {
+        return failed(format!("answers with {code:?}"));
     }
     let address = |data: &RData<'_>| {
         if let RData::A(record) = data {

@@ -237,6 +237,10 @@ impl World {
             Some(Link { name, carrier: false, .. }) => {
                 Err(format!("interface {name} has no carrier"))
             }
+            // It has a carrier and waits, for its network or for the kernel: what is sent is lost.
+            Some(Link { name, running: false, .. }) => {
+                Err(format!("interface {name} is not ready"))
+            }
             // An interface that was not announced yet is not told to be wrong.
             Some(_) | None => Ok(()),
         }
