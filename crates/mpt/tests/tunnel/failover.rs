@@ -11,7 +11,7 @@ use mpt_sim::link::DropReason;
 use crate::site::{
     QUICK, SHORT, Site, TWO_LINKS, assert_flawless, change_interface, daemon, inner,
 };
-use crate::suite::Test;
+use crate::suite::{Test, figure};
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_path_cut_in_both_directions", || cut(Direction::Both, "silent", "silent")),
@@ -204,11 +204,11 @@ fn carrier(seen_by: &[Side]) {
     };
     let forward = lost(Side::Left, Side::Right, &link.forward);
     let backward = lost(Side::Right, Side::Left, &link.backward);
-    eprintln!(
+    figure(&format!(
         "carrier loss seen by {seen_by:?} at {:.0} Mbit/s: {forward} data and {backward} acknowledgement \
          packets lost, longest gap {gap:.1?}, both ends knew after {noticed:.1?}",
         report.series.rate(FAILURE / 2, FAILURE) / 1e6
-    );
+    ));
     // Without following carriers it takes a second, in which the path loses some 4,000 packets. What a
     // machine that stands still adds to the 20 ms and the one round trip is not the daemons' doing.
     assert!(gap <= Duration::from_millis(500) && forward + backward <= 500, "{gap:?}");
@@ -216,7 +216,7 @@ fn carrier(seen_by: &[Side]) {
     site.lab.link(1).set_carrier(true);
     site.await_all_up();
     let order = site.stream(4, SHORT).finish().expect("a report").order;
-    eprintln!("after its return: {} of 400 packets reordered", order.reordered);
+    figure(&format!("after its return: {} of 400 packets reordered", order.reordered));
     assert_eq!(order.lost, 0);
 }
 
@@ -235,12 +235,12 @@ fn black_hole(direction: Direction) {
     site.lab.link(1).set_blackout(direction, false);
     let mended = Instant::now();
     site.await_all_up();
-    eprintln!(
+    figure(&format!(
         "black hole, {direction:?}, at {:.0} Mbit/s: longest gap {gap:.1?}, both ends knew after \
          {noticed:.1?}, back {:.1?} after the end",
         report.series.rate(FAILURE / 2, FAILURE) / 1e6,
         mended.elapsed()
-    );
+    ));
     assert!(gap <= Duration::from_millis(2500), "{gap:?}");
     assert_eq!(site.stream(4, SHORT).finish().expect("a report").order.lost, 0);
 }

@@ -60,6 +60,12 @@ pub(crate) fn run(entered: anyhow::Result<()>, threads: u64, more: &[Test]) {
     conclusion.exit();
 }
 
+/// Prints a figure that a test has found out.
+#[allow(clippy::print_stderr, reason = "beside what the harness prints")]
+pub(crate) fn figure(text: &str) {
+    eprintln!("{text}");
+}
+
 /// Ends a test for which this machine lacks something, as ignored; as failed where nothing may be.
 pub(crate) fn skip(reason: &str) -> ! {
     resume_unwind(Box::new(Skip(reason.to_owned())))

@@ -8,7 +8,7 @@ use std::fs;
 use mpt_lab::topology::Side;
 
 use crate::site::{assert_flawless, eventually};
-use crate::suite::Test;
+use crate::suite::{Test, figure};
 use crate::uplinks::{
     LTE, RARE, SERVER, Uplinks, add_address, add_default, client_config, default_route, index,
     netlink, remove, remove_address, server_config, server_path, stream, switch, tunnel,
@@ -53,7 +53,7 @@ fn vanishes() {
         let cause = world.path(Side::Right, "lte").cause.expect("a cause");
         assert!(cause.contains("peer"), "{cause}");
         let order = flow.finish().expect("a report").order;
-        eprintln!("an interface vanishes under 1,000 packets/s: {} lost", order.lost);
+        figure(&format!("an interface vanishes under 1,000 packets/s: {} lost", order.lost));
         // Half of what is sent while this machine stands still; all of the path's would be 150.
         assert!(order.lost <= 30 && order.duplicated == 0, "{order:?}");
         world.assert_flawless();
