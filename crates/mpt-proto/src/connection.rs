@@ -46,9 +46,10 @@ impl<'e> Connection<'e> {
         Self { tx, rx }
     }
 
-    /// Its paths.
+    /// Its paths. One that is about to go is there for as long as both halves have to do with it.
     pub fn paths(&self) -> impl Iterator<Item = PathId> + use<'e> {
-        self.tx.paths()
+        let Self { tx, rx } = *self;
+        tx.paths().filter(|path| rx.has(*path))
     }
 
     /// What a path is and has done.

@@ -1,6 +1,6 @@
 //! What life does to networks: wires are cut, hosts restart, people send.
 
-use mpt_proto::{ConnectionId, Origin, PathId, PathStatus};
+use mpt_proto::{Change, ConnectionId, Origin, PathId, PathStatus};
 
 use super::load::{Bulk, Stream};
 use super::{BulkId, Direction, HostId, StreamId, WireId, World};
@@ -61,7 +61,13 @@ impl World {
         path: PathId,
         status: PathStatus,
     ) {
-        self.hosts[host.0].set_path_status(self.now, connection, path, status);
+        self.change(host, &Change::SetStatus { connection, path, status });
+    }
+
+    /// Changes something at a host while it runs. A host that is stopped starts with the settings that
+    /// it was added with.
+    pub fn change(&mut self, host: HostId, change: &Change) {
+        self.hosts[host.0].change(self.now, change);
         self.flush(host);
     }
 

@@ -1,9 +1,10 @@
 //! A host: the real core, its sockets, and the memory it may use.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use mpt_proto::{
-    ConnectionId, Endpoint, EndpointConfig, Event, Instant, Origin, PathConfig, PathId, PathStatus,
+    Change, ConnectionId, Endpoint, EndpointConfig, Event, Instant, Origin, PathConfig, PathId,
     SocketId, Transmit,
 };
 
@@ -57,10 +58,14 @@ pub struct HostStats {
 /// A datagram to be sent: by which socket, to whom, what.
 type Datagram = (SocketId, SocketAddr, Vec<u8>);
 
+/// Where the datagrams of each path go, also of one that is gone: it may still have something to say.
+type Ways = BTreeMap<(ConnectionId, PathId), (SocketId, SocketAddr)>;
+
 #[derive(Debug)]
 pub(super) struct Host {
     config: HostConfig,
     endpoint: Option<Endpoint>,
+    ways: Ways,
     inbox: Inbox,
     unclaimed: Vec<Vec<u8>>,
     stats: HostStats,
@@ -71,6 +76,7 @@ impl Host {
     pub(super) fn new(config: HostConfig, endpoint: Endpoint) -> Self {
         Self {
             endpoint: Some(endpoint),
+            ways: ways(&config.endpoint),
             inbox: Inbox::new(config.held_limit),
             config,
             unclaimed: Vec::new(),
@@ -86,6 +92,7 @@ impl Host {
     pub(super) fn start(&mut self, now: Instant) {
         let endpoint = Endpoint::new(&self.config.endpoint, now);
         self.endpoint = Some(endpoint.expect("these settings have made an endpoint before"));
+        self.ways = ways(&self.config.endpoint);
     }
 
     pub(super) fn endpoint(&self) -> Option<&Endpoint> {
@@ -145,7 +152,7 @@ impl Host {
 
     pub(super) fn handle_inner(&mut self, packet: &[u8]) -> Option<Datagram> {
         match &mut self.endpoint {
-            Some(endpoint) => Some(emit(&self.config, &endpoint.handle_inner(packet)?)),
+            Some(endpoint) => Some(emit(&self.ways, &endpoint.handle_inner(packet)?)),
             None => {
                 self.stats.stopped += 1;
                 None
@@ -153,21 +160,30 @@ impl Host {
         }
     }
 
-    pub(super) fn set_path_status(
-        &mut self,
-        now: Instant,
-        connection: ConnectionId,
-        path: PathId,
-        status: PathStatus,
-    ) {
-        if let Some(endpoint) = &mut self.endpoint {
-            endpoint.set_path_status(now, connection, path, status, &mut self.inbox);
+    pub(super) fn change(&mut self, now: Instant, change: &Change) {
+        let Some(endpoint) = &mut self.endpoint else { return };
+        match change {
+            Change::AddConnection { connection, config } => {
+                let paths = (0..).map(PathId).zip(&config.paths);
+                self.ways.extend(paths.map(|(path, config)| ((*connection, path), way(config))));
+            }
+            Change::AddPath { connection, path, config }
+            | Change::SetPath { connection, path, config } => {
+                self.ways.insert((*connection, *path), way(config));
+            }
+            Change::RemoveConnection { .. }
+            | Change::SetConnection { .. }
+            | Change::RemovePath { .. }
+            | Change::SetStatus { .. }
+            | Change::SetFits { .. }
+            | Change::SetPresent { .. } => {}
         }
+        endpoint.change(now, change, &mut self.inbox);
     }
 
     pub(super) fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
         let transmit = self.endpoint.as_mut()?.poll_transmit(now)?;
-        Some(emit(&self.config, &transmit))
+        Some(emit(&self.ways, &transmit))
     }
 
     pub(super) fn poll_event(&mut self) -> Option<Event> {
@@ -179,10 +195,22 @@ impl Host {
     }
 }
 
+fn way(config: &PathConfig) -> (SocketId, SocketAddr) {
+    (config.socket, config.remote)
+}
+
+fn ways(config: &EndpointConfig) -> Ways {
+    let connections = (0..).map(ConnectionId).zip(&config.connections);
+    let paths = connections.flat_map(|(connection, config)| {
+        let paths = (0..).map(PathId).zip(&config.paths);
+        paths.map(move |(path, config)| ((connection, path), way(config)))
+    });
+    paths.collect()
+}
+
 /// Writes a datagram as the core wants it.
-fn emit(config: &HostConfig, transmit: &Transmit<'_>) -> Datagram {
-    let connection = &config.endpoint.connections[usize::from(transmit.connection.0)];
-    let &PathConfig { socket, remote, .. } = &connection.paths[usize::from(transmit.path.0)];
+fn emit(ways: &Ways, transmit: &Transmit<'_>) -> Datagram {
+    let (socket, remote) = ways[&(transmit.connection, transmit.path)];
     let mut datagram = vec![0; transmit.size()];
     transmit.emit(&mut datagram);
     (socket, remote, datagram)
