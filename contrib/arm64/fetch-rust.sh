@@ -16,6 +16,7 @@ mkdir -p "$target/debian-rust"
 place=$(cd "$target/debian-rust" && pwd)
 work=$(mktemp -d "$place/work.XXXXXX")
 trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
 
 if [ "$(dpkg --print-architecture)" != amd64 ]; then
     echo "fetch-rust: this is for amd64; use rustup elsewhere" >&2

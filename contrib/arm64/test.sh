@@ -29,6 +29,7 @@ package=$(cargo xtask deb "$@" | tail -n 1)
 
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
+trap 'exit 1' HUP INT TERM
 dpkg-deb -x "$package" "$root"
 emulated() {
     qemu-aarch64-static -L /usr/aarch64-linux-gnu "$root/usr/bin/mpt" "$@"

@@ -8,6 +8,9 @@ set -eu
 trap 'status=$?; [ $status = 0 ] || {
     echo "inside: FAILED at: $step"
     systemctl --no-pager --lines=0 status mpt mpt@right || true
+    for socket in /run/mpt/control.sock /run/mpt-right/control.sock; do
+        [ ! -S "$socket" ] || mpt status --socket "$socket" || true
+    done
     journalctl --no-pager --quiet --boot -u mpt -u mpt@right -n 60 || true
 }' EXIT
 

@@ -14,6 +14,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("the_left_daemon_is_restarted", || restart(Side::Left)),
     ("the_right_daemon_is_restarted", || restart(Side::Right)),
     ("a_daemon_that_was_killed_is_replaced", killed),
+    ("a_daemon_that_was_away_until_its_paths_were_down_is_replaced", away),
     ("the_end_leaves_nothing_behind", end),
     ("packets_before_and_during_the_start_harm_nobody", start_under_traffic),
     ("a_taken_interface_name_is_a_clear_error", taken_name),
@@ -42,6 +43,20 @@ fn killed() {
     site.await_all_up();
     assert_eq!(site.ping(4, 10).lost, 0);
     site.assert_flawless(4);
+}
+
+fn away() {
+    let mut site = Site::start(TWO_LINKS, "");
+    for _ in 0..2 {
+        site.assert_flawless(4);
+        drop(site.left.take());
+        for path in 0..2 {
+            eventually("the path is down", || site.path(Side::Right, path).state == "down");
+        }
+        site.start_daemon(Side::Left);
+        site.await_all_up();
+        assert_eq!(site.ping(4, 20).lost, 0, "{:?}", site.connection(Side::Right).drops);
+    }
 }
 
 fn end() {
