@@ -20,6 +20,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("who_is_one_too_many_is_refused_counted_and_told", too_many),
     ("who_knocks_too_fast_is_refused_and_forgotten", too_fast),
     ("accepted_connections_obey_commands", commands),
+    ("whom_a_template_let_in_goes_with_its_socket_only", reloaded),
 ];
 
 /// The server's configuration, whose paths are as fast to be found dead and forgotten as the tests
@@ -224,6 +225,30 @@ fn keepalive(peer: u8) -> Vec<u8> {
         datagram.extend(Ipv4Addr::new(10, 9, 0, host).to_ipv6_mapped().octets());
     }
     datagram
+}
+
+fn reloaded() {
+    let site = start(TWO_LINKS, |config| config);
+    let id = accepted(&site).expect("a connection").id;
+    change_file(&site, "forget = 1", "forget = 2\nmax_paths = 3");
+    site.assert_flawless(4);
+    assert_eq!(accepted(&site).expect("a connection").id, id, "the same connection");
+    change_file(&site, "max_paths = 3", "max_paths = 3\nlocal_port = 4755");
+    assert!(accepted(&site).is_none(), "it was let in by another socket");
+    change_file(&site, "local_port = 4755", "");
+    eventually("the client is let in again", || accepted(&site).is_some_and(all_up(2)));
+    site.await_all_up();
+    site.assert_flawless(4);
+}
+
+/// Changes the server's configuration file, and has it read again.
+fn change_file(site: &Site, from: &str, to: &str) {
+    let file = site.daemon(Side::Right).socket().with_file_name("mpt.toml");
+    let text = std::fs::read_to_string(&file).expect("a configuration");
+    assert!(text.contains(from), "{text}");
+    std::fs::write(&file, text.replace(from, to)).expect("another configuration");
+    let reply = ask(site, &Request::Reload {});
+    assert!(matches!(reply, Reply::Changed { .. }), "{reply:?}");
 }
 
 fn commands() {
