@@ -170,9 +170,14 @@ impl TransmitHalf {
         let index = self.paths.iter().find(|(_, path)| due(path))?.0;
         let path = &mut self.paths[index];
         let off = path.status == PathStatus::Off;
-        path.next_keepalive = if off { None } else { path.keepalive.map(|every| now + every) };
+        // The first one says that nothing was heard before it, also if the peer has been quicker: that
+        // is how it knows a beginning. The truth follows behind it.
+        let first = path.keepalives_sent == 0;
+        let deaf = !off && (first || !path.hearing);
+        let next = |every| if first && path.hearing { now } else { now + every };
+        path.next_keepalive = if off { None } else { path.keepalive.map(next) };
         path.keepalives_sent += 1;
-        let report = Report { deaf: !off && !path.hearing, off };
+        let report = Report { deaf, off };
         let (sender, receiver) = self.addresses;
         path.narrowing.on_keepalive_sent();
         let arrivals = path.arrived.tell(now, path.keepalive.unwrap_or_default());

@@ -382,3 +382,21 @@ fn notes_about_what_is_gone_say_nothing() {
     assert!(tx.handle_inner(&packet(1, 0)).is_none());
     assert_eq!((tx.poll_timeout(), tx.poll_event()), (None, None));
 }
+
+/// A host that was away hears its peer, who never ceased to send, before it has sent anything itself.
+#[test]
+fn a_restarted_host_announces_itself_even_if_it_hears_its_peer_first() {
+    let settings = Settings::default();
+    let mut pair = Pair::up(&settings);
+    let sent = send(&mut pair, 0..40);
+    arrive(&mut pair, &sent);
+    pair.left = Host::new(&settings, 1, pair.now);
+    let keepalives = pair.right.keepalives(pair.now + Duration::from_secs(1));
+    pair.now += Duration::from_secs(1);
+    assert_eq!(keepalives.len(), 2);
+    keepalives.iter().for_each(|sent| pair.left.receive(pair.now, sent));
+    pair.exchange(|_, _| true);
+    let sent = send(&mut pair, 100..103);
+    arrive(&mut pair, &sent);
+    assert_eq!(pair.right.numbers().split_off(40), [100, 101, 102]);
+}

@@ -86,7 +86,9 @@ fn keepalives(endpoint: &mut Endpoint) -> Vec<(u8, Duty)> {
         let keepalive = Keepalive::parse(parsed.payload).expect("a keepalive");
         sent.push((transmit.path.0, keepalive.duty));
     }
-    sent.sort_unstable_by_key(|(path, _)| *path);
+    sent.sort_by_key(|(path, _)| *path);
+    // The first of a path may be followed by another at once.
+    sent.dedup();
     sent
 }
 

@@ -163,7 +163,7 @@ impl Host {
     pub(super) fn change(&mut self, now: Instant, change: &Change) {
         let Some(endpoint) = &mut self.endpoint else { return };
         match change {
-            Change::AddConnection { connection, config } => {
+            Change::AddConnection { connection, config, .. } => {
                 let paths = (0..).map(PathId).zip(&config.paths);
                 self.ways.extend(paths.map(|(path, config)| ((*connection, path), way(config))));
             }
