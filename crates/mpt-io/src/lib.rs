@@ -15,8 +15,8 @@
 //! - [`poll`]: readiness and one deadline with nanosecond resolution.
 //! - [`netlink`]: addresses, routes, MTU and interfaces.
 //! - [`packet`]: a look at what passes an interface.
-//! - [`ethtool`], [`tcp_info`], [`mptcp_info`], [`limits`], [`interface`]: the few questions to the
-//!   kernel that fit nowhere else.
+//! - [`ethtool`], [`tcp_info`], [`mptcp_info`], [`limits`], [`sysctl`], [`capability`], [`interface`]:
+//!   the few questions to the kernel that fit nowhere else.
 //!
 //! Three rules hold throughout. A packet is never an error: what cannot be delivered is counted
 //! under a name, and errors are for what a human can mend. Whatever the kernel does not permit or
@@ -24,6 +24,7 @@
 //! crate of the workspace with `unsafe` code, each block saying why it is sound.
 
 pub mod buffer;
+pub mod capability;
 pub mod ethtool;
 pub mod interface;
 pub mod limits;
@@ -31,6 +32,7 @@ pub mod mptcp_info;
 pub mod netlink;
 pub mod packet;
 pub mod poll;
+pub mod sysctl;
 pub mod tcp_info;
 pub mod tun;
 pub mod udp;

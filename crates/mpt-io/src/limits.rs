@@ -1,7 +1,8 @@
 //! Limits of this machine that decide how well a tunnel can run.
 
-use std::fs;
 use std::io;
+
+use crate::sysctl;
 
 /// How large an unprivileged process may make a socket's buffers, in bytes as given to `SO_RCVBUF`
 /// and `SO_SNDBUF`.
@@ -20,12 +21,8 @@ pub struct SocketBuffers {
 /// `NotFound` in a network namespace of its own on kernels that show these limits only in the
 /// initial one; otherwise what reading `/proc` says.
 pub fn socket_buffers() -> io::Result<SocketBuffers> {
-    Ok(SocketBuffers { receive: number("rmem_max")?, send: number("wmem_max")? })
-}
-
-fn number(name: &str) -> io::Result<usize> {
-    let text = fs::read_to_string(format!("/proc/sys/net/core/{name}"))?;
-    text.trim().parse().map_err(io::Error::other)
+    let number = |name| usize::try_from(sysctl::number(name)?).map_err(io::Error::other);
+    Ok(SocketBuffers { receive: number("net/core/rmem_max")?, send: number("net/core/wmem_max")? })
 }
 
 #[cfg(test)]

@@ -69,6 +69,18 @@ impl Attributes {
         }
     }
 
+    /// A value that consists of attributes.
+    pub(super) fn nested(&self, kind: u16) -> Option<Self> {
+        self.get(kind).map(|value| Self(value.to_vec()))
+    }
+
+    /// A value of text, without the zero at its end.
+    pub(super) fn get_text(&self, kind: u16) -> Option<String> {
+        let value = self.get(kind)?;
+        let text = value.strip_suffix(&[0]).unwrap_or(value);
+        Some(String::from_utf8_lossy(text).into_owned())
+    }
+
     /// A value of four bytes.
     pub(super) fn get_u32(&self, kind: u16) -> Option<u32> {
         self.get(kind)?.try_into().ok().map(u32::from_ne_bytes)

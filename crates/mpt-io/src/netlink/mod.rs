@@ -1,5 +1,5 @@
-//! Interfaces, addresses and routes, by the kernel's route netlink (`rtnetlink(7)`), and the paths of
-//! its MPTCP, by generic netlink.
+//! Interfaces, addresses, routes and routing rules, by the kernel's route netlink (`rtnetlink(7)`),
+//! the paths of its MPTCP, by generic netlink, and a look at its firewall.
 //!
 //! One request, one answer, in the calling thread: configuration is rare and short, and the kernel
 //! answers within the system call. What changes without our doing is told by a [`Monitor`]. A [`Netlink`] belongs to the network namespace in which it was
@@ -8,6 +8,7 @@
 mod address;
 mod conversation;
 mod error;
+mod firewall;
 mod generic;
 mod hardware;
 mod link;
@@ -21,6 +22,7 @@ mod vxlan;
 
 pub use address::Address;
 pub use error::Error;
+pub use firewall::{Firewall, Hook, StrictChain};
 pub use link::Link;
 pub use monitor::{Change, Monitor};
 pub use mptcp::{Endpoint, Limits, Mptcp};

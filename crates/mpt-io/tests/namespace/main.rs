@@ -9,6 +9,7 @@
 
 mod default_route;
 mod ethtool;
+mod firewall;
 #[allow(dead_code, reason = "it is shared with other tests")]
 #[path = "../super_packet/flow.rs"]
 mod flow;
@@ -46,6 +47,7 @@ fn main() {
         netlink::TESTS,
         monitor::TESTS,
         default_route::TESTS,
+        firewall::TESTS,
         ethtool::TESTS,
     ]
     .concat()
