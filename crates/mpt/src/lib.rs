@@ -14,6 +14,7 @@ mod cli;
 mod config;
 mod control;
 mod daemon;
+mod host;
 mod metrics;
 mod output;
 mod privilege;

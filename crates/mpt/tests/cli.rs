@@ -97,11 +97,42 @@ fn a_good_file_is_said_to_be_good() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("good.toml");
     fs::write(&file, GOOD).unwrap();
-    let output = mpt(&["check", file.to_str().unwrap()]);
+    let output = mpt(&["check", "--file-only", file.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(output.stderr.is_empty());
     let text = stdout(&output);
     assert!(text.ends_with("good.toml: good: 1 tunnel, 1 connection, 2 paths\n"), "{text}");
+    assert_eq!(text.lines().count(), 1, "nothing about this host: {text}");
+}
+
+/// What exactly is said is tested where the host is made for it; here only what holds on any.
+#[test]
+fn what_the_host_lacks_is_told_with_a_remedy() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("good.toml");
+    let text = GOOD.replacen("remote", "interface = \"no-such-if\"\nremote", 1);
+    let text =
+        text.replacen("[[tunnel.connection]]", "[[tunnel.connection]]\nlocal_port = 4799", 1);
+    let radio = "interface = \"lo\"\nlocal = \"203.0.113.77\"\nremote = \"203.0.113.6\"";
+    fs::write(&file, text.replace("remote = \"203.0.113.6\"", radio)).unwrap();
+    let output = mpt(&["check", file.to_str().unwrap()]);
+    let text = stdout(&output);
+    for what in [
+        "good.toml: good: 1 tunnel",
+        "warning: interface no-such-if is not there: path fibre of server",
+        "\n  mend: ip -brief link",
+        "warning: no interface has the address 203.0.113.77: path radio of server",
+    ] {
+        assert!(text.contains(what), "{text}");
+    }
+    // Warnings are no reason not to run. Errors are, and this user may meet some.
+    if text.contains("\nerror: ") {
+        assert_eq!(output.status.code(), Some(1));
+        assert!(complaint(&output).contains("cannot be run here: mend"), "{output:?}");
+    } else {
+        assert_eq!(output.status.code(), Some(0));
+        assert!(output.stderr.is_empty(), "{output:?}");
+    }
 }
 
 #[test]

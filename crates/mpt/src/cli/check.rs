@@ -6,18 +6,37 @@ use anyhow::Result;
 
 use super::Exit;
 use crate::config::{self, LoadError, Settings};
+use crate::host::{self, Severity};
 use crate::output;
 
-/// Says whether `mpt run` would take the file.
-pub(super) fn check(file: &Path) -> Result<Exit> {
-    match config::load(file) {
-        Ok(settings) => output::print(&format!("{}: good: {}\n", file.display(), size(&settings))),
+/// Says whether `mpt run` would take the file, and unless `file_only`, whether it would run here.
+pub(super) fn check(file: &Path, file_only: bool) -> Result<Exit> {
+    let settings = match config::load(file) {
+        Ok(settings) => settings,
         Err(LoadError::Invalid(report)) => {
             output::report(&report);
-            Ok(Exit::Negative)
+            return Ok(Exit::Negative);
         }
-        Err(error) => Err(error.into()),
+        Err(error) => return Err(error.into()),
+    };
+    output::print(&format!("{}: good: {}\n", file.display(), size(&settings)))?;
+    if file_only {
+        return Ok(Exit::Done);
     }
+
+    let findings = host::lacks(&settings);
+    let text: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
+    output::print(&text)?;
+    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
+    if errors == 0 {
+        return Ok(Exit::Done);
+    }
+    output::complain(format_args!(
+        "{} cannot be run here: mend {} and try again",
+        file.display(),
+        counted(errors, "error")
+    ));
+    Ok(Exit::Negative)
 }
 
 fn size(settings: &Settings) -> String {
@@ -27,6 +46,10 @@ fn size(settings: &Settings) -> String {
         (connections.clone().count(), "connection"),
         (connections.map(|connection| connection.paths.len()).sum(), "path"),
     ]
-    .map(|(count, what)| format!("{count} {what}{}", if count == 1 { "" } else { "s" }))
+    .map(|(count, what)| counted(count, what))
     .join(", ")
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

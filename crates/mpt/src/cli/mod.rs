@@ -46,7 +46,7 @@ pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         Err(exit) => return exit,
     };
     let result = match command {
-        Command::Check { file } => check::check(&file),
+        Command::Check { file, file_only } => check::check(&file, file_only),
         Command::Config { socket } => change::config(&socket.socket),
         Command::Connection { action } => change::connection(&action),
         Command::Path { action } => path::path(&action),
@@ -70,7 +70,7 @@ pub(crate) fn definition() -> clap::Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  mpt check /etc/mpt.toml      say what is wrong with a configuration, if anything is
+  mpt check /etc/mpt.toml      say what is wrong with a configuration, or missing here
   mpt run /etc/mpt.toml        run its tunnels until TERM or INT
   mpt status                   see tunnels, connections, paths and drops
   mpt status --watch           see them live
@@ -110,19 +110,26 @@ Examples:
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// Say what is wrong with a configuration file, if anything is
+    /// Say what is wrong with a configuration file, and what this host lacks to run it
     ///
-    /// Changes nothing and needs no privilege. Each problem is reported on standard error with its
-    /// place and what to do about it.
+    /// Changes nothing and needs no privilege. Each problem of the file is reported on standard error
+    /// with its place and what to do about it. If there is none, what the host lacks is printed: what
+    /// it is, what comes of it, and the command that mends it. An error there would keep `mpt run`
+    /// from starting as this user; a warning says what will not work. What only root may see, such as
+    /// the firewall, is looked at as root only.
     #[command(after_help = "\
-Exit codes: 0 the file can be run, 1 it has problems, 2 it cannot be read
+Exit codes: 0 the file can be run, 1 it has problems or the host lacks something, 2 it cannot be read
 
-Example:
-  mpt check /etc/mpt.toml")]
+Examples:
+  sudo mpt check /etc/mpt.toml
+  mpt check --file-only /etc/mpt.toml      the same on every host")]
     Check {
         /// The configuration file (TOML)
         #[arg(value_name = "FILE")]
         file: PathBuf,
+        /// Look at the file alone and not at this host
+        #[arg(long)]
+        file_only: bool,
     },
     /// Show what the running daemon does
     ///

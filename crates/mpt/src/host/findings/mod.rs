@@ -1,0 +1,28 @@
+//! What is to be said about a host, judged from facts alone.
+
+mod network;
+mod paths;
+mod process;
+mod sockets;
+
+use crate::config::Settings;
+
+use super::Finding;
+use super::facts::Facts;
+
+/// What the host that `facts` tell of lacks to run `settings`: the errors first, and otherwise in a
+/// fixed order: what the process may do, its sockets, its paths, the networks behind it.
+pub(super) fn findings(settings: &Settings, facts: &Facts) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    process::judge(settings, facts, &mut findings);
+    sockets::judge(settings, facts, &mut findings);
+    paths::judge(settings, facts, &mut findings);
+    network::judge(settings, facts, &mut findings);
+    findings.sort_by_key(|finding| finding.severity);
+    findings
+}
+
+/// The command that sets a number below `/proc/sys`.
+fn set_sysctl(name: &str, value: impl std::fmt::Display) -> String {
+    format!("sysctl -w {}={value}", mpt_io::sysctl::with_dots(name))
+}

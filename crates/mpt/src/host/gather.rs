@@ -1,0 +1,127 @@
+//! Looking at a host. Nothing is changed: what is opened to see whether it can be is closed at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use mpt_control::Client;
+use mpt_io::netlink::{Firewall, IpVersion, Netlink};
+use mpt_io::{capability, limits, sysctl, udp};
+use nix::unistd;
+
+use super::facts::{Closed, Facts, NoTun, of_interface};
+use super::holder;
+use super::needs::{self, Leg, Socket, User};
+use crate::config::Settings;
+use crate::tunnel::MARK;
+
+/// How long a daemon may take to answer the door. One that hangs is there all the same, and its
+/// ports look taken then, which they are.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Where TUN devices are opened, and where the kernel shows that it has them.
+const TUN_NODE: &str = "/dev/net/tun";
+const TUN_DRIVER: &str = "/sys/class/misc/tun";
+
+impl Facts {
+    /// Finds out what bears on `settings`, on the host and in the network namespace of the calling
+    /// thread.
+    pub(super) fn gather(settings: &Settings) -> Self {
+        let users = needs::users(settings);
+        let daemon = Client::connect_timeout(&settings.control.socket, PATIENCE).is_ok();
+        let mut netlink = Netlink::open().ok();
+        let facts = Self {
+            daemon,
+            tun: tun(),
+            powerless: matches!(capability::net_admin(), Ok(false)),
+            user_missing: settings.daemon.user.as_deref().is_some_and(is_missing),
+            no_ipv6: !Path::new("/proc/sys/net/ipv6").exists(),
+            links: netlink.as_mut().and_then(|netlink| netlink.links().ok()),
+            addresses: netlink.as_mut().and_then(|netlink| netlink.addresses().ok()),
+            closed: if daemon { BTreeMap::new() } else { closed(settings) },
+            unreachable: users.iter().filter_map(User::leg).filter(is_unreachable).collect(),
+            ways: netlink.as_mut().map(|netlink| ways(&users, netlink)).unwrap_or_default(),
+            buffers: limits::socket_buffers().ok(),
+            sysctls: BTreeMap::new(),
+            strict_chains: Firewall::open()
+                .and_then(|mut firewall| firewall.strict_chains())
+                .unwrap_or_default(),
+        };
+        Self { sysctls: sysctls(&users, &facts), ..facts }
+    }
+}
+
+/// What stands between this process and TUN devices.
+fn tun() -> Option<NoTun> {
+    let opened = File::options().read(true).write(true).open(TUN_NODE);
+    let error = opened.err()?;
+    let forbidden = error.kind() == io::ErrorKind::PermissionDenied;
+    Some(match forbidden {
+        true => NoTun::Permission,
+        false if Path::new(TUN_DRIVER).exists() => NoTun::Node,
+        false => NoTun::Driver,
+    })
+}
+
+fn is_missing(user: &str) -> bool {
+    matches!(unistd::User::from_name(user), Ok(None))
+}
+
+/// The sockets that cannot be opened for a reason that lies in the port.
+fn closed(settings: &Settings) -> BTreeMap<Socket, Closed> {
+    let reason = |socket: &Socket| {
+        let local = socket.local;
+        let options = udp::Options { device: socket.interface.clone(), ..udp::Options::new(local) };
+        match udp::Socket::open(&options).err()? {
+            udp::OpenError::AddressInUse { .. } => Some(Closed::Taken(holder::of(local))),
+            udp::OpenError::Permission { .. } if local.port() < 1024 => Some(Closed::Privileged),
+            // Interfaces and addresses are looked at by themselves, and so is the capability.
+            udp::OpenError::Name(_)
+            | udp::OpenError::MixedFamilies { .. }
+            | udp::OpenError::AddressNotHere { .. }
+            | udp::OpenError::NoSuchDevice { .. }
+            | udp::OpenError::Permission { .. }
+            | udp::OpenError::Unreachable { .. }
+            | udp::OpenError::Other { .. } => None,
+        }
+    };
+    let sockets = needs::sockets(settings).into_iter();
+    sockets.filter_map(|socket| reason(&socket).map(|reason| (socket, reason))).collect()
+}
+
+/// Whether the kernel says that no route leads there.
+fn is_unreachable(leg: &Leg) -> bool {
+    let mtu = |mark| udp::route_mtu(leg.local, leg.interface.as_deref(), mark, leg.remote);
+    // As the daemon asks, where this user may: beside a tunnel that runs it makes a difference.
+    let result = match mtu(Some(MARK)) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => mtu(None),
+        result => result,
+    };
+    result.is_err_and(|error| {
+        matches!(error.kind(), io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable)
+    })
+}
+
+fn ways(users: &[User<'_>], netlink: &mut Netlink) -> BTreeMap<IpAddr, u32> {
+    let remotes: BTreeSet<IpAddr> =
+        users.iter().filter_map(|user| Some(user.remote?.ip())).collect();
+    remotes
+        .into_iter()
+        .filter_map(|remote| Some((remote, netlink.way_to(remote).ok()??.index)))
+        .collect()
+}
+
+fn sysctls(users: &[User<'_>], facts: &Facts) -> BTreeMap<String, i64> {
+    let interfaces: BTreeSet<&str> =
+        users.iter().filter_map(|user| facts.interface_of(user)).collect();
+    let mut names = vec!["net/ipv4/ip_forward".to_owned()];
+    names.push(of_interface(IpVersion::V6, "all", "forwarding"));
+    for interface in ["all", "default"].into_iter().chain(interfaces) {
+        names.push(of_interface(IpVersion::V4, interface, "rp_filter"));
+        names.push(of_interface(IpVersion::V6, interface, "disable_ipv6"));
+    }
+    names.into_iter().filter_map(|name| Some((name.clone(), sysctl::number(&name).ok()?))).collect()
+}

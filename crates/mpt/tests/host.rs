@@ -1,0 +1,185 @@
+//! What `mpt check` says about hosts, as real as they come: namespaces that lack something, and get
+//! it by the remedy that was named.
+//!
+//! What this machine does not permit is reported as ignored, with the reason; with `MPT_NO_SKIP` set
+//! it fails instead.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends where it stands")]
+
+use std::fs;
+use std::net::{IpAddr, UdpSocket};
+use std::path::Path;
+use std::process::Command;
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use mpt_io::netlink::Netlink;
+use mpt_lab::netns::Namespace;
+use mpt_lab::privilege;
+use tempfile::TempDir;
+
+type Test = fn(&Host);
+
+const TESTS: &[(&str, Test)] = &[
+    ("what_is_missing_is_told_until_it_is_there", missing),
+    ("a_taken_port_is_an_error_that_names_who_has_it", taken),
+    ("a_strict_filter_is_told_where_the_way_back_is_another", filtered),
+];
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let permitted = privilege::enter()
+        .map(drop)
+        .and_then(|()| Ok(privilege::check_tun(Path::new("/dev/net/tun"))?))
+        .map_err(|error| format!("{error:#}"));
+    let trial = |&(name, test): &(&str, Test)| {
+        let permitted = permitted.clone();
+        Trial::ignorable_test(name, move || run(permitted, test))
+    };
+    libtest_mimic::run(&arguments, TESTS.iter().map(trial).collect()).exit();
+}
+
+fn run(permitted: Result<(), String>, test: Test) -> Result<Completion, Failed> {
+    match permitted {
+        Ok(()) => test(&Host::new()),
+        Err(reason) if std::env::var_os("MPT_NO_SKIP").is_some() => return Err(reason.into()),
+        Err(reason) => return Ok(Completion::ignored_with(reason)),
+    }
+    Ok(Completion::Completed)
+}
+
+/// A host that has nothing but what a test gives it.
+struct Host {
+    namespace: Namespace,
+    folder: TempDir,
+}
+
+impl Host {
+    fn new() -> Self {
+        let host =
+            Self { namespace: Namespace::new().unwrap(), folder: tempfile::tempdir().unwrap() };
+        // A fresh namespace has these from the first one of the machine.
+        for name in ["ip_forward", "conf/all/rp_filter", "conf/default/rp_filter"] {
+            host.set(name, "0");
+        }
+        host
+    }
+
+    /// Sets a number below `/proc/sys/net/ipv4`.
+    fn set(&self, name: &str, value: &str) {
+        self.namespace.run(|| fs::write(format!("/proc/sys/net/ipv4/{name}"), value)).unwrap();
+    }
+
+    /// Makes an interface with a cable, switched on; the other end is called after it.
+    fn add_interface(&self, name: &str, address: &str) -> u32 {
+        self.namespace.run(|| {
+            let mut netlink = Netlink::open().unwrap();
+            let far = format!("{name}-far");
+            netlink.add_veth(name, &far, None).unwrap();
+            for end in [name, &far] {
+                let index = netlink.link(end).unwrap().unwrap().index;
+                netlink.set_up(index, true).unwrap();
+            }
+            let index = netlink.link(name).unwrap().unwrap().index;
+            netlink.add_address(index, address.parse().unwrap(), 24).unwrap();
+            index
+        })
+    }
+
+    /// Runs `mpt check` on a tunnel whose only path says this, and returns the exit code, the
+    /// findings, and standard error.
+    fn check(&self, path: &str) -> (i32, String, String) {
+        let file = self.folder.path().join("mpt.toml");
+        let socket = self.folder.path().join("control.sock");
+        let text = format!(
+            "[control]\nsocket = '{}'\n\
+             [[tunnel]]\nname = \"mpt0\"\naddresses = [\"10.9.0.1/24\"]\n\
+             [[tunnel.connection]]\nname = \"server\"\npeer = [\"10.9.0.2\"]\n\
+             networks = [\"10.20.0.0/16\"]\n\
+             [[tunnel.connection.path]]\nname = \"fibre\"\n{path}\n",
+            socket.display()
+        );
+        fs::write(&file, text).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mpt"));
+        command.arg("check").arg(&file);
+        let output = self.namespace.run(|| command.output()).unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let (first, findings) = text.split_once('\n').unwrap();
+        assert!(first.ends_with("mpt.toml: good: 1 tunnel, 1 connection, 1 path"), "{first}");
+        let complaint = String::from_utf8(output.stderr).unwrap();
+        (output.status.code().unwrap(), findings.to_owned(), complaint)
+    }
+}
+
+const ADDRESSED: &str = "interface = \"uplink\"\nlocal = \"192.0.2.1\"\nremote = \"203.0.113.5\"";
+const ROUTED: &str = "remote = \"203.0.113.5\"";
+const FORWARDING: &str = "warning: net.ipv4.ip_forward is 0: nobody behind this host reaches \
+                          10.20.0.0/16 through it\n  mend: sysctl -w net.ipv4.ip_forward=1\n";
+
+fn missing(host: &Host) {
+    let (code, findings, complaint) = host.check(ADDRESSED);
+    let expected = [
+        "warning: interface uplink is not there: path fibre of server cannot be used until it is\n  \
+         mend: ip -brief link  (correct `interface` if none of them is it)\n",
+        "warning: no interface has the address 192.0.2.1: path fibre of server cannot be used until \
+         one has\n  mend: ip address add 192.0.2.1/PREFIX dev INTERFACE\n",
+        FORWARDING,
+    ];
+    assert_eq!(findings, expected.concat());
+    assert_eq!((code, &*complaint), (0, ""));
+
+    let uplink = host.add_interface("uplink", "192.0.2.1");
+    assert_eq!(host.check(ADDRESSED), (0, FORWARDING.into(), String::new()));
+    host.set("ip_forward", "1");
+    assert_eq!(host.check(ADDRESSED), (0, String::new(), String::new()));
+
+    // Without an interface to try, the kernel has to know the way.
+    let (code, findings, _) = host.check(ROUTED);
+    let expected = "warning: no route leads to 203.0.113.5: path fibre of server cannot be used \
+                    until one does\n  mend: ip route add 203.0.113.5 via ROUTER\n";
+    assert_eq!((code, &*findings), (0, expected));
+    let remote: IpAddr = "203.0.113.5".parse().unwrap();
+    let router = Some("192.0.2.254".parse().unwrap());
+    let add_route = || Netlink::open().unwrap().add_route((remote, 32), uplink, router).unwrap();
+    host.namespace.run(add_route);
+    assert_eq!(host.check(ROUTED), (0, String::new(), String::new()));
+}
+
+fn taken(host: &Host) {
+    host.set("ip_forward", "1");
+    host.add_interface("uplink", "192.0.2.1");
+    let other = host.namespace.run(|| UdpSocket::bind("0.0.0.0:4754")).unwrap();
+    let (code, findings, complaint) = host.check(ADDRESSED);
+    let (what, rest) = findings.split_once(" (process ").unwrap();
+    assert!(what.starts_with("error: UDP 192.0.2.1:4754 is taken by "), "{findings}");
+    let expected = format!(
+        "{}): path fibre of server cannot be opened\n  \
+         mend: ss -lunp 'sport = :4754'  (end that program, or set another local_port)\n",
+        std::process::id()
+    );
+    assert_eq!(rest, expected);
+    assert_eq!(code, 1);
+    assert!(complaint.ends_with("cannot be run here: mend 1 error and try again\n"), "{complaint}");
+    drop(other);
+    assert_eq!(host.check(ADDRESSED), (0, String::new(), String::new()));
+}
+
+fn filtered(host: &Host) {
+    host.set("ip_forward", "1");
+    host.add_interface("uplink", "192.0.2.1");
+    let other = host.add_interface("other", "198.51.100.1");
+    let add_route = || {
+        let everywhere = ("0.0.0.0".parse().unwrap(), 0);
+        let router = Some("198.51.100.254".parse().unwrap());
+        Netlink::open().unwrap().add_route(everywhere, other, router).unwrap();
+    };
+    host.namespace.run(add_route);
+    assert_eq!(host.check(ADDRESSED), (0, String::new(), String::new()));
+    host.set("conf/all/rp_filter", "1");
+    let (code, findings, _) = host.check(ADDRESSED);
+    let expected = "warning: reverse path filtering is strict on uplink: the kernel drops what \
+                    arrives for path fibre of server, because the route to 203.0.113.5 leads \
+                    through other\n  mend: sysctl -w net.ipv4.conf.uplink.rp_filter=2\n";
+    assert_eq!((code, &*findings), (0, expected));
+    host.set("conf/uplink/rp_filter", "2");
+    assert_eq!(host.check(ADDRESSED), (0, String::new(), String::new()));
+}
