@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use mpt_io::netlink::{Endpoint, Error, Limits, Mptcp, Netlink, TokenBucket, Vxlan, Way};
+use mpt_io::netlink::{Endpoint, Error, Leaving, Limits, Mptcp, Netlink, TokenBucket, Vxlan, Way};
 use nix::errno::Errno;
 use socket2::SockRef;
 
@@ -172,6 +172,11 @@ fn congestion_control() -> Outcome {
     netlink.add_route((ip("203.0.113.0"), 24), near, router).unwrap();
     let way = netlink.way_to(ip("203.0.113.9")).unwrap();
     assert_eq!(way, Some(Way { index: near, via: router, source: Some(ip("192.0.2.1")) }));
+    let odd = Leaving { source: Some(ip("203.0.113.9")), ..Leaving::default() };
+    assert!(netlink.way_of(ip("192.0.2.2"), odd).is_err(), "this host does not have that address");
+    let bound = Leaving { index: Some(near), ..Leaving::default() };
+    let way = netlink.way_of(ip("198.51.100.9"), bound).unwrap().unwrap();
+    assert_eq!((way.index, way.via), (near, None), "bound, it leaves there without a route");
     drop(addressed);
     host.join().unwrap();
     Ok(())
