@@ -47,14 +47,11 @@ impl Names {
     pub(super) fn describe_refusal(&self, now: Instant, knock: &Knock) -> Option<RecentEvent> {
         let Knock { accept, remote, peer, refused, .. } = knock;
         let name = self.accepts.get(accept).map_or("?", String::as_str);
-        let why = match (*refused)? {
-            Drop::AcceptRate => {
-                "too many knock at once; it is let in later if it goes on (max_rate)"
-            }
-            _ => {
-                "there are as many as may be; it is let in when one is forgotten \
-                 (max_connections, max_paths)"
-            }
+        let why = if (*refused)? == Drop::AcceptRate {
+            "too many knock at once; it is let in later if it goes on (max_rate)"
+        } else {
+            "there are as many as may be; it is let in when one is forgotten \
+             (max_connections, max_paths)"
         };
         Some(RecentEvent {
             at_seconds: now.since(Instant::ZERO).as_secs_f64(),

@@ -431,7 +431,7 @@ fn connection(accept: &Accept, name: String, knock: &Knock) -> config::Connectio
         key: accept.key,
         checksum: accept.checksum,
         sequence: accept.sequence,
-        reorder: accept.reorder.clone(),
+        reorder: accept.reorder,
         paths: Vec::new(),
     }
 }
