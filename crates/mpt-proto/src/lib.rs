@@ -16,12 +16,17 @@
 //! moves them apart for two threads; then the owner of the receive side asks it for
 //! [`Note`]s, as it does for events, and has them given to the transmit side.
 //!
+//! Everything about an endpoint but its own addresses can change while it runs: connections and paths
+//! come and go, and so do their settings. A [`Change`] says what, and is handed to both sides, the
+//! transmit side first. See [`Endpoint::change`].
+//!
 //! It does not know interfaces, routes or configuration files, and it never copies a packet: inner
 //! packets pass through borrowed, and those that must wait are stored by the caller's [`Sink`].
 //!
 //! To read it, follow the packet. Out: `transmit_side`, `route`, `transmit`, `scheduler`,
 //! [`wire::gre`]. In: `receive_side`, `origin`, [`wire::gre`], `receive`, `path::liveness`,
-//! `reorder`. Between the two: `note`. What is measured on the way: `measure`.
+//! `reorder`. Between the two: `note`. What is measured on the way: `measure`. What is otherwise from
+//! now on: `change`, then the same files.
 
 mod accept;
 mod change;

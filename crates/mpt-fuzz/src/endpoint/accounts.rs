@@ -74,7 +74,7 @@ impl Accounts {
         }
         let Seen { sent, paths_sent, left_sent, received, paths_received } = &self.seen;
         let (gone, left) = (&mut self.gone, &mut seen.left_sent);
-        for (id, [sent, drops]) in departed(sent, &seen.sent) {
+        for (_, [sent, drops]) in departed(sent, &seen.sent) {
             (gone.sent, gone.transmit_drops) = (gone.sent + sent, gone.transmit_drops + drops);
         }
         for (id, count) in left_sent.iter().filter(|(id, _)| !is_new(*id, sent, &seen.sent)) {

@@ -46,7 +46,7 @@ enum Act {
         path: u8,
         present: bool,
     },
-    /// What the endpoint sends comes back, as its peer's.
+    /// A keepalive and a packet of the peer come.
     Hear {
         connection: u16,
         path: u8,
@@ -236,21 +236,18 @@ proptest! {
             if let Some(change) = change(&act) {
                 endpoint.change(now, &change, &mut sink);
             }
-            match act {
-                Act::Hear { connection, path, number } => {
-                    let remote = path_config(connection, path, [1, 1]).remote;
-                    let origin = Origin { socket: SocketId(path.into()), remote, tos: 0 };
-                    for datagram in datagrams(connection, path, number) {
-                        endpoint.handle_datagram(now, origin, &datagram, &mut sink);
-                    }
+            if let Act::Hear { connection, path, number } = act {
+                let remote = path_config(connection, path, [1, 1]).remote;
+                let origin = Origin { socket: SocketId(path.into()), remote, tos: 0 };
+                for datagram in datagrams(connection, path, number) {
+                    endpoint.handle_datagram(now, origin, &datagram, &mut sink);
                 }
-                Act::Pass { ms } => {
-                    now += Duration::from_millis(ms.into());
-                    endpoint.handle_timeout(now, &mut sink);
-                    while endpoint.poll_transmit(now).is_some() {}
-                    prop_assert!(endpoint.poll_timeout().is_none_or(|next| next.at > now));
-                }
-                _ => {}
+            }
+            if let Act::Pass { ms } = act {
+                now += Duration::from_millis(ms.into());
+                endpoint.handle_timeout(now, &mut sink);
+                while endpoint.poll_transmit(now).is_some() {}
+                prop_assert!(endpoint.poll_timeout().is_none_or(|next| next.at > now));
             }
             prop_assert_eq!(endpoint.poll_timeout().map(|next| next.at), plain_scan(&endpoint));
         }
