@@ -29,7 +29,7 @@ pub(super) fn in_order() {
             stream(
                 &site,
                 side,
-                if number % 2 == 0 { 4 } else { 6 },
+                if number.is_multiple_of(2) { 4 } else { 6 },
                 first + number,
                 packets(PACKETS, 10),
             )
@@ -91,7 +91,7 @@ fn tcp(site: &Site) {
 pub(super) fn pinned() {
     const PINNED: u16 = 5060;
     let pin = |side, config: String| match side {
-        Side::Left => with(&config, "two", &format!("udp_dst = [53, '5060-5069']")),
+        Side::Left => with(&config, "two", "udp_dst = [53, '5060-5069']"),
         Side::Right => with(&config, "one", &format!("udp_src = [{PINNED}]\ntcp_src = [22]")),
     };
     let site = Site::start_with(TWO_LINKS, "scheduler = 'flow'", pin);

@@ -17,6 +17,7 @@ fn second_stands_by(topology: &str, connection: &str) -> Site {
     Site::start_with(topology, connection, |_, config| with(&config, "two", "priority = 1"))
 }
 
+#[expect(clippy::print_stderr, reason = "figures for who runs it")]
 pub(super) fn standby() {
     let site = second_stands_by(SKEWED, "");
     for side in [Side::Left, Side::Right] {
@@ -68,6 +69,7 @@ fn on_the_wire(site: &Site) -> (u64, u64) {
 }
 
 /// What the active path loses shows at once, since nothing can come by the path that stands by.
+#[expect(clippy::print_stderr, reason = "figures for who runs it")]
 pub(super) fn idle() {
     const LOSSY: &str = "[[link]]\nname = 'one'\nrate_mbps = 50\ndelay_ms = 2\nloss = 0.02\n\
                          [[link]]\nname = 'two'\nrate_mbps = 50\ndelay_ms = 4\n";
