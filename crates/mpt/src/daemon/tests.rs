@@ -104,18 +104,16 @@ impl Fixture {
     }
 
     fn changed(&mut self, request: Request) -> Vec<String> {
-        match self.ask(request) {
-            Reply::Changed { changes } => changes,
-            other => panic!("{other:?}"),
-        }
+        let reply = self.ask(request);
+        let Reply::Changed { changes } = reply else { panic!("{reply:?}") };
+        changes
     }
 
     /// Kind, message and report of a refusal.
     fn refused(&mut self, request: Request) -> (ErrorKind, String, String) {
-        match self.ask(request) {
-            Reply::Error { kind, message, report } => (kind, message, report.unwrap_or_default()),
-            other => panic!("{other:?}"),
-        }
+        let reply = self.ask(request);
+        let Reply::Error { kind, message, report } = reply else { panic!("{reply:?}") };
+        (kind, message, report.unwrap_or_default())
     }
 
     /// Reloads the file with some text in the place of other.

@@ -53,6 +53,7 @@ fn config(own: usize) -> String {
     config
 }
 
+#[expect(clippy::print_stderr, reason = "figures for who runs it")]
 fn thousand() {
     let [left, right] =
         [(); 2].map(|()| Namespace::new().unwrap_or_else(|error| panic!("{error:#}")));
@@ -129,6 +130,7 @@ fn reload(daemon: &Daemon) {
     assert_eq!(changes.len(), 1, "{changes:?}");
 }
 
+#[expect(clippy::print_stderr, reason = "figures for who runs it")]
 fn report(what: &str, took: Duration) {
     eprintln!("{CONNECTIONS} connections: {what} in {:.0} ms", took.as_secs_f64() * 1000.0);
     assert!(cfg!(debug_assertions) || took < QUICKLY, "{what} took {took:?}");

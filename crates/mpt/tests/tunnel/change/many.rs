@@ -37,6 +37,7 @@ fn config(site: &Site, first: usize, heavy: &[usize]) -> String {
     config
 }
 
+#[expect(clippy::print_stderr, reason = "figures for who runs it")]
 pub(super) fn connections() {
     let mut site = Site::links_only(LINK, "");
     let side = Side::Left;
@@ -61,6 +62,7 @@ pub(super) fn connections() {
     eprintln!("  the whole daemon has {} MB", memory / 1_000_000);
 }
 
+#[expect(clippy::print_stderr, reason = "figures for who runs it")]
 fn report(what: &str, time: Duration) {
     eprintln!("  {what}: {} ms", time.as_millis());
     assert!(time < LIMIT, "{what} took {time:?}");

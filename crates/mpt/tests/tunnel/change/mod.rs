@@ -146,12 +146,13 @@ fn reloads() {
     let site = site();
     let files = BOTH.map(|side| without_path(&site.config(side), "three"));
     let other = |number: u32| {
-        let keepalive = if number % 2 == 0 { "keepalive = 0.2" } else { "keepalive = 0.1" };
+        let keepalive =
+            if number.is_multiple_of(2) { "keepalive = 0.2" } else { "keepalive = 0.1" };
         files.each_ref().map(|file| {
             // The last path's, and something of the tunnel.
             let (front, back) = file.rsplit_once("keepalive = 0.1").expect("a path");
             let file = format!("{front}{keepalive}{back}");
-            let clamp = format!("clamp_mss = {}\n[[tunnel.connection]]", number % 2 == 0);
+            let clamp = format!("clamp_mss = {}\n[[tunnel.connection]]", number.is_multiple_of(2));
             file.replacen("[[tunnel.connection]]", &clamp, 1)
         })
     };
@@ -172,7 +173,7 @@ fn reloads() {
             site.daemon(side).configure(&file).expect("a file");
             nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGHUP)
                 .expect("a signal");
-            let keepalive = if number % 2 == 0 { 0.2 } else { 0.1 };
+            let keepalive = if number.is_multiple_of(2) { 0.2 } else { 0.1 };
             eventually("the daemon has read its file again", || {
                 site.path(side, 1).keepalive == keepalive
             });
@@ -202,7 +203,7 @@ fn paths() {
     let site = site();
     let mut used = 0;
     undisturbed(&site, Duration::from_secs(3), |number| {
-        let order = if number % 2 == 0 { BOTH } else { [Side::Right, Side::Left] };
+        let order = if number.is_multiple_of(2) { BOTH } else { [Side::Right, Side::Left] };
         order.into_iter().for_each(|side| add(&site, side, "three"));
         site.await_all_up();
         pause(100);
