@@ -2,7 +2,7 @@
 //!
 //! The first bytes are settings, the others operations: packets offered, datagrams that arrive, get lost,
 //! arrive twice, late or damaged, datagrams and packets that nobody sent, hosts that start anew, time that
-//! passes, and [changes](changes) of every kind: connections and paths that come and go, at either host and
+//! passes, and changes of every kind: connections and paths that come and go, at either host and
 //! without the other's knowledge; also of what is not there, and between sides that hear of each other late.
 //! After each operation the promises of `mpt-proto` are checked:
 //!

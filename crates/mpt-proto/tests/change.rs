@@ -273,19 +273,16 @@ fn numbers_can_be_used_again() {
     let sent = send(&mut pair, 0..8);
     arrive(&mut pair, &sent);
     pair.right.numbers();
-    for path in [remove_path(1), Change::RemoveConnection { connection: CONNECTION }] {
-        let (left, right): (Change, Change) = match &path {
-            Change::RemovePath { .. } => (add_path(1, 1), add_path(2, 1)),
-            _ => {
-                let add = |host| {
-                    let config = Arc::new(connection_config(host));
-                    Change::AddConnection { connection: CONNECTION, config, accepted_by: None }
-                };
-                (add(1), add(2))
-            }
-        };
+    let add = |host| {
+        let config = Arc::new(connection_config(host));
+        Change::AddConnection { connection: CONNECTION, config, accepted_by: None }
+    };
+    let connection = Change::RemoveConnection { connection: CONNECTION };
+    for (gone, [left, right]) in
+        [(remove_path(1), [add_path(1, 1), add_path(2, 1)]), (connection, [add(1), add(2)])]
+    {
         for host in [&mut pair.left, &mut pair.right] {
-            host.change(pair.now, &path);
+            host.change(pair.now, &gone);
         }
         pair.wait(KEEPALIVE, |_, _| true);
         pair.left.change(pair.now, &left);
