@@ -165,6 +165,7 @@ fn serve(
         }
         server.handle_timeout(poll, now);
         pages.handle_timeout(poll, now);
+        daemon.retry(now);
         if let Err(error) = pages.settle(daemon.settings(), poll) {
             warn!("{error:#}");
         }

@@ -16,7 +16,7 @@ mod request;
 mod tests;
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mpt_control::{ControlStatus, Status};
 
@@ -36,7 +36,12 @@ pub(crate) struct Daemon<H: Host> {
     running: Settings,
     tunnels: Vec<H::Tunnel>,
     ready: Instant,
+    /// When that was last tried which could not be had.
+    tried: Instant,
 }
+
+/// How soon a tunnel that could not be started is tried again.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// What a change of settings came to.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -71,7 +76,16 @@ impl<H: Host> Daemon<H> {
             }
         }
         let (loaded, running) = (settings.clone(), settings);
-        Ok(Self { host, file, environment, loaded, running, tunnels, ready: Instant::now() })
+        Ok(Self {
+            host,
+            file,
+            environment,
+            loaded,
+            running,
+            tunnels,
+            ready: Instant::now(),
+            tried: Instant::now(),
+        })
     }
 
     /// The host on which the tunnels run.
@@ -111,6 +125,14 @@ impl<H: Host> Daemon<H> {
                 None => status.silent_tunnels.push(self.host.name(tunnel).into()),
             }
         }
+        let answered = |name: &str| {
+            let mut names = status.tunnels.iter().map(|tunnel| &tunnel.name);
+            names.any(|other| other == name)
+                || status.silent_tunnels.iter().any(|other| other == name)
+        };
+        let wanted = self.running.tunnels.iter().map(|tunnel| &tunnel.name);
+        let missing: Vec<String> = wanted.filter(|name| !answered(name)).cloned().collect();
+        status.silent_tunnels.extend(missing);
         status
     }
 
@@ -142,6 +164,19 @@ impl<H: Host> Daemon<H> {
         self.loaded = new;
         outcome.failures.extend(self.change_to(running));
         Ok(outcome)
+    }
+
+    /// Starts again what is wanted and could not be had, some seconds after the last attempt.
+    pub(crate) fn retry(&mut self, now: Instant) {
+        let Self { host, tunnels, running, .. } = self;
+        let runs = |name: &str| tunnels.iter().any(|tunnel| host.name(tunnel) == name);
+        let missing = running.tunnels.iter().any(|tunnel| !runs(&tunnel.name));
+        if missing && now >= self.tried + AGAIN {
+            self.tried = now;
+            for failure in self.change_to(self.running.clone()) {
+                tracing::warn!("{failure}; it is tried again in {} s", AGAIN.as_secs());
+            }
+        }
     }
 
     /// Has these settings run. Returns what could not be had.

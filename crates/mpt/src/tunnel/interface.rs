@@ -96,7 +96,13 @@ impl Interface {
                 Ok(()) => {
                     self.routes.insert(*prefix);
                 }
-                Err(error) => outcome = outcome.and(Err(refused(*prefix, error))),
+                Err(error) => {
+                    if prefix.len == 0 {
+                        // Without its rules it is of no use, and in the way of the next attempt.
+                        let _ = netlink.remove_route_in(&self.route(*prefix));
+                    }
+                    outcome = outcome.and(Err(refused(*prefix, error)));
+                }
             }
         }
         outcome

@@ -126,7 +126,9 @@ impl TransmitLoop {
     /// and again; then it is no news.
     fn is_news(&mut self, now: Instant, event: &Event) -> bool {
         let &Event::Narrow { connection, path, carries } = event else { return true };
-        let header = self.endpoint.connection(connection).header_len();
+        // It can have gone since.
+        let Some(half) = self.endpoint.find(connection) else { return false };
+        let header = half.header_len();
         let Some(info) = self.table.path_mut(connection, path) else { return false };
         info.narrowed.on_found(now, carries.saturating_sub(header) as u32)
     }

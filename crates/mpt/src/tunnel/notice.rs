@@ -50,8 +50,11 @@ impl Notices {
         let Event::Path { connection, path, to, .. } = event else { return };
         let heard = match to {
             PathState::Up => true,
-            PathState::Down(DownCause::Silent | DownCause::PeerDeaf) => false,
-            PathState::Down(DownCause::Absent | DownCause::PeerLost | DownCause::PeerOff)
+            // A peer that has gone may come back elsewhere.
+            PathState::Down(
+                DownCause::Silent | DownCause::PeerDeaf | DownCause::PeerLost | DownCause::PeerOff,
+            ) => false,
+            PathState::Down(DownCause::Absent)
             | PathState::Off
             | PathState::Probing
             | PathState::UnusableMtu => return,

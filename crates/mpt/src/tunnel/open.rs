@@ -44,6 +44,16 @@ const MIN_SLOT: usize = 2048;
 /// Bytes around an inner packet in a datagram, and some to spare.
 const SLOT_MARGIN: usize = 64;
 
+/// The largest MTU of a tunnel that was opened for inner packets of `largest` bytes.
+pub(super) fn largest_mtu(largest: u32) -> u32 {
+    (slot_size(largest) - SLOT_MARGIN) as u32
+}
+
+/// The bytes of a slot into which such packets are received.
+fn slot_size(largest: u32) -> usize {
+    MIN_SLOT.max(largest as usize + SLOT_MARGIN)
+}
+
 /// Opens the interface and makes both sides. Inner packets of more than `largest` bytes, or of some
 /// 2000, will never be received, whatever paths come later.
 pub(super) fn open(
@@ -64,7 +74,7 @@ pub(super) fn open(
     let config = EndpointConfig { addresses, connections: Vec::new() };
     let (tx_side, rx_side) = Endpoint::new(&config, Instant::ZERO)?.split();
 
-    let slot = MIN_SLOT.max(largest as usize + SLOT_MARGIN);
+    let slot = slot_size(largest);
     let receive = Receive::new(&ReceiveOptions {
         spare: RECEIVE_SLOTS - ReceiveOptions::default().slots,
         slot_size: slot,
@@ -89,7 +99,7 @@ pub(super) fn open(
     let mtu = Mtu {
         bytes: 0,
         limit: u32::MAX,
-        max: (slot - SLOT_MARGIN) as u32,
+        max: largest_mtu(largest),
         next_check: Instant::ZERO,
         limited: false,
         all: false,

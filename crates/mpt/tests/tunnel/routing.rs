@@ -11,8 +11,8 @@ use nix::sys::signal::Signal;
 use crate::site::{QUICK, assert_flawless, daemon, eventually};
 use crate::suite::Test;
 use crate::uplinks::{
-    DESK, FIBRE, LTE, SERVER, STORE, Uplinks, add_default, client_config, forward, index, ip,
-    netlink, remove, server_config, server_path, stream, switch, tunnel, unanswered,
+    DESK, FIBRE, LTE, SERVER, STORE, Uplinks, client_config, forward, index, ip, netlink, remove,
+    server_config, server_path, stream, switch, tunnel, unanswered,
 };
 
 pub(crate) const TESTS: &[Test] = &[
@@ -20,7 +20,6 @@ pub(crate) const TESTS: &[Test] = &[
     ("routing::a_network_that_somebody_else_routes", taken),
     ("routing::everything_through_the_tunnel_but_the_tunnel", default_route),
     ("routing::a_killed_daemon_leaves_nothing_that_lasts", killed),
-    ("routing::the_files_of_the_guide", guide),
     ("routing::the_filter_that_would_drop_the_answers_is_told", filter),
 ];
 
@@ -216,58 +215,4 @@ fn filter() {
     }
     // What a host behind sends is not forwarded.
     assert!(log.contains("net.ipv4.ip_forward=1"), "{log}");
-}
-
-const GUIDE: &str = include_str!("../../../../docs/guide.md");
-
-/// The first file that the guide shows behind those words.
-fn shown(words: &str) -> &'static str {
-    let (_, rest) = GUIDE.split_once(words).unwrap_or_else(|| panic!("{words}"));
-    let (_, rest) = rest.split_once("```toml\n").expect("a file");
-    rest.split_once("```").expect("its end").0
-}
-
-fn guide() {
-    let mut world = Uplinks::new();
-    for host in [&world.client, &world.server] {
-        host.run(|| forward(true));
-    }
-    let client = shown("`/etc/mpt/client.toml`:");
-    let [behind_server, everything] =
-        ["one of its connection's `networks`", "## Default route"].map(shown);
-    let behind_client = shown(behind_server);
-    let with = |file: &str, networks: &str| {
-        let connection = "[[tunnel.connection.path]]";
-        file.replacen(connection, &format!("{networks}\n{connection}"), 1)
-    };
-    world.start_server(&with(shown("`/etc/mpt/server.toml`, its"), behind_client));
-    world.start_client(client);
-    for path in ["fibre", "lte"] {
-        world.await_both(path, "up");
-    }
-    assert_eq!(unanswered(&world.client, "10.9.0.2"), 0);
-
-    // The console of the section about links.
-    world.client.run(|| switch("wwan0", false));
-    world.await_cause("lte", "interface wwan0 is switched off");
-    world.client.run(|| {
-        switch("wwan0", true);
-        add_default("wwan0", "198.51.100.1", Some(200));
-    });
-    world.await_both("lte", "up");
-
-    for networks in [behind_server, everything] {
-        let reply = world.reload(Side::Left, &with(client, networks));
-        assert!(matches!(reply, Reply::Changed { .. }), "{reply:?}");
-        assert_eq!(leaves(&world.client, STORE), Some(tunnel_of(&world.client)));
-        assert_arrives(&world);
-    }
-    let everywhere = ANYWHERE.map(|address| leaves(&world.client, address));
-    assert_eq!(everywhere, [Some(tunnel_of(&world.client)); 2]);
-}
-
-/// Packets of a host behind arrive; in order they are where the order waits long enough.
-fn assert_arrives(world: &Uplinks) {
-    let order = stream(&world.desk, &world.store, STORE).finish().expect("a report").order;
-    assert_eq!((order.lost, order.duplicated), (0, 0), "{order:?}");
 }

@@ -224,6 +224,10 @@ impl Keeper {
         if !template.sockets.contains(&knock.socket) {
             return;
         }
+        // It may have been configured while the knock was on its way.
+        if self.connections.values().any(|other| other.settings.peer.contains(&knock.peer)) {
+            return;
+        }
         let settings = &template.settings;
         let name = format!("{}-{}", settings.name, knock.peer);
         if !accepting.connections.contains_key(&name) {
@@ -351,6 +355,17 @@ impl Keeper {
             self.handle.wake_if_stepped();
         }
         is_there
+    }
+
+    /// Removes the connections that were accepted and whose peer is configured by now.
+    pub(super) fn remove_claimed(&mut self, configured: &[config::Connection], now: Instant) {
+        let is_claimed = |accepted: &&config::Connection| {
+            let mut others = configured.iter().flat_map(|other| &other.peer);
+            others.any(|peer| accepted.peer.contains(peer))
+        };
+        let accepted = self.accepting.connections().filter(is_claimed);
+        let claimed: Vec<String> = accepted.map(|accepted| accepted.name.clone()).collect();
+        claimed.iter().for_each(|name| self.remove_accepted_at(name, now));
     }
 
     fn remove_accepted_at(&mut self, name: &str, now: Instant) {

@@ -12,25 +12,26 @@ mod numbers;
 mod path;
 mod socket;
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use mpt_control::TunnelStatus;
 use mpt_io::poll::Waker;
-use mpt_proto::{ConnectionId, MAX_PATHS, PathId};
+use mpt_proto::{ConnectionConfig, ConnectionId, MAX_PATHS, PathId};
 
 use self::accept::Accepting;
 use self::core::core_connection;
 pub(super) use self::core::pins;
 use self::numbers::Numbers;
-use self::path::{Path, Setter, remote};
+use self::path::{Path, Setter, remotes};
 use self::socket::Opened;
 use super::interface::{Interface, routes};
 use super::mtu::path_mtu;
 use super::notice::Notice;
+use super::open::largest_mtu;
 use super::step::Step;
 use super::{Handle, advice};
 use crate::config;
@@ -46,9 +47,13 @@ const MAX_CONNECTIONS: u16 = 8192;
 pub(crate) struct Keeper {
     settings: config::Tunnel,
     handle: Handle,
+    /// The largest MTU that its buffers allow, in bytes.
+    largest: u32,
     interface: Interface,
     numbers: Numbers,
     connections: BTreeMap<String, Connection>,
+    /// What the core was last told of the connections, in the order of the file.
+    claims: Claims,
     sockets: Opened,
     accepting: Accepting,
     /// When to try again what could not be had.
@@ -58,6 +63,9 @@ pub(crate) struct Keeper {
     /// What was last told about the host.
     advice: Vec<String>,
 }
+
+/// The connections that lead to each peer.
+type Claims = HashMap<Vec<IpAddr>, Vec<(ConnectionId, config::Connection, ConnectionConfig)>>;
 
 /// A connection as it runs.
 struct Connection {
@@ -82,14 +90,17 @@ impl Keeper {
         main: Waker,
     ) -> anyhow::Result<Self> {
         let now = Instant::now();
-        let handle = Handle::start(settings, largest(settings, world, now), epoch, main)?;
+        let largest = largest(settings, world, now);
+        let handle = Handle::start(settings, largest, epoch, main)?;
         let interface = Interface::new(handle.index);
         let mut keeper = Self {
             settings: config::Tunnel { connections: Vec::new(), ..settings.clone() },
             handle,
+            largest: largest_mtu(largest),
             interface,
             numbers: Numbers::below(MAX_CONNECTIONS),
             connections: BTreeMap::new(),
+            claims: HashMap::new(),
             sockets: Opened::new(),
             accepting: Accepting::new(),
             again: None,
@@ -130,6 +141,8 @@ impl Keeper {
             Err("its offloads changed")
         } else if running.threads != settings.threads {
             Err("its threads changed")
+        } else if matches!(settings.mtu, config::Mtu::Fixed(mtu) if u32::from(mtu) > self.largest) {
+            Err("its mtu is larger than its buffers")
         } else {
             Ok(())
         }
@@ -270,11 +283,38 @@ impl Keeper {
         for name in gone {
             self.remove_connection(&name, now);
         }
+        self.remove_claimed(&settings.connections, now);
         let mut outcome = Ok(());
         for connection in &settings.connections {
             outcome = outcome.and(self.settle_connection(connection, settings, world, now));
         }
+        self.settle_claims(settings);
         outcome.and(self.settle_templates(settings, world, now))
+    }
+
+    /// Has what leads to a peer be as the settings of all its connections together say: networks are
+    /// common to them, and of those that match a packet the first in the file carries it.
+    fn settle_claims(&mut self, settings: &config::Tunnel) {
+        let mut claims: Claims = HashMap::new();
+        for connection in &settings.connections {
+            if let Some(running) = self.connections.get(&connection.name) {
+                let core = core_connection(connection, &settings.connections);
+                let claim = (running.id, running.settings.clone(), core);
+                claims.entry(connection.peer.clone()).or_default().push(claim);
+            }
+        }
+        for (peer, claims) in &claims {
+            // What is new has been added with all this.
+            let Some(before) = self.claims.get(peer) else { continue };
+            if before == claims {
+                continue;
+            }
+            for (id, settings, core) in claims {
+                let (settings, core) = (Arc::new(settings.clone()), Arc::new(core.clone()));
+                self.handle.step(Step::SetConnection { id: *id, settings, core });
+            }
+        }
+        self.claims = claims;
     }
 
     fn remove_connection(&mut self, name: &str, now: Instant) {
@@ -295,15 +335,9 @@ impl Keeper {
         world: &mut World,
         now: Instant,
     ) -> anyhow::Result<()> {
-        let core = || Arc::new(core_connection(wanted, &tunnel.connections));
         let without_paths = config::Connection { paths: Vec::new(), ..wanted.clone() };
         match self.connections.get_mut(&wanted.name) {
-            Some(running) if running.settings == without_paths => {}
-            Some(running) => {
-                running.settings = without_paths.clone();
-                let (id, settings) = (running.id, Arc::new(without_paths));
-                self.handle.step(Step::SetConnection { id, settings, core: core() });
-            }
+            Some(running) => running.settings = without_paths,
             None => {
                 let id = self.numbers.take(now).with_context(|| {
                     format!(
@@ -320,7 +354,8 @@ impl Keeper {
                 };
                 self.connections.insert(wanted.name.clone(), connection);
                 let (settings, accepted_by) = (Arc::new(without_paths), None);
-                self.handle.step(Step::AddConnection { id, settings, accepted_by, core: core() });
+                let core = Arc::new(core_connection(wanted, &tunnel.connections));
+                self.handle.step(Step::AddConnection { id, settings, accepted_by, core });
             }
         }
         self.settle_paths_of(wanted, tunnel.offloads, world, now)
@@ -412,7 +447,8 @@ fn largest(settings: &config::Tunnel, world: &mut World, now: Instant) -> u32 {
     };
     for connection in &settings.connections {
         for path in &connection.paths {
-            if let Ok(remote) = remote(path, world, now, None, false) {
+            let remotes = remotes(path, world, now, None, false);
+            if let Some(&remote) = remotes.as_ref().ok().and_then(|all| all.first()) {
                 let remote = SocketAddr::new(remote, connection.remote_port);
                 largest = largest.max(path_mtu(path, remote, connection).unwrap_or(0));
             }

@@ -110,9 +110,16 @@ impl Setter<'_> {
             way: None,
             absence: None,
         };
-        let way = self
-            .remote(existing, settings)
-            .and_then(|remote| Ok((remote, self.world.way(settings, remote)?)));
+        let way = self.remotes(existing, settings).and_then(|remotes| {
+            let mut missing = None;
+            for remote in remotes {
+                match self.world.way(settings, remote) {
+                    Ok(way) => return Ok((remote, way)),
+                    Err(absence) => missing = missing.or(Some(absence)),
+                }
+            }
+            Err(missing.unwrap_or_else(|| no_address(settings)))
+        });
         let (remote, way) = match way {
             Ok(way) => way,
             Err(absence) => return Ok(Target { absence: Some(absence), ..before }),
@@ -140,14 +147,14 @@ impl Setter<'_> {
         }
     }
 
-    /// Where the peer is; otherwise why that is not known.
-    fn remote(
+    /// Where the peer may be, best first; otherwise why that is not known.
+    fn remotes(
         &mut self,
         existing: Option<&Path>,
         settings: &config::Path,
-    ) -> Result<IpAddr, String> {
+    ) -> Result<Vec<IpAddr>, String> {
         let name = match &settings.remote {
-            Remote::Address(address) => return Ok(*address),
+            Remote::Address(address) => return Ok(vec![*address]),
             Remote::Name(name) => name,
         };
         if existing.is_some_and(|path| path.silent || path.remote.is_none()) {
@@ -155,7 +162,7 @@ impl Setter<'_> {
         }
         let current = existing.and_then(|path| path.remote);
         let doubted = existing.is_some_and(|path| path.doubted);
-        remote(settings, self.world, self.now, current, doubted)
+        remotes(settings, self.world, self.now, current, doubted)
     }
 
     fn add(
@@ -215,7 +222,7 @@ impl Setter<'_> {
             }
         }
         // Whatever is said to be there is tried at once, also if it was there before.
-        if told || path.way != target.way {
+        if told || moved || path.way != target.way {
             let absence = target.absence.clone();
             self.handle.step(Step::SetAbsence { connection, path: path.id, absence });
         }
@@ -231,17 +238,17 @@ fn tell(connection: &config::Connection, path: &config::Path, absence: &str) {
     );
 }
 
-/// Where the peer is on a path: where it is now as long as its name may stand for that, unless that
-/// is `doubted`; then at the next of its addresses.
-pub(super) fn remote(
+/// Where the peer may be on a path: first where it is now, as long as its name may stand for that and
+/// unless that is `doubted`; then the other addresses in their order, and round again.
+pub(super) fn remotes(
     path: &config::Path,
     world: &mut World,
     now: Instant,
     current: Option<IpAddr>,
     doubted: bool,
-) -> Result<IpAddr, String> {
+) -> Result<Vec<IpAddr>, String> {
     let name = match &path.remote {
-        Remote::Address(address) => return Ok(*address),
+        Remote::Address(address) => return Ok(vec![*address]),
         Remote::Name(name) => name,
     };
     let addresses = match world.names.resolve(name, now) {
@@ -251,15 +258,18 @@ pub(super) fn remote(
     };
     let version =
         |address: &&IpAddr| path.local.is_none_or(|local| local.is_ipv4() == address.is_ipv4());
-    let fitting: Vec<IpAddr> = addresses.iter().filter(version).copied().collect();
+    let mut fitting: Vec<IpAddr> = addresses.iter().filter(version).copied().collect();
+    if fitting.is_empty() {
+        return Err(no_address(path));
+    }
     let place = fitting.iter().position(|address| Some(*address) == current);
-    let place = match place {
-        Some(place) if doubted => (place + 1) % fitting.len(),
-        Some(place) => place,
-        None => 0,
-    };
-    let found = fitting.get(place).copied();
-    found.ok_or_else(|| format!("{name} has no address of the IP version of `local`"))
+    let first = place.map_or(0, |place| (place + usize::from(doubted)) % fitting.len());
+    fitting.rotate_left(first);
+    Ok(fitting)
+}
+
+fn no_address(path: &config::Path) -> String {
+    format!("{} has no address of the IP version of `local`", path.remote)
 }
 
 fn place(connection: &config::Connection, settings: &config::Path, target: &Target) -> Place {

@@ -3,7 +3,6 @@
 //! Beside every change runs a stream of a thousand packets per second, over links so different that
 //! whoever forgets what is still on its way, at either end, breaks its order.
 
-mod guide;
 mod many;
 mod reload;
 
@@ -33,7 +32,6 @@ pub(crate) const TESTS: &[Test] = &[
     ("tunnels_come_and_go_by_reload", reload::tunnels),
     ("the_page_of_metrics_comes_moves_and_goes", reload::metrics),
     ("a_thousand_connections_start_and_change_in_no_time", many::connections),
-    ("the_guide_changes_what_runs_as_it_says", guide::commands),
     ("what_runs_can_be_written_down", reload::written),
 ];
 
