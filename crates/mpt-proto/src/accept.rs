@@ -157,7 +157,7 @@ impl Accepting {
     pub(crate) fn remove(&mut self, id: ConnectionId, peers: &[IpAddr], by: Option<AcceptId>) {
         for peer in peers {
             if let Some(known) = self.peers.get_mut(peer) {
-                known.connections -= 1;
+                known.connections = known.connections.saturating_sub(1);
                 known.accepted = known.accepted.filter(|(accepted, _)| *accepted != id);
                 if known.connections == 0 {
                     self.peers.remove(peer);
@@ -165,7 +165,7 @@ impl Accepting {
             }
         }
         if let Some(template) = by.and_then(|by| self.template(by)) {
-            template.connections -= 1;
+            template.connections = template.connections.saturating_sub(1);
         }
     }
 
@@ -218,9 +218,16 @@ impl Accepting {
             Some(_) => return Ok(false),
         };
         let at = (origin.socket, origin.remote);
-        if self.pending.get(&at).is_some_and(|pending| pending.peer == peer && now < pending.until)
-        {
-            return Ok(true);
+        let waits = |pending: &&Pending| now < pending.until;
+        if let Some(pending) = self.pending.get(&at).filter(waits) {
+            // One origin waits for one answer at a time.
+            let again = (pending.peer, pending.accept) == (peer, accept);
+            return if again { Ok(true) } else { Err(Drop::AcceptRate) };
+        }
+        // Whoever is about to be let in by one template is not let in by another beside.
+        let elsewhere = |pending: &Pending| pending.peer == peer && pending.accept != accept;
+        if self.pending.values().filter(waits).any(elsewhere) {
+            return Ok(false);
         }
         let knock =
             Knock { accept, socket: origin.socket, remote: origin.remote, peer, refused: None };

@@ -16,6 +16,7 @@ use crate::slots::Slots;
 use crate::stats::{ConnectionStats, Drop, Drops, PathStats, Traffic};
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
+use crate::token_bucket::TokenBucket;
 use crate::wire::gre::{self, Header, Protocol};
 use crate::wire::inner::Inner;
 use crate::wire::keepalive::{Duty, Keepalive, Report, Trailer};
@@ -37,6 +38,8 @@ pub struct TransmitHalf {
     ending: bool,
     /// How often a path that stood by has been called up ([`Duty::calls`]).
     calls: u8,
+    /// How often all paths may be told at once: 8 times, and then ten times per second.
+    volley: TokenBucket,
     /// The lost path that was told of last.
     told_lost: usize,
     /// Own and the peer's tunnel address, as keepalives name them.
@@ -85,6 +88,7 @@ impl TransmitHalf {
             paths: Slots::default(),
             ending: false,
             calls: 0,
+            volley: TokenBucket::new(8, Duration::from_millis(100)),
             told_lost: 0,
             addresses,
             sent: Traffic::default(),
@@ -357,6 +361,10 @@ impl TransmitHalf {
         let usable = usable.fold(0, |bits, (id, _)| bits | 1_u64 << id);
         if stood_by & usable & !stand_by != 0 {
             self.calls = Duty::next(self.calls);
+            // Forged keepalives could ask for one volley after the other.
+            if !self.volley.take(now) {
+                return;
+            }
             self.paths.iter_mut().for_each(|(_, path)| path.keepalive_now(now));
         }
     }

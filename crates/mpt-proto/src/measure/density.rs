@@ -94,7 +94,8 @@ impl Density {
         if seq.offset_from(self.index) < 0 {
             return;
         }
-        while seq.offset_from(self.lowest()) >= bits::LEN.cast_signed() {
+        // Unsigned: seen from the lowest number, one far ahead of the index may be beyond half around.
+        while seq.offset_from(self.lowest()).cast_unsigned() >= bits::LEN {
             if self.window.is_empty() {
                 self.begin(seq);
             } else {

@@ -33,7 +33,13 @@ pub(crate) struct Exporter {
     /// Nobody is taken in until then.
     paused: Option<Instant>,
     failures: u64,
+    /// The last page and when it was made.
+    page: Option<(Instant, String)>,
 }
+
+/// How long a page is handed out. To make one costs the threads that carry packets some time, and any
+/// local user may ask.
+const FRESH: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 struct Guest {
@@ -63,6 +69,7 @@ impl Exporter {
             next_token: first_token + 1,
             paused: None,
             failures: 0,
+            page: None,
         })
     }
 
@@ -87,7 +94,16 @@ impl Exporter {
             self.take_in(poll, now);
         } else if let Some(mut guest) = self.visitors.remove(&event.token) {
             let before = guest.visitor.interest();
-            let stays = guest.visitor.advance(now, page);
+            let known = &mut self.page;
+            let mut page = || match known {
+                Some((made, text)) if now.saturating_duration_since(*made) < FRESH => text.clone(),
+                _ => {
+                    let text = page();
+                    *known = Some((now, text.clone()));
+                    text
+                }
+            };
+            let stays = guest.visitor.advance(now, &mut page);
             let after = guest.visitor.interest();
             if stays && (before == after || poll.modify(&guest.visitor, event.token, after).is_ok())
             {

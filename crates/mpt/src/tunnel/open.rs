@@ -6,12 +6,13 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use mpt_io::poll::Poll;
 use mpt_io::tun::{self, Burst, Device};
 use mpt_io::udp::{Receive, ReceiveOptions};
-use mpt_proto::{Endpoint, EndpointConfig, Instant, Prefix, Traffic};
+use mpt_proto::{Endpoint, EndpointConfig, Instant, Prefix, TokenBucket, Traffic};
 
 use super::clamp::Clamp;
 use super::incoming::Incoming;
@@ -92,6 +93,7 @@ pub(super) fn open(
         receive,
         receive_errors: Vec::new(),
         names: Names::default(),
+        lines: TokenBucket::new(200, Duration::from_millis(100)),
         recent: VecDeque::new(),
         notices,
         knocks: Vec::new(),

@@ -12,6 +12,7 @@ use mpt_io::tun::Device;
 use mpt_io::udp::{Receive, Socket};
 use mpt_proto::{
     AcceptConfig, ConnectionId, Event, Instant, Knock, Note, Origin, ReceiveHalf, SocketId,
+    TokenBucket,
 };
 
 use super::incoming::Incoming;
@@ -41,6 +42,8 @@ pub(super) struct ReceiveLoop {
     /// Reads that failed, which a poll reports again; by socket.
     pub(super) receive_errors: Vec<u64>,
     pub(super) names: Names,
+    /// The events that may go to the log: 200 at once, ten per second for long.
+    pub(super) lines: TokenBucket,
     pub(super) recent: VecDeque<RecentEvent>,
     pub(super) notices: Notices,
     /// Who knocked in this wake-up, and the address at which.
@@ -178,7 +181,10 @@ impl ReceiveLoop {
 
     fn tell(&mut self, now: Instant, event: Event) {
         let recent = self.names.describe(now, &event);
-        tracing::info!(tunnel = self.settings.name, "{}", recent.text);
+        // The log is not for whoever sends to fill.
+        if self.lines.take(now) {
+            tracing::info!(tunnel = self.settings.name, "{}", recent.text);
+        }
         keep(&mut self.recent, recent);
         self.notices.event(event);
     }
