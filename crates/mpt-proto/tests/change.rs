@@ -158,6 +158,20 @@ fn a_lost_carrier_is_told_on_another_path_and_stops_the_peer_until_it_is_back() 
     assert!(used.contains(&1) && used.contains(&2), "{used:?}");
 }
 
+/// The path that carried the word of the loss is slower than the one that was lost.
+#[test]
+fn a_path_that_is_back_is_not_lost_by_old_word_of_it() {
+    let mut pair = Pair::up(&Settings::default());
+    pair.left.change(pair.now, &set_present(1, false));
+    let word = pair.left.keepalives(pair.now);
+    assert!(word.iter().all(|sent| sent.path.0 == 0));
+    pair.now += Duration::from_millis(2);
+    pair.left.change(pair.now, &set_present(1, true));
+    pair.exchange(|_, path| path.0 == 1);
+    arrive(&mut pair, &word);
+    assert_eq!((pair.left.state(1), pair.right.state(1)), (PathState::Up, PathState::Up));
+}
+
 /// Two hosts whose second path stands by.
 fn with_standby() -> Pair {
     let mut pair = Pair::up(&Settings::default());

@@ -78,6 +78,12 @@ impl Gauge {
         self.heard
     }
 
+    /// Whether a keepalive came over the path that the peer sent after this time, as far as both are told.
+    pub(crate) fn heard_after(&self, time: Option<u32>) -> bool {
+        let Some((heard, time)) = self.heard.zip(time) else { return false };
+        heard.time.wrapping_sub(time).cast_signed() > 0
+    }
+
     pub(crate) fn quality(&self) -> Quality {
         Quality {
             round_trip: self.round_trip,

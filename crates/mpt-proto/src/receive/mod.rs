@@ -272,9 +272,13 @@ impl ReceiveHalf {
         }
         news.note(self.id, Note::Keepalive { path, count, arrivals, heard: echoed });
         if let Some(lost) = keepalive.lost {
+            let time = keepalive.trailer.map(|trailer| trailer.time);
             let others = self.paths.iter_mut().filter(|(other, _)| *other != path.index());
             for (_, other) in others.filter(|(_, other)| other.peer_id == Some(lost)) {
-                other.liveness.on_peer_lost();
+                // Word of the loss may have been overtaken on a quicker path by the path's return.
+                if !other.gauge.heard_after(time) {
+                    other.liveness.on_peer_lost();
+                }
             }
         }
         // A peer that has just started has heard nothing. So has one whose path died, but then its
