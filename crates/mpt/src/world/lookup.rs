@@ -134,28 +134,38 @@ fn exchange(name: &str, server: SocketAddr) -> io::Result<Vec<IpAddr>> {
         socket.send(&question(name, id, kind)?)?;
     }
     let deadline = Instant::now() + PATIENCE;
-    let mut answers: [Option<Vec<IpAddr>>; 2] = [None, None];
+    let mut answers: [Option<io::Result<Vec<IpAddr>>>; 2] = [None, None];
     let mut buffer = [0; ANSWER];
     while answers.iter().any(Option::is_none) {
         let rest = deadline.saturating_duration_since(Instant::now());
-        let silent =
-            || io::Error::new(io::ErrorKind::TimedOut, format!("{} is silent", server.ip()));
         if rest.is_zero() {
-            return Err(silent());
+            break;
         }
         socket.set_read_timeout(Some(rest))?;
         let len = match socket.recv(&mut buffer) {
             Ok(len) => len,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(silent()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
         let Ok(packet) = Packet::parse(&buffer[..len]) else { continue };
         let asked = questions.iter().position(|(id, _)| *id == packet.id());
         let Some(place) = asked.filter(|_| is_answer_about(&packet, name)) else { continue };
-        answers[place] = Some(addresses(&packet, server)?);
+        answers[place] = Some(addresses(&packet, server));
     }
-    Ok(answers.into_iter().flatten().flatten().collect())
+    let silent = || io::Error::new(io::ErrorKind::TimedOut, format!("{} is silent", server.ip()));
+    // Some servers know nothing of IPv6 and say so with an error, or with nothing at all.
+    let (mut found, mut failure) = (Vec::new(), None);
+    for answer in answers {
+        match answer.unwrap_or_else(|| Err(silent())) {
+            Ok(addresses) => found.extend(addresses),
+            Err(error) => failure = failure.or(Some(error)),
+        }
+    }
+    match failure {
+        Some(error) if found.is_empty() => Err(error),
+        Some(_) | None => Ok(found),
+    }
 }
 
 /// A socket to one name server, which nobody else can answer.
