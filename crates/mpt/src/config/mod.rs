@@ -12,12 +12,10 @@
 
 mod accept;
 mod address;
-#[allow(dead_code, reason = "for `mpt reload` and commands that change what runs")]
 mod change;
 mod connection;
 mod daemon;
 mod distinct;
-#[allow(dead_code, reason = "for `mpt path add` and `mpt connection add`")]
 mod fragment;
 mod keys;
 mod offloads;
@@ -50,12 +48,7 @@ use thiserror::Error;
 use toml::de::DeTable;
 
 pub(crate) use accept::Accept;
-#[allow(unused_imports, reason = "for `mpt reload` and commands that change what runs")]
-pub(crate) use change::{
-    AcceptChange, ApplyError, Change, ConnectionChange, ConnectionField, Edit, Effect, PathChange,
-    PathField, ProcessField, TunnelChange, TunnelField, apply, difference,
-};
-#[allow(unused_imports, reason = "for `mpt path add` and `mpt connection add`")]
+pub(crate) use change::{Effect, apply, difference};
 pub(crate) use fragment::{FragmentError, Place, with_fragment};
 pub(crate) use offloads::Offloads;
 pub(crate) use pins::Pins;
@@ -68,7 +61,6 @@ pub(crate) use settings::{
     Connection, Control, Daemon, Metrics, Mtu, Path, PathStatus, Profile, Scheduler, Settings,
     Threads, Tunnel,
 };
-#[allow(unused_imports, reason = "for `mpt config` and commands that change what runs")]
 pub(crate) use write::write;
 
 pub use text::{Accepted, Refused, check_text};
@@ -151,7 +143,6 @@ fn read(document: &DeTable<'_>) -> Result<Settings, Vec<Problem>> {
 /// # Errors
 ///
 /// What is wrong.
-#[allow(dead_code, reason = "for `mpt reload` and commands that change what runs")]
 pub(crate) fn check(settings: &Settings, name: &str) -> Result<(), Report> {
     let text = write(settings);
     match parse(&text) {

@@ -34,7 +34,6 @@ impl Pins {
     }
 
     /// Each list that is not empty in words: `tcp_dst 22, 5060-5070`.
-    #[cfg_attr(not(test), allow(dead_code, reason = "for the status of a path"))]
     pub(crate) fn shown(&self) -> impl Iterator<Item = String> {
         let lists = self.lists().into_iter().filter(|(_, ports)| !ports.is_empty());
         lists.map(|(key, ports)| format!("{key} {}", ShownPorts(ports)))

@@ -13,7 +13,6 @@ use super::{
 };
 
 /// The settings as the text of a file.
-#[allow(dead_code, reason = "for `mpt config` and commands that change what runs")]
 pub(crate) fn write(settings: &Settings) -> String {
     let mut out = Writer::default();
     let control = &settings.control;

@@ -14,7 +14,9 @@ mod difference;
 mod field;
 mod show;
 
-pub(crate) use apply::{ApplyError, apply};
+#[cfg(test)]
+pub(crate) use apply::ApplyError;
+pub(crate) use apply::apply;
 pub(crate) use difference::difference;
 pub(crate) use field::{ConnectionField, Edit, PathField, ProcessField, TunnelField};
 

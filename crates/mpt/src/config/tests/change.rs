@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use proptest::prelude::*;
 
 use super::arbitrary;
+use crate::config::change::ApplyError;
 use crate::config::*;
 
 proptest! {
