@@ -7,14 +7,14 @@ use mpt_proto::{
 use crate::config;
 use crate::tunnel::open::core_prefix;
 
-/// A connection without its paths. Networks behind one peer are behind all connections to it.
+/// A connection without its paths. `alike` are all connections to its peer, itself included: networks
+/// behind that peer are behind each of them.
 pub(super) fn core_connection(
     settings: &config::Connection,
-    all: &[config::Connection],
+    alike: &[&config::Connection],
 ) -> ConnectionConfig {
-    let alike = all.iter().filter(|other| other.peer == settings.peer);
-    let mut networks: Vec<Prefix> =
-        alike.chain([settings]).flat_map(|other| &other.networks).filter_map(core_prefix).collect();
+    let networks = alike.iter().flat_map(|other| &other.networks);
+    let mut networks: Vec<Prefix> = networks.filter_map(core_prefix).collect();
     networks.sort_unstable_by_key(|network| (network.address(), network.bits()));
     networks.dedup();
     ConnectionConfig {

@@ -285,8 +285,12 @@ impl Keeper {
         }
         self.remove_claimed(&settings.connections, now);
         let mut outcome = Ok(());
+        let peers = by_peer(settings);
         for connection in &settings.connections {
-            outcome = outcome.and(self.settle_connection(connection, settings, world, now));
+            let alike = &peers[connection.peer.as_slice()];
+            let offloads = settings.offloads;
+            let settled = self.settle_connection(connection, alike, offloads, world, now);
+            outcome = outcome.and(settled);
         }
         self.settle_claims(settings);
         outcome.and(self.settle_templates(settings, world, now))
@@ -296,12 +300,12 @@ impl Keeper {
     /// common to them, and of those that match a packet the first in the file carries it.
     fn settle_claims(&mut self, settings: &config::Tunnel) {
         let mut claims: Claims = HashMap::new();
-        for connection in &settings.connections {
-            if let Some(running) = self.connections.get(&connection.name) {
-                let core = core_connection(connection, &settings.connections);
-                let claim = (running.id, running.settings.clone(), core);
-                claims.entry(connection.peer.clone()).or_default().push(claim);
-            }
+        for (peer, alike) in by_peer(settings) {
+            let claim = |connection: &&config::Connection| {
+                let running = self.connections.get(&connection.name)?;
+                Some((running.id, running.settings.clone(), core_connection(connection, &alike)))
+            };
+            claims.insert(peer.to_vec(), alike.iter().filter_map(claim).collect());
         }
         for (peer, claims) in &claims {
             // What is new has been added with all this.
@@ -331,7 +335,8 @@ impl Keeper {
     fn settle_connection(
         &mut self,
         wanted: &config::Connection,
-        tunnel: &config::Tunnel,
+        alike: &[&config::Connection],
+        offloads: config::Offloads,
         world: &mut World,
         now: Instant,
     ) -> anyhow::Result<()> {
@@ -354,11 +359,11 @@ impl Keeper {
                 };
                 self.connections.insert(wanted.name.clone(), connection);
                 let (settings, accepted_by) = (Arc::new(without_paths), None);
-                let core = Arc::new(core_connection(wanted, &tunnel.connections));
+                let core = Arc::new(core_connection(wanted, alike));
                 self.handle.step(Step::AddConnection { id, settings, accepted_by, core });
             }
         }
-        self.settle_paths_of(wanted, tunnel.offloads, world, now)
+        self.settle_paths_of(wanted, offloads, world, now)
     }
 
     /// Brings the paths of a connection in line with its settings.
@@ -437,6 +442,15 @@ impl Keeper {
         let accepting = self.accepting.deadline();
         self.again.into_iter().chain(self.sockets.deadline()).chain(accepting).min()
     }
+}
+
+/// The connections that lead to each peer, in the order of the file.
+fn by_peer(settings: &config::Tunnel) -> HashMap<&[IpAddr], Vec<&config::Connection>> {
+    let mut peers: HashMap<&[IpAddr], Vec<&config::Connection>> = HashMap::new();
+    for connection in &settings.connections {
+        peers.entry(&connection.peer).or_default().push(connection);
+    }
+    peers
 }
 
 /// The largest inner packet that any path of the start can carry.
