@@ -67,6 +67,8 @@ cat > "$work/root/etc/systemd/system/inside.service" <<'UNIT'
 [Unit]
 Description=Test of the units
 After=multi-user.target
+SuccessAction=poweroff-force
+FailureAction=poweroff-force
 [Service]
 Type=oneshot
 ExecStart=/bin/sh /root/inside.sh
@@ -74,8 +76,6 @@ StandardOutput=tty
 StandardError=tty
 TTYPath=/dev/ttyS0
 Environment=SYSTEMD_COLORS=0 SYSTEMD_PAGER=cat
-SuccessAction=poweroff-force
-FailureAction=poweroff-force
 TimeoutStartSec=400
 UNIT
 mkdir -p "$work/root/etc/systemd/system/multi-user.target.wants"
