@@ -39,6 +39,7 @@ mod hash;
 mod measure;
 mod note;
 mod origin;
+pub mod original;
 mod path;
 mod ports;
 mod receive;

@@ -1,0 +1,325 @@
+//! All that is said on one command port: whose a message is, and what becomes of it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+
+use super::auth::{Auth, Key};
+use super::creator::Creator;
+use super::description::Description;
+use super::initiator::Initiator;
+use super::message::{Code, Command, Message, PathReport};
+use super::refusal::{Refusal, Refusals};
+use super::responder::Responder;
+use crate::connection::ConnectionId;
+use crate::time::Instant;
+
+/// The most answers, and the most events, that wait for a caller who does not come; then the oldest goes.
+const MAX_WAITING: usize = 256;
+
+/// How commands concern one connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectionCommands {
+    /// The own tunnel address.
+    pub local: IpAddr,
+    /// The peer's tunnel address, of the same IP version. No two connections share both.
+    pub remote: IpAddr,
+    /// How they are authenticated.
+    pub auth: Auth,
+    /// The addresses that they come from: those of the peer's ends of all paths. Empty is anywhere, as in
+    /// the original.
+    pub sources: Vec<IpAddr>,
+}
+
+/// How connections are created by peers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreateCommands {
+    /// What they authenticate themselves by.
+    pub key: Key,
+    /// Whether a cookie of zero is good for every exchange, as it is in the original, which sends no other
+    /// in this command. Then who has recorded how a connection was created can have it created again.
+    pub zero_cookie: bool,
+}
+
+/// The number of a connection that is to be created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CreateId(pub(super) u64);
+
+/// A connection that a peer wants to be created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Create {
+    /// By which [`Commands::answer_create`] knows it.
+    pub id: CreateId,
+    /// Where it came from: somebody who knows the key, if that is not made up.
+    pub from: SocketAddr,
+    /// The tunnel address that this end is to have. Nobody has checked that it does.
+    pub local: IpAddr,
+    /// The connection as the peer has it: what is local there is remote here.
+    pub description: Description,
+}
+
+/// What became of what the peer was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The peer has answered, but with another authentication than is agreed.
+    AuthFailed,
+    /// The peer has taken note of it.
+    Done,
+    /// The peer will not have it.
+    Refused(Code),
+    /// It was not told to the end, because something later is to be told of the same path, or too much
+    /// waits to be told.
+    Superseded,
+    /// The peer has not answered.
+    Unanswered,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The peer says that a path is down, or up again.
+    Path {
+        /// The connection.
+        connection: ConnectionId,
+        /// The path's local address, as the peer sees it: behind address translation not one of this host.
+        local: IpAddr,
+        /// The path's remote address.
+        remote: IpAddr,
+        /// Whether it is down.
+        down: bool,
+    },
+    /// Somebody wants a connection to be created; nobody has one with these tunnel addresses.
+    /// [`Commands::answer_create`] is waited for.
+    Create(Box<Create>),
+    /// What became of what the peer was to be told.
+    Told {
+        /// The connection.
+        connection: ConnectionId,
+        /// What it was.
+        report: PathReport,
+        /// What became of it.
+        outcome: Outcome,
+    },
+}
+
+/// Where a message is to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// To whom it answers.
+    Source(SocketAddr),
+    /// To the command port of a connection's peer, at the remote address of a path that is up. Which one may
+    /// be chosen anew for each message.
+    Peer {
+        /// The connection.
+        connection: ConnectionId,
+        /// What it is about. If that is a path that is down, then another one is better.
+        about: PathReport,
+    },
+}
+
+/// A message to send from the command port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// Where to.
+    pub to: Destination,
+    /// The payload of the datagram, of at most [`MAX_MESSAGE`](super::MAX_MESSAGE) bytes.
+    pub message: Vec<u8>,
+}
+
+/// What is said on one command port, for all the connections that share it.
+#[derive(Debug, Default)]
+pub struct Commands {
+    connections: BTreeMap<ConnectionId, Station>,
+    /// By own tunnel address and peer's.
+    by_addresses: HashMap<(IpAddr, IpAddr), ConnectionId>,
+    /// The connections that have something to tell.
+    telling: BTreeSet<ConnectionId>,
+    creator: Creator,
+    answers: VecDeque<Transmit>,
+    events: VecDeque<Event>,
+    refusals: Refusals,
+}
+
+/// A connection.
+#[derive(Debug)]
+struct Station {
+    settings: ConnectionCommands,
+    responder: Responder,
+    initiator: Initiator,
+}
+
+impl Commands {
+    /// Commands concern a connection from now on, or in another way than before. What is being said on it
+    /// goes on, unless its tunnel addresses or its authentication are others.
+    pub fn set_connection(&mut self, id: ConnectionId, settings: ConnectionCommands) {
+        let lasts = |station: &Station| {
+            let old = &station.settings;
+            (old.local, old.remote, &old.auth) == (settings.local, settings.remote, &settings.auth)
+        };
+        if let Some(station) = self.connections.get_mut(&id).filter(|station| lasts(station)) {
+            station.settings = settings;
+            return;
+        }
+        self.remove_connection(id);
+        self.by_addresses.insert((settings.local, settings.remote), id);
+        let (responder, initiator) = (Responder::default(), Initiator::default());
+        self.connections.insert(id, Station { settings, responder, initiator });
+    }
+
+    /// Commands do not concern a connection any more. What was to be told on it is not.
+    pub fn remove_connection(&mut self, id: ConnectionId) {
+        let Some(Station { settings, .. }) = self.connections.remove(&id) else { return };
+        self.by_addresses.remove(&(settings.local, settings.remote));
+        self.telling.remove(&id);
+    }
+
+    /// Peers may have connections created from now on, or in another way, or not.
+    pub fn set_create(&mut self, settings: Option<CreateCommands>) {
+        self.creator.set(settings);
+    }
+
+    /// Tells the peer of a connection that a path is down or up again, as soon as it has been told what was to
+    /// be told before. What waits to be told of the same path is not told any more. How it ends is an
+    /// [`Event::Told`].
+    pub fn tell(&mut self, now: Instant, id: ConnectionId, report: PathReport) {
+        let Some(station) = self.connections.get_mut(&id) else { return };
+        if let Some((report, outcome)) = station.initiator.tell(now, report) {
+            push(&mut self.events, Event::Told { connection: id, report, outcome });
+        }
+        self.telling.insert(id);
+    }
+
+    /// Takes a message that came to the command port. `chance` gives a number that nobody can foresee,
+    /// and is asked for one where a cookie is needed.
+    pub fn handle_datagram(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        message: &[u8],
+        chance: impl FnOnce() -> u32,
+    ) {
+        if let Err(refusal) = self.handle(now, from, message, chance) {
+            self.refusals.add(refusal);
+        }
+    }
+
+    /// Gives up what the peer does not answer.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        let Self { connections, telling, events, .. } = self;
+        telling.retain(|&connection| {
+            let Some(station) = connections.get_mut(&connection) else { return false };
+            if let Some((report, outcome)) = station.initiator.handle_timeout(now) {
+                push(events, Event::Told { connection, report, outcome });
+            }
+            !station.initiator.is_idle()
+        });
+    }
+
+    /// Answers whether a connection is created: with the connection as it has been made at this end, or with
+    /// why it has not. It is sent in full; the original cuts off the last 36 bytes of its own. Returns whether
+    /// somebody still waits for that.
+    pub fn answer_create(&mut self, id: CreateId, made: Result<&Description, Code>) -> bool {
+        let Some((to, message)) = self.creator.answer(id, made) else { return false };
+        push(&mut self.answers, Transmit { to: Destination::Source(to), message });
+        true
+    }
+
+    /// What is to be sent at `now`.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        if let Some(answer) = self.answers.pop_front() {
+            return Some(answer);
+        }
+        let Self { connections, telling, .. } = self;
+        telling.iter().find_map(|&connection| {
+            let Station { settings, initiator, .. } = connections.get_mut(&connection)?;
+            let (cookie, step, about) = initiator.poll_transmit(now)?;
+            let (initiator, responder) = (settings.local, settings.remote);
+            let auth = settings.auth.kind();
+            let message = Message { auth, cookie, initiator, responder, step }.emit(&settings.auth);
+            Some(Transmit { to: Destination::Peer { connection, about }, message })
+        })
+    }
+
+    /// When to call [`Self::handle_timeout`] and [`Self::poll_transmit`] next.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let due = |id| self.connections.get(id)?.initiator.poll_timeout();
+        self.telling.iter().filter_map(due).min()
+    }
+
+    /// What happened, oldest first.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// What was refused.
+    pub fn refusals(&self) -> &Refusals {
+        &self.refusals
+    }
+
+    fn handle(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        bytes: &[u8],
+        chance: impl FnOnce() -> u32,
+    ) -> Result<(), Refusal> {
+        let message = Message::parse(bytes)?;
+        let is_request = message.step.round().is_request();
+        let (local, remote) = if is_request {
+            (message.responder, message.initiator)
+        } else {
+            (message.initiator, message.responder)
+        };
+        let id = self.by_addresses.get(&(local, remote)).copied();
+        if message.step.command() == Command::Create {
+            if !is_request {
+                return Err(Refusal::Order);
+            }
+            let known = id.and_then(|id| Some(&self.connections.get(&id)?.settings.auth));
+            let answer = self.creator.handle(now, from, (&message, bytes), known, chance)?;
+            if let Some(message) = answer.message {
+                push(&mut self.answers, Transmit { to: Destination::Source(from), message });
+            }
+            if let Some(create) = answer.create {
+                push(&mut self.events, Event::Create(create));
+            }
+            return answer.refusal.map_or(Ok(()), Err);
+        }
+        let connection = id.ok_or(Refusal::Connection)?;
+        let station = self.connections.get_mut(&connection).ok_or(Refusal::Connection)?;
+        let ConnectionCommands { auth, sources, .. } = &station.settings;
+        if !sources.is_empty() && !sources.contains(&from.ip().to_canonical()) {
+            return Err(Refusal::Source);
+        }
+        let verified = auth.verify(bytes);
+        if !is_request {
+            if verified.is_err() {
+                station.initiator.on_forgery();
+            }
+            verified?;
+            let told = station.initiator.handle(now, message.cookie, &message.step)?;
+            if let Some((report, outcome)) = told {
+                push(&mut self.events, Event::Told { connection, report, outcome });
+            }
+            if station.initiator.is_idle() {
+                self.telling.remove(&connection);
+            }
+            return Ok(());
+        }
+        verified?;
+        let answer = station.responder.handle(now, from, &message, bytes, chance)?;
+        let reply = Message { cookie: answer.cookie, step: answer.step, ..message }.emit(auth);
+        push(&mut self.answers, Transmit { to: Destination::Source(from), message: reply });
+        if let Some(PathReport { initiator, responder, down }) = answer.news {
+            let (local, remote) = (responder, initiator);
+            push(&mut self.events, Event::Path { connection, local, remote, down });
+        }
+        Ok(())
+    }
+}
+
+fn push<T>(queue: &mut VecDeque<T>, thing: T) {
+    if queue.len() == MAX_WAITING {
+        queue.pop_front();
+    }
+    queue.push_back(thing);
+}

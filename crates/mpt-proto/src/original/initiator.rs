@@ -1,0 +1,169 @@
+//! The half of a connection that tells the peer of paths.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::commands::Outcome;
+use super::message::{Command, PathReport, Round, Step};
+use super::refusal::Refusal;
+use crate::time::Instant;
+
+/// How long an answer is waited for before a round is sent again, as in the original.
+const RESEND: Duration = Duration::from_millis(500);
+
+/// How often a round is sent, as in the original.
+const SENDS: u32 = 6;
+
+/// The most that waits to be told: of each path the last.
+const MAX_QUEUED: usize = crate::config::MAX_PATHS;
+
+/// The length of the data of round 3.
+const SIZE: u32 = 32;
+
+/// Begins exchanges on one connection, one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Initiator {
+    current: Option<Exchange>,
+    queue: VecDeque<PathReport>,
+}
+
+/// The exchange that goes on.
+#[derive(Debug)]
+struct Exchange {
+    report: PathReport,
+    round: Sending,
+    /// How often the round has been sent.
+    sends: u32,
+    /// When it is to be sent again, or if that was often enough, given up.
+    due: Instant,
+    /// An answer came that was not authentic.
+    auth_failed: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sending {
+    One,
+    Three { cookie: u32 },
+}
+
+/// What was told, or not.
+pub(super) type Told = (PathReport, Outcome);
+
+impl Initiator {
+    /// Tells the peer, when what is being told has been. Returns what is not told for that: something
+    /// older of the same path, or the oldest.
+    pub(super) fn tell(&mut self, now: Instant, report: PathReport) -> Option<Told> {
+        let path = |report: &PathReport| (report.initiator, report.responder);
+        let older = self.queue.iter().position(|queued| path(queued) == path(&report));
+        let out = match older {
+            Some(place) => self.queue.remove(place),
+            None if self.queue.len() == MAX_QUEUED => self.queue.pop_front(),
+            None => None,
+        };
+        self.queue.push_back(report);
+        self.begin(now);
+        out.map(|report| (report, Outcome::Superseded))
+    }
+
+    /// Whether there is nothing to tell.
+    pub(super) fn is_idle(&self) -> bool {
+        self.current.is_none()
+    }
+
+    /// Rounds 2 and 4 of a path status change, authentic.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Order`] if it answers nothing that was asked.
+    pub(super) fn handle(
+        &mut self,
+        now: Instant,
+        cookie: u32,
+        step: &Step<'_>,
+    ) -> Result<Option<Told>, Refusal> {
+        let exchange = self.current.as_mut().ok_or(Refusal::Order)?;
+        let outcome = match (*step, exchange.round) {
+            (Step::Proceed { .. }, Sending::One) => {
+                exchange.round = Sending::Three { cookie };
+                (exchange.sends, exchange.due) = (0, now);
+                return Ok(None);
+            }
+            // A responder may give a repeated round 1 another cookie, and remember only that.
+            (Step::Proceed { .. }, Sending::Three { cookie: known }) => {
+                if cookie != known {
+                    exchange.round = Sending::Three { cookie };
+                    if exchange.sends < SENDS {
+                        exchange.due = now;
+                    }
+                }
+                return Ok(None);
+            }
+            (Step::Refused { round: Round::Two, code, .. }, Sending::One)
+            | (Step::Refused { round: Round::Four, code, .. }, Sending::Three { .. }) => {
+                Outcome::Refused(code)
+            }
+            (Step::Done { .. }, Sending::Three { .. }) => Outcome::Done,
+            _ => return Err(Refusal::Order),
+        };
+        Ok(self.end(now, outcome))
+    }
+
+    /// An answer is not authentic.
+    pub(super) fn on_forgery(&mut self) {
+        if let Some(exchange) = &mut self.current {
+            exchange.auth_failed = true;
+        }
+    }
+
+    /// Gives up what has been sent often enough.
+    pub(super) fn handle_timeout(&mut self, now: Instant) -> Option<Told> {
+        let exchange = self.current.as_ref()?;
+        if now < exchange.due || exchange.sends < SENDS {
+            return None;
+        }
+        let outcome = if exchange.auth_failed { Outcome::AuthFailed } else { Outcome::Unanswered };
+        self.end(now, outcome)
+    }
+
+    /// The cookie and what is to be sent, if it is time.
+    pub(super) fn poll_transmit(
+        &mut self,
+        now: Instant,
+    ) -> Option<(u32, Step<'static>, PathReport)> {
+        let exchange = self.current.as_mut()?;
+        if now < exchange.due || exchange.sends == SENDS {
+            return None;
+        }
+        exchange.sends += 1;
+        exchange.due = now + RESEND;
+        let report = exchange.report;
+        let command = Command::PathStatus;
+        Some(match exchange.round {
+            Sending::One => (0, Step::Open { command, down: report.down, size: SIZE }, report),
+            Sending::Three { cookie } => (cookie, Step::Path(report), report),
+        })
+    }
+
+    /// When to come back.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        Some(self.current.as_ref()?.due)
+    }
+
+    fn begin(&mut self, now: Instant) {
+        if self.current.is_none() {
+            self.current = self.queue.pop_front().map(|report| Exchange {
+                report,
+                round: Sending::One,
+                sends: 0,
+                due: now,
+                auth_failed: false,
+            });
+        }
+    }
+
+    fn end(&mut self, now: Instant, outcome: Outcome) -> Option<Told> {
+        let ended = self.current.take()?;
+        self.begin(now);
+        Some((ended.report, outcome))
+    }
+}

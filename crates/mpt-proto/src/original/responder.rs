@@ -1,0 +1,89 @@
+//! The half of a connection that answers what the peer tells of paths.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::auth::AuthKind;
+use super::exchanges::{Exchanges, Opening, Third};
+use super::message::{Command, Message, PathReport, Step};
+use super::refusal::Refusal;
+use crate::time::Instant;
+use crate::token_bucket::TokenBucket;
+
+/// How many answers may follow one another at once: an exchange takes two, and twelve at the most, and
+/// an interface that goes down begins one for each path of it.
+const BURST: u32 = 64;
+
+/// The time for one more answer. Ten exchanges each second are more than anything that goes up and
+/// down should cause.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+/// Answers rounds 1 and 3 of path status changes on one connection.
+#[derive(Debug)]
+pub(super) struct Responder {
+    exchanges: Exchanges<()>,
+    bucket: TokenBucket,
+}
+
+/// What becomes of a message.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) cookie: u32,
+    pub(super) step: Step<'static>,
+    /// What the peer says and has not said before.
+    pub(super) news: Option<PathReport>,
+}
+
+impl Default for Responder {
+    fn default() -> Self {
+        Self { exchanges: Exchanges::default(), bucket: TokenBucket::new(BURST, INTERVAL) }
+    }
+}
+
+impl Responder {
+    /// Takes round 1 or 3, which is authentic but for its cookie; `bytes` are all of it.
+    ///
+    /// # Errors
+    ///
+    /// Why it is not answered.
+    pub(super) fn handle(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        message: &Message<'_>,
+        bytes: &[u8],
+        chance: impl FnOnce() -> u32,
+    ) -> Result<Answer, Refusal> {
+        let Message { auth, cookie, initiator, responder, step } = *message;
+        match step {
+            Step::Open { size, command, .. } => {
+                if !self.bucket.take(now) {
+                    return Err(Refusal::Rate);
+                }
+                let has_cookie = auth != AuthKind::None;
+                let opening = Opening { from, initiator, responder, size, has_cookie };
+                let cookie = self.exchanges.open(now, opening, chance);
+                Ok(Answer { cookie, step: Step::Proceed { command, size }, news: None })
+            }
+            Step::Path(report) => {
+                let (ends, size) = ((initiator, responder), step.data_len());
+                let third = self.exchanges.third(now, (cookie, false), ends, bytes, size)?;
+                if !self.bucket.take(now) {
+                    return Err(Refusal::Rate);
+                }
+                let news = match third {
+                    Third::First(answered, hash) => {
+                        *answered = Some((hash, ()));
+                        Some(report)
+                    }
+                    Third::Again(()) => None,
+                };
+                let done = Step::Done { command: Command::PathStatus, description: &[] };
+                Ok(Answer { cookie, step: done, news })
+            }
+            Step::Proceed { .. } | Step::Create(_) | Step::Done { .. } | Step::Refused { .. } => {
+                Err(Refusal::Order)
+            }
+        }
+    }
+}
