@@ -89,6 +89,16 @@ pub enum Change {
         /// Whether it can.
         fits: bool,
     },
+    /// The peer has said that a path is down, or that it is not, by a command beside the tunnel as the
+    /// original has. Its next keepalive on the path takes back that it is down.
+    SetPeerDown {
+        /// The connection.
+        connection: ConnectionId,
+        /// The path.
+        path: PathId,
+        /// Whether it is down.
+        down: bool,
+    },
     /// What a path needs of this host, its interface and its address, is there or not.
     SetPresent {
         /// The connection.
@@ -112,6 +122,7 @@ impl Change {
             | Self::SetPath { connection, .. }
             | Self::SetStatus { connection, .. }
             | Self::SetFits { connection, .. }
+            | Self::SetPeerDown { connection, .. }
             | Self::SetPresent { connection, .. } => connection,
         }
     }

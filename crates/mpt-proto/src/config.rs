@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::connection::ConnectionId;
 use crate::origin::{Candidate, Origins};
 use crate::path::{PathId, PathStatus};
+use crate::peer_kind::PeerKind;
 use crate::scheduler::Pins;
 use crate::selector::Selector;
 use crate::transmit_side::own_address;
@@ -157,6 +158,8 @@ pub struct PathConfig {
 /// One connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionConfig {
+    /// What the peer is.
+    pub peer_kind: PeerKind,
     /// The peer's tunnel addresses, at most one of each IP version; inner packets to them go by
     /// this connection, and only they and `networks` may be the source of what comes by it.
     pub peer: Vec<IpAddr>,
@@ -245,7 +248,7 @@ impl ConnectionConfig {
         }
         match self.paths.iter().position(|path| !(1..=MAX_WEIGHT).contains(&path.weight)) {
             Some(path) => Err(ConfigError::Weight { connection, path }),
-            None => Ok(()),
+            None => self.peer_kind.check(self, connection),
         }
     }
 }
@@ -281,6 +284,13 @@ pub enum ConfigError {
         connection: usize,
         /// Which of its paths.
         path: usize,
+    },
+    /// The peer is of a kind that would not understand it.
+    PeerKind {
+        /// Which connection.
+        connection: usize,
+        /// What it would not understand.
+        fault: &'static str,
     },
     /// This end and the peer have no tunnel address of the same IP version.
     NoTunnelAddress {
@@ -319,6 +329,10 @@ impl std::fmt::Display for ConfigError {
             Self::ZeroTime { connection, path } => write!(
                 formatter,
                 "a time of path {path} of connection {connection} is zero; leave it out instead"
+            ),
+            Self::PeerKind { connection, fault } => write!(
+                formatter,
+                "connection {connection} has what its kind of peer does not understand: {fault}"
             ),
             Self::NoTunnelAddress { connection } => write!(
                 formatter,

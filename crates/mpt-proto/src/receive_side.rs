@@ -172,6 +172,9 @@ impl ReceiveSide {
             Change::SetFits { path, fits, .. } => {
                 connection.set_fits(now, *path, *fits, sink, news)
             }
+            Change::SetPeerDown { path, down, .. } => {
+                connection.set_peer_down(now, *path, *down, sink, news);
+            }
             Change::SetPresent { path, present, .. } => {
                 connection.set_present(now, *path, *present, sink, news);
             }

@@ -10,6 +10,7 @@ use crate::measure::Heard;
 use crate::note::Note;
 use crate::path::narrowing::{Arrived, Narrowing};
 use crate::path::{PathId, PathState, PathStatus};
+use crate::peer_kind::PeerKind;
 use crate::scheduler::{Pins, Scheduler, Share};
 use crate::sequence::Seq;
 use crate::slots::Slots;
@@ -27,6 +28,7 @@ const EARLY: u32 = 16;
 /// What one connection needs for sending.
 #[derive(Debug)]
 pub struct TransmitHalf {
+    peer_kind: PeerKind,
     key: Option<u32>,
     checksum: bool,
     /// The number of the next datagram, if they are numbered.
@@ -80,6 +82,7 @@ impl TransmitHalf {
         now: Instant,
     ) -> Self {
         let mut half = Self {
+            peer_kind: config.peer_kind,
             key: config.key,
             checksum: config.checksum,
             next: config.sequence.then_some(Seq::FIRST),
@@ -176,7 +179,8 @@ impl TransmitHalf {
         let off = path.status == PathStatus::Off;
         // The first one says that nothing was heard before it, also if the peer has been quicker: that
         // is how it knows a beginning. The truth follows behind it.
-        let first = path.keepalives_sent == 0;
+        let tells = self.peer_kind.tells();
+        let first = tells && path.keepalives_sent == 0;
         let deaf = !off && (first || !path.hearing);
         let next = |every| if first && path.hearing { now } else { now + every };
         path.next_keepalive = if off { None } else { path.keepalive.map(next) };
@@ -193,7 +197,11 @@ impl TransmitHalf {
         let standby = self.scheduler.is_standby(PathId(index as u8));
         let duty = Duty { standby, calls: self.calls };
         let (path, lost) = (Some(index as u8), self.next_lost(index));
-        let message = Keepalive { report, duty, arrivals, path, lost, sender, receiver, trailer };
+        let message = if tells {
+            Keepalive { report, duty, arrivals, path, lost, sender, receiver, trailer }
+        } else {
+            Keepalive::bare(sender, receiver)
+        };
         let protocol = if sender.is_ipv4() { Protocol::Ipv4 } else { Protocol::Ipv6 };
         let header = Header { protocol, checksum: self.checksum, key: self.key, sequence: None };
         Some((PathId(index as u8), header, message))
@@ -215,10 +223,12 @@ impl TransmitHalf {
     }
 
     /// The receive half has seen something that changes what is sent. Every change is told to the
-    /// peer at once: that is how a path comes up in one round trip, also after the peer restarted.
+    /// peer at once, if it is of a kind that understands: that is how a path comes up in one round trip, also
+    /// after the peer restarted.
     ///
     /// Returns a path that proves too narrow, with the length of the longest datagram that it carries.
     pub(crate) fn on_note(&mut self, note: Note, now: Instant) -> Option<(PathId, usize)> {
+        let tells = self.peer_kind.tells();
         let path = self.paths.get_mut(note.path().index())?;
         match note {
             Note::Arrived { len, .. } => path.arrived.on_arrived(len),
@@ -229,12 +239,16 @@ impl TransmitHalf {
             }
             Note::Hearing { hearing, .. } => {
                 path.hearing = hearing;
-                path.keepalive_now(now);
+                if tells {
+                    path.keepalive_now(now);
+                }
             }
             Note::State { path: id, state } => self.change(id, now, |path| {
                 path.up = state == PathState::Up;
                 path.narrowing.forget();
-                path.keepalive_now(now);
+                if tells {
+                    path.keepalive_now(now);
+                }
             }),
         }
         None
@@ -287,12 +301,15 @@ impl TransmitHalf {
         }
     }
 
-    /// The operator wants something else of a path. Going off is told to the peer once.
+    /// The operator wants something else of a path. Going off is told to the peer once, if it is of a kind
+    /// that would understand.
     pub(crate) fn set_status(&mut self, path: PathId, status: PathStatus, now: Instant) {
+        let tells = self.peer_kind.tells();
         self.change(path, now, |path| {
             if status != path.status {
                 path.status = status;
-                path.next_keepalive = path.keepalive.filter(|_| path.present).map(|_| now);
+                let spoken_to = path.present && (tells || status == PathStatus::Available);
+                path.next_keepalive = path.keepalive.filter(|_| spoken_to).map(|_| now);
             }
         });
     }
@@ -307,7 +324,7 @@ impl TransmitHalf {
             path.next_keepalive = None;
             path.keepalive_now(now);
         });
-        if lost {
+        if lost && self.peer_kind.tells() {
             self.told_lost = path.index().wrapping_sub(1).min(MAX_PATHS);
             self.paths.iter_mut().for_each(|(_, path)| path.keepalive_now(now));
         }
@@ -359,7 +376,7 @@ impl TransmitHalf {
         self.scheduler.set_paths(usable.clone().map(|(id, path)| path.share(PathId(id as u8))));
         let stand_by = self.scheduler.standby();
         let usable = usable.fold(0, |bits, (id, _)| bits | 1_u64 << id);
-        if stood_by & usable & !stand_by != 0 {
+        if stood_by & usable & !stand_by != 0 && self.peer_kind.tells() {
             self.calls = Duty::next(self.calls);
             // Forged keepalives could ask for one volley after the other.
             if !self.volley.take(now) {

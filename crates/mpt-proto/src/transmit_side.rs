@@ -185,8 +185,8 @@ impl TransmitSide {
             Change::RemovePath { path, .. } => connection.remove_path(*path, now),
             Change::SetPath { path, config, .. } => connection.set_path(*path, config, now),
             Change::SetStatus { path, status, .. } => connection.set_status(*path, *status, now),
-            // Whether it fits decides the receive side.
-            Change::SetFits { .. } => {}
+            // The receive side decides what these mean to the path.
+            Change::SetFits { .. } | Change::SetPeerDown { .. } => {}
             Change::SetPresent { path, present, .. } => {
                 connection.set_present(*path, *present, now);
             }

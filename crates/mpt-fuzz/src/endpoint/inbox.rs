@@ -130,6 +130,7 @@ impl Inbox {
             | Change::SetPath { .. }
             | Change::SetStatus { .. }
             | Change::SetFits { .. }
+            | Change::SetPeerDown { .. }
             | Change::SetPresent { .. } => false,
         }
     }

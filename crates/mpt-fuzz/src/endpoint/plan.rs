@@ -57,7 +57,7 @@ impl Plan {
             return;
         };
         match change {
-            Change::AddConnection { .. } | Change::SetFits { .. } => {}
+            Change::AddConnection { .. } | Change::SetFits { .. } | Change::SetPeerDown { .. } => {}
             Change::RemoveConnection { .. } => {
                 self.connections.remove(place);
                 self.close_paths(id);

@@ -9,8 +9,8 @@ use std::time::Duration;
 use mpt_proto::wire::flow::Flow;
 use mpt_proto::wire::gre::{Header, Protocol};
 use mpt_proto::{
-    ConnectionConfig, ConnectionId, EndpointConfig, Late, Origin, PathConfig, PathStatus, Pins,
-    PortRanges, Prefix, ReorderConfig, SchedulerConfig, Selector, Seq, SocketId,
+    ConnectionConfig, ConnectionId, EndpointConfig, Late, Origin, PathConfig, PathStatus, PeerKind,
+    Pins, PortRanges, Prefix, ReorderConfig, SchedulerConfig, Selector, Seq, SocketId,
 };
 
 use super::packet;
@@ -110,6 +110,7 @@ impl Settings {
 
     fn plain_connection(&self, own: usize, connection: ConnectionId) -> ConnectionConfig {
         ConnectionConfig {
+            peer_kind: PeerKind::Mpt,
             peer: [false, true].map(|v6| packet::address(1 - own, v6)).to_vec(),
             networks: Vec::new(),
             selector: None,

@@ -7,6 +7,7 @@ use super::*;
 use crate::config::{
     ConnectionConfig, PathConfig, Prefix, ReorderConfig, SchedulerConfig, SocketId,
 };
+use crate::peer_kind::PeerKind;
 use crate::scheduler::Pins;
 use crate::wire::keepalive;
 
@@ -116,6 +117,7 @@ fn path_config(connection: u16, path: u8, [keepalive, dead_time]: [u16; 2]) -> P
 
 fn connection_config(connection: u16, paths: u8) -> ConnectionConfig {
     ConnectionConfig {
+        peer_kind: PeerKind::Mpt,
         peer: vec![peer(connection)],
         networks: Vec::new(),
         selector: None,

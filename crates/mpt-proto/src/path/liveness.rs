@@ -23,8 +23,8 @@ pub(crate) struct Liveness {
     fits: bool,
     /// Whether this host has what the path needs.
     present: bool,
-    /// Whether the peer has said on another path that it lost this one.
-    peer_lost: bool,
+    /// What the peer has said of it otherwise than on it: that it lost it, or that it is down.
+    peer_left: Option<DownCause>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ impl Liveness {
             was_up: false,
             fits: true,
             present: true,
-            peer_lost: false,
+            peer_left: None,
         }
     }
 
@@ -58,8 +58,8 @@ impl Liveness {
             PathState::UnusableMtu
         } else if self.peer.off {
             PathState::Down(DownCause::PeerOff)
-        } else if self.peer_lost {
-            PathState::Down(DownCause::PeerLost)
+        } else if let Some(cause) = self.peer_left {
+            PathState::Down(cause)
         } else if !self.hearing() {
             match self.heard {
                 Heard::Never => PathState::Probing,
@@ -87,7 +87,7 @@ impl Liveness {
 
     /// Whether one side has left the path and said so, so that what was sent before may still come.
     pub(crate) fn is_left(&self) -> bool {
-        self.status == PathStatus::Off || self.peer.off || self.peer_lost
+        self.status == PathStatus::Off || self.peer.off || self.peer_left.is_some()
     }
 
     /// Whether the peer has said that it does not hear us on this path.
@@ -126,7 +126,7 @@ impl Liveness {
             self.was_up |= self.state() == PathState::Up;
             self.peer = report;
             // The peer would not send on a path that it does not have.
-            self.peer_lost = false;
+            self.peer_left = None;
             self.on_heard(now);
         }
     }
@@ -150,7 +150,14 @@ impl Liveness {
 
     /// The peer has lost what it needs for the path.
     pub(crate) fn on_peer_lost(&mut self) {
-        self.peer_lost = true;
+        self.peer_left = Some(DownCause::PeerLost);
+    }
+
+    /// The peer has said by a command that the path is down, or that it is not.
+    pub(crate) fn on_peer_down(&mut self, down: bool) {
+        if self.status == PathStatus::Available {
+            self.peer_left = down.then_some(DownCause::PeerDown);
+        }
     }
 
     /// Another silence than before takes it down.

@@ -38,6 +38,8 @@ pub enum DownCause {
     Absent,
     /// The peer says that it does not hear us on it.
     PeerDeaf,
+    /// The peer says, by a command beside the tunnel, that it is down.
+    PeerDown,
     /// The peer has said on another path that it has lost this one.
     PeerLost,
     /// The peer has switched it off.
@@ -78,6 +80,7 @@ impl PathState {
         match self {
             Self::Down(DownCause::Absent) => Some("its interface or address is not there"),
             Self::Down(DownCause::PeerDeaf) => Some("the peer does not hear us on it"),
+            Self::Down(DownCause::PeerDown) => Some("the peer says that it is down"),
             Self::Down(DownCause::PeerLost) => Some("the peer has lost it"),
             Self::Down(DownCause::PeerOff) => Some("switched off by the peer"),
             Self::Down(DownCause::Silent) => Some("silent for its dead time"),

@@ -8,6 +8,7 @@ use super::{Counted, ReceiveHalf};
 use crate::config::{ConnectionConfig, PathConfig};
 use crate::note::News;
 use crate::path::{PathId, PathStatus};
+use crate::peer_kind::PeerKind;
 use crate::sink::Sink;
 use crate::time::Instant;
 
@@ -33,13 +34,19 @@ impl ReceiveHalf {
             return false;
         }
         self.reorder.forget_path(id);
-        self.paths.put(id.index(), ReceivePath::new(config, self.accepted_by.is_some()));
+        self.paths.put(id.index(), ReceivePath::new(config, self.known_to_speak()));
         true
     }
 
     /// A path that has not been told to go.
     fn staying(&mut self, path: PathId) -> Option<&mut ReceivePath> {
         self.paths.get_mut(path.index()).filter(|path| !path.leaving)
+    }
+
+    /// Whether the peer sends keepalives even where none are sent to it and none are missed: one that
+    /// was accepted has knocked with one, and an original sends them by its own settings.
+    fn known_to_speak(&self) -> bool {
+        self.accepted_by.is_some() || self.peer_kind == PeerKind::Original
     }
 
     /// A path goes, as soon as nothing can be in flight on it any more.
@@ -66,9 +73,9 @@ impl ReceiveHalf {
         sink: &mut impl Sink,
         news: &mut News,
     ) -> bool {
-        let accepted = self.accepted_by.is_some();
+        let known_to_speak = self.known_to_speak();
         let Some(path) = self.staying(id) else { return false };
-        path.set(config, accepted);
+        path.set(config, known_to_speak);
         self.set_status(now, id, config.status, sink, news);
         true
     }
@@ -105,6 +112,20 @@ impl ReceiveHalf {
     ) {
         let Some(path) = self.staying(path) else { return };
         path.liveness.on_mtu(fits);
+        self.tell(now, sink, news);
+    }
+
+    /// The peer has said otherwise than by a keepalive that a path is down, or that it is not.
+    pub(crate) fn set_peer_down(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        down: bool,
+        sink: &mut impl Sink,
+        news: &mut News,
+    ) {
+        let Some(path) = self.staying(path) else { return };
+        path.liveness.on_peer_down(down);
         self.tell(now, sink, news);
     }
 

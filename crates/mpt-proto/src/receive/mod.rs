@@ -17,6 +17,7 @@ use crate::event::Event;
 use crate::measure::{Arrival as Came, Budget, Look, Quality, Reordering, Stream};
 use crate::note::{News, Note};
 use crate::path::{PathId, PathState};
+use crate::peer_kind::PeerKind;
 use crate::reorder::{Accepted, ReorderBuffer};
 use crate::sequence::Seq;
 use crate::sink::{Held, Sink};
@@ -47,6 +48,7 @@ const GRACE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct ReceiveHalf {
     id: ConnectionId,
+    peer_kind: PeerKind,
     key: Option<u32>,
     /// The template that it was accepted by.
     accepted_by: Option<AcceptId>,
@@ -79,6 +81,7 @@ impl ReceiveHalf {
     ) -> Self {
         let mut half = Self {
             id,
+            peer_kind: config.peer_kind,
             key: config.key,
             accepted_by,
             paths: Slots::default(),
@@ -251,10 +254,7 @@ impl ReceiveHalf {
         sink: &mut impl Sink,
         news: &mut News,
     ) -> Result<(), Drop> {
-        let keepalive = Keepalive::parse(message)?;
-        if !self.peer.contains(&keepalive.sender) || !self.addresses.contains(&keepalive.receiver) {
-            return Err(Drop::ControlAddress);
-        }
+        let keepalive = self.read_keepalive(message)?;
         let heard = &mut self.paths[path.index()];
         if !heard.speaks_keepalive {
             return Err(Drop::ControlUnknown);
@@ -288,8 +288,29 @@ impl ReceiveHalf {
             self.reorder.on_restart_announced();
             self.calls = calls;
         }
+        // Nothing in it tells an original's first keepalive from any other.
+        if self.peer_kind == PeerKind::Original {
+            self.reorder.on_restart_possible();
+        }
         self.tell(now, sink, news);
         Ok(())
+    }
+
+    /// The keepalive in a control message, as far as it is to be believed of this kind of peer.
+    fn read_keepalive(&self, message: &[u8]) -> Result<Keepalive, Drop> {
+        if self.peer_kind == PeerKind::Gre {
+            return Err(Drop::ControlUnknown);
+        }
+        let keepalive = Keepalive::parse(message)?;
+        let Keepalive { sender, receiver, .. } = keepalive;
+        let original = self.peer_kind == PeerKind::Original;
+        // The original leaves its own address out where it should have taken it from its interface.
+        let from_peer = self.peer.contains(&sender) || original && sender.is_unspecified();
+        if !from_peer || !self.addresses.contains(&receiver) {
+            return Err(Drop::ControlAddress);
+        }
+        // What an original does not mean to say it has not said.
+        Ok(if original { Keepalive::bare(sender, receiver) } else { keepalive })
     }
 
     fn receive_inner(

@@ -48,15 +48,16 @@ pub(super) struct Longest {
 }
 
 impl ReceivePath {
-    /// A path by which nothing came yet. A peer that was `accepted` has knocked with a keepalive.
-    pub(super) fn new(config: &PathConfig, accepted: bool) -> Self {
+    /// A path by which nothing came yet. A peer that is `known_to_speak` sends keepalives, whatever the
+    /// path's times.
+    pub(super) fn new(config: &PathConfig, known_to_speak: bool) -> Self {
         Self {
             liveness: Liveness::new(config.status, config.dead_time),
             lingers: None,
             leaving: false,
             peer_id: None,
             stands_by: None,
-            speaks_keepalive: speaks_keepalive(config) || accepted,
+            speaks_keepalive: speaks_keepalive(config) || known_to_speak,
             told: (false, PathState::Probing),
             longest: Longest { every: config.keepalive, len: 0, until: Instant::ZERO },
             gauge: Gauge::default(),
@@ -68,10 +69,10 @@ impl ReceivePath {
     }
 
     /// Other times. The status is for [`Liveness::on_status`].
-    pub(super) fn set(&mut self, config: &PathConfig, accepted: bool) {
+    pub(super) fn set(&mut self, config: &PathConfig, known_to_speak: bool) {
         self.liveness.on_dead_time(config.dead_time);
         self.longest.every = config.keepalive;
-        self.speaks_keepalive = speaks_keepalive(config) || accepted;
+        self.speaks_keepalive = speaks_keepalive(config) || known_to_speak;
     }
 
     /// An inner packet of the peer's came, in a datagram of this length. Returns whether that changes

@@ -177,6 +177,11 @@ impl ReorderBuffer {
         self.suspicion.on_announcement();
     }
 
+    /// The peer may have started anew: it has sent what it also sends then.
+    pub(crate) fn on_restart_possible(&mut self) {
+        self.suspicion.on_hint();
+    }
+
     /// Other paths than before are live, one bit each.
     pub(crate) fn set_live(&mut self, live: u64, sink: &mut impl Sink) {
         self.live = live;
@@ -246,7 +251,8 @@ impl ReorderBuffer {
     ) -> Result<Accepted, Drop> {
         let behind = (-REACH..0).contains(&offset);
         let needed = if behind { suspicion::BEHIND } else { suspicion::STRAYS };
-        let begin = match self.suspicion.on_misfit(seq, path, self.live, needed) {
+        let missed = behind && !self.history.was_delivered(seq);
+        let begin = match self.suspicion.on_misfit(seq, path, self.live, needed, missed) {
             Verdict::Doubted => None,
             Verdict::Announced => Some(first(seq)),
             Verdict::Confirmed => Some(seq),
@@ -259,7 +265,7 @@ impl ReorderBuffer {
         if !behind {
             return Err(Drop::Stray);
         }
-        if self.history.was_delivered(seq) {
+        if !missed {
             return Err(Drop::Duplicate);
         }
         match self.config.late {

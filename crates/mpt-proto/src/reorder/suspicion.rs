@@ -41,13 +41,32 @@ pub(super) struct Suspicion {
     run: u32,
     /// The paths that brought numbers of the row, one bit each.
     paths: u64,
-    announced: bool,
+    announced: Announced,
+}
+
+/// What the peer has sent since the last number that fitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Announced {
+    /// Nothing special.
+    #[default]
+    Nothing,
+    /// What it sends when it starts, but at other times too.
+    Perhaps,
+    /// What only a peer sends that has just started.
+    Surely,
 }
 
 impl Suspicion {
     /// The peer has said what only a peer without memory says.
     pub(super) fn on_announcement(&mut self) {
-        self.announced = true;
+        self.announced = Announced::Surely;
+    }
+
+    /// The peer has sent what it sends when it starts, but at other times too.
+    pub(super) fn on_hint(&mut self) {
+        if self.announced == Announced::Nothing {
+            self.announced = Announced::Perhaps;
+        }
     }
 
     /// A number fits: all is well.
@@ -56,9 +75,22 @@ impl Suspicion {
     }
 
     /// A number that came by `path` does not fit; it takes `needed` of its kind to be believed.
-    /// `live` are the paths that may bring any, one bit each.
-    pub(super) fn on_misfit(&mut self, seq: Seq, path: PathId, live: u64, needed: u32) -> Verdict {
-        if self.announced && seq.value() < BEGINNING {
+    /// `live` are the paths that may bring any, one bit each. One that was given up and `missed` since
+    /// is rather late than a beginning, unless that has surely been announced.
+    pub(super) fn on_misfit(
+        &mut self,
+        seq: Seq,
+        path: PathId,
+        live: u64,
+        needed: u32,
+        missed: bool,
+    ) -> Verdict {
+        let announced = match self.announced {
+            Announced::Nothing => false,
+            Announced::Perhaps => !missed,
+            Announced::Surely => true,
+        };
+        if announced && seq.value() < BEGINNING {
             return Verdict::Announced;
         }
         match self.last.map(|last| seq.offset_from(last).unsigned_abs()) {

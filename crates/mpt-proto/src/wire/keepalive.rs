@@ -133,6 +133,20 @@ pub struct Keepalive {
 }
 
 impl Keepalive {
+    /// One that says only that its sender is there, as the original's do: [`BARE_LEN`] bytes.
+    pub const fn bare(sender: IpAddr, receiver: IpAddr) -> Self {
+        Self {
+            report: Report { deaf: false, off: false },
+            duty: Duty { standby: false, calls: 0 },
+            arrivals: None,
+            path: None,
+            lost: None,
+            sender,
+            receiver,
+            trailer: None,
+        }
+    }
+
     /// Writes the message and returns its bytes, [`LEN`] or without a trailer [`BARE_LEN`]. Every byte
     /// without a meaning is zero.
     pub fn emit<'m>(&self, message: &'m mut [u8; LEN]) -> &'m [u8] {
@@ -236,16 +250,7 @@ mod tests {
 
     #[test]
     fn reads_and_writes_the_original_frame_on_any_byte_order() {
-        let keepalive = Keepalive {
-            report: Report::default(),
-            duty: Duty::default(),
-            arrivals: None,
-            path: None,
-            lost: None,
-            sender: IpAddr::from([10, 0, 0, 3]),
-            receiver: IpAddr::from([10, 0, 0, 2]),
-            trailer: None,
-        };
+        let keepalive = Keepalive::bare([10, 0, 0, 3].into(), [10, 0, 0, 2].into());
         assert_eq!(keepalive.emit(&mut [0xee; LEN]), bytes(CAPTURED));
         assert_eq!(Keepalive::parse(&bytes(CAPTURED)), Ok(keepalive));
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mpt_proto::{
     Change, ConnectionConfig, ConnectionId, Drop, Endpoint, EndpointConfig, Event, Held, Instant,
-    Origin, PathConfig, PathId, PathState, PathStatus, Pins, Prefix, ReorderConfig,
+    Origin, PathConfig, PathId, PathState, PathStatus, PeerKind, Pins, Prefix, ReorderConfig,
     SchedulerConfig, Sink, SocketId,
 };
 
@@ -111,6 +111,7 @@ pub(crate) fn config(settings: &Settings, own: u8) -> EndpointConfig {
     EndpointConfig {
         addresses: [inner_address(own), inner_address_v6(own)].map(Prefix::host).to_vec(),
         connections: vec![ConnectionConfig {
+            peer_kind: PeerKind::Mpt,
             peer: vec![inner_address(peer), inner_address_v6(peer)],
             networks: Vec::new(),
             selector: None,

@@ -176,6 +176,7 @@ impl Host {
             | Change::RemovePath { .. }
             | Change::SetStatus { .. }
             | Change::SetFits { .. }
+            | Change::SetPeerDown { .. }
             | Change::SetPresent { .. } => {}
         }
         endpoint.change(now, change, &mut self.inbox);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mpt_proto::{
     ConfigError, Connection, ConnectionConfig, ConnectionId, EndpointConfig, PathConfig, PathId,
-    PathState, PathStatus, Pins, Prefix, ReorderConfig, SchedulerConfig, SocketId,
+    PathState, PathStatus, PeerKind, Pins, Prefix, ReorderConfig, SchedulerConfig, SocketId,
 };
 
 use super::{End, HostConfig, HostId, WireId, World};
@@ -81,6 +81,7 @@ impl PairPlan {
             paths,
             one_server_address: false,
             connection: ConnectionConfig {
+                peer_kind: PeerKind::Mpt,
                 peer: Vec::new(),
                 networks: Vec::new(),
                 selector: None,

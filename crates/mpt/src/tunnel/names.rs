@@ -34,6 +34,7 @@ impl Names {
             | Change::SetPath { .. }
             | Change::SetStatus { .. }
             | Change::SetFits { .. }
+            | Change::SetPeerDown { .. }
             | Change::SetPresent { .. } => {}
         }
     }
@@ -106,7 +107,7 @@ fn next(state: PathState) -> &'static str {
             "; paths that are up carry its packets, it is used again when that is back"
         }
         PathState::UnusableMtu => "; it is used again when packets of 1280 bytes fit",
-        PathState::Down(DownCause::PeerOff) => {
+        PathState::Down(DownCause::PeerDown | DownCause::PeerOff) => {
             "; paths that are up carry its packets, it is used again when the peer allows it"
         }
         PathState::Off => "; paths that are up carry its packets",

@@ -52,7 +52,11 @@ impl Notices {
             PathState::Up => true,
             // A peer that has gone may come back elsewhere.
             PathState::Down(
-                DownCause::Silent | DownCause::PeerDeaf | DownCause::PeerLost | DownCause::PeerOff,
+                DownCause::Silent
+                | DownCause::PeerDeaf
+                | DownCause::PeerDown
+                | DownCause::PeerLost
+                | DownCause::PeerOff,
             ) => false,
             PathState::Down(DownCause::Absent)
             | PathState::Off

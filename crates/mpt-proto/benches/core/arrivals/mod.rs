@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use mpt_proto::{
     ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Instant, MAX_WINDOW, Origin,
-    PathConfig, PathStatus, Pins, Prefix, ReorderConfig, SchedulerConfig, Seq, SocketId,
+    PathConfig, PathStatus, PeerKind, Pins, Prefix, ReorderConfig, SchedulerConfig, Seq, SocketId,
 };
 
 pub(crate) use keep::Keep;
@@ -53,6 +53,7 @@ fn endpoint([own, peer]: [Ipv4Addr; 2], weights: &[u16], reorder: ReorderConfig)
         status: PathStatus::Available,
     };
     let connection = ConnectionConfig {
+        peer_kind: PeerKind::Mpt,
         peer: vec![IpAddr::V4(peer)],
         networks: Vec::new(),
         selector: None,

@@ -1,7 +1,8 @@
 //! Settings in the core's words.
 
 use mpt_proto::{
-    ConnectionConfig, Late, Pins, PortRanges, Prefix, ReorderConfig, SchedulerConfig, Selector,
+    ConnectionConfig, Late, PeerKind, Pins, PortRanges, Prefix, ReorderConfig, SchedulerConfig,
+    Selector,
 };
 
 use crate::config;
@@ -18,6 +19,7 @@ pub(super) fn core_connection(
     networks.sort_unstable_by_key(|network| (network.address(), network.bits()));
     networks.dedup();
     ConnectionConfig {
+        peer_kind: PeerKind::Mpt,
         peer: settings.peer.clone(),
         networks,
         selector: settings.selector.as_ref().map(selector),
