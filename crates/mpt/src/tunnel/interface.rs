@@ -1,7 +1,8 @@
 //! The tunnel's interface as the host sees it: addresses, routes, and the rules of a default route.
 //!
 //! Addresses and routes go with the interface, and that with its descriptor. Rules do not: they are
-//! removed at the end, and what a killed daemon left behind is removed at the start.
+//! removed at the end, and what a killed daemon left behind is removed at the start. What somebody else
+//! removes meanwhile is put back ([`super::upkeep`]).
 //!
 //! A default route must not swallow the tunnel's own datagrams. So it stands in a table of its own,
 //! which is asked for everything but datagrams that carry [`MARK`], and only after the more specific
@@ -9,11 +10,12 @@
 //! goes, the datagrams find their way by it.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use mpt_io::netlink::{Error, IpVersion, Netlink, Route, Rule};
 
+use super::upkeep::{Part, TRUCE, Upkeep};
 use crate::config::{self, Prefix};
 
 /// The mark of all datagrams that MPT sends. The number says 4754, the port of GRE in UDP.
@@ -32,14 +34,23 @@ const ADDRESS_PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Interface {
     index: u32,
+    addresses: Vec<Prefix>,
     routes: BTreeSet<Prefix>,
     rules: BTreeSet<IpVersion>,
+    /// When to look whether all that is still there.
+    pub(super) upkeep: Upkeep,
 }
 
 impl Interface {
     /// An interface that is down and has nothing yet.
     pub(super) fn new(index: u32) -> Self {
-        Self { index, routes: BTreeSet::new(), rules: BTreeSet::new() }
+        let (routes, rules) = (BTreeSet::new(), BTreeSet::new());
+        Self { index, addresses: Vec::new(), routes, rules, upkeep: Upkeep::default() }
+    }
+
+    /// Its number.
+    pub(super) fn index(&self) -> u32 {
+        self.index
     }
 
     /// Gives it its addresses and brings it up.
@@ -47,7 +58,7 @@ impl Interface {
     /// # Errors
     ///
     /// The kernel's refusal.
-    pub(super) fn bring_up(&self, addresses: &[Prefix]) -> Result<(), Error> {
+    pub(super) fn bring_up(&mut self, addresses: &[Prefix]) -> Result<(), Error> {
         let mut netlink = Netlink::open()?;
         remove_leftovers(&mut netlink)?;
         netlink.disable_address_generation(self.index)?;
@@ -60,7 +71,75 @@ impl Interface {
             // packets to it would be lost.
             netlink.wait_for_address(prefix.addr, ADDRESS_PATIENCE)?;
         }
+        self.addresses = addresses.to_vec();
         Ok(())
+    }
+
+    /// Puts back what somebody else has removed from this tunnel, if it is time to look.
+    pub(super) fn maintain(&mut self, tunnel: &str, is_up: bool, now: Instant) {
+        // An interface that is switched off can have no routes. It gets them when it is switched on,
+        // because that is a change.
+        if !self.upkeep.is_due(now) || !is_up {
+            return;
+        }
+        let mut netlink = match Netlink::open() {
+            Ok(netlink) => netlink,
+            Err(error) => {
+                tracing::warn!(tunnel, "cannot look after addresses and routes: {error}");
+                return;
+            }
+        };
+        // With the last address the kernel removes all routes, so addresses come first.
+        let addresses = self.addresses.iter().copied().map(Part::Address);
+        let routes = self.routes.iter().copied().map(Part::Route);
+        let rules = self.rules.iter().copied().map(Part::Rules);
+        for part in addresses.chain(routes).chain(rules).collect::<Vec<_>>() {
+            if self.upkeep.is_left(part) {
+                continue;
+            }
+            match self.put_back(&mut netlink, part) {
+                Ok(false) => {}
+                Ok(true) if self.upkeep.on_put_back(part, now) => tracing::warn!(
+                    tunnel,
+                    "{part} is put back and will be left to whoever removes it, because that happens \
+                     again and again; MPT looks after it again in {} s, or after `mpt reload`",
+                    TRUCE.as_secs()
+                ),
+                Ok(true) => {
+                    tracing::warn!(tunnel, "{part} was removed, but not by MPT: it is put back");
+                }
+                Err(error) => {
+                    self.upkeep.leave(part, now);
+                    tracing::warn!(
+                        tunnel,
+                        "{part} was removed and cannot be put back: {error}; it is tried again in {} s, \
+                         or by `mpt reload`",
+                        TRUCE.as_secs()
+                    );
+                }
+            }
+        }
+    }
+
+    /// Returns whether it was missing. To add it is the shortest way to find out: that changes nothing
+    /// if it is there, and costs the same in a host with a million routes.
+    fn put_back(&self, netlink: &mut Netlink, part: Part) -> Result<bool, Error> {
+        let was_missing = |added| match added {
+            Ok(()) => Ok(true),
+            Err(Error::Exists { .. }) => Ok(false),
+            Err(error) => Err(error),
+        };
+        match part {
+            Part::Address(Prefix { addr, len }) => {
+                was_missing(netlink.add_address(self.index, addr, len))
+            }
+            Part::Route(prefix) => was_missing(netlink.add_route_in(&self.route(prefix))),
+            Part::Rules(version) => {
+                let [common, own] =
+                    self.rules(version).map(|rule| was_missing(netlink.add_rule(&rule)));
+                Ok(common? | own?)
+            }
+        }
     }
 
     /// Has exactly these prefixes led into the tunnel. All that can be done is done also after an

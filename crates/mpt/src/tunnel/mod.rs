@@ -10,7 +10,7 @@
 //! [`names`] puts events into words, [`notice`] calls the main thread.
 //!
 //! What a tunnel is to be is decided by its [`keeper`], in the main thread. It opens [`sockets`], sets up
-//! the [`interface`] and gives [`advice`] about it, and sends [`step`]s, first to the transmit side, which orders the receive side
+//! the [`interface`], whose [`upkeep`] it sees to, and gives [`advice`] about it, and sends [`step`]s, first to the transmit side, which orders the receive side
 //! to do the rest.
 
 mod advice;
@@ -34,6 +34,7 @@ mod step;
 mod table;
 mod too_big;
 mod transmit;
+mod upkeep;
 
 use std::cell::Cell;
 use std::sync::mpsc::{self, Receiver, Sender};

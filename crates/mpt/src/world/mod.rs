@@ -231,6 +231,11 @@ impl World {
         }
     }
 
+    /// Whether an interface of this host is switched on.
+    pub(crate) fn is_up(&self, index: u32) -> bool {
+        self.links.get(&index).is_some_and(|link| link.up)
+    }
+
     fn running(&self, index: u32) -> Result<(), String> {
         match self.links.get(&index) {
             Some(Link { name, up: false, .. }) => Err(format!("interface {name} is switched off")),

@@ -12,12 +12,13 @@ use crate::site::{QUICK, assert_flawless, daemon, eventually};
 use crate::suite::Test;
 use crate::uplinks::{
     DESK, FIBRE, LTE, SERVER, STORE, Uplinks, client_config, forward, index, ip, netlink, remove,
-    server_config, server_path, stream, switch, tunnel, unanswered,
+    remove_address, server_config, server_path, stream, switch, tunnel, unanswered,
 };
 
 pub(crate) const TESTS: &[Test] = &[
     ("routing::two_sites_with_hosts_behind_them", sites),
     ("routing::a_network_that_somebody_else_routes", taken),
+    ("routing::what_somebody_else_removes_is_put_back", removed),
     ("routing::everything_through_the_tunnel_but_the_tunnel", default_route),
     ("routing::a_killed_daemon_leaves_nothing_that_lasts", killed),
     ("routing::the_filter_that_would_drop_the_answers_is_told", filter),
@@ -99,6 +100,78 @@ fn taken() {
     eventually("the route is installed", || {
         leaves(&world.client, STORE) == Some(tunnel_of(&world.client))
     });
+}
+
+fn removed() {
+    let mut world = Uplinks::new();
+    for host in [&world.client, &world.server] {
+        host.run(|| forward(true));
+    }
+    world.start([BEHIND_SERVER, BEHIND_CLIENT], QUICK);
+    world.await_both("fibre", "up");
+    let number = tunnel_of(&world.client);
+    let logged = |world: &Uplinks, words: &str| {
+        let daemon = world.daemon(Side::Left);
+        eventually(words, || daemon.log().contains(words));
+    };
+    let store = Route::new((ip("10.2.0.0"), 24), number, None);
+    world.client.run(|| netlink().remove_route_in(&store).expect("it is gone"));
+    eventually("the route is back", || leaves(&world.client, STORE) == Some(number));
+    logged(&world, "the route to 10.2.0.0/24 was removed, but not by MPT");
+    assert_eq!(unanswered(&world.desk, STORE), 0);
+
+    // With the only address of its version go all routes of that version, of which nobody is told.
+    for address in ["10.9.0.1", "fd00:9::1"] {
+        world.client.run(|| remove_address("mpt0", address));
+        logged(&world, &format!("the address {address}/"));
+        eventually("the address is back", || {
+            world.client.run(|| netlink().way_to(ip(address)).is_ok_and(|way| way.is_none()))
+        });
+    }
+    eventually("the route is back", || leaves(&world.client, STORE) == Some(number));
+    assert_eq!(unanswered(&world.desk, STORE), 0);
+    assert_eq!(unanswered(&world.client, "fd00:9::2"), 0);
+
+    // So does all that when the interface is switched off.
+    world.client.run(|| switch("mpt0", false));
+    world.client.run(|| switch("mpt0", true));
+    eventually("the route is back", || leaves(&world.client, STORE) == Some(number));
+    eventually("the address is back", || unanswered(&world.client, "fd00:9::2") == 0);
+    assert_eq!(unanswered(&world.desk, STORE), 0);
+
+    world.reload(Side::Left, &client_config(EVERYTHING, QUICK));
+    for (version, address) in ANYWHERE.into_iter().enumerate() {
+        let wanted = rules(&world.client);
+        assert_eq!(wanted.len(), 4);
+        let [common, own] = [2 * version, 2 * version + 1].map(|place| wanted[place]);
+        let any = if version == 0 { ip("0.0.0.0") } else { ip("::") };
+        let route = Route { table: own.table, ..Route::new((any, 0), number, None) };
+        world.client.run(|| {
+            netlink().remove_rule(&common).expect("it is gone");
+            netlink().remove_rule(&own).expect("it is gone");
+            netlink().remove_route_in(&route).expect("it is gone");
+        });
+        eventually("the rules are back", || rules(&world.client) == wanted);
+        eventually("the route is back", || leaves(&world.client, address) == Some(number));
+    }
+    logged(&world, "a rule of the IPv6 default route was removed");
+
+    // Whoever insists has it, until a reload.
+    let insisted = || {
+        let log = world.daemon(Side::Left).log();
+        log.contains("the route to 0.0.0.0/0 is put back and will be left")
+    };
+    let table = rules(&world.client)[1].table;
+    let route = Route { table, ..Route::new((ip("0.0.0.0"), 0), number, None) };
+    eventually("it is left", || {
+        // It may not be back yet.
+        let _ = world.client.run(|| netlink().remove_route_in(&route));
+        insisted()
+    });
+    let _ = world.client.run(|| netlink().remove_route_in(&route));
+    assert_ne!(leaves(&world.client, ANYWHERE[0]), Some(number));
+    world.reload(Side::Left, &client_config(EVERYTHING, QUICK));
+    eventually("the route is back", || leaves(&world.client, ANYWHERE[0]) == Some(number));
 }
 
 /// An address that only the default route leads to.

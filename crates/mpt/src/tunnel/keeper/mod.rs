@@ -161,6 +161,7 @@ impl Keeper {
         let now = Instant::now();
         let outcome = self.settle_connections(settings, world, now);
         let routes = self.settle_routes();
+        self.interface.upkeep.begin_anew(now);
         self.settings.clone_from(settings);
         self.advise();
         self.handle.wake_if_stepped();
@@ -188,7 +189,10 @@ impl Keeper {
         }
         if change.ways {
             self.handle.step(Step::CheckMtu);
+            self.interface.upkeep.on_change(now);
         }
+        let is_up = world.is_up(self.interface.index());
+        self.interface.maintain(&self.settings.name, is_up, now);
         let handle = &self.handle;
         self.sockets.on_timeout(now, &mut |step| handle.step(step));
         self.handle.wake_if_stepped();
@@ -439,8 +443,8 @@ impl Keeper {
 
     /// When to call [`Keeper::on_wake_up`] at the latest.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let accepting = self.accepting.deadline();
-        self.again.into_iter().chain(self.sockets.deadline()).chain(accepting).min()
+        let parts = [self.again, self.sockets.deadline(), self.accepting.deadline()];
+        parts.into_iter().flatten().chain(self.interface.upkeep.deadline()).min()
     }
 }
 
