@@ -16,6 +16,10 @@ pub(super) const MAX_VISITORS: usize = 8;
 /// Most visitors that are being told to come another time; more of them are told nothing.
 pub(super) const MAX_REFUSED: usize = 8;
 
+/// Who has not been heard for so long makes room where there is none, the idlest first. It is time enough
+/// to ask for somebody who has just come, however many come after.
+const MANNERS: Duration = Duration::from_secs(1);
+
 /// Visitors taken in per wake-up.
 const MAX_ARRIVALS: usize = 16;
 
@@ -145,7 +149,7 @@ impl Exporter {
             if stream.set_nonblocking(true).is_err() || refused >= MAX_REFUSED {
                 continue;
             }
-            let refused = served >= MAX_VISITORS;
+            let refused = served >= MAX_VISITORS && !self.make_room(now);
             let visitor =
                 if refused { Visitor::refused(stream, now) } else { Visitor::new(stream, now) };
             let token = self.next_token;
@@ -154,6 +158,15 @@ impl Exporter {
                 self.visitors.insert(token, Guest { visitor, refused });
             }
         }
+    }
+
+    /// Sends the idlest visitor away without a word, as a server may (RFC 9112 section 9.5), if one has been
+    /// idle for long enough.
+    fn make_room(&mut self, now: Instant) -> bool {
+        let idle = self.visitors.iter().filter(|(_, guest)| !guest.refused);
+        let idle = idle.filter_map(|(token, guest)| Some((guest.visitor.waited_for()?, *token)));
+        let idlest = idle.min().filter(|(since, _)| now >= *since + MANNERS);
+        idlest.is_some_and(|(_, token)| self.visitors.remove(&token).is_some())
     }
 
     /// Visitors connected, those that are being refused included.

@@ -38,6 +38,8 @@ pub(super) struct Visitor {
     answer: Vec<u8>,
     taken: usize,
     phase: Phase,
+    /// When the phase began.
+    since: Instant,
     deadline: Instant,
 }
 
@@ -64,6 +66,7 @@ impl Visitor {
             answer: Vec::new(),
             taken: 0,
             phase: Phase::Idle,
+            since: now,
             deadline: now + ASKING,
         }
     }
@@ -91,6 +94,11 @@ impl Visitor {
     /// When the visitor will have taken too long.
     pub(super) fn deadline(&self) -> Instant {
         self.deadline
+    }
+
+    /// Since when the visitor has been waited for: for a request, or for the rest of one.
+    pub(super) fn waited_for(&self) -> Option<Instant> {
+        matches!(self.phase, Phase::Idle | Phase::Asking).then_some(self.since)
     }
 
     fn try_advance(&mut self, now: Instant, page: &mut dyn FnMut() -> String) -> io::Result<bool> {
@@ -137,7 +145,7 @@ impl Visitor {
     }
 
     fn wait(&mut self, now: Instant, patience: Duration) {
-        self.phase = if self.asked.is_empty() { Phase::Idle } else { Phase::Asking };
+        self.begin(if self.asked.is_empty() { Phase::Idle } else { Phase::Asking }, now);
         self.deadline = now + patience;
     }
 
@@ -150,8 +158,14 @@ impl Visitor {
     ) {
         self.answer = http::write(answer, stay, page);
         self.taken = 0;
-        self.phase = if stay { Phase::Staying } else { Phase::Last };
+        self.begin(if stay { Phase::Staying } else { Phase::Last }, now);
         self.deadline = now + TAKING;
+    }
+
+    fn begin(&mut self, phase: Phase, now: Instant) {
+        if self.phase != phase {
+            (self.phase, self.since) = (phase, now);
+        }
     }
 
     /// Whether nothing is left of the answer.
@@ -185,7 +199,7 @@ impl Visitor {
     fn leave(&mut self, now: Instant) -> io::Result<bool> {
         self.stream.shutdown(Shutdown::Write)?;
         self.asked = Vec::new();
-        self.phase = Phase::Leaving;
+        self.begin(Phase::Leaving, now);
         self.deadline = now + LEAVING;
         Ok(true)
     }
