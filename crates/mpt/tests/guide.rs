@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const SHOWN: usize = 60;
 
 /// What the guide expects of the machine.
-const PROGRAMS: [&str; 6] = ["bash", "curl", "ip", "ping", "sysctl", "unshare"];
+const PROGRAMS: [&str; 7] = ["bash", "curl", "ip", "nft", "ping", "sysctl", "unshare"];
 
 fn main() -> ExitCode {
     let trials = vec![
