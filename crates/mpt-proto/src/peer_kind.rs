@@ -26,6 +26,15 @@ pub enum PeerKind {
 }
 
 impl PeerKind {
+    /// The word for the kind in settings and status.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mpt => "mpt",
+            Self::Original => "mpt-original",
+            Self::Gre => "gre",
+        }
+    }
+
     /// Whether keepalives tell more than that their sender is there, and are sent whenever that
     /// changes.
     pub(crate) const fn tells(self) -> bool {

@@ -12,7 +12,7 @@ use super::report::{Problem, Problems};
 use super::table::Table;
 use super::timers::{self, MAX_SILENCE};
 use super::value::{Value, number, some};
-use super::{Connection, Prefix, Profile, Reorder, Scheduler, address, path, value};
+use super::{Connection, PeerKind, Prefix, Profile, Reorder, Scheduler, address, path, value};
 
 /// A template. What it does not say is as in a [`Connection`] and its paths by default.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,8 +128,8 @@ pub(super) fn read(
         problems,
         value::seconds(Accept::MIN_FORGET..=MAX_SILENCE, None),
     );
-    let policies = policies::read(table, problems).whole();
-    let timers = timers::read(table, problems);
+    let policies = policies::read(table, PeerKind::Mpt, problems).whole();
+    let timers = timers::read(table, PeerKind::Mpt, problems);
     table.finish(problems);
 
     let (peers, sources, local, policies, timers) = (peers?, sources?, local?, policies?, timers?);

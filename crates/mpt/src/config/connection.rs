@@ -1,14 +1,12 @@
 //! Reading a `[[tunnel.connection]]`.
 
-use std::net::IpAddr;
-
 use toml::Spanned;
 
 use super::distinct::Distinct;
-use super::path::{self, Claimed, Ends};
+use super::path::{self, Claimed, Ends, Shared};
 use super::report::{Problem, Problems};
 use super::table::Table;
-use super::{Connection, Match, Path, Prefix, Scheduler, address, keys, policies, selector, value};
+use super::{Connection, Path, Prefix, address, commands, keys, peer, policies, selector, value};
 
 /// The connection in `table`, or `None` with what is wrong noted. `addresses` are the tunnel's own,
 /// if they are sound.
@@ -24,25 +22,39 @@ pub(super) fn read(
         distinct.connection(name, table.span_of("name"), problems);
     }
     let selector = selector::read(table, problems);
-    let peer = peer(table, addresses, &selector, distinct, problems);
+    let peer = peer::read(table, problems);
+    let peer_kind = peer.map(|peer| peer.kind);
+    let peer_addresses =
+        peer.and_then(|peer| peer.addresses(table, addresses, &selector, distinct, problems));
     let networks = networks(table, distinct, problems);
+    if let (Some(peer), Some(addresses), Some(networks)) = (peer, &peer_addresses, &networks) {
+        peer.check_networks(networks, addresses, table, problems);
+    }
     let port = || value::integer(1..=u16::MAX);
     let local_port = table.optional("local_port", Connection::DEFAULT_PORT, problems, port());
     let remote_port = table.optional("remote_port", Connection::DEFAULT_PORT, problems, port());
-    let policies = policies::read(table, problems);
-    let ends = match (local_port, remote_port, policies.key) {
-        (Some(local_port), Some(remote_port), Some(key)) => {
-            Some(Ends { local_port, remote_port, key })
-        }
+    let commands = commands::read(table, peer_kind, [local_port, remote_port], problems);
+    let policies = policies::read(table, peer_kind.unwrap_or_default(), problems);
+    let ends = match (local_port, remote_port, policies.key, &commands) {
+        (Some(local_port), Some(remote_port), Some(key), Some(commands)) => Some(Ends {
+            local_port,
+            remote_port,
+            key,
+            command_port: commands.as_ref().map(|commands| commands.port),
+        }),
         _ => None,
     };
-    let paths = paths(table, ends, policies.scheduler, distinct, problems);
+    let shared =
+        Shared { peer_kind: peer_kind.unwrap_or_default(), ends, scheduler: policies.scheduler };
+    let paths = paths(table, shared, distinct, problems);
     table.finish(problems);
     let policies = policies.whole()?;
     Some(Connection {
         name: name?,
-        peer: peer?,
-        networks: networks?,
+        peer_kind: peer_kind?,
+        commands: commands?,
+        peer: peer_addresses?,
+        networks: networks?.into_iter().map(Spanned::into_inner).collect(),
         selector: selector?,
         local_port: local_port?,
         remote_port: remote_port?,
@@ -56,69 +68,22 @@ pub(super) fn read(
     })
 }
 
-fn peer(
-    table: &Table<'_>,
-    addresses: Option<&[Prefix]>,
-    selector: &Option<Option<Match>>,
-    distinct: &mut Distinct,
-    problems: &mut Problems,
-) -> Option<Vec<IpAddr>> {
-    let example = "[\"10.9.0.2\"]";
-    let peer = table.required("peer", example, problems, value::list(address::address))?;
-    if peer.is_empty() {
-        problems.push(
-            Problem::new("the peer has no tunnel address", table.span_of("peer"))
-                .label("empty")
-                .help(format!("name at least one: `peer = {example}`")),
-        );
-        return None;
-    }
-    for (place, address) in peer.iter().enumerate() {
-        let addr = *address.get_ref();
-        let same = |other: &&Spanned<IpAddr>| {
-            other.get_ref().is_ipv4() == addr.is_ipv4() && *other.get_ref() != addr
-        };
-        if let Some(other) = peer[..place].iter().find(same) {
-            problems.push(
-                Problem::new("two peer addresses of one IP version", address.span())
-                    .label("one too many")
-                    .other(other.span(), "the first one")
-                    .help("a peer has at most one IPv4 and one IPv6 tunnel address; list what is behind it in `networks`"),
-            );
-        }
-    }
-    distinct.peer(&peer, selector, table.span_of("match"), problems);
-    let peer: Vec<IpAddr> = peer.into_iter().map(Spanned::into_inner).collect();
-    if let Some(addresses) = addresses {
-        let meets = |own: &Prefix| peer.iter().any(|peer| peer.is_ipv4() == own.addr.is_ipv4());
-        if !addresses.iter().any(meets) {
-            problems.push(
-                Problem::new("peer and tunnel have no IP version in common", table.span_of("peer"))
-                    .label("none of these is of the version of the tunnel's `addresses`")
-                    .help("give both a tunnel address of the same IP version"),
-            );
-        }
-    }
-    Some(peer)
-}
-
 fn networks(
     table: &Table<'_>,
     distinct: &mut Distinct,
     problems: &mut Problems,
-) -> Option<Vec<Prefix>> {
+) -> Option<Vec<Spanned<Prefix>>> {
     let networks =
         table.optional("networks", Vec::new(), problems, value::list(address::network))?;
     for network in &networks {
         distinct.network(*network.get_ref(), network.span(), problems);
     }
-    Some(networks.into_iter().map(Spanned::into_inner).collect())
+    Some(networks)
 }
 
 fn paths(
     table: &Table<'_>,
-    ends: Option<Ends>,
-    scheduler: Option<Scheduler>,
+    shared: Shared,
     distinct: &mut Distinct,
     problems: &mut Problems,
 ) -> Option<Vec<Path>> {
@@ -142,7 +107,7 @@ fn paths(
     let mut claimed = Claimed::default();
     let paths: Vec<Option<Path>> = tables
         .iter()
-        .map(|table| path::read(table, ends, scheduler, &mut claimed, distinct, problems))
+        .map(|table| path::read(table, shared, &mut claimed, distinct, problems))
         .collect();
     paths.into_iter().collect()
 }

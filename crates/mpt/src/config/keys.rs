@@ -42,10 +42,15 @@ pub(super) static CONNECTION: Keys = Keys {
     keys: &[
         "name",
         "peer",
+        "peer_addresses",
         "networks",
         "match",
         "local_port",
         "remote_port",
+        "command_port",
+        "remote_command_port",
+        "auth",
+        "accept_create",
         "profile",
         "scheduler",
         "key",
@@ -55,6 +60,9 @@ pub(super) static CONNECTION: Keys = Keys {
         "path",
     ],
 };
+
+/// By what commands are known to be the peer's.
+pub(super) static AUTH: Keys = Keys { table: "auth", keys: &["type", "key"] };
 
 /// The receive-side ordering of a connection.
 pub(super) static REORDER: Keys =
@@ -109,7 +117,7 @@ pub(super) static ACCEPT: Keys = Keys {
 };
 
 /// All of them. A key that several tables have is told to belong in the first of these.
-pub(super) static ALL: [&Keys; 11] = [
+pub(super) static ALL: [&Keys; 12] = [
     &ROOT,
     &CONTROL,
     &DAEMON,
@@ -117,6 +125,7 @@ pub(super) static ALL: [&Keys; 11] = [
     &TUNNEL,
     &OFFLOADS,
     &CONNECTION,
+    &AUTH,
     &REORDER,
     &MATCH,
     &PATH,

@@ -13,6 +13,7 @@
 mod accept;
 mod address;
 mod change;
+mod commands;
 mod connection;
 mod daemon;
 mod distinct;
@@ -20,6 +21,7 @@ mod fragment;
 mod keys;
 mod offloads;
 mod path;
+mod peer;
 mod pins;
 mod policies;
 mod ports;
@@ -49,6 +51,7 @@ use toml::de::DeTable;
 
 pub(crate) use accept::Accept;
 pub(crate) use change::{Effect, apply, difference};
+pub(crate) use commands::{Auth, Commands};
 pub(crate) use fragment::{FragmentError, Place, with_fragment};
 pub(crate) use offloads::Offloads;
 pub(crate) use pins::Pins;
@@ -58,8 +61,8 @@ pub(crate) use reorder::{Late, Reorder};
 pub(crate) use report::Report;
 pub(crate) use selector::Match;
 pub(crate) use settings::{
-    Connection, Control, Daemon, Metrics, Mtu, Path, PathStatus, Profile, Scheduler, Settings,
-    Threads, Tunnel,
+    Connection, Control, Daemon, Metrics, Mtu, Path, PathStatus, PeerKind, Profile, Scheduler,
+    Settings, Threads, Tunnel,
 };
 pub(crate) use write::write;
 

@@ -9,9 +9,19 @@ use super::pins::{self, Pinned};
 use super::report::{Problem, Problems};
 use super::table::Table;
 use super::value::{Value, some};
-use super::{Path, Scheduler, address, remote, timers, value};
+use super::{Path, PeerKind, Scheduler, address, remote, timers, value};
 
 /// What the paths of a connection have from it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shared {
+    pub(super) peer_kind: PeerKind,
+    /// Missing if anything of it is faulty.
+    pub(super) ends: Option<Ends>,
+    /// Missing if it is faulty.
+    pub(super) scheduler: Option<Scheduler>,
+}
+
+/// By what the datagrams of a connection's paths are known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
     /// The local UDP port.
@@ -20,6 +30,8 @@ pub(super) struct Ends {
     pub(super) remote_port: u16,
     /// The GRE key.
     pub(super) key: Option<u32>,
+    /// The local UDP port for commands.
+    pub(super) command_port: Option<u16>,
 }
 
 /// What the paths of one connection have claimed so far.
@@ -29,12 +41,10 @@ pub(super) struct Claimed {
     pinned: Pinned,
 }
 
-/// The path in `table`, or `None` with what is wrong noted. `ends` and `scheduler`, those of the
-/// connection, are missing if they are faulty.
+/// The path in `table`, or `None` with what is wrong noted.
 pub(super) fn read(
     table: &Table<'_>,
-    ends: Option<Ends>,
-    scheduler: Option<Scheduler>,
+    Shared { peer_kind, ends, scheduler }: Shared,
     claimed: &mut Claimed,
     distinct: &mut Distinct,
     problems: &mut Problems,
@@ -58,7 +68,7 @@ pub(super) fn read(
     let remote = remote::read(table, problems);
     let weight = table.optional("weight", 1, problems, value::integer(1..=Path::MAX_WEIGHT));
     let priority = table.optional("priority", 0, problems, value::integer(0..=u8::MAX));
-    let timers = timers::read(table, problems);
+    let timers = timers::read(table, peer_kind, problems);
     let status = table.optional(
         "status",
         PathStatus::Available,
@@ -92,7 +102,13 @@ pub(super) fn read(
     }
     if let Some(ends) = ends {
         for reception in receptions(&path, ends) {
+            let socket = reception.socket.clone();
             if !distinct.reception(reception, table.span(), problems) {
+                break;
+            }
+            if let Some(local_port) = ends.command_port
+                && !distinct.commands(&Socket { local_port, ..socket }, table.span(), problems)
+            {
                 break;
             }
         }

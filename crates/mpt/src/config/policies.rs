@@ -1,10 +1,10 @@
 //! What a connection and a template of connections say in the same words: how packets are framed,
 //! spread over the paths and put in order.
 
-use super::report::Problems;
+use super::report::{Problem, Problems};
 use super::table::Table;
 use super::value::Value;
-use super::{Profile, Reorder, Scheduler, reorder, value};
+use super::{PeerKind, Profile, Reorder, Scheduler, reorder, value};
 
 /// The values of the shared keys; the meaning of each is that of the field of
 /// [`Connection`](super::Connection) with its name.
@@ -18,24 +18,62 @@ pub(super) struct Policies {
     pub(super) reorder: Reorder,
 }
 
-/// The shared values of the connection or template in `table`, each `None` with what is wrong noted.
-pub(super) fn read(table: &Table<'_>, problems: &mut Problems) -> Read {
+/// The shared values of the connection or template in `table`, each `None` with what is wrong noted. The
+/// peer is of this kind.
+pub(super) fn read(table: &Table<'_>, peer_kind: PeerKind, problems: &mut Problems) -> Read {
     let scheduler = table.optional(
         "scheduler",
         Scheduler::Weighted,
         problems,
         value::one_of(&[("weighted", Scheduler::Weighted), ("flow", Scheduler::Flow)]),
     );
+    let reorder = reorder::read(table, scheduler.unwrap_or(Scheduler::Weighted), problems);
+    let profile = table.optional("profile", Profile::Auto, problems, profile);
+    if peer_kind == PeerKind::Original {
+        return for_original(table, profile, scheduler, reorder, problems);
+    }
+    let sequence = PeerKind::Mpt == peer_kind;
     Read {
-        profile: table.optional("profile", Profile::Auto, problems, profile),
+        profile,
         scheduler,
         key: table.optional("key", None, problems, |value, problems| {
             value::integer(0..=u32::MAX)(value, problems).map(Some)
         }),
         checksum: table.optional("checksum", false, problems, value::flag),
-        sequence: table.optional("sequence", true, problems, value::flag),
-        reorder: reorder::read(table, scheduler.unwrap_or(Scheduler::Weighted), problems),
+        sequence: table.optional("sequence", sequence, problems, value::flag),
+        reorder,
     }
+}
+
+/// What an original MPT understands of it.
+fn for_original(
+    table: &Table<'_>,
+    profile: Option<Profile>,
+    scheduler: Option<Scheduler>,
+    reorder: Option<Reorder>,
+    problems: &mut Problems,
+) -> Read {
+    let mut fine = true;
+    for (key, label, help) in [
+        ("key", "it would take the key for the packet", "tell its connections apart by ports"),
+        ("checksum", "it would take the checksum for the packet", "UDP has a checksum of its own"),
+        (
+            "sequence",
+            "both ends send numbers if they have a window themselves",
+            "packets are numbered if the `window` of `reorder` is above 0",
+        ),
+    ] {
+        if table.has(key) {
+            problems.push(
+                Problem::new(format!("`{key}` towards an original MPT"), table.span_of(key))
+                    .label(label)
+                    .help(format!("remove `{key}`; {help}")),
+            );
+            fine = false;
+        }
+    }
+    let sequence = reorder.map(|reorder| reorder.window > 0).filter(|_| fine);
+    Read { profile, scheduler, key: Some(None), checksum: Some(false), sequence, reorder }
 }
 
 /// What has been read; what is faulty is missing.

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(crate) use mpt_control::PathStatus;
+pub(crate) use mpt_proto::PeerKind;
 
-use super::{Accept, Match, Offloads, Pins, Prefix, Remote, Reorder};
+use super::{Accept, Commands, Match, Offloads, Pins, Prefix, Remote, Reorder};
 
 /// A whole configuration file.
 #[derive(Clone, Debug, PartialEq)]
@@ -138,8 +139,12 @@ impl Mtu {
 pub(crate) struct Connection {
     /// Its name, distinct within the whole file.
     pub(crate) name: String,
+    /// What the peer is.
+    pub(crate) peer_kind: PeerKind,
+    /// How commands are exchanged with the peer; exactly if that is an original MPT.
+    pub(crate) commands: Option<Commands>,
     /// The peer's tunnel addresses, at least one, at most one of each IP version, and none an own
-    /// address. Several connections of one tunnel may have the same, in the same order; then at most
+    /// address; exactly one if the peer is an original MPT, and then `networks` are of its version too. Several connections of one tunnel may have the same, in the same order; then at most
     /// one of them has no `selector`. Otherwise none occurs twice in the whole file.
     pub(crate) peer: Vec<IpAddr>,
     /// Further inner prefixes behind the peer, common to all connections with the same `peer`. Those
@@ -156,11 +161,11 @@ pub(crate) struct Connection {
     pub(crate) profile: Profile,
     /// The policy that chooses a path per packet.
     pub(crate) scheduler: Scheduler,
-    /// The GRE key, if any.
+    /// The GRE key, if any; none towards an original MPT.
     pub(crate) key: Option<u32>,
-    /// Whether datagrams carry the GRE checksum.
+    /// Whether datagrams carry the GRE checksum; never towards an original MPT.
     pub(crate) checksum: bool,
-    /// Whether datagrams carry a sequence number.
+    /// Whether datagrams carry a sequence number; towards an original MPT exactly if there is a window.
     pub(crate) sequence: bool,
     /// Receive-side ordering.
     pub(crate) reorder: Reorder,
@@ -211,9 +216,9 @@ pub(crate) struct Path {
     /// Its tier: of the paths that are up, those with the least number carry packets and the others
     /// stand by.
     pub(crate) priority: u8,
-    /// Time between keepalives; zero = none are sent.
+    /// Time between keepalives; zero = none are sent, as to any endpoint of RFC 8086.
     pub(crate) keepalive: Duration,
-    /// Silence after which the path is down; zero = never. Longer than `keepalive` where both are
+    /// Silence after which the path is down; zero = never, as with any endpoint of RFC 8086. Longer than `keepalive` where both are
     /// set.
     pub(crate) dead_time: Duration,
     /// What we want of the path at the start.
@@ -227,11 +232,18 @@ impl Path {
     /// Largest weight.
     pub(crate) const MAX_WEIGHT: u16 = mpt_proto::MAX_WEIGHT;
 
-    /// Time between keepalives unless configured.
-    pub(crate) const DEFAULT_KEEPALIVE: Duration = Duration::from_millis(500);
+    /// Time between keepalives unless configured, to a peer of this kind. The original counts in whole
+    /// seconds; 5 s is what its samples have, and what a dead time must allow for.
+    pub(crate) const fn default_keepalive(peer_kind: PeerKind) -> Duration {
+        match peer_kind {
+            PeerKind::Mpt => Duration::from_millis(500),
+            PeerKind::Original => Duration::from_secs(5),
+            PeerKind::Gre => Duration::ZERO,
+        }
+    }
 
     /// Silence after which a path is down unless configured: three keepalives and a half, so never
-    /// where none are sent. 1.75 s with the default keepalive.
+    /// where none are sent. 1.75 s with the usual keepalive.
     pub(crate) fn default_dead_time(keepalive: Duration) -> Duration {
         keepalive * 7 / 2
     }

@@ -118,12 +118,14 @@ fn every_key_arrives() {
         remote: Remote::Name("server.example.org".into()),
         weight: 1,
         priority: 0,
-        keepalive: Path::DEFAULT_KEEPALIVE,
+        keepalive: Path::default_keepalive(PeerKind::Mpt),
         dead_time: Duration::from_millis(1750),
         status: PathStatus::Available,
         pins: Pins::default(),
     };
     let connection = Connection {
+        peer_kind: PeerKind::Mpt,
+        commands: None,
         name: "server".into(),
         peer: vec!["10.9.0.2".parse().unwrap(), "fd00:9::2".parse().unwrap()],
         networks: vec![prefix("192.168.0.0", 16)],

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::report::{Problem, Problems};
 use super::table::Table;
-use super::{Path, value};
+use super::{Path, PeerKind, value};
 
 /// Shortest time between keepalives. More than a hundred per second and path are load, not a
 /// question whether somebody is there.
@@ -20,11 +20,18 @@ pub(super) struct Timers {
     pub(super) dead_time: Duration,
 }
 
-/// The times in `table`, or `None` with what is wrong noted.
-pub(super) fn read(table: &Table<'_>, problems: &mut Problems) -> Option<Timers> {
+/// The times in `table` towards a peer of this kind, or `None` with what is wrong noted.
+pub(super) fn read(
+    table: &Table<'_>,
+    peer_kind: PeerKind,
+    problems: &mut Problems,
+) -> Option<Timers> {
+    if peer_kind == PeerKind::Gre {
+        return without(table, problems);
+    }
     let keepalive = table.optional(
         "keepalive",
-        Path::DEFAULT_KEEPALIVE,
+        Path::default_keepalive(peer_kind),
         problems,
         value::seconds(MIN_KEEPALIVE..=MAX_SILENCE, Some("none are sent")),
     );
@@ -37,6 +44,22 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems) -> Option<Timers>
     let timers = Timers { keepalive: keepalive?, dead_time: dead_time? };
     check(timers, table, problems);
     Some(timers)
+}
+
+/// None, since an endpoint of RFC 8086 would take a keepalive for a malformed packet and sends none.
+fn without(table: &Table<'_>, problems: &mut Problems) -> Option<Timers> {
+    let mut timers = Some(Timers { keepalive: Duration::ZERO, dead_time: Duration::ZERO });
+    for key in ["keepalive", "dead_time"].into_iter().filter(|key| table.has(key)) {
+        problems.push(
+            Problem::new(format!("`{key}` on a path to a GRE endpoint"), table.span_of(key))
+                .label("it knows no keepalives")
+                .help(format!(
+                    "remove `{key}`: the path is up as long as this host has what it needs for it"
+                )),
+        );
+        timers = None;
+    }
+    timers
 }
 
 fn check(Timers { keepalive, dead_time }: Timers, table: &Table<'_>, problems: &mut Problems) {

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 use super::written::Written;
 use super::{
-    Accept, Connection, Control, Match, Mtu, Offloads, Path, PathStatus, Profile, Reorder,
-    Scheduler, Settings, Threads, Tunnel,
+    Accept, Auth, Commands, Connection, Control, Match, Mtu, Offloads, Path, PathStatus, PeerKind,
+    Profile, Reorder, Scheduler, Settings, Threads, Tunnel,
 };
 
 /// The settings as the text of a file.
@@ -94,18 +94,40 @@ impl Writer {
     fn connection(&mut self, connection: &Connection) {
         self.header("[[tunnel.connection]]");
         self.key("name", &connection.name);
-        self.key("peer", &connection.peer[..]);
+        let &Connection { peer_kind, ref commands, .. } = connection;
+        if peer_kind == PeerKind::Mpt {
+            self.key("peer", &connection.peer[..]);
+        } else {
+            self.key("peer", peer_kind.name());
+            self.key("peer_addresses", &connection.peer[..]);
+        }
         self.unless("networks", &connection.networks, &Vec::new());
         if let Some(selector) = &connection.selector {
             self.inline("match", &selector_entries(selector));
         }
         self.unless("local_port", &connection.local_port, &Connection::DEFAULT_PORT);
         self.unless("remote_port", &connection.remote_port, &Connection::DEFAULT_PORT);
+        if let Some(commands) = commands {
+            self.commands(commands);
+        }
         let &Connection { profile, scheduler, key, checksum, sequence, reorder, .. } = connection;
+        // Otherwise it follows from the window.
+        let sequence = (peer_kind != PeerKind::Original).then_some(sequence);
+        let sequence = sequence.filter(|sequence| *sequence != (peer_kind == PeerKind::Mpt));
         self.policies(profile, scheduler, key, checksum, sequence, reorder);
         for path in &connection.paths {
-            self.path(path);
+            self.path(path, peer_kind);
         }
+    }
+
+    fn commands(&mut self, commands: &Commands) {
+        let default = Commands::DEFAULT_PORT;
+        self.unless("command_port", &commands.port, &default);
+        self.unless("remote_command_port", &commands.remote_port, &default);
+        if commands.auth != Auth::None {
+            self.inline("auth", &auth_entries(&commands.auth));
+        }
+        self.unless("accept_create", &commands.accept_create, &false);
     }
 
     fn policies(
@@ -114,21 +136,21 @@ impl Writer {
         scheduler: Scheduler,
         key: Option<u32>,
         checksum: bool,
-        sequence: bool,
+        sequence: Option<bool>,
         reorder: Reorder,
     ) {
         self.unless("profile", &profile, &Profile::Auto);
         self.unless("scheduler", &scheduler, &Scheduler::Weighted);
         self.some("key", &key);
         self.unless("checksum", &checksum, &false);
-        self.unless("sequence", &sequence, &true);
+        self.some("sequence", &sequence);
         let default = Reorder::default_for(scheduler).entries();
         let entries = reorder.entries().into_iter().zip(default);
         let entries = entries.filter(|(entry, default)| entry != default);
         self.inline("reorder", &entries.map(|(entry, _)| entry).collect::<Vec<_>>());
     }
 
-    fn path(&mut self, path: &Path) {
+    fn path(&mut self, path: &Path, peer_kind: PeerKind) {
         self.header("[[tunnel.connection.path]]");
         self.key("name", &path.name);
         self.some("interface", &path.interface);
@@ -136,7 +158,7 @@ impl Writer {
         self.key("remote", &path.remote);
         self.unless("weight", &path.weight, &1);
         self.unless("priority", &path.priority, &0);
-        self.unless("keepalive", &path.keepalive, &Path::DEFAULT_KEEPALIVE);
+        self.unless("keepalive", &path.keepalive, &Path::default_keepalive(peer_kind));
         let dead_time = Path::default_dead_time(path.keepalive);
         self.unless("dead_time", &path.dead_time, &dead_time);
         self.unless("status", &path.status, &PathStatus::Available);
@@ -160,8 +182,9 @@ impl Writer {
         self.unless("max_paths", &accept.max_paths, &Accept::DEFAULT_PATHS);
         self.unless("forget", &accept.forget, &Accept::DEFAULT_FORGET);
         let &Accept { profile, scheduler, key, checksum, sequence, reorder, .. } = accept;
+        let sequence = Some(sequence).filter(|sequence| !sequence);
         self.policies(profile, scheduler, key, checksum, sequence, reorder);
-        self.unless("keepalive", &accept.keepalive, &Path::DEFAULT_KEEPALIVE);
+        self.unless("keepalive", &accept.keepalive, &Path::default_keepalive(PeerKind::Mpt));
         let dead_time = Path::default_dead_time(accept.keepalive);
         self.unless("dead_time", &accept.dead_time, &dead_time);
     }
@@ -177,6 +200,29 @@ fn selector_entries(selector: &Match) -> Vec<(&'static str, String)> {
         .into_iter()
         .filter_map(|(key, value)| Some((key, value?)))
         .collect()
+}
+
+fn auth_entries(auth: &Auth) -> Vec<(&'static str, String)> {
+    let key = match auth {
+        Auth::None | Auth::Random => None,
+        Auth::Sha256(secret) => Some(("key", secret.text().written())),
+    };
+    [("type", auth.name().written())].into_iter().chain(key).collect()
+}
+
+/// As it is shown. What is secret of it stands in the file only.
+impl Written for Option<Commands> {
+    fn written(&self) -> String {
+        let Some(Commands { port, remote_port, auth, accept_create }) = self else {
+            return "none".to_owned();
+        };
+        inline(&[
+            ("command_port", port.written()),
+            ("remote_command_port", remote_port.written()),
+            ("auth", auth.name().written()),
+            ("accept_create", accept_create.written()),
+        ])
+    }
 }
 
 impl Written for Match {

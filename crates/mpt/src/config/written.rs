@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::ports::{PortRange, ShownPorts};
-use super::{Late, Mtu, PathStatus, Pins, Prefix, Profile, Remote, Scheduler, Threads};
+use super::{Late, Mtu, PathStatus, PeerKind, Pins, Prefix, Profile, Remote, Scheduler, Threads};
 
 /// A value that can stand behind a key.
 pub(super) trait Written {
@@ -140,6 +140,12 @@ impl Written for Late {
             Self::Drop => "drop",
         }
         .written()
+    }
+}
+
+impl Written for PeerKind {
+    fn written(&self) -> String {
+        self.name().written()
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::Effect;
 use crate::config::written::Written;
 use crate::config::{
-    Connection, Match, Mtu, Offloads, Path, PathStatus, Pins, Prefix, Profile, Remote, Reorder,
-    Scheduler, Settings, Threads, Tunnel,
+    Commands, Connection, Match, Mtu, Offloads, Path, PathStatus, PeerKind, Pins, Prefix, Profile,
+    Remote, Reorder, Scheduler, Settings, Threads, Tunnel,
 };
 
 /// A value and what it becomes.
@@ -107,6 +107,8 @@ fields! {
 fields! {
     /// A setting of a connection.
     ConnectionField of Connection {
+        PeerKind(peer_kind: PeerKind) "peer" ConnectionReplaced,
+        Commands(commands: Option<Commands>) "commands" InPlace,
         Peer(peer: Vec<IpAddr>) "peer" ConnectionReplaced,
         Networks(networks: Vec<Prefix>) "networks" InPlace,
         Match(selector: Option<Match>) "match" InPlace,

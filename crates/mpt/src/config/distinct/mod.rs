@@ -117,6 +117,16 @@ impl Distinct {
             && self.sockets.reception(reception, &span, problems)
     }
 
+    /// The socket for the commands that concern a path; says whether all is well.
+    pub(super) fn commands(
+        &mut self,
+        socket: &Socket,
+        span: Range<usize>,
+        problems: &mut Problems,
+    ) -> bool {
+        self.sockets.claim(socket, self.tunnel_count, User::Commands, &span, problems)
+    }
+
     /// On what socket and for whom a template is; says whether all is well.
     pub(super) fn template(
         &mut self,

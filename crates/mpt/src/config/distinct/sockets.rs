@@ -90,6 +90,7 @@ fn differ<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
 /// What uses a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum User {
+    Commands,
     Path,
     Template,
 }
@@ -97,6 +98,7 @@ pub(super) enum User {
 impl User {
     fn noun(self) -> &'static str {
         match self {
+            Self::Commands => "command port",
             Self::Path => "path",
             Self::Template => "template",
         }
@@ -105,6 +107,13 @@ impl User {
     /// Both, counted.
     fn two(self, other: Self) -> &'static str {
         match (self, other) {
+            (Self::Commands, Self::Commands) => "two command ports",
+            (Self::Commands, Self::Path) | (Self::Path, Self::Commands) => {
+                "a path and a command port"
+            }
+            (Self::Commands, Self::Template) | (Self::Template, Self::Commands) => {
+                "a template and a command port"
+            }
             (Self::Path, Self::Path) => "two paths",
             (Self::Template, Self::Template) => "two templates",
             (Self::Path, Self::Template) | (Self::Template, Self::Path) => "a path and a template",
@@ -153,7 +162,26 @@ impl Sockets {
                         first.span.clone(),
                         "has the same local address, port and interface as this one",
                     )
-                    .help("give the connections of one tunnel another `local_port`"),
+                    .help(match user {
+                        User::Commands => {
+                            "give the connections of one tunnel another `command_port`"
+                        }
+                        User::Path | User::Template => {
+                            "give the connections of one tunnel another `local_port`"
+                        }
+                    }),
+            );
+            return false;
+        }
+        if (first.user == User::Commands) != (user == User::Commands) {
+            problems.push(
+                Problem::new(
+                    format!("{} on the same socket", first.user.two(user)),
+                    span.clone(),
+                )
+                .label(socket.needs())
+                .other(first.span.clone(), "so does this")
+                .help("the original has a port for commands beside those for data: use another `command_port` or `local_port`"),
             );
             return false;
         }

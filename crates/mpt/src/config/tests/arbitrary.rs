@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use crate::config::commands::Secret;
 use crate::config::ports::PortRange;
 use crate::config::*;
 
@@ -112,6 +113,9 @@ impl Choices {
         let shared = place == 1 || (place > 1 && self.flag());
         let owner = if shared { 0 } else { place };
         let mut peer: Vec<IpAddr> = vec![format!("10.{tunnel}.{owner}.2").parse().unwrap()];
+        // One that shares its peer with others carries what they carry.
+        let peer_kind = if shared || place == 0 { PeerKind::Mpt } else { self.peer_kind() };
+        let ipv6 = ipv6 && peer_kind != PeerKind::Original;
         if ipv6 {
             peer.push(format!("fd00:{tunnel}:{owner}::2").parse().unwrap());
         }
@@ -129,7 +133,11 @@ impl Choices {
         let scheduler = self.scheduler();
         // Where paths are told apart by interface they may have anything else in common.
         let bound = self.flag();
+        let original = peer_kind == PeerKind::Original;
+        let reorder = self.reorder(scheduler);
         Connection {
+            peer_kind,
+            commands: original.then(|| self.commands(number)),
             name: format!("{}{number}", NAMES[usize::from(place)]),
             peer,
             networks,
@@ -138,11 +146,31 @@ impl Choices {
             remote_port: if self.flag() { 1 + self.small(65535) } else { Connection::DEFAULT_PORT },
             profile: self.profile(),
             scheduler,
-            key: self.key(),
-            checksum: self.flag(),
-            sequence: !self.flag(),
-            reorder: self.reorder(scheduler),
-            paths: self.some(1, 4, |choices, place| choices.path(place, bound, scheduler)),
+            key: self.key().filter(|_| !original),
+            checksum: self.flag() && !original,
+            sequence: if original { reorder.window > 0 } else { !self.flag() },
+            reorder,
+            paths: self
+                .some(1, 4, |choices, place| choices.path(place, bound, scheduler, peer_kind)),
+        }
+    }
+
+    fn peer_kind(&mut self) -> PeerKind {
+        [PeerKind::Mpt, PeerKind::Original, PeerKind::Gre][usize::from(self.small(3))]
+    }
+
+    /// Those of connection `number`, on a port of its own.
+    fn commands(&mut self, number: u16) -> Commands {
+        let auth = match self.small(3) {
+            0 => Auth::None,
+            1 => Auth::Random,
+            _ => Auth::Sha256(Secret::new("a\"quoted\"\\key-of-40-characters-in-all").unwrap()),
+        };
+        Commands {
+            port: 40_000 + number,
+            remote_port: if self.flag() { Commands::DEFAULT_PORT } else { 40_000 },
+            accept_create: matches!(auth, Auth::Sha256(_)) && self.flag(),
+            auth,
         }
     }
 
@@ -160,7 +188,7 @@ impl Choices {
         }
     }
 
-    fn path(&mut self, place: u16, bound: bool, scheduler: Scheduler) -> Path {
+    fn path(&mut self, place: u16, bound: bool, scheduler: Scheduler, peer_kind: PeerKind) -> Path {
         let remote = match self.small(3) {
             0 => Remote::Address(format!("192.0.2.{}", 1 + place).parse().unwrap()),
             1 if bound => Remote::Address(format!("2001:db8::{}", 1 + place).parse().unwrap()),
@@ -170,7 +198,10 @@ impl Choices {
             Remote::Address(IpAddr::V4(_)) => "198.51.100.7",
             Remote::Address(IpAddr::V6(_)) | Remote::Name(_) => "2001:db8:1::7",
         };
-        let (keepalive, dead_time) = self.times(24 * 60 * 60);
+        let (keepalive, dead_time) = match peer_kind {
+            PeerKind::Gre => (Duration::ZERO, Duration::ZERO),
+            PeerKind::Mpt | PeerKind::Original => self.times(24 * 60 * 60, peer_kind),
+        };
         let pins = match scheduler {
             Scheduler::Weighted => Pins::default(),
             Scheduler::Flow => Pins {
@@ -208,10 +239,10 @@ impl Choices {
     }
 
     /// A keepalive and a dead time that fits.
-    fn times(&mut self, max_seconds: u64) -> (Duration, Duration) {
+    fn times(&mut self, max_seconds: u64, peer_kind: PeerKind) -> (Duration, Duration) {
         let max = Duration::from_secs(max_seconds);
         let keepalive = match self.small(3) {
-            0 => Path::DEFAULT_KEEPALIVE,
+            0 => Path::default_keepalive(peer_kind),
             1 => Duration::ZERO,
             _ => self.between(Duration::from_millis(10), max),
         };
@@ -234,7 +265,7 @@ impl Choices {
             peers.push(prefix(&format!("fd00:{tunnel}:{}::", 100 + place), 64));
         }
         let scheduler = self.scheduler();
-        let (keepalive, dead_time) = self.times(100);
+        let (keepalive, dead_time) = self.times(100, PeerKind::Mpt);
         let local = self.maybe(|_| "192.0.2.99".parse().unwrap());
         let longer = dead_time + Duration::from_secs(1);
         Accept {

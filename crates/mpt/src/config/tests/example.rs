@@ -2,6 +2,7 @@
 
 use toml::de::{DeTable, DeValue};
 
+use crate::config::commands::Secret;
 use crate::config::*;
 
 const EXAMPLE: &str = include_str!("../../../../../docs/mpt.toml");
@@ -9,7 +10,7 @@ const EXAMPLE: &str = include_str!("../../../../../docs/mpt.toml");
 #[test]
 fn the_example_is_a_good_file() {
     let settings = parse(EXAMPLE).unwrap_or_else(|problems| panic!("{problems:#?}"));
-    assert_eq!(settings.tunnels[0].connections.len(), 2);
+    assert_eq!(settings.tunnels[0].connections.len(), 4);
     assert_eq!(settings.tunnels[0].accepts.len(), 1);
 }
 
@@ -28,6 +29,7 @@ fn the_example_has_every_key_in_its_table() {
         (&keys::TUNNEL, &["tunnel"]),
         (&keys::OFFLOADS, &["tunnel", "offloads"]),
         (&keys::CONNECTION, &["tunnel", "connection"]),
+        (&keys::AUTH, &["tunnel", "connection", "auth"]),
         (&keys::REORDER, &["tunnel", "connection", "reorder"]),
         (&keys::MATCH, &["tunnel", "connection", "match"]),
         (&keys::PATH, &["tunnel", "connection", "path"]),
@@ -53,6 +55,8 @@ fn the_example_shows_the_defaults() {
     expected.metrics.listen = Some("127.0.0.1:9475".parse().unwrap());
     let tunnel = &mut expected.tunnels[0];
     tunnel.connections[0].key = Some(7);
+    let commands = tunnel.connections[2].commands.as_mut().unwrap();
+    commands.auth = Auth::Sha256(Secret::new("write-32-characters-of-your-own!").unwrap());
     tunnel.accepts[0].key = Some(7);
     tunnel.accepts[0].local = Some("192.0.2.10".parse().unwrap());
     assert_eq!(shown, expected);

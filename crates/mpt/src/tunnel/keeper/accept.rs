@@ -436,6 +436,8 @@ impl Path {
 fn connection(accept: &Accept, name: String, knock: &Knock) -> config::Connection {
     config::Connection {
         name,
+        peer_kind: config::PeerKind::Mpt,
+        commands: None,
         peer: vec![knock.peer],
         networks: Vec::new(),
         selector: None,

@@ -1,8 +1,7 @@
 //! Settings in the core's words.
 
 use mpt_proto::{
-    ConnectionConfig, Late, PeerKind, Pins, PortRanges, Prefix, ReorderConfig, SchedulerConfig,
-    Selector,
+    ConnectionConfig, Late, Pins, PortRanges, Prefix, ReorderConfig, SchedulerConfig, Selector,
 };
 
 use crate::config;
@@ -19,7 +18,7 @@ pub(super) fn core_connection(
     networks.sort_unstable_by_key(|network| (network.address(), network.bits()));
     networks.dedup();
     ConnectionConfig {
-        peer_kind: PeerKind::Mpt,
+        peer_kind: settings.peer_kind,
         peer: settings.peer.clone(),
         networks,
         selector: settings.selector.as_ref().map(selector),

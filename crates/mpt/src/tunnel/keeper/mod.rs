@@ -479,9 +479,17 @@ impl Connection {
     /// Whether it can become this without beginning anew.
     fn can_become(&self, new: &config::Connection) -> bool {
         let fixed = |settings: &config::Connection| {
-            let config::Connection { local_port, remote_port, key, checksum, sequence, .. } =
-                *settings;
-            (local_port, remote_port, key, checksum, sequence, settings.peer.clone())
+            let &config::Connection {
+                peer_kind,
+                local_port,
+                remote_port,
+                key,
+                checksum,
+                sequence,
+                ..
+            } = settings;
+            let framing = (key, checksum, sequence);
+            (peer_kind, local_port, remote_port, framing, settings.peer.clone())
         };
         fixed(&self.settings) == fixed(new)
     }
