@@ -4,8 +4,8 @@ mod pair;
 
 use std::time::Duration;
 
-use mpt_proto::{PathId, wire};
-use pair::{CONNECTION, Pair, Sent, Settings, packet, packet_v6};
+use mpt_proto::{Change, PathId, PathState, PathStatus, wire};
+use pair::{CONNECTION, Pair, Sent, Settings, config, packet, packet_v6};
 use proptest::prelude::*;
 
 /// Datagrams as an endpoint meets them, to be mutated: data of both versions, with and without
@@ -204,4 +204,38 @@ fn a_flood_leaves_no_trace_but_counters() {
     }
     let events = std::iter::from_fn(|| pair.right.endpoint.poll_event()).count();
     assert!(events <= 256, "events are bounded: {events}");
+}
+
+/// Whoever can forge the peer's keepalives can have a path that stands by called up time and again. The
+/// keepalives that tell the peer of it are not for an attacker to ask for.
+#[test]
+fn forged_keepalives_are_not_answered_by_one_volley_each() {
+    let mut pair = Pair::up(&Settings::default());
+    let mut standby = config(&Settings::default(), 1).connections.remove(0).paths.remove(1);
+    standby.priority = 1;
+    let change = Change::SetPath { connection: CONNECTION, path: PathId(1), config: standby };
+    pair.left.change(pair.now, &change);
+    pair.exchange(|_, _| true);
+    // What the peer says of its first path every now and then, and when it switches that off.
+    pair.now += Duration::from_secs(1);
+    let mut word = |status| {
+        let change = Change::SetStatus { connection: CONNECTION, path: PathId(0), status };
+        pair.right.change(pair.now, &change);
+        pair.right.keepalives(pair.now).into_iter().find(|sent| sent.path.0 == 0).expect("its word")
+    };
+    let [on, off] = [PathStatus::Available, PathStatus::Off].map(&mut word);
+    pair.now += Duration::from_secs(10);
+    // The time of one flood: 8 volleys at once, and one more every 100 ms.
+    let (mut volleys, mut calls) = (0, 0);
+    for milli in 0..1000 {
+        let now = pair.now + Duration::from_millis(milli);
+        for word in [&off, &on] {
+            pair.left.receive(now, word);
+            calls += u64::from(!matches!(pair.left.state(0), PathState::Up));
+            let sent = pair.left.keepalives(now);
+            volleys += sent.iter().filter(|sent| sent.path.0 == 1).count();
+        }
+    }
+    assert_eq!(calls, 1000, "every word had its effect");
+    assert!((8..=20).contains(&volleys), "{volleys} volleys");
 }

@@ -166,6 +166,38 @@ fn a_configured_peer_is_not_let_in_beside() {
 }
 
 #[test]
+fn one_origin_waits_for_one_answer_at_a_time() {
+    let mut accepting = accepting(template());
+    assert_eq!(VISIT.pay(at(0), &mut accepting, 0), Ok(true));
+    let other = Visit { peer: [10, 9, 0, 8], ..VISIT };
+    let refused =
+        (0..100).all(|now| other.pay(at(now), &mut accepting, 0) == Err(Drop::AcceptRate));
+    assert!(refused, "it may claim to be anybody, but not everybody");
+    assert_eq!(other.port(9).pay(at(0), &mut accepting, 0), Ok(true), "another origin");
+    // Who has been let in there may be followed by another, as may who never came.
+    VISIT.open(&mut accepting, 0);
+    assert_eq!(other.pay(at(100), &mut accepting, 0), Ok(true));
+    let third = Visit { peer: [10, 9, 0, 9], ..VISIT };
+    assert_eq!(third.pay(at(2099), &mut accepting, 0), Err(Drop::AcceptRate));
+    assert_eq!(third.pay(at(2100), &mut accepting, 0), Ok(true));
+}
+
+#[test]
+fn whom_one_template_is_about_to_let_in_no_other_lets_in_beside() {
+    let mut accepting = Accepting::default();
+    let (first, mut second) = (template(), template());
+    (second.id, second.sockets) = (AcceptId(8), vec![SocketId(4)]);
+    accepting.set(&[first, second]);
+    assert_eq!(VISIT.pay(at(0), &mut accepting, 0), Ok(true));
+    let beside = Visit { socket: 4, ..VISIT };
+    assert_eq!(beside.pay(at(0), &mut accepting, 0), Ok(false));
+    assert_eq!(beside.pay(at(2000), &mut accepting, 0), Ok(true), "the first was not answered");
+    assert_eq!(VISIT.pay(at(2000), &mut accepting, 0), Ok(false));
+    let told: Vec<_> = std::iter::from_fn(|| accepting.poll_knock()).collect();
+    assert_eq!(told.iter().map(|knock| knock.accept.0).collect::<Vec<_>>(), [7, 8]);
+}
+
+#[test]
 fn connections_are_bounded_those_who_wait_included() {
     let mut accepting = accepting(template());
     let mut visit = |client, now| Visit::of(client).pay(at(now), &mut accepting, 0);
