@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use mpt_control::{ControlStatus, ErrorKind, PathStatus, Reply, Request, TunnelStatus};
 
-use super::{Daemon, Host};
+use super::{AGAIN, Daemon, Host};
 use crate::config;
 
 /// Two tunnels; both have a path `radio`.
@@ -250,6 +251,39 @@ fn what_cannot_be_had_is_told_and_remains_wanted() {
     fixture.daemon.host().0.barred.clear();
     assert_eq!(fixture.changed(Request::Reload {}), Vec::<String>::new());
     assert_eq!(fixture.done(), ["start mpt2"], "as soon as it can be had");
+}
+
+#[test]
+fn a_tunnel_that_could_not_start_again_is_tried_until_it_can() {
+    let mut fixture = Fixture::start();
+    let mut now = Instant::now();
+    fixture.daemon.retry(now + 10 * AGAIN);
+    assert_eq!(fixture.done(), Vec::<String>::new(), "everything runs");
+    // It cannot become this, so it is stopped, and there is no room for another.
+    fixture.daemon.host().0.barred.push("mpt1");
+    fixture.write("10.8.0.1/24", "10.8.0.1/25");
+    let (_, message, _) = fixture.refused(Request::Reload {});
+    assert_eq!(message, "tunnel mpt1: no room for it");
+    assert_eq!(fixture.done(), ["stop mpt1"]);
+    let silent = |fixture: &Fixture| {
+        fixture.daemon.status(ControlStatus::default()).silent_tunnels.contains(&"mpt1".into())
+    };
+    for _ in 0..3 {
+        now += AGAIN;
+        fixture.daemon.retry(now);
+        assert_eq!((fixture.done(), silent(&fixture)), (Vec::new(), true));
+    }
+    fixture.daemon.host().0.barred.clear();
+    fixture.daemon.retry(now + AGAIN - Duration::from_millis(1));
+    assert_eq!(fixture.done(), Vec::<String>::new(), "not sooner than that");
+    fixture.daemon.retry(now + AGAIN);
+    assert_eq!(fixture.done(), ["start mpt1"], "with what the file says");
+    let names: Vec<String> =
+        fixture.daemon.host().1.iter().map(|tunnel| tunnel.name.clone()).collect();
+    assert_eq!(names, ["mpt0", "mpt1"]);
+    assert_eq!(fixture.daemon.host().1[1].addresses[0].len, 25);
+    fixture.daemon.retry(now + 10 * AGAIN);
+    assert_eq!(fixture.done(), Vec::<String>::new());
 }
 
 #[test]
