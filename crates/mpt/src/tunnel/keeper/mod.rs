@@ -10,6 +10,7 @@ mod accept;
 mod core;
 mod numbers;
 mod path;
+mod remotes;
 mod socket;
 
 use std::collections::{BTreeMap, HashMap};
@@ -26,7 +27,8 @@ use self::accept::Accepting;
 use self::core::core_connection;
 pub(super) use self::core::pins;
 use self::numbers::Numbers;
-use self::path::{Path, Setter, remotes};
+use self::path::{Path, Setter};
+use self::remotes::remotes;
 use self::socket::Opened;
 use super::interface::{Interface, routes};
 use super::mtu::path_mtu;

@@ -7,13 +7,14 @@ use anyhow::Context as _;
 use mpt_proto::{PathId, SocketId};
 
 use super::numbers::Numbers;
+use super::remotes::{no_address, remotes};
 use super::socket::{Key, Opened};
 use super::{AGAIN, Connection};
 use crate::config::{self, Remote};
 use crate::tunnel::Handle;
 use crate::tunnel::mtu::{mtu_within, path_mtu};
 use crate::tunnel::step::{Place, Step};
-use crate::world::{Resolved, Way, World};
+use crate::world::{Way, World};
 
 /// A path's MTU where no route tells it: what nearly every link carries.
 const ETHERNET: u32 = 1500;
@@ -236,40 +237,6 @@ fn tell(connection: &config::Connection, path: &config::Path, absence: &str) {
         path = path.name,
         "{absence}; paths that are up carry its packets, it is used when that changes"
     );
-}
-
-/// Where the peer may be on a path: first where it is now, as long as its name may stand for that and
-/// unless that is `doubted`; then the other addresses in their order, and round again.
-pub(super) fn remotes(
-    path: &config::Path,
-    world: &mut World,
-    now: Instant,
-    current: Option<IpAddr>,
-    doubted: bool,
-) -> Result<Vec<IpAddr>, String> {
-    let name = match &path.remote {
-        Remote::Address(address) => return Ok(vec![*address]),
-        Remote::Name(name) => name,
-    };
-    let addresses = match world.names.resolve(name, now) {
-        Resolved::Addresses(addresses) => addresses,
-        Resolved::Failed(reason) => return Err(format!("{name} cannot be resolved: {reason}")),
-        Resolved::Asking => return Err(format!("{name} is being resolved")),
-    };
-    let version =
-        |address: &&IpAddr| path.local.is_none_or(|local| local.is_ipv4() == address.is_ipv4());
-    let mut fitting: Vec<IpAddr> = addresses.iter().filter(version).copied().collect();
-    if fitting.is_empty() {
-        return Err(no_address(path));
-    }
-    let place = fitting.iter().position(|address| Some(*address) == current);
-    let first = place.map_or(0, |place| (place + usize::from(doubted)) % fitting.len());
-    fitting.rotate_left(first);
-    Ok(fitting)
-}
-
-fn no_address(path: &config::Path) -> String {
-    format!("{} has no address of the IP version of `local`", path.remote)
 }
 
 fn place(connection: &config::Connection, settings: &config::Path, target: &Target) -> Place {
