@@ -168,7 +168,11 @@ impl Commands {
     /// Commands do not concern a connection any more. What was to be told on it is not.
     pub fn remove_connection(&mut self, id: ConnectionId) {
         let Some(Station { settings, .. }) = self.connections.remove(&id) else { return };
-        self.by_addresses.remove(&(settings.local, settings.remote));
+        let addresses = (settings.local, settings.remote);
+        // Another connection may have them by this time.
+        if self.by_addresses.get(&addresses) == Some(&id) {
+            self.by_addresses.remove(&addresses);
+        }
         self.telling.remove(&id);
     }
 

@@ -91,7 +91,7 @@ pub enum DescriptionError {
     /// It is longer than [`MAX_DESCRIPTION`](super::MAX_DESCRIPTION).
     Long,
     /// The line of this number, from 1, is neither comment, section, nor key and value; or says again what was
-    /// said before. 0 if the text has other characters than ASCII ones.
+    /// said before.
     Line(usize),
     /// A key is missing.
     Missing(&'static str),

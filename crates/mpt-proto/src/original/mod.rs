@@ -19,8 +19,8 @@
 //! [`Commands`] is all that is said on one command port, by the same contract as
 //! [`Endpoint`](crate::Endpoint): messages, the time and chance come in by method calls, what is to be sent
 //! and what happened is polled. It finds the connection of each message by its tunnel addresses and hands
-//! it to that connection's half: a [`Responder`](responder) answers rounds 1 and 3, an
-//! [`Initiator`](initiator) begins exchanges and takes rounds 2 and 4. Neither knows more of paths than
+//! it to that connection's half: a `Responder` answers rounds 1 and 3, an
+//! `Initiator` begins exchanges and takes rounds 2 and 4. Neither knows more of paths than
 //! their addresses: what a command means for a path, its owner decides.
 //!
 //! ```

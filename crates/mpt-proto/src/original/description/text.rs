@@ -42,7 +42,10 @@ impl Description {
         if text.len() < MARKS || !text[..MARKS].iter().all(is_mark) {
             return Err(DescriptionError::Begin);
         }
-        let text = str::from_utf8(text).map_err(|_| DescriptionError::Line(0))?;
+        let text = str::from_utf8(text).map_err(|error| {
+            let lines = text[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n');
+            DescriptionError::Line(1 + lines.count())
+        })?;
         let sections = sections(text)?;
         let connection = find(&sections, "connection")?;
         let count = |key, max: usize| {

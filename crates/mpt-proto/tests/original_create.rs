@@ -1,0 +1,435 @@
+//! Connections that peers want to be created, and the texts by which they describe them.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use mpt_proto::original::{
+    Auth, AuthKind, Code, Command, Commands, ConnectionCommands, Create, CreateCommands,
+    DescribedPath, Description, DescriptionError, Destination, Event, Key, MAX_DESCRIPTION,
+    Message, Refusal, Round, Step,
+};
+use mpt_proto::{ConnectionId, Instant, Prefix};
+
+/// As `mpt save` of the original writes it: a line of marks, then every key, padded to 16 characters.
+const SAVED: &str = "\
+;;;;;;;### Multipath connection configuration ###;;;;;;;
+[connection]
+name             = office uplink
+permission       = 3
+ip_ver           = 4
+ip_local         = 10.0.0.3
+local_port       = 23456
+local_cmd_port   = 65020
+ip_remote        = 10.0.0.2
+remote_port      = 23457
+remote_cmd_port  = 65021
+path_count       = 2
+network_count    = 1
+status           = 0
+reorder_window   = 900
+max_buffdelay_msec = 300
+auth_type        = 2
+
+[path_0]
+interface_name   = eth1
+ip_ver           = 4
+public_ipaddr    = 192.0.2.1
+private_ipaddr   = 192.168.1.2
+gw_ipaddr        = 192.168.1.1
+remote_ipaddr    = 198.51.100.1
+keepalive_time   = 5
+dead_time        = 11
+weight_in        = 1
+weight_out       = 2
+window_size      = 1
+status           = 131
+
+[path_1]
+interface_name   = wlan0
+ip_ver           = 6
+public_ipaddr    = 2001:db8::1
+private_ipaddr   = ::
+gw_ipaddr        = ::
+remote_ipaddr    = 2001:db8::2
+keepalive_time   = 5
+weight_in        = 3
+weight_out       = 4
+status           = 0
+
+[net_0]
+ip_ver           = 4
+src_addr         = 192.168.3.0/24
+dst_addr         = 0.0.0.0/0
+";
+
+/// What [`SAVED`] says.
+fn described() -> Description {
+    let prefix = |text: &str, bits| Prefix::new(address(text), bits).expect("a prefix");
+    let first = DescribedPath {
+        interface: "eth1".to_owned(),
+        public: address("192.0.2.1"),
+        private: address("192.168.1.2"),
+        gateway: address("192.168.1.1"),
+        remote: address("198.51.100.1"),
+        keepalive: Duration::from_secs(5),
+        dead_time: Duration::from_secs(11),
+        weight_out: 2,
+        weight_in: 1,
+        down: true,
+    };
+    let second = DescribedPath {
+        interface: "wlan0".to_owned(),
+        public: address("2001:db8::1"),
+        private: address("::"),
+        gateway: address("::"),
+        remote: address("2001:db8::2"),
+        dead_time: Duration::from_secs(15),
+        weight_out: 4,
+        weight_in: 3,
+        down: false,
+        ..first
+    };
+    Description {
+        name: "office uplink".to_owned(),
+        local: address("10.0.0.3"),
+        local_port: 23456,
+        local_command_port: 65020,
+        remote: address("10.0.0.2"),
+        remote_port: 23457,
+        remote_command_port: 65021,
+        reorder_window: 900,
+        max_delay: Duration::from_millis(300),
+        auth: AuthKind::Sha256,
+        paths: vec![DescribedPath { interface: "eth1".to_owned(), ..first.clone() }, second],
+        networks: vec![mpt_proto::original::DescribedNetwork {
+            source: prefix("192.168.3.0", 24),
+            destination: prefix("0.0.0.0", 0),
+        }],
+    }
+}
+
+fn address(text: &str) -> IpAddr {
+    text.parse().expect("an address")
+}
+
+fn parse(text: &str) -> Result<Description, DescriptionError> {
+    Description::parse(text.as_bytes())
+}
+
+#[test]
+fn what_the_original_saves_can_be_read() {
+    assert_eq!(parse(SAVED), Ok(described()));
+    assert_eq!(parse(&format!("{SAVED}\0")), Ok(described()), "a string may end with a zero byte");
+    assert_eq!(parse(SAVED.trim_end()), Ok(described()), "nor need the last line end");
+    assert_eq!(
+        parse(&SAVED.to_uppercase().replace("ETH1", "eth1")).map(|read| read.paths.len()),
+        Ok(2)
+    );
+}
+
+#[test]
+fn what_is_written_is_read_as_the_same() {
+    let text = described().to_text();
+    assert!(text.starts_with(";;;;;"), "the original drops four characters of this comment");
+    assert_eq!(parse(&text), Ok(described()));
+    let mut largest = described();
+    largest.name = "n".repeat(127);
+    largest.paths = vec![largest.paths[1].clone(); 20];
+    largest.networks = vec![largest.networks[0]; 20];
+    let text = largest.to_text();
+    assert!(text.len() < MAX_DESCRIPTION, "{}", text.len());
+    assert_eq!(parse(&text), Ok(largest));
+}
+
+#[test]
+fn what_is_not_said_is_as_the_original_has_it() {
+    let least = ";;;;;\n[connection]\nip_local = fd00::3\nip_remote = fd00::2\npath_count = 1\n\
+                 [path_0]\npublic_ipaddr = 192.0.2.1\nkeepalive_time = 255";
+    let description = parse(least).expect("a description");
+    let Description { name, local_port, local_command_port, reorder_window, max_delay, .. } =
+        &description;
+    assert_eq!((&**name, *local_port, *local_command_port), ("connection", 0, 65001));
+    assert_eq!((description.remote_port, description.remote_command_port), (65000, 65050));
+    assert_eq!((*reorder_window, *max_delay), (0, Duration::from_millis(100)));
+    assert_eq!((description.auth, description.networks.len()), (AuthKind::None, 0));
+    let DescribedPath { interface, private, gateway, remote, .. } = &description.paths[0];
+    assert_eq!(interface, "unnamed_path");
+    assert_eq!([private, gateway, remote], [&address("0.0.0.0"); 3]);
+    let path = &description.paths[0];
+    assert_eq!((path.dead_time.as_secs(), path.weight_in, path.weight_out), (765, 1, 1));
+    assert!(!path.down);
+}
+
+#[test]
+fn whatever_is_out_of_its_bounds_is_refused() {
+    use DescriptionError::{Begin, Line, Long, Missing, Sections, Value};
+    let without = |line: &str| SAVED.replace(&format!("{line}\n"), "");
+    let with = |key: &str, value: &str| {
+        let start = SAVED.find(key).expect("the key");
+        let end = start + SAVED[start..].find('\n').expect("its end");
+        format!("{}{key} = {value}{}", &SAVED[..start], &SAVED[end..])
+    };
+    for (text, error) in [
+        (String::new(), Begin),
+        (";;;;".to_owned(), Begin),
+        (SAVED.replace(";;;;;;;###", ";;;;[a]"), Begin),
+        (format!("{SAVED}{}", ";".repeat(MAX_DESCRIPTION)), Long),
+        (SAVED.replace("office", "öffice"), Line(3)),
+        (format!("{SAVED}dst_addr = 0.0.0.0/0\n"), Line(49)),
+        (SAVED.replace("[path_1]", "[path_0]"), Line(33)),
+        (SAVED.replace("[path_1]", "[path_2]"), Sections),
+        (SAVED.replace("[connection]", "[tun_0]"), Sections),
+        (format!("{SAVED}[path_2]\n"), Sections),
+        (with("path_count", "1"), Sections),
+        (with("path_count", "3"), Sections),
+        (with("path_count", "0"), Value("path_count")),
+        (with("path_count", "21"), Value("path_count")),
+        (with("path_count", "99999999999999999999"), Value("path_count")),
+        (with("path_count", "-1"), Value("path_count")),
+        (with("path_count", "+2"), Value("path_count")),
+        (with("path_count", "0x2"), Value("path_count")),
+        (with("path_count", ""), Value("path_count")),
+        (with("network_count", "21"), Value("network_count")),
+        (with("network_count", "0"), Sections),
+        (with("name", &"n".repeat(128)), Value("name")),
+        (with("name", ""), Value("name")),
+        (with("name", "\"a;b\""), Value("name")),
+        (with("name", "a\\"), Line(3)),
+        (with("ip_ver", "6"), Value("ip_ver")),
+        (with("ip_ver", "5"), Value("ip_ver")),
+        (with("ip_local", "10.0.0.3/24"), Value("ip_local")),
+        (with("ip_local", "fd00::1"), Value("ip_ver")),
+        (without("ip_local         = 10.0.0.3"), Missing("ip_local")),
+        (with("local_port", "65536"), Value("local_port")),
+        (with("reorder_window", "10001"), Value("reorder_window")),
+        (with("max_buffdelay_msec", "65536"), Value("max_buffdelay_msec")),
+        (with("auth_type", "3"), Value("auth_type")),
+        (with("interface_name", "eth1; reboot"), Value("interface_name")),
+        (with("interface_name", "$(reboot)"), Value("interface_name")),
+        (with("interface_name", "sixteen-letters-"), Value("interface_name")),
+        (with("public_ipaddr", "private_ipaddr"), Value("public_ipaddr")),
+        (with("gw_ipaddr", "fd00::1"), Value("ip_ver")),
+        (without("public_ipaddr    = 192.0.2.1"), Missing("public_ipaddr")),
+        (with("keepalive_time", "256"), Value("keepalive_time")),
+        (with("dead_time", "65536"), Value("dead_time")),
+        (with("weight_in", "0"), Value("weight_in")),
+        (with("weight_out", "10001"), Value("weight_out")),
+        (with("src_addr", "192.168.3.0/33"), Value("src_addr")),
+        (with("src_addr", "192.168.3.0/+4"), Value("src_addr")),
+        (with("dst_addr", "::/0"), Value("ip_ver")),
+        (without("dst_addr         = 0.0.0.0/0"), Missing("dst_addr")),
+    ] {
+        // A mark of a comment ends a value, and what is left of it may be good.
+        let expected = if text.contains("eth1; reboot") { Ok(()) } else { Err(error) };
+        assert_eq!(parse(&text).map(drop), expected, "{text}");
+    }
+    let latin = [SAVED.as_bytes(), b"; \xf6\n"].concat();
+    assert_eq!(Description::parse(&latin), Err(Line(49)));
+    // Without its length the last one is still the same.
+    for end in 0..SAVED.len() - "/0\n".len() {
+        let read = parse(&SAVED[..end]);
+        assert!(read != Ok(described()), "cut off behind {end} bytes");
+    }
+}
+
+const KEY: &str = "0123456789abcdef0123456789ABCDEF";
+
+fn auth() -> Auth {
+    Auth::Sha256(Key::new(KEY).expect("a key"))
+}
+
+fn source() -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, 1], 65020))
+}
+
+/// A host at 10.0.0.2, which 10.0.0.3 asks for a connection.
+struct Host {
+    commands: Commands,
+    now: Instant,
+}
+
+impl Host {
+    fn new(zero_cookie: bool) -> Self {
+        let mut commands = Commands::default();
+        let key = Key::new(KEY).expect("a key");
+        commands.set_create(Some(CreateCommands { key, zero_cookie }));
+        Self { commands, now: Instant::from_nanos(1_000_000_000) }
+    }
+
+    fn answer(&mut self, message: &[u8]) -> Option<Vec<u8>> {
+        self.commands.handle_datagram(self.now, source(), message, || 77);
+        let answer = self.commands.poll_transmit(self.now)?;
+        assert_eq!(answer.to, Destination::Source(source()));
+        Some(answer.message)
+    }
+
+    fn open(&mut self, text: &str) -> u32 {
+        let answer = self.answer(&open(text)).expect("round 2");
+        assert_eq!(auth().verify(&answer), Ok(()));
+        let answer = Message::parse(&answer).expect("an answer");
+        let size = text.len() as u32;
+        assert_eq!(answer.step, Step::Proceed { command: Command::Create, size });
+        answer.cookie
+    }
+
+    /// The code with which round 3 is refused.
+    fn refused(&mut self, message: &[u8]) -> u8 {
+        let answer = self.answer(message).expect("round 4");
+        assert_eq!(auth().verify(&answer), Ok(()));
+        assert_eq!(answer.len(), 41 + 36);
+        assert_eq!(answer[40], 4);
+        answer[1]
+    }
+
+    fn create(&mut self) -> Option<Create> {
+        match self.commands.poll_event()? {
+            Event::Create(create) => Some(*create),
+            event @ (Event::Path { .. } | Event::Told { .. }) => panic!("{event:?}"),
+        }
+    }
+}
+
+fn message(cookie: u32, step: Step<'_>) -> Vec<u8> {
+    let (initiator, responder) = (address("10.0.0.3"), address("10.0.0.2"));
+    Message { auth: AuthKind::Sha256, cookie, initiator, responder, step }.emit(&auth())
+}
+
+fn open(text: &str) -> Vec<u8> {
+    let size = text.len() as u32;
+    message(0, Step::Open { command: Command::Create, down: false, size })
+}
+
+fn create(cookie: u32, text: &str) -> Vec<u8> {
+    message(cookie, Step::Create(text.as_bytes()))
+}
+
+#[test]
+fn nobody_creates_a_connection_unless_that_is_permitted() {
+    let mut commands = Commands::default();
+    for (message, round) in [(open(SAVED), 2), (create(0, SAVED), 4)] {
+        commands.handle_datagram(Instant::ZERO, source(), &message, || unreachable!());
+        let answer = commands.poll_transmit(Instant::ZERO).expect("a refusal").message;
+        assert_eq!((answer[0], answer[1], answer[2], answer[3]), (0xa3, 4, 2, 36));
+        assert_eq!((&answer[4..40], answer[40]), (&[0; 36][..], round), "no key, no hash");
+        assert!(answer.len() <= message.len());
+    }
+    assert_eq!(commands.refusals().count(Refusal::CreateOff), 2);
+    assert_eq!(commands.poll_event(), None);
+    // Where a key is agreed, the refusal is authentic.
+    let (local, remote) = (address("10.0.0.2"), address("10.0.0.3"));
+    let settings = ConnectionCommands { local, remote, auth: auth(), sources: vec![] };
+    commands.set_connection(ConnectionId(0), settings);
+    commands.handle_datagram(Instant::ZERO, source(), &open(SAVED), || unreachable!());
+    let answer = commands.poll_transmit(Instant::ZERO).expect("a refusal").message;
+    assert_eq!(auth().verify(&answer), Ok(()));
+    let (command, round) = (Command::Create, Round::Two);
+    let refused = Step::Refused { command, round, code: Code::UNKNOWN };
+    assert_eq!(Message::parse(&answer).expect("a refusal").step, refused);
+
+    // And not too often.
+    let sent = (0..1000).filter(|_| {
+        commands.handle_datagram(Instant::ZERO, source(), &open(SAVED), || unreachable!());
+        commands.poll_transmit(Instant::ZERO).is_some()
+    });
+    assert!(sent.count() < 30);
+    assert!(commands.refusals().count(Refusal::Rate) > 900);
+}
+
+#[test]
+fn a_connection_is_created_once_and_its_description_sent_in_full() {
+    let mut host = Host::new(false);
+    let cookie = host.open(SAVED);
+    let third = create(cookie, SAVED);
+    assert_eq!(host.answer(&third), None, "the owner is asked");
+    let create = host.create().expect("a connection to be created");
+    assert_eq!((create.local, create.from), (address("10.0.0.2"), source()));
+    assert_eq!(create.description, described());
+    assert_eq!((host.answer(&third), host.create()), (None, None), "it is asked once");
+
+    let mut mirrored = described();
+    std::mem::swap(&mut mirrored.local, &mut mirrored.remote);
+    assert!(host.commands.answer_create(create.id, Ok(&mirrored)));
+    let fourth = host.commands.poll_transmit(host.now).expect("round 4").message;
+    assert_eq!(auth().verify(&fourth), Ok(()));
+    assert_eq!(fourth[76..], *mirrored.to_text().as_bytes(), "none of it is cut off");
+    assert_eq!(host.answer(&third), Some(fourth), "the answer may have been lost");
+    assert_eq!(host.create(), None);
+    assert!(!host.commands.answer_create(create.id, Err(Code::UNKNOWN)), "it is answered");
+    assert_eq!(host.commands.refusals().total(), 0);
+
+    host.now += Duration::from_secs(10);
+    assert_eq!(host.answer(&third), None, "nobody can have it created again");
+    assert_eq!(host.commands.refusals().count(Refusal::Order), 1);
+}
+
+#[test]
+fn the_owner_may_say_no_and_may_come_too_late() {
+    let mut host = Host::new(false);
+    let cookie = host.open(SAVED);
+    host.answer(&create(cookie, SAVED));
+    let id = host.create().expect("a connection to be created").id;
+    assert!(host.commands.answer_create(id, Err(Code(1))));
+    let answer = host.commands.poll_transmit(host.now).expect("round 4").message;
+    assert_eq!((answer[1], answer.len()), (1, 77));
+    assert_eq!(host.refused(&create(cookie, SAVED)), 1);
+
+    let cookie = host.open(SAVED);
+    host.answer(&create(cookie, SAVED));
+    let id = host.create().expect("a connection to be created").id;
+    host.commands.set_create(None);
+    assert!(!host.commands.answer_create(id, Ok(&described())));
+}
+
+#[test]
+fn what_cannot_be_created_has_its_code() {
+    let mut host = Host::new(false);
+    let truncated = &SAVED[..SAVED.len() - 40];
+    let elsewhere = &SAVED.replace("10.0.0.3", "10.0.0.9");
+    for text in [truncated, elsewhere, "rubbish"] {
+        let cookie = host.open(text);
+        assert_eq!(host.refused(&create(cookie, text)), Code::UNKNOWN.0);
+        assert_eq!(host.create(), None);
+    }
+    assert_eq!(host.commands.refusals().count(Refusal::CreateText), 3);
+
+    let (local, remote) = (address("10.0.0.2"), address("10.0.0.3"));
+    let settings = ConnectionCommands { local, remote, auth: Auth::None, sources: vec![] };
+    host.commands.set_connection(ConnectionId(0), settings);
+    let cookie = host.open(SAVED);
+    assert_eq!(host.refused(&create(cookie, SAVED)), Code::EXISTS.0);
+    assert_eq!(host.create(), None);
+}
+
+#[test]
+fn only_who_has_the_key_and_reads_the_answers_creates_connections() {
+    let mut host = Host::new(false);
+    let mut forged = open(SAVED);
+    forged[8] ^= 1;
+    assert_eq!(host.answer(&forged), None);
+    assert_eq!(host.commands.refusals().count(Refusal::AuthHash), 1);
+    let cookie = host.open(SAVED);
+    for other in [0, cookie + 1] {
+        assert_eq!(host.answer(&create(other, SAVED)), None);
+    }
+    assert_eq!(host.commands.refusals().count(Refusal::Cookie), 2);
+    let longer = format!("{SAVED};");
+    assert_eq!(host.answer(&create(cookie, &longer)), None);
+    assert_eq!(host.commands.refusals().count(Refusal::Size), 1);
+    assert_eq!(host.create(), None);
+}
+
+#[test]
+fn the_cookie_that_the_original_sends_is_good_where_that_is_permitted() {
+    let mut host = Host::new(true);
+    let third = create(0, SAVED);
+    assert_eq!(host.answer(&third), None);
+    assert_eq!(host.commands.refusals().count(Refusal::Order), 1);
+    assert_ne!(host.open(SAVED), 0);
+    assert_eq!(host.answer(&third), None);
+    let id = host.create().expect("a connection to be created").id;
+    assert!(host.commands.answer_create(id, Ok(&described())));
+    let fourth = host.commands.poll_transmit(host.now).expect("round 4").message;
+    assert_eq!(Message::parse(&fourth).expect("round 4").cookie, 0, "as it was asked");
+    assert_eq!(host.answer(&third), Some(fourth));
+    assert_eq!(host.create(), None);
+}
