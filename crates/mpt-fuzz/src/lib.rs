@@ -8,10 +8,12 @@
 //!
 //! - [`wire`]: the parsers of `mpt-proto`, and what it writes into other people's packets;
 //! - [`endpoint`]: two endpoints and whatever can happen to and between them;
+//! - [`command`]: the commands of the original MPT, and two hosts that exchange them;
 //! - [`super_packet`]: what a TUN device hands over, to `mpt-io`;
 //! - [`control`]: lines on the control socket;
 //! - [`configuration`]: the configuration file, and what is added to it by command.
 
+pub mod command;
 pub mod configuration;
 pub mod control;
 pub mod endpoint;
@@ -29,7 +31,9 @@ pub struct Target {
 }
 
 /// All of them, by name.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 14] = [
+    Target { name: "command", run: command::command },
+    Target { name: "command_port", run: command::command_port },
     Target { name: "config", run: configuration::config },
     Target { name: "control_request", run: control::control_request },
     Target { name: "endpoint", run: endpoint::endpoint },
