@@ -25,8 +25,8 @@ mod status;
 pub use client::{Client, ClientError, DEFAULT_TIMEOUT};
 pub use message::{ErrorKind, PathStatus, Reply, Request};
 pub use status::{
-    ConnectionCounters, ConnectionState, ControlStatus, DeviceCounters, Event, PathState,
-    ReorderStatus, Reordering, SocketStatus, Status, Traffic, TunnelStatus,
+    CommandStatus, ConnectionCounters, ConnectionState, ControlStatus, DeviceCounters, Event,
+    PathState, ReorderStatus, Reordering, SocketStatus, Status, Traffic, TunnelStatus,
 };
 
 /// Where the daemon listens unless its configuration names another place, and where a visitor looks

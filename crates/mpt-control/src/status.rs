@@ -63,11 +63,27 @@ pub struct TunnelStatus {
     pub drops: BTreeMap<String, u64>,
     /// The UDP sockets that the paths share.
     pub sockets: Vec<SocketStatus>,
+    /// The commands of the original MPT; none if no peer is one.
+    pub commands: Option<CommandStatus>,
     /// The latest events, oldest first. Bounded by the daemon.
     pub events: Vec<Event>,
     /// Bytes of memory that the tunnel takes, its buffers and connections included, as far as the
     /// daemon accounts for them. 0 = not known.
     pub memory_bytes: u64,
+}
+
+/// The commands that are exchanged with peers that are an original MPT.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CommandStatus {
+    /// Where they are received, such as `192.0.2.10:65050`.
+    pub local: Vec<String>,
+    /// Messages received.
+    pub messages_received: u64,
+    /// Messages sent.
+    pub messages_sent: u64,
+    /// Messages that were not followed, or could not be sent, by name of the reason.
+    pub refused: BTreeMap<String, u64>,
 }
 
 /// What went through a TUN device.
@@ -115,6 +131,8 @@ pub struct ConnectionState {
     pub name: String,
     /// The number the daemon knows it by; not its place in the file.
     pub id: u64,
+    /// What the peer is: `mpt`, `mpt-original`, or `gre` for any endpoint of RFC 8086.
+    pub peer_kind: String,
     /// The profile as configured and, in brackets, what it came to: `auto (classic)`.
     pub profile: String,
     /// The policy that chooses a path: `weighted` per packet, or `flow` per flow.

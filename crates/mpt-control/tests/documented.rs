@@ -4,7 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mpt_control::{ConnectionState, Event, PathState, SocketStatus, Status, TunnelStatus};
+use mpt_control::{
+    CommandStatus, ConnectionState, Event, PathState, SocketStatus, Status, TunnelStatus,
+};
 use serde_json::Value;
 
 const DOCUMENT: &str = include_str!("../../../docs/status.md");
@@ -21,6 +23,7 @@ fn section(field: &str) -> Option<&'static str> {
         "reorder" => "A reorder buffer",
         "reordering" => "Reordering",
         "paths" => "A path",
+        "commands" => "Commands",
         "sockets" => "A socket",
         "events" => "An event",
         _ => return None,
@@ -46,6 +49,7 @@ fn everything() -> Status {
         ConnectionState { paths: vec![PathState::default()], ..ConnectionState::default() };
     let tunnel = TunnelStatus {
         connections: vec![connection],
+        commands: Some(CommandStatus::default()),
         sockets: vec![SocketStatus::default()],
         events: vec![Event::default()],
         ..TunnelStatus::default()

@@ -41,6 +41,7 @@ const END: u64 = Server::FIRST_FREE_TOKEN;
 const RELOAD: u64 = END + 1;
 const WORLD: u64 = END + 2;
 const WAKER: u64 = END + 3;
+const TUNNELS: u64 = END + 4;
 
 /// The tokens of the page of metrics, far above those of visitors of the control socket.
 const PAGES: u64 = 1 << 32;
@@ -65,7 +66,8 @@ pub(super) fn run(file: &Path) -> Result<Exit> {
     let mut service = Service::from_env();
     let listener = listen(&settings, file)?;
     let mut server = Server::new(listener, &poll).context("cannot listen")?;
-    let machine = Machine::new(World::open(waker.clone())?, waker);
+    let tunnels = Poll::new().context("cannot wait for events")?;
+    let machine = Machine::new(World::open(waker.clone())?, waker, tunnels);
     let environment = Box::new(move |settings: &mut Settings| environment.apply(settings));
     let mut daemon = Daemon::start(machine, file.to_path_buf(), settings, environment)?;
     let mut pages = Pages::new(PAGES);
@@ -79,7 +81,9 @@ pub(super) fn run(file: &Path) -> Result<Exit> {
 fn listen(settings: &Settings, file: &Path) -> Result<Listener> {
     let connections = settings.tunnels.iter().flat_map(|tunnel| &tunnel.connections);
     let accepts = settings.tunnels.iter().flat_map(|tunnel| &tunnel.accepts);
+    let commands = connections.clone().filter_map(|connection| connection.commands.as_ref());
     let ports = connections.map(|connection| connection.local_port);
+    let ports = ports.chain(commands.map(|commands| commands.port));
     let ports = ports.chain(accepts.map(|accept| accept.local_port));
     let privileges = Privileges::needed(settings.daemon.user.as_deref(), ports)?;
     let mut listener = Listener::bind(&settings.control.socket)?;
@@ -125,6 +129,8 @@ fn serve(
     }
     let world = daemon.host().0.world.readable();
     poll.add(world, WORLD, Interest::READABLE).context("cannot listen to the kernel")?;
+    poll.add(&*daemon.host().0.poll, TUNNELS, Interest::READABLE)
+        .context("cannot wait for events")?;
     let settings = daemon.settings();
     info!(
         version = env!("CARGO_PKG_VERSION"),

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use mpt_proto::original::{Key, KeyError};
+
 use super::report::{Problem, Problems};
 use super::table::Table;
 use super::value::{self, Value, some};
@@ -50,41 +52,28 @@ impl Auth {
 }
 
 /// What both hosts know and nobody else is to know: the original's `auth_key`, at least
-/// [`Secret::LEN`] printable characters of ASCII and not the key that is built into the original.
+/// [`Key::LEN`] printable characters of ASCII and not the key that is built into the original.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Secret(String);
+pub(crate) struct Secret {
+    /// As the file has it.
+    text: String,
+    key: Key,
+}
 
 impl Secret {
-    /// As many characters count, those behind mean nothing.
-    pub(crate) const LEN: usize = 32;
-
-    /// The most that the original has room for.
-    const MAX_LEN: usize = 127;
-
-    /// The beginning of the key that is built into the original and printed in its manual: anybody may
-    /// know it.
-    const PUBLIC: &str = "A0A1A2A3A4A5A6A7A8A9AAABACADAEAF";
-
     /// The text as the file has it.
     pub(crate) fn text(&self) -> &str {
-        &self.0
+        &self.text
     }
 
-    /// The secret in this text, or what is wrong with it.
-    pub(super) fn new(text: &str) -> Result<Self, &'static str> {
-        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err("has other characters than printable ones of ASCII");
-        }
-        if text.len() > Self::MAX_LEN {
-            return Err("longer than 127 characters");
-        }
-        match text.get(..Self::LEN) {
-            None => Err("shorter than 32 characters"),
-            Some(key) if key.eq_ignore_ascii_case(Self::PUBLIC) => {
-                Err("built into every original MPT, so known to everybody")
-            }
-            Some(_) => Ok(Self(text.to_owned())),
-        }
+    /// What counts of it.
+    pub(crate) fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// The secret in this text.
+    pub(super) fn new(text: &str) -> Result<Self, KeyError> {
+        Ok(Self { text: text.to_owned(), key: Key::new(text)? })
     }
 }
 
@@ -194,7 +183,7 @@ fn secret(value: &Value<'_>, problems: &mut Problems) -> Option<Secret> {
     match Secret::new(value::text(value, problems)?) {
         Ok(secret) => Some(secret),
         Err(fault) => {
-            problems.push(value.impossible(fault).help("both hosts need the same key of 32 to 127 printable characters, of which the first 32 count; such as the output of `openssl rand -hex 16`"));
+            problems.push(value.impossible(fault.to_string()).help("both hosts need the same key of 32 to 127 printable characters, of which the first 32 count; such as the output of `openssl rand -hex 16`"));
             None
         }
     }

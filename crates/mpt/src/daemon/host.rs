@@ -1,9 +1,10 @@
 //! What the daemon asks of the machine it runs on: tunnels.
 
+use std::rc::Rc;
 use std::time::Instant;
 
 use mpt_control::TunnelStatus;
-use mpt_io::poll::Waker;
+use mpt_io::poll::{Poll, Waker};
 
 use crate::config;
 use crate::tunnel::Keeper;
@@ -74,12 +75,15 @@ pub(crate) struct Machine {
     epoch: Instant,
     /// What wakes the main thread.
     main: Waker,
+    /// Descriptors for which the main thread is to be woken too.
+    pub(crate) poll: Rc<Poll>,
 }
 
 impl Machine {
-    /// A machine whose tunnels wake `main` when they want attention.
-    pub(crate) fn new(world: World, main: Waker) -> Self {
-        Self { world, epoch: Instant::now(), main }
+    /// A machine whose tunnels wake `main` when they want attention, and put descriptors that do so
+    /// into `poll`.
+    pub(crate) fn new(world: World, main: Waker, poll: Poll) -> Self {
+        Self { world, epoch: Instant::now(), main, poll: Rc::new(poll) }
     }
 }
 
@@ -87,7 +91,8 @@ impl Host for Machine {
     type Tunnel = Keeper;
 
     fn start(&mut self, settings: &config::Tunnel) -> anyhow::Result<Keeper> {
-        Keeper::start(settings, self.epoch, &mut self.world, self.main.clone())
+        let (main, poll) = (self.main.clone(), Rc::clone(&self.poll));
+        Keeper::start(settings, self.epoch, &mut self.world, main, poll)
     }
 
     fn stop(&mut self, tunnel: Keeper) {

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use mpt_control::{ConnectionState, Event, PathState, SocketStatus, Status, Traffic, TunnelStatus};
+use mpt_control::{
+    CommandStatus, ConnectionState, Event, PathState, SocketStatus, Status, Traffic, TunnelStatus,
+};
 
 use super::order::order;
 use super::quantity::{bytes, counts, duration, percent, rate, three_digits};
@@ -50,6 +52,12 @@ fn write_tunnel(out: &mut String, tunnel: &TunnelStatus, uptime: f64, colour: bo
     for connection in &tunnel.connections {
         write_connection(out, connection, colour);
     }
+    if let Some(commands) = &tunnel.commands {
+        let CommandStatus { local, messages_received, messages_sent, refused } = commands;
+        let (local, came, went) = (local.join(" "), messages_received, messages_sent);
+        say(out, &format!("\n  commands at {local}: received {came}, sent {went}"));
+        write_counts(out, "    refused", refused);
+    }
     for socket in &tunnel.sockets {
         write_socket(out, socket);
     }
@@ -79,6 +87,9 @@ fn write_connection(out: &mut String, connection: &ConnectionState, colour: bool
     say(out, &format!("\n  connection {name}  profile {profile}  scheduler {scheduler}{memory}"));
     let facts = [
         (!connection.peer.is_empty()).then(|| format!("peer {}", connection.peer.join(" "))),
+        // An older daemon does not say, and knows one kind.
+        (!matches!(&connection.peer_kind[..], "" | "mpt"))
+            .then(|| format!("peer kind {}", connection.peer_kind)),
         (!connection.networks.is_empty())
             .then(|| format!("networks {}", connection.networks.join(" "))),
         connection.r#match.as_ref().map(|wanted| format!("match {wanted}")),

@@ -11,10 +11,13 @@ use super::interface::MARK;
 use super::step::Order;
 use super::table::Table;
 use super::transmit::TransmitLoop;
-use crate::config;
+use crate::config::{self, PeerKind};
 
 /// The least inner MTU: what every IPv6 link must carry (RFC 8200 section 5).
 pub(super) const MIN_MTU: u32 = 1280;
+
+/// The longest datagram that an original MPT takes, in bytes; the rest of a longer one is lost.
+const ORIGINAL_DATAGRAM: usize = 1600;
 
 /// How often a path's MTU is looked up while it refuses datagrams for their size, or is smaller than
 /// it was: nobody tells when it grows again.
@@ -150,7 +153,11 @@ pub(super) fn mtu_within(outer: u32, remote: SocketAddr, connection: &config::Co
     let ip_header = if remote.is_ipv4() { 20 } else { 40 };
     let (key, checksum) = (connection.key.is_some(), connection.checksum);
     let gre = mpt_proto::wire::gre::options_len(checksum, key, connection.sequence);
-    outer.saturating_sub((ip_header + UDP_HEADER + gre) as u32)
+    let fits = outer.saturating_sub((ip_header + UDP_HEADER + gre) as u32);
+    match connection.peer_kind {
+        PeerKind::Original => fits.min((ORIGINAL_DATAGRAM - gre) as u32),
+        PeerKind::Mpt | PeerKind::Gre => fits,
+    }
 }
 
 /// What the smallest usable path carries, if there is any.

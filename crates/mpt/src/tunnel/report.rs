@@ -45,6 +45,7 @@ impl TransmitLoop {
         ConnectionState {
             name: info.settings.name.clone(),
             id: u64::from(id.0),
+            peer_kind: info.settings.peer_kind.name().to_owned(),
             profile: profile.to_owned(),
             scheduler: scheduler.to_owned(),
             peer: info.settings.peer.iter().map(ToString::to_string).collect(),

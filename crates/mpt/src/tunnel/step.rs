@@ -50,6 +50,8 @@ pub(crate) enum Step {
     RemovePath { connection: ConnectionId, path: PathId },
     /// What this host lacks for a path, if anything.
     SetAbsence { connection: ConnectionId, path: PathId, absence: Option<String> },
+    /// What the peer says of a path by a command beside the tunnel: that it is down, or is not.
+    SetPeerDown { connection: ConnectionId, path: PathId, down: bool },
     /// The templates by which peers are let in from now on, with their names.
     SetAccepts { accepts: Vec<(AcceptConfig, String)> },
     /// The tunnel's own settings, as far as they can change while it runs.

@@ -192,6 +192,9 @@ impl TransmitLoop {
                 self.change(now, Change::SetPresent { connection, path, present }, None, order);
                 self.mtu.changed = true;
             }
+            Step::SetPeerDown { connection, path, down } => {
+                self.change(now, Change::SetPeerDown { connection, path, down }, None, order);
+            }
             Step::SetAccepts { accepts } => order(Order::SetAccepts { accepts }),
             Step::SetTunnel { settings } => {
                 self.settings = settings;

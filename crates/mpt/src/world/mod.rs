@@ -59,6 +59,13 @@ pub(crate) struct Way {
     route: Option<netlink::Way>,
 }
 
+impl Way {
+    /// The source address that the host's routes choose, if they do.
+    pub(crate) fn source(&self) -> Option<IpAddr> {
+        self.route.and_then(|route| route.source)
+    }
+}
+
 impl World {
     /// Looks at everything and listens from then on. `main` is woken when names are resolved.
     ///

@@ -11,8 +11,9 @@ use std::panic::{catch_unwind, resume_unwind};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use crate::{
-    carry, change, cost, crowd, failover, hostile, identity, inner_mtu, lifetime, many, mapping,
-    measured, names, narrowing, outside, rights, routing, site, threads, translator, world,
+    carry, change, cost, crowd, failover, gre, hostile, identity, inner_mtu, lifetime, many,
+    mapping, measured, names, narrowing, original, outside, rights, routing, site, threads,
+    translator, world,
 };
 
 /// A test by name; it fails by panicking.
@@ -30,9 +31,11 @@ pub(crate) fn run(entered: anyhow::Result<()>, threads: u64, more: &[Test]) {
         carry::TESTS,
         change::TESTS,
         failover::TESTS,
+        gre::TESTS,
         lifetime::TESTS,
         mapping::TESTS,
         narrowing::TESTS,
+        original::TESTS,
         inner_mtu::TESTS,
         measured::TESTS,
         outside::TESTS,

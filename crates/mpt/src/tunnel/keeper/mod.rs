@@ -7,6 +7,7 @@
 //! missing, and what has not changed is not touched.
 
 mod accept;
+mod commands;
 mod core;
 mod numbers;
 mod path;
@@ -15,15 +16,17 @@ mod socket;
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use mpt_control::TunnelStatus;
-use mpt_io::poll::Waker;
+use mpt_io::poll::{Poll, Waker};
 use mpt_proto::{ConnectionConfig, ConnectionId, MAX_PATHS, PathId};
 
 use self::accept::Accepting;
+use self::commands::CommandPorts;
 use self::core::core_connection;
 pub(super) use self::core::pins;
 use self::numbers::Numbers;
@@ -58,6 +61,7 @@ pub(crate) struct Keeper {
     claims: Claims,
     sockets: Opened,
     accepting: Accepting,
+    commands: CommandPorts,
     /// When to try again what could not be had.
     again: Option<Instant>,
     /// Whether not all routes could be had.
@@ -79,7 +83,7 @@ struct Connection {
 
 impl Keeper {
     /// Starts a tunnel; it is ready when this returns. Times count from `epoch`, `main` is woken when
-    /// it wants attention.
+    /// it wants attention, also by whatever comes to a descriptor in `poll`.
     ///
     /// # Errors
     ///
@@ -90,6 +94,7 @@ impl Keeper {
         epoch: Instant,
         world: &mut World,
         main: Waker,
+        poll: Rc<Poll>,
     ) -> anyhow::Result<Self> {
         let now = Instant::now();
         let largest = largest(settings, world, now);
@@ -105,6 +110,7 @@ impl Keeper {
             claims: HashMap::new(),
             sockets: Opened::new(),
             accepting: Accepting::new(),
+            commands: CommandPorts::new(epoch, poll),
             again: None,
             unrouted: false,
             advice: Vec::new(),
@@ -197,12 +203,14 @@ impl Keeper {
         self.interface.maintain(&self.settings.name, is_up, now);
         let handle = &self.handle;
         self.sockets.on_timeout(now, &mut |step| handle.step(step));
+        self.commands.serve(now, &mut |step| handle.step(step));
         self.handle.wake_if_stepped();
     }
 
     /// What the tunnel is and has done; `None` if its threads do not answer.
     pub(crate) fn status(&self) -> Option<TunnelStatus> {
-        self.handle.status()
+        let status = self.handle.status()?;
+        Some(TunnelStatus { commands: self.commands.status(), ..status })
     }
 
     /// Why a thread ended, if one did so by itself. The other ends with it.
@@ -299,6 +307,7 @@ impl Keeper {
             outcome = outcome.and(settled);
         }
         self.settle_claims(settings);
+        outcome = outcome.and(self.settle_commands(&settings.addresses, now));
         outcome.and(self.settle_templates(settings, world, now))
     }
 
@@ -325,6 +334,18 @@ impl Keeper {
             }
         }
         self.claims = claims;
+    }
+
+    /// Has the commands of originals follow the connections.
+    fn settle_commands(&mut self, own: &[config::Prefix], now: Instant) -> anyhow::Result<()> {
+        let outcome = self.commands.settle(self.connections.values(), own, now);
+        if outcome.is_err() {
+            let soon = now + AGAIN;
+            self.again = Some(self.again.map_or(soon, |at| at.min(soon)));
+        }
+        let handle = &self.handle;
+        self.commands.serve(now, &mut |step| handle.step(step));
+        outcome
     }
 
     fn remove_connection(&mut self, name: &str, now: Instant) {
@@ -413,6 +434,9 @@ impl Keeper {
                 tracing::debug!(connection = connection.name, "{error:#}");
             }
         }
+        if let Err(error) = self.settle_commands(&settings.addresses, now) {
+            tracing::debug!(tunnel = settings.name, "{error:#}");
+        }
         if let Err(error) = self.settle_templates(&settings, world, now) {
             tracing::debug!(tunnel = settings.name, "{error:#}");
         }
@@ -445,8 +469,14 @@ impl Keeper {
 
     /// When to call [`Keeper::on_wake_up`] at the latest.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let parts = [self.again, self.sockets.deadline(), self.accepting.deadline()];
-        parts.into_iter().flatten().chain(self.interface.upkeep.deadline()).min()
+        let parts = [
+            self.again,
+            self.sockets.deadline(),
+            self.accepting.deadline(),
+            self.commands.deadline(),
+            self.interface.upkeep.deadline(),
+        ];
+        parts.into_iter().flatten().min()
     }
 }
 

@@ -36,6 +36,16 @@ pub(super) struct Path {
 }
 
 impl Path {
+    /// How it leaves this host, as far as it does.
+    pub(super) fn way(&self) -> Option<Way> {
+        self.way
+    }
+
+    /// Whether this host lacks something for it.
+    pub(super) fn is_absent(&self) -> bool {
+        self.absence.is_some()
+    }
+
     /// Whether it can become this without being another path.
     pub(super) fn can_become(&self, new: &config::Path) -> bool {
         let fixed = |path: &config::Path| (path.interface.clone(), path.local, path.remote.clone());

@@ -1,0 +1,452 @@
+//! The commands of the original MPT: what its hosts tell each other beside the tunnel.
+//!
+//! They have sockets of their own, one beside each data socket of such a connection, with the same
+//! address and interface and the connection's `command_port`. So where a path has a `local` commands come
+//! to that address only. Without such a connection there is none. The main thread serves them: no
+//! packet waits for a command, and who floods a command port slows no tunnel.
+//!
+//! What a peer says of a path goes to the core as a step, until the peer takes it back or is heard on the
+//! path again. What this host says of one is that it is switched off or missing here, or is not any more;
+//! everything else the peer finds out by itself.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::time::Instant;
+
+use mpt_control::{CommandStatus, PathStatus};
+use mpt_io::poll::{Interest, Poll};
+use mpt_io::udp::{self, Receive, ReceiveOptions, Socket, Train};
+use mpt_proto::original::{
+    self, Code, Commands, ConnectionCommands, CreateCommands, Destination, Event, MAX_MESSAGE,
+    Outcome, PathReport,
+};
+use mpt_proto::{ConnectionId, PathId};
+
+use super::Connection;
+use super::path::Path;
+use super::socket::Key;
+use crate::config::{Auth, Prefix};
+use crate::tunnel::interface::MARK;
+use crate::tunnel::open::core_prefix;
+use crate::tunnel::step::Step;
+
+/// Batches taken from one socket at a time. What waits beyond that is taken next time, when everybody
+/// else has had a turn.
+const BATCHES: usize = 4;
+
+/// Messages taken at once. Each has room for the longest.
+const SLOTS: usize = 4;
+
+/// The commands of a tunnel.
+pub(super) struct CommandPorts {
+    /// Where the core's time begins.
+    epoch: Instant,
+    /// What wakes the main thread when a command comes.
+    poll: Rc<Poll>,
+    commands: Commands,
+    sockets: Vec<Port>,
+    /// None before there is a socket.
+    batch: Option<Receive>,
+    stations: BTreeMap<ConnectionId, Station>,
+    counters: Counters,
+}
+
+/// A socket for commands.
+struct Port {
+    key: Key,
+    socket: Socket,
+}
+
+/// A connection that has commands.
+struct Station {
+    name: String,
+    remote_port: u16,
+    legs: BTreeMap<PathId, Leg>,
+}
+
+/// A path, as far as commands go by it or are about it.
+#[derive(Clone, Debug)]
+struct Leg {
+    name: String,
+    /// As in the settings: what the peer calls it, unless something translates addresses in between.
+    local: Option<IpAddr>,
+    /// The local address where the settings have none: what the host's routes choose.
+    source: Option<IpAddr>,
+    remote: Option<IpAddr>,
+    /// The socket by which commands go that way, if this host has one.
+    key: Option<Key>,
+    /// Whether the peer is heard on it.
+    up: bool,
+    /// Whether the peer is to take it for up, as far as this host has to do with that.
+    wanted: bool,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    received: u64,
+    sent: u64,
+    /// Could not be sent.
+    failed: u64,
+    /// Told of a path that there is not.
+    no_path: u64,
+    /// Asked for a connection, authenticated and in order, and did not get it.
+    create_declined: u64,
+    /// What the peer was told, and did not answer or would not have.
+    untold: u64,
+}
+
+impl CommandPorts {
+    /// None so far. Times count from `epoch`; sockets to come are waited for in `poll`.
+    pub(super) fn new(epoch: Instant, poll: Rc<Poll>) -> Self {
+        Self {
+            epoch,
+            poll,
+            commands: Commands::default(),
+            sockets: Vec::new(),
+            batch: None,
+            stations: BTreeMap::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Follows the connections, of which some may have gone and some may be otherwise. `own` are the
+    /// tunnel's addresses. What has changed of a path is told to its peer.
+    ///
+    /// # Errors
+    ///
+    /// If a socket cannot be opened. Everything else has been done.
+    pub(super) fn settle<'c>(
+        &mut self,
+        connections: impl Iterator<Item = &'c Connection>,
+        own: &[Prefix],
+        now: Instant,
+    ) -> anyhow::Result<()> {
+        let at = self.core_time(now);
+        let mut before = std::mem::take(&mut self.stations);
+        let mut create = None;
+        for connection in connections {
+            let Some(commands) = &connection.settings.commands else { continue };
+            let Some((local, remote)) = tunnel_addresses(connection, own) else { continue };
+            let old = before.remove(&connection.id);
+            let old_legs = old.map(|station| station.legs);
+            let legs: BTreeMap<PathId, Leg> = connection
+                .paths
+                .values()
+                .map(|path| {
+                    let old = old_legs.as_ref().and_then(|legs| legs.get(&path.id));
+                    (path.id, Leg::new(path, commands.port, old))
+                })
+                .collect();
+            let auth = core_auth(&commands.auth);
+            if let (true, original::Auth::Sha256(key)) = (commands.accept_create, &auth) {
+                create.get_or_insert(CreateCommands { key: key.clone(), zero_cookie: true });
+            }
+            let sources = legs.values().filter_map(|leg| leg.remote).collect();
+            let settings = ConnectionCommands { local, remote, auth, sources };
+            self.commands.set_connection(connection.id, settings);
+            for report in old_legs.iter().flat_map(|old| reports(old, &legs)) {
+                self.commands.tell(at, connection.id, report);
+            }
+            let station = Station {
+                name: connection.settings.name.clone(),
+                remote_port: commands.remote_port,
+                legs,
+            };
+            self.stations.insert(connection.id, station);
+        }
+        before.into_keys().for_each(|gone| self.commands.remove_connection(gone));
+        self.commands.set_create(create);
+        self.settle_sockets()
+    }
+
+    /// Opens what is needed and is not there, and closes what is not needed.
+    fn settle_sockets(&mut self) -> anyhow::Result<()> {
+        let legs = self.stations.values().flat_map(|station| station.legs.values());
+        let mut wanted: Vec<Key> = Vec::new();
+        for key in legs.filter_map(|leg| leg.key.as_ref()) {
+            if !wanted.contains(key) {
+                wanted.push(key.clone());
+            }
+        }
+        self.sockets.retain(|port| wanted.contains(&port.key));
+        let mut outcome = Ok(());
+        for key in wanted {
+            if self.sockets.iter().any(|port| port.key == key) {
+                continue;
+            }
+            match self.open(&key) {
+                Ok(socket) => self.sockets.push(Port { key, socket }),
+                Err(error) => outcome = Err(error.context("commands of an original MPT")),
+            }
+        }
+        if !self.sockets.is_empty() && self.batch.is_none() {
+            // One byte more than any may have, so that a longer one is not taken for it.
+            let options = ReceiveOptions {
+                slots: SLOTS,
+                spare: 0,
+                slot_size: MAX_MESSAGE + 1,
+                coalescing: false,
+            };
+            self.batch = Some(Receive::new(&options));
+        }
+        outcome
+    }
+
+    fn open(&self, key: &Key) -> anyhow::Result<Socket> {
+        let socket = Socket::open(&udp::Options {
+            device: key.interface.as_ref().map(|(name, _)| name.clone()),
+            mark: Some(MARK),
+            segmentation: false,
+            coalescing: false,
+            ..udp::Options::new(key.local)
+        })?;
+        self.poll.add(&socket, 0, Interest::READABLE)?;
+        Ok(socket)
+    }
+
+    /// Takes what came, answers it, and says what is to be said. What peers say of paths becomes steps.
+    pub(super) fn serve(&mut self, now: Instant, step: &mut dyn FnMut(Step)) {
+        let at = self.core_time(now);
+        let Some(mut batch) = self.batch.take() else { return };
+        for index in 0..self.sockets.len() {
+            for _ in 0..BATCHES {
+                let filled = match self.sockets[index].socket.receive(&mut batch) {
+                    Ok(filled) => filled,
+                    Err(error) => {
+                        tracing::debug!("commands cannot be received: {error}");
+                        break;
+                    }
+                };
+                for datagram in batch.datagrams() {
+                    self.counters.received += 1;
+                    let (from, bytes) = (datagram.remote, datagram.payload);
+                    self.commands.handle_datagram(at, from, bytes, chance);
+                    self.take_events(step);
+                    self.send(at, Some((index, datagram.local)));
+                }
+                if filled < batch.slots() {
+                    break;
+                }
+            }
+        }
+        self.batch = Some(batch);
+        self.commands.handle_timeout(at);
+        self.take_events(step);
+        self.send(at, None);
+    }
+
+    /// Sends what is due; answers by the socket, and from the address, by which the question came.
+    fn send(&mut self, at: mpt_proto::Instant, came_by: Option<(usize, Option<IpAddr>)>) {
+        while let Some(transmit) = self.commands.poll_transmit(at) {
+            let way = match transmit.to {
+                Destination::Source(to) => came_by.map(|(index, local)| (index, local, to)),
+                Destination::Peer { connection, about } => self.way(connection, about),
+            };
+            let sent = way.is_some_and(|(index, local, to)| {
+                send(&self.sockets[index].socket, local, to, &transmit.message)
+            });
+            if sent {
+                self.counters.sent += 1;
+            } else {
+                self.counters.failed += 1;
+            }
+        }
+    }
+
+    /// By which socket, from where and to where the peer of a connection is told something about a path:
+    /// by the first that is up, and by the path itself only if there is no other and it is not down.
+    fn way(
+        &self,
+        connection: ConnectionId,
+        about: PathReport,
+    ) -> Option<(usize, Option<IpAddr>, SocketAddr)> {
+        let station = self.stations.get(&connection)?;
+        let way = |leg: &Leg| {
+            let index = self.sockets.iter().position(|port| Some(&port.key) == leg.key.as_ref())?;
+            Some((index, leg.local, SocketAddr::new(leg.remote?, station.remote_port)))
+        };
+        let is_about = |leg: &&Leg| leg.report() == Some((about.initiator, about.responder));
+        let up = |leg: &&Leg| leg.up && !(about.down && is_about(leg));
+        let legs = || station.legs.values();
+        legs()
+            .filter(up)
+            .find_map(way)
+            .or_else(|| legs().filter(|leg| !is_about(leg)).find_map(way))
+            .or_else(|| legs().find_map(way))
+    }
+
+    fn take_events(&mut self, step: &mut dyn FnMut(Step)) {
+        while let Some(event) = self.commands.poll_event() {
+            match event {
+                Event::Path { connection, local, remote, down } => {
+                    let station = self.stations.get(&connection);
+                    let path = station.and_then(|station| station.path(local, remote));
+                    match path {
+                        Some(path) => step(Step::SetPeerDown { connection, path, down }),
+                        None => self.counters.no_path += 1,
+                    }
+                }
+                Event::Told { connection, report, outcome } => {
+                    self.on_told(connection, report, outcome);
+                }
+                Event::Create(create) => {
+                    self.commands.answer_create(create.id, Err(Code::UNKNOWN));
+                    self.counters.create_declined += 1;
+                    // Not a line for each: the log is not theirs to fill.
+                    if self.counters.create_declined.is_power_of_two() {
+                        tracing::warn!(
+                            from = %create.from,
+                            "a peer asks for connection {}, which is not made: add it to the file",
+                            create.description.name
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    fn on_told(&mut self, connection: ConnectionId, report: PathReport, outcome: Outcome) {
+        let why = match outcome {
+            Outcome::Done | Outcome::Superseded => return,
+            Outcome::AuthFailed => "it authenticates its commands in another way",
+            Outcome::Refused(_) => "it refuses",
+            Outcome::Unanswered => "it does not answer",
+        };
+        self.counters.untold += 1;
+        let Some(station) = self.stations.get(&connection) else { return };
+        let path = station.path(report.initiator, report.responder);
+        let path = path.and_then(|path| station.legs.get(&path)).map_or("?", |leg| &leg.name);
+        let is = if report.down { "down" } else { "up" };
+        tracing::warn!(
+            connection = station.name,
+            path,
+            "the peer could not be told that it is {is}: {why}; it finds out by its dead time"
+        );
+    }
+
+    /// When to call [`serve`](Self::serve) at the latest.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let at = self.commands.poll_timeout()?;
+        Some(self.epoch + at.since(mpt_proto::Instant::ZERO))
+    }
+
+    /// What is shown of it; `None` if there are no commands.
+    pub(super) fn status(&self) -> Option<CommandStatus> {
+        if self.stations.is_empty() {
+            return None;
+        }
+        let &Counters { received, sent, failed, no_path, create_declined, untold } = &self.counters;
+        let refusals = self.commands.refusals().iter();
+        let mut refused: BTreeMap<String, u64> =
+            refusals.map(|(refusal, count)| (refusal.name().to_owned(), count)).collect();
+        for (name, count) in [
+            ("command_create_declined", create_declined),
+            ("command_no_path", no_path),
+            ("command_unsent", failed),
+            ("command_untold", untold),
+        ] {
+            if count > 0 {
+                refused.insert(name.to_owned(), count);
+            }
+        }
+        let local = self.sockets.iter().map(|port| port.socket.local_addr().to_string());
+        Some(CommandStatus {
+            local: local.collect(),
+            messages_received: received,
+            messages_sent: sent,
+            refused,
+        })
+    }
+
+    fn core_time(&self, now: Instant) -> mpt_proto::Instant {
+        mpt_proto::Instant::ZERO + now.saturating_duration_since(self.epoch)
+    }
+}
+
+impl Station {
+    /// The path between these addresses. Behind address translation the peer knows the local one by
+    /// another name; then the remote one has to do, if there is only one such path.
+    fn path(&self, local: IpAddr, remote: IpAddr) -> Option<PathId> {
+        let there = |leg: &Leg| leg.remote == Some(remote);
+        let exactly = |leg: &Leg| leg.report() == Some((local, remote));
+        let find = |fits: &dyn Fn(&Leg) -> bool| {
+            let mut fitting = self.legs.iter().filter(|(_, leg)| fits(leg));
+            fitting.next().filter(|_| fitting.next().is_none()).map(|(path, _)| *path)
+        };
+        find(&exactly).or_else(|| find(&there))
+    }
+}
+
+impl Leg {
+    /// A path as it is, and where that is not known as it was.
+    fn new(path: &Path, port: u16, old: Option<&Self>) -> Self {
+        let settings = &path.settings;
+        let (source, key) = match (path.way(), path.remote) {
+            (Some(way), Some(remote)) => {
+                let interface = settings.interface.clone().zip(way.bound);
+                (way.source(), Some(Key::new(settings.local, remote, port, interface)))
+            }
+            _ => (None, None),
+        };
+        let wanted = settings.status == PathStatus::Available && !path.is_absent();
+        Self {
+            name: settings.name.clone(),
+            local: settings.local,
+            source: source.or_else(|| old.and_then(|old| old.source)),
+            remote: path.remote.or_else(|| old.and_then(|old| old.remote)),
+            key,
+            up: wanted && !path.silent,
+            wanted,
+        }
+    }
+
+    /// By which addresses the peer knows it: its own and the peer's.
+    fn report(&self) -> Option<(IpAddr, IpAddr)> {
+        Some((self.local.or(self.source)?, self.remote?))
+    }
+}
+
+/// What is to be told of the paths that are otherwise than they were. One that is new is taken for up by
+/// the peer as soon as it hears it.
+fn reports(old: &BTreeMap<PathId, Leg>, new: &BTreeMap<PathId, Leg>) -> Vec<PathReport> {
+    let changed = old.iter().filter_map(|(path, old)| {
+        let leg = new.get(path).unwrap_or(old);
+        let wanted = new.get(path).is_some_and(|leg| leg.wanted);
+        let (initiator, responder) = leg.report().filter(|_| wanted != old.wanted)?;
+        Some(PathReport { initiator, responder, down: !wanted })
+    });
+    changed.collect()
+}
+
+/// Own and the peer's tunnel address of a connection, as its keepalives name them.
+fn tunnel_addresses(connection: &Connection, own: &[Prefix]) -> Option<(IpAddr, IpAddr)> {
+    let &remote = connection.settings.peer.first()?;
+    let same_version = || own.iter().filter(|own| own.addr.is_ipv4() == remote.is_ipv4());
+    let holds = |own: &&Prefix| core_prefix(own).is_some_and(|own| own.contains(remote));
+    let own = same_version().find(holds).or_else(|| same_version().next())?;
+    Some((own.addr, remote))
+}
+
+fn core_auth(auth: &Auth) -> original::Auth {
+    match auth {
+        Auth::None => original::Auth::None,
+        Auth::Random => original::Auth::Random,
+        Auth::Sha256(secret) => original::Auth::Sha256(secret.key().clone()),
+    }
+}
+
+/// Sends a message and says whether the kernel has taken it.
+fn send(socket: &Socket, local: Option<IpAddr>, to: SocketAddr, message: &[u8]) -> bool {
+    let mut train = Train::new(to, local);
+    let Some(place) = train.reserve(message.len()) else { return false };
+    place.copy_from_slice(message);
+    train.commit();
+    socket.send(&mut train).datagrams == 1
+}
+
+/// A number that nobody can foresee: hashed with a key that the system has drawn.
+fn chance() -> u32 {
+    RandomState::new().build_hasher().finish() as u32
+}

@@ -1,0 +1,77 @@
+//! Two daemons that each take the other for any endpoint of GRE in UDP, and so say nothing but inner
+//! packets.
+
+use mpt_lab::topology::Side;
+
+use crate::site::{QUICK, SHORT, Site, TWO_LINKS, change_interface, eventually, inner};
+use crate::suite::Test;
+
+pub(crate) const TESTS: &[Test] = &[
+    ("gre::plain_packets_of_both_versions", || both_versions("scheduler = 'flow'")),
+    ("gre::with_a_key", || both_versions("scheduler = 'flow'\nkey = 4294967295")),
+    ("gre::with_a_checksum", || both_versions("scheduler = 'flow'\nchecksum = true")),
+    ("gre::with_numbers_striped_over_two_paths", || both_versions("sequence = true\nkey = 7")),
+    ("gre::another_key_is_a_named_drop", other_key),
+    ("gre::a_lost_interface_takes_its_path_along", lost_interface),
+];
+
+/// Two hosts that are RFC 8086 endpoints to each other, with these further lines for each connection.
+fn site(left: &str, right: &str) -> Site {
+    Site::start_with(TWO_LINKS, "", |side, config| {
+        let more = if side == Side::Left { left } else { right };
+        gre(&config, more)
+    })
+}
+
+fn gre(config: &str, more: &str) -> String {
+    let kind = format!("{more}\npeer = 'gre'\npeer_addresses = [");
+    config.replace("peer = [", &kind).replace(QUICK, "")
+}
+
+fn both_versions(options: &str) {
+    let site = site(options, options);
+    let connection = site.connection(Side::Left);
+    assert_eq!(connection.peer_kind, "gre");
+    for version in [4, 6] {
+        assert_eq!(site.ping(version, 20).lost, 0);
+        site.assert_flawless(version);
+        let order = site.stream_to(inner(Side::Right, version), SHORT).finish().expect("a report");
+        assert_eq!(order.order.received, order.order.sent);
+    }
+    for side in [Side::Left, Side::Right] {
+        let connection = site.connection(side);
+        assert!(connection.drops.is_empty(), "{:?}", connection.drops);
+        let striped = options.contains("sequence");
+        for path in &connection.paths {
+            assert!(!striped || path.sent.packets > 0, "{path:?}");
+            assert_eq!((path.keepalive, path.dead_time), (0.0, 0.0));
+            assert_eq!(path.rtt_ms, None, "nobody measures where there are no keepalives");
+        }
+    }
+}
+
+fn other_key() {
+    let site = site("key = 1", "key = 2");
+    assert_eq!(site.ping(4, 5).lost, 5);
+    let dropped = || site.status(Side::Right).tunnels[0].drops.get("gre_key").copied();
+    eventually("what came is counted", || dropped() >= Some(5));
+}
+
+fn lost_interface() {
+    let site = site("sequence = true", "sequence = true");
+    let switch = |up| {
+        for side in [Side::Left, Side::Right] {
+            let host = site.lab.host(side);
+            change_interface(host, "two", |netlink, index| netlink.set_up(index, up));
+        }
+    };
+    switch(false);
+    site.await_state(1, "down");
+    let before = site.path(Side::Left, 1).sent.packets;
+    site.assert_flawless(4);
+    assert_eq!(site.path(Side::Left, 1).sent.packets, before, "it is left");
+    switch(true);
+    site.await_all_up();
+    site.assert_flawless(6);
+    assert!(site.path(Side::Left, 1).sent.packets > before, "it is used again");
+}
