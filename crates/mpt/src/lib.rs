@@ -4,7 +4,7 @@
 //! `daemon` knows which run, and keeps them so while the host changes (`world`); `tunnel` carries
 //! packets, a thread or two for each; `control` answers visitors on a Unix socket; `output` is how
 //! everything looks on a terminal, `watch` how it looks live. `host` says what this machine lacks,
-//! `privilege` leaves the daemon no right that it does not need, and `service` tells who started it
+//! `import` what files of the original MPT mean here, `privilege` leaves the daemon no right that it does not need, and `service` tells who started it
 //! how it fares.
 //!
 //! It is a library so that the configuration can be fuzzed, not to be built upon: all there is to call
@@ -15,6 +15,7 @@ mod config;
 mod control;
 mod daemon;
 mod host;
+mod import;
 mod metrics;
 mod output;
 mod privilege;
@@ -34,6 +35,17 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 #[doc(hidden)]
 pub use config::{Accepted, Refused, check_text};
+
+/// What `mpt import` makes of a file of an interface and one of a connection: a configuration and whether
+/// it is taken, or nothing if they are refused. For fuzzing.
+#[doc(hidden)]
+pub fn import_text(interface: &str, connection: &str, both_mpt: bool) -> Option<(String, bool)> {
+    let source = |name: &str, text: &str| import::Source { name: name.into(), text: text.into() };
+    let sources = [source("interface.conf", interface), source("connection.conf", connection)];
+    let peer = if both_mpt { import::Peer::Mpt } else { import::Peer::Original };
+    let imported = import::import(&sources, peer, "mpt.toml").ok()?;
+    Some((imported.text, imported.verdict.is_ok()))
+}
 
 /// The definition of the command line, from which manual pages and completions are made.
 #[doc(hidden)]

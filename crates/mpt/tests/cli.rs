@@ -50,6 +50,7 @@ fn every_command_has_help_with_an_example_and_what_it_ends_with() {
         &["reload"],
         &["config"],
         &["connection", "add"],
+        &["import"],
     ] {
         let output = mpt(&[command, &["--help"]].concat());
         assert_eq!(output.status.code(), Some(0), "{command:?}");

@@ -39,7 +39,8 @@ pub(super) fn check(file: &Path, file_only: bool) -> Result<Exit> {
     Ok(Exit::Negative)
 }
 
-fn size(settings: &Settings) -> String {
+/// How many tunnels, connections and paths there are.
+pub(super) fn size(settings: &Settings) -> String {
     let connections = settings.tunnels.iter().flat_map(|tunnel| &tunnel.connections);
     [
         (settings.tunnels.len(), "tunnel"),
@@ -50,6 +51,7 @@ fn size(settings: &Settings) -> String {
     .join(", ")
 }
 
-fn counted(count: usize, what: &str) -> String {
+/// A number of things.
+pub(super) fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

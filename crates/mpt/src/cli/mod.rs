@@ -7,6 +7,7 @@
 mod change;
 mod check;
 mod environment;
+mod import;
 mod path;
 mod run;
 mod signals;
@@ -49,6 +50,7 @@ pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Check { file, file_only } => check::check(&file, file_only),
         Command::Config { socket } => change::config(&socket.socket),
         Command::Connection { action } => change::connection(&action),
+        Command::Import(import) => import.run(),
         Command::Path { action } => path::path(&action),
         Command::Reload { socket } => change::reload(&socket.socket),
         Command::Run { file } => run::run(&file),
@@ -78,6 +80,7 @@ Examples:
   mpt path down fibre          take a path out of use
   mpt path up server fibre     and into use again, the connection named
   mpt reload                   carry out what changed in the configuration file
+  mpt import /opt/mpt          make a configuration of the original MPT's files
 
 Exit codes:
   0  done
@@ -178,6 +181,20 @@ Example:
         #[command(subcommand)]
         action: ConnectionAction,
     },
+    /// Make a configuration file of the original MPT's files
+    ///
+    /// Reads interface.conf and the files of connections, in the form of sections and in the form of
+    /// earlier packages, which has one value to a line. Each setting that is written is followed by where
+    /// it is from; what has no counterpart, or had to be changed, is written as a comment with the reason.
+    /// Nothing but the file is touched, and no privilege is needed.
+    #[command(after_help = "\
+Exit codes: 0 done, 1 done, but the result has problems to mend, 2 the files cannot be imported
+
+Examples:
+  mpt import --check /opt/mpt                  say what would come of it
+  mpt import /opt/mpt -o /etc/mpt/mpt.toml     for peers that run the original still
+  mpt import --peer mpt --stdout interface.conf connections/a.conf")]
+    Import(import::Import),
     /// Change a path while the daemon runs
     Path {
         #[command(subcommand)]

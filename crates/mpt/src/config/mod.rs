@@ -53,23 +53,25 @@ pub(crate) use accept::Accept;
 pub(crate) use change::{Effect, apply, difference};
 pub(crate) use commands::{Auth, Commands};
 pub(crate) use fragment::{FragmentError, Place, with_fragment};
+pub(crate) use keys::closest;
 pub(crate) use offloads::Offloads;
 pub(crate) use pins::Pins;
 pub(crate) use prefix::Prefix;
 pub(crate) use remote::Remote;
 pub(crate) use reorder::{Late, Reorder};
-pub(crate) use report::Report;
+pub(crate) use report::{Problem, Report};
 pub(crate) use selector::Match;
 pub(crate) use settings::{
     Connection, Control, Daemon, Metrics, Mtu, Path, PathStatus, PeerKind, Profile, Scheduler,
     Settings, Threads, Tunnel,
 };
 pub(crate) use write::write;
+pub(crate) use written::Written;
 
 pub use text::{Accepted, Refused, check_text};
 
 use distinct::Distinct;
-use report::{Problem, Problems};
+use report::Problems;
 use table::Table;
 
 /// Largest file in bytes. 64 paths take about 10 kB, so this is room for 100 such connections, and a
@@ -105,7 +107,12 @@ pub(crate) fn load(file: &FilePath) -> Result<Settings, LoadError> {
     parse(&text).map_err(|problems| LoadError::Invalid(Report::new(name, text, problems)))
 }
 
-fn text_of(file: &FilePath) -> io::Result<String> {
+/// The text of a file that should be a configuration.
+///
+/// # Errors
+///
+/// If it cannot be read, is too large to be one, or is no text.
+pub(crate) fn text_of(file: &FilePath) -> io::Result<String> {
     let mut bytes = Vec::new();
     File::open(file)?.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
     let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
@@ -147,11 +154,16 @@ fn read(document: &DeTable<'_>) -> Result<Settings, Vec<Problem>> {
 ///
 /// What is wrong.
 pub(crate) fn check(settings: &Settings, name: &str) -> Result<(), Report> {
-    let text = write(settings);
-    match parse(&text) {
-        Ok(_) => Ok(()),
-        Err(problems) => Err(Report::new(name.to_owned(), text, problems)),
-    }
+    judge(&write(settings), name).map(drop)
+}
+
+/// The settings in a text, which the report shows as the file `name`.
+///
+/// # Errors
+///
+/// What is wrong.
+pub(crate) fn judge(text: &str, name: &str) -> Result<Settings, Report> {
+    parse(text).map_err(|problems| Report::new(name.to_owned(), text.to_owned(), problems))
 }
 
 /// One problem per line: what follows on the same line is mostly a consequence of the first.

@@ -10,7 +10,7 @@ const MAX_SHOWN: usize = 20;
 
 /// One thing that is wrong, with its place in the text and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Problem {
+pub(crate) struct Problem {
     title: String,
     span: Range<usize>,
     label: Option<String>,
@@ -20,24 +20,24 @@ pub(super) struct Problem {
 
 impl Problem {
     /// `title` says what is wrong, `span` where, in bytes of the text.
-    pub(super) fn new(title: impl Into<String>, span: Range<usize>) -> Self {
+    pub(crate) fn new(title: impl Into<String>, span: Range<usize>) -> Self {
         Self { title: title.into(), span, label: None, other: None, help: None }
     }
 
     /// The text that stands at the place.
-    pub(super) fn label(mut self, label: impl Into<String>) -> Self {
+    pub(crate) fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
         self
     }
 
     /// A second place that the problem has to do with.
-    pub(super) fn other(mut self, span: Range<usize>, label: impl Into<String>) -> Self {
+    pub(crate) fn other(mut self, span: Range<usize>, label: impl Into<String>) -> Self {
         self.other = Some((span, label.into()));
         self
     }
 
     /// What to do about it.
-    pub(super) fn help(mut self, help: impl Into<String>) -> Self {
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
@@ -58,7 +58,7 @@ impl Problem {
     }
 
     /// Where it is, in bytes of the text.
-    pub(super) fn span(&self) -> &Range<usize> {
+    pub(crate) fn span(&self) -> &Range<usize> {
         &self.span
     }
 
@@ -184,8 +184,14 @@ pub(super) struct Appendix {
 }
 
 impl Report {
-    pub(super) fn new(file: String, text: String, problems: Vec<Problem>) -> Self {
+    /// What is wrong with a file, in the order of its text.
+    pub(crate) fn new(file: String, text: String, problems: Vec<Problem>) -> Self {
         Self { file, text, appendix: None, problems }
+    }
+
+    /// How many problems there are.
+    pub(crate) fn count(&self) -> usize {
+        self.problems.len()
     }
 
     /// A report about what is added to the file rather than about the file.

@@ -9,7 +9,7 @@ use super::ports::{PortRange, ShownPorts};
 use super::{Late, Mtu, PathStatus, PeerKind, Pins, Prefix, Profile, Remote, Scheduler, Threads};
 
 /// A value that can stand behind a key.
-pub(super) trait Written {
+pub(crate) trait Written {
     /// As TOML.
     fn written(&self) -> String;
 }

@@ -39,9 +39,14 @@ pub(crate) fn complain(what: impl Display) {
 
 /// Shows what is wrong with a configuration file.
 pub(crate) fn report(report: &Report) {
+    problems(report);
+    complain(report);
+}
+
+/// The same without the closing line.
+pub(crate) fn problems(report: &Report) {
     let text = report.render(colour_on(&io::stderr()));
     let _ = io::stderr().write_all(text.as_bytes());
-    complain(report);
 }
 
 /// Whether standard output shows colours.

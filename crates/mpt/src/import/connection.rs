@@ -1,0 +1,239 @@
+//! `connections/*.conf`: a connection with its paths and networks.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::auth::auth;
+use super::document::Document;
+use super::interface::General;
+use super::ledger::{Findings, Given, Ledger, missing};
+use super::path;
+use super::sheet::Table;
+use super::{Peer, network, pins};
+use crate::config::{Reorder, Scheduler, Written as _};
+
+/// Most paths and networks that the original has room for.
+const MAX_COUNT: i64 = 20;
+
+/// The port that the original sends to where `remote_port` is missing.
+const DEFAULT_REMOTE_PORT: i64 = 65000;
+
+/// The names and peers of the connections so far.
+#[derive(Debug, Default)]
+pub(super) struct Earlier {
+    names: HashSet<String>,
+    peers: HashSet<IpAddr>,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    /// Its own table, and those of its paths.
+    pub(super) tables: Vec<Table>,
+    /// Whether it carries IPv6.
+    pub(super) ipv6: bool,
+}
+
+/// Makes the connection of a file.
+pub(super) fn read(
+    document: &mut Document,
+    general: &General,
+    peer: Peer,
+    earlier: &mut Earlier,
+    findings: &mut Findings,
+) -> Connection {
+    let section = document.take("connection").unwrap_or_else(|| missing("connection", document));
+    let mut ledger = Ledger::open(&document.label, section);
+    let too_many = "the original has room for 20";
+    let path_count = ledger.number("path_count", 0, 0..=MAX_COUNT, too_many);
+    let network_count = ledger.number("network_count", 0, 0..=MAX_COUNT, too_many);
+    let mut paths = path::read_all(document, &path_count, findings);
+    if path_count.value == 0 && ledger.is_sound() {
+        ledger.problem(
+            "a connection without paths",
+            "`path_count` is missing or 0",
+            "write `path_count` in `[connection]`, and for each path a section, `[path_0]`, `[path_1]` and so on",
+        );
+    }
+    let mut networks = network::read_all(document, &network_count, findings);
+    let pinned = pins::share_out(&mut paths);
+
+    let mut table = Table::new("[[tunnel.connection]]");
+    table.set("name", &name(&mut ledger, earlier));
+    let remote =
+        ledger.required_address("ip_remote", "a connection without its peer's tunnel address");
+    peer_of(&mut table, &mut ledger, peer, remote.as_ref());
+    let destinations = &networks.destinations;
+    if !destinations.value.is_empty() {
+        table.set("networks", destinations);
+    }
+    ports(&mut table, &mut ledger);
+    if peer == Peer::Original {
+        commands(&mut table, &mut ledger, general);
+    } else {
+        let why = "both ends are to run `mpt`, which has no such protocol";
+        for key in ["remote_cmd_port", "auth_type", "auth_key"] {
+            ledger.aside(key, why);
+        }
+    }
+    ordering(&mut table, &mut ledger, pinned);
+    without_counterpart(&mut ledger);
+    for (what, count) in [("path", path_count), ("network", network_count)] {
+        if !count.missing {
+            ledger.comment(format!(
+                "{}: how many {what}s there are is seen from the file",
+                count.note
+            ));
+        }
+    }
+    let again = remote.as_ref().is_some_and(|remote| !earlier.peers.insert(remote.value));
+    if let (true, Some(remote)) = (again, &remote) {
+        let why = "an earlier connection has the same peer, and takes all packets, in the original too; \
+                   this one is not in force. With a `match` it would be: see docs/guide.md";
+        ledger.refuse(&remote.note, why);
+    }
+    table.asides = ledger.close(findings);
+    table.asides.append(&mut networks.asides);
+    let ipv6 = remote.is_some_and(|remote| remote.value.is_ipv6())
+        || networks.destinations.value.iter().any(|network| network.addr.is_ipv6());
+
+    let mut tables = vec![table];
+    tables.extend(paths.into_iter().map(|path| path.table));
+    tables.iter_mut().for_each(|table| table.disabled = again);
+    Connection { tables, ipv6 }
+}
+
+/// Longest name in bytes that `mpt` takes, less what makes it different from another.
+const MAX_NAME: usize = 56;
+
+/// What the connection is called: as it was, unless another is called so.
+fn name(ledger: &mut Ledger, earlier: &mut Earlier) -> Given<String> {
+    let mut given =
+        ledger.text("name").unwrap_or_else(|| Given::default("name", "connection".to_owned()));
+    let name = printable(&given.value);
+    if name.is_empty() {
+        ledger.change(&mut given, "connection".to_owned(), "a connection needs a name");
+    } else if name != given.value {
+        ledger.change(&mut given, name, "shortened to 56 bytes of printable text");
+    }
+    let unique = unique(&given.value, &mut earlier.names);
+    if unique != given.value {
+        let what = format!("renamed to {unique}, because another has this name");
+        ledger.change(&mut given, unique, &what);
+    }
+    given
+}
+
+/// As much of a text as can be a name.
+pub(super) fn printable(text: &str) -> String {
+    let mut name: String = text.chars().filter(|c| !c.is_control()).collect();
+    while name.len() > MAX_NAME {
+        name.pop();
+    }
+    name
+}
+
+/// The name, with a number if it is taken.
+pub(super) fn unique(name: &str, names: &mut HashSet<String>) -> String {
+    let numbered = (2..).map(|number| format!("{name}-{number}"));
+    let mut candidates = std::iter::once(name.to_owned()).chain(numbered);
+    let free = candidates.find(|candidate| !names.contains(candidate));
+    let free = free.unwrap_or_default();
+    names.insert(free.clone());
+    free
+}
+
+fn peer_of(table: &mut Table, ledger: &mut Ledger, peer: Peer, remote: Option<&Given<IpAddr>>) {
+    let Some(remote) = remote else { return };
+    match peer {
+        Peer::Original => {
+            table.set_as("peer", "\"mpt-original\"", "the other end runs the original");
+            table.set_as("peer_addresses", &[remote.value].written(), &remote.note);
+        }
+        Peer::Mpt => table.set_as("peer", &[remote.value].written(), &remote.note),
+    }
+    if !ledger.has("ip_ver") {
+        return;
+    }
+    let version = ledger.number("ip_ver", 6, i64::MIN..=i64::MAX, "");
+    if (version.value == 6) == remote.value.is_ipv6() {
+        ledger.comment(format!("{}: seen from `ip_remote`", version.note));
+    } else {
+        ledger.refuse(&version.note, "`ip_remote` is of the other version, and decides");
+    }
+}
+
+fn ports(table: &mut Table, ledger: &mut Ledger) {
+    let port = "a port is 1 to 65535";
+    let mut local = ledger.number("local_port", 0, 0..=65535, port);
+    if local.value == 0 {
+        let what =
+            "any port has no counterpart; 65000 is where an original peer sends that was told none";
+        ledger.change(&mut local, DEFAULT_REMOTE_PORT, what);
+    }
+    table.set_as("local_port", &local.value.to_string(), &local.note);
+    let remote = ledger.number("remote_port", DEFAULT_REMOTE_PORT, 1..=65535, port);
+    table.set_as("remote_port", &remote.value.to_string(), &remote.note);
+}
+
+fn commands(table: &mut Table, ledger: &mut Ledger, general: &General) {
+    let port = &general.command_port;
+    table.set_as("command_port", &port.value.to_string(), &port.note);
+    let port = ledger.number("remote_cmd_port", 65050, 1..=65535, "a port is 1 to 65535");
+    table.set_as("remote_command_port", &port.value.to_string(), &port.note);
+    let authenticated = auth(table, ledger);
+    let accept = &general.accept_remote;
+    if accept.value == 1 && authenticated {
+        table.set_as("accept_create", "true", &accept.note);
+    } else if accept.value == 1 {
+        let why = "not taken over: without a key of its own, anybody could create connections";
+        ledger.refuse(&accept.note, why);
+    } else if !accept.missing {
+        ledger.comment(format!(
+            "{}: as it is here unless `accept_create` says otherwise",
+            accept.note
+        ));
+    }
+}
+
+/// Milliseconds that the original holds packets where it is not told.
+const DEFAULT_DELAY: i64 = 100;
+
+fn ordering(table: &mut Table, ledger: &mut Ledger, pinned: bool) {
+    if pinned {
+        let note = "some path has ports of its own; unlike in the original, other flows keep to one path too";
+        table.set("scheduler", &Given::written(Scheduler::Flow, note.to_owned()));
+    }
+    let most = i64::from(Reorder::MAX_WINDOW);
+    let window = ledger.number("reorder_window", 0, 0..=most, "no window is larger");
+    let most = i64::try_from(Reorder::MAX_DELAY.as_millis()).unwrap_or(i64::MAX);
+    let mut delay = ledger.number("max_buffdelay_msec", 0, 0..=most, "no packet waits longer");
+    if delay.value == 0 {
+        delay.value = DEFAULT_DELAY;
+        delay.note += ", which means 100";
+    }
+    let seconds = Duration::from_millis(u64::try_from(delay.value).unwrap_or_default());
+    let value = format!("{{ window = {}, max_delay = {} }}", window.value, seconds.written());
+    let early = if window.value > 0 {
+        "; gaps that are proven are given up earlier, unless early_release = false"
+    } else {
+        ""
+    };
+    table.set_as("reorder", &value, &format!("{}; {}{early}", window.note, delay.note));
+}
+
+fn without_counterpart(ledger: &mut Ledger) {
+    for (key, why) in [
+        ("connection_count", "how many connections there are is seen from the file"),
+        ("permission", "the original reads it and enforces nothing"),
+        ("ip_ver", "seen from `ip_remote`"),
+        ("ip_local", "the tunnel's address is taken, in the original too"),
+        ("local_cmd_port", "the original takes `cmdport_local` instead"),
+        ("status", "it has no effect in the original"),
+        ("keepalive_time", "each path has its own"),
+        ("dead_time", "each path has its own"),
+    ] {
+        ledger.aside(key, why);
+    }
+}

@@ -1,0 +1,92 @@
+//! Which files of the original there are, by its own rules and wherever its folder is named.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::config;
+
+/// A file that has been read.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// As it was named.
+    pub(crate) name: String,
+    pub(crate) text: String,
+}
+
+/// What each source is called in comments: its file's name, where no other has it.
+pub(super) fn labels(sources: &[Source]) -> Vec<String> {
+    let last = |source: &Source| {
+        let name = Path::new(&source.name).file_name();
+        name.map_or_else(|| source.name.clone(), |name| name.to_string_lossy().into_owned())
+    };
+    let names: Vec<String> = sources.iter().map(last).collect();
+    let unique = |name: &String| names.iter().filter(|other| *other == name).count() == 1;
+    let labels = names.iter().zip(sources);
+    labels.map(|(name, source)| if unique(name) { name } else { &source.name }.clone()).collect()
+}
+
+/// Most files that are read: a wrong folder is noticed, and no site has so many connections.
+const MAX_FILES: usize = 10_000;
+
+/// Reads files, and what is in folders: the one that the original runs in, its `conf`, or
+/// `conf/connections`.
+///
+/// # Errors
+///
+/// If something cannot be read, or a folder has nothing of the original.
+pub(crate) fn gather(places: &[PathBuf]) -> Result<Vec<Source>> {
+    let mut files = Vec::new();
+    for place in places {
+        if place.is_dir() {
+            files.extend(in_folder(place)?);
+        } else {
+            files.push(place.clone());
+        }
+    }
+    if files.len() > MAX_FILES {
+        bail!("{} files are more than {MAX_FILES}: is it the original's folder?", files.len());
+    }
+    files.iter().map(|file| read(file)).collect()
+}
+
+fn read(file: &Path) -> Result<Source> {
+    let name = file.display().to_string();
+    let text = config::text_of(file).with_context(|| format!("cannot read {name}"))?;
+    Ok(Source { name, text })
+}
+
+fn in_folder(folder: &Path) -> Result<Vec<PathBuf>> {
+    let conf = folder.join("conf");
+    let folder = if conf.is_dir() { &conf } else { folder };
+    let listed =
+        |folder: &Path| list(folder).with_context(|| format!("cannot list {}", folder.display()));
+    let mut files = listed(folder)?;
+    let connections = folder.join("connections");
+    if connections.is_dir() {
+        files.extend(listed(&connections)?);
+    }
+    if files.is_empty() {
+        bail!(
+            "{} has no files that end in .conf: name the folder that has interface.conf, or the files",
+            folder.display()
+        );
+    }
+    Ok(files)
+}
+
+/// The files that the original would read, and its template, by name: the original takes them as the
+/// folder happens to list them.
+fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if (name.ends_with(".conf") || name == "conf.template") && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}

@@ -1,0 +1,124 @@
+//! `interface.conf`: the commands and the tunnel.
+
+use super::Peer;
+use super::document::{Document, Section};
+use super::ledger::{Findings, Given, Ledger, Zero, missing};
+use super::sheet::Table;
+use crate::config::{Mtu, Prefix};
+
+/// What `[general]` says of the connections.
+#[derive(Debug)]
+pub(super) struct General {
+    /// The UDP port of the command protocol.
+    pub(super) command_port: Given<i64>,
+    /// Whether the peer may create connections.
+    pub(super) accept_remote: Given<i64>,
+    tunnel_count: Given<i64>,
+    asides: Vec<String>,
+}
+
+/// The largest inner packet that the original receives whole: its buffer has room for 1600 bytes, of
+/// which the GRE header takes 8.
+const ORIGINAL_MAX_MTU: u16 = 1592;
+
+/// Reads `[general]`.
+pub(super) fn general(document: &mut Document, peer: Peer, findings: &mut Findings) -> General {
+    let section = document.take("general").unwrap_or_else(|| missing("general", document));
+    let mut ledger = Ledger::open(&document.label, section);
+    let tunnels = "the original has one tunnel at least";
+    let tunnel_count = ledger.number("tunnel_num", 1, 1..=i64::from(u32::MAX), tunnels);
+    if peer == Peer::Mpt {
+        let why = "both ends are to run `mpt`, which has no such protocol";
+        ledger.aside("accept_remote", "peers that run `mpt` are let in by a [[tunnel.accept]]");
+        ledger.aside("cmdport_local", why);
+    }
+    let accept_remote = ledger.number("accept_remote", 0, 0..=1, "the original knows 0 and 1");
+    let command_port = ledger.number("cmdport_local", 65050, 1..=65535, "a port is 1 to 65535");
+    ledger.aside("cmd_timeout", "commands reach the daemon over a socket of its own, not by UDP");
+    ledger.aside("interface_num", "the original only looks whether it is negative");
+    General { command_port, accept_remote, tunnel_count, asides: ledger.close(findings) }
+}
+
+/// Makes the tunnel. `ipv6` says whether some connection needs it to carry IPv6.
+pub(super) fn tunnel(
+    document: &mut Document,
+    general: General,
+    peer: Peer,
+    ipv6: bool,
+    findings: &mut Findings,
+) -> Table {
+    let numbers = document.numbers("tun_");
+    let mut in_force =
+        numbers.iter().filter(|&&number| i64::from(number) < general.tunnel_count.value);
+    let in_force = in_force.next_back().or(numbers.last());
+    let section = in_force.and_then(|number| document.take(&format!("tun_{number}")));
+    let section = section.unwrap_or_else(|| missing("tun_0", document));
+
+    let mut table = Table::new("[[tunnel]]");
+    let mut ledger = Ledger::open(&document.label, section);
+    let name = ledger.text("name").unwrap_or_else(|| Given::default("name", "tun0".to_owned()));
+    table.set("name", &name);
+    let addresses = addresses(&mut ledger);
+    let ipv6 = ipv6 || addresses.value.iter().any(|address| address.addr.is_ipv6());
+    table.set("addresses", &addresses);
+    if let Some(mtu) = mtu(&mut ledger, peer, ipv6) {
+        table.set("mtu", &mtu);
+    }
+    if !general.tunnel_count.missing {
+        ledger.comment(format!("{}: there is one, as in the original", general.tunnel_count.note));
+    }
+    table.asides = general.asides;
+    table.asides.append(&mut ledger.close(findings));
+    for section in others(document) {
+        table.asides.append(&mut not_in_force(&document.label, section, findings));
+    }
+    table
+}
+
+fn addresses(ledger: &mut Ledger) -> Given<Vec<Prefix>> {
+    let given: Vec<Given<Prefix>> = ["ipv4_addr", "ipv6_addr"]
+        .into_iter()
+        .filter_map(|key| ledger.prefix(key, Zero::Nothing))
+        .collect();
+    if given.is_empty() && ledger.is_sound() {
+        ledger.problem(
+            "the tunnel has no address",
+            "has none",
+            "write `ipv4_addr` or `ipv6_addr` in the section of the tunnel, with the length of the network, such as 10.0.0.1/24",
+        );
+    }
+    let notes: Vec<_> = given.iter().map(|given| given.note.clone()).collect();
+    Given::written(given.into_iter().map(|given| given.value).collect(), notes.join("; "))
+}
+
+/// The MTU, unless it is better found out.
+fn mtu(ledger: &mut Ledger, peer: Peer, ipv6: bool) -> Option<Given<Mtu>> {
+    let least = if ipv6 { Mtu::MIN_IPV6 } else { Mtu::MIN };
+    let (most, why) = match peer {
+        Peer::Original => (
+            ORIGINAL_MAX_MTU,
+            format!("{least} to {ORIGINAL_MAX_MTU} is what the original takes whole"),
+        ),
+        Peer::Mpt => (Mtu::MAX, format!("{least} to {} is possible", Mtu::MAX)),
+    };
+    if peer == Peer::Mpt && !ledger.has("mtu") {
+        return None;
+    }
+    let number = ledger.number("mtu", 1440, i64::from(least)..=i64::from(most), &why);
+    let bytes = u16::try_from(number.value).unwrap_or(most);
+    Some(Given { value: Mtu::Fixed(bytes), note: number.note, missing: number.missing })
+}
+
+/// The sections of tunnels that are left.
+fn others(document: &mut Document) -> Vec<Section> {
+    let numbers = document.numbers("tun_");
+    numbers.iter().filter_map(|number| document.take(&format!("tun_{number}"))).collect()
+}
+
+fn not_in_force(file: &str, section: Section, findings: &mut Findings) -> Vec<String> {
+    let mut ledger = Ledger::open(file, section);
+    let why =
+        format!("`[{}]` is not in force: the original has one tunnel, the last", ledger.name());
+    ledger.set_all_aside(&why);
+    ledger.close(findings)
+}

@@ -1,0 +1,201 @@
+//! `[path_N]`: the paths of a connection.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::connection::{printable, unique};
+use super::document::{Document, Form};
+use super::ledger::{Findings, Given, Ledger};
+use super::pins::Pinned;
+use super::sheet::Table;
+use crate::config::PathStatus;
+
+/// A path.
+#[derive(Debug)]
+pub(super) struct Path {
+    pub(super) table: Table,
+    /// The ports that it claims, before it is known which it gets.
+    pub(super) pinned: Vec<Pinned>,
+}
+
+/// Makes all paths of a connection, and puts aside those beyond its count.
+pub(super) fn read_all(
+    document: &mut Document,
+    count: &Given<i64>,
+    findings: &mut Findings,
+) -> Vec<Path> {
+    let mut names = HashSet::new();
+    let mut paths = Vec::new();
+    for number in 0..count.value {
+        let name = format!("path_{number}");
+        let Some(section) = document.take(&name) else {
+            findings.missing_section(document, &name, &count.note);
+            continue;
+        };
+        let ledger = Ledger::open(&document.label, section);
+        paths.push(read(ledger, document.form, &mut names, findings));
+    }
+    let mut beyond = Vec::new();
+    for number in document.numbers("path_") {
+        if let Some(section) = document.take(&format!("path_{number}")) {
+            let mut ledger = Ledger::open(&document.label, section);
+            ledger.set_all_aside(&format!("a path beyond those that count: {}", count.note));
+            beyond.append(&mut ledger.close(findings));
+        }
+    }
+    if let Some(last) = paths.last_mut() {
+        last.table.asides.append(&mut beyond);
+    }
+    paths
+}
+
+fn read(
+    mut ledger: Ledger,
+    form: Form,
+    names: &mut HashSet<String>,
+    findings: &mut Findings,
+) -> Path {
+    let mut table = Table::new("[[tunnel.connection.path]]");
+    let interface = ledger.text("interface_name").filter(|interface| !interface.value.is_empty());
+    let wanted = interface.as_ref().map(|interface| printable(&interface.value));
+    let wanted = wanted.filter(|name| !name.is_empty()).unwrap_or(ledger.name().to_owned());
+    let name = unique(&wanted, names);
+    let note = format!("{} of the original", ledger.name());
+    table.set("name", &Given::written(name, note));
+    if let Some(interface) = &interface {
+        table.set("interface", interface);
+    }
+    addresses(&mut table, &mut ledger, form, interface.as_ref());
+    weights(&mut table, &mut ledger);
+    timers(&mut table, &mut ledger);
+    status(&mut table, &mut ledger);
+    let pinned = Pinned::read(&mut ledger);
+    ledger.aside("cmd_default", "commands go over any path that is up");
+    ledger.aside("window_size", "the original reads it and makes no use of it");
+    table.asides = ledger.close(findings);
+    Path { table, pinned }
+}
+
+fn addresses(
+    table: &mut Table,
+    ledger: &mut Ledger,
+    form: Form,
+    interface: Option<&Given<String>>,
+) {
+    let private = ledger.address("private_ipaddr");
+    let public = public(ledger);
+    let remote = ledger.required_address("remote_ipaddr", "a path without the peer's address");
+    let mut local = private;
+    if form == Form::Positional {
+        local = local.or_else(|| public.clone());
+    }
+    if let Some(local) = &local {
+        table.set("local", local);
+    }
+    if let Some(public) = &public {
+        let same = local.as_ref().is_some_and(|local| local.value == public.value);
+        if !same {
+            ledger.comment(format!(
+                "{}: the peer's `remote_ipaddr` of this path, which only the peer needs",
+                public.note
+            ));
+        } else if form == Form::Ini {
+            ledger.comment(format!("{}: the same as `local`", public.note));
+        }
+    }
+    if let Some(remote) = &remote {
+        table.set("remote", remote);
+    }
+    gateway(ledger, [&local, &public], remote.as_ref(), interface);
+    version(ledger, remote.as_ref());
+}
+
+/// The address by which the peer knows the path, unless it is found out or that of the host.
+fn public(ledger: &mut Ledger) -> Option<Given<IpAddr>> {
+    const SAME: &str = "private_ipaddr";
+    if ledger.value("public_ipaddr").is_some_and(|value| value.eq_ignore_ascii_case(SAME)) {
+        ledger.aside("public_ipaddr", "the same as `private_ipaddr`");
+        return None;
+    }
+    ledger.address("public_ipaddr")
+}
+
+fn gateway(
+    ledger: &mut Ledger,
+    own: [&Option<Given<IpAddr>>; 2],
+    remote: Option<&Given<IpAddr>>,
+    interface: Option<&Given<String>>,
+) {
+    let Some(gateway) = ledger.address("gw_ipaddr") else { return };
+    if own.into_iter().flatten().chain(remote).any(|end| end.value == gateway.value) {
+        ledger.comment(format!("{}: the peer is on the link itself", gateway.note));
+        return;
+    }
+    let remote = remote.map_or("REMOTE".to_owned(), |remote| remote.value.to_string());
+    let device = interface.map_or(String::new(), |interface| {
+        let name = interface.value.escape_debug();
+        format!(" dev {name}")
+    });
+    ledger.comment(format!(
+        "{}: routes outside of the tunnel are the host's. If it has none there: ip route add {remote} via {}{device}",
+        gateway.note, gateway.value
+    ));
+}
+
+fn version(ledger: &mut Ledger, remote: Option<&Given<IpAddr>>) {
+    if !ledger.has("ip_ver") {
+        return;
+    }
+    let version = ledger.number("ip_ver", 4, i64::MIN..=i64::MAX, "");
+    let ipv6 = version.value == 6;
+    if remote.is_some_and(|remote| remote.value.is_ipv6() != ipv6) {
+        ledger.refuse(&version.note, "`remote_ipaddr` is of the other version, and decides");
+    } else {
+        ledger.comment(format!("{}: seen from `remote_ipaddr`", version.note));
+    }
+}
+
+fn weights(table: &mut Table, ledger: &mut Ledger) {
+    let weight = ledger.number("weight_out", 1, 1..=10_000, "weights are 1 to 10000");
+    table.set_as("weight", &weight.value.to_string(), &weight.note);
+    ledger.aside("weight_in", "the peer's `weight_out` decides what comes in");
+}
+
+fn timers(table: &mut Table, ledger: &mut Ledger) {
+    let why = "the original has one byte for it";
+    let keepalive = ledger.number("keepalive_time", 0, 0..=255, why);
+    table.set_as("keepalive", &keepalive.value.to_string(), &keepalive.note);
+    let default = 3 * keepalive.value;
+    let why = "the original has two bytes for it";
+    let mut dead_time = ledger.number("dead_time", default, 0..=65535, why);
+    if dead_time.missing {
+        dead_time.note = "no dead_time, which is 3 times keepalive_time in the original".to_owned();
+    }
+    if dead_time.value != 0 && dead_time.value <= keepalive.value {
+        let what = format!("raised to {default}: the path would be down between two keepalives");
+        ledger.change(&mut dead_time, default, &what);
+    }
+    table.set_as("dead_time", &dead_time.value.to_string(), &dead_time.note);
+}
+
+/// The original's words for a path that sends nothing, as numbers.
+fn status(table: &mut Table, ledger: &mut Ledger) {
+    let given = ledger.number("status", 0, 0..=255, "it is one byte");
+    let (status, what) = match given.value {
+        0 => (PathStatus::Available, ""),
+        128 => (PathStatus::Available, " (down until the peer is heard, as any path is here)"),
+        131 => (PathStatus::Off, ""),
+        129 => {
+            (PathStatus::Off, " (interface down; in the original it comes back by command only)")
+        }
+        130 => (PathStatus::Off, " (address down; in the original it comes back by command only)"),
+        255 => (PathStatus::Off, " (disabled)"),
+        _ => (PathStatus::Off, " (not a status of the original, which sends nothing then)"),
+    };
+    let note = format!("{}{what}", given.note);
+    table.set("status", &Given::written(status, note));
+}
+
+/// Longest time that the numbers of seconds above can stand for.
+const _: () = assert!(Duration::from_secs(65535).as_secs() < 24 * 60 * 60);

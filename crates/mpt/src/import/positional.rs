@@ -1,0 +1,213 @@
+//! The form of earlier binary packages, which the papers print: one value to a line, known by its place.
+//!
+//! Lines that begin with `;` divide the values into blocks, and what follows `#` is a comment. A file
+//! of an interface has blocks for the commands, the client and the tunnel; one of connections has the
+//! number of connections, and then for each a block of its own and one for each of its paths:
+//!
+//! ```text
+//! ;;;;;;;;;; connections          ;;;;;;;;;; path
+//! 1         # how many            eth1
+//! ;;;;;;;;;; connection           4
+//! name                            192.0.2.1
+//! ...                             ...
+//! ```
+//!
+//! What is read becomes the document that the other form would have given, under its names.
+
+use std::ops::Range;
+
+use super::document::{Document, Entry, Form, Section};
+use super::keys;
+use crate::config::Problem;
+
+/// The values between two separators.
+type Block = Vec<Value>;
+
+/// A line that has a value.
+#[derive(Debug)]
+struct Value {
+    text: String,
+    line: usize,
+    span: Range<usize>,
+}
+
+/// As many values as make a block that of a connection rather than of a path.
+const CONNECTION: usize = keys::POSITIONAL_CONNECTION.len() - 1;
+
+/// Whether a text has this form: no sections, but separators, and values that are no settings.
+pub(super) fn is_one(text: &str) -> bool {
+    let blocks = blocks(text);
+    let mut values = blocks.iter().flatten().peekable();
+    values.peek().is_some()
+        && values.all(|value| !value.text.contains('=') && !value.text.starts_with('['))
+        && text.lines().any(|line| line.trim_start().starts_with(';'))
+}
+
+/// Reads the file: an interface, or each of the connections in it.
+///
+/// # Errors
+///
+/// Where there are more or fewer values than there are places for.
+pub(super) fn read(name: &str, text: &str) -> Result<Vec<Document>, Vec<Problem>> {
+    let blocks = blocks(text);
+    let found = match &blocks[..] {
+        [count, connections @ ..] if count.len() == 1 => read_connections(count, connections)?,
+        _ => vec![read_interface(&blocks)?],
+    };
+    let document = |sections| Document {
+        form: Form::Positional,
+        ..Document::new(name.to_owned(), text.to_owned(), sections)
+    };
+    Ok(found.into_iter().map(document).collect())
+}
+
+/// The blocks that have values.
+fn blocks(text: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut block = Block::new();
+    let mut start = 0;
+    for (number, line) in (1..).zip(text.split_inclusive('\n')) {
+        let begin = start;
+        start += line.len();
+        if line.trim_start_matches('\u{feff}').trim_start().starts_with(';') {
+            blocks.push(std::mem::take(&mut block));
+            continue;
+        }
+        let value = line.split('#').next().unwrap_or_default();
+        let text = value.trim_start_matches('\u{feff}').trim();
+        if let (false, Some(from)) = (text.is_empty(), value.find(text)) {
+            let span = begin + from..begin + from + text.len();
+            block.push(Value { text: text.to_owned(), line: number, span });
+        }
+    }
+    blocks.push(block);
+    blocks.retain(|block| !block.is_empty());
+    blocks
+}
+
+fn read_interface(blocks: &[Block]) -> Result<Vec<Section>, Vec<Problem>> {
+    let [general, client, tunnels @ ..] = blocks else {
+        let span = blocks.first().map_or(0..0, span);
+        return Err(vec![
+            Problem::new("the blocks of an interface are missing", span).label("too few").help(
+                "the form of the papers has blocks for the commands, the client and the tunnel, each begun by `;`",
+            ),
+        ]);
+    };
+    let what = "of the commands";
+    let mut sections = vec![section("general", general, &keys::POSITIONAL_GENERAL, 0, what)?];
+    sections.push(section("general", client, &keys::POSITIONAL_CLIENT, 0, "of the client")?);
+    for (number, tunnel) in tunnels.iter().enumerate() {
+        let name = format!("tun_{number}");
+        sections.push(section(&name, tunnel, &keys::POSITIONAL_TUNNEL, 1, "of the tunnel")?);
+    }
+    Ok(sections)
+}
+
+fn read_connections(count: &Block, blocks: &[Block]) -> Result<Vec<Vec<Section>>, Vec<Problem>> {
+    let mut connections: Vec<Vec<Section>> = Vec::new();
+    for block in blocks {
+        let name = "connection";
+        if block.len() >= CONNECTION {
+            let keys = &keys::POSITIONAL_CONNECTION;
+            connections.push(vec![section(name, block, keys, 1, "of the connection")?]);
+        } else if let Some(connection) = connections.last_mut() {
+            let name = format!("path_{}", connection.len() - 1);
+            connection.push(section(&name, block, &keys::POSITIONAL_PATH, 1, "of the path")?);
+        } else {
+            // Too short, and told so.
+            let keys = &keys::POSITIONAL_CONNECTION;
+            connections.push(vec![section(name, block, keys, 1, "of the connection")?]);
+        }
+    }
+    let mut declared = section("connection", count, &["connection_count"], 0, "")?;
+    match connections.first_mut().and_then(|connection| connection.first_mut()) {
+        Some(first) => first.entries.append(&mut declared.entries),
+        None => {
+            return Err(vec![
+                Problem::new("no connection follows", declared.span)
+                    .label("this block says how many there are")
+                    .help("give each connection a block, and each of its paths, each begun by `;`"),
+            ]);
+        }
+    }
+    Ok(connections)
+}
+
+/// The values of a block under their keys, of which the last `optional` may be missing.
+fn section(
+    name: &str,
+    block: &Block,
+    keys: &[&str],
+    optional: usize,
+    what: &str,
+) -> Result<Section, Vec<Problem>> {
+    let (least, most) = (keys.len() - optional, keys.len());
+    if !(least..=most).contains(&block.len()) {
+        let places = keys.join(", ");
+        let title = format!("a block {what} with {} values", block.len());
+        let label = if least == most {
+            format!("there are places for {most}")
+        } else {
+            format!("there are places for {least} or {most}")
+        };
+        let help = format!("the values are, in this order and each on a line by itself: {places}");
+        return Err(vec![Problem::new(title, span(block)).label(label).help(help)]);
+    }
+    let entries = block.iter().zip(keys).map(|(value, key)| Entry {
+        key: (*key).to_owned(),
+        value: value.text.clone(),
+        line: value.line,
+        span: value.span.clone(),
+        remark: None,
+    });
+    Ok(Section { name: name.to_owned(), span: span(block), entries: entries.collect() })
+}
+
+/// Where a block is, without the comments around it.
+fn span(block: &Block) -> Range<usize> {
+    match &block[..] {
+        [first, .., last] => first.span.start..last.span.end,
+        [only] => only.span.clone(),
+        [] => 0..0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_known_by_their_place() {
+        let text = ";;;; a\n 60456  # port\n1\n\n0\n;\n;\n15\n;\ntun0\n1440 # bytes\n10.0.0.1/24\n";
+        assert!(is_one(text));
+        let [document] = &read("f", text).unwrap()[..] else { panic!("one document") };
+        let shown: Vec<_> = document
+            .sections
+            .iter()
+            .flat_map(|section| section.entries.iter().map(|entry| (&*section.name, entry)))
+            .map(|(section, entry)| format!("{section} {} {entry}", entry.line))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "general 2 cmdport_local = 60456",
+                "general 3 interface_num = 1",
+                "general 5 accept_remote = 0",
+                "general 8 cmd_timeout = 15",
+                "tun_0 10 name = tun0",
+                "tun_0 11 mtu = 1440",
+                "tun_0 12 ipv4_addr = 10.0.0.1/24",
+            ]
+        );
+        let first = &document.sections[0].entries[0];
+        assert_eq!(&text[first.span.clone()], "60456");
+    }
+
+    #[test]
+    fn the_other_form_is_recognised() {
+        for text in ["", "; a comment\n", "[general]\n;\n1\n", ";\na = b\n", "1\n"] {
+            assert!(!is_one(text), "{text}");
+        }
+    }
+}

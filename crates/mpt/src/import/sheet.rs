@@ -1,0 +1,55 @@
+//! The file that comes of it: tables of settings, each followed by where it is from.
+
+use std::fmt::Write as _;
+
+use super::ledger::Given;
+use crate::config::Written;
+
+/// A table of the file.
+#[derive(Debug)]
+pub(super) struct Table {
+    header: &'static str,
+    settings: Vec<(String, String)>,
+    /// What has no place among the settings, as comments.
+    pub(super) asides: Vec<String>,
+    /// Whether the table is shown and not in force.
+    pub(super) disabled: bool,
+}
+
+/// Longest setting that the comment behind it is aligned with.
+const ALIGNED: usize = 40;
+
+impl Table {
+    /// A table under its header.
+    pub(super) fn new(header: &'static str) -> Self {
+        Self { header, settings: Vec::new(), asides: Vec::new(), disabled: false }
+    }
+
+    /// Adds a setting, and where it is from.
+    pub(super) fn set<T: Written>(&mut self, key: &str, given: &Given<T>) {
+        self.set_as(key, &given.value.written(), &given.note);
+    }
+
+    /// The same of a value that is TOML.
+    pub(super) fn set_as(&mut self, key: &str, value: &str, note: &str) {
+        self.settings.push((format!("{key} = {value}"), note.to_owned()));
+    }
+
+    /// The table as a part of the file.
+    pub(super) fn write(&self, out: &mut String) {
+        let off = if self.disabled { "# " } else { "" };
+        let aligned = self.settings.iter().map(|(setting, _)| setting.chars().count());
+        let width = aligned.filter(|&length| length <= ALIGNED).max().unwrap_or_default();
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "\n{off}{}", self.header);
+        for (setting, note) in &self.settings {
+            let _ = writeln!(out, "{off}{setting:width$}  # {note}");
+        }
+        if !self.asides.is_empty() {
+            out.push_str("# Not a setting here:\n");
+        }
+        for aside in &self.asides {
+            let _ = writeln!(out, "#   {aside}");
+        }
+    }
+}

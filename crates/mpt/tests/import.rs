@@ -1,0 +1,191 @@
+//! Files of the original MPT, and what `mpt import` makes of them.
+//!
+//! Each folder of `import` is a test of its own: what is written and what is said about it are stored
+//! beside it. `papers` and `al-imareen` follow the listings of the publications, `sample` the files
+//! that come with the original. Each file in `import/wrong` is a mistake, imported together with what is right.
+//! To change a result on purpose, run with `INSTA_UPDATE=always` and read the difference.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Output};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+fn main() -> ExitCode {
+    let mut trials = Vec::new();
+    for name in names(&data(), |path| path.is_dir() && !path.ends_with("wrong")) {
+        trials.push(Trial::test(format!("import {name}"), move || import(&name)));
+    }
+    let mistake = |path: &Path| {
+        let is_conf = path.extension().is_some_and(|extension| extension == "conf");
+        is_conf && !path.ends_with("interface.conf") && !path.ends_with("connection.conf")
+    };
+    for name in names(&data().join("wrong"), mistake) {
+        trials.push(Trial::test(format!("refuse {name}"), move || refuse(&name)));
+    }
+    trials.push(Trial::test("no result without its files", no_result_without_files));
+    trials.push(Trial::test("a file is written once", a_file_is_written_once));
+    trials.push(Trial::test("a check writes nothing", a_check_writes_nothing));
+    trials.push(Trial::test("what is missing is told", what_is_missing_is_told));
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// Imports a folder, for either kind of peer. What is for our own kind is taken by `mpt check`.
+fn import(name: &str) -> Result<(), Failed> {
+    // What has to be mended by hand.
+    let code = if name == "mend" { 1 } else { 0 };
+    let output = mpt(&data(), &["import", "--stdout", name])?;
+    if output.status.code() != Some(code) {
+        return Err(format!("{output:?}").into());
+    }
+    let again = mpt(&data(), &["import", "--stdout", name])?;
+    if output != again {
+        return Err("another time it is another result".into());
+    }
+    let (stdout, stderr) = (String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?);
+    stored(&data(), name, &format!("{stdout}\n== exit {code}, and on standard error\n{stderr}"));
+
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("mpt.toml");
+    let written = ["import", "--peer", "mpt", name, "-o", &file.to_string_lossy()];
+    let output = mpt(&data(), &written)?;
+    if output.status.code() != Some(code) {
+        return Err(format!("{output:?}").into());
+    }
+    let output = mpt(&data(), &["check", "--file-only", &file.to_string_lossy()])?;
+    if output.status.code() != Some(code) {
+        return Err(format!("{output:?}").into());
+    }
+    Ok(())
+}
+
+/// Imports a wrong file together with the other kind of file that is right.
+fn refuse(name: &str) -> Result<(), Failed> {
+    let folder = data().join("wrong");
+    let other = if name.starts_with("interface-") { "connection.conf" } else { "interface.conf" };
+    let output = mpt(&folder, &["import", "--stdout", &format!("{name}.conf"), other])?;
+    let report = String::from_utf8(output.stderr)?;
+    if output.status.code() != Some(2) || !output.stdout.is_empty() {
+        return Err(format!("{}\n{report}", output.status).into());
+    }
+    let problems = report.lines().filter(|line| line.starts_with("error: ")).count();
+    for needed in [format!("--> {name}.conf:"), "^".into(), "= help: ".into()] {
+        if problems == 0 || report.matches(&needed).count() < problems {
+            return Err(format!("`{needed}` is missing in\n{report}").into());
+        }
+    }
+    stored(&folder, name, &report);
+    Ok(())
+}
+
+fn no_result_without_files() -> Result<(), Failed> {
+    for (folder, extension) in [(data(), ""), (data().join("wrong"), "conf")] {
+        for name in names(&folder, |path| path.extension().is_some_and(|other| other == "snap")) {
+            if !folder.join(&name).with_extension(extension).exists() {
+                return Err(format!("{name} has no files").into());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn a_file_is_written_once() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let sample = data().join("sample");
+    let sample = sample.to_string_lossy();
+    let output = mpt(folder.path(), &["import", &sample])?;
+    let file = folder.path().join("mpt.toml");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(
+        String::from_utf8(output.stdout)?.starts_with("mpt.toml: written: 1 tunnel, 1 connection")
+    );
+    let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&file)?.permissions());
+    assert_eq!(mode & 0o777, 0o600, "it may hold a key");
+    let first = fs::read_to_string(&file)?;
+
+    fs::write(&file, "something else")?;
+    let output = mpt(folder.path(), &["import", &sample])?;
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let complaint = String::from_utf8(output.stderr)?;
+    assert!(
+        complaint.contains("mpt.toml exists already") && complaint.contains("--force"),
+        "{complaint}"
+    );
+    assert_eq!(fs::read_to_string(&file)?, "something else");
+    let output = mpt(folder.path(), &["import", "--force", &sample])?;
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(fs::read_to_string(&file)?, first);
+    Ok(())
+}
+
+fn a_check_writes_nothing() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    for (name, code) in [("papers", 0), ("mend", 1), ("wrong", 2)] {
+        let place = data().join(name);
+        let output = mpt(folder.path(), &["import", "--check", &place.to_string_lossy()])?;
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        assert_eq!(fs::read_dir(folder.path())?.count(), 0);
+        let stdout = String::from_utf8(output.stdout)?;
+        if name == "papers" {
+            assert!(
+                stdout.starts_with("can be imported: 1 tunnel, 1 connection, 2 paths"),
+                "{stdout}"
+            );
+            assert!(stdout.contains("not a setting: interface.conf:6 cmd_timeout = 5"), "{stdout}");
+        }
+    }
+    Ok(())
+}
+
+fn what_is_missing_is_told() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    fs::write(folder.path().join("latin.conf"), b"[tun_0]\nname = caf\xe9\n")?;
+    let sample = data().join("sample/conf");
+    let interface = sample.join("interface.conf");
+    let connection = sample.join("connections/ipv4.conf");
+    for (places, said) in [
+        (vec![folder.path().join("nowhere")], "cannot read"),
+        (vec![folder.path().join("latin.conf")], "line 2 is not UTF-8"),
+        (vec![sample.join("..").join("..").join("wrong/empty.conf")], "neither an interface nor"),
+        (vec![interface.clone()], "there is no file of a connection"),
+        (vec![connection.clone()], "there is no interface.conf"),
+        (vec![interface.clone(), interface, connection], "both of an interface"),
+        (vec![sample.join("..")], ""),
+        (vec![data().join("..").join("snapshots")], "has no files that end in .conf"),
+    ] {
+        let places: Vec<_> = places.iter().map(|place| place.to_string_lossy()).collect();
+        let arguments: Vec<&str> =
+            ["import", "--check"].into_iter().chain(places.iter().map(|place| &**place)).collect();
+        let output = mpt(folder.path(), &arguments)?;
+        assert_eq!(output.status.code(), Some(if said.is_empty() { 0 } else { 2 }), "{output:?}");
+        let complaint = String::from_utf8(output.stderr)?;
+        assert!(complaint.contains(said), "{complaint}");
+    }
+    Ok(())
+}
+
+fn data() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import")
+}
+
+/// The names without extension of what a folder has, in order.
+fn names(folder: &Path, wanted: impl Fn(&Path) -> bool) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("the directory is part of the crate");
+    let paths = entries.map(|entry| entry.expect("the directory can be read").path());
+    let stem = |path: PathBuf| Some(path.file_stem()?.to_str()?.to_owned());
+    let mut names: Vec<String> = paths.filter(|path| wanted(path)).filter_map(stem).collect();
+    names.sort();
+    names
+}
+
+fn mpt(folder: &Path, arguments: &[&str]) -> std::io::Result<Output> {
+    Command::new(env!("CARGO_BIN_EXE_mpt")).args(arguments).current_dir(folder).output()
+}
+
+fn stored(folder: &Path, name: &str, result: &str) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(folder);
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(name, result));
+}
