@@ -1,4 +1,4 @@
-//! The configuration file, and what is added to it by command.
+//! The configuration file, what is added to it by command, and what is imported from the original MPT.
 
 use mpt::Accepted;
 
@@ -36,6 +36,26 @@ pub fn fragment(bytes: &[u8]) {
     assert_eq!(more_connections, connections + usize::from(!path));
     assert!(if path { more_paths == paths + 1 } else { more_paths > paths });
     assert_same_when_written(&added);
+}
+
+/// A file of an interface of the original MPT and one of a connection, with a zero byte between them,
+/// behind a byte that says what the peers run. They are refused, or what comes of them is TOML, the same
+/// every time, and taken or refused as `mpt check` does.
+pub fn import(bytes: &[u8]) {
+    let mut input = Input::new(bytes);
+    let both_mpt = input.flag();
+    let Ok(text) = std::str::from_utf8(input.rest()) else { return };
+    let (interface, connection) = text.split_once('\0').unwrap_or((text, ""));
+    let imported = mpt::import_text(interface, connection, both_mpt);
+    assert_eq!(imported, mpt::import_text(interface, connection, both_mpt));
+    let Some((written, taken)) = imported else { return };
+    let verdict = mpt::check_text(&written);
+    if let Err(refused) = &verdict {
+        assert!(!refused.report.contains("not TOML"), "{}\n{written}", refused.report);
+    }
+    if both_mpt {
+        assert_eq!(verdict.is_ok(), taken, "{written}");
+    }
 }
 
 /// What fragments are added to.

@@ -11,7 +11,7 @@
 //! - [`command`]: the commands of the original MPT, and two hosts that exchange them;
 //! - [`super_packet`]: what a TUN device hands over, to `mpt-io`;
 //! - [`control`]: lines on the control socket;
-//! - [`configuration`]: the configuration file, and what is added to it by command.
+//! - [`configuration`]: the configuration file, what is added to it by command, and what is imported.
 
 pub mod command;
 pub mod configuration;
@@ -31,7 +31,7 @@ pub struct Target {
 }
 
 /// All of them, by name.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 15] = [
     Target { name: "command", run: command::command },
     Target { name: "command_port", run: command::command_port },
     Target { name: "config", run: configuration::config },
@@ -41,6 +41,7 @@ pub const TARGETS: [Target; 14] = [
     Target { name: "fragment", run: configuration::fragment },
     Target { name: "gre", run: wire::gre },
     Target { name: "icmp", run: wire::icmp },
+    Target { name: "import", run: configuration::import },
     Target { name: "inner", run: wire::inner },
     Target { name: "keepalive", run: wire::keepalive },
     Target { name: "mss", run: wire::mss },
