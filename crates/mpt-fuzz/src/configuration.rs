@@ -53,9 +53,7 @@ pub fn import(bytes: &[u8]) {
     if let Err(refused) = &verdict {
         assert!(!refused.report.contains("not TOML"), "{}\n{written}", refused.report);
     }
-    if both_mpt {
-        assert_eq!(verdict.is_ok(), taken, "{written}");
-    }
+    assert_eq!(verdict.is_ok(), taken, "{written}");
 }
 
 /// What fragments are added to.

@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// Imports a folder, for either kind of peer. What is for our own kind is taken by `mpt check`.
+/// Imports a folder, for either kind of peer. What comes of it is taken by `mpt check`.
 fn import(name: &str) -> Result<(), Failed> {
     // What has to be mended by hand.
     let code = if name == "mend" { 1 } else { 0 };
@@ -46,15 +46,17 @@ fn import(name: &str) -> Result<(), Failed> {
     stored(&data(), name, &format!("{stdout}\n== exit {code}, and on standard error\n{stderr}"));
 
     let folder = tempfile::tempdir()?;
-    let file = folder.path().join("mpt.toml");
-    let written = ["import", "--peer", "mpt", name, "-o", &file.to_string_lossy()];
-    let output = mpt(&data(), &written)?;
-    if output.status.code() != Some(code) {
-        return Err(format!("{output:?}").into());
-    }
-    let output = mpt(&data(), &["check", "--file-only", &file.to_string_lossy()])?;
-    if output.status.code() != Some(code) {
-        return Err(format!("{output:?}").into());
+    for peer in ["mpt-original", "mpt"] {
+        let file = folder.path().join(peer).with_extension("toml");
+        let file = file.to_string_lossy();
+        for arguments in
+            [&["import", "--peer", peer, name, "-o", &file][..], &["check", "--file-only", &file]]
+        {
+            let output = mpt(&data(), arguments)?;
+            if output.status.code() != Some(code) {
+                return Err(format!("{arguments:?}: {output:?}").into());
+            }
+        }
     }
     Ok(())
 }

@@ -56,7 +56,6 @@ pub(super) fn read(
             "write `path_count` in `[connection]`, and for each path a section, `[path_0]`, `[path_1]` and so on",
         );
     }
-    let mut networks = network::read_all(document, &network_count, findings);
     let pinned = pins::share_out(&mut paths);
 
     let mut table = Table::new("[[tunnel.connection]]");
@@ -64,6 +63,9 @@ pub(super) fn read(
     let remote =
         ledger.required_address("ip_remote", "a connection without its peer's tunnel address");
     peer_of(&mut table, &mut ledger, peer, remote.as_ref());
+    let version = remote.as_ref().map(|remote| network::of(remote.value));
+    let version = version.filter(|_| peer == Peer::Original);
+    let mut networks = network::read_all(document, &network_count, version, findings);
     let destinations = &networks.destinations;
     if !destinations.value.is_empty() {
         table.set("networks", destinations);

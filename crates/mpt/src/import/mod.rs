@@ -131,18 +131,8 @@ pub(crate) fn import(sources: &[Source], peer: Peer, name: &str) -> Result<Impor
         write_template(&mut text, &lines);
         asides.append(&mut lines);
     }
-    let verdict = config::judge(&readable(sources, peer, &text), name);
+    let verdict = config::judge(&text, name);
     Ok(Imported { text, warnings: findings.warnings, asides, verdict })
-}
-
-/// The text that our reader understands by now.
-fn readable(sources: &[Source], peer: Peer, text: &str) -> String {
-    match peer {
-        Peer::Mpt => text.to_owned(),
-        Peer::Original => {
-            import(sources, Peer::Mpt, "").map_or_else(|_| text.to_owned(), |mpt| mpt.text)
-        }
-    }
 }
 
 /// The documents in the files.

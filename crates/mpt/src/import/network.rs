@@ -1,8 +1,17 @@
 //! `[net_N]`: the networks behind the peer.
 
+use std::net::IpAddr;
+
 use super::document::Document;
 use super::ledger::{Findings, Given, Ledger, Zero};
 use crate::config::Prefix;
+
+/// An IP version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    V4,
+    V6,
+}
 
 /// The networks of a connection, and what is to be said of them.
 #[derive(Debug)]
@@ -11,10 +20,12 @@ pub(super) struct Networks {
     pub(super) asides: Vec<String>,
 }
 
-/// Reads all networks of a connection, and puts aside those beyond its count.
+/// Reads all networks of a connection, which may have to be of one version, and puts aside those
+/// beyond its count.
 pub(super) fn read_all(
     document: &mut Document,
     count: &Given<i64>,
+    version: Option<Version>,
     findings: &mut Findings,
 ) -> Networks {
     let mut networks: Vec<Prefix> = Vec::new();
@@ -29,6 +40,10 @@ pub(super) fn read_all(
         match destination(&mut ledger) {
             Some(given) if networks.contains(&given.value) => {
                 ledger.comment(format!("{}: the same network again", given.note));
+            }
+            Some(given) if version.is_some_and(|version| version != of(given.value.addr)) => {
+                let why = "the connection carries the other IP version, in the original too";
+                ledger.refuse(&given.note, why);
             }
             Some(given) => {
                 networks.push(given.value);
@@ -48,6 +63,11 @@ pub(super) fn read_all(
         }
     }
     Networks { destinations: Given::written(networks, notes.join("; ")), asides }
+}
+
+/// The IP version of an address.
+pub(super) fn of(address: IpAddr) -> Version {
+    if address.is_ipv4() { Version::V4 } else { Version::V6 }
 }
 
 fn destination(ledger: &mut Ledger) -> Option<Given<Prefix>> {

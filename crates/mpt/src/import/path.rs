@@ -97,7 +97,7 @@ fn addresses(
         let same = local.as_ref().is_some_and(|local| local.value == public.value);
         if !same {
             ledger.comment(format!(
-                "{}: the peer's `remote_ipaddr` of this path, which only the peer needs",
+                "{}: the peer's `remote_ipaddr` of this path, which only the peer needs; commands about the path name the local address, so such a peer may learn of it from keepalives alone",
                 public.note
             ));
         } else if form == Form::Ini {
