@@ -11,8 +11,8 @@ use std::panic::{catch_unwind, resume_unwind};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use crate::{
-    carry, change, cost, crowd, failover, gre, hostile, identity, inner_mtu, lifetime, many,
-    mapping, measured, names, narrowing, original, outside, rights, routing, site, threads,
+    carry, change, cost, crowd, failover, gre, hostile, identity, import, inner_mtu, lifetime,
+    many, mapping, measured, names, narrowing, original, outside, rights, routing, site, threads,
     translator, world,
 };
 
@@ -36,6 +36,7 @@ pub(crate) fn run(entered: anyhow::Result<()>, threads: u64, more: &[Test]) {
         mapping::TESTS,
         narrowing::TESTS,
         original::TESTS,
+        import::TESTS,
         inner_mtu::TESTS,
         measured::TESTS,
         outside::TESTS,

@@ -10,6 +10,7 @@ mod failover;
 mod gre;
 mod hostile;
 mod identity;
+mod import;
 mod inner_mtu;
 mod lifetime;
 mod many;
