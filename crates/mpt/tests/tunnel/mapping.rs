@@ -3,6 +3,7 @@
 //! What went where is read off the paths' own counters, and off the links where it is about single
 //! flows. The counters leave keepalives out.
 
+mod claims;
 mod connections;
 mod flows;
 mod reloaded;
@@ -25,6 +26,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_path_that_stands_by_takes_over_and_gives_back", tiers::standby),
     ("a_loss_is_not_waited_for_on_a_path_that_stands_by", tiers::idle),
     ("udp_goes_by_one_connection_and_tcp_by_another", connections::combined),
+    ("the_first_connection_that_matches_carries", claims::the_first_that_matches),
     ("a_reload_moves_a_port_to_another_connection", reloaded::other_match),
 ];
 
