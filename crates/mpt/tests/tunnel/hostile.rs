@@ -1,6 +1,7 @@
 //! Garbage from the network: counted by name, and nothing else happens.
 
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::time::Instant;
 
 use mpt_lab::topology::Side;
 
@@ -9,6 +10,7 @@ use crate::suite::Test;
 
 pub(crate) const TESTS: &[Test] = &[
     ("strangers_cost_a_counter_and_no_memory", strangers),
+    ("forged_words_of_a_path_do_not_fill_the_log", flapping),
     ("garbage_from_the_peers_address_is_dropped_by_name", garbage),
 ];
 
@@ -33,6 +35,52 @@ fn strangers() {
     let after = site.daemon(Side::Right).resident_bytes().expect("a running daemon");
     assert!(after < before + (4 << 20), "{before} to {after} bytes");
     site.assert_flawless(4);
+}
+
+fn flapping() {
+    // Nobody is at the left but the forger, at the address and port of the peer.
+    let mut site = Site::links_only(TWO_LINKS, "");
+    site.start_daemon(Side::Right);
+    let (from, to) = (site.lab.left().address(0), site.lab.right().address(0));
+    let socket = site.lab.left().run(|| UdpSocket::bind((from, 4754))).expect("a socket");
+    let word = |status: u8| {
+        let mut datagram = vec![0, 0, 8, 0, 0xa1, status, 0, 0, 0, 4, 0, 0];
+        for host in [1, 2] {
+            datagram.extend(Ipv4Addr::new(10, 9, 0, host).to_ipv6_mapped().octets());
+        }
+        datagram
+    };
+    // The path is heard and up, and switched off by the peer: bit 1 of the second byte.
+    let [on, off] = [word(0), word(2)];
+    let begin = Instant::now();
+    for _ in 0..60 {
+        for _ in 0..20 {
+            for word in [&on, &off] {
+                socket.send_to(word, (to, 4754)).expect("room in the socket");
+            }
+        }
+        // No more at once than a queue on the way takes.
+        site.status(Side::Right);
+    }
+    // What comes behind all of it is counted behind all of it.
+    socket.send_to(&[0, 0, 8, 0, 0xa2, 0x83], (to, 4754)).expect("room in the socket");
+    eventually("all of it was heard", || {
+        site.connection(Side::Right).drops.get("control_unknown") == Some(&1)
+    });
+    let lines = || {
+        let log = site.daemon(Side::Right).log();
+        log.lines().filter(|line| line.contains("path one")).count()
+    };
+    eventually("a burst of lines is written", || lines() >= 200);
+    // A burst of 200, and ten per second.
+    let most = 201 + 10 * (begin.elapsed().as_secs() as usize + 1);
+    assert!(lines() <= most, "{} lines for 2,400 events", lines());
+    let events = site.status(Side::Right).tunnels.remove(0).events;
+    let last = &events.last().expect("events").text;
+    assert!(
+        last.contains("path one") && last.contains("switched off"),
+        "the status has it: {last}"
+    );
 }
 
 fn garbage() {

@@ -20,6 +20,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("who_is_one_too_many_is_refused_counted_and_told", too_many),
     ("who_knocks_too_fast_is_refused_and_forgotten", too_fast),
     ("accepted_connections_obey_commands", commands),
+    ("an_accepted_client_that_is_configured_later_changes_over", configured),
     ("whom_a_template_let_in_goes_with_its_socket_only", reloaded),
 ];
 
@@ -237,6 +238,33 @@ fn reloaded() {
     assert!(accepted(&site).is_none(), "it was let in by another socket");
     change_file(&site, "local_port = 4755", "");
     eventually("the client is let in again", || accepted(&site).is_some_and(all_up(2)));
+    site.await_all_up();
+    site.assert_flawless(4);
+}
+
+fn configured() {
+    let site = start(TWO_LINKS, |config| config);
+    let accepted_as = accepted(&site).expect("a connection");
+    assert_eq!(accepted_as.name, "guest-10.9.0.1");
+    // With the same socket as the template.
+    let config = site.config(Side::Right);
+    let (_, connection) = config.split_once("[[tunnel.connection]]").expect("a connection");
+    let lines = connection.lines().filter(|line| !line.starts_with("local = "));
+    let connection = format!("[[tunnel.connection]]{}\n", lines.collect::<Vec<_>>().join("\n"));
+    change_file(&site, "[[tunnel.accept]]", &format!("{connection}[[tunnel.accept]]"));
+    site.await_all_up();
+    // There is one connection, and the client is not let in beside it.
+    site.assert_flawless(4);
+    backwards(&site);
+    let configured_as = accepted(&site).expect("a connection");
+    assert_eq!(configured_as.name, "peer");
+    assert_ne!(configured_as.id, accepted_as.id);
+
+    change_file(&site, &connection, "");
+    eventually("the client is let in again", || {
+        accepted(&site)
+            .is_some_and(|connection| connection.name == accepted_as.name && all_up(2)(connection))
+    });
     site.await_all_up();
     site.assert_flawless(4);
 }

@@ -25,6 +25,7 @@ use crate::uplinks::{SERVER, Uplinks, client_config, ip, join, server_config, tu
 pub(crate) const TESTS: &[Test] = &[
     ("names::the_next_address_of_a_name_is_tried", next_address),
     ("names::a_name_is_resolved_again_outside_of_the_tunnel", again),
+    ("names::a_name_server_may_know_nothing_of_one_ip_version", half),
     ("names::a_name_that_nobody_knows_is_told", unknown),
 ];
 
@@ -75,7 +76,9 @@ fn by_name(config: &str, name: &str) -> String {
 
 fn next_address() {
     write("resolv.conf", "");
-    write("hosts", &format!("203.0.113.77 far\n203.0.113.78 far\n{SERVER} far\n"));
+    // Nothing leads to the first, nobody answers at the next two.
+    let nobody = ["2001:db8:77::1", "203.0.113.77", "203.0.113.78"];
+    write("hosts", &format!("{} far\n{SERVER} far\n", nobody.join(" far\n")));
     let mut world = Uplinks::new();
     world.start_server(&server_config("", QUICK));
     world.start_client(&by_name(&client_config("", QUICK), "far"));
@@ -120,6 +123,24 @@ fn again() {
     world.assert_flawless();
 }
 
+fn half() {
+    const NAME: &str = "server.example.org";
+    write("hosts", "");
+    for on_ipv6 in [OnIpv6::Fails, OnIpv6::IsSilent] {
+        write("resolv.conf", "nameserver 203.0.113.1\n");
+        let mut world = Uplinks::new();
+        let server = NameServer::start(&world.internet, "203.0.113.1");
+        *server.on_ipv6.lock().expect("no panic") = on_ipv6;
+        server.tell(NAME, SERVER);
+        world.start_server(&server_config("", QUICK));
+        // The system's resolver, which might do without the other half too, asks through the tunnel.
+        let everything = "networks = ['0.0.0.0/0']";
+        world.start_client(&by_name(&client_config(everything, QUICK), NAME));
+        world.await_both("fibre", "up");
+        assert!(server.asked_for_ipv6.load(Ordering::Relaxed), "{on_ipv6:?}");
+    }
+}
+
 fn unknown() {
     write("hosts", &format!("{SERVER} far.example.org\n"));
     write("resolv.conf", "nameserver 203.0.113.1\noptions timeout:1 attempts:1\n");
@@ -145,9 +166,19 @@ fn unknown() {
     world.await_both("lte", "up");
 }
 
+/// What a name server does when it is asked for IPv6 addresses.
+#[derive(Clone, Copy, Debug)]
+enum OnIpv6 {
+    Answers,
+    Fails,
+    IsSilent,
+}
+
 /// A name server that knows what it is told.
 struct NameServer {
     records: Arc<Mutex<BTreeMap<String, IpAddr>>>,
+    on_ipv6: Arc<Mutex<OnIpv6>>,
+    asked_for_ipv6: Arc<AtomicBool>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -159,18 +190,27 @@ impl NameServer {
         socket.set_read_timeout(Some(Duration::from_millis(50))).expect("a timeout");
         let records = Arc::new(Mutex::new(BTreeMap::new()));
         let stop = Arc::new(AtomicBool::new(false));
+        let on_ipv6 = Arc::new(Mutex::new(OnIpv6::Answers));
+        let asked_for_ipv6 = Arc::new(AtomicBool::new(false));
         let (known, over) = (Arc::clone(&records), Arc::clone(&stop));
+        let (policy, asked) = (Arc::clone(&on_ipv6), Arc::clone(&asked_for_ipv6));
         let thread = std::thread::spawn(move || {
             let mut buffer = [0; 512];
             while !over.load(Ordering::Relaxed) {
                 let Ok((len, client)) = socket.recv_from(&mut buffer) else { continue };
+                let Ok(query) = Packet::parse(&buffer[..len]) else { continue };
                 let records = known.lock().expect("no panic").clone();
-                if let Some(answer) = answer(&buffer[..len], &records) {
+                let mut on_ipv6 = OnIpv6::Answers;
+                if query.questions.iter().any(|asked| asked.qtype == QTYPE::TYPE(TYPE::AAAA)) {
+                    asked.store(true, Ordering::Relaxed);
+                    on_ipv6 = *policy.lock().expect("no panic");
+                }
+                if let Some(answer) = answer(&query, &records, on_ipv6) {
                     let _ = socket.send_to(&answer, client);
                 }
             }
         });
-        Self { records, stop, thread: Some(thread) }
+        Self { records, on_ipv6, asked_for_ipv6, stop, thread: Some(thread) }
     }
 
     /// From now on that name stands for that address.
@@ -188,8 +228,12 @@ impl Drop for NameServer {
     }
 }
 
-fn answer(query: &[u8], records: &BTreeMap<String, IpAddr>) -> Option<Vec<u8>> {
-    let query = Packet::parse(query).ok()?;
+/// The answer to a query; `on_ipv6` is [`OnIpv6::Answers`] if it is about anything else.
+fn answer(
+    query: &Packet<'_>,
+    records: &BTreeMap<String, IpAddr>,
+    on_ipv6: OnIpv6,
+) -> Option<Vec<u8>> {
     let question = query.questions.first()?;
     let mut answer = Packet::new_reply(query.id());
     answer.set_flags(PacketFlag::RECURSION_AVAILABLE);
@@ -202,7 +246,11 @@ fn answer(query: &[u8], records: &BTreeMap<String, IpAddr>) -> Option<Vec<u8>> {
         (Some(IpAddr::V6(address)), QTYPE::TYPE(TYPE::AAAA)) => {
             answer.answers.push(record(RData::AAAA(AAAA { address: address.to_bits() })));
         }
-        (Some(_), _) => {}
+        (Some(_), _) => match on_ipv6 {
+            OnIpv6::Answers => {}
+            OnIpv6::Fails => *answer.rcode_mut() = RCODE::ServerFailure,
+            OnIpv6::IsSilent => return None,
+        },
         (None, _) => *answer.rcode_mut() = RCODE::NameError,
     }
     answer.build_bytes_vec().ok()

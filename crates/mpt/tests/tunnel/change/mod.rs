@@ -29,6 +29,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_wrong_file_changes_nothing", reload::wrong),
     ("a_reload_keeps_what_was_done_by_command", reload::keeps),
     ("a_reload_replaces_what_cannot_change", reload::replaces),
+    ("a_larger_mtu_than_the_buffers_starts_the_tunnel_again", reload::wider),
     ("tunnels_come_and_go_by_reload", reload::tunnels),
     ("the_page_of_metrics_comes_moves_and_goes", reload::metrics),
     ("a_thousand_connections_start_and_change_in_no_time", many::connections),

@@ -2,12 +2,16 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
 
 use mpt_control::{ErrorKind, Reply, Request};
 use mpt_lab::topology::Side;
+use mpt_lab::traffic::udp;
 
 use super::{BOTH, Setting, change, lost, set, site};
-use crate::site::{PATIENCE, Site, TWO_LINKS, eventually, has_interface};
+use crate::site::{
+    PATIENCE, SHORT, Site, TWO_LINKS, assert_flawless, change_interface, eventually, has_interface,
+};
 
 /// Writes another file for one side and has it reloaded; returns what changed.
 fn load(site: &Site, side: Side, file: &str) -> Vec<String> {
@@ -155,6 +159,39 @@ pub(super) fn replaces() {
     let status = site.status(Side::Left).tunnels.remove(0);
     assert!(status.addresses[0].ends_with("/25"), "{:?}", status.addresses);
     site.assert_flawless(4);
+}
+
+pub(super) fn wider() {
+    const WIDE: &str = "[[link]]\nname = 'one'\nmtu = 9000\nrate_mbps = 50\ndelay_ms = 2\n";
+    let mut site = Site::links_only(WIDE, "");
+    let set_mtu = |site: &Site, mtu| {
+        for side in BOTH {
+            change_interface(site.lab.host(side), "one", |netlink, index| {
+                netlink.set_mtu(index, mtu)
+            });
+        }
+    };
+    // The buffers are made for what the path carries at the start.
+    set_mtu(&site, 1500);
+    BOTH.into_iter().for_each(|side| site.start_daemon(side));
+    site.await_all_up();
+    set_mtu(&site, 9000);
+    let load = |site: &Site, mtu: u16| {
+        for side in BOTH {
+            let line = format!("name = 'mpt0'\nmtu = {mtu}\n");
+            load(site, side, &site.config(side).replacen("name = 'mpt0'\n", &line, 1));
+            let mtu_of = |site: &Site| site.status(side).tunnels[0].mtu;
+            eventually("the MTU is that of the file", || mtu_of(site) == u64::from(mtu));
+        }
+        site.await_all_up();
+        BOTH.map(|side| site.daemon(side).log().contains("its mtu is larger than its buffers"))
+    };
+    assert_eq!(load(&site, 1600), [false; 2], "it fits them");
+    site.assert_flawless(4);
+    assert_eq!(load(&site, 8900), [true; 2], "it starts again");
+    let large = udp::Options { size: 8800, interval: Duration::from_millis(4), ..SHORT };
+    assert_flawless(site.stream(4, large));
+    assert_flawless(site.stream(6, large));
 }
 
 pub(super) fn tunnels() {
