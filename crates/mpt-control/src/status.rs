@@ -193,14 +193,14 @@ pub struct ReorderStatus {
 
 /// In what order numbered packets came, measured by the book: the metrics of RFC 4737 and RFC 5236.
 ///
-/// A packet is *reordered* if one with a higher number came before it (RFC 4737 section 3). Copies
+/// A packet is *reordered* if one with a higher number came before it (RFC 4737 section 3.3). Copies
 /// are counted apart and take no part in the rest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Reordering {
     /// Numbered packets that came, without copies: the whole of which `reordered` is a part.
     pub packets: u64,
-    /// Packets that came after one with a higher number (RFC 4737 section 3).
+    /// Packets that came after one with a higher number (RFC 4737 section 3.3).
     pub reordered: u64,
     /// `reordered` as a share of `packets`, 0 to 1 (RFC 4737 section 4.1); 0 if none came.
     pub ratio: f64,
@@ -219,12 +219,12 @@ pub struct Reordering {
     /// take a packet for lost. Bounded; no zeros at the end.
     pub n_reordering: Vec<u64>,
     /// Packets by displacement, which is the place in which a packet came less the place that its
-    /// number gives it: early ones are negative, late ones positive (reorder density, RFC 5236
-    /// section 3). Bounded at both ends; displacements that did not occur are left out.
+    /// number gives it: early ones are negative, late ones positive (reorder density, RD, of
+    /// RFC 5236). Bounded at both ends; displacements that did not occur are left out.
     pub density: BTreeMap<String, u64>,
     /// How many packets a buffer that restores the order would hold, counted at each arrival: index
-    /// n is the number of arrivals that left n packets in it (reorder buffer-occupancy density,
-    /// RFC 5236 section 3). Bounded; no zeros at the end.
+    /// n is the number of arrivals that left n packets in it (reorder buffer-occupancy density, RBD,
+    /// of RFC 5236). Bounded; no zeros at the end.
     pub buffer_occupancy: Vec<u64>,
     /// Packets that came a second time.
     pub duplicates: u64,

@@ -28,11 +28,11 @@ pub struct Reordering {
     /// came just before all have higher numbers. Without the zeros behind the last that is not zero, and
     /// never more than [`Self::MAX_N`].
     pub n_reordering: Vec<u64>,
-    /// Reorder density (RFC 5236 section 4), not normalized: how many packets were displaced by so much.
+    /// Reorder density (RD of RFC 5236), not normalized: how many packets were displaced by so much.
     /// Negative displacements are those of packets that came early, 0 is that of a packet in its place.
     /// What is displaced by more than [`Self::DISPLACEMENT_THRESHOLD`] is not in it.
     pub density: BTreeMap<i32, u64>,
-    /// Reorder buffer-occupancy density (RFC 5236 section 5), not normalized: after how many packets
+    /// Reorder buffer-occupancy density (RBD of RFC 5236), not normalized: after how many packets
     /// a buffer that puts them in order would have held 0, 1, 2 ... of them. As many packets as in the
     /// [`density`](Self::density).
     pub buffer_occupancy: Vec<u64>,

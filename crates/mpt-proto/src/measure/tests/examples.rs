@@ -58,7 +58,7 @@ fn rfc_4737_section_7_3_three_packets_are_reordered() {
 }
 
 #[test]
-fn rfc_5236_section_3_displacements() {
+fn rfc_5236_displacements() {
     let report = numbers([0, 3, 1, 4, 2, 5, 6, 7]);
     // Receive index less number: 0 -2 1 -1 2 0 0 0.
     assert_eq!(density(&report), [(-2, 1), (-1, 1), (0, 4), (1, 1), (2, 1)]);
@@ -76,7 +76,7 @@ fn rfc_5236_lost_packets_and_copies_displace_nothing() {
 }
 
 #[test]
-fn rfc_5236_section_3_buffer_occupancy() {
+fn rfc_5236_buffer_occupancy() {
     // 4 is held, then 5 too, then 3 frees both.
     let report = numbers([1, 2, 4, 5, 3].map(|number| number - 1));
     assert_eq!(report.buffer_occupancy, [3, 1, 1]);

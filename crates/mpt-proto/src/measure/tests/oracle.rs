@@ -120,7 +120,7 @@ fn settle(numbers: &[i64], threshold: usize) -> Vec<Settled> {
     settled
 }
 
-/// RFC 5236 section 4.
+/// RD of RFC 5236, not normalized.
 fn density(settled: &[Settled]) -> BTreeMap<i32, u64> {
     let mut density = BTreeMap::new();
     for displacement in settled.iter().filter_map(|settled| settled.displacement) {
@@ -129,7 +129,7 @@ fn density(settled: &[Settled]) -> BTreeMap<i32, u64> {
     density
 }
 
-/// RFC 5236 section 5: how many of those that were settled would wait for one in the window.
+/// RBD of RFC 5236, not normalized: how many of those that were settled would wait for one in the window.
 fn occupancy(settled: &[Settled]) -> Vec<u64> {
     let mut occupancy = Vec::new();
     for (last, Settled { window, .. }) in settled.iter().enumerate() {
