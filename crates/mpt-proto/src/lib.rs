@@ -23,6 +23,8 @@
 //! It does not know interfaces, routes or configuration files, and it never copies a packet: inner
 //! packets pass through borrowed, and those that must wait are stored by the caller's [`Sink`].
 //!
+//! What the original MPT says on a port of its own is a state machine by itself: [`original`].
+//!
 //! To read it, follow the packet. Out: `transmit_side`, `route`, `transmit`, `scheduler`,
 //! [`wire::gre`]. In: `receive_side`, `origin`, [`wire::gre`], `receive`, `path::liveness`,
 //! `reorder`. Between the two: `note`. What is measured on the way: `measure`. What is otherwise from

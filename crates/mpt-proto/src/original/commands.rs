@@ -16,7 +16,7 @@ use crate::time::Instant;
 /// The most answers, and the most events, that wait for a caller who does not come; then the oldest goes.
 const MAX_WAITING: usize = 256;
 
-/// How commands concern one connection.
+/// How commands concern one connection. IPv4 addresses never stand in their mapped form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionCommands {
     /// The own tunnel address.

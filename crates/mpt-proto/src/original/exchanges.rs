@@ -81,9 +81,6 @@ impl<A> Exchanges<A> {
             while cookie == 0 || self.0.iter().any(|exchange| exchange.cookie == cookie) {
                 cookie = cookie.wrapping_add(1);
             }
-        } else {
-            // Without cookies one exchange cannot be told from another.
-            self.0.retain(|exchange| exchange.cookie != 0);
         }
         if self.0.len() == MAX_OPEN {
             self.0.pop_front();
@@ -116,6 +113,7 @@ impl<A> Exchanges<A> {
             (opening.initiator, opening.responder) == (initiator, responder)
                 && (exchange.cookie == cookie || (zero && cookie == 0))
         };
+        // Without cookies one exchange cannot be told from another: the latest is meant.
         let exchange = self.0.iter_mut().rev().find(is_meant).ok_or(Refusal::Cookie)?;
         let hash = hmac_sha256::Hash::hash(message);
         if let Some((followed, _)) = exchange.answered {
