@@ -231,6 +231,7 @@ fn every_wrong_field_has_its_name() {
         (changed(1, &[(4, 3)]), Refusal::Length),
         (changed(3, &[(4, 1)]), Refusal::Length),
         (changed(1, &[(40, 0)]), Refusal::Size),
+        (changed(1, &[(40, 33)]), Refusal::Size),
         (changed(1, &[(40, 0), (43, 32)]), Refusal::Size),
         (changed(7, &[(76, 0), (77, 0)]), Refusal::Size),
         (changed(7, &[(76, 1), (77, 0x40)]), Refusal::Size),
@@ -243,6 +244,8 @@ fn every_wrong_field_has_its_name() {
     }
     // What stands behind a refusal is not read, whatever it is.
     let mut refused = changed(2, &[(1, 4)]);
+    refused.push(0);
+    assert_eq!(Message::parse(&refused), Err(Refusal::Length), "more than the original sends");
     for len in (40..=44).rev() {
         refused.truncate(len);
         assert!(matches!(

@@ -251,9 +251,13 @@ struct Host {
 impl Host {
     fn new(zero_cookie: bool) -> Self {
         let mut commands = Commands::default();
-        let key = Key::new(KEY).expect("a key");
-        commands.set_create(Some(CreateCommands { key, zero_cookie }));
+        commands.set_create(Self::settings(zero_cookie));
         Self { commands, now: Instant::from_nanos(1_000_000_000) }
+    }
+
+    fn settings(zero_cookie: bool) -> Option<CreateCommands> {
+        let key = Key::new(KEY).expect("a key");
+        Some(CreateCommands { key, zero_cookie })
     }
 
     fn answer(&mut self, message: &[u8]) -> Option<Vec<u8>> {
@@ -376,8 +380,10 @@ fn the_owner_may_say_no_and_may_come_too_late() {
     let cookie = host.open(SAVED);
     host.answer(&create(cookie, SAVED));
     let id = host.create().expect("a connection to be created").id;
-    host.commands.set_create(None);
-    assert!(!host.commands.answer_create(id, Ok(&described())));
+    for settings in [None, Host::settings(false)] {
+        host.commands.set_create(settings);
+        assert!(!host.commands.answer_create(id, Ok(&described())), "nobody waits any more");
+    }
 }
 
 #[test]
