@@ -372,7 +372,8 @@ fn the_owner_may_say_no_and_may_come_too_late() {
     let cookie = host.open(SAVED);
     host.answer(&create(cookie, SAVED));
     let id = host.create().expect("a connection to be created").id;
-    assert!(host.commands.answer_create(id, Err(Code(1))));
+    host.commands.set_create(Host::settings(false));
+    assert!(host.commands.answer_create(id, Err(Code(1))), "nothing has changed");
     let answer = host.commands.poll_transmit(host.now).expect("round 4").message;
     assert_eq!((answer[1], answer.len()), (1, 77));
     assert_eq!(host.refused(&create(cookie, SAVED)), 1);

@@ -176,7 +176,8 @@ impl Commands {
         self.telling.remove(&id);
     }
 
-    /// Peers may have connections created from now on, or in another way, or not.
+    /// Peers may have connections created from now on, or in another way, or not. Who waits for an answer goes
+    /// on doing so if nothing changes.
     pub fn set_create(&mut self, settings: Option<CreateCommands>) {
         self.creator.set(settings);
     }

@@ -66,8 +66,11 @@ impl Default for Creator {
 impl Creator {
     /// From now on those who have this key are let in, or nobody.
     pub(super) fn set(&mut self, settings: Option<CreateCommands>) {
-        self.open = settings.map(|settings| (Auth::Sha256(settings.key), settings.zero_cookie));
-        self.exchanges = Exchanges::default();
+        let open = settings.map(|settings| (Auth::Sha256(settings.key), settings.zero_cookie));
+        if open != self.open {
+            self.open = open;
+            self.exchanges = Exchanges::default();
+        }
     }
 
     /// Takes round 1 or 3; `bytes` are all of it. `known` is the connection with these tunnel addresses, if
