@@ -24,6 +24,9 @@ pub(super) fn read(
     let selector = selector::read(table, problems);
     let peer = peer::read(table, problems);
     let peer_kind = peer.map(|peer| peer.kind);
+    if let Some(peer) = peer {
+        peer.check_match(table, problems);
+    }
     let peer_addresses =
         peer.and_then(|peer| peer.addresses(table, addresses, &selector, distinct, problems));
     let networks = networks(table, distinct, problems);

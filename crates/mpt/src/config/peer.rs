@@ -101,6 +101,17 @@ impl Peer {
         Some(addresses)
     }
 
+    /// Notes a `match` that such a peer cannot have the other end of.
+    pub(super) fn check_match(self, table: &Table<'_>, problems: &mut Problems) {
+        if self.kind == PeerKind::Original && table.has("match") {
+            problems.push(
+                Problem::new("`match` towards an original MPT", table.span_of("match"))
+                    .label("it has one connection for all packets")
+                    .help("remove `match`: the original knows a connection by its tunnel addresses, so there is one to each peer"),
+            );
+        }
+    }
+
     fn check_versions(self, addresses: &[Spanned<IpAddr>], problems: &mut Problems) {
         if self.kind == PeerKind::Original {
             if let [first, second, ..] = addresses {

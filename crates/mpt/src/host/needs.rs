@@ -28,10 +28,12 @@ pub(super) struct Leg {
     pub(super) remote: SocketAddr,
 }
 
-/// Somebody who uses an interface and an address of the host: a path or a template.
+/// Somebody who uses an interface and an address of the host: a path, a template, or the commands that
+/// are exchanged with an original MPT beside a path.
 #[derive(Clone, Debug)]
 pub(super) struct User<'s> {
-    /// What it is called: `path fibre of server`, or `template vehicle`.
+    /// What it is called: `path fibre of server`, `template vehicle`, or `commands by path fibre of
+    /// server`.
     pub(super) name: String,
     /// Its interface, if it names one.
     pub(super) interface: Option<&'s str>,
@@ -43,6 +45,8 @@ pub(super) struct User<'s> {
     pub(super) versions: Vec<IpVersion>,
     /// The local UDP port.
     pub(super) port: u16,
+    /// The key of the file that says so.
+    pub(super) port_key: &'static str,
 }
 
 impl<'s> User<'s> {
@@ -56,7 +60,15 @@ impl<'s> User<'s> {
             // A host name without a local address is of a version that nobody knows yet.
             versions: remote.or(path.local).map(IpVersion::from).into_iter().collect(),
             port: connection.local_port,
+            port_key: "local_port",
         }
+    }
+
+    fn commands(connection: &'s Connection, path: &'s Path) -> Option<Self> {
+        let port = connection.commands.as_ref()?.port;
+        let path = Self::path(connection, path);
+        let name = format!("commands by {}", path.name);
+        Some(Self { name, port, port_key: "command_port", ..path })
     }
 
     fn template(accept: &'s Accept) -> Self {
@@ -70,6 +82,7 @@ impl<'s> User<'s> {
                 None => vec![IpVersion::V4, IpVersion::V6],
             },
             port: accept.local_port,
+            port_key: "local_port",
         }
     }
 
@@ -108,7 +121,7 @@ impl fmt::Display for Names<'_, '_> {
     }
 }
 
-/// All users, in the order of the file.
+/// All paths and templates, in the order of the file.
 pub(super) fn users(settings: &Settings) -> Vec<User<'_>> {
     let of_tunnel = settings.tunnels.iter().flat_map(|tunnel| {
         let paths = tunnel.connections.iter().flat_map(|connection| {
@@ -119,9 +132,18 @@ pub(super) fn users(settings: &Settings) -> Vec<User<'_>> {
     of_tunnel.collect()
 }
 
+/// All who need a socket of their own: these, and behind them the commands that go beside paths.
+pub(super) fn socket_users(settings: &Settings) -> Vec<User<'_>> {
+    let connections = settings.tunnels.iter().flat_map(|tunnel| &tunnel.connections);
+    let commands = connections.flat_map(|connection| {
+        connection.paths.iter().filter_map(|path| User::commands(connection, path))
+    });
+    users(settings).into_iter().chain(commands).collect()
+}
+
 /// All sockets, each once.
 pub(super) fn sockets(settings: &Settings) -> BTreeSet<Socket> {
-    users(settings).iter().flat_map(User::sockets).collect()
+    socket_users(settings).iter().flat_map(User::sockets).collect()
 }
 
 /// The inner networks of this version behind peers.

@@ -130,6 +130,7 @@ impl Choices {
             networks.push(prefix("0.0.0.0", 0));
         }
         let selector = (shared || self.flag()).then(|| self.selector(place));
+        let selector = selector.filter(|_| peer_kind != PeerKind::Original);
         let scheduler = self.scheduler();
         // Where paths are told apart by interface they may have anything else in common.
         let bound = self.flag();

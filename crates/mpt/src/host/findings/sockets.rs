@@ -11,7 +11,7 @@ use crate::host::needs::{self, Names, Socket, User};
 const BUFFER: usize = 4 << 20;
 
 pub(super) fn judge(settings: &Settings, facts: &Facts, findings: &mut Vec<Finding>) {
-    let users = needs::users(settings);
+    let users = needs::socket_users(settings);
     findings.extend(facts.closed.iter().map(|(socket, reason)| closed(socket, reason, &users)));
     findings.extend(buffers(facts));
     findings.extend(firewall(facts, &users));
@@ -23,13 +23,12 @@ fn closed(socket: &Socket, reason: &Closed, users: &[User<'_>]) -> Finding {
     let (port, names) = (socket.local.port(), Names(&users));
     match reason {
         Closed::Taken(holder) => {
+            let key = users.first().map_or("local_port", |user| user.port_key);
             let by = holder.as_ref().map(|holder| format!(" by {holder}")).unwrap_or_default();
             Finding::error(
                 format!("UDP {} is taken{by}", socket.local),
                 format!("{names} cannot be opened"),
-                format!(
-                    "ss -lunp 'sport = :{port}'  (end that program, or set another local_port)"
-                ),
+                format!("ss -lunp 'sport = :{port}'  (end that program, or set another {key})"),
             )
         }
         Closed::Privileged => Finding::error(

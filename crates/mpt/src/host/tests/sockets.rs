@@ -1,6 +1,7 @@
 //! Ports and socket buffers.
 
 use mpt_io::limits::SocketBuffers;
+use mpt_io::netlink::{Hook, StrictChain};
 
 use super::{FILE, found, one, settings};
 use crate::host::facts::{Closed, Facts};
@@ -98,4 +99,32 @@ remote = "server.example.org"
         ["warning: interface eth9 is not there: path radio of server, template vehicle cannot be \
           used until it is\n  mend: ip -brief link  (correct `interface` if none of them is it)"]
     );
+}
+
+#[test]
+fn the_commands_of_an_original_need_a_socket_and_a_way_through_the_firewall() {
+    let original = FILE.replace(
+        "peer = [\"10.9.0.2\", \"fd00:9::2\"]",
+        "peer = \"mpt-original\"\npeer_addresses = [\"10.9.0.2\"]",
+    );
+    let taken = found(&original, |facts| {
+        let sockets = needs::sockets(&settings(&original));
+        let socket = sockets.into_iter().find(|socket| socket.local.port() == 65050).unwrap();
+        facts.closed.insert(socket, Closed::Taken(None));
+    });
+    assert_eq!(
+        taken,
+        [
+            "error: UDP 192.0.2.1:65050 is taken: commands by path fibre of server cannot be opened\n  \
+          mend: ss -lunp 'sport = :65050'  (end that program, or set another command_port)"
+        ]
+    );
+    let chain = StrictChain {
+        family: "inet",
+        table: "filter".into(),
+        name: "input".into(),
+        hook: Hook::Input,
+    };
+    let strict = found(&original, |facts| facts.strict_chains.push(chain));
+    assert!(strict[0].contains("udp dport '{ 4754, 65050 }' accept"), "{strict:?}");
 }

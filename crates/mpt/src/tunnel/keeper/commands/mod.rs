@@ -9,13 +9,15 @@
 //! path again. What this host says of one is that it is switched off or missing here, or is not any more;
 //! everything else the peer finds out by itself.
 
+mod station;
+
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Instant;
 
-use mpt_control::{CommandStatus, PathStatus};
+use mpt_control::CommandStatus;
 use mpt_io::poll::{Interest, Poll};
 use mpt_io::udp::{self, Receive, ReceiveOptions, Socket, Train};
 use mpt_proto::original::{
@@ -24,8 +26,8 @@ use mpt_proto::original::{
 };
 use mpt_proto::{ConnectionId, PathId};
 
+use self::station::{Leg, Station, reports};
 use super::Connection;
-use super::path::Path;
 use super::socket::Key;
 use crate::config::{Auth, Prefix};
 use crate::tunnel::interface::MARK;
@@ -50,6 +52,8 @@ pub(super) struct CommandPorts {
     /// None before there is a socket.
     batch: Option<Receive>,
     stations: BTreeMap<ConnectionId, Station>,
+    /// Whether a socket could not be opened, which has been told.
+    closed: bool,
     counters: Counters,
 }
 
@@ -57,30 +61,6 @@ pub(super) struct CommandPorts {
 struct Port {
     key: Key,
     socket: Socket,
-}
-
-/// A connection that has commands.
-struct Station {
-    name: String,
-    remote_port: u16,
-    legs: BTreeMap<PathId, Leg>,
-}
-
-/// A path, as far as commands go by it or are about it.
-#[derive(Clone, Debug)]
-struct Leg {
-    name: String,
-    /// As in the settings: what the peer calls it, unless something translates addresses in between.
-    local: Option<IpAddr>,
-    /// The local address where the settings have none: what the host's routes choose.
-    source: Option<IpAddr>,
-    remote: Option<IpAddr>,
-    /// The socket by which commands go that way, if this host has one.
-    key: Option<Key>,
-    /// Whether the peer is heard on it.
-    up: bool,
-    /// Whether the peer is to take it for up, as far as this host has to do with that.
-    wanted: bool,
 }
 
 #[derive(Debug, Default)]
@@ -107,6 +87,7 @@ impl CommandPorts {
             sockets: Vec::new(),
             batch: None,
             stations: BTreeMap::new(),
+            closed: false,
             counters: Counters::default(),
         }
     }
@@ -143,9 +124,14 @@ impl CommandPorts {
             if let (true, original::Auth::Sha256(key)) = (commands.accept_create, &auth) {
                 create.get_or_insert(CreateCommands { key: key.clone(), zero_cookie: true });
             }
-            let sources = legs.values().filter_map(|leg| leg.remote).collect();
-            let settings = ConnectionCommands { local, remote, auth, sources };
-            self.commands.set_connection(connection.id, settings);
+            let sources: Vec<IpAddr> = legs.values().filter_map(|leg| leg.remote).collect();
+            if sources.is_empty() {
+                // As long as nobody knows where the peer is, nobody is.
+                self.commands.remove_connection(connection.id);
+            } else {
+                let settings = ConnectionCommands { local, remote, auth, sources };
+                self.commands.set_connection(connection.id, settings);
+            }
             for report in old_legs.iter().flat_map(|old| reports(old, &legs)) {
                 self.commands.tell(at, connection.id, report);
             }
@@ -181,6 +167,12 @@ impl CommandPorts {
                 Err(error) => outcome = Err(error.context("commands of an original MPT")),
             }
         }
+        if let Err(error) = &outcome
+            && !self.closed
+        {
+            tracing::warn!("{error:#}; peers find out by their dead time until it can be had");
+        }
+        self.closed = outcome.is_err();
         if !self.sockets.is_empty() && self.batch.is_none() {
             // One byte more than any may have, so that a longer one is not taken for it.
             let options = ReceiveOptions {
@@ -209,32 +201,41 @@ impl CommandPorts {
     /// Takes what came, answers it, and says what is to be said. What peers say of paths becomes steps.
     pub(super) fn serve(&mut self, now: Instant, step: &mut dyn FnMut(Step)) {
         let at = self.core_time(now);
-        let Some(mut batch) = self.batch.take() else { return };
-        for index in 0..self.sockets.len() {
-            for _ in 0..BATCHES {
-                let filled = match self.sockets[index].socket.receive(&mut batch) {
-                    Ok(filled) => filled,
-                    Err(error) => {
-                        tracing::debug!("commands cannot be received: {error}");
-                        break;
-                    }
-                };
-                for datagram in batch.datagrams() {
-                    self.counters.received += 1;
-                    let (from, bytes) = (datagram.remote, datagram.payload);
-                    self.commands.handle_datagram(at, from, bytes, chance);
-                    self.take_events(step);
-                    self.send(at, Some((index, datagram.local)));
-                }
-                if filled < batch.slots() {
-                    break;
-                }
-            }
+        if let Some(mut batch) = self.batch.take() {
+            (0..self.sockets.len()).for_each(|index| self.receive(at, index, &mut batch, step));
+            self.batch = Some(batch);
         }
-        self.batch = Some(batch);
         self.commands.handle_timeout(at);
         self.take_events(step);
         self.send(at, None);
+    }
+
+    /// Takes what came to one socket, and answers it.
+    fn receive(
+        &mut self,
+        at: mpt_proto::Instant,
+        index: usize,
+        batch: &mut Receive,
+        step: &mut dyn FnMut(Step),
+    ) {
+        for _ in 0..BATCHES {
+            let filled = match self.sockets[index].socket.receive(batch) {
+                Ok(filled) => filled,
+                Err(error) => {
+                    tracing::debug!("commands cannot be received: {error}");
+                    return;
+                }
+            };
+            for datagram in batch.datagrams() {
+                self.counters.received += 1;
+                self.commands.handle_datagram(at, datagram.remote, datagram.payload, chance);
+                self.take_events(step);
+                self.send(at, Some((index, datagram.local)));
+            }
+            if filled < batch.slots() {
+                return;
+            }
+        }
     }
 
     /// Sends what is due; answers by the socket, and from the address, by which the question came.
@@ -255,26 +256,17 @@ impl CommandPorts {
         }
     }
 
-    /// By which socket, from where and to where the peer of a connection is told something about a path:
-    /// by the first that is up, and by the path itself only if there is no other and it is not down.
+    /// By which socket, from where and to where the peer of a connection is told something about a path.
     fn way(
         &self,
         connection: ConnectionId,
         about: PathReport,
     ) -> Option<(usize, Option<IpAddr>, SocketAddr)> {
         let station = self.stations.get(&connection)?;
-        let way = |leg: &Leg| {
+        station.ways(about).find_map(|leg| {
             let index = self.sockets.iter().position(|port| Some(&port.key) == leg.key.as_ref())?;
             Some((index, leg.local, SocketAddr::new(leg.remote?, station.remote_port)))
-        };
-        let is_about = |leg: &&Leg| leg.report() == Some((about.initiator, about.responder));
-        let up = |leg: &&Leg| leg.up && !(about.down && is_about(leg));
-        let legs = || station.legs.values();
-        legs()
-            .filter(up)
-            .find_map(way)
-            .or_else(|| legs().filter(|leg| !is_about(leg)).find_map(way))
-            .or_else(|| legs().find_map(way))
+        })
     }
 
     fn take_events(&mut self, step: &mut dyn FnMut(Step)) {
@@ -363,61 +355,6 @@ impl CommandPorts {
     fn core_time(&self, now: Instant) -> mpt_proto::Instant {
         mpt_proto::Instant::ZERO + now.saturating_duration_since(self.epoch)
     }
-}
-
-impl Station {
-    /// The path between these addresses. Behind address translation the peer knows the local one by
-    /// another name; then the remote one has to do, if there is only one such path.
-    fn path(&self, local: IpAddr, remote: IpAddr) -> Option<PathId> {
-        let there = |leg: &Leg| leg.remote == Some(remote);
-        let exactly = |leg: &Leg| leg.report() == Some((local, remote));
-        let find = |fits: &dyn Fn(&Leg) -> bool| {
-            let mut fitting = self.legs.iter().filter(|(_, leg)| fits(leg));
-            fitting.next().filter(|_| fitting.next().is_none()).map(|(path, _)| *path)
-        };
-        find(&exactly).or_else(|| find(&there))
-    }
-}
-
-impl Leg {
-    /// A path as it is, and where that is not known as it was.
-    fn new(path: &Path, port: u16, old: Option<&Self>) -> Self {
-        let settings = &path.settings;
-        let (source, key) = match (path.way(), path.remote) {
-            (Some(way), Some(remote)) => {
-                let interface = settings.interface.clone().zip(way.bound);
-                (way.source(), Some(Key::new(settings.local, remote, port, interface)))
-            }
-            _ => (None, None),
-        };
-        let wanted = settings.status == PathStatus::Available && !path.is_absent();
-        Self {
-            name: settings.name.clone(),
-            local: settings.local,
-            source: source.or_else(|| old.and_then(|old| old.source)),
-            remote: path.remote.or_else(|| old.and_then(|old| old.remote)),
-            key,
-            up: wanted && !path.silent,
-            wanted,
-        }
-    }
-
-    /// By which addresses the peer knows it: its own and the peer's.
-    fn report(&self) -> Option<(IpAddr, IpAddr)> {
-        Some((self.local.or(self.source)?, self.remote?))
-    }
-}
-
-/// What is to be told of the paths that are otherwise than they were. One that is new is taken for up by
-/// the peer as soon as it hears it.
-fn reports(old: &BTreeMap<PathId, Leg>, new: &BTreeMap<PathId, Leg>) -> Vec<PathReport> {
-    let changed = old.iter().filter_map(|(path, old)| {
-        let leg = new.get(path).unwrap_or(old);
-        let wanted = new.get(path).is_some_and(|leg| leg.wanted);
-        let (initiator, responder) = leg.report().filter(|_| wanted != old.wanted)?;
-        Some(PathReport { initiator, responder, down: !wanted })
-    });
-    changed.collect()
 }
 
 /// Own and the peer's tunnel address of a connection, as its keepalives name them.
