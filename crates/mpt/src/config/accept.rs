@@ -7,12 +7,12 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::distinct::{Distinct, Socket, Template};
-use super::policies;
+use super::policies::{self, Policies};
 use super::report::{Problem, Problems};
 use super::table::Table;
 use super::timers::{self, MAX_SILENCE};
 use super::value::{Value, number, some};
-use super::{Connection, PeerKind, Prefix, Profile, Reorder, Scheduler, address, path, value};
+use super::{Connection, PeerKind, Prefix, address, path, value};
 
 /// A template. What it does not say is as in a [`Connection`] and its paths by default.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,18 +40,8 @@ pub(crate) struct Accept {
     /// Silence after which a path is removed, and a connection that has none is. Longer than
     /// `dead_time`.
     pub(crate) forget: Duration,
-    /// As in [`Connection`].
-    pub(crate) profile: Profile,
-    /// As in [`Connection`].
-    pub(crate) scheduler: Scheduler,
-    /// As in [`Connection`].
-    pub(crate) key: Option<u32>,
-    /// As in [`Connection`].
-    pub(crate) checksum: bool,
-    /// As in [`Connection`].
-    pub(crate) sequence: bool,
-    /// As in [`Connection`].
-    pub(crate) reorder: Reorder,
+    /// How the connections treat their packets.
+    pub(crate) policies: Policies,
     /// As in [`Path`](super::Path).
     pub(crate) keepalive: Duration,
     /// As in [`Path`](super::Path).
@@ -145,12 +135,7 @@ pub(super) fn read(
         max_rate: max_rate?,
         max_paths: max_paths?,
         forget: forget?,
-        profile: policies.profile,
-        scheduler: policies.scheduler,
-        key: policies.key,
-        checksum: policies.checksum,
-        sequence: policies.sequence,
-        reorder: policies.reorder,
+        policies,
         keepalive: timers.keepalive,
         dead_time: timers.dead_time,
     };
@@ -159,7 +144,7 @@ pub(super) fn read(
         distinct.outer(local, table.span_of("local"), "`local` of this template");
     }
     for socket in sockets(&accept) {
-        let template = Template { socket, key: accept.key, peers: &peers };
+        let template = Template { socket, key: accept.policies.key, peers: &peers };
         if !distinct.template(template, table.span(), problems) {
             break;
         }

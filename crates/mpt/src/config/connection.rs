@@ -51,7 +51,6 @@ pub(super) fn read(
         Shared { peer_kind: peer_kind.unwrap_or_default(), ends, scheduler: policies.scheduler };
     let paths = paths(table, shared, distinct, problems);
     table.finish(problems);
-    let policies = policies.whole()?;
     Some(Connection {
         name: name?,
         peer_kind: peer_kind?,
@@ -61,12 +60,7 @@ pub(super) fn read(
         selector: selector?,
         local_port: local_port?,
         remote_port: remote_port?,
-        profile: policies.profile,
-        scheduler: policies.scheduler,
-        key: policies.key,
-        checksum: policies.checksum,
-        sequence: policies.sequence,
-        reorder: policies.reorder,
+        policies: policies.whole()?,
         paths: paths?,
     })
 }

@@ -56,6 +56,7 @@ pub(crate) use fragment::{FragmentError, Place, with_fragment};
 pub(crate) use keys::closest;
 pub(crate) use offloads::Offloads;
 pub(crate) use pins::Pins;
+pub(crate) use policies::Policies;
 pub(crate) use prefix::Prefix;
 pub(crate) use remote::Remote;
 pub(crate) use reorder::{Late, Reorder};

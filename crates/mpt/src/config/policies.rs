@@ -6,20 +6,25 @@ use super::table::Table;
 use super::value::Value;
 use super::{PeerKind, Profile, Reorder, Scheduler, reorder, value};
 
-/// The values of the shared keys; the meaning of each is that of the field of
-/// [`Connection`](super::Connection) with its name.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Policies {
-    pub(super) profile: Profile,
-    pub(super) scheduler: Scheduler,
-    pub(super) key: Option<u32>,
-    pub(super) checksum: bool,
-    pub(super) sequence: bool,
-    pub(super) reorder: Reorder,
+/// How a connection treats its packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Policies {
+    /// The named set of policies.
+    pub(crate) profile: Profile,
+    /// The policy that chooses a path per packet.
+    pub(crate) scheduler: Scheduler,
+    /// The GRE key, if any; none towards an original MPT.
+    pub(crate) key: Option<u32>,
+    /// Whether datagrams carry the GRE checksum; never towards an original MPT.
+    pub(crate) checksum: bool,
+    /// Whether datagrams carry a sequence number; towards an original MPT exactly if there is a window.
+    pub(crate) sequence: bool,
+    /// Receive-side ordering.
+    pub(crate) reorder: Reorder,
 }
 
-/// The shared values of the connection or template in `table`, each `None` with what is wrong noted. The
-/// peer is of this kind.
+/// The policies of the connection or template in `table`, each `None` with what is wrong noted. The peer is
+/// of this kind.
 pub(super) fn read(table: &Table<'_>, peer_kind: PeerKind, problems: &mut Problems) -> Read {
     let scheduler = table.optional(
         "scheduler",

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub(crate) use mpt_control::PathStatus;
 pub(crate) use mpt_proto::PeerKind;
 
-use super::{Accept, Commands, Match, Offloads, Pins, Prefix, Remote, Reorder};
+use super::{Accept, Commands, Match, Offloads, Pins, Policies, Prefix, Remote};
 
 /// A whole configuration file.
 #[derive(Clone, Debug, PartialEq)]
@@ -157,18 +157,8 @@ pub(crate) struct Connection {
     pub(crate) local_port: u16,
     /// The peer's UDP port, not 0.
     pub(crate) remote_port: u16,
-    /// The named set of policies.
-    pub(crate) profile: Profile,
-    /// The policy that chooses a path per packet.
-    pub(crate) scheduler: Scheduler,
-    /// The GRE key, if any; none towards an original MPT.
-    pub(crate) key: Option<u32>,
-    /// Whether datagrams carry the GRE checksum; never towards an original MPT.
-    pub(crate) checksum: bool,
-    /// Whether datagrams carry a sequence number; towards an original MPT exactly if there is a window.
-    pub(crate) sequence: bool,
-    /// Receive-side ordering.
-    pub(crate) reorder: Reorder,
+    /// How it treats its packets.
+    pub(crate) policies: Policies,
     /// Its paths, 1 to [`Connection::MAX_PATHS`], with distinct names.
     pub(crate) paths: Vec<Path>,
 }

@@ -132,16 +132,18 @@ fn every_key_arrives() {
         selector: Some(Match { protocol: Some(17), ports: vec![5060..=5060, 10000..=20000] }),
         local_port: 4755,
         remote_port: 4756,
-        profile: Profile::Classic,
-        scheduler: Scheduler::Flow,
-        key: Some(7),
-        checksum: true,
-        sequence: false,
-        reorder: Reorder {
-            window: 9,
-            max_delay: Duration::from_millis(250),
-            early_release: false,
-            late: Late::Drop,
+        policies: Policies {
+            profile: Profile::Classic,
+            scheduler: Scheduler::Flow,
+            key: Some(7),
+            checksum: true,
+            sequence: false,
+            reorder: Reorder {
+                window: 9,
+                max_delay: Duration::from_millis(250),
+                early_release: false,
+                late: Late::Drop,
+            },
         },
         paths: vec![fibre, radio],
     };
@@ -156,12 +158,14 @@ fn every_key_arrives() {
         max_rate: 0.5,
         max_paths: 64,
         forget: Duration::from_secs(600),
-        profile: Profile::Classic,
-        scheduler: Scheduler::Flow,
-        key: Some(8),
-        checksum: true,
-        sequence: false,
-        reorder: Reorder { window: 0, max_delay: Duration::from_secs(1), ..Reorder::default() },
+        policies: Policies {
+            profile: Profile::Classic,
+            scheduler: Scheduler::Flow,
+            key: Some(8),
+            checksum: true,
+            sequence: false,
+            reorder: Reorder { window: 0, max_delay: Duration::from_secs(1), ..Reorder::default() },
+        },
         keepalive: Duration::from_secs(2),
         dead_time: Duration::from_secs(8),
     };
@@ -190,9 +194,15 @@ fn what_is_left_out_has_the_documented_default() {
     assert_eq!((tunnel.mtu, tunnel.threads), (Mtu::Auto, Threads::One));
     let connection = &tunnel.connections[0];
     assert_eq!((connection.local_port, connection.remote_port), (4754, 4754));
-    assert_eq!((connection.profile, connection.scheduler), (Profile::Auto, Scheduler::Weighted));
-    assert_eq!((connection.key, connection.checksum, connection.sequence), (None, false, true));
-    assert_eq!(connection.reorder, Reorder::default());
+    assert_eq!(
+        (connection.policies.profile, connection.policies.scheduler),
+        (Profile::Auto, Scheduler::Weighted)
+    );
+    assert_eq!(
+        (connection.policies.key, connection.policies.checksum, connection.policies.sequence),
+        (None, false, true)
+    );
+    assert_eq!(connection.policies.reorder, Reorder::default());
     assert!(connection.networks.is_empty());
 }
 

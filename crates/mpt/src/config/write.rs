@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use super::written::Written;
 use super::{
     Accept, Auth, Commands, Connection, Control, Match, Mtu, Offloads, Path, PathStatus, PeerKind,
-    Profile, Reorder, Scheduler, Settings, Threads, Tunnel,
+    Policies, Profile, Reorder, Scheduler, Settings, Threads, Tunnel,
 };
 
 /// The settings as the text of a file.
@@ -110,11 +110,7 @@ impl Writer {
         if let Some(commands) = commands {
             self.commands(commands);
         }
-        let &Connection { profile, scheduler, key, checksum, sequence, reorder, .. } = connection;
-        // Otherwise it follows from the window.
-        let sequence = (peer_kind != PeerKind::Original).then_some(sequence);
-        let sequence = sequence.filter(|sequence| *sequence != (peer_kind == PeerKind::Mpt));
-        self.policies(profile, scheduler, key, checksum, sequence, reorder);
+        self.policies(connection.policies, peer_kind);
         for path in &connection.paths {
             self.path(path, peer_kind);
         }
@@ -130,20 +126,16 @@ impl Writer {
         self.unless("accept_create", &commands.accept_create, &false);
     }
 
-    fn policies(
-        &mut self,
-        profile: Profile,
-        scheduler: Scheduler,
-        key: Option<u32>,
-        checksum: bool,
-        sequence: Option<bool>,
-        reorder: Reorder,
-    ) {
+    fn policies(&mut self, policies: Policies, peer_kind: PeerKind) {
+        let Policies { profile, scheduler, key, checksum, sequence, reorder } = policies;
         self.unless("profile", &profile, &Profile::Auto);
         self.unless("scheduler", &scheduler, &Scheduler::Weighted);
         self.some("key", &key);
         self.unless("checksum", &checksum, &false);
-        self.some("sequence", &sequence);
+        // Towards an original MPT it follows from the window.
+        if peer_kind != PeerKind::Original {
+            self.unless("sequence", &sequence, &(peer_kind == PeerKind::Mpt));
+        }
         let default = Reorder::default_for(scheduler).entries();
         let entries = reorder.entries().into_iter().zip(default);
         let entries = entries.filter(|(entry, default)| entry != default);
@@ -181,9 +173,7 @@ impl Writer {
         self.unless("max_rate", &accept.max_rate, &Accept::DEFAULT_RATE);
         self.unless("max_paths", &accept.max_paths, &Accept::DEFAULT_PATHS);
         self.unless("forget", &accept.forget, &Accept::DEFAULT_FORGET);
-        let &Accept { profile, scheduler, key, checksum, sequence, reorder, .. } = accept;
-        let sequence = Some(sequence).filter(|sequence| !sequence);
-        self.policies(profile, scheduler, key, checksum, sequence, reorder);
+        self.policies(accept.policies, PeerKind::Mpt);
         self.unless("keepalive", &accept.keepalive, &Path::default_keepalive(PeerKind::Mpt));
         let dead_time = Path::default_dead_time(accept.keepalive);
         self.unless("dead_time", &accept.dead_time, &dead_time);

@@ -151,8 +151,8 @@ pub(super) fn path_mtu(
 pub(super) fn mtu_within(outer: u32, remote: SocketAddr, connection: &config::Connection) -> u32 {
     const UDP_HEADER: usize = 8;
     let ip_header = if remote.is_ipv4() { 20 } else { 40 };
-    let (key, checksum) = (connection.key.is_some(), connection.checksum);
-    let gre = mpt_proto::wire::gre::options_len(checksum, key, connection.sequence);
+    let config::Policies { key, checksum, sequence, .. } = connection.policies;
+    let gre = mpt_proto::wire::gre::options_len(checksum, key.is_some(), sequence);
     let fits = outer.saturating_sub((ip_header + UDP_HEADER + gre) as u32);
     match connection.peer_kind {
         PeerKind::Original => fits.min((ORIGINAL_DATAGRAM - gre) as u32),

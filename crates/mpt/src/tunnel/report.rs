@@ -34,11 +34,11 @@ impl TransmitLoop {
 
     fn connection(&self, id: ConnectionId, info: &ConnectionInfo) -> ConnectionState {
         let stats = self.endpoint.connection(id).stats();
-        let profile = match info.settings.profile {
+        let profile = match info.settings.policies.profile {
             config::Profile::Auto => "auto (classic)",
             config::Profile::Classic => "classic",
         };
-        let scheduler = match info.settings.scheduler {
+        let scheduler = match info.settings.policies.scheduler {
             config::Scheduler::Weighted => "weighted",
             config::Scheduler::Flow => "flow",
         };

@@ -114,12 +114,12 @@ fields! {
         Match(selector: Option<Match>) "match" InPlace,
         LocalPort(local_port: u16) "local_port" ConnectionReplaced,
         RemotePort(remote_port: u16) "remote_port" ConnectionReplaced,
-        Profile(profile: Profile) "profile" InPlace,
-        Scheduler(scheduler: Scheduler) "scheduler" InPlace,
-        Key(key: Option<u32>) "key" ConnectionReplaced,
-        Checksum(checksum: bool) "checksum" ConnectionReplaced,
-        Sequence(sequence: bool) "sequence" ConnectionReplaced,
-        Reorder(reorder: Reorder) "reorder" InPlace,
+        Profile(policies.profile: Profile) "profile" InPlace,
+        Scheduler(policies.scheduler: Scheduler) "scheduler" InPlace,
+        Key(policies.key: Option<u32>) "key" ConnectionReplaced,
+        Checksum(policies.checksum: bool) "checksum" ConnectionReplaced,
+        Sequence(policies.sequence: bool) "sequence" ConnectionReplaced,
+        Reorder(policies.reorder: Reorder) "reorder" InPlace,
     }
 }
 

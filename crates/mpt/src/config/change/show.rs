@@ -66,6 +66,7 @@ fn edit(f: &mut fmt::Formatter<'_>, key: &str, (from, to): (String, String)) -> 
 
 /// The keys about which two templates differ.
 fn different_keys(from: &Accept, to: &Accept) -> Vec<&'static str> {
+    let (before, after) = (from.policies, to.policies);
     let keys = [
         ("peers", from.peers != to.peers),
         ("sources", from.sources != to.sources),
@@ -76,12 +77,12 @@ fn different_keys(from: &Accept, to: &Accept) -> Vec<&'static str> {
         ("max_rate", from.max_rate != to.max_rate),
         ("max_paths", from.max_paths != to.max_paths),
         ("forget", from.forget != to.forget),
-        ("profile", from.profile != to.profile),
-        ("scheduler", from.scheduler != to.scheduler),
-        ("key", from.key != to.key),
-        ("checksum", from.checksum != to.checksum),
-        ("sequence", from.sequence != to.sequence),
-        ("reorder", from.reorder != to.reorder),
+        ("profile", before.profile != after.profile),
+        ("scheduler", before.scheduler != after.scheduler),
+        ("key", before.key != after.key),
+        ("checksum", before.checksum != after.checksum),
+        ("sequence", before.sequence != after.sequence),
+        ("reorder", before.reorder != after.reorder),
         ("keepalive", from.keepalive != to.keepalive),
         ("dead_time", from.dead_time != to.dead_time),
     ];

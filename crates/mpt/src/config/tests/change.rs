@@ -49,8 +49,8 @@ proptest! {
             for connection in &tunnel.connections {
                 let is = |old: &&Connection| old.name == connection.name;
                 let Some(old) = old.connections.iter().find(is) else { continue };
-                let Connection { peer, key, local_port, .. } = connection;
-                prop_assert_eq!((peer, key, local_port), (&old.peer, &old.key, &old.local_port));
+                let kept = |of: &Connection| (of.peer.clone(), of.policies.key, of.local_port);
+                prop_assert_eq!(kept(connection), kept(old));
                 for path in &connection.paths {
                     let Some(old) = old.paths.iter().find(|old| old.name == path.name) else { continue };
                     prop_assert_eq!((&path.remote, &path.local), (&old.remote, &old.local));
@@ -150,9 +150,9 @@ fn changes_are_shown_to_the_operator() {
     tunnel.accepts[0].max_rate = 9.0;
     tunnel.accepts[0].forget *= 2;
     let connection = &mut tunnel.connections[0];
-    connection.key = None;
+    connection.policies.key = None;
     connection.selector = None;
-    connection.reorder.window = 11;
+    connection.policies.reorder.window = 11;
     let radio = &mut connection.paths[1];
     radio.remote = Remote::Address("192.0.2.77".parse().unwrap());
     radio.keepalive *= 2;

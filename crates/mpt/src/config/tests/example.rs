@@ -54,10 +54,10 @@ fn the_example_shows_the_defaults() {
     expected.daemon.user = Some("mpt".into());
     expected.metrics.listen = Some("127.0.0.1:9475".parse().unwrap());
     let tunnel = &mut expected.tunnels[0];
-    tunnel.connections[0].key = Some(7);
+    tunnel.connections[0].policies.key = Some(7);
     let commands = tunnel.connections[2].commands.as_mut().unwrap();
     commands.auth = Auth::Sha256(Secret::new("write-32-characters-of-your-own!").unwrap());
-    tunnel.accepts[0].key = Some(7);
+    tunnel.accepts[0].policies.key = Some(7);
     tunnel.accepts[0].local = Some("192.0.2.10".parse().unwrap());
     assert_eq!(shown, expected);
 }

@@ -402,14 +402,13 @@ impl Keeper {
 impl Template {
     /// The template in the core's words.
     fn core(&self) -> AcceptConfig {
-        let Accept { peers, sources, key, max_connections, max_paths, max_rate, .. } =
-            &self.settings;
+        let Accept { peers, sources, max_connections, max_paths, max_rate, .. } = &self.settings;
         AcceptConfig {
             id: self.id,
             sockets: self.sockets.clone(),
             peers: peers.iter().filter_map(core_prefix).collect(),
             sources: sources.iter().filter_map(core_prefix).collect(),
-            key: *key,
+            key: self.settings.policies.key,
             max_connections: *max_connections,
             max_paths: *max_paths,
             interval: Duration::from_secs_f64(1.0 / max_rate),
@@ -443,12 +442,7 @@ fn connection(accept: &Accept, name: String, knock: &Knock) -> config::Connectio
         selector: None,
         local_port: accept.local_port,
         remote_port: knock.remote.port(),
-        profile: accept.profile,
-        scheduler: accept.scheduler,
-        key: accept.key,
-        checksum: accept.checksum,
-        sequence: accept.sequence,
-        reorder: accept.reorder,
+        policies: accept.policies,
         paths: Vec::new(),
     }
 }

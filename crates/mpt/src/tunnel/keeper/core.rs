@@ -17,19 +17,20 @@ pub(super) fn core_connection(
     let mut networks: Vec<Prefix> = networks.filter_map(core_prefix).collect();
     networks.sort_unstable_by_key(|network| (network.address(), network.bits()));
     networks.dedup();
+    let config::Policies { scheduler, key, checksum, sequence, .. } = settings.policies;
     ConnectionConfig {
         peer_kind: settings.peer_kind,
         peer: settings.peer.clone(),
         networks,
         selector: settings.selector.as_ref().map(selector),
-        key: settings.key,
-        checksum: settings.checksum,
-        sequence: settings.sequence,
-        scheduler: match settings.scheduler {
+        key,
+        checksum,
+        sequence,
+        scheduler: match scheduler {
             config::Scheduler::Weighted => SchedulerConfig::Weighted,
             config::Scheduler::Flow => SchedulerConfig::Flow,
         },
-        reorder: reorder(&settings.reorder),
+        reorder: reorder(&settings.policies.reorder),
         paths: Vec::new(),
     }
 }

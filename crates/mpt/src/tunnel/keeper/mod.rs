@@ -511,15 +511,8 @@ impl Connection {
     /// Whether it can become this without beginning anew.
     fn can_become(&self, new: &config::Connection) -> bool {
         let fixed = |settings: &config::Connection| {
-            let &config::Connection {
-                peer_kind,
-                local_port,
-                remote_port,
-                key,
-                checksum,
-                sequence,
-                ..
-            } = settings;
+            let &config::Connection { peer_kind, local_port, remote_port, .. } = settings;
+            let config::Policies { key, checksum, sequence, .. } = settings.policies;
             let framing = (key, checksum, sequence);
             (peer_kind, local_port, remote_port, framing, settings.peer.clone())
         };
