@@ -22,7 +22,9 @@ use std::time::Duration;
 
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use mpt_proto::wire::gre::{self, Header, Protocol};
-use mpt_proto::{Drop, Endpoint, EndpointConfig, Instant, Origin, ReorderConfig, Seq, SocketId};
+use mpt_proto::{
+    Drop, Endpoint, EndpointConfig, Instant, Origin, PeerKind, ReorderConfig, Seq, SocketId,
+};
 use pair::{CONNECTION, Inbox, Settings, config, outer_address};
 
 const NOW: Instant = Instant::ZERO;
@@ -86,8 +88,8 @@ impl Frame {
         &self.datagram[self.header().size()..]
     }
 
-    /// The settings of host `own` for what this frame is: a path over its outer IP version to a peer that
-    /// knows no keepalives, packets delivered as they come.
+    /// The settings of host `own` for what this frame is: a path over its outer IP version to an
+    /// endpoint of RFC 8086, packets delivered as they come.
     fn config(&self, own: u8) -> EndpointConfig {
         let mut config = config(
             &Settings {
@@ -105,6 +107,7 @@ impl Frame {
             },
             own,
         );
+        config.connections[0].peer_kind = PeerKind::Gre;
         config.connections[0].paths[0].remote = self.outer_address(3 - own);
         config
     }
