@@ -1,5 +1,5 @@
 //! Development tasks that cargo alone does not do: `cargo demo`, and `cargo xtask` with `deb`, `generate`,
-//! `perf-gate`, `tidy` or `unit`.
+//! `interop`, `perf-gate`, `tidy` or `unit`.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
 
@@ -7,6 +7,7 @@ mod cargo;
 mod deb;
 mod demo;
 mod generate;
+mod interop;
 mod perf_gate;
 mod tidy;
 mod unit;
@@ -35,6 +36,11 @@ enum Task {
     },
     /// Make manual pages and shell completions from the command line's definition.
     Generate,
+    /// Exchange pings and TCP with Linux's own GRE over FOU, in QEMU where this kernel has none.
+    Interop(interop::Options),
+    /// What `interop` does in a namespace or machine.
+    #[command(hide = true, subcommand)]
+    InteropPart(interop::Part),
     /// Count the instructions that each part of the data path takes per packet, and compare with the
     /// stored figures. Needs valgrind.
     PerfGate(perf_gate::Options),
@@ -52,6 +58,8 @@ fn main() -> ExitCode {
         Task::Deb(options) => deb::run(&options),
         Task::Demo { arguments } => demo::run(&arguments),
         Task::Generate => generate::run(),
+        Task::Interop(options) => interop::run(&options),
+        Task::InteropPart(part) => interop::run_part(&part),
         Task::PerfGate(options) => perf_gate::run(&options),
         Task::Tidy => tidy::run(),
         Task::Unit => unit::run(),
