@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-/// Bytes in each direction: several hundred full packets, and many times what a window begins with.
-const LEN: usize = 512 * 1024;
+/// Bytes in each direction: nearly two hundred full packets, and many times what a window begins with.
+const LEN: usize = 256 * 1024;
 
 /// Silence after which a transfer has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
