@@ -114,6 +114,7 @@ fn it_is_installed_removed_and_purged_and_nothing_stays() {
         "usr/share/doc/mpt/changelog.Debian.gz",
         "usr/share/doc/mpt/crates",
         "usr/share/doc/mpt/guide.md.gz",
+        "usr/share/doc/mpt/migrate.md.gz",
         "usr/share/doc/mpt/service.md.gz",
     ] {
         assert!(files.contains(file), "{file} in {files:#?}");

@@ -20,10 +20,11 @@ const FILES: [(&str, &str); 5] = [
 ];
 
 /// Documents of the repository, compressed, and their names.
-const DOCUMENTS: [(&str, &str); 5] = [
+const DOCUMENTS: [(&str, &str); 6] = [
     ("README.md", "README.md"),
     ("CHANGELOG.md", "changelog"),
     ("docs/guide.md", "guide.md"),
+    ("docs/migrate.md", "migrate.md"),
     ("docs/protocol.md", "protocol.md"),
     ("docs/service.md", "service.md"),
 ];

@@ -1,5 +1,7 @@
 //! Nothing that was written gets lost, whatever was written.
 
+mod migrate;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

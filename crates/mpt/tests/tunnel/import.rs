@@ -11,8 +11,11 @@ use crate::suite::Test;
 
 pub(crate) const TESTS: &[Test] = &[
     ("the_listing_of_the_papers_runs", papers),
-    ("the_files_of_the_measurements_run", || measurements("mpt-original")),
-    ("the_files_of_the_measurements_run_at_once_with_our_own_kind", || measurements("mpt")),
+    ("the_files_of_the_measurements_run", || measurements(["mpt-original"; 2])),
+    ("the_files_of_the_measurements_run_at_once_with_our_own_kind", || measurements(["mpt"; 2])),
+    ("the_files_of_the_measurements_run_while_one_end_moves", || {
+        measurements(["mpt", "mpt-original"]);
+    }),
 ];
 
 /// The links by the names that the interfaces have in the listings.
@@ -27,7 +30,7 @@ fn papers() {
         paths: [["10.1.1.1", "10.1.1.2"], ["10.2.2.1", "10.3.3.2"]],
         keepalive: ["5               # keepalive", "1  # keepalive"],
     };
-    let site = listing.run("mpt-original");
+    let site = listing.run(["mpt-original"; 2]);
     let report = ping(site.lab.left(), address("192.168.1.2"), 22);
     assert_eq!(report.lost, 0, "{report:?}");
     // The weights are 1 and 10.
@@ -36,14 +39,14 @@ fn papers() {
 }
 
 /// Sections with keys. What arrives is in order, because both ends have a window.
-fn measurements(peer: &str) {
+fn measurements(peers: [&str; 2]) {
     let listing = Listing {
         files: ["al-imareen/interface.conf", "al-imareen/connections/ipv4.conf"],
         tunnel: ["10.0.0.1", "10.0.0.2"],
         paths: [["10.1.1.1", "10.1.1.2"], ["10.2.2.1", "10.2.2.2"]],
         keepalive: ["keepalive_time   = 5", "keepalive_time = 1"],
     };
-    let site = listing.run(peer);
+    let site = listing.run(peers);
     assert_eq!(ping(site.lab.left(), address("10.0.0.2"), 5).lost, 0);
     let before = sent(&site);
     assert_flawless(site.stream_to(address("10.0.0.2"), crate::site::SHORT));
@@ -65,10 +68,10 @@ struct Listing {
 }
 
 impl Listing {
-    /// Runs what is imported at both ends of two links, until all paths are up.
-    fn run(&self, peer: &str) -> Site {
+    /// Runs what is imported at both ends of two links for these kinds of peers, until all paths are up.
+    fn run(&self, peers: [&str; 2]) -> Site {
         let mut site = Site::links_only(LINKS, "");
-        for side in [Side::Left, Side::Right] {
+        for (side, peer) in [Side::Left, Side::Right].into_iter().zip(peers) {
             let config = self.import(&site, side, peer);
             site.start_daemon_with(side, &config);
         }
