@@ -1,0 +1,41 @@
+//! The original MPT at the other end, as far as its behaviour is known.
+//!
+//! The original cannot be run here, so what stands in for it is written from a description of what it
+//! does on the wire, step by step and with its defects, and shares no code with our own:
+//! [`frames`] has its bytes, [`cycle`] and [`reorder`] its way of sending and receiving, [`commands`]
+//! its command protocol and [`machine`] the rest. [`peer`] runs it, in the host at the right and with
+//! an interface of its own; at the left runs our daemon. That this stand-in does what was captured and
+//! written down of the original is the first of the tests.
+
+mod carrying;
+mod commands;
+mod cycle;
+mod frames;
+mod liveness;
+mod machine;
+mod meeting;
+mod peer;
+mod reorder;
+mod restarts;
+pub(crate) mod twins;
+
+use crate::suite::Test;
+
+pub(crate) const TESTS: &[Test] = &[
+    ("original::the_stand_in_is_true_to_what_is_known", true_to_the_document),
+    ("original::packets_pass_both_ways_in_order", carrying::both_ways),
+    ("original::frames_are_the_originals_byte_for_byte", carrying::frames),
+    ("original::packets_take_the_paths_by_their_weights", carrying::weights),
+    ("original::a_path_on_which_the_original_is_silent", liveness::silent),
+    ("original::a_path_on_which_the_original_does_not_hear_us", liveness::unheard),
+    ("original::all_paths_cut_and_back", liveness::cut),
+    ("original::a_path_that_is_down_at_first_at_the_original", liveness::down_at_first),
+    ("original::our_restart_is_recognised", restarts::ours),
+    ("original::a_restart_of_the_original_is_recognised", restarts::peers),
+];
+
+fn true_to_the_document() {
+    frames::vectors();
+    cycle::vectors();
+    reorder::rules();
+}
