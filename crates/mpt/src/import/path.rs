@@ -57,7 +57,7 @@ fn read(
     findings: &mut Findings,
 ) -> Path {
     let mut table = Table::new("[[tunnel.connection.path]]");
-    let interface = ledger.text("interface_name").filter(|interface| !interface.value.is_empty());
+    let interface = interface(&mut ledger);
     let wanted = interface.as_ref().map(|interface| printable(&interface.value));
     let wanted = wanted.filter(|name| !name.is_empty()).unwrap_or(ledger.name().to_owned());
     let name = unique(&wanted, names);
@@ -75,6 +75,15 @@ fn read(
     ledger.aside("window_size", "the original reads it and makes no use of it");
     table.asides = ledger.close(findings);
     Path { table, pinned }
+}
+
+fn interface(ledger: &mut Ledger) -> Option<Given<String>> {
+    let given = ledger.text("interface_name")?;
+    if given.value.is_empty() {
+        ledger.refuse(&given.note, "names none, so the host's routes say which it is");
+        return None;
+    }
+    Some(given)
 }
 
 fn addresses(
