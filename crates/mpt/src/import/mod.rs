@@ -216,12 +216,18 @@ fn report(document: &Document, findings: &mut Findings, reports: &mut Vec<Report
 }
 
 fn heading(sources: &[Source]) -> String {
+    const END: &str = "\
+# Behind each setting stands where it is from. What is no setting here stands below its table.\n";
     let mut text = "# Made by `mpt import` from what the original MPT was told in\n".to_owned();
     for source in sources {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "#   {}", Shown(&source.name));
     }
-    text + "# Behind each setting stands where it is from. What is no setting here stands below its table.\n"
+    text += END;
+    if sources.iter().any(|source| positional::is_one(&source.text)) {
+        text += "# Where a file has one value to a line, it is shown with the key that it has in other files.\n";
+    }
+    text
 }
 
 fn template_asides(template: &mut Document, findings: &mut Findings) -> Vec<String> {
