@@ -32,7 +32,7 @@ pub(super) struct Import {
     #[arg(long, conflicts_with_all = ["output", "force", "stdout"])]
     check: bool,
     /// What the other ends run
-    #[arg(long, value_enum, default_value_t = Peer::Original, hide_possible_values = false)]
+    #[arg(long, value_enum, default_value_t = Peer::Original)]
     peer: Peer,
 }
 

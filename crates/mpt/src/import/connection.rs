@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::auth::auth;
 use super::document::Document;
 use super::interface::General;
-use super::ledger::{Findings, Given, Ledger, missing};
+use super::ledger::{Findings, Given, Ledger, empty_section};
 use super::path;
 use super::sheet::Table;
 use super::{Peer, network, pins};
@@ -43,7 +43,8 @@ pub(super) fn read(
     earlier: &mut Earlier,
     findings: &mut Findings,
 ) -> Connection {
-    let section = document.take("connection").unwrap_or_else(|| missing("connection", document));
+    let section =
+        document.take("connection").unwrap_or_else(|| empty_section("connection", document));
     let mut ledger = Ledger::open(&document.label, section);
     let too_many = "the original has room for 20";
     let path_count = ledger.number("path_count", 0, 0..=MAX_COUNT, too_many);
@@ -112,7 +113,7 @@ const MAX_NAME: usize = 56;
 /// What the connection is called: as it was, unless another is called so.
 fn name(ledger: &mut Ledger, earlier: &mut Earlier) -> Given<String> {
     let mut given =
-        ledger.text("name").unwrap_or_else(|| Given::default("name", "connection".to_owned()));
+        ledger.text("name").unwrap_or_else(|| Given::missing("name", "connection".to_owned()));
     let name = printable(&given.value);
     if name.is_empty() {
         ledger.change(&mut given, "connection".to_owned(), "a connection needs a name");

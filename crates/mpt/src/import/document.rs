@@ -1,5 +1,6 @@
 //! What a file of the original says, whichever of its two forms it is written in.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 
@@ -55,8 +56,10 @@ impl Document {
     /// looks keys up by both names.
     pub(super) fn new(name: String, text: String, found: Vec<Section>) -> Self {
         let mut sections: Vec<Section> = Vec::new();
+        let mut places = HashMap::new();
         for section in found {
-            match sections.iter_mut().find(|earlier| earlier.name == section.name) {
+            let place = *places.entry(section.name.clone()).or_insert(sections.len());
+            match sections.get_mut(place) {
                 Some(earlier) => earlier.entries.extend(section.entries),
                 None => sections.push(section),
             }

@@ -18,18 +18,23 @@ const NO_NEWLINE: &str =
 ///
 /// Each line that is neither section, key nor comment.
 pub(super) fn read(name: &str, text: &str) -> Result<Document, Vec<Problem>> {
-    let mut sections = vec![Section { name: String::new(), span: 0..0, entries: Vec::new() }];
+    let mut sections = Vec::new();
+    // What stands outside of all sections.
+    let mut section = Section { name: String::new(), span: 0..0, entries: Vec::new() };
     let mut problems = Vec::new();
     for line in Lines::new(text) {
         match line.content() {
             Content::Nothing => {}
             Content::Section(name) => {
-                sections.push(Section { name, span: line.span, entries: Vec::new() });
+                let opened = Section { name, span: line.span, entries: Vec::new() };
+                sections.push(std::mem::replace(&mut section, opened));
             }
             Content::Entry { key, value, remark } => {
-                let remark = if line.ended { remark } else { Some(NO_NEWLINE.to_owned()) };
+                let unended = (!line.ended).then(|| NO_NEWLINE.to_owned());
+                let remarks: Vec<String> = remark.into_iter().chain(unended).collect();
+                let remark = (!remarks.is_empty()).then(|| remarks.join("; "));
                 let entry = Entry { key, value, line: line.number, span: line.span, remark };
-                sections.extend_last(entry);
+                section.entries.push(entry);
             }
             Content::Wrong(title, help) => {
                 problems.push(Problem::new(title, line.span).label("here").help(help));
@@ -39,21 +44,9 @@ pub(super) fn read(name: &str, text: &str) -> Result<Document, Vec<Problem>> {
     if !problems.is_empty() {
         return Err(problems);
     }
-    sections.retain(|section| !section.name.is_empty() || !section.entries.is_empty());
+    sections.push(section);
+    sections.retain(|section: &Section| !section.name.is_empty() || !section.entries.is_empty());
     Ok(Document::new(name.to_owned(), text.to_owned(), sections))
-}
-
-/// Adding to the section that was opened last.
-trait ExtendLast {
-    fn extend_last(&mut self, entry: Entry);
-}
-
-impl ExtendLast for Vec<Section> {
-    fn extend_last(&mut self, entry: Entry) {
-        if let Some(section) = self.last_mut() {
-            section.entries.push(entry);
-        }
-    }
 }
 
 /// A line, with those that continue it.

@@ -2,7 +2,7 @@
 
 use super::Peer;
 use super::document::{Document, Section};
-use super::ledger::{Findings, Given, Ledger, Zero, missing};
+use super::ledger::{Findings, Given, Ledger, Zero, empty_section};
 use super::sheet::Table;
 use crate::config::{Mtu, Prefix};
 
@@ -23,7 +23,7 @@ const ORIGINAL_MAX_MTU: u16 = 1592;
 
 /// Reads `[general]`.
 pub(super) fn general(document: &mut Document, peer: Peer, findings: &mut Findings) -> General {
-    let section = document.take("general").unwrap_or_else(|| missing("general", document));
+    let section = document.take("general").unwrap_or_else(|| empty_section("general", document));
     let mut ledger = Ledger::open(&document.label, section);
     let tunnels = "the original has one tunnel at least";
     let tunnel_count = ledger.number("tunnel_num", 1, 1..=i64::from(u32::MAX), tunnels);
@@ -52,11 +52,11 @@ pub(super) fn tunnel(
         numbers.iter().filter(|&&number| i64::from(number) < general.tunnel_count.value);
     let in_force = in_force.next_back().or(numbers.last());
     let section = in_force.and_then(|number| document.take(&format!("tun_{number}")));
-    let section = section.unwrap_or_else(|| missing("tun_0", document));
+    let section = section.unwrap_or_else(|| empty_section("tun_0", document));
 
     let mut table = Table::new("[[tunnel]]");
     let mut ledger = Ledger::open(&document.label, section);
-    let name = ledger.text("name").unwrap_or_else(|| Given::default("name", "tun0".to_owned()));
+    let name = ledger.text("name").unwrap_or_else(|| Given::missing("name", "tun0".to_owned()));
     table.set("name", &name);
     let addresses = addresses(&mut ledger);
     let ipv6 = ipv6 || addresses.value.iter().any(|address| address.addr.is_ipv6());

@@ -4,14 +4,15 @@
 //! has no counterpart is put aside with the reason. What nobody took when the ledger is closed is
 //! a key that the original does not know either.
 
+mod values;
+
 use std::fmt::Display;
-use std::net::IpAddr;
-use std::ops::RangeInclusive;
 
 use super::document::{Document, Entry, Section, Shown};
-use super::integer;
 use super::keys::{self, ALIASES};
-use crate::config::{Prefix, Problem, closest};
+use crate::config::{Problem, closest};
+
+pub(super) use values::Zero;
 
 /// A value, and where it is from: what stands behind the setting that is made of it.
 #[derive(Clone, Debug)]
@@ -29,7 +30,7 @@ impl<T> Given<T> {
     }
 
     /// What the original does where `key` is missing.
-    pub(super) fn default(key: &str, value: T) -> Self
+    pub(super) fn missing(key: &str, value: T) -> Self
     where
         T: Display,
     {
@@ -87,10 +88,12 @@ impl Ledger {
         let place = self.place(key).or_else(|| self.alias(key))?;
         let entry = self.section.entries[place].clone();
         self.taken[place] = true;
-        while let Some(earlier) = self.place(&entry.key) {
-            self.taken[earlier] = true;
-            let why = format!("line {} says otherwise", entry.line);
-            self.put_aside(earlier, &why);
+        let why = format!("line {} says otherwise", entry.line);
+        for earlier in 0..place {
+            if self.section.entries[earlier].key == entry.key && !self.taken[earlier] {
+                self.taken[earlier] = true;
+                self.put_aside(earlier, &why);
+            }
         }
         let mut note = self.note(&entry);
         if entry.key != key {
@@ -103,119 +106,14 @@ impl Ledger {
     fn place(&self, key: &str) -> Option<usize> {
         let entries = self.section.entries.iter().zip(&self.taken);
         entries
+            .enumerate()
             .rev()
-            .position(|(entry, taken)| entry.key == key && !taken)
-            .map(|from_end| self.section.entries.len() - 1 - from_end)
+            .find_map(|(place, (entry, taken))| (entry.key == key && !taken).then_some(place))
     }
 
     /// The same of another name of the key.
     fn alias(&self, key: &str) -> Option<usize> {
         ALIASES.iter().filter(|(_, right)| *right == key).find_map(|(alias, _)| self.place(alias))
-    }
-
-    /// The text of a key, unless there is none.
-    pub(super) fn text(&mut self, key: &str) -> Option<Given<String>> {
-        let Given { value, note, .. } = self.take(key)?;
-        Some(Given::written(value.value, note))
-    }
-
-    /// The number of a key, within `range`. `why` says what is wrong with others.
-    pub(super) fn number(
-        &mut self,
-        key: &str,
-        default: i64,
-        range: RangeInclusive<i64>,
-        why: &str,
-    ) -> Given<i64> {
-        let Some(Given { value: entry, note, .. }) = self.take(key) else {
-            return Given::default(key, default);
-        };
-        let Some((number, rest)) = integer::read(&entry.value) else {
-            let problem = Problem::new(format!("`{key}` is not a number"), entry.span)
-                .label("the original takes this for 0")
-                .help("write a number, in decimal, or in hexadecimal with 0x in front");
-            self.findings.problems.push(problem);
-            return Given::written(default, note);
-        };
-        let mut given = Given::written(number, note);
-        if !rest.is_empty() {
-            self.change(&mut given, number, &format!("read as {number}, as in C"));
-        }
-        let clamped = number.clamp(*range.start(), *range.end());
-        if clamped != number {
-            self.change(&mut given, clamped, &format!("clamped to {clamped}: {why}"));
-        }
-        given
-    }
-
-    /// The address of a key, unless there is none or it stands for none. A prefix length, which the
-    /// papers print and the original does not understand, is ignored.
-    pub(super) fn address(&mut self, key: &str) -> Option<Given<IpAddr>> {
-        let Given { value: entry, mut note, .. } = self.take(key)?;
-        let (text, len) = match entry.value.split_once('/') {
-            Some((text, len)) => (text, Some(len)),
-            None => (&*entry.value, None),
-        };
-        let Ok(address) = text.trim().parse::<IpAddr>() else {
-            let problem = Problem::new(format!("`{key}` is not an address"), entry.span)
-                .label("the original takes this for no address")
-                .help("write an address such as 192.0.2.1 or 2001:db8::1");
-            self.findings.problems.push(problem);
-            return None;
-        };
-        if address.is_unspecified() {
-            self.asides.push(format!("{note}: stands for no address"));
-            return None;
-        }
-        if let Some(len) = len {
-            note += &format!(" (the address alone, without /{})", Shown(len));
-        }
-        Some(Given::written(address, note))
-    }
-
-    /// The same, which must be there. `title` says what it is to be without it.
-    pub(super) fn required_address(&mut self, key: &str, title: &str) -> Option<Given<IpAddr>> {
-        let known = self.findings.problems.len();
-        let address = self.address(key);
-        if address.is_none() && self.findings.problems.len() == known {
-            let label = format!("`{key}` is missing, or stands for no address");
-            let help = format!("write `{key}` in `[{}]`, such as 192.0.2.2", self.section.name);
-            self.problem(title, &label, &help);
-        }
-        address
-    }
-
-    /// The address with its length of a key. None if there is none or its length is 0, which is how
-    /// the original says that there is none.
-    pub(super) fn prefix(&mut self, key: &str, zero: Zero) -> Option<Given<Prefix>> {
-        let Given { value: entry, note, .. } = self.take(key)?;
-        let (addr, len) = entry.value.split_once('/').unwrap_or((&entry.value, ""));
-        let prefix = match (addr.trim().parse::<IpAddr>(), integer::read(len)) {
-            (Ok(addr), Some((len, "")))
-                if (0..=i64::from(Prefix::max_len(addr))).contains(&len) =>
-            {
-                Prefix { addr, len: u8::try_from(len).unwrap_or_default() }
-            }
-            _ => {
-                let problem =
-                    Problem::new(format!("`{key}` is not an address with its length"), entry.span)
-                        .label(if len.is_empty() {
-                            "the original takes a missing length for 0"
-                        } else {
-                            "here"
-                        })
-                        .help(
-                            "write an address and the length of its network, such as 10.0.0.1/24",
-                        );
-                self.findings.problems.push(problem);
-                return None;
-            }
-        };
-        if prefix.len == 0 && zero == Zero::Nothing {
-            self.asides.push(format!("{note}: a length of 0 stands for no address"));
-            return None;
-        }
-        Some(Given::written(prefix, note))
     }
 
     /// Puts the entry of a key aside, if there is one: `why` says why it is no setting.
@@ -249,7 +147,7 @@ impl Ledger {
         }
     }
 
-    /// Whether the key has an entry that is not taken.
+    /// Whether there is an entry of the key that is not taken.
     pub(super) fn has(&self, key: &str) -> bool {
         self.place(key).is_some()
     }
@@ -315,17 +213,8 @@ impl Ledger {
     }
 }
 
-/// What a prefix length of 0 means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Zero {
-    /// There is no address.
-    Nothing,
-    /// Every address.
-    Everything,
-}
-
 /// An empty section, where a file has none.
-pub(super) fn missing(name: &str, document: &Document) -> Section {
+pub(super) fn empty_section(name: &str, document: &Document) -> Section {
     let end = document.text.len();
     Section { name: name.to_owned(), span: end..end, entries: Vec::new() }
 }

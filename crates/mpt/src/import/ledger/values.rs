@@ -1,0 +1,129 @@
+//! What entries say: texts, numbers, addresses.
+
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+
+use super::{Given, Ledger};
+use crate::config::{Prefix, Problem};
+use crate::import::document::Shown;
+use crate::import::integer;
+
+/// What a prefix length of 0 means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::import) enum Zero {
+    /// There is no address.
+    Nothing,
+    /// Every address.
+    Everything,
+}
+
+impl Ledger {
+    /// The text of a key, unless there is none.
+    pub(in crate::import) fn text(&mut self, key: &str) -> Option<Given<String>> {
+        let Given { value, note, .. } = self.take(key)?;
+        Some(Given::written(value.value, note))
+    }
+
+    /// The number of a key, within `range`. `why` says what is wrong with others.
+    pub(in crate::import) fn number(
+        &mut self,
+        key: &str,
+        default: i64,
+        range: RangeInclusive<i64>,
+        why: &str,
+    ) -> Given<i64> {
+        let Some(Given { value: entry, note, .. }) = self.take(key) else {
+            return Given::missing(key, default);
+        };
+        let Some((number, rest)) = integer::read(&entry.value) else {
+            let problem = Problem::new(format!("`{key}` is not a number"), entry.span)
+                .label("the original takes this for 0")
+                .help("write a number, in decimal, or in hexadecimal with 0x in front");
+            self.findings.problems.push(problem);
+            return Given::written(default, note);
+        };
+        let mut given = Given::written(number, note);
+        if !rest.is_empty() {
+            self.change(&mut given, number, &format!("read as {number}, as in C"));
+        }
+        let clamped = number.clamp(*range.start(), *range.end());
+        if clamped != number {
+            self.change(&mut given, clamped, &format!("clamped to {clamped}: {why}"));
+        }
+        given
+    }
+
+    /// The address of a key, unless there is none or it stands for none. A prefix length, which the
+    /// papers print and the original does not understand, is ignored.
+    pub(in crate::import) fn address(&mut self, key: &str) -> Option<Given<IpAddr>> {
+        let Given { value: entry, mut note, .. } = self.take(key)?;
+        let (text, len) = match entry.value.split_once('/') {
+            Some((text, len)) => (text, Some(len)),
+            None => (&*entry.value, None),
+        };
+        let Ok(address) = text.trim().parse::<IpAddr>() else {
+            let problem = Problem::new(format!("`{key}` is not an address"), entry.span)
+                .label("the original takes this for no address")
+                .help("write an address such as 192.0.2.1 or 2001:db8::1");
+            self.findings.problems.push(problem);
+            return None;
+        };
+        if address.is_unspecified() {
+            self.asides.push(format!("{note}: stands for no address"));
+            return None;
+        }
+        if let Some(len) = len {
+            note += &format!(" (the address alone, without /{})", Shown(len));
+        }
+        Some(Given::written(address, note))
+    }
+
+    /// The same, which must be there. `title` says what it is to be without it.
+    pub(in crate::import) fn required_address(
+        &mut self,
+        key: &str,
+        title: &str,
+    ) -> Option<Given<IpAddr>> {
+        let known = self.findings.problems.len();
+        let address = self.address(key);
+        if address.is_none() && self.findings.problems.len() == known {
+            let label = format!("`{key}` is missing, or stands for no address");
+            let help = format!("write `{key}` in `[{}]`, such as 192.0.2.2", self.section.name);
+            self.problem(title, &label, &help);
+        }
+        address
+    }
+
+    /// The address with its length of a key. None if there is none or its length is 0, which is how
+    /// the original says that there is none.
+    pub(in crate::import) fn prefix(&mut self, key: &str, zero: Zero) -> Option<Given<Prefix>> {
+        let Given { value: entry, note, .. } = self.take(key)?;
+        let (addr, len) = entry.value.split_once('/').unwrap_or((&entry.value, ""));
+        let prefix = match (addr.trim().parse::<IpAddr>(), integer::read(len)) {
+            (Ok(addr), Some((len, "")))
+                if (0..=i64::from(Prefix::max_len(addr))).contains(&len) =>
+            {
+                Prefix { addr, len: u8::try_from(len).unwrap_or_default() }
+            }
+            _ => {
+                let problem =
+                    Problem::new(format!("`{key}` is not an address with its length"), entry.span)
+                        .label(if len.is_empty() {
+                            "the original takes a missing length for 0"
+                        } else {
+                            "here"
+                        })
+                        .help(
+                            "write an address and the length of its network, such as 10.0.0.1/24",
+                        );
+                self.findings.problems.push(problem);
+                return None;
+            }
+        };
+        if prefix.len == 0 && zero == Zero::Nothing {
+            self.asides.push(format!("{note}: a length of 0 stands for no address"));
+            return None;
+        }
+        Some(Given::written(prefix, note))
+    }
+}
