@@ -61,7 +61,12 @@ impl World {
             }
             13 => {
                 let (connection, path) = (self.connection(input), path(input));
-                self.apply(host, Change::SetFits { connection, path, fits: input.flag() });
+                let choice = input.byte();
+                let change = match (choice >> 7 != 0, choice & 1 != 0) {
+                    (false, fits) => Change::SetFits { connection, path, fits },
+                    (true, down) => Change::SetPeerDown { connection, path, down },
+                };
+                self.apply(host, change);
             }
             14 => {
                 let apart = input.flag();

@@ -19,7 +19,7 @@ pub(crate) struct Commands {
     pub(crate) remote_port: u16,
     /// By what a command is known to be the peer's.
     pub(crate) auth: Auth,
-    /// Whether the peer may have connections created.
+    /// Whether it is read and logged which connections the peer wants created. None is.
     pub(crate) accept_create: bool,
 }
 
@@ -137,7 +137,7 @@ pub(super) fn read(
     if commands.accept_create && !matches!(commands.auth, Auth::Sha256(_)) {
         problems.push(
             Problem::new("`accept_create` without a key", table.span_of("accept_create"))
-                .label("anybody could have connections created")
+                .label("anybody could fill the log")
                 .help(
                     "add `auth = { type = \"sha256\", key = \"...\" }`, or remove `accept_create`",
                 ),

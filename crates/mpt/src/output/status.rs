@@ -262,6 +262,29 @@ mod tests {
     }
 
     #[test]
+    fn what_a_peer_is_and_what_it_was_refused() {
+        let mut status = example();
+        let text = self::status(&status, false);
+        assert!(!text.contains("peer kind") && !text.contains("commands"), "{text}");
+        let tunnel = &mut status.tunnels[0];
+        tunnel.connections[0].peer_kind = "mpt-original".into();
+        tunnel.commands = Some(CommandStatus {
+            local: vec!["192.0.2.10:65050".into(), "0.0.0.0:65050".into()],
+            messages_received: 4,
+            messages_sent: 5,
+            refused: [("command_source".to_owned(), 2)].into(),
+        });
+        let text = self::status(&status, false);
+        for line in [
+            "    peer kind mpt-original",
+            "  commands at 192.0.2.10:65050 0.0.0.0:65050: received 4, sent 5",
+            "    refused: command_source 2",
+        ] {
+            assert!(text.lines().any(|other| other == line), "{line}: {text}");
+        }
+    }
+
+    #[test]
     fn what_is_measured_and_what_is_new() {
         let text = status(&measured(), false);
         insta::assert_snapshot!(text);

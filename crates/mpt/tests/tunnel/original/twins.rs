@@ -14,6 +14,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("original::without_fixed_local_addresses", without_local_addresses),
     ("original::another_key_is_a_named_refusal", other_key),
     ("original::a_reload_changes_commands_in_place", reload),
+    ("original::a_change_of_kind_makes_the_connection_anew", change_of_kind),
     ("original::nothing_is_open_without_an_original", nothing_open),
 ];
 
@@ -126,6 +127,30 @@ fn reload() {
     }
     assert!(site.connection(Side::Right).reorder.next >= next, "the count goes on");
     commands_work(&site);
+}
+
+fn change_of_kind() {
+    let site = Site::start(TWO_LINKS, "");
+    site.assert_flawless(6);
+    for side in [Side::Left, Side::Right] {
+        let config = original(&site.config(side), side, "");
+        site.daemon(side).configure(&config).expect("a file");
+        let changes = site.daemon(side).change(&Request::Reload {}).expect("a reload");
+        let expected =
+            "connection peer: peer \"mpt\" -> \"mpt-original\" (its sequence starts anew)";
+        assert!(changes.iter().any(|change| change == expected), "{changes:?}");
+        assert_eq!(site.connection(side).peer_kind, "mpt-original");
+    }
+    site.await_all_up();
+    assert_eq!(site.connection(Side::Left).paths[0].rtt_ms, None);
+    commands_work(&site);
+    for side in [Side::Left, Side::Right] {
+        site.daemon(side).configure(&site.config(side)).expect("a file");
+        site.daemon(side).change(&Request::Reload {}).expect("a reload");
+        assert_eq!(site.status(side).tunnels.remove(0).commands, None);
+    }
+    site.await_all_up();
+    site.assert_flawless(6);
 }
 
 fn nothing_open() {
