@@ -37,5 +37,6 @@ mod world;
 fn main() {
     let entered = mpt_lab::privilege::enter().map(drop);
     site::copy_daemon(None);
-    suite::run(entered, 1, &[experiment::TESTS, evidence::TESTS, rights::TESTS_OF_ROOT].concat());
+    let more = [experiment::TESTS, evidence::TESTS, original::TESTS_ONCE, rights::TESTS_OF_ROOT];
+    suite::run(entered, 1, &more.concat());
 }

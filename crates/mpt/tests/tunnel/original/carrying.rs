@@ -11,13 +11,12 @@ use super::machine::{SECOND, Seen};
 use super::meeting::{Meeting, PORTS, TERMS, Terms};
 use crate::site::{eventually, inner};
 
-/// With numbers and without, from either side, and in all combinations of IP versions.
+/// With numbers and without, from either side, and in paths of either IP version.
 pub(super) fn both_ways() {
     let cases = [
         Terms { windows: [900, 900], ..TERMS },
-        Terms { windows: [0, 0], inner: 6, ..TERMS },
         Terms { windows: [900, 0], outer: 6, ..TERMS },
-        Terms { windows: [0, 900], inner: 6, outer: 6, ..TERMS },
+        Terms { windows: [0, 900], inner: 6, ..TERMS },
     ];
     for terms in cases {
         let meeting = Meeting::start(terms);
@@ -50,8 +49,8 @@ pub(super) fn frames() {
         let [ours, theirs] = [Side::Left, Side::Right].map(|side| inner(side, terms.inner));
         let keepalive = frames::keepalive(ours, theirs);
         assert_eq!(keepalive.len(), 44);
-        for path in 0..2 {
-            let came = meeting.keepalives(path);
+        let came = [0, 1].map(|path| meeting.keepalives(path));
+        for (path, came) in came.into_iter().enumerate() {
             eventually("further keepalives", || meeting.keepalives(path) > came + 5);
             // None is sent before its time, however late some are.
             let most = 1 + began.elapsed().as_millis() / SECOND.as_millis();

@@ -4,12 +4,16 @@
 //! whatever comes for an answer, so two hosts that begin together both fail; and it has no dead timer
 //! then. An answer is waited for half a second, and each round is sent six times at the most.
 
+use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use super::frames::{self, Auth, Message};
 
-const WAIT: Duration = Duration::from_millis(500);
+/// How long an answer is waited for.
+pub(super) const WAIT: Duration = Duration::from_millis(500);
+
+/// How often a round is sent.
 const SENDS: u32 = 6;
 
 /// Return codes: how an own exchange ended.
@@ -32,8 +36,12 @@ pub(super) struct Commands {
     exchange: Option<Exchange>,
     /// What was said, in order.
     pub(super) said: Vec<Said>,
-    /// How many of the next messages are lost on their way here.
-    pub(super) lose: usize,
+    /// Which of the next messages arrive; all others do.
+    pub(super) arrive: VecDeque<bool>,
+    /// Which of the next answers arrive; all others do.
+    pub(super) answers_arrive: VecDeque<bool>,
+    /// How long an answer is waited for, [`WAIT`] if nothing else is said.
+    pub(super) wait: Duration,
     /// Codes of own exchanges that are over.
     pub(super) codes: Vec<u8>,
 }
@@ -66,7 +74,8 @@ pub(super) enum Then {
 #[derive(Debug)]
 struct Exchange {
     message: Message,
-    /// Behind the four rounds' messages: the data of round 3.
+    auth: Auth,
+    /// That of round 3, until then.
     data: Vec<u8>,
     /// Nowhere, where no path is left: the original takes an unused one then, which leads to itself.
     to: Option<SocketAddr>,
@@ -88,7 +97,9 @@ impl Commands {
             cookie: 0,
             exchange: None,
             said: Vec::new(),
-            lose: 0,
+            arrive: VecDeque::new(),
+            answers_arrive: VecDeque::new(),
+            wait: WAIT,
             codes: Vec::new(),
         }
     }
@@ -114,26 +125,27 @@ impl Commands {
         let mut message = Message::opening(frames::PATH_STATUS, self.auth, self.tunnel, 32);
         message.status = status;
         let data = [frames::wide(local), frames::wide(remote)].concat();
-        self.begin(now, to, message, data, then);
+        self.begin(now, to, self.auth, message, data, then);
     }
 
     /// Begins to have the peer create a connection.
     pub(super) fn create(&mut self, now: Instant, to: SocketAddr, auth: Auth, text: &str) {
         let size = text.len() as u32;
         let message = Message::opening(frames::CREATE, auth, self.tunnel, size);
-        self.begin(now, Some(to), message, text.into(), Then::Nothing);
+        self.begin(now, Some(to), auth, message, text.into(), Then::Nothing);
     }
 
     fn begin(
         &mut self,
         now: Instant,
         to: Option<SocketAddr>,
+        auth: Auth,
         message: Message,
         data: Vec<u8>,
         then: Then,
     ) {
         assert!(self.exchange.is_none(), "the thread is busy");
-        self.exchange = Some(Exchange { message, data, to, sends: 0, due: now, then });
+        self.exchange = Some(Exchange { message, auth, data, to, sends: 0, due: now, then });
     }
 
     /// Sends what is due, or gives up.
@@ -143,9 +155,9 @@ impl Commands {
             return Some(self.end(UNANSWERED));
         }
         exchange.sends += 1;
-        exchange.due = now + WAIT;
+        exchange.due = now + self.wait;
         if let Some(to) = exchange.to {
-            let bytes = exchange.message.write(self.auth);
+            let bytes = exchange.message.write(exchange.auth);
             say(&self.socket, &mut self.said, to, bytes);
         }
         None
@@ -156,8 +168,7 @@ impl Commands {
         let mut buffer = [0; frames::LONGEST];
         let (length, from) = self.socket.recv_from(&mut buffer).ok()?;
         let bytes = &buffer[..length];
-        if self.lose > 0 {
-            self.lose -= 1;
+        if self.arrive.pop_front() == Some(false) {
             return Some(None);
         }
         self.said.push(Said { by_us: false, from: Some(from), bytes: bytes.to_vec() });
@@ -209,9 +220,13 @@ impl Commands {
         }
         let data = if is_last { Vec::new() } else { request.data.clone() };
         let round = request.round + 1;
-        let reply = Message { status: DONE, cookie: self.cookie, round, data, ..request.clone() };
+        let leftover = if self.auth.kind() == 2 { [0xbe, 0xef] } else { [0, 0] };
+        let cookie = self.cookie;
+        let reply = Message { status: DONE, cookie, round, leftover, data, ..request.clone() };
         self.answered = round;
-        say(&self.socket, &mut self.said, from, reply.write(self.auth));
+        if self.answers_arrive.pop_front() != Some(false) {
+            say(&self.socket, &mut self.said, from, reply.write(self.auth));
+        }
         let address = |at| request.data.get(at..at + 16)?.try_into().ok();
         let [remote, local] = [address(0)?, address(16)?];
         is_last.then_some(News::Told { status: request.status, remote, local })

@@ -2,24 +2,25 @@
 
 use std::time::Duration;
 
+use mpt_control::Event;
 use mpt_lab::emulator::Direction;
 use mpt_lab::topology::Side;
 
-use super::machine;
 use super::meeting::{Meeting, TERMS};
+use super::{commands, machine};
 use crate::site::{assert_flawless, eventually};
 
 /// The original is silent on one path: ours is left, and goes on telling that it is there.
 pub(super) fn silent() {
     let meeting = Meeting::start(TERMS);
     meeting.peer().machine().path(1).mute = true;
-    let stream = meeting.stream(Side::Left, Duration::from_secs(2));
+    let stream = meeting.stream(Side::Left, Duration::from_secs(1));
     meeting.await_ours(1, "down");
     let cause = meeting.site.path(Side::Left, 1).cause.unwrap_or_default();
     assert!(cause.contains("silent"), "{cause}");
     assert_flawless(stream);
 
-    let carried = |path| meeting.data().iter().filter(|seen| seen.path == path).count();
+    let carried = |path| meeting.carried(path);
     let (before, others) = (carried(1), carried(0));
     meeting.assert_flawless(Side::Left);
     assert_eq!((carried(1), carried(0)), (before, others + 200), "it is left");
@@ -40,6 +41,10 @@ pub(super) fn unheard() {
     meeting.await_status(1, machine::DOWN);
     meeting.await_idle();
     assert_eq!(meeting.status(0), machine::OK, "the other one is not blamed");
+    assert_eq!(meeting.peer().machine().commands.codes, [commands::DONE], "and tells us over it");
+    let events = meeting.site.status(Side::Left).tunnels.remove(0).events;
+    let said = |event: &Event| event.text.contains("the peer says that it is down");
+    assert!(events.iter().any(said), "{events:?}");
     let carried = |path| meeting.peer().machine().path(path).carried;
     let before = carried(1);
     assert_flawless(meeting.stream(Side::Right, Duration::from_millis(200)));
@@ -56,6 +61,8 @@ pub(super) fn unheard() {
 /// Nothing passes in either direction, on all paths.
 pub(super) fn cut() {
     let meeting = Meeting::start(TERMS);
+    // Nobody answers what is told of either path.
+    meeting.peer().machine().commands.wait = machine::SECOND / 10;
     let cut = |cut| {
         meeting.site.lab.links().iter().for_each(|link| link.set_blackout(Direction::Both, cut));
     };

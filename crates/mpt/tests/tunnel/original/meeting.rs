@@ -28,12 +28,21 @@ pub(super) struct Terms {
     pub(super) auth: Auth,
     /// Of either path, at both ends.
     pub(super) weights: [u64; 2],
+    /// The original's `dead_time`, in its seconds; 0 = nothing but a command takes a path down there.
+    pub(super) dead: u64,
     /// Further lines of our connection.
     pub(super) more: &'static str,
 }
 
-pub(super) const TERMS: Terms =
-    Terms { inner: 4, outer: 4, windows: [900, 900], auth: Auth::None, weights: [1, 1], more: "" };
+pub(super) const TERMS: Terms = Terms {
+    inner: 4,
+    outer: 4,
+    windows: [900, 900],
+    auth: Auth::None,
+    weights: [1, 1],
+    dead: 5,
+    more: "",
+};
 
 pub(super) struct Meeting {
     peer: Option<Peer>,
@@ -168,7 +177,7 @@ impl Meeting {
 
     /// The original's configuration.
     fn settings(&self) -> Settings {
-        let Terms { inner, windows, auth, weights, .. } = self.terms;
+        let Terms { inner, windows, auth, weights, dead, .. } = self.terms;
         let topology = self.site.lab.topology();
         let path = |(index, weight): (usize, u64)| PathSettings {
             interface: topology.links[index].name.clone(),
@@ -176,7 +185,7 @@ impl Meeting {
             remote: topology.address(Side::Left, index),
             weight,
             keepalive: 1,
-            dead: 5,
+            dead,
         };
         let swapped = |[ours, theirs]: [u16; 2]| [theirs, ours];
         let tunnel: [IpAddr; 2] = [Side::Right, Side::Left].map(|side| site::inner(side, inner));
@@ -199,6 +208,11 @@ impl Meeting {
     pub(super) fn data(&self) -> Vec<Seen> {
         let machine = self.peer().machine();
         machine.seen.iter().filter(|seen| !seen.is_keepalive()).cloned().collect()
+    }
+
+    /// How many packets came over a path.
+    pub(super) fn carried(&self, path: usize) -> usize {
+        self.data().iter().filter(|seen| seen.path == path).count()
     }
 
     /// How many keepalives came over a path.
