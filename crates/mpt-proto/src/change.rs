@@ -8,6 +8,7 @@
 //! again late: a note that is on its way between two threads would be taken for the new one's.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::accept::AcceptId;
 use crate::config::{ConnectionConfig, PathConfig};
@@ -107,6 +108,8 @@ pub enum Change {
         path: PathId,
         /// Whether it is there.
         present: bool,
+        /// If it is gone, for how long that may have gone unnoticed.
+        unnoticed: Duration,
     },
 }
 

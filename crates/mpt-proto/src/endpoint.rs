@@ -58,6 +58,11 @@ impl Endpoint {
         self.tx.handle_inner(packet)
     }
 
+    /// See [`TransmitSide::keep`].
+    pub fn keep(&mut self, now: Instant, transmit: &Transmit<'_>, datagram: &[u8]) {
+        self.tx.keep(now, transmit, datagram);
+    }
+
     /// Takes a datagram from the network. Inner packets whose turn it is go to `sink`.
     pub fn handle_datagram(
         &mut self,

@@ -20,13 +20,14 @@
 //! come and go, and so do their settings. A [`Change`] says what, and is handed to both sides, the
 //! transmit side first. See [`Endpoint::change`].
 //!
-//! It does not know interfaces, routes or configuration files, and it never copies a packet: inner
-//! packets pass through borrowed, and those that must wait are stored by the caller's [`Sink`].
+//! It does not know interfaces, routes or configuration files, and packets pass through it borrowed:
+//! those that must wait are stored by the caller's [`Sink`]. It copies only what it is asked to keep for a
+//! moment, because it may have to be sent again: [`TransmitSide::keep`].
 //!
 //! What the original MPT says on a port of its own is a state machine by itself: [`original`].
 //!
 //! To read it, follow the packet. Out: `transmit_side`, `route`, `transmit`, `scheduler`,
-//! [`wire::gre`]. In: `receive_side`, `origin`, [`wire::gre`], `receive`, `path::liveness`,
+//! [`wire::gre`], `recent`. In: `receive_side`, `origin`, [`wire::gre`], `receive`, `path::liveness`,
 //! `reorder`. Between the two: `note`. What is measured on the way: `measure`. What is otherwise from
 //! now on: `change`, then the same files.
 
@@ -47,6 +48,7 @@ mod peer_kind;
 mod ports;
 mod receive;
 mod receive_side;
+mod recent;
 mod reorder;
 mod route;
 mod scheduler;

@@ -1,6 +1,7 @@
 //! What the receive side has to tell: notes to the transmit side, events to whoever reads them.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use crate::connection::ConnectionId;
 use crate::event::{Event, Events};
@@ -39,6 +40,8 @@ pub enum Note {
         arrivals: Option<Arrivals>,
         /// When the peer sent the last one, if it tells.
         heard: Option<Heard>,
+        /// How long datagrams take to the peer and back, the last one or smoothed, whichever is more.
+        round_trip: Option<Duration>,
     },
     /// A path has another state.
     State {

@@ -164,6 +164,8 @@ impl Traffic {
 pub struct PathStats {
     /// Datagrams with an inner packet, handed out to be sent on this path.
     pub sent: Traffic,
+    /// How many of them had been sent before, on a path that was lost.
+    pub resent: u64,
     /// Datagrams with an inner packet, received on this path.
     pub received: Traffic,
     /// Keepalives handed out to be sent.

@@ -9,8 +9,9 @@ use crate::config::{ConnectionConfig, MAX_PATHS, PathConfig, SchedulerConfig};
 use crate::measure::Heard;
 use crate::note::Note;
 use crate::path::narrowing::{Arrived, Narrowing};
-use crate::path::{PathId, PathState, PathStatus};
+use crate::path::{DownCause, PathId, PathState, PathStatus};
 use crate::peer_kind::PeerKind;
+use crate::recent::{PEER_UNNOTICED, in_doubt_since};
 use crate::scheduler::{Pins, Scheduler, Share};
 use crate::sequence::Seq;
 use crate::slots::Slots;
@@ -33,6 +34,12 @@ pub struct TransmitHalf {
     checksum: bool,
     /// The number of the next datagram, if they are numbered.
     next: Option<Seq>,
+    /// Whether the peer may be sent the same datagram twice.
+    repeats: bool,
+    /// Whether what is sent is to be kept, because it could be sent again.
+    keeps: bool,
+    /// A path that has been lost, and since when what was sent on it is in doubt.
+    lost: Option<(PathId, Instant)>,
     scheduler: Scheduler,
     policy: SchedulerConfig,
     paths: Slots<TransmitPath>,
@@ -71,7 +78,10 @@ struct TransmitPath {
     narrowing: Narrowing,
     /// The sending time that the next keepalive echoes.
     heard: Option<Heard>,
+    round_trip: Option<Duration>,
     sent: Traffic,
+    /// How many of these had been sent on another path before.
+    resent: u64,
     keepalives_sent: u64,
 }
 
@@ -86,6 +96,9 @@ impl TransmitHalf {
             key: config.key,
             checksum: config.checksum,
             next: config.sequence.then_some(Seq::FIRST),
+            repeats: may_repeat(config),
+            keeps: false,
+            lost: None,
             scheduler: Scheduler::new(config.scheduler),
             policy: config.scheduler,
             paths: Slots::default(),
@@ -138,8 +151,8 @@ impl TransmitHalf {
     ///
     /// If the connection has no such path.
     pub fn path_stats(&self, path: PathId) -> PathStats {
-        let &TransmitPath { sent, keepalives_sent, .. } = &self.paths[path.index()];
-        PathStats { sent, keepalives_sent, ..PathStats::default() }
+        let &TransmitPath { sent, resent, keepalives_sent, .. } = &self.paths[path.index()];
+        PathStats { sent, resent, keepalives_sent, ..PathStats::default() }
     }
 
     /// Bytes of memory that it takes, its own size included.
@@ -165,6 +178,28 @@ impl TransmitHalf {
         sending.sent.add(size);
         sending.narrowing.on_sent(size);
         Some((path, header))
+    }
+
+    /// Whether what it transmits is to be kept for a moment: it has another path to be sent again on.
+    pub(crate) fn keeps(&self) -> bool {
+        self.keeps
+    }
+
+    /// Decides the path for a datagram that is sent again. It keeps its number.
+    pub(crate) fn transmit_again(&mut self, packet: &[u8], header: &Header) -> Option<PathId> {
+        let path = self.scheduler.select(packet).filter(|_| self.repeats)?;
+        let size = header.size() + packet.len();
+        let sending = &mut self.paths[path.index()];
+        sending.sent.add(size);
+        sending.resent += 1;
+        sending.narrowing.on_sent(size);
+        Some(path)
+    }
+
+    /// A path that has been lost since this was last asked, and since when what was sent on it is in
+    /// doubt.
+    pub(crate) fn take_lost(&mut self) -> Option<(PathId, Instant)> {
+        self.lost.take()
     }
 
     /// The next keepalive that is due, or if `early` nearly so.
@@ -232,8 +267,9 @@ impl TransmitHalf {
         let path = self.paths.get_mut(note.path().index())?;
         match note {
             Note::Arrived { len, .. } => path.arrived.on_arrived(len),
-            Note::Keepalive { path: id, count, arrivals, heard } => {
+            Note::Keepalive { path: id, count, arrivals, heard, round_trip } => {
                 path.heard = heard;
+                path.round_trip = round_trip;
                 path.arrived.on_keepalives(count);
                 return Some((id, path.narrowing.on_told(now, arrivals)?));
             }
@@ -243,13 +279,18 @@ impl TransmitHalf {
                     path.keepalive_now(now);
                 }
             }
-            Note::State { path: id, state } => self.change(id, now, |path| {
-                path.up = state == PathState::Up;
-                path.narrowing.forget();
-                if tells {
-                    path.keepalive_now(now);
+            Note::State { path: id, state } => {
+                if path.usable() && state == PathState::Down(DownCause::PeerLost) {
+                    self.lost = Some((id, in_doubt_since(now, PEER_UNNOTICED, path.round_trip)));
                 }
-            }),
+                self.change(id, now, |path| {
+                    path.up = state == PathState::Up;
+                    path.narrowing.forget();
+                    if tells {
+                        path.keepalive_now(now);
+                    }
+                });
+            }
         }
         None
     }
@@ -292,11 +333,14 @@ impl TransmitHalf {
         }
     }
 
-    /// The policy may be another one.
-    pub(crate) fn set_scheduler(&mut self, policy: SchedulerConfig, now: Instant) {
+    /// The policy may be another one, and so may be whether the peer can tell copies.
+    pub(crate) fn set(&mut self, config: &ConnectionConfig, now: Instant) {
+        let (policy, repeats) = (config.scheduler, may_repeat(config));
         if policy != self.policy {
-            self.policy = policy;
             self.scheduler = Scheduler::new(policy);
+        }
+        if (policy, repeats) != (self.policy, self.repeats) {
+            (self.policy, self.repeats) = (policy, repeats);
             self.reschedule(now);
         }
     }
@@ -315,15 +359,25 @@ impl TransmitHalf {
     }
 
     /// What a path needs of this host is there again, or gone. That it is gone is told to the peer at
-    /// once on the others: it would go on sending.
-    pub(crate) fn set_present(&mut self, path: PathId, present: bool, now: Instant) {
-        let mut lost = false;
+    /// once on the others: it would go on sending. That it went may have gone `unnoticed` for a while.
+    pub(crate) fn set_present(
+        &mut self,
+        path: PathId,
+        present: bool,
+        unnoticed: Duration,
+        now: Instant,
+    ) {
+        let (mut lost, mut in_doubt) = (false, None);
         self.change(path, now, |path| {
             lost = path.present && !present;
+            in_doubt = path.usable().then(|| in_doubt_since(now, unnoticed, path.round_trip));
             path.present = present;
             path.next_keepalive = None;
             path.keepalive_now(now);
         });
+        if lost {
+            self.lost = in_doubt.map(|since| (path, since));
+        }
         if lost && self.peer_kind.tells() {
             self.told_lost = path.index().wrapping_sub(1).min(MAX_PATHS);
             self.paths.iter_mut().for_each(|(_, path)| path.keepalive_now(now));
@@ -374,6 +428,7 @@ impl TransmitHalf {
         let stood_by = self.scheduler.standby();
         let usable = self.paths.iter().filter(|(_, path)| path.usable());
         self.scheduler.set_paths(usable.clone().map(|(id, path)| path.share(PathId(id as u8))));
+        self.keeps = self.repeats && usable.clone().nth(1).is_some();
         let stand_by = self.scheduler.standby();
         let usable = usable.fold(0, |bits, (id, _)| bits | 1_u64 << id);
         if stood_by & usable & !stand_by != 0 && self.peer_kind.tells() {
@@ -385,6 +440,13 @@ impl TransmitHalf {
             self.paths.iter_mut().for_each(|(_, path)| path.keepalive_now(now));
         }
     }
+}
+
+/// Whether a peer may be sent the same datagram twice: it drops the second one by its number. One end does
+/// not know the other's window; both are taken to be configured alike. Of peers of other kinds nobody
+/// knows what they make of copies; the original takes one of its first numbers for a restart.
+fn may_repeat(config: &ConnectionConfig) -> bool {
+    config.peer_kind == PeerKind::Mpt && config.sequence && config.reorder.window > 0
 }
 
 impl TransmitPath {
@@ -404,7 +466,9 @@ impl TransmitPath {
             arrived: Arrived::new(now),
             narrowing: Narrowing::new(header_len),
             heard: None,
+            round_trip: None,
             sent: Traffic::default(),
+            resent: 0,
             keepalives_sent: 0,
         }
     }

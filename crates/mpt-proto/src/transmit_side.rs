@@ -9,6 +9,7 @@ use crate::deadlines::Deadlines;
 use crate::event::{Event, Events};
 use crate::note::Note;
 use crate::path::PathId;
+use crate::recent::{Recent, Sent};
 use crate::route::Routes;
 use crate::slots::Slots;
 use crate::stats::{Drop, Drops};
@@ -27,6 +28,8 @@ pub struct Transmit<'a> {
     pub path: PathId,
     /// The type of service or traffic class to send it with.
     pub tos: u8,
+    /// Whether it is one to be kept.
+    keeps: bool,
     header: Header,
     payload: &'a [u8],
 }
@@ -70,6 +73,8 @@ pub struct TransmitSide {
     connections: Slots<TransmitHalf>,
     routes: Routes,
     deadlines: Deadlines,
+    /// What was lately sent.
+    recent: Recent,
     events: Events,
     drops: Drops,
     /// When a keepalive was last due.
@@ -86,6 +91,7 @@ impl TransmitSide {
             connections: Slots::default(),
             routes: Routes::default(),
             deadlines: Deadlines::default(),
+            recent: Recent::default(),
             events: Events::default(),
             drops: Drops::default(),
             woken: None,
@@ -109,7 +115,20 @@ impl TransmitSide {
         };
         let (path, header) = connection.transmit(packet, &inner)?;
         let payload = &packet[..inner.len];
-        Some(Transmit { connection: id, path, tos: inner.tos, header, payload })
+        let keeps = connection.keeps();
+        Some(Transmit { connection: id, path, tos: inner.tos, keeps, header, payload })
+    }
+
+    /// Keeps a copy of a datagram for a moment, as it was [emitted](Transmit::emit), so that it can be
+    /// sent again if its path turns out to be lost. To be called for each that is sent; most need not be
+    /// kept, and none are while there are too many.
+    #[inline]
+    pub fn keep(&mut self, now: Instant, transmit: &Transmit<'_>, datagram: &[u8]) {
+        if transmit.keeps && self.recent.allows(now, datagram.len()) {
+            let &Transmit { connection, path, tos, header, .. } = transmit;
+            let sent = Sent { at: now, connection, path, tos, header };
+            self.recent.put(sent, &datagram[header.size()..]);
+        }
     }
 
     /// Takes what [`ReceiveSide::poll_note`](crate::ReceiveSide::poll_note) gave out, in that order
@@ -128,25 +147,43 @@ impl TransmitSide {
         self.events.pop()
     }
 
-    /// The next datagram that the endpoint itself has to send. To be asked until `None`, after
-    /// every other call that changes it.
+    /// The next datagram that the endpoint itself has to send: a keepalive, or what was
+    /// [kept](Self::keep) and is to be sent again. To be asked until `None`, after every other call that
+    /// changes it.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
-        let (index, at) = self.deadlines.first()?;
         // Those of many connections gather where one of them is due.
         let early = self.woken == Some(now);
-        if at > now && !early {
-            return None;
-        }
+        let due = self.deadlines.first().filter(|(_, at)| *at <= now || early);
+        let keepalive = due.and_then(|(index, _)| {
+            let (path, header, message) = self.connections[index].poll_keepalive(now, early)?;
+            Some((index, path, header, message))
+        });
+        // Keepalives first: word of a lost path is to come before what is sent again for it.
+        let Some((index, path, header, message)) = keepalive else { return self.poll_again() };
         let id = ConnectionId(index as u16);
-        let connection = &mut self.connections[index];
-        let (path, header, message) = connection.poll_keepalive(now, early)?;
         self.woken = Some(now);
-        if connection.is_over() {
+        if self.connections[index].is_over() {
             self.connections.take(index);
         }
         self.settle(id);
         let payload = message.emit(&mut self.control);
-        Some(Transmit { connection: id, path, tos: 0, header, payload })
+        Some(Transmit { connection: id, path, tos: 0, keeps: false, header, payload })
+    }
+
+    fn poll_again(&mut self) -> Option<Transmit<'_>> {
+        let (place, sent, path) = loop {
+            let (place, sent) = self.recent.take_next()?;
+            let packet = self.recent.packet(place);
+            let connection = self.connections.get_mut(sent.connection.index());
+            let path = connection.and_then(|half| half.transmit_again(packet, &sent.header));
+            if let Some(path) = path {
+                break (place, sent, path);
+            }
+        };
+        self.recent.set_path(place, path);
+        let Sent { connection, tos, header, .. } = sent;
+        let payload = self.recent.packet(place);
+        Some(Transmit { connection, path, tos, keeps: false, header, payload })
     }
 
     /// When to call [`poll_transmit`](Self::poll_transmit) next, and why.
@@ -177,7 +214,7 @@ impl TransmitSide {
                 }
             }
             Change::SetConnection { config, .. } => {
-                connection.set_scheduler(config.scheduler, now);
+                connection.set(config, now);
                 self.routes.remove(id);
                 route(&mut self.routes, id, config);
             }
@@ -187,8 +224,8 @@ impl TransmitSide {
             Change::SetStatus { path, status, .. } => connection.set_status(*path, *status, now),
             // The receive side decides what these mean to the path.
             Change::SetFits { .. } | Change::SetPeerDown { .. } => {}
-            Change::SetPresent { path, present, .. } => {
-                connection.set_present(*path, *present, now);
+            Change::SetPresent { path, present, unnoticed, .. } => {
+                connection.set_present(*path, *present, *unnoticed, now);
             }
         }
         self.settle(id);
@@ -204,8 +241,17 @@ impl TransmitSide {
 
     /// Brings what follows from a connection up to date.
     fn settle(&mut self, id: ConnectionId) {
+        let half = self.connections.get_mut(id.index());
+        if let Some((path, since)) = half.and_then(TransmitHalf::take_lost) {
+            self.recent.send_again(id, path, since);
+        }
         let deadline = self.connections.get(id.index()).and_then(TransmitHalf::deadline);
         self.deadlines.set(id.index(), deadline.map(|deadline| deadline.at));
+    }
+
+    /// Bytes of memory that is shared by all connections.
+    pub fn memory(&self) -> usize {
+        self.recent.memory()
     }
 
     /// Switches all paths off, so that the peers learn from the keepalives still to be polled that

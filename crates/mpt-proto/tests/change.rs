@@ -34,7 +34,8 @@ fn remove_path(path: u8) -> Change {
 }
 
 fn set_present(path: u8, present: bool) -> Change {
-    Change::SetPresent { connection: CONNECTION, path: PathId(path), present }
+    let unnoticed = Duration::ZERO;
+    Change::SetPresent { connection: CONNECTION, path: PathId(path), present, unnoticed }
 }
 
 /// Packets of these numbers, sent by the left host.

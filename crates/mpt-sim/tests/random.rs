@@ -188,7 +188,9 @@ fn change(config: &ConnectionConfig, path: PathId, alteration: &Alteration) -> C
     let path_config = config.paths[usize::from(path.0)].clone();
     match *alteration {
         Alteration::Status(status) => Change::SetStatus { connection, path, status },
-        Alteration::Present(present) => Change::SetPresent { connection, path, present },
+        Alteration::Present(present) => {
+            Change::SetPresent { connection, path, present, unnoticed: Duration::ZERO }
+        }
         Alteration::Fits(fits) => Change::SetFits { connection, path, fits },
         Alteration::Settings { weight, priority, keepalive } => {
             let keepalive = Some(Duration::from_millis(keepalive));

@@ -1,6 +1,7 @@
 //! What is done to a running host by its operator and its surroundings.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use mpt_proto::{Change, ConnectionId, Instant, PathId};
 
@@ -53,7 +54,8 @@ impl World {
             }
             10 | 11 => {
                 let (connection, path) = (self.connection(input), path(input));
-                self.apply(host, Change::SetPresent { connection, path, present: input.flag() });
+                let (present, unnoticed) = (input.flag(), Duration::ZERO);
+                self.apply(host, Change::SetPresent { connection, path, present, unnoticed });
             }
             12 => {
                 let (connection, path) = (self.connection(input), path(input));

@@ -162,7 +162,8 @@ fn change(act: &Act) -> Option<Change> {
             status: if off { PathStatus::Off } else { PathStatus::Available },
         },
         Act::Present { connection, path, present } => {
-            Change::SetPresent { connection: ConnectionId(connection), path: PathId(path), present }
+            let (connection, path) = (ConnectionId(connection), PathId(path));
+            Change::SetPresent { connection, path, present, unnoticed: Duration::ZERO }
         }
         Act::Hear { .. } | Act::Pass { .. } => return None,
     })

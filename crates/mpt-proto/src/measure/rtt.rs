@@ -31,6 +31,11 @@ impl RoundTrip {
             variation: (before.variation * 3 + deviation) / 4,
         }
     }
+
+    /// What it may be at the moment, when queues fill: the last one or the smoothed, whichever is longer.
+    pub(crate) fn recent(self) -> Duration {
+        self.latest.max(self.smoothed)
+    }
 }
 
 #[cfg(test)]

@@ -85,9 +85,10 @@ impl Liveness {
         self.hearing() && !self.peer.deaf && !self.is_left()
     }
 
-    /// Whether one side has left the path and said so, so that what was sent before may still come.
+    /// Whether one side has left the path, or lost it, and said so: what was sent before may still come,
+    /// or come again on another.
     pub(crate) fn is_left(&self) -> bool {
-        self.status == PathStatus::Off || self.peer.off || self.peer_left.is_some()
+        self.status == PathStatus::Off || !self.present || self.peer.off || self.peer_left.is_some()
     }
 
     /// Whether the peer has said that it does not hear us on this path.

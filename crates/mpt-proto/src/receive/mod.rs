@@ -14,9 +14,9 @@ use crate::accept::AcceptId;
 use crate::config::{ConnectionConfig, Prefix, ReorderConfig};
 use crate::connection::ConnectionId;
 use crate::event::Event;
-use crate::measure::{Arrival as Came, Budget, Look, Quality, Reordering, Stream};
+use crate::measure::{Arrival as Came, Budget, Look, Quality, Reordering, RoundTrip, Stream};
 use crate::note::{News, Note};
-use crate::path::{PathId, PathState};
+use crate::path::{DownCause, PathId, PathState};
 use crate::peer_kind::PeerKind;
 use crate::reorder::{Accepted, ReorderBuffer};
 use crate::sequence::Seq;
@@ -44,6 +44,10 @@ pub(crate) struct Arrival {
 /// sent: longer than most round trips, in which the peer learns of it.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// How long after a path is lost what the peer sent on it may come again on others, at the end of a long
+/// queue perhaps.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// What one connection needs for receiving.
 #[derive(Debug)]
 pub struct ReceiveHalf {
@@ -66,6 +70,8 @@ pub struct ReceiveHalf {
     live: u64,
     /// How often the peer has called up paths that stood by, as far as is known.
     calls: u8,
+    /// Until then the peer may be sending again what it sent on a path that is lost.
+    again_until: Instant,
     delivered: Traffic,
     drops: Drops,
     /// A packet whose congestion mark was changed: the only one that is copied here.
@@ -93,6 +99,7 @@ impl ReceiveHalf {
             networks: config.networks.clone(),
             live: 0,
             calls: 0,
+            again_until: Instant::ZERO,
             delivered: Traffic::default(),
             drops: Drops::default(),
             marked: Vec::new(),
@@ -264,13 +271,15 @@ impl ReceiveHalf {
         heard.liveness.on_keepalive(now, keepalive.report);
         let (count, arrivals) = (heard.keepalives_received as u8, keepalive.arrivals);
         let echoed = heard.gauge.on_keepalive(now, keepalive.trailer);
+        let round_trip = heard.gauge.quality().round_trip.map(RoundTrip::recent);
         heard.peer_id = keepalive.path;
         let Duty { standby, calls } = keepalive.duty;
         heard.stands_by = standby.then_some(calls);
         if Duty::is_after(calls, self.calls) {
             self.calls = calls;
         }
-        news.note(self.id, Note::Keepalive { path, count, arrivals, heard: echoed });
+        let told = Note::Keepalive { path, count, arrivals, heard: echoed, round_trip };
+        news.note(self.id, told);
         if let Some(lost) = keepalive.lost {
             let time = keepalive.trailer.map(|trailer| trailer.time);
             let others = self.paths.iter_mut().filter(|(other, _)| *other != path.index());
@@ -367,7 +376,7 @@ impl ReceiveHalf {
                 self.paths.iter_mut().for_each(|(_, path)| path.order.restart());
             }
             Look::Away => {
-                if judged == Err(Drop::Duplicate) {
+                if judged == Err(Drop::Duplicate) && now >= self.again_until {
                     self.paths[path.index()].gauge.on_copy();
                 }
                 return;
@@ -385,10 +394,11 @@ impl ReceiveHalf {
         if arrival == Came::Restart {
             self.paths.iter_mut().for_each(|(_, path)| path.order.restart());
         }
+        let sent_again = now < self.again_until;
         let path = &mut self.paths[path.index()];
         match arrival {
             Came::First | Came::Restart => path.order.on_arrival(now, seq),
-            Came::Duplicate => path.on_copy(),
+            Came::Duplicate => path.on_copy(sent_again),
             Came::Stray => {}
         }
     }
@@ -439,6 +449,10 @@ impl ReceiveHalf {
             }
             if state != path.told.1 {
                 news.note(connection, Note::State { path: id, state });
+                if matches!(state, PathState::Down(DownCause::Absent | DownCause::PeerLost)) {
+                    self.again_until = now + AGAIN;
+                    self.reorder.expect_copies(self.again_until);
+                }
                 let (from, to) = (path.told.1, state);
                 news.event(Event::Path { connection, path: id, from, to });
             }

@@ -107,10 +107,13 @@ impl ReceivePath {
         self.leaving && self.lingers.is_none_or(|until| until <= now)
     }
 
-    /// A packet came that had come before.
-    pub(super) fn on_copy(&mut self) {
+    /// A packet came that had come before. If the peer has `sent_again` what it had sent on another path,
+    /// it has counted that as sent on this one.
+    pub(super) fn on_copy(&mut self, sent_again: bool) {
         self.copies += 1;
-        self.gauge.on_copy();
+        if !sent_again {
+            self.gauge.on_copy();
+        }
     }
 }
 

@@ -49,6 +49,8 @@ pub(crate) struct ReorderBuffer {
     highest: Vec<Option<Seq>>,
     /// The live paths, one bit each.
     live: u64,
+    /// Until then numbers from behind tell nothing.
+    copies_until: Instant,
     stats: ReorderStats,
 }
 
@@ -80,6 +82,7 @@ impl ReorderBuffer {
             suspicion: Suspicion::default(),
             highest: Vec::new(),
             live: 0,
+            copies_until: Instant::ZERO,
             stats: ReorderStats::default(),
         }
     }
@@ -182,6 +185,11 @@ impl ReorderBuffer {
         self.suspicion.on_hint();
     }
 
+    /// The peer may send again what it sent before, in long rows: until then nothing follows from that.
+    pub(crate) fn expect_copies(&mut self, until: Instant) {
+        self.copies_until = until;
+    }
+
     /// Other paths than before are live, one bit each.
     pub(crate) fn set_live(&mut self, live: u64, sink: &mut impl Sink) {
         self.live = live;
@@ -250,7 +258,11 @@ impl ReorderBuffer {
         sink: &mut impl Sink,
     ) -> Result<Accepted, Drop> {
         let behind = (-REACH..0).contains(&offset);
-        let needed = if behind { suspicion::BEHIND } else { suspicion::STRAYS };
+        let needed = match behind {
+            true if now < self.copies_until => u32::MAX,
+            true => suspicion::BEHIND,
+            false => suspicion::STRAYS,
+        };
         let missed = behind && !self.history.was_delivered(seq);
         let begin = match self.suspicion.on_misfit(seq, path, self.live, needed, missed) {
             Verdict::Doubted => None,

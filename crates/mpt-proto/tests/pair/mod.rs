@@ -139,7 +139,16 @@ impl Host {
         Some(Sent { path: transmit.path, bytes })
     }
 
-    /// The keepalives that are due.
+    /// The same, kept for the case that its path is lost.
+    pub(crate) fn send_kept(&mut self, now: Instant, packet: &[u8]) -> Option<Sent> {
+        let transmit = self.endpoint.handle_inner(packet)?;
+        let mut bytes = vec![0; transmit.size()];
+        transmit.emit(&mut bytes);
+        self.endpoint.keep(now, &transmit, &bytes);
+        Some(Sent { path: transmit.path, bytes })
+    }
+
+    /// The keepalives that are due, and what is to be sent again.
     pub(crate) fn keepalives(&mut self, now: Instant) -> Vec<Sent> {
         let mut sent = Vec::new();
         while let Some(transmit) = self.endpoint.poll_transmit(now) {

@@ -7,7 +7,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mpt_control::TunnelStatus;
 use mpt_io::udp::{Socket, Train};
@@ -49,7 +49,13 @@ pub(crate) enum Step {
     /// A path goes.
     RemovePath { connection: ConnectionId, path: PathId },
     /// What this host lacks for a path, if anything.
-    SetAbsence { connection: ConnectionId, path: PathId, absence: Option<String> },
+    SetAbsence {
+        connection: ConnectionId,
+        path: PathId,
+        absence: Option<String>,
+        /// When nothing was lacking for sure, if that is known.
+        well: Option<Instant>,
+    },
     /// What the peer says of a path by a command beside the tunnel: that it is down, or is not.
     SetPeerDown { connection: ConnectionId, path: PathId, down: bool },
     /// The templates by which peers are let in from now on, with their names.

@@ -3,6 +3,7 @@
 //! It decides about the MTU too ([`mtu`](super::mtu)), because it is told when a datagram is too big.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use mpt_io::tun::{Burst, Device};
@@ -24,6 +25,9 @@ use crate::config;
 /// for long.
 const DEVICE_READS: usize = 64;
 const DEVICE_BYTES: u64 = 256 << 10;
+
+/// For how long the loss of an interface may have gone unnoticed that nobody has looked at.
+const UNNOTICED: Duration = Duration::from_secs(1);
 
 /// Everything that sending needs.
 pub(super) struct TransmitLoop {
@@ -76,6 +80,7 @@ impl TransmitLoop {
                         false => packet.emit(place),
                         true => drop(packet.emit_elided(place)),
                     });
+                    self.endpoint.keep(now, &transmit, datagram);
                 });
             }
         }
@@ -156,7 +161,8 @@ impl TransmitLoop {
                 self.change(now, Change::AddPath { connection, path, config }, name, order);
                 let fits = Change::SetFits { connection, path, fits: mtu >= MIN_MTU };
                 self.change(now, fits, None, order);
-                let change = Change::SetPresent { connection, path, present };
+                let unnoticed = Duration::ZERO;
+                let change = Change::SetPresent { connection, path, present, unnoticed };
                 self.change(now, change, None, order);
                 self.mtu.changed = true;
             }
@@ -184,12 +190,15 @@ impl TransmitLoop {
                 self.table.remove_path(connection, path);
                 self.mtu.changed = true;
             }
-            Step::SetAbsence { connection, path, absence } => {
+            Step::SetAbsence { connection, path, absence, well } => {
                 let present = absence.is_none();
                 if let Some(info) = self.table.path_mut(connection, path) {
                     info.absence = absence;
                 }
-                self.change(now, Change::SetPresent { connection, path, present }, None, order);
+                // Until this moment, however long this took to arrive here.
+                let unnoticed = well.map_or(UNNOTICED, |well| well.elapsed());
+                let change = Change::SetPresent { connection, path, present, unnoticed };
+                self.change(now, change, None, order);
                 self.mtu.changed = true;
             }
             Step::SetPeerDown { connection, path, down } => {

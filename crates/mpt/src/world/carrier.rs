@@ -29,6 +29,8 @@ pub(super) struct Carriers {
     /// By number, with the packets that they had sent when the counting began.
     watched: BTreeMap<u32, Option<u64>>,
     looked: Option<Instant>,
+    /// When they were last found as they were known to be.
+    well: Option<Instant>,
     counting: Option<Instant>,
     busy: bool,
 }
@@ -48,6 +50,11 @@ impl Carriers {
     pub(super) fn deadline(&self) -> Option<Instant> {
         let last = self.looked.filter(|_| !self.watched.is_empty())?;
         Some(last + if self.busy { SOON } else { LATER })
+    }
+
+    /// When all of them were last found to be as they were known to be, if ever.
+    pub(super) fn last_well(&self) -> Option<Instant> {
+        self.well
     }
 
     /// Looks, if it is time to. Returns the interfaces that are not in the state that `known` says.
@@ -81,6 +88,9 @@ impl Carriers {
             if state(&link) != state(before) {
                 changed.push(link);
             }
+        }
+        if changed.is_empty() {
+            self.well = Some(now);
         }
         if judge {
             (self.busy, self.counting) = (busy, Some(now));

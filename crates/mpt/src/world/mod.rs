@@ -148,6 +148,11 @@ impl World {
         self.carriers.deadline()
     }
 
+    /// Until when interfaces are known not to have been lost unnoticed, if they were ever looked at.
+    pub(crate) fn last_well(&self) -> Option<Instant> {
+        self.carriers.last_well()
+    }
+
     /// Looks at everything.
     fn look(&mut self) -> anyhow::Result<()> {
         let links = self.netlink.links()?;

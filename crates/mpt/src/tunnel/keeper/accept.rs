@@ -338,7 +338,8 @@ impl Keeper {
                 }
                 let since = path.absence.take().map_or(now, |(_, since)| since);
                 path.absence = absence.clone().map(|absence| (absence, since));
-                handle.step(Step::SetAbsence { connection, path: path.id, absence });
+                let well = world.last_well();
+                handle.step(Step::SetAbsence { connection, path: path.id, absence, well });
             }
         }
     }

@@ -235,7 +235,8 @@ impl Setter<'_> {
         // Whatever is said to be there is tried at once, also if it was there before.
         if told || moved || path.way != target.way {
             let absence = target.absence.clone();
-            self.handle.step(Step::SetAbsence { connection, path: path.id, absence });
+            let well = self.world.last_well();
+            self.handle.step(Step::SetAbsence { connection, path: path.id, absence, well });
         }
         (path.way, path.absence) = (target.way, target.absence);
     }

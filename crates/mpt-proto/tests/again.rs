@@ -1,0 +1,187 @@
+//! What was in flight on a path that is lost is sent again on those that are left.
+
+mod pair;
+
+use std::time::Duration;
+
+use mpt_proto::{Change, Drop, PathId, PathStatus, ReorderConfig};
+use pair::{CONNECTION, Host, Pair, Sent, Settings, packet};
+
+/// Gone, and noticed at once.
+fn lost(path: u8) -> Change {
+    lost_for(path, Duration::ZERO)
+}
+
+fn lost_for(path: u8, unnoticed: Duration) -> Change {
+    Change::SetPresent { connection: CONNECTION, path: PathId(path), present: false, unnoticed }
+}
+
+/// Packets of these numbers, sent by the left host at this moment.
+fn send(pair: &mut Pair, numbers: std::ops::Range<u32>) -> Vec<Sent> {
+    let Pair { now, left, .. } = pair;
+    numbers.map(|number| left.send_kept(*now, &packet(1, number)).expect("a path is up")).collect()
+}
+
+/// Some time passes in which nothing is sent.
+fn pass(pair: &mut Pair, time: Duration) {
+    pair.now += time;
+}
+
+/// What arrives on the paths that are not cut.
+fn arrive(pair: &mut Pair, sent: &[Sent], cut: Option<u8>) {
+    let through = sent.iter().filter(|sent| Some(sent.path.0) != cut);
+    through.for_each(|sent| pair.right.receive(pair.now, sent));
+}
+
+fn resent(host: &Host, path: u8) -> u64 {
+    host.endpoint.connection(CONNECTION).path(PathId(path)).stats.resent
+}
+
+const MS: Duration = Duration::from_millis(1);
+
+#[test]
+fn a_path_lost_here_loses_nothing() {
+    let mut pair = Pair::up(&Settings::default());
+    let sent = send(&mut pair, 0..100);
+    arrive(&mut pair, &sent, Some(1));
+    pass(&mut pair, 8 * MS);
+    let now = pair.now;
+    pair.left.change(now, &lost_for(1, 5 * MS));
+    pair.exchange(|_, path| path == PathId(0));
+    assert!(pair.right.numbers().into_iter().eq(0..100), "each once and in order");
+    assert_eq!((resent(&pair.left, 0), resent(&pair.left, 1)), (50, 0));
+    assert_eq!(pair.right.dropped_in_all(), 0);
+    let stats = pair.left.endpoint.connection(CONNECTION).stats();
+    assert_eq!(stats.sent.packets, 100, "no packet counts twice");
+    let sent = send(&mut pair, 100..110);
+    arrive(&mut pair, &sent, Some(1));
+    assert!(pair.right.numbers().into_iter().eq(100..110), "no number was spent on a copy");
+}
+
+#[test]
+fn a_path_lost_by_the_peer_loses_nothing() {
+    let mut pair = Pair::up(&Settings::default());
+    let sent = send(&mut pair, 0..100);
+    let now = pair.now;
+    pair.right.change(now, &lost(1));
+    arrive(&mut pair, &sent, Some(1));
+    pair.exchange(|_, path| path == PathId(0));
+    assert!(pair.right.numbers().into_iter().eq(0..100));
+    assert_eq!(resent(&pair.left, 0), 50);
+    assert_eq!(pair.right.dropped_in_all(), 0);
+}
+
+#[test]
+fn what_had_arrived_is_a_duplicate_and_no_restart() {
+    let mut pair = Pair::up(&Settings::default());
+    let sent = send(&mut pair, 0..3000);
+    arrive(&mut pair, &sent, None);
+    // So that nobody waits for it any more, and a row of numbers from behind by the only path is suspect.
+    let now = pair.now;
+    pair.left.change(now, &lost(1));
+    let again = pair.left.keepalives(now);
+    let (keepalives, copies): (Vec<_>, Vec<_>) =
+        again.into_iter().partition(|sent| sent.bytes.len() > 50);
+    assert_eq!(copies.len(), 1500);
+    arrive(&mut pair, &keepalives, Some(1));
+    pass(&mut pair, 300 * MS);
+    let Pair { now, right, .. } = &mut pair;
+    right.endpoint.handle_timeout(*now, &mut right.inbox);
+    arrive(&mut pair, &copies, Some(1));
+    assert!(pair.right.numbers().into_iter().eq(0..3000), "each once");
+    assert_eq!(pair.right.dropped(Drop::Duplicate), 1500);
+    let stats = pair.right.endpoint.connection(CONNECTION).stats();
+    assert_eq!(stats.reorder.restarts, 0);
+    pair.exchange(|_, path| path == PathId(0));
+    let quality = pair.right.endpoint.connection(CONNECTION).path(PathId(0)).quality;
+    assert_eq!(quality.lost, Some(0), "the copies were sent and came");
+}
+
+#[test]
+fn only_what_is_in_doubt_is_sent_again() {
+    let mut pair = Pair::up(&Settings::default());
+    let early = send(&mut pair, 0..100);
+    arrive(&mut pair, &early, None);
+    pass(&mut pair, 500 * MS);
+    let late = send(&mut pair, 100..120);
+    arrive(&mut pair, &late, Some(1));
+    let now = pair.now;
+    pair.left.change(now, &lost(1));
+    pair.exchange(|_, path| path == PathId(0));
+    assert!(pair.right.numbers().into_iter().eq(0..120));
+    assert_eq!(resent(&pair.left, 0), 10);
+}
+
+#[test]
+fn nothing_is_sent_again_where_no_path_was_lost_or_copies_do_harm() {
+    let off =
+        Change::SetStatus { connection: CONNECTION, path: PathId(1), status: PathStatus::Off };
+    let usual = Settings::default;
+    let windowless = ReorderConfig { window: 0, ..ReorderConfig::default() };
+    for (what, settings, change, expected) in [
+        ("lost", usual(), lost(1), 50),
+        ("switched off", usual(), off, 0),
+        ("removed", usual(), Change::RemovePath { connection: CONNECTION, path: PathId(1) }, 0),
+        ("without numbers", Settings { sequence: false, ..usual() }, lost(1), 0),
+        ("without a window", Settings { reorder: windowless, ..usual() }, lost(1), 0),
+    ] {
+        let mut pair = Pair::up(&settings);
+        send(&mut pair, 0..100);
+        let now = pair.now;
+        pair.left.change(now, &change);
+        pair.exchange(|_, path| path == PathId(0));
+        assert_eq!(resent(&pair.left, 0), expected, "{what}");
+    }
+}
+
+#[test]
+fn paths_lost_one_after_the_other_lose_nothing_either() {
+    let mut pair = Pair::up(&Settings { weights: vec![1, 1, 1], ..Settings::default() });
+    let mut sent = send(&mut pair, 0..90);
+    let now = pair.now;
+    pair.left.change(now, &lost(0));
+    sent.extend(pair.left.keepalives(now));
+    assert_eq!([0, 1, 2].map(|path| resent(&pair.left, path)), [0, 15, 15]);
+    pair.left.change(now, &lost(1));
+    sent.extend(pair.left.keepalives(now));
+    assert_eq!(resent(&pair.left, 2), 15 + 30 + 15, "and what was sent again on it");
+    sent.retain(|sent| sent.path == PathId(2));
+    arrive(&mut pair, &sent, None);
+    assert!(pair.right.numbers().into_iter().eq(0..90));
+    assert_eq!(pair.right.dropped_in_all(), 0);
+}
+
+#[test]
+fn with_no_path_left_nothing_is_sent() {
+    let mut pair = Pair::up(&Settings::default());
+    send(&mut pair, 0..10);
+    let now = pair.now;
+    pair.left.change(now, &lost(1));
+    pair.left.change(now, &lost(0));
+    assert!(pair.left.keepalives(now).iter().all(|sent| sent.path == PathId(1)));
+    assert_eq!((resent(&pair.left, 0), resent(&pair.left, 1)), (0, 0));
+}
+
+#[test]
+fn more_than_the_allowance_is_not_kept() {
+    const LONG: usize = 1400;
+    let mut pair = Pair::up(&Settings::default());
+    let long = |number| {
+        let mut packet = packet(1, number);
+        packet.resize(LONG, 0);
+        packet[2..4].copy_from_slice(&(LONG as u16).to_be_bytes());
+        packet
+    };
+    let Pair { now, left, .. } = &mut pair;
+    for number in 0..60_000 {
+        left.send_kept(*now, &long(number)).expect("a path is up");
+    }
+    // The last that were kept are not the last that were sent.
+    *now += 100 * MS;
+    for number in 0..100 {
+        left.send_kept(*now, &long(number)).expect("a path is up");
+    }
+    left.change(*now, &lost(1));
+    left.keepalives(*now);
+    assert_eq!(resent(left, 0), 0);
+}
