@@ -270,6 +270,8 @@ pub struct PathState {
     pub dead_time: f64,
     /// Datagrams sent.
     pub sent: Traffic,
+    /// How many of them had been sent before, on a path that was lost.
+    pub resent: u64,
     /// Datagrams received.
     pub received: Traffic,
     /// Bits of UDP payload per second at which this host lets datagrams of the path's socket out, as far

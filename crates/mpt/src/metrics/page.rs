@@ -139,6 +139,8 @@ fn path(page: &mut Families, labels: &Labels, path: &PathState) {
     page.gauge("mpt_path_mtu", Some(Unit::Bytes), help, labels.clone(), path.mtu as f64);
     let help = "Datagrams sent on the path, and the bytes of their UDP payload.";
     traffic(page, "mpt_path_sent", "datagrams", help, labels, path.sent);
+    let help = "Datagrams sent that had been sent before, on a path that was lost.";
+    page.counter("mpt_path_resent_datagrams", None, help, labels.clone(), path.resent);
     let help = "Datagrams received on the path, and the bytes of their UDP payload.";
     traffic(page, "mpt_path_received", "datagrams", help, labels, path.received);
     let help = "Datagrams of the path that could not be sent or were not accepted.";

@@ -27,6 +27,7 @@ impl TransmitLoop {
             device: self.device_counters(),
             connections: connections.map(|(id, info)| self.connection(id, info)).collect(),
             drops: named(self.endpoint.drops()),
+            memory_bytes: self.endpoint.memory() as u64,
             sockets: self.sockets.iter().map(|(id, socket)| self.socket(id, socket)).collect(),
             ..TunnelStatus::default()
         }
@@ -73,6 +74,7 @@ impl TransmitLoop {
 
     fn path(&self, id: ConnectionId, path: PathId, info: &PathInfo) -> PathState {
         let connection = self.endpoint.connection(id);
+        let stats = connection.path_stats(path);
         let mut state = PathState {
             name: info.settings.name.clone(),
             id: u64::from(path.0),
@@ -87,7 +89,8 @@ impl TransmitLoop {
             mtu: u64::from(info.mtu),
             keepalive: info.settings.keepalive.as_secs_f64(),
             dead_time: info.settings.dead_time.as_secs_f64(),
-            sent: traffic(connection.path_stats(path).sent),
+            sent: traffic(stats.sent),
+            resent: stats.resent,
             cause: info.absence.clone(),
             ..PathState::default()
         };
@@ -173,7 +176,7 @@ impl ReceiveLoop {
             }
         }
         let connections = status.connections.iter().map(|connection| connection.memory_bytes);
-        status.memory_bytes = connections.sum::<u64>() + self.incoming.memory() as u64;
+        status.memory_bytes += connections.sum::<u64>() + self.incoming.memory() as u64;
         add(&mut status.drops, named(self.endpoint.drops()));
         for (socket, (id, known)) in status.sockets.iter_mut().zip(self.sockets.iter()) {
             let counters = known.counters();

@@ -105,6 +105,7 @@ fn full() -> Status {
         weight: 40,
         mtu: 1472,
         sent: Traffic { packets: 3000, bytes: 4_000_000 },
+        resent: 41,
         received: Traffic { packets: 2000, bytes: 1_000_000 },
         rate: Some(96_000_000),
         last_heard_seconds: Some(0.25),
