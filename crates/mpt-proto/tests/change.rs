@@ -159,6 +159,25 @@ fn a_lost_carrier_is_told_on_another_path_and_stops_the_peer_until_it_is_back() 
     assert!(used.contains(&1) && used.contains(&2), "{used:?}");
 }
 
+/// A keepalive that was on its way when the path was lost comes after the word of the loss.
+#[test]
+fn a_path_that_is_lost_is_not_back_by_what_was_sent_before() {
+    let mut pair = Pair::up(&Settings::default());
+    pair.now += Duration::from_millis(500);
+    let on_their_way = pair.left.keepalives(pair.now);
+    assert_eq!(on_their_way.len(), 2);
+    pair.now += Duration::from_millis(20);
+    pair.left.change(pair.now, &set_present(1, false));
+    pair.exchange(|_, path| path == PathId(0));
+    assert_eq!(pair.right.state(1), PathState::Down(DownCause::PeerLost));
+    pair.now += Duration::from_millis(20);
+    on_their_way.iter().for_each(|sent| pair.right.receive(pair.now, sent));
+    assert_eq!(pair.right.state(1), PathState::Down(DownCause::PeerLost));
+    pair.left.change(pair.now, &set_present(1, true));
+    pair.exchange(|_, _| true);
+    assert_eq!(pair.right.state(1), PathState::Up);
+}
+
 /// The path that carried the word of the loss is slower than the one that was lost.
 #[test]
 fn a_path_that_is_back_is_not_lost_by_old_word_of_it() {

@@ -271,6 +271,12 @@ impl ReceiveHalf {
         heard.liveness.on_keepalive(now, keepalive.report);
         let (count, arrivals) = (heard.keepalives_received as u8, keepalive.arrivals);
         let echoed = heard.gauge.on_keepalive(now, keepalive.trailer);
+        let time = keepalive.trailer.map(|trailer| trailer.time);
+        if heard.is_from_before_loss(time) {
+            heard.liveness.on_peer_lost();
+        } else {
+            heard.lost_at = None;
+        }
         let round_trip = heard.gauge.quality().round_trip.map(RoundTrip::recent);
         heard.peer_id = keepalive.path;
         let Duty { standby, calls } = keepalive.duty;
@@ -281,11 +287,11 @@ impl ReceiveHalf {
         let told = Note::Keepalive { path, count, arrivals, heard: echoed, round_trip };
         news.note(self.id, told);
         if let Some(lost) = keepalive.lost {
-            let time = keepalive.trailer.map(|trailer| trailer.time);
             let others = self.paths.iter_mut().filter(|(other, _)| *other != path.index());
             for (_, other) in others.filter(|(_, other)| other.peer_id == Some(lost)) {
                 // Word of the loss may have been overtaken on a quicker path by the path's return.
                 if !other.gauge.heard_after(time) {
+                    other.lost_at = time;
                     other.liveness.on_peer_lost();
                 }
             }

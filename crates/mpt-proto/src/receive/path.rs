@@ -10,6 +10,10 @@ use crate::stats::Traffic;
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
 
+/// For so many microseconds, 10 s, a keepalive may have been on its way. One that seems to have been on it
+/// for longer is of a peer that has started anew (section 4.4 of `docs/protocol.md`).
+const OVERTAKEN: u32 = 10_000_000;
+
 /// One path, as far as it is received on.
 #[derive(Debug)]
 pub(super) struct ReceivePath {
@@ -18,6 +22,8 @@ pub(super) struct ReceivePath {
     pub(super) lingers: Option<Instant>,
     /// It goes when it lingers no more.
     pub(super) leaving: bool,
+    /// When the peer said, by its own clock, that it has lost the path, unless it has come back since.
+    pub(super) lost_at: Option<u32>,
     /// The peer's number for it.
     pub(super) peer_id: Option<u8>,
     /// The number of calls with which the peer said last that it stands by. If that is the last of all
@@ -55,6 +61,7 @@ impl ReceivePath {
             liveness: Liveness::new(config.status, config.dead_time),
             lingers: None,
             leaving: false,
+            lost_at: None,
             peer_id: None,
             stands_by: None,
             speaks_keepalive: speaks_keepalive(config) || known_to_speak,
@@ -91,6 +98,13 @@ impl ReceivePath {
     pub(super) fn is_waited_for(&self, now: Instant, calls: u8) -> bool {
         let lingers = self.lingers.is_some_and(|until| now < until);
         (self.liveness.live() || lingers) && self.stands_by != Some(calls)
+    }
+
+    /// Whether the peer sent a keepalive with this time before it lost the path: that was on its way
+    /// while word of the loss came by another, and does not mean that the path is back.
+    pub(super) fn is_from_before_loss(&self, time: Option<u32>) -> bool {
+        let before = self.lost_at.zip(time).map(|(lost, time)| lost.wrapping_sub(time));
+        before.is_some_and(|before| before > 0 && before <= OVERTAKEN)
     }
 
     /// When it goes silent, or nothing can be on its way any more.
