@@ -264,6 +264,10 @@ impl TransmitHalf {
     /// Returns a path that proves too narrow, with the length of the longest datagram that it carries.
     pub(crate) fn on_note(&mut self, note: Note, now: Instant) -> Option<(PathId, usize)> {
         let tells = self.peer_kind.tells();
+        let flight = match note {
+            Note::State { path, state: PathState::Down(DownCause::PeerLost) } => self.flight(path),
+            _ => None,
+        };
         let path = self.paths.get_mut(note.path().index())?;
         match note {
             Note::Arrived { len, .. } => path.arrived.on_arrived(len),
@@ -281,7 +285,7 @@ impl TransmitHalf {
             }
             Note::State { path: id, state } => {
                 if path.usable() && state == PathState::Down(DownCause::PeerLost) {
-                    self.lost = Some((id, in_doubt_since(now, PEER_UNNOTICED, path.round_trip)));
+                    self.lost = Some((id, in_doubt_since(now, PEER_UNNOTICED, flight)));
                 }
                 self.change(id, now, |path| {
                     path.up = state == PathState::Up;
@@ -293,6 +297,17 @@ impl TransmitHalf {
             }
         }
         None
+    }
+
+    /// How long datagrams took to the peer on a path of which it has just sent word by another, and that
+    /// word back. On that other path it may have waited behind much that the lost one had not.
+    fn flight(&self, path: PathId) -> Option<Duration> {
+        let path = self.paths.get(path.index())?;
+        let round_trip = path.round_trip?;
+        let word = self.paths.iter().filter_map(|(_, path)| path.heard).max_by_key(|it| it.at)?;
+        let detour = path.heard.map_or(0, |back| word.slower_than(back));
+        let by = Duration::from_micros(detour.unsigned_abs().into());
+        Some(if detour < 0 { round_trip.saturating_sub(by) } else { round_trip + by })
     }
 
     /// A further path, unless there is one of that number.

@@ -95,6 +95,12 @@ impl Gauge {
 }
 
 impl Heard {
+    /// How many microseconds longer this keepalive was on its way than another one of the same peer.
+    pub(crate) fn slower_than(self, other: Self) -> i32 {
+        let on_its_way = |heard: Self| heard.at.micros().wrapping_sub(heard.time);
+        on_its_way(self).wrapping_sub(on_its_way(other)).cast_signed()
+    }
+
     /// What a keepalive sent at `now` echoes; `None` if it has been too long.
     pub(crate) fn echo(self, now: Instant) -> Option<Echo> {
         let held = u32::try_from(now.since(self.at).as_micros()).ok()?;
@@ -135,6 +141,13 @@ mod tests {
         assert_eq!(trip(1_000_000, 3_600_000_000, 0), None, "before the start");
         assert_eq!(trip(1_000_000, 900_000, 200_000), None, "waited longer than it was away");
         assert_eq!(trip(100_000_000, 1_000_000, 0), None, "too long");
+    }
+
+    #[test]
+    fn who_was_slower_is_known_whatever_the_peers_clock_says() {
+        let [quick, slow] = [(u32::MAX - 4, 1000), (15, 1025)]
+            .map(|(time, millionths)| Heard { time, at: at(millionths) });
+        assert_eq!((slow.slower_than(quick), quick.slower_than(slow)), (5, -5));
     }
 
     #[test]
