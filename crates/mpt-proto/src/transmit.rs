@@ -264,10 +264,10 @@ impl TransmitHalf {
     /// Returns a path that proves too narrow, with the length of the longest datagram that it carries.
     pub(crate) fn on_note(&mut self, note: Note, now: Instant) -> Option<(PathId, usize)> {
         let tells = self.peer_kind.tells();
-        let flight = match note {
-            Note::State { path, state: PathState::Down(DownCause::PeerLost) } => self.flight(path),
-            _ => None,
-        };
+        let mut flight = None;
+        if let Note::State { path, state: PathState::Down(DownCause::PeerLost) } = note {
+            flight = self.flight(path);
+        }
         let path = self.paths.get_mut(note.path().index())?;
         match note {
             Note::Arrived { len, .. } => path.arrived.on_arrived(len),

@@ -73,7 +73,8 @@ impl World {
 
     /// Gives an inner packet to a host's core, as from its tunnel interface.
     pub fn send_inner(&mut self, host: HostId, packet: &[u8]) {
-        if let Some((socket, remote, datagram)) = self.hosts[host.0].handle_inner(packet) {
+        if let Some((socket, remote, datagram)) = self.hosts[host.0].handle_inner(self.now, packet)
+        {
             self.send_datagram(host, socket, remote, &datagram);
         }
         self.flush(host);

@@ -150,14 +150,15 @@ impl Host {
         }
     }
 
-    pub(super) fn handle_inner(&mut self, packet: &[u8]) -> Option<Datagram> {
-        match &mut self.endpoint {
-            Some(endpoint) => Some(emit(&self.ways, &endpoint.handle_inner(packet)?)),
-            None => {
-                self.stats.stopped += 1;
-                None
-            }
-        }
+    pub(super) fn handle_inner(&mut self, now: Instant, packet: &[u8]) -> Option<Datagram> {
+        let Some(endpoint) = &mut self.endpoint else {
+            self.stats.stopped += 1;
+            return None;
+        };
+        let transmit = endpoint.handle_inner(packet)?;
+        let datagram = emit(&self.ways, &transmit);
+        endpoint.keep(now, &transmit, &datagram.2);
+        Some(datagram)
     }
 
     pub(super) fn change(&mut self, now: Instant, change: &Change) {
