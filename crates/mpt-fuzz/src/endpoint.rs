@@ -118,7 +118,7 @@ impl World {
                 let origin = self.settings.origin(1 - host, input);
                 self.hosts[host].receive(self.now, origin, input.bytes());
             }
-            19 => drop(self.hosts[host].offer(input.bytes())),
+            19 => drop(self.hosts[host].offer(self.now, input.bytes())),
             20..=22 => self.pass(Duration::from_millis(u64::from(input.byte()))),
             23 => self.pass(Duration::from_millis(20 * u64::from(input.byte()))),
             24 => self.pass(Duration::from_micros(u64::from(input.byte()))),
@@ -149,7 +149,7 @@ impl World {
     fn send(&mut self, host: usize, input: &mut Input<'_>) {
         let shape = input.byte();
         let packet = packet::numbered(host, self.number, shape);
-        if let Some(sent) = self.hosts[host].offer(&packet) {
+        if let Some(sent) = self.hosts[host].offer(self.now, &packet) {
             self.hosts[1 - host].inbox.on_sent(self.number, sent.connection);
             self.launch(Flying::new(host, sent, Some(self.number)));
         }

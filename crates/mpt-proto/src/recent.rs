@@ -59,6 +59,9 @@ pub(crate) fn in_doubt_since(
     Instant::ZERO + now.since(Instant::ZERO + doubt)
 }
 
+/// The path of what is not to be sent again: that of nothing.
+const NO_PATH: PathId = PathId(u8::MAX);
+
 /// A datagram that was sent, without its inner packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
@@ -161,12 +164,20 @@ impl Recent {
         self.again.make_contiguous()[before..].reverse();
     }
 
+    /// A connection begins: what one of the same number sent before has nothing to do with it.
+    pub(crate) fn forget(&mut self, connection: ConnectionId) {
+        let entries = self.entries.iter_mut();
+        for entry in entries.filter(|entry| entry.sent.connection == connection) {
+            (entry.sent.path, entry.again) = (NO_PATH, false);
+        }
+    }
+
     /// The next datagram to be sent again, in the order in which they were sent.
     pub(crate) fn take_next(&mut self) -> Option<(Place, Sent)> {
         loop {
             let place = Place(self.again.pop_front()?);
-            // It may have been overwritten since.
-            if let Some(entry) = self.entry_mut(place) {
+            // It may have been overwritten or forgotten since.
+            if let Some(entry) = self.entry_mut(place).filter(|entry| entry.again) {
                 entry.again = false;
                 return Some((place, entry.sent));
             }

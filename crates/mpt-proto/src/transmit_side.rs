@@ -236,6 +236,7 @@ impl TransmitSide {
         // Nothing else would stop a connection without a common version from being used.
         let Some(addresses) = config.peer.iter().find_map(own) else { return };
         route(&mut self.routes, id, config);
+        self.recent.forget(id);
         self.connections.put(id.index(), TransmitHalf::new(config, addresses, now));
     }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use mpt_proto::{ConnectionId, PathId, ReceiveSide, TransmitSide};
+use mpt_proto::{ConnectionId, PathId, PathStats, ReceiveSide, TransmitSide};
 
 use super::inbox::Inbox;
 use super::settings::{CONNECTIONS, PATHS};
@@ -47,6 +47,11 @@ fn ids() -> impl Iterator<Item = ConnectionId> {
     (0..CONNECTIONS as u16).map(ConnectionId)
 }
 
+/// What a path has sent that no other had sent before.
+fn sent_first(stats: &PathStats) -> u64 {
+    stats.sent.packets - stats.resent
+}
+
 fn paths() -> impl Iterator<Item = PathId> + Clone {
     PATHS.into_iter().map(PathId)
 }
@@ -59,7 +64,7 @@ impl Accounts {
             if let Some(half) = tx.find(id) {
                 let stats = half.stats();
                 seen.sent.insert(id, [stats.sent.packets, stats.drops.total()]);
-                let paths = half.paths().map(|path| (path, half.path_stats(path).sent.packets));
+                let paths = half.paths().map(|path| (path, sent_first(&half.path_stats(path))));
                 seen.paths_sent.extend(paths.map(|(path, sent)| ((id, path), sent)));
             }
             if let Some(half) = rx.find(id) {
@@ -102,7 +107,7 @@ impl Accounts {
         for (id, half) in ids().filter_map(|id| Some((id, tx.find(id)?))) {
             let stats = half.stats();
             let left = self.seen.left_sent.get(&id).copied().unwrap_or_default();
-            let of_paths = half.paths().map(|path| half.path_stats(path).sent.packets);
+            let of_paths = half.paths().map(|path| sent_first(&half.path_stats(path)));
             assert_eq!(left + of_paths.sum::<u64>(), stats.sent.packets, "paths and connection");
             now.sent += stats.sent.packets;
             now.transmit_drops += stats.drops.total();

@@ -100,14 +100,11 @@ impl World {
         self.with(host, |host, now| host.change(now, change));
     }
 
-    /// Does something to a host that may make it forget what it has received. Then whatever is on its
-    /// way, and has a copy that was there before, may come out again.
+    /// Does something to a host that may make it forget what it has received. Then whatever was sent before,
+    /// and has a copy on its way or is sent again, may come out again.
     fn with(&mut self, host: usize, act: impl FnOnce(&mut Host, Instant) -> bool) {
         if act(&mut self.hosts[host], self.now) {
-            let flying = self.in_flight.iter().filter(|datagram| datagram.from != host);
-            for number in flying.filter_map(|datagram| datagram.number) {
-                self.hosts[host].inbox.distrust(number);
-            }
+            (0..self.number).for_each(|number| self.hosts[host].inbox.distrust(number));
         }
     }
 

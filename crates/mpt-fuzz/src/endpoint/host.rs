@@ -69,7 +69,7 @@ impl Host {
     }
 
     /// An inner packet from the interface, and what becomes of it.
-    pub(super) fn offer(&mut self, packet: &[u8]) -> Option<Sent> {
+    pub(super) fn offer(&mut self, now: Instant, packet: &[u8]) -> Option<Sent> {
         self.accounts.offered += 1;
         let expected = self.plan.route(packet);
         let dropped = expected.map(|id| self.no_path(id));
@@ -80,6 +80,7 @@ impl Host {
         };
         let (id, path) = (transmit.connection, transmit.path);
         let sent = self.plan.sent(&transmit);
+        self.tx.keep(now, &transmit, &sent.bytes);
         assert_eq!(Some(id), expected, "the connection that a plain search finds");
         assert!(self.plan.carries(id, path), "{id:?} {path:?} was taken away");
         if !self.apart {
@@ -115,7 +116,10 @@ impl Host {
         self.observe();
         while let Some(transmit) = self.tx.poll_transmit(now) {
             due.push(self.plan.sent(&transmit));
-            assert!(due.len() <= MAX_DUE, "there is an end to what is due at one time");
+            assert!(
+                due.len() <= MAX_DUE + self.accounts.offered as usize,
+                "there is an end to what is due at one time"
+            );
         }
         self.observe();
         due
@@ -230,5 +234,5 @@ impl Host {
     }
 }
 
-/// A path says at most one thing for each reason it can have to do so.
+/// A path says at most one thing for each reason it can have to do so. What was offered can be sent again.
 const MAX_DUE: usize = 256;
