@@ -3,7 +3,8 @@
 //! The kernel gathers its announcements of lost carriers and may take a second over each
 //! (`net/core/link_watch.c`), unless the interface stands on another. Whoever asks is told the truth at
 //! once. What an interface without a carrier is given meanwhile is lost in silence, so those that carry
-//! packets are asked about every few milliseconds; where nothing is sent, nothing can be lost.
+//! packets are asked about every few milliseconds; where nothing is carried, nothing can be lost. What is
+//! received counts too: the peer goes on sending until it is told.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -26,7 +27,7 @@ const WINDOW: Duration = Duration::from_millis(200);
 /// The interfaces that are looked at.
 #[derive(Debug, Default)]
 pub(super) struct Carriers {
-    /// By number, with the packets that they had sent when the counting began.
+    /// By number, with the packets that they had carried when the counting began.
     watched: BTreeMap<u32, Option<u64>>,
     looked: Option<Instant>,
     /// When they were last found as they were known to be.
@@ -72,17 +73,18 @@ impl Carriers {
         let judge = counted >= WINDOW;
         let mut busy = false;
         let mut changed = Vec::new();
-        for (index, sent) in &mut self.watched {
+        for (index, carried) in &mut self.watched {
             let Some(before) = known.get(index) else { continue };
             // What has been removed or renamed since is told soon enough.
             let Ok(Some(link)) = netlink.link(&before.name) else { continue };
             if link.index != *index {
                 continue;
             }
-            let packets = link.tx_packets.saturating_sub(*sent.get_or_insert(link.tx_packets));
+            let so_far = link.tx_packets.saturating_add(link.rx_packets);
+            let packets = so_far.saturating_sub(*carried.get_or_insert(so_far));
             busy |= packets as f64 >= BUSY * counted.as_secs_f64();
             if judge {
-                *sent = Some(link.tx_packets);
+                *carried = Some(so_far);
             }
             let state = |link: &Link| (link.up, link.carrier, link.running);
             if state(&link) != state(before) {
