@@ -2,9 +2,10 @@
 //! benchmarks of time.
 
 use std::hint::black_box;
+use std::time::Duration;
 
 use mpt_proto::wire::{gre, inner};
-use mpt_proto::{Endpoint, Transmit};
+use mpt_proto::{Endpoint, Instant, Transmit};
 
 use super::Case;
 use super::arrivals::{self, Arrivals, Keep, TRAIN};
@@ -67,6 +68,49 @@ impl Case for Emit {
             transmit.emit(datagram);
         }
         black_box(&self.train);
+    }
+}
+
+/// A copy, in case that the path is lost.
+pub(super) fn keep() -> Box<dyn Case> {
+    let packet = arrivals::packet(SIZE).leak();
+    let mut sender = arrivals::sender(&[1, 1]);
+    let transmit = transmit(&mut sender, packet);
+    let mut datagram = vec![0; transmit.size()];
+    transmit.emit(&mut datagram);
+    Box::new(KeepCopy { sender, transmit, datagram, now: Instant::ZERO })
+}
+
+struct KeepCopy {
+    sender: Endpoint,
+    transmit: Transmit<'static>,
+    datagram: Vec<u8>,
+    now: Instant,
+}
+
+impl Case for KeepCopy {
+    fn packets(&self) -> usize {
+        TRAIN as usize
+    }
+
+    fn round(&mut self) {
+        for _ in 0..TRAIN {
+            self.sender.keep(self.now, &self.transmit, black_box(&self.datagram));
+        }
+        // 60 Mbit/s: all of them are kept.
+        self.now += Duration::from_millis(8);
+    }
+}
+
+/// Has a sender keep as much as it may at the beginning of time, so that it keeps nothing more then.
+pub(super) fn keep_what_is_allowed(sender: &mut Endpoint) {
+    const ALLOWED: usize = 64 << 20;
+    let packet = arrivals::packet(SIZE);
+    let mut datagram = vec![0; DATAGRAM];
+    for _ in 0..=ALLOWED / SIZE {
+        let transmit = transmit(sender, &packet);
+        transmit.emit(&mut datagram[..transmit.size()]);
+        sender.keep(Instant::ZERO, &transmit, &datagram[..transmit.size()]);
     }
 }
 

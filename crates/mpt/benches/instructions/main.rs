@@ -36,9 +36,10 @@ trait Case {
 /// Makes a case ready for its first round.
 type Make = fn() -> Box<dyn Case>;
 
-const CASES: [(&str, Make); 18] = [
+const CASES: [(&str, Make); 19] = [
     ("parse", core::parse),
     ("emit", core::emit),
+    ("keep", core::keep),
     ("schedule_1_path", core::schedule::<1>),
     ("schedule_2_paths", core::schedule::<2>),
     ("schedule_12_paths", core::schedule::<12>),

@@ -3,18 +3,20 @@
 
 use mpt_io::tun::Coalescer;
 use mpt_io::udp::Train;
-use mpt_proto::Endpoint;
+use mpt_proto::{Endpoint, Instant};
 
-use super::Case;
 use super::arrivals::{self, Arrivals};
 use super::interface::{self, Nowhere, Protocol, Supply};
+use super::{Case, core};
 
-/// TCP, split and sent by some paths.
+/// TCP, split and sent by some paths, at full speed: more than is kept to be sent again.
 pub(super) fn tx<const PATHS: usize>() -> Box<dyn Case> {
     let remote = "192.0.2.1:4754".parse().expect("an address and a port");
+    let mut sender = arrivals::sender(&[1; PATHS]);
+    core::keep_what_is_allowed(&mut sender);
     Box::new(Tx {
         supply: Supply::new(Protocol::Tcp),
-        sender: arrivals::sender(&[1; PATHS]),
+        sender,
         trains: (0..PATHS).map(|_| Train::new(remote, None)).collect(),
         staged: 0,
     })
@@ -46,6 +48,7 @@ impl Case for Tx {
             train.set_tos(transmit.tos);
             if let Some(place) = train.reserve(transmit.size()) {
                 transmit.emit_with(place, |place| packet.emit(place));
+                self.sender.keep(Instant::ZERO, &transmit, place);
                 train.commit();
             }
         }
