@@ -35,10 +35,11 @@ const LONGEST: Duration = Duration::from_millis(1500);
 /// What is in flight on a path whose round trip nobody has measured: that of common access links.
 const ROUND_TRIP: Duration = Duration::from_millis(50);
 
-/// What is believed of a round trip. The least is what hosts themselves take; the most keeps the queues
-/// of the paths that are left from being filled by what has most likely arrived.
+/// What is believed of a round trip. The least is what hosts themselves take. Whatever is sent again stands in
+/// the queues of the paths that are left before all that follows, so more than the most would be felt as a
+/// gap; it is one way on most paths, queues included.
 const LEAST_ROUND_TRIP: Duration = Duration::from_millis(10);
-const MOST_ROUND_TRIP: Duration = Duration::from_millis(250);
+const MOST_ROUND_TRIP: Duration = Duration::from_millis(100);
 
 /// How long a peer takes to see that it has lost a path that carries packets, and to say so. This
 /// implementation looks every 5 ms.
