@@ -128,7 +128,9 @@ fn a_lost_path_and_a_standby_path_are_not_told_to_an_original() {
     let mut host = host(&config);
     host.keepalives(START);
     (0..3).for_each(|path| host.receive(START, &keepalive(path)));
-    let present = |path, present| Change::SetPresent { connection: CONNECTION, path, present };
+    let unnoticed = Duration::ZERO;
+    let present =
+        |path, present| Change::SetPresent { connection: CONNECTION, path, present, unnoticed };
     host.change(START, &present(PathId(0), false));
     host.change(START, &present(PathId(1), false));
     assert!(host.keepalives(START).is_empty(), "nothing is told, so nothing at once");
@@ -296,8 +298,12 @@ fn an_endpoint_of_rfc_8086_is_sent_inner_packets_only_and_taken_for_up() {
             assert!(sent.bytes.ends_with(&inner));
         }
         let mut now = START;
-        let present =
-            |present| Change::SetPresent { connection: CONNECTION, path: PathId(0), present };
+        let present = |present| Change::SetPresent {
+            connection: CONNECTION,
+            path: PathId(0),
+            present,
+            unnoticed: Duration::ZERO,
+        };
         let sent = wait(&mut host, &mut now, 60 * SECOND, |host, now| {
             let at = now.since(START).as_millis();
             if at == 1000 || at == 2000 {
