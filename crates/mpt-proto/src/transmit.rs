@@ -458,8 +458,8 @@ impl TransmitHalf {
 }
 
 /// Whether a peer may be sent the same datagram twice: it drops the second one by its number. One end does
-/// not know the other's window; both are taken to be configured alike. Of peers of other kinds nobody
-/// knows what they make of copies; the original takes one of its first numbers for a restart.
+/// not know the other's window; both are taken to be configured alike. Other kinds of peers remember no
+/// numbers, and the original takes those a little behind for a restart.
 fn may_repeat(config: &ConnectionConfig) -> bool {
     config.peer_kind == PeerKind::Mpt && config.sequence && config.reorder.window > 0
 }
