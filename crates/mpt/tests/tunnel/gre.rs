@@ -1,6 +1,7 @@
 //! Two daemons that each take the other for any endpoint of GRE in UDP, and so say nothing but inner
 //! packets.
 
+use mpt_control::Request;
 use mpt_lab::topology::Side;
 
 use crate::site::{QUICK, SHORT, Site, TWO_LINKS, change_interface, eventually, inner};
@@ -12,6 +13,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("gre::with_a_checksum", || both_versions("scheduler = 'flow'\nchecksum = true")),
     ("gre::with_numbers_striped_over_two_paths", || both_versions("sequence = true\nkey = 7")),
     ("gre::another_key_is_a_named_drop", other_key),
+    ("gre::a_kind_that_changes_alone_makes_the_connection_anew", change_of_kind),
     ("gre::a_lost_interface_takes_its_path_along", lost_interface),
 ];
 
@@ -55,6 +57,21 @@ fn other_key() {
     assert_eq!(site.ping(4, 5).lost, 5);
     let dropped = || site.status(Side::Right).tunnels[0].drops.get("gre_key").copied();
     eventually("what came is counted", || dropped() >= Some(5));
+}
+
+fn change_of_kind() {
+    let site = site("sequence = true", "sequence = true");
+    site.assert_flawless(4);
+    for side in [Side::Left, Side::Right] {
+        let config = gre(&site.config(side), "sequence = true").replace("'gre'", "'mpt'");
+        site.daemon(side).configure(&config).expect("a file");
+        site.daemon(side).change(&Request::Reload {}).expect("a reload");
+        assert_eq!(site.connection(side).peer_kind, "mpt");
+    }
+    site.await_all_up();
+    let measured = || site.path(Side::Left, 0).rtt_ms.is_some();
+    eventually("keepalives are sent and understood", measured);
+    site.assert_flawless(6);
 }
 
 fn lost_interface() {

@@ -15,6 +15,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("original::another_key_is_a_named_refusal", other_key),
     ("original::a_reload_changes_commands_in_place", reload),
     ("original::a_change_of_kind_makes_the_connection_anew", change_of_kind),
+    ("original::the_mtu_is_what_an_original_takes", mtu),
     ("original::nothing_is_open_without_an_original", nothing_open),
 ];
 
@@ -151,6 +152,15 @@ fn change_of_kind() {
     }
     site.await_all_up();
     site.assert_flawless(6);
+}
+
+fn mtu() {
+    let jumbo = "[[link]]\nname = 'one'\nmtu = 9000\n";
+    for (window, fits) in [("", 1592), ("reorder = { window = 0 }", 1596)] {
+        let site = Site::start_with(jumbo, window, |side, config| original(&config, side, ""));
+        assert_eq!(site.path(Side::Left, 0).mtu, fits, "1600 bytes less the GRE header");
+        assert_eq!(site.status(Side::Left).tunnels[0].mtu, fits);
+    }
 }
 
 fn nothing_open() {
