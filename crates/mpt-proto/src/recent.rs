@@ -3,7 +3,7 @@
 //! An interface without a carrier swallows datagrams in silence until somebody looks, and a peer that
 //! has lost a path is sent more on it until its word of that arrives. What went that way is known to be
 //! in doubt as soon as the loss is, long before the ends of the inner flows can know. So each datagram
-//! is kept for a moment. When a path is lost, those that left on it [within the doubt](in_doubt_since)
+//! is kept for a moment. When a path is lost, those that left on it [in doubt](Doubt)
 //! leave once more, under their old numbers, on whatever paths there are then; the receiver, who
 //! remembers numbers, passes on one of each.
 //!
@@ -48,16 +48,31 @@ pub(crate) const PEER_UNNOTICED: Duration = Duration::from_millis(10);
 /// How much earlier than it left a datagram can seem to have been sent: by the length of a wake-up.
 const WAKE_UP: Duration = Duration::from_millis(5);
 
-/// From when on whatever was sent on a path that has been lost is in doubt. It was lost up to `unnoticed`
-/// ago, and what was in flight on it then is lost too, in the queue of a modem perhaps.
-pub(crate) fn in_doubt_since(
+/// A pause in sending up to this long may be a host that stood still: it was told of the loss late,
+/// and what it sent last is in doubt as if it had been told then.
+const STANDSTILL: Duration = Duration::from_millis(250);
+
+/// What of that which was sent on a path is in doubt when the path is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Doubt {
     now: Instant,
-    unnoticed: Duration,
-    round_trip: Option<Duration>,
-) -> Instant {
-    let flight = round_trip.unwrap_or(ROUND_TRIP).clamp(LEAST_ROUND_TRIP, MOST_ROUND_TRIP);
-    let doubt = unnoticed.saturating_add(flight + WAKE_UP).min(LONGEST);
-    Instant::ZERO + now.since(Instant::ZERO + doubt)
+    reach: Duration,
+}
+
+impl Doubt {
+    /// The path is known to be lost now. It was lost up to `unnoticed` ago, and what was in flight on it then
+    /// is lost too, in the queue of a modem perhaps.
+    pub(crate) fn new(now: Instant, unnoticed: Duration, round_trip: Option<Duration>) -> Self {
+        let flight = round_trip.unwrap_or(ROUND_TRIP).clamp(LEAST_ROUND_TRIP, MOST_ROUND_TRIP);
+        Self { now, reach: unnoticed.saturating_add(flight + WAKE_UP).min(LONGEST) }
+    }
+
+    /// From when on whatever was sent is in doubt, if the newest of it was sent at `newest`.
+    fn since(self, newest: Instant) -> Instant {
+        let stands_still = self.now.since(newest) <= STANDSTILL;
+        let told = if stands_still { newest.min(self.now) } else { self.now };
+        Instant::ZERO + told.since(Instant::ZERO + self.reach)
+    }
 }
 
 /// The path of what is not to be sent again: that of nothing.
@@ -87,6 +102,8 @@ pub(crate) struct Recent {
     /// Those to be sent again, counted from the first that ever was.
     again: VecDeque<u64>,
     allowance: Allowance,
+    /// When anything was sent last that could have been kept.
+    newest: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -106,6 +123,7 @@ impl Recent {
     /// Whether a packet of this length is to be kept; if so it counts.
     #[inline]
     pub(crate) fn allows(&mut self, now: Instant, len: usize) -> bool {
+        self.newest = now;
         self.allowance.take(now, len)
     }
 
@@ -151,8 +169,9 @@ impl Recent {
         self.gone += 1;
     }
 
-    /// A path is lost: whatever was sent on it since then is to be sent again.
-    pub(crate) fn send_again(&mut self, connection: ConnectionId, path: PathId, since: Instant) {
+    /// A path is lost: whatever was sent on it in doubt is to be sent again.
+    pub(crate) fn send_again(&mut self, connection: ConnectionId, path: PathId, doubt: Doubt) {
+        let since = doubt.since(self.newest);
         let newest_first = self.entries.iter_mut().enumerate().rev();
         let in_doubt = newest_first.take_while(|(_, entry)| entry.sent.at >= since);
         let before = self.again.len();

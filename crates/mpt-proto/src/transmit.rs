@@ -11,7 +11,7 @@ use crate::note::Note;
 use crate::path::narrowing::{Arrived, Narrowing};
 use crate::path::{DownCause, PathId, PathState, PathStatus};
 use crate::peer_kind::PeerKind;
-use crate::recent::{PEER_UNNOTICED, in_doubt_since};
+use crate::recent::{Doubt, PEER_UNNOTICED};
 use crate::scheduler::{Pins, Scheduler, Share};
 use crate::sequence::Seq;
 use crate::slots::Slots;
@@ -38,8 +38,8 @@ pub struct TransmitHalf {
     repeats: bool,
     /// Whether what is sent is to be kept, because it could be sent again.
     keeps: bool,
-    /// A path that has been lost, and since when what was sent on it is in doubt.
-    lost: Option<(PathId, Instant)>,
+    /// A path that has been lost, and what of that which was sent on it is in doubt.
+    lost: Option<(PathId, Doubt)>,
     scheduler: Scheduler,
     policy: SchedulerConfig,
     paths: Slots<TransmitPath>,
@@ -198,7 +198,7 @@ impl TransmitHalf {
 
     /// A path that has been lost since this was last asked, and since when what was sent on it is in
     /// doubt.
-    pub(crate) fn take_lost(&mut self) -> Option<(PathId, Instant)> {
+    pub(crate) fn take_lost(&mut self) -> Option<(PathId, Doubt)> {
         self.lost.take()
     }
 
@@ -285,7 +285,7 @@ impl TransmitHalf {
             }
             Note::State { path: id, state } => {
                 if path.usable() && state == PathState::Down(DownCause::PeerLost) {
-                    self.lost = Some((id, in_doubt_since(now, PEER_UNNOTICED, flight)));
+                    self.lost = Some((id, Doubt::new(now, PEER_UNNOTICED, flight)));
                 }
                 self.change(id, now, |path| {
                     path.up = state == PathState::Up;
@@ -382,16 +382,16 @@ impl TransmitHalf {
         unnoticed: Duration,
         now: Instant,
     ) {
-        let (mut lost, mut in_doubt) = (false, None);
+        let (mut lost, mut doubt) = (false, None);
         self.change(path, now, |path| {
             lost = path.present && !present;
-            in_doubt = path.usable().then(|| in_doubt_since(now, unnoticed, path.round_trip));
+            doubt = path.usable().then(|| Doubt::new(now, unnoticed, path.round_trip));
             path.present = present;
             path.next_keepalive = None;
             path.keepalive_now(now);
         });
         if lost {
-            self.lost = in_doubt.map(|since| (path, since));
+            self.lost = doubt.map(|doubt| (path, doubt));
         }
         if lost && self.peer_kind.tells() {
             self.told_lost = path.index().wrapping_sub(1).min(MAX_PATHS);

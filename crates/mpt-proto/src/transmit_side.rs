@@ -243,8 +243,8 @@ impl TransmitSide {
     /// Brings what follows from a connection up to date.
     fn settle(&mut self, id: ConnectionId) {
         let half = self.connections.get_mut(id.index());
-        if let Some((path, since)) = half.and_then(TransmitHalf::take_lost) {
-            self.recent.send_again(id, path, since);
+        if let Some((path, doubt)) = half.and_then(TransmitHalf::take_lost) {
+            self.recent.send_again(id, path, doubt);
         }
         let deadline = self.connections.get(id.index()).and_then(TransmitHalf::deadline);
         self.deadlines.set(id.index(), deadline.map(|deadline| deadline.at));

@@ -185,3 +185,16 @@ fn more_than_the_allowance_is_not_kept() {
     left.keepalives(*now);
     assert_eq!(resent(left, 0), 0);
 }
+
+#[test]
+fn a_host_that_stood_still_sends_again_what_it_sent_last() {
+    let mut pair = Pair::up(&Settings::default());
+    let sent = send(&mut pair, 0..100);
+    arrive(&mut pair, &sent, Some(1));
+    let now = pair.now;
+    pair.right.change(now, &lost(1));
+    pass(&mut pair, 200 * MS);
+    pair.exchange(|_, path| path == PathId(0));
+    assert!(pair.right.numbers().into_iter().eq(0..100));
+    assert_eq!(resent(&pair.left, 0), 50);
+}

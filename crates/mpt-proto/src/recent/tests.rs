@@ -31,6 +31,12 @@ fn again(recent: &mut Recent) -> Vec<u32> {
     std::iter::from_fn(next).collect()
 }
 
+/// All since then is in doubt, whenever the newest was sent.
+fn since(millis: u64) -> Doubt {
+    const LATE: u64 = 1_000_000;
+    Doubt { now: at(LATE), reach: Duration::from_millis(LATE - millis) }
+}
+
 #[test]
 fn what_was_sent_on_the_lost_path_since_then_is_sent_again_once_in_order() {
     let mut recent = Recent::default();
@@ -39,10 +45,10 @@ fn what_was_sent_on_the_lost_path_since_then_is_sent_again_once_in_order() {
         recent.put(sent(now, (number % 2) as u8, number), &packet(number, 100));
     }
     recent.put(Sent { connection: ConnectionId(4), ..sent(at(20), 1, 20) }, &packet(20, 100));
-    recent.send_again(CONNECTION, PathId(1), at(15));
-    recent.send_again(CONNECTION, PathId(1), at(11));
+    recent.send_again(CONNECTION, PathId(1), since(15));
+    recent.send_again(CONNECTION, PathId(1), since(11));
     assert_eq!(again(&mut recent), [15, 17, 19, 11, 13]);
-    recent.send_again(CONNECTION, PathId(2), at(0));
+    recent.send_again(CONNECTION, PathId(2), since(0));
     assert_eq!(again(&mut recent), [0; 0]);
 }
 
@@ -50,12 +56,12 @@ fn what_was_sent_on_the_lost_path_since_then_is_sent_again_once_in_order() {
 fn what_was_sent_again_belongs_to_the_path_that_it_was_sent_on_last() {
     let mut recent = Recent::default();
     recent.put(sent(at(0), 0, 7), &packet(7, 100));
-    recent.send_again(CONNECTION, PathId(0), at(0));
+    recent.send_again(CONNECTION, PathId(0), since(0));
     let (place, _) = recent.take_next().expect("it is to be sent again");
     recent.set_path(place, PathId(1));
-    recent.send_again(CONNECTION, PathId(0), at(0));
+    recent.send_again(CONNECTION, PathId(0), since(0));
     assert_eq!(again(&mut recent), [0; 0]);
-    recent.send_again(CONNECTION, PathId(1), at(0));
+    recent.send_again(CONNECTION, PathId(1), since(0));
     assert_eq!(again(&mut recent), [7]);
 }
 
@@ -64,12 +70,12 @@ fn another_connection_of_the_same_number_is_another_one() {
     let mut recent = Recent::default();
     (0..4).for_each(|number| recent.put(sent(at(0), 0, number), &packet(number, 100)));
     recent.put(Sent { connection: ConnectionId(4), ..sent(at(0), 0, 4) }, &packet(4, 100));
-    recent.send_again(CONNECTION, PathId(0), at(0));
+    recent.send_again(CONNECTION, PathId(0), since(0));
     recent.forget(CONNECTION);
     recent.put(sent(at(0), 0, 5), &packet(5, 100));
     assert_eq!(again(&mut recent), [0; 0]);
-    recent.send_again(CONNECTION, PathId(0), at(0));
-    recent.send_again(ConnectionId(4), PathId(0), at(0));
+    recent.send_again(CONNECTION, PathId(0), since(0));
+    recent.send_again(ConnectionId(4), PathId(0), since(0));
     assert_eq!(again(&mut recent), [5, 4]);
 }
 
@@ -82,7 +88,7 @@ fn the_ring_wraps_and_keeps_the_latest_whole() {
     for number in 0..9000 {
         recent.put(sent(at(0), 0, number), &packet(number, len(number)));
         if number % 999 == 0 {
-            recent.send_again(CONNECTION, PathId(0), at(0));
+            recent.send_again(CONNECTION, PathId(0), since(0));
             let again = again(&mut recent);
             let first = again[0];
             assert!(again.into_iter().eq(first..=number), "the latest without a gap");
@@ -101,7 +107,7 @@ fn small_packets_are_kept_up_to_their_number() {
     let mut recent = Recent::default();
     let number = 3 * MOST as u32;
     (0..number).for_each(|number| recent.put(sent(at(0), 0, number), &packet(number, 20)));
-    recent.send_again(CONNECTION, PathId(0), at(0));
+    recent.send_again(CONNECTION, PathId(0), since(0));
     assert!(again(&mut recent).into_iter().eq(number - MOST as u32..number));
 }
 
@@ -114,7 +120,7 @@ fn who_sends_little_needs_little() {
         recent.put(sent(now, 0, number), &packet(number, 1400));
     }
     assert_eq!(recent.bytes.len(), LEAST);
-    recent.send_again(CONNECTION, PathId(0), at(100 * 4990));
+    recent.send_again(CONNECTION, PathId(0), since(100 * 4990));
     assert!(again(&mut recent).into_iter().eq(4990..5000));
 }
 
@@ -122,7 +128,7 @@ fn who_sends_little_needs_little() {
 fn what_was_overwritten_before_its_turn_is_passed_over() {
     let mut recent = Recent::default();
     (0..10).for_each(|number| recent.put(sent(at(0), 0, number), &packet(number, 1000)));
-    recent.send_again(CONNECTION, PathId(0), at(0));
+    recent.send_again(CONNECTION, PathId(0), since(0));
     let further = (CAPACITY / 1000) as u32 - 4;
     (10..10 + further).for_each(|number| recent.put(sent(at(0), 1, number), &packet(number, 1000)));
     let again = again(&mut recent);
@@ -144,11 +150,20 @@ fn so_many_bytes_are_kept_per_second_and_no_more() {
 #[test]
 fn the_doubt_follows_from_what_is_known_within_bounds() {
     let ms = Duration::from_millis;
-    let since = |unnoticed, round_trip| in_doubt_since(at(10_000), unnoticed, round_trip);
-    assert_eq!(since(ms(4), Some(ms(30))), at(10_000 - 4 - 30 - 5));
-    assert_eq!(since(ms(4), Some(ms(1))), at(10_000 - 4 - 10 - 5), "the least");
-    assert_eq!(since(ms(4), Some(ms(2000))), at(10_000 - 4 - 100 - 5), "the most");
-    assert_eq!(since(ms(4), None), at(10_000 - 4 - 50 - 5), "unknown");
-    assert_eq!(since(Duration::MAX, None), at(10_000 - 1500), "no end");
-    assert_eq!(in_doubt_since(at(3), ms(4), None), Instant::ZERO, "the beginning");
+    let since = |now, unnoticed, round_trip| Doubt::new(now, unnoticed, round_trip).since(now);
+    let since_at_10_s = |unnoticed, round_trip| since(at(10_000), unnoticed, round_trip);
+    assert_eq!(since_at_10_s(ms(4), Some(ms(30))), at(10_000 - 4 - 30 - 5));
+    assert_eq!(since_at_10_s(ms(4), Some(ms(1))), at(10_000 - 4 - 10 - 5), "the least");
+    assert_eq!(since_at_10_s(ms(4), Some(ms(2000))), at(10_000 - 4 - 100 - 5), "the most");
+    assert_eq!(since_at_10_s(ms(4), None), at(10_000 - 4 - 50 - 5), "unknown");
+    assert_eq!(since_at_10_s(Duration::MAX, None), at(10_000 - 1500), "no end");
+    assert_eq!(since(at(3), ms(4), None), Instant::ZERO, "the beginning");
+}
+
+#[test]
+fn who_stood_still_was_told_late() {
+    let doubt = Doubt::new(at(10_000), Duration::ZERO, None);
+    let reach = 50 + 5;
+    assert_eq!(doubt.since(at(9_800)), at(9_800 - reach));
+    assert_eq!(doubt.since(at(9_700)), at(10_000 - reach), "nothing was sent for some time");
 }
