@@ -41,9 +41,12 @@ pub(super) fn open(datagram: &[u8]) -> Option<(Option<u32>, &[u8])> {
 
 /// A keepalive from one tunnel address to the other.
 pub(super) fn keepalive(from: IpAddr, to: IpAddr) -> Vec<u8> {
-    let version = if from.is_ipv4() { 4 } else { 6 };
-    let unused = [KEEPALIVE, 0, 0, 0, 0, version, 0, 0];
-    [&header(version, None)[..], &unused, &wide(from), &wide(to)].concat()
+    let unused = [KEEPALIVE, 0, 0, 0, 0, version(from), 0, 0];
+    [&header(version(from), None)[..], &unused, &wide(from), &wide(to)].concat()
+}
+
+pub(super) fn version(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 4 } else { 6 }
 }
 
 /// An address in 16 bytes.
@@ -102,7 +105,7 @@ impl Message {
             auth: auth.kind(),
             cookie: 0,
             round: 1,
-            version: if own.is_ipv4() { 4 } else { 6 },
+            version: version(own),
             leftover: if auth.kind() == 2 { [0xde, 0xad] } else { [0, 0] },
             initiator: wide(own),
             responder: wide(peer),

@@ -7,6 +7,7 @@ use mpt_lab::emulator::Direction;
 use mpt_lab::topology::Side;
 
 use super::meeting::{Meeting, TERMS};
+use super::settings::SECOND;
 use super::{commands, machine};
 use crate::site::{assert_flawless, eventually};
 
@@ -62,7 +63,7 @@ pub(super) fn unheard() {
 pub(super) fn cut() {
     let meeting = Meeting::start(TERMS);
     // Nobody answers what is told of either path.
-    meeting.peer().machine().commands.wait = machine::SECOND / 10;
+    meeting.peer().machine().commands.wait = SECOND / 10;
     let cut = |cut| {
         meeting.site.lab.links().iter().for_each(|link| link.set_blackout(Direction::Both, cut));
     };

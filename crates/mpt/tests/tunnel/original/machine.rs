@@ -1,24 +1,19 @@
 //! What the original does, but for its threads.
 //!
-//! It counts time in whole seconds. Here its clock goes ten times as fast, so a [`SECOND`] takes a
-//! tenth of one; only for answers to commands it waits as long as ever.
+//! It knows of a path what came over it, and tells the peer what it makes of that. Nothing of what it
+//! does waits for anything else, except for commands: while it tells something no path dies.
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use mpt_io::netlink::Netlink;
-use mpt_io::tun::{Burst, Device, Offloads, Options};
 
 use super::commands::{Commands, News, Then};
 use super::cycle::Cycle;
 use super::frames::{self, Auth};
+use super::interface::{self, Interface};
 use super::reorder::Reorder;
-
-/// The original's second.
-pub(super) const SECOND: Duration = Duration::from_millis(100);
-
-/// The name of its interface.
-pub(super) const INTERFACE: &str = "tun0";
+use super::settings::{PathSettings, SECOND, Settings};
 
 /// What the status of a path is.
 pub(super) const OK: u8 = 0x00;
@@ -29,47 +24,13 @@ pub(super) const INTERFACE_DOWN: u8 = 0x81;
 /// Switched off by a command.
 pub(super) const SWITCHED_OFF: u8 = 0x83;
 
-/// Its configuration files.
-#[derive(Clone, Debug)]
-pub(super) struct Settings {
-    /// Own tunnel address and the peer's.
-    pub(super) tunnel: [IpAddr; 2],
-    /// `local_port`, `remote_port`.
-    pub(super) ports: [u16; 2],
-    /// `cmdport_local`, `remote_cmd_port`.
-    pub(super) command_ports: [u16; 2],
-    /// `reorder_window`; 0 = neither are numbers sent nor packets put in order.
-    pub(super) window: u32,
-    /// `max_buffdelay_msec`.
-    pub(super) delay: Duration,
-    pub(super) auth: Auth,
-    pub(super) paths: Vec<PathSettings>,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct PathSettings {
-    /// `interface_name`.
-    pub(super) interface: String,
-    /// `private_ipaddr`, which is `public_ipaddr` too.
-    pub(super) local: IpAddr,
-    /// `remote_ipaddr`.
-    pub(super) remote: IpAddr,
-    /// `weight_out`.
-    pub(super) weight: u64,
-    /// `keepalive_time`, in its seconds.
-    pub(super) keepalive: u32,
-    /// `dead_time`, in its seconds.
-    pub(super) dead: u64,
-}
-
 /// The program.
 #[derive(Debug)]
 pub(super) struct Machine {
     settings: Settings,
     started: Instant,
-    device: Device,
+    interface: Interface,
     netlink: Netlink,
-    burst: Burst,
     paths: Vec<Path>,
     cycle: Cycle,
     /// Packets sent, numbered or not.
@@ -128,10 +89,9 @@ impl Machine {
         let weights: Vec<_> = settings.paths.iter().map(|path| path.weight).collect();
         let mut netlink = Netlink::open().expect("a netlink socket");
         Self {
-            device: interface(&mut netlink, settings.tunnel[0]),
+            interface: Interface::open(&mut netlink, settings.tunnel[0]),
             netlink,
             started,
-            burst: Burst::new(),
             paths: settings.paths.iter().map(path).collect(),
             cycle: Cycle::new(&weights),
             sent: 0,
@@ -143,8 +103,8 @@ impl Machine {
         }
     }
 
-    pub(super) fn device(&self) -> &Device {
-        &self.device
+    pub(super) fn interface(&self) -> &Interface {
+        &self.interface
     }
 
     pub(super) fn sockets(&self) -> impl Iterator<Item = &UdpSocket> {
@@ -178,7 +138,7 @@ impl Machine {
         self.look_for_the_dead(now);
         let mut ready = Vec::new();
         self.reorder.tick(now, &mut ready);
-        self.deliver(&ready);
+        self.interface.write(&ready);
     }
 
     /// `mpt path up|down`.
@@ -197,29 +157,13 @@ impl Machine {
         );
     }
 
-    /// From the interface to a path.
+    /// From the interface to a path. What is not for the peer goes nowhere.
     fn read_interface(&mut self) {
-        loop {
-            let packets = match self.device.read(&mut self.burst).expect("an interface") {
-                None => return,
-                Some(mut packets) => packets.next_packet().map(<[u8]>::to_vec),
-            };
-            if let Some(packet) = packets.filter(|packet| self.is_for_peer(packet)) {
+        while let Some(packet) = self.interface.read() {
+            if interface::is_between(&packet, self.settings.tunnel) {
                 self.send(&packet);
             }
         }
-    }
-
-    /// Whether a packet is of the connection's IP version, from here to there.
-    fn is_for_peer(&self, packet: &[u8]) -> bool {
-        let [own, peer] = self.settings.tunnel.map(frames::wide);
-        let found = match packet {
-            [0x60..=0x6f, ..] if packet.len() >= 40 => [&packet[8..24], &packet[24..40]],
-            [0x45..=0x4f, ..] if packet.len() >= 20 => [&packet[12..16], &packet[16..20]],
-            _ => return false,
-        };
-        let version = if self.settings.tunnel[0].is_ipv4() { 4 } else { 6 };
-        packet[0] >> 4 == version && own.ends_with(found[0]) && peer.ends_with(found[1])
     }
 
     fn send(&mut self, packet: &[u8]) {
@@ -228,7 +172,9 @@ impl Machine {
         self.look_at_interface(path, place);
         let number = (self.settings.window > 0).then_some(self.sent as u32);
         self.sent += 1;
-        let frame = [frames::header(self.version(), number), packet.to_vec()].concat();
+        let frame =
+            [frames::header(frames::version(self.settings.tunnel[0]), number), packet.to_vec()]
+                .concat();
         let to = (self.settings.paths[path].remote, self.settings.ports[1]);
         // One that the kernel refuses is lost.
         let _ = self.paths[path].socket.send_to(&frame, to);
@@ -277,14 +223,7 @@ impl Machine {
                 self.reorder.receive(Instant::now(), path, number, packet, &mut ready);
             }
         }
-        self.deliver(&ready);
-    }
-
-    fn deliver(&self, packets: &[Vec<u8>]) {
-        for packet in packets {
-            // What is no packet the kernel refuses.
-            let _ = self.device.write(packet);
-        }
+        self.interface.write(&ready);
     }
 
     /// Each path's at its own pace, from the start on, and as long as it is in order or silent.
@@ -357,24 +296,7 @@ impl Machine {
         }
     }
 
-    fn version(&self) -> u8 {
-        if self.settings.tunnel[0].is_ipv4() { 4 } else { 6 }
-    }
-
     fn seconds(&self, now: Instant) -> u64 {
         (now.duration_since(self.started).as_nanos() / SECOND.as_nanos()) as u64
     }
-}
-
-/// The interface of the tunnel, with its address and ready to use.
-fn interface(netlink: &mut Netlink, address: IpAddr) -> Device {
-    let options =
-        Options { name: INTERFACE.into(), queue_len: Some(1500), offloads: Offloads::NONE };
-    let device = Device::open(&options).expect("a TUN interface");
-    let (mtu, prefix) = if address.is_ipv4() { (1464, 24) } else { (1440, 64) };
-    netlink.disable_address_generation(device.index()).expect("no other address");
-    netlink.set_mtu(device.index(), mtu).expect("an MTU");
-    netlink.set_up(device.index(), true).expect("it is up");
-    netlink.add_address(device.index(), address, prefix).expect("an address");
-    device
 }

@@ -7,8 +7,9 @@ use mpt_lab::topology::Side;
 use mpt_lab::traffic::udp;
 
 use super::frames::Auth;
-use super::machine::{self, PathSettings, Seen, Settings};
+use super::machine::{self, Seen};
 use super::peer::Peer;
+use super::settings::{PathSettings, Settings};
 use crate::site::{self, PATIENCE, Site, assert_flawless, eventually, inner};
 
 /// Data ports, ours and the original's.

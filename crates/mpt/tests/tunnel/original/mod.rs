@@ -4,8 +4,9 @@
 //! does on the wire, step by step and with its defects, and shares no code with our own:
 //! [`frames`] has its bytes, [`cycle`] and [`reorder`] its way of sending and receiving, [`commands`]
 //! its command protocol and [`machine`] the rest. [`peer`] runs it, in the host at the right and with
-//! an interface of its own; at the left runs our daemon. That this stand-in does what was captured and
-//! written down of the original is the first of the tests.
+//! an [`interface`] of its own; at the left runs our daemon, and what both agree on is in [`meeting`].
+//! That the stand-in does what was captured and written down of the original is itself a test.
+//! [`twins`] are two daemons of ours that take each other for an original.
 
 mod carrying;
 mod commands;
@@ -13,12 +14,14 @@ mod cycle;
 mod exchanges;
 mod frames;
 mod hostile;
+mod interface;
 mod liveness;
 mod machine;
 mod meeting;
 mod peer;
 mod reorder;
 mod restarts;
+mod settings;
 pub(crate) mod twins;
 
 use crate::suite::Test;
@@ -31,7 +34,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("original::a_restart_of_the_original_is_recognised", restarts::peers),
 ];
 
-/// For one of them, which is enough for what neither rights nor threads have to do with.
+/// What neither rights nor threads have to do with.
+#[allow(dead_code, reason = "one binary runs them, which is enough")]
 pub(crate) const TESTS_ONCE: &[Test] = &[
     ("original::the_stand_in_is_true_to_what_is_known", true_to_what_is_known),
     ("original::frames_are_the_originals_byte_for_byte", carrying::frames),

@@ -7,7 +7,8 @@ use std::thread::JoinHandle;
 use mpt_io::poll::{Events, Interest, Poll, Waker};
 use mpt_lab::lab::Host;
 
-use super::machine::{Machine, Settings};
+use super::machine::Machine;
+use super::settings::Settings;
 
 /// The original, running. Dropping it ends it at once, as if killed.
 pub(super) struct Peer {
@@ -22,7 +23,7 @@ impl Peer {
         let machine = host.run(|| Machine::start(settings));
         let poll = Poll::new().expect("an epoll descriptor");
         let waker = Waker::new(&poll, 0).expect("a waker");
-        poll.add(machine.device(), 0, Interest::READABLE).expect("an interface");
+        poll.add(machine.interface().device(), 0, Interest::READABLE).expect("an interface");
         for socket in machine.sockets() {
             poll.add(socket, 0, Interest::READABLE).expect("a socket");
         }
