@@ -1,7 +1,5 @@
 //! Path status changes and connection creates, begun by either end.
 
-use std::net::SocketAddr;
-
 use mpt_control::{CommandStatus, PathStatus};
 use mpt_lab::topology::Side;
 
@@ -13,19 +11,20 @@ use crate::site::{PATIENCE, eventually, inner};
 
 /// What our operator switches off and on, the original is told in four rounds.
 pub(super) fn ours() {
-    for (auth, path) in Auth::ALL.into_iter().zip([0, 1, 0]) {
-        let meeting = Meeting::start(Terms { auth, dead: 0, ..TERMS });
+    for ((auth, path), inner) in Auth::ALL.into_iter().zip([0, 1, 0]).zip([4, 6, 4]) {
+        let meeting = Meeting::start(Terms { auth, inner, outer: inner, dead: 0, ..TERMS });
         for (command, status) in
             [(PathStatus::Off, machine::DOWN), (PathStatus::Available, machine::OK)]
         {
             set_ours(&meeting, ["one", "two"][path], command);
             meeting.await_status(path, status);
             meeting.await_rounds(&[1, 2, 3, 4]);
-            assert_told(&meeting, auth, path, status);
+            assert_told(&meeting, path, status);
             if status == machine::DOWN {
                 let keepalives = meeting.await_keepalives(1 - path);
                 assert_eq!(keepalives, 0, "none over a path that is switched off");
                 assert_eq!(meeting.ping(Side::Right, 10), 0);
+                assert_eq!(meeting.status(path), machine::DOWN, "so it stays down");
             }
         }
         meeting.await_all_up();
@@ -34,8 +33,9 @@ pub(super) fn ours() {
 }
 
 /// Asserts that what was said is what the document says, byte for byte.
-fn assert_told(meeting: &Meeting, auth: Auth, path: usize, status: u8) {
-    let tunnel = [Side::Left, Side::Right].map(|side| inner(side, 4));
+fn assert_told(meeting: &Meeting, path: usize, status: u8) {
+    let Terms { auth, inner: version, .. } = meeting.terms();
+    let tunnel = [Side::Left, Side::Right].map(|side| inner(side, version));
     let said = meeting.take_said();
     let cookie = Message::read(&said[1].bytes).expect("an answer").cookie;
     assert_eq!(cookie != 0, auth != Auth::None, "the answer has a cookie, if there is one");
@@ -47,20 +47,18 @@ fn assert_told(meeting: &Meeting, auth: Auth, path: usize, status: u8) {
     for (said, message) in [(&said[0], first), (&said[2], third)] {
         assert_eq!(said.bytes, message.write(auth), "{message:02x?}");
         let from = said.from.expect("it came from somewhere");
-        let from = SocketAddr::new(from.ip().to_canonical(), from.port());
-        // Of two ways that are there the first, unless it is the one that goes.
-        let by = usize::from(path == 0 && status == machine::DOWN);
-        let ours = meeting.site.lab.left().address(by);
-        if status == machine::DOWN || path == 1 {
-            assert_eq!(from, SocketAddr::new(ours, COMMAND_PORTS[0]));
+        assert_eq!(from.port(), COMMAND_PORTS[0]);
+        if status == machine::DOWN {
+            let other = meeting.site.lab.left().address(1 - path);
+            assert_eq!(from.ip().to_canonical(), other, "not by the path that goes");
         }
     }
 }
 
 /// What the operator of the original switches off and on, we are told.
 pub(super) fn theirs() {
-    for (auth, path) in Auth::ALL.into_iter().zip([1, 0, 1]) {
-        let meeting = Meeting::start(Terms { auth, dead: 0, ..TERMS });
+    for ((auth, path), inner) in Auth::ALL.into_iter().zip([1, 0, 1]).zip([4, 4, 6]) {
+        let meeting = Meeting::start(Terms { auth, inner, outer: inner, dead: 0, ..TERMS });
         meeting.switch(path, false);
         assert_eq!(meeting.status(path), machine::SWITCHED_OFF);
         assert_answered(&meeting, auth);

@@ -7,6 +7,7 @@ use mpt_lab::topology::Side;
 
 use super::exchanges::refused;
 use super::frames::{self, Auth, Message};
+use super::machine;
 use super::meeting::{COMMAND_PORTS, Meeting, PORTS, TERMS, Terms};
 use crate::site::{PATIENCE, change_interface, eventually, inner};
 
@@ -53,11 +54,12 @@ impl<'m> Forger<'m> {
         Message::read(&buffer[..length]).expect("a message")
     }
 
-    /// Round 1 of a message that path 1 is down.
+    /// Round 1 of a message that path 1 is down. The original would keep this byte, and the path would not
+    /// come back by itself.
     fn first(&self) -> Message {
         let tunnel = [Side::Right, Side::Left].map(|side| inner(side, 4));
         let plain = Message::opening(frames::PATH_STATUS, self.auth, tunnel, 32);
-        Message { status: 0x80, ..plain }
+        Message { status: machine::SWITCHED_OFF, ..plain }
     }
 
     /// Round 3 of it.

@@ -89,6 +89,10 @@ impl Meeting {
         self.peer = None;
     }
 
+    pub(super) fn terms(&self) -> Terms {
+        self.terms
+    }
+
     pub(super) fn peer(&self) -> &Peer {
         self.peer.as_ref().expect("it runs")
     }
