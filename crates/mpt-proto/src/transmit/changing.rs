@@ -1,0 +1,145 @@
+//! What can change of a connection while it sends: see [`Change`](crate::Change).
+
+use std::time::Duration;
+
+use super::path::TransmitPath;
+use super::{TransmitHalf, may_repeat};
+use crate::config::{ConnectionConfig, MAX_PATHS, PathConfig};
+use crate::path::{PathId, PathStatus};
+use crate::recent::Doubt;
+use crate::scheduler::Scheduler;
+use crate::time::Instant;
+
+impl TransmitHalf {
+    /// A further path, unless there is one of that number.
+    pub(crate) fn add_path(&mut self, id: PathId, config: &PathConfig, now: Instant) {
+        if self.staying(id).is_some() {
+            return;
+        }
+        self.paths.put(id.index(), TransmitPath::new(config, self.header_len(), now));
+    }
+
+    /// A path goes, once it has told the peer so. A path that sends no keepalives tells nothing.
+    pub(crate) fn remove_path(&mut self, id: PathId, now: Instant) {
+        self.set_status(id, PathStatus::Off, now);
+        let Some(path) = self.staying(id) else { return };
+        path.leaving = true;
+        if path.next_keepalive.is_none() {
+            self.paths.take(id.index());
+        }
+    }
+
+    /// A path has other settings.
+    pub(crate) fn set_path(&mut self, id: PathId, config: &PathConfig, now: Instant) {
+        let Some(path) = self.staying(id) else { return };
+        if path.keepalive != config.keepalive {
+            path.keepalive = config.keepalive;
+            path.next_keepalive = None;
+            path.keepalive_now(now);
+        }
+        self.set_status(id, config.status, now);
+        let Some(path) = self.staying(id) else { return };
+        let share = path.share(id);
+        if (share.weight, share.priority, share.pins)
+            != (config.weight, config.priority, &config.pins)
+        {
+            (path.weight, path.priority) = (config.weight, config.priority);
+            path.pins.clone_from(&config.pins);
+            self.reschedule(now);
+        }
+    }
+
+    /// The policy may be another one, and so may be whether the peer can tell copies.
+    pub(crate) fn set(&mut self, config: &ConnectionConfig, now: Instant) {
+        let (policy, repeats) = (config.scheduler, may_repeat(config));
+        if policy != self.policy {
+            self.scheduler = Scheduler::new(policy);
+        }
+        if (policy, repeats) != (self.policy, self.repeats) {
+            (self.policy, self.repeats) = (policy, repeats);
+            self.reschedule(now);
+        }
+    }
+
+    /// The operator wants something else of a path. Going off is told to the peer once, if it is of a kind
+    /// that would understand.
+    pub(crate) fn set_status(&mut self, path: PathId, status: PathStatus, now: Instant) {
+        let tells = self.peer_kind.tells();
+        self.change(path, now, |path| {
+            if status != path.status {
+                path.status = status;
+                let spoken_to = path.present && (tells || status == PathStatus::Available);
+                path.next_keepalive = path.keepalive.filter(|_| spoken_to).map(|_| now);
+            }
+        });
+    }
+
+    /// What a path needs of this host is there again, or gone. That it is gone is told to the peer at
+    /// once on the others: it would go on sending. That it went may have gone `unnoticed` for a while.
+    pub(crate) fn set_present(
+        &mut self,
+        path: PathId,
+        present: bool,
+        unnoticed: Duration,
+        now: Instant,
+    ) {
+        let (mut lost, mut doubt) = (false, None);
+        self.change(path, now, |path| {
+            lost = path.present && !present;
+            doubt = path.usable().then(|| Doubt::new(now, unnoticed, path.round_trip));
+            path.present = present;
+            path.next_keepalive = None;
+            path.keepalive_now(now);
+        });
+        if lost {
+            self.lost = doubt.map(|doubt| (path, doubt));
+        }
+        if lost && self.peer_kind.tells() {
+            self.told_lost = path.index().wrapping_sub(1).min(MAX_PATHS);
+            self.paths.iter_mut().for_each(|(_, path)| path.keepalive_now(now));
+        }
+    }
+
+    /// Every path goes off.
+    pub(crate) fn close(&mut self, now: Instant) {
+        let paths: Vec<PathId> = self.paths().collect();
+        paths.into_iter().for_each(|path| self.set_status(path, PathStatus::Off, now));
+    }
+
+    /// The connection goes, once every path has told the peer so.
+    pub(crate) fn end(&mut self, now: Instant) {
+        self.ending = true;
+        let paths: Vec<PathId> = self.paths().collect();
+        paths.into_iter().for_each(|path| self.remove_path(path, now));
+    }
+
+    /// Whether it only has to tell the peer that it ends.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending
+    }
+
+    /// Whether it has ended and everything is told.
+    pub(crate) fn is_over(&self) -> bool {
+        self.ending && self.paths.is_empty()
+    }
+
+    /// Changes a path, and the scheduler's paths if it has become one of them or ceased to be.
+    pub(super) fn change(
+        &mut self,
+        path: PathId,
+        now: Instant,
+        change: impl FnOnce(&mut TransmitPath),
+    ) {
+        let Some(path) = self.staying(path) else { return };
+        let was_usable = path.usable();
+        change(path);
+        if path.usable() != was_usable {
+            self.reschedule(now);
+        }
+    }
+
+    /// A path that has not been told to go.
+    pub(super) fn staying(&mut self, path: PathId) -> Option<&mut TransmitPath> {
+        self.paths.get_mut(path.index()).filter(|path| !path.leaving)
+    }
+}

@@ -1,0 +1,124 @@
+//! What is told to the peer beside inner packets, and what the receive half tells: keepalives go out, and
+//! [`Note`]s come in.
+
+use std::time::Duration;
+
+use super::TransmitHalf;
+use super::path::TransmitPath;
+use crate::note::Note;
+use crate::path::{DownCause, PathId, PathState, PathStatus};
+use crate::recent::{Doubt, PEER_UNNOTICED};
+use crate::time::Instant;
+use crate::timer::{Deadline, Timer};
+use crate::wire::gre::{Header, Protocol};
+use crate::wire::keepalive::{Duty, Keepalive, Report, Trailer};
+
+impl TransmitHalf {
+    /// The next keepalive that is due, or if `early` nearly so.
+    pub(crate) fn poll_keepalive(
+        &mut self,
+        now: Instant,
+        early: bool,
+    ) -> Option<(PathId, Header, Keepalive)> {
+        let due = |path: &TransmitPath| path.is_due(now, early);
+        let index = self.paths.iter().find(|(_, path)| due(path))?.0;
+        let path = &mut self.paths[index];
+        let off = path.status == PathStatus::Off;
+        // The first one says that nothing was heard before it, also if the peer has been quicker: that
+        // is how it knows a beginning. The truth follows behind it.
+        let tells = self.peer_kind.tells();
+        let first = tells && path.keepalives_sent == 0;
+        let deaf = !off && (first || !path.hearing);
+        let next = |every| if first && path.hearing { now } else { now + every };
+        path.next_keepalive = if off { None } else { path.keepalive.map(next) };
+        path.keepalives_sent += 1;
+        let report = Report { deaf, off };
+        let (sender, receiver) = self.addresses;
+        path.narrowing.on_keepalive_sent();
+        let arrivals = path.arrived.tell(now, path.keepalive.unwrap_or_default());
+        let echo = path.heard.and_then(|heard| heard.echo(now));
+        let trailer = Some(Trailer { sent: path.sent.packets as u32, time: now.micros(), echo });
+        if path.leaving {
+            self.paths.take(index);
+        }
+        let standby = self.scheduler.is_standby(PathId(index as u8));
+        let duty = Duty { standby, calls: self.calls };
+        let (path, lost) = (Some(index as u8), self.next_lost(index));
+        let message = if tells {
+            Keepalive { report, duty, arrivals, path, lost, sender, receiver, trailer }
+        } else {
+            Keepalive::bare(sender, receiver)
+        };
+        let protocol = if sender.is_ipv4() { Protocol::Ipv4 } else { Protocol::Ipv6 };
+        let header = Header { protocol, checksum: self.checksum, key: self.key, sequence: None };
+        Some((PathId(index as u8), header, message))
+    }
+
+    /// The path to be told of as lost by a keepalive on another one: all of them in turn.
+    fn next_lost(&mut self, on: usize) -> Option<u8> {
+        let lost = |(index, path): &(usize, &TransmitPath)| !path.present && *index != on;
+        let after = self.paths.iter().filter(lost).find(|(index, _)| *index > self.told_lost);
+        let (index, _) = after.or_else(|| self.paths.iter().find(lost))?;
+        self.told_lost = index;
+        Some(index as u8)
+    }
+
+    /// When the next keepalive is due.
+    pub(crate) fn deadline(&self) -> Option<Deadline> {
+        let at = self.paths.iter().filter_map(|(_, path)| path.next_keepalive).min()?;
+        Some(Deadline { at, timer: Timer::Keepalive })
+    }
+
+    /// The receive half has seen something that changes what is sent. Every change is told to the
+    /// peer at once, if it is of a kind that understands: that is how a path comes up in one round trip, also
+    /// after the peer restarted.
+    ///
+    /// Returns a path that proves too narrow, with the length of the longest datagram that it carries.
+    pub(crate) fn on_note(&mut self, note: Note, now: Instant) -> Option<(PathId, usize)> {
+        let tells = self.peer_kind.tells();
+        let mut flight = None;
+        if let Note::State { path, state: PathState::Down(DownCause::PeerLost) } = note {
+            flight = self.flight(path);
+        }
+        let path = self.paths.get_mut(note.path().index())?;
+        match note {
+            Note::Arrived { len, .. } => path.arrived.on_arrived(len),
+            Note::Keepalive { path: id, count, arrivals, heard, round_trip } => {
+                path.heard = heard;
+                path.round_trip = round_trip;
+                path.arrived.on_keepalives(count);
+                return Some((id, path.narrowing.on_told(now, arrivals)?));
+            }
+            Note::Hearing { hearing, .. } => {
+                path.hearing = hearing;
+                if tells {
+                    path.keepalive_now(now);
+                }
+            }
+            Note::State { path: id, state } => {
+                if path.usable() && state == PathState::Down(DownCause::PeerLost) {
+                    self.lost = Some((id, Doubt::new(now, PEER_UNNOTICED, flight)));
+                }
+                self.change(id, now, |path| {
+                    path.up = state == PathState::Up;
+                    path.narrowing.forget();
+                    if tells {
+                        path.keepalive_now(now);
+                    }
+                });
+            }
+        }
+        None
+    }
+
+    /// How long datagrams took to the peer on a path of which it has just sent word by another, and that
+    /// word back. On that other path it may have waited behind much that the lost one had not.
+    fn flight(&self, path: PathId) -> Option<Duration> {
+        let path = self.paths.get(path.index())?;
+        let round_trip = path.round_trip?;
+        let word = self.paths.iter().filter_map(|(_, path)| path.heard).max_by_key(|it| it.at)?;
+        let detour = path.heard.map_or(0, |back| word.slower_than(back));
+        let by = Duration::from_micros(detour.unsigned_abs().into());
+        Some(if detour < 0 { round_trip.saturating_sub(by) } else { round_trip + by })
+    }
+}

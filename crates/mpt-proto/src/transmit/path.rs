@@ -1,0 +1,91 @@
+//! One path, as far as it is sent on.
+
+use std::time::Duration;
+
+use crate::config::PathConfig;
+use crate::measure::Heard;
+use crate::path::narrowing::{Arrived, Narrowing};
+use crate::path::{PathId, PathStatus};
+use crate::scheduler::{Pins, Share};
+use crate::stats::Traffic;
+use crate::time::Instant;
+
+/// A keepalive may be early by this part of its interval, where that saves a wake-up.
+const EARLY: u32 = 16;
+
+#[derive(Debug)]
+pub(super) struct TransmitPath {
+    pub(super) status: PathStatus,
+    pub(super) weight: u16,
+    pub(super) priority: u8,
+    pub(super) pins: Pins,
+    pub(super) up: bool,
+    /// Whether this host has what it needs to send on it.
+    pub(super) present: bool,
+    /// It goes when it has told the peer so.
+    pub(super) leaving: bool,
+    pub(super) hearing: bool,
+    pub(super) keepalive: Option<Duration>,
+    /// When the next keepalive is due; never while the path is off.
+    pub(super) next_keepalive: Option<Instant>,
+    /// What its keepalives tell of the peer's datagrams.
+    pub(super) arrived: Arrived,
+    /// What the peer's keepalives tell of ours.
+    pub(super) narrowing: Narrowing,
+    /// The sending time that the next keepalive echoes.
+    pub(super) heard: Option<Heard>,
+    pub(super) round_trip: Option<Duration>,
+    pub(super) sent: Traffic,
+    /// How many of these had been sent on another path before.
+    pub(super) resent: u64,
+    pub(super) keepalives_sent: u64,
+}
+
+impl TransmitPath {
+    pub(super) fn new(config: &PathConfig, header_len: usize, now: Instant) -> Self {
+        let available = config.status == PathStatus::Available;
+        Self {
+            status: config.status,
+            weight: config.weight,
+            priority: config.priority,
+            pins: config.pins.clone(),
+            up: false,
+            present: true,
+            leaving: false,
+            hearing: false,
+            keepalive: config.keepalive,
+            next_keepalive: config.keepalive.filter(|_| available).map(|_| now),
+            arrived: Arrived::new(now),
+            narrowing: Narrowing::new(header_len),
+            heard: None,
+            round_trip: None,
+            sent: Traffic::default(),
+            resent: 0,
+            keepalives_sent: 0,
+        }
+    }
+
+    /// Whether its next keepalive is due, or if `early` will be within a sixteenth of the interval.
+    pub(super) fn is_due(&self, now: Instant, early: bool) -> bool {
+        let margin =
+            if early { self.keepalive.unwrap_or_default() / EARLY } else { Duration::ZERO };
+        self.next_keepalive.is_some_and(|at| at <= now + margin)
+    }
+
+    /// Whether it carries inner packets. One that goes off carries none from that moment on, whatever
+    /// the receive half said of it before it knew.
+    pub(super) fn usable(&self) -> bool {
+        self.up && self.present && self.status == PathStatus::Available
+    }
+
+    pub(super) fn share(&self, path: PathId) -> Share<'_> {
+        Share { path, weight: self.weight, priority: self.priority, pins: &self.pins }
+    }
+
+    /// Has the next keepalive sent at once, on a path that sends any.
+    pub(super) fn keepalive_now(&mut self, now: Instant) {
+        if self.present && self.status == PathStatus::Available {
+            self.next_keepalive = self.keepalive.map(|_| now);
+        }
+    }
+}
