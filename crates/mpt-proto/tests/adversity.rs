@@ -102,6 +102,32 @@ fn a_burst_of_late_packets_is_no_restart() {
 
 /// This end finds a path too narrow, the peer does not and goes on sending there.
 #[test]
+fn an_overtaken_keepalive_says_nothing_any_more() {
+    let mut pair = Pair::up(&Settings::default());
+    let mut switch = |status| {
+        pair.now += ms(1);
+        let Host { endpoint, inbox, .. } = &mut pair.left;
+        endpoint.set_path_status(pair.now, CONNECTION, PathId(1), status, inbox);
+        pair.left.keepalives(pair.now)
+    };
+    let off: Vec<Sent> = switch(PathStatus::Off);
+    let on: Vec<Sent> = switch(PathStatus::Available);
+    pair.now += ms(40);
+    let later = pair.now;
+    on.iter().chain(&off).for_each(|sent| pair.right.receive(later, sent));
+    let deaf = PathState::Down(DownCause::PeerDeaf);
+    assert_eq!(pair.right.state(1), deaf, "it begins anew, and is not off");
+
+    // A clock that goes back by more is that of a peer which has started anew.
+    pair.exchange(|_, _| true);
+    assert_eq!(pair.right.state(1), PathState::Up);
+    let earlier = Instant::ZERO + pair.now.since(Instant::ZERO + ms(2000));
+    let mut left = Host::new(&Settings::default(), 1, earlier);
+    left.keepalives(earlier).iter().for_each(|sent| pair.right.receive(later, sent));
+    assert_eq!(pair.right.state(1), deaf);
+}
+
+#[test]
 fn a_path_unusable_in_one_direction_is_waited_for_in_the_other() {
     let reorder = ReorderConfig { late: Late::Drop, ..ReorderConfig::default() };
     let mut pair = Pair::up(&Settings { reorder, ..Settings::default() });

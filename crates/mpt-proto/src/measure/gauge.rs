@@ -78,6 +78,11 @@ impl Gauge {
         self.heard
     }
 
+    /// When the peer sent the last keepalive that came over the path, as far as it is told.
+    pub(crate) fn heard_at(&self) -> Option<u32> {
+        self.heard.map(|heard| heard.time)
+    }
+
     /// Whether a keepalive came over the path that the peer sent after this time, as far as both are told.
     pub(crate) fn heard_after(&self, time: Option<u32>) -> bool {
         let Some((heard, time)) = self.heard.zip(time) else { return false };

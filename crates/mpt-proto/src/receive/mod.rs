@@ -267,11 +267,16 @@ impl ReceiveHalf {
             return Err(Drop::ControlUnknown);
         }
         heard.keepalives_received += 1;
+        let (count, arrivals) = (heard.keepalives_received as u8, keepalive.arrivals);
+        let time = keepalive.trailer.map(|trailer| trailer.time);
+        if heard.is_overtaken(time) {
+            heard.liveness.on_heard(now);
+            self.tell(now, sink, news);
+            return Ok(());
+        }
         let was_deaf = heard.liveness.peer_deaf();
         heard.liveness.on_keepalive(now, keepalive.report);
-        let (count, arrivals) = (heard.keepalives_received as u8, keepalive.arrivals);
         let echoed = heard.gauge.on_keepalive(now, keepalive.trailer);
-        let time = keepalive.trailer.map(|trailer| trailer.time);
         if heard.is_from_before_loss(time) {
             heard.liveness.on_peer_lost();
         } else {
