@@ -6,6 +6,7 @@
 //! To change a result on purpose, run with `INSTA_UPDATE=always` and read the difference.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output};
 
@@ -25,6 +26,11 @@ fn main() -> ExitCode {
     }
     trials.push(Trial::test("no result without its files", no_result_without_files));
     trials.push(Trial::test("a file is written once", a_file_is_written_once));
+    trials
+        .push(Trial::test("who may read it is decided by a key", who_may_read_is_decided_by_a_key));
+    trials.push(Trial::test("a link keeps its place", a_link_keeps_its_place));
+    trials
+        .push(Trial::test("a failed write leaves what stood there", a_failed_write_leaves_the_old));
     trials.push(Trial::test("a check writes nothing", a_check_writes_nothing));
     trials.push(Trial::test("what is missing is told", what_is_missing_is_told));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
@@ -101,8 +107,6 @@ fn a_file_is_written_once() -> Result<(), Failed> {
     assert!(
         String::from_utf8(output.stdout)?.starts_with("mpt.toml: written: 1 tunnel, 1 connection")
     );
-    let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&file)?.permissions());
-    assert_eq!(mode & 0o777, 0o600, "it may hold a key");
     let first = fs::read_to_string(&file)?;
 
     fs::write(&file, "something else")?;
@@ -117,6 +121,82 @@ fn a_file_is_written_once() -> Result<(), Failed> {
     let output = mpt(folder.path(), &["import", "--force", &sample])?;
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert_eq!(fs::read_to_string(&file)?, first);
+    Ok(())
+}
+
+/// Whatever the mode of what stood there was.
+fn who_may_read_is_decided_by_a_key() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("mpt.toml");
+    let (open, secret) = (data().join("sample"), folder.path().join("secret"));
+    with_key(&secret)?;
+    let mode = || fs::metadata(&file).map(|metadata| metadata.permissions().mode() & 0o777);
+    for (from, before, after) in
+        [(&open, None, 0o644), (&secret, Some(0o666), 0o600), (&open, Some(0o600), 0o644)]
+    {
+        if let Some(before) = before {
+            fs::set_permissions(&file, fs::Permissions::from_mode(before))?;
+        }
+        let output = mpt(folder.path(), &["import", "--force", &from.to_string_lossy()])?;
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert_eq!(mode()?, after, "{}", from.display());
+        let told = String::from_utf8(output.stdout)?.contains("mpt.toml: holds a key");
+        assert_eq!(told, after == 0o600);
+    }
+    fs::remove_file(&file)?;
+    let output = mpt(folder.path(), &["import", &secret.to_string_lossy()])?;
+    assert_eq!((output.status.code(), mode()?), (Some(0), 0o600));
+    Ok(())
+}
+
+/// The sample, with a key that a reader of its name in clear would know.
+fn with_key(folder: &Path) -> std::io::Result<()> {
+    let sample = data().join("sample/conf");
+    fs::create_dir(folder)?;
+    fs::copy(sample.join("interface.conf"), folder.join("interface.conf"))?;
+    let connection = fs::read_to_string(sample.join("connections/ipv4.conf"))?;
+    let keyless = connection.lines().filter(|line| !line.starts_with("auth_"));
+    let keyless: String = keyless.flat_map(|line| [line, "\n"]).collect();
+    let with_key = format!("[connection]\nauth_type = 2\nauth_key = {KEY}\n");
+    fs::write(folder.join("connection.conf"), format!("{keyless}{with_key}"))
+}
+
+/// A key of 32 characters.
+const KEY: &str = "4nd-th3-k3y-i5-n0b0dy-el5e5-bu5i";
+
+fn a_link_keeps_its_place() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let [link, target] = ["mpt.toml", "target.toml"].map(|name| folder.path().join(name));
+    fs::write(&target, "something else")?;
+    std::os::unix::fs::symlink("target.toml", &link)?;
+    let sample = data().join("sample");
+    let output = mpt(folder.path(), &["import", "--force", &sample.to_string_lossy()])?;
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(fs::symlink_metadata(&link)?.is_symlink());
+    assert!(fs::read_to_string(&target)?.starts_with("# Made by"));
+    for place in ["/dev/null", "."] {
+        let output =
+            mpt(folder.path(), &["import", "--force", "-o", place, &sample.to_string_lossy()])?;
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(String::from_utf8(output.stderr)?.contains("is no file that could be replaced"));
+    }
+    Ok(())
+}
+
+fn a_failed_write_leaves_the_old() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    fs::write(folder.path().join("mpt.toml"), "something else")?;
+    // No file may have even one byte.
+    let output = Command::new("sh")
+        .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_mpt")])
+        .args(["import", "--force"])
+        .arg(data().join("sample"))
+        .current_dir(folder.path())
+        .output()?;
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(String::from_utf8(output.stderr)?.contains("cannot write mpt.toml"));
+    assert_eq!(fs::read_to_string(folder.path().join("mpt.toml"))?, "something else");
+    assert_eq!(fs::read_dir(folder.path())?.count(), 1, "nothing else is left");
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 //! `mpt import DIR|FILE...`
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
@@ -59,8 +59,11 @@ impl Import {
         } else if self.stdout {
             output::print(&imported.text)?;
         } else {
-            write(&self.output, &imported.text, self.force)?;
+            write(&self.output, &imported, self.force)?;
             output::print(&format!("{name}: written: {}\n", outcome(&imported)))?;
+            if imported.holds_key {
+                output::print(&format!("{name}: holds a key, and only its owner may read it\n"))?;
+            }
         }
         match &imported.verdict {
             Ok(_) => Ok(Exit::Done),
@@ -95,27 +98,36 @@ fn outcome(imported: &Imported) -> String {
     format!("{size}, {warnings}, {asides} on what is no setting")
 }
 
-/// Writes the file. It may hold a key, so it is its owner's alone.
-fn write(file: &Path, text: &str, force: bool) -> Result<()> {
+/// Writes the file at once or not at all: beside its place first, so that what stands there is whole
+/// until the whole of this does. Who may read it is decided by what is in it, and not by what stood there.
+fn write(file: &Path, imported: &Imported, force: bool) -> Result<()> {
     let what = || format!("cannot write {}", file.display());
-    let mut options = OpenOptions::new();
-    options.write(true).mode(0o600);
-    if force {
-        options.create(true).truncate(true)
-    } else {
-        options.create_new(true)
-    };
-    let mut opened = match options.open(file) {
+    // Where a link leads, as any other way to write would.
+    let place = if force { fs::canonicalize(file) } else { Err(io::ErrorKind::NotFound.into()) };
+    let place = place.unwrap_or_else(|_| file.to_owned());
+    if force && place.exists() && !place.is_file() {
+        bail!("{} is no file that could be replaced: see --stdout", file.display());
+    }
+    let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let mode = if imported.holds_key { 0o600 } else { 0o644 };
+    let mut written = tempfile::Builder::new()
+        .prefix(".mpt-import-")
+        .permissions(Permissions::from_mode(mode))
+        .tempfile_in(folder)
+        .with_context(what)?;
+    written
+        .write_all(imported.text.as_bytes())
+        .and_then(|()| written.as_file().sync_all())
+        .with_context(what)?;
+    let put = if force { written.persist(&place) } else { written.persist_noclobber(&place) };
+    match put.map_err(|failed| failed.error) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => bail!(
             "{} exists already: name another file with --output, or write over it with --force",
             file.display()
         ),
-        opened => opened.with_context(what)?,
+        put => put.with_context(what)?,
     };
-    let written = opened.write_all(text.as_bytes()).and_then(|()| opened.sync_all());
-    if written.is_err() && !force {
-        // Half a configuration is worse than none.
-        let _ = fs::remove_file(file);
-    }
-    written.with_context(what)
+    // The name is on the disk when its folder is.
+    File::open(folder).and_then(|folder| folder.sync_all()).with_context(what)
 }

@@ -43,6 +43,7 @@ fn by_key(
                     let cut = if cut { " (the first 32 characters count)" } else { "" };
                     let value = format!("{{ type = \"sha256\", key = {} }}", text.written());
                     table.set_as("auth", &value, &format!("{}; {}{cut}", kind.note, key.note));
+                    table.holds_key = true;
                     return true;
                 }
                 Err(fault) => fault.to_string(),

@@ -54,6 +54,8 @@ pub(crate) enum Peer {
 pub(crate) struct Imported {
     /// Our file.
     pub(crate) text: String,
+    /// Whether a key is in it, be it commented out.
+    pub(crate) holds_key: bool,
     /// What whoever imports should know, one line each.
     pub(crate) warnings: Vec<String>,
     /// What is no setting here, one line each.
@@ -125,6 +127,7 @@ pub(crate) fn import(sources: &[Source], peer: Peer, name: &str) -> Result<Impor
 
     let mut text = heading(sources);
     tables.iter().for_each(|table| table.write(&mut text));
+    let holds_key = tables.iter().any(|table| table.holds_key);
     let mut asides: Vec<String> = tables.into_iter().flat_map(|table| table.asides).collect();
     for template in &mut sorted.templates {
         let mut lines = template_asides(template, &mut findings);
@@ -132,7 +135,7 @@ pub(crate) fn import(sources: &[Source], peer: Peer, name: &str) -> Result<Impor
         asides.append(&mut lines);
     }
     let verdict = config::judge(&text, name);
-    Ok(Imported { text, warnings: findings.warnings, asides, verdict })
+    Ok(Imported { text, holds_key, warnings: findings.warnings, asides, verdict })
 }
 
 /// The documents in the files.

@@ -14,6 +14,8 @@ pub(super) struct Table {
     pub(super) asides: Vec<String>,
     /// Whether the table is shown and not in force.
     pub(super) disabled: bool,
+    /// Whether one of the settings is a key.
+    pub(super) holds_key: bool,
 }
 
 /// Longest setting that the comment behind it is aligned with.
@@ -22,7 +24,7 @@ const ALIGNED: usize = 40;
 impl Table {
     /// A table under its header.
     pub(super) fn new(header: &'static str) -> Self {
-        Self { header, settings: Vec::new(), asides: Vec::new(), disabled: false }
+        Self { header, settings: Vec::new(), asides: Vec::new(), disabled: false, holds_key: false }
     }
 
     /// Adds a setting, and where it is from.
