@@ -82,6 +82,9 @@ fn refuse(name: &str) -> Result<(), Failed> {
             return Err(format!("`{needed}` is missing in\n{report}").into());
         }
     }
+    if report.contains(KEY) {
+        return Err(format!("a key is shown in\n{report}").into());
+    }
     stored(&folder, name, &report);
     Ok(())
 }

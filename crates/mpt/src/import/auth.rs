@@ -53,7 +53,6 @@ fn by_key(
     // The peer's commands are refused with either kind; nobody else can forge one blindly with this.
     let instead = "until both ends have a key: auth = { type = \"sha256\", key = \"...\" }";
     table.set_as("auth", "{ type = \"random\" }", instead);
-    // A key has no business among messages.
     let why = format!("the key is not taken over: {fault}. Give both ends one of their own");
     ledger.refuse(&kind.note, &why);
     if let Some(key) = key {

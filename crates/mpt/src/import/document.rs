@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 
+use super::mask;
+
 /// A file that has been read.
 #[derive(Debug)]
 pub(super) struct Document {
@@ -11,6 +13,7 @@ pub(super) struct Document {
     pub(super) name: String,
     /// What it is called in comments.
     pub(super) label: String,
+    /// As reports may show it.
     pub(super) text: String,
     pub(super) form: Form,
     /// No two of the same name.
@@ -64,6 +67,7 @@ impl Document {
                 None => sections.push(section),
             }
         }
+        let text = mask::masked(&text);
         Self { label: name.clone(), name, text, form: Form::Ini, sections }
     }
 
@@ -97,9 +101,12 @@ fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|number: &u32| number.to_string() == text)
 }
 
-/// As it stands in the file, on one line.
+/// As it stands in the file, on one line, but for a key.
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if mask::is_secret(&self.key) {
+            return write!(f, "{} = {}", Shown(&self.key), mask::HIDDEN);
+        }
         write!(f, "{} = {}", Shown(&self.key), Shown(&self.value))
     }
 }

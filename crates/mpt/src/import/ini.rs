@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use super::document::{Document, Entry, Section};
+use super::mask;
 use crate::config::Problem;
 
 /// What a last line without newline means.
@@ -98,10 +99,11 @@ impl Line {
         let cut = comment.strip_prefix(';').is_some_and(|rest| {
             rest.trim_start().starts_with(|c: char| c.is_ascii_digit()) && !value.is_empty()
         });
+        let key = key.trim().to_ascii_lowercase();
+        let comment = if mask::is_secret(&key) { mask::HIDDEN } else { comment };
         let remark = cut.then(|| {
             format!("what stands behind the value is a comment for the original too: `{comment}`")
         });
-        let key = key.trim().to_ascii_lowercase();
         Content::Entry { key, value: value.to_owned(), remark }
     }
 }

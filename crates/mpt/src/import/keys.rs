@@ -53,6 +53,15 @@ pub(super) const PATH: [&str; 17] = [
 /// A network, in `[net_N]`.
 pub(super) const NETWORK: [&str; 3] = ["ip_ver", "src_addr", "dst_addr"];
 
+/// The one whose value must not be seen.
+pub(super) const SECRET: &str = "auth_key";
+
+/// All of them.
+pub(super) fn all() -> Vec<&'static str> {
+    let aliases = ALIASES.map(|(alias, _)| alias);
+    [&GENERAL[..], &TUNNEL, &CONNECTION, &PATH, &NETWORK, &aliases].concat()
+}
+
 /// The keys of a section, by its name: `path_0`.
 pub(super) fn of_section(name: &str) -> &'static [&'static str] {
     match name.split_once('_').map_or(name, |(kind, _)| kind) {

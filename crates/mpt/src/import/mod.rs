@@ -4,7 +4,8 @@
 //! ([`positional`]), and either gives a [`document`]: sections of entries, each with its place. From
 //! there it goes noun by noun ([`interface`], [`connection`], [`path`], [`network`], [`pins`], [`auth`]): a
 //! [`ledger`] makes sure that no entry is forgotten, and a [`sheet`] is filled with settings, each followed
-//! by where it is from. What has no counterpart becomes a comment with the reason.
+//! by where it is from. What has no counterpart becomes a comment with the reason. Of keys, messages and
+//! comments show nothing ([`mask`]).
 //!
 //! What means nothing, or is missing and cannot be guessed, is a problem with its place, and then there is
 //! no result. What can be read is judged by the reader of our own files in the end.
@@ -18,6 +19,7 @@ mod integer;
 mod interface;
 mod keys;
 mod ledger;
+mod mask;
 mod network;
 mod path;
 mod pins;
@@ -153,7 +155,7 @@ fn read(sources: &[Source]) -> Result<Vec<Document>, ImportError> {
                 documents
                     .extend(read.into_iter().map(|read| Document { label: label.clone(), ..read }));
             }
-            Err(problems) => reports.push(Report::new(name.clone(), text.clone(), problems)),
+            Err(problems) => reports.push(Report::new(name.clone(), mask::masked(text), problems)),
         }
     }
     if reports.is_empty() { Ok(documents) } else { Err(ImportError::Malformed(reports)) }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::document::Shown;
-use super::{Imported, Peer, Source, import, keys};
+use super::{Imported, Peer, Source, import, keys, mask};
 use crate::config::{Mtu, Path, PathStatus, Scheduler, Written as _};
 
 const PEERS: [Peer; 2] = [Peer::Original, Peer::Mpt];
@@ -80,14 +80,45 @@ fn every_key_ever_named_survives() {
         let imported = sections(&EVERY_KEY, peer).expect("files that can be imported");
         assert!(imported.verdict.is_ok(), "{:?}", imported.verdict);
         for (_, key, value) in EVERY_KEY {
-            assert!(
-                imported.text.contains(&format!("{key} = {value}")),
-                "{key}\n{}",
-                imported.text
-            );
+            assert!(imported.text.contains(&shown(key, value)), "{key}\n{}", imported.text);
         }
         for unknown in ["spare", "colour"] {
             assert!(imported.warnings.iter().any(|warning| warning.contains(unknown)));
+        }
+    }
+}
+
+/// How a comment shows an entry.
+fn shown(key: &str, value: &str) -> String {
+    let value = if key == keys::SECRET { mask::HIDDEN } else { value };
+    format!("{key} = {}", Shown(value))
+}
+
+#[test]
+fn a_key_is_seen_as_a_setting_only() {
+    const KEY: &str = "0pen-5e5ame-of-th3-f0rty-th1eve5";
+    for (kind, peer, settings) in [
+        ("2", Peer::Original, 1),
+        ("1", Peer::Original, 0),
+        ("0", Peer::Original, 0),
+        ("2", Peer::Mpt, 0),
+    ] {
+        for name in [keys::SECRET, "auth_kye", "auth-key", "Auth_Key"] {
+            let mut entries = EVERY_KEY.to_vec();
+            entries.retain(|(_, key, _)| !key.starts_with("auth_"));
+            let cut = format!("{KEY}\" ;0{KEY}");
+            entries.extend([("connection", "auth_type", kind), ("connection", name, &cut)]);
+            for elsewhere in ["path_0", "elsewhere", "general"] {
+                entries.push((elsewhere, name, KEY));
+            }
+            let imported = sections(&entries, peer).expect("files that can be imported");
+            let settings = if name.eq_ignore_ascii_case(keys::SECRET) { settings } else { 0 };
+            assert_eq!(imported.text.matches(KEY).count(), settings, "{}", imported.text);
+            assert_eq!(imported.holds_key, settings > 0);
+            let setting = format!("key = {} }}", KEY.written());
+            assert_eq!(imported.text.matches(&setting).count(), settings, "{}", imported.text);
+            let mut told = imported.warnings.iter().chain(&imported.asides);
+            assert!(told.all(|line| !line.contains(KEY)), "{told:?}");
         }
     }
 }
@@ -185,7 +216,7 @@ proptest! {
         for peer in PEERS {
             let Ok(imported) = sections(&entries, peer) else { continue };
             for (_, key, value) in &entries {
-                let shown = format!("{key} = {}", Shown(value));
+                let shown = shown(key, value);
                 prop_assert!(imported.text.contains(&shown), "{shown}\n{}", imported.text);
             }
             if let Err(report) = &imported.verdict {
