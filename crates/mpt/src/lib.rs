@@ -41,9 +41,10 @@ pub use config::{Accepted, Refused, check_text};
 #[doc(hidden)]
 pub fn import_text(interface: &str, connection: &str, both_mpt: bool) -> Option<(String, bool)> {
     let source = |name: &str, text: &str| import::Source { name: name.into(), text: text.into() };
-    let sources = [source("interface.conf", interface), source("connection.conf", connection)];
+    let sources = vec![source("interface.conf", interface), source("connection.conf", connection)];
+    let gathered = import::Gathered { sources, unread: Vec::new() };
     let peer = if both_mpt { import::Peer::Mpt } else { import::Peer::Original };
-    let imported = import::import(&sources, peer, "mpt.toml").ok()?;
+    let imported = import::import(&gathered, peer, "mpt.toml").ok()?;
     Some((imported.text, imported.verdict.is_ok()))
 }
 

@@ -39,10 +39,10 @@ pub(super) struct Import {
 impl Import {
     /// Imports, and says what came of it.
     pub(super) fn run(&self) -> Result<Exit> {
-        let sources = import::gather(&self.from)?;
+        let gathered = import::gather(&self.from)?;
         let name =
             if self.stdout { "standard output".into() } else { self.output.display().to_string() };
-        let imported = match import::import(&sources, self.peer, &name) {
+        let imported = match import::import(&gathered, self.peer, &name) {
             Ok(imported) => imported,
             Err(error) => {
                 if let ImportError::Malformed(reports) = &error {

@@ -15,6 +15,15 @@ pub(crate) struct Source {
     pub(crate) text: String,
 }
 
+/// What was found where the original's files were said to be.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    /// The files to import.
+    pub(crate) sources: Vec<Source>,
+    /// The files that the original would not read, and so are not read here.
+    pub(crate) unread: Vec<String>,
+}
+
 /// What each source is called in comments: its file's name, where no other has it.
 pub(super) fn labels(sources: &[Source]) -> Vec<String> {
     let last = |source: &Source| {
@@ -31,16 +40,19 @@ pub(super) fn labels(sources: &[Source]) -> Vec<String> {
 const MAX_FILES: usize = 10_000;
 
 /// Reads files, and what is in folders: the one that the original runs in, its `conf`, or
-/// `conf/connections`.
+/// `conf/connections`. Where there is such a folder of connections, the one around it has `interface.conf` and
+/// nothing else that counts.
 ///
 /// # Errors
 ///
 /// If something cannot be read, or a folder has nothing of the original.
-pub(crate) fn gather(places: &[PathBuf]) -> Result<Vec<Source>> {
-    let mut files = Vec::new();
+pub(crate) fn gather(places: &[PathBuf]) -> Result<Gathered> {
+    let (mut files, mut unread) = (Vec::new(), Vec::new());
     for place in places {
         if place.is_dir() {
-            files.extend(in_folder(place)?);
+            let (read, others) = in_folder(place)?;
+            files.extend(read);
+            unread.extend(others.iter().map(|file| file.display().to_string()));
         } else {
             files.push(place.clone());
         }
@@ -48,7 +60,8 @@ pub(crate) fn gather(places: &[PathBuf]) -> Result<Vec<Source>> {
     if files.len() > MAX_FILES {
         bail!("{} files are more than {MAX_FILES}: is it the original's folder?", files.len());
     }
-    files.iter().map(|file| read(file)).collect()
+    let sources: Result<Vec<Source>> = files.iter().map(|file| read(file)).collect();
+    Ok(Gathered { sources: sources?, unread })
 }
 
 fn read(file: &Path) -> Result<Source> {
@@ -57,14 +70,16 @@ fn read(file: &Path) -> Result<Source> {
     Ok(Source { name, text })
 }
 
-fn in_folder(folder: &Path) -> Result<Vec<PathBuf>> {
+/// The files in a folder that the original would read, and those that only look as if.
+fn in_folder(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let conf = folder.join("conf");
     let folder = if conf.is_dir() { &conf } else { folder };
     let listed =
         |folder: &Path| list(folder).with_context(|| format!("cannot list {}", folder.display()));
-    let mut files = listed(folder)?;
+    let (mut files, mut unread) = (listed(folder)?, Vec::new());
     let connections = folder.join("connections");
     if connections.is_dir() {
+        (files, unread) = files.into_iter().partition(|file| file.ends_with("interface.conf"));
         files.extend(listed(&connections)?);
     }
     if files.is_empty() {
@@ -73,7 +88,7 @@ fn in_folder(folder: &Path) -> Result<Vec<PathBuf>> {
             folder.display()
         );
     }
-    Ok(files)
+    Ok((files, unread))
 }
 
 /// The files that the original would read, and its template, by name: the original takes them as the

@@ -34,7 +34,7 @@ use thiserror::Error;
 
 use crate::config::{self, Problem, Report, Settings};
 
-pub(crate) use files::{Source, gather};
+pub(crate) use files::{Gathered, Source, gather};
 
 use connection::Earlier;
 use document::{Document, Shown};
@@ -94,10 +94,12 @@ fn closing(reports: &[Report]) -> String {
 /// # Errors
 ///
 /// See [`ImportError`].
-pub(crate) fn import(sources: &[Source], peer: Peer, name: &str) -> Result<Imported, ImportError> {
+pub(crate) fn import(from: &Gathered, peer: Peer, name: &str) -> Result<Imported, ImportError> {
+    let sources = &from.sources;
     let documents = read(sources)?;
     let mut sorted = Sorted::new(documents)?;
     let mut findings = Findings::default();
+    findings.warnings.extend(from.unread.iter().map(|file| unread(file)));
     let mut reports = Vec::new();
     let mut finish =
         |document: &mut Document, findings: &mut Findings, table: Option<&mut Table>| {
@@ -127,7 +129,7 @@ pub(crate) fn import(sources: &[Source], peer: Peer, name: &str) -> Result<Impor
     }
     tables.insert(0, tunnel);
 
-    let mut text = heading(sources);
+    let mut text = heading(from);
     tables.iter().for_each(|table| table.write(&mut text));
     let holds_key = tables.iter().any(|table| table.holds_key);
     let mut asides: Vec<String> = tables.into_iter().flat_map(|table| table.asides).collect();
@@ -220,7 +222,13 @@ fn report(document: &Document, findings: &mut Findings, reports: &mut Vec<Report
     }
 }
 
-fn heading(sources: &[Source]) -> String {
+/// What is said of a file that is not read.
+fn unread(file: &str) -> String {
+    let file = Shown(file);
+    format!("{file}: not read: beside `connections` the original reads interface.conf alone")
+}
+
+fn heading(Gathered { sources, unread }: &Gathered) -> String {
     const END: &str = "\
 # Behind each setting stands where it is from. What is no setting here stands below its table.\n";
     let mut text = "# Made by `mpt import` from what the original MPT was told in\n".to_owned();
@@ -229,6 +237,9 @@ fn heading(sources: &[Source]) -> String {
         let _ = writeln!(text, "#   {}", Shown(&source.name));
     }
     text += END;
+    for file in unread {
+        let _ = writeln!(text, "# {}", self::unread(file));
+    }
     if sources.iter().any(|source| positional::is_one(&source.text)) {
         text += "# Where a file has one value to a line, it is shown with the key that it has in other files.\n";
     }

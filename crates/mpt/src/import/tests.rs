@@ -9,7 +9,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::document::Shown;
-use super::{Imported, Peer, Source, import, keys, mask};
+use super::{Gathered, Imported, Peer, Source, import, keys, mask};
 use crate::config::{Mtu, Path, PathStatus, Scheduler, Written as _};
 
 const PEERS: [Peer; 2] = [Peer::Original, Peer::Mpt];
@@ -266,9 +266,6 @@ fn sections(entries: &[(&str, &str, &str)], peer: Peer) -> Result<Imported, supe
     };
     let [interface, connection] = [&files[0], &files[1]].map(text);
     let source = |name: &str, text: String| Source { name: name.to_owned(), text };
-    import(
-        &[source("interface.conf", interface), source("connection.conf", connection)],
-        peer,
-        "out",
-    )
+    let sources = vec![source("interface.conf", interface), source("connection.conf", connection)];
+    import(&Gathered { sources, unread: Vec::new() }, peer, "out")
 }
