@@ -66,6 +66,7 @@ pub(crate) use settings::{
     Connection, Control, Daemon, Metrics, Mtu, Path, PathStatus, PeerKind, Profile, Scheduler,
     Settings, Threads, Tunnel,
 };
+pub(crate) use value::interface_fault;
 pub(crate) use write::write;
 pub(crate) use written::Written;
 

@@ -89,19 +89,10 @@ pub(super) fn name(value: &Value<'_>, problems: &mut Problems) -> Option<String>
     None
 }
 
-/// The name of a network interface, by the rules of the kernel (`dev_valid_name`).
+/// The name of a network interface.
 pub(super) fn interface(value: &Value<'_>, problems: &mut Problems) -> Option<String> {
     let text = text(value, problems)?;
-    let bad = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | ':' | '%');
-    let fault = if text.is_empty() {
-        "empty".into()
-    } else if text.len() > MAX_INTERFACE {
-        format!("{} bytes long", text.len())
-    } else if text == "." || text == ".." {
-        "not a name".into()
-    } else if let Some(c) = text.chars().find(|&c| bad(c)) {
-        format!("{c:?} cannot be part of it")
-    } else {
+    let Some(fault) = interface_fault(text) else {
         return Some(text.to_owned());
     };
     let help = format!(
@@ -109,6 +100,21 @@ pub(super) fn interface(value: &Value<'_>, problems: &mut Problems) -> Option<St
     );
     problems.push(value.impossible(fault).help(help));
     None
+}
+
+/// Why a text cannot be the name of a network interface, by the rules of the kernel
+/// (`dev_valid_name`), unless it can.
+pub(crate) fn interface_fault(text: &str) -> Option<String> {
+    let bad = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | ':' | '%');
+    if text.is_empty() {
+        Some("empty".into())
+    } else if text.len() > MAX_INTERFACE {
+        Some(format!("{} bytes long", text.len()))
+    } else if text == "." || text == ".." {
+        Some("not a name".into())
+    } else {
+        text.chars().find(|&c| bad(c)).map(|c| format!("{c:?} cannot be part of it"))
+    }
 }
 
 /// A reader of a value that may be left out.

@@ -19,6 +19,9 @@ const MAX_COUNT: i64 = 20;
 /// The port that the original sends to where `remote_port` is missing.
 const DEFAULT_REMOTE_PORT: i64 = 65000;
 
+/// The original's port for commands where it is told none, at either end.
+pub(super) const DEFAULT_COMMAND_PORT: i64 = 65050;
+
 /// The names and peers of the connections so far.
 #[derive(Debug, Default)]
 pub(super) struct Earlier {
@@ -168,30 +171,31 @@ fn peer_of(table: &mut Table, ledger: &mut Ledger, peer: Peer, remote: Option<&G
 }
 
 fn ports(table: &mut Table, ledger: &mut Ledger) {
-    let port = "a port is 1 to 65535";
-    let mut local = ledger.number("local_port", 0, 0..=65535, port);
+    let mut local = ledger.number("local_port", 0, 0..=65535, "a port is 1 to 65535");
     if local.value == 0 {
         let what =
             "any port has no counterpart; 65000 is where an original peer sends that was told none";
         ledger.change(&mut local, DEFAULT_REMOTE_PORT, what);
     }
     table.set_as("local_port", &local.value.to_string(), &local.note);
-    let remote = ledger.number("remote_port", DEFAULT_REMOTE_PORT, 1..=65535, port);
+    let remote = ledger.port("remote_port", DEFAULT_REMOTE_PORT);
     table.set_as("remote_port", &remote.value.to_string(), &remote.note);
 }
 
 fn commands(table: &mut Table, ledger: &mut Ledger, general: &General) {
     let port = &general.command_port;
     table.set_as("command_port", &port.value.to_string(), &port.note);
-    let port = ledger.number("remote_cmd_port", 65050, 1..=65535, "a port is 1 to 65535");
+    let port = ledger.port("remote_cmd_port", DEFAULT_COMMAND_PORT);
     table.set_as("remote_command_port", &port.value.to_string(), &port.note);
     let authenticated = auth(table, ledger);
     let accept = &general.accept_remote;
     if accept.value == 1 && authenticated {
         table.set_as("accept_create", "true", &accept.note);
     } else if accept.value == 1 {
-        let why = "not taken over: without a key of its own, anybody could create connections";
-        ledger.refuse(&accept.note, why);
+        ledger.comment(format!(
+            "{}: not taken over: without a key of its own, anybody could fill the log",
+            accept.note
+        ));
     } else if !accept.missing {
         ledger.comment(format!(
             "{}: as it is here unless `accept_create` says otherwise",

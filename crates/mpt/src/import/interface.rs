@@ -1,10 +1,11 @@
 //! `interface.conf`: the commands and the tunnel.
 
 use super::Peer;
+use super::connection::DEFAULT_COMMAND_PORT;
 use super::document::{Document, Section};
 use super::ledger::{Findings, Given, Ledger, Zero, empty_section};
 use super::sheet::Table;
-use crate::config::{Mtu, Prefix};
+use crate::config::{Mtu, Prefix, interface_fault};
 
 /// What `[general]` says of the connections.
 #[derive(Debug)]
@@ -21,6 +22,9 @@ pub(super) struct General {
 /// which the GRE header takes 8.
 const ORIGINAL_MAX_MTU: u16 = 1592;
 
+/// What the original calls its tunnel where it is told nothing.
+const NAME: &str = "tun0";
+
 /// Reads `[general]`.
 pub(super) fn general(document: &mut Document, peer: Peer, findings: &mut Findings) -> General {
     let section = document.take("general").unwrap_or_else(|| empty_section("general", document));
@@ -28,12 +32,28 @@ pub(super) fn general(document: &mut Document, peer: Peer, findings: &mut Findin
     let tunnels = "the original has one tunnel at least";
     let tunnel_count = ledger.number("tunnel_num", 1, 1..=i64::from(u32::MAX), tunnels);
     if peer == Peer::Mpt {
-        let why = "both ends are to run `mpt`, which has no such protocol";
-        ledger.aside("accept_remote", "peers that run `mpt` are let in by a [[tunnel.accept]]");
-        ledger.aside("cmdport_local", why);
+        ledger.aside("cmdport_local", "both ends are to run `mpt`, which has no such protocol");
     }
     let accept_remote = ledger.number("accept_remote", 0, 0..=1, "the original knows 0 and 1");
-    let command_port = ledger.number("cmdport_local", 65050, 1..=65535, "a port is 1 to 65535");
+    let peers_create = accept_remote.value == 1;
+    let why = "no peer can create connections here";
+    match peer {
+        Peer::Original if peers_create => {
+            let why = format!(
+                "{why}: what it asks for by `mpt create` is declined, logged and counted; write the connections into this file"
+            );
+            ledger.warn(&accept_remote.note, &why);
+        }
+        Peer::Mpt if peers_create => {
+            let why = format!("{why}: those that run `mpt` are let in by a [[tunnel.accept]]");
+            ledger.refuse(&accept_remote.note, &why);
+        }
+        Peer::Mpt if !accept_remote.missing => {
+            ledger.comment(format!("{}: {why}", accept_remote.note));
+        }
+        Peer::Original | Peer::Mpt => {}
+    }
+    let command_port = ledger.port("cmdport_local", DEFAULT_COMMAND_PORT);
     ledger.aside("cmd_timeout", "commands reach the daemon over a socket of its own, not by UDP");
     ledger.aside("interface_num", "the original only looks whether it is negative");
     General { command_port, accept_remote, tunnel_count, asides: ledger.close(findings) }
@@ -56,7 +76,11 @@ pub(super) fn tunnel(
 
     let mut table = Table::new("[[tunnel]]");
     let mut ledger = Ledger::open(&document.label, section);
-    let name = ledger.text("name").unwrap_or_else(|| Given::missing("name", "tun0".to_owned()));
+    let mut name = ledger.text("name").unwrap_or_else(|| Given::missing("name", NAME.to_owned()));
+    if let Some(fault) = interface_fault(&name.value) {
+        let what = format!("called {NAME}, because this can be no interface: {fault}");
+        ledger.change(&mut name, NAME.to_owned(), &what);
+    }
     table.set("name", &name);
     let addresses = addresses(&mut ledger);
     let ipv6 = ipv6 || addresses.value.iter().any(|address| address.addr.is_ipv6());

@@ -9,7 +9,7 @@ use super::document::{Document, Form};
 use super::ledger::{Findings, Given, Ledger};
 use super::pins::Pinned;
 use super::sheet::Table;
-use crate::config::PathStatus;
+use crate::config::{PathStatus, interface_fault};
 
 /// A path.
 #[derive(Debug)]
@@ -57,8 +57,9 @@ fn read(
     findings: &mut Findings,
 ) -> Path {
     let mut table = Table::new("[[tunnel.connection.path]]");
+    let wanted = ledger.value("interface_name").map(str::to_owned);
     let interface = interface(&mut ledger);
-    let wanted = interface.as_ref().map(|interface| printable(&interface.value));
+    let wanted = wanted.map(|name| printable(&name));
     let wanted = wanted.filter(|name| !name.is_empty()).unwrap_or(ledger.name().to_owned());
     let name = unique(&wanted, names);
     let note = format!("{} of the original", ledger.name());
@@ -68,8 +69,8 @@ fn read(
     }
     addresses(&mut table, &mut ledger, form, interface.as_ref());
     weights(&mut table, &mut ledger);
-    timers(&mut table, &mut ledger);
-    status(&mut table, &mut ledger);
+    let timers = timers(&mut table, &mut ledger);
+    status(&mut table, &mut ledger, timers);
     let pinned = Pinned::read(&mut ledger);
     ledger.aside("cmd_default", "commands go over any path that is up");
     ledger.aside("window_size", "the original reads it and makes no use of it");
@@ -78,13 +79,29 @@ fn read(
 }
 
 fn interface(ledger: &mut Ledger) -> Option<Given<String>> {
-    let given = ledger.text("interface_name")?;
-    if given.value.is_empty() {
-        ledger.refuse(&given.note, "names none, so the host's routes say which it is");
-        return None;
-    }
-    Some(given)
+    let mut given = ledger.text("interface_name")?;
+    let why = if given.value.is_empty() {
+        "names none".to_owned()
+    } else if given.value == NO_INTERFACE {
+        "is what the original writes where none was named".to_owned()
+    } else {
+        // An alias is a second address of an interface by an old name, and no interface of its own.
+        let alias = given.value.split_once(':').map(|(interface, _)| interface.to_owned());
+        if let Some(interface) = alias.filter(|interface| !interface.is_empty()) {
+            let what = format!("bound to {interface}, of which this is an alias");
+            ledger.change(&mut given, interface, &what);
+        }
+        match interface_fault(&given.value) {
+            None => return Some(given),
+            Some(fault) => format!("can be no interface: {fault}"),
+        }
+    };
+    ledger.refuse(&given.note, &format!("{why}; so the host's routes say which it is"));
+    None
 }
+
+/// The name that the original gives where none was named.
+const NO_INTERFACE: &str = "unnamed_path";
 
 fn addresses(
     table: &mut Table,
@@ -171,13 +188,20 @@ fn weights(table: &mut Table, ledger: &mut Ledger) {
     ledger.aside("weight_in", "the peer's `weight_out` decides what comes in");
 }
 
-fn timers(table: &mut Table, ledger: &mut Ledger) {
+/// How the life of a path is known, in seconds.
+#[derive(Clone, Copy, Debug)]
+struct Timers {
+    keepalive: i64,
+    dead_time: i64,
+}
+
+fn timers(table: &mut Table, ledger: &mut Ledger) -> Timers {
     let why = "the original has one byte for it";
     let keepalive = ledger.number("keepalive_time", 0, 0..=255, why);
     table.set_as("keepalive", &keepalive.value.to_string(), &keepalive.note);
     let default = 3 * keepalive.value;
     let why = "the original has two bytes for it";
-    let mut dead_time = ledger.number("dead_time", default, 0..=65535, why);
+    let mut dead_time = ledger.number("dead_time", default, 0..=MAX_DEAD_TIME, why);
     if dead_time.missing {
         dead_time.note = "no dead_time, which is 3 times keepalive_time in the original".to_owned();
     }
@@ -185,15 +209,33 @@ fn timers(table: &mut Table, ledger: &mut Ledger) {
         let what = format!("raised to {default}: the path would be down between two keepalives");
         ledger.change(&mut dead_time, default, &what);
     }
+    if dead_time.value == 0 && keepalive.value > 0 && ledger.says("status", DOWN) {
+        let what = "taken as 65535, because with 0 the path would be up before the peer is heard";
+        ledger.change(&mut dead_time, MAX_DEAD_TIME, what);
+    }
     table.set_as("dead_time", &dead_time.value.to_string(), &dead_time.note);
+    Timers { keepalive: keepalive.value, dead_time: dead_time.value }
 }
 
+/// The longest dead time of the original.
+const MAX_DEAD_TIME: i64 = 65535;
+
+/// The original's word for a path that is down until the peer is heard.
+const DOWN: i64 = 128;
+
 /// The original's words for a path that sends nothing, as numbers.
-fn status(table: &mut Table, ledger: &mut Ledger) {
-    let given = ledger.number("status", 0, 0..=255, "it is one byte");
+fn status(table: &mut Table, ledger: &mut Ledger, Timers { keepalive, dead_time }: Timers) {
+    let mut given = ledger.number("status", 0, 0..=255, "it is one byte");
+    if given.value == DOWN && keepalive == 0 && dead_time == 0 {
+        let what = "taken as off, because without keepalives and dead time the path would be up before \
+                    the peer is heard: `mpt path up` when the peer is there";
+        ledger.change(&mut given, DOWN, what);
+        table.set("status", &Given::written(PathStatus::Off, given.note));
+        return;
+    }
     let (status, what) = match given.value {
         0 => (PathStatus::Available, ""),
-        128 => (PathStatus::Available, " (down until the peer is heard, as any path is here)"),
+        DOWN => (PathStatus::Available, " (down until the peer is heard, as any path is here)"),
         131 => (PathStatus::Off, ""),
         129 => {
             (PathStatus::Off, " (interface down; in the original it comes back by command only)")
@@ -207,4 +249,4 @@ fn status(table: &mut Table, ledger: &mut Ledger) {
 }
 
 /// Longest time that the numbers of seconds above can stand for.
-const _: () = assert!(Duration::from_secs(65535).as_secs() < 24 * 60 * 60);
+const _: () = assert!(Duration::from_secs(MAX_DEAD_TIME.unsigned_abs()).as_secs() < 24 * 60 * 60);

@@ -9,6 +9,7 @@ mod values;
 use std::fmt::Display;
 
 use super::document::{Document, Entry, Section, Shown};
+use super::integer;
 use super::keys::{self, ALIASES};
 use crate::config::{Problem, closest};
 
@@ -137,6 +138,11 @@ impl Ledger {
         self.asides.push(format!("{note}: {why}"));
     }
 
+    /// Notes what whoever imports should know of what has been taken.
+    pub(super) fn warn(&mut self, note: &str, what: &str) {
+        self.findings.warnings.push(format!("{note}: {what}"));
+    }
+
     /// Puts everything aside that is left, for one reason.
     pub(super) fn set_all_aside(&mut self, why: &str) {
         for place in 0..self.taken.len() {
@@ -155,6 +161,11 @@ impl Ledger {
     /// The value that a key would give.
     pub(super) fn value(&self, key: &str) -> Option<&str> {
         self.place(key).map(|place| &*self.section.entries[place].value)
+    }
+
+    /// Whether a key would give this number.
+    pub(super) fn says(&self, key: &str, number: i64) -> bool {
+        self.value(key).and_then(integer::read).is_some_and(|(found, _)| found == number)
     }
 
     /// Adds a comment of its own.

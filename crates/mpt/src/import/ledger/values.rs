@@ -53,6 +53,16 @@ impl Ledger {
         given
     }
 
+    /// The UDP port of a key. 0 is none, and taken for the original's default.
+    pub(in crate::import) fn port(&mut self, key: &str, default: i64) -> Given<i64> {
+        let mut given = self.number(key, default, 0..=65535, "a port is 1 to 65535");
+        if given.value == 0 {
+            let what = format!("taken as {default}, which is the original's default: 0 is no port");
+            self.change(&mut given, default, &what);
+        }
+        given
+    }
+
     /// The address of a key, unless there is none or it stands for none. A prefix length, which the
     /// papers print and the original does not understand, is ignored.
     pub(in crate::import) fn address(&mut self, key: &str) -> Option<Given<IpAddr>> {
