@@ -104,6 +104,10 @@ TOML
 }
 configuration 1 2 > /etc/mpt/mpt.toml
 configuration 2 1 > /etc/mpt/right.toml
+# As files are kept that hold keys.
+chgrp mpt /etc/mpt/mpt.toml /etc/mpt/right.toml
+chmod 0640 /etc/mpt/mpt.toml /etc/mpt/right.toml
+not setpriv --reuid=65534 --regid=65534 --clear-groups cat /etc/mpt/mpt.toml
 mpt check /etc/mpt/mpt.toml
 mpt check /etc/mpt/right.toml
 mkdir -p /etc/systemd/system/mpt@right.service.d /etc/systemd/system/mpt.service.d
@@ -128,6 +132,14 @@ flawless -c 50 10.9.0.2
 flawless -c 20 -s 1300 10.9.0.2
 flawless -c 20 -s 30000 10.9.0.2
 flawless -c 20 fd00:9::2
+
+begin "it reads its configuration by its group, and by nothing else"
+is "$(stat -c %U:%G:%a /etc/mpt/mpt.toml)" root:mpt:640
+systemctl reload mpt
+chmod 0600 /etc/mpt/mpt.toml
+not systemctl reload mpt
+chmod 0640 /etc/mpt/mpt.toml
+is "$(of mpt ActiveState)/$(of mpt SubState)" active/running
 
 begin "the process has one right, a user of its own, and a filter of system calls"
 pid=$(of mpt MainPID)
@@ -185,7 +197,7 @@ begin "purging leaves what the administrator wrote"
 dpkg -P mpt > /root/dpkg || { cat /root/dpkg; false; }
 is "$(ls /etc/mpt | tr '\n' ' ')" "mpt.toml right.toml "
 left=$(ls -d /usr/share/doc/mpt* /usr/share/man/man*/mpt* /usr/share/*/*completions*/*mpt /run/mpt* \
-    /lib/systemd/system/mpt* /etc/systemd/system/*.wants/mpt* /var/lib/systemd/*/mpt* \
+    /usr/lib/sysusers.d/mpt* /lib/systemd/system/mpt* /etc/systemd/system/*.wants/mpt* /var/lib/systemd/*/mpt* \
     /var/lib/private/mpt* 2>/dev/null || true)
 is "$left" ""
 

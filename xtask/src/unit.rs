@@ -134,6 +134,24 @@ mod tests {
     }
 
     #[test]
+    fn the_units_read_what_is_for_the_packages_group_only() {
+        let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging");
+        let read = |name| fs::read_to_string(packaging.join(name)).unwrap();
+        let groups = read("mpt.sysusers");
+        let group = settings(&groups).find_map(|line| line.strip_prefix("g ")?.strip_suffix(" -"));
+        let group = group.unwrap();
+        for unit in UNITS {
+            let unit = read(unit);
+            let of = |key: &str| settings(&unit).find_map(|line| line.strip_prefix(key));
+            assert_eq!(of("SupplementaryGroups="), Some(group));
+            // Unnamed it would be mpt, and systemd makes no user where there is such a group.
+            assert!(
+                of("DynamicUser=") == Some("yes") && of("User=").is_some_and(|user| user != group)
+            );
+        }
+    }
+
+    #[test]
     fn a_unit_without_a_sandbox_is_too_open() {
         let folder = tempfile::tempdir().unwrap();
         let unit = folder.path().join("open.service");

@@ -17,6 +17,9 @@ use tempfile::TempDir;
 /// The program in the package: any that every machine has. What MPT does is tested elsewhere.
 const PROGRAM: &str = "/usr/bin/env";
 
+/// Where groups are written down, and what is beside it while that is done.
+const ACCOUNTS: [&str; 3] = ["etc/group", "etc/gshadow", "etc/.pwd.lock"];
+
 /// A package, and a root in which nothing was ever installed.
 struct Debian {
     folder: TempDir,
@@ -56,7 +59,7 @@ impl Debian {
         assert!(output.status.success(), "dpkg {arguments:?}: {}", said(&output));
     }
 
-    /// All files in the root but dpkg's own.
+    /// All files in the root but dpkg's own, and those of groups.
     fn files(&self) -> BTreeSet<String> {
         let mut files = BTreeSet::new();
         let mut open = vec![self.root()];
@@ -71,8 +74,14 @@ impl Debian {
                 }
             }
         }
-        files.retain(|file| !file.starts_with("var/lib/dpkg/"));
+        files.retain(|file| !file.starts_with("var/lib/dpkg/") && !ACCOUNTS.contains(&&**file));
         files
+    }
+
+    /// The names of all groups.
+    fn groups(&self) -> Vec<String> {
+        let groups = fs::read_to_string(self.root().join("etc/group")).unwrap_or_default();
+        groups.lines().filter_map(|line| Some(line.split_once(':')?.0.to_owned())).collect()
     }
 }
 
@@ -102,6 +111,7 @@ fn it_is_installed_removed_and_purged_and_nothing_stays() {
         "usr/bin/mpt",
         "lib/systemd/system/mpt.service",
         "lib/systemd/system/mpt@.service",
+        "usr/lib/sysusers.d/mpt.conf",
         "etc/mpt/mpt.toml.example",
         "usr/share/man/man1/mpt.1.gz",
         "usr/share/man/man1/mpt-run.1.gz",
@@ -118,6 +128,10 @@ fn it_is_installed_removed_and_purged_and_nothing_stays() {
         "usr/share/doc/mpt/service.md.gz",
     ] {
         assert!(files.contains(file), "{file} in {files:#?}");
+    }
+    match Command::new("systemd-sysusers").arg("--version").output() {
+        Ok(_) => assert_eq!(debian.groups(), ["mpt"]),
+        Err(error) => println!("skipped: the group: systemd-sysusers: {error}"),
     }
     let program =
         Command::new(debian.root().join("usr/bin/mpt")).arg("--version").output().unwrap();

@@ -11,9 +11,10 @@ use super::Archive;
 pub(super) const CONFIGURATION: &str = "etc/mpt/mpt.toml.example";
 
 /// Files of the repository and where they go.
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 6] = [
     ("packaging/mpt.service", "lib/systemd/system/mpt.service"),
     ("packaging/mpt@.service", "lib/systemd/system/mpt@.service"),
+    ("packaging/mpt.sysusers", "usr/lib/sysusers.d/mpt.conf"),
     ("packaging/mpt.toml.example", CONFIGURATION),
     ("packaging/debian/copyright", "usr/share/doc/mpt/copyright"),
     ("packaging/debian/lintian-overrides", "usr/share/lintian/overrides/mpt"),

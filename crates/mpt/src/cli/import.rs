@@ -62,7 +62,10 @@ impl Import {
             write(&self.output, &imported, self.force)?;
             output::print(&format!("{name}: written: {}\n", outcome(&imported)))?;
             if imported.holds_key {
-                output::print(&format!("{name}: holds a key, and only its owner may read it\n"))?;
+                output::print(&format!(
+                    "{name}: holds a key, and only its owner may read it; for the service: \
+                     chgrp mpt FILE; chmod 0640 FILE\n"
+                ))?;
             }
         }
         match &imported.verdict {
