@@ -162,7 +162,6 @@ impl Case {
              peer_addresses = [\"10.9.0.2\", \"fd00:9::2\"]\n\
              {key}checksum = {checksum}\n\
              sequence = {sequence}\n\
-             reorder = {{ window = 0 }}\n\
              [[tunnel.connection.path]]\n\
              name = \"wire\"\n\
              remote = \"{remote}\"\n"

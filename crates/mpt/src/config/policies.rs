@@ -32,7 +32,8 @@ pub(super) fn read(table: &Table<'_>, peer_kind: PeerKind, problems: &mut Proble
         problems,
         value::one_of(&[("weighted", Scheduler::Weighted), ("flow", Scheduler::Flow)]),
     );
-    let reorder = reorder::read(table, scheduler.unwrap_or(Scheduler::Weighted), problems);
+    let default = Reorder::default_for(scheduler.unwrap_or(Scheduler::Weighted), peer_kind);
+    let reorder = reorder::read(table, default, problems);
     let profile = table.optional("profile", Profile::Auto, problems, profile);
     if peer_kind == PeerKind::Original {
         return for_original(table, profile, scheduler, reorder, problems);

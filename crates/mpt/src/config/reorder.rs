@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::report::Problems;
 use super::table::Table;
 use super::written::Written;
-use super::{Scheduler, keys, value};
+use super::{PeerKind, Scheduler, keys, value};
 
 /// Receive-side ordering of a connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,10 +33,13 @@ impl Reorder {
     /// itself, and waiting would only let the flows of a slow path delay those of a fast one. The
     /// window is about what the *peer* sends; both ends are taken to use the same scheduler, and
     /// where they do not the file of the one that receives striped packets has to name a window.
-    pub(crate) fn default_for(scheduler: Scheduler) -> Self {
-        match scheduler {
-            Scheduler::Weighted => Self::default(),
-            Scheduler::Flow => Self { window: 0, ..Self::default() },
+    ///
+    /// Nor is anything held of an endpoint that speaks nothing but GRE: nothing announces that it has begun
+    /// anew, so a window would take its first packets for copies of old ones.
+    pub(crate) fn default_for(scheduler: Scheduler, peer_kind: PeerKind) -> Self {
+        match (scheduler, peer_kind) {
+            (Scheduler::Weighted, PeerKind::Mpt | PeerKind::Original) => Self::default(),
+            (Scheduler::Flow, _) | (_, PeerKind::Gre) => Self { window: 0, ..Self::default() },
         }
     }
 
@@ -76,13 +79,13 @@ pub(crate) enum Late {
     Drop,
 }
 
-/// The ordering of the connection in `table`, or `None` with what is wrong noted.
+/// The ordering of the connection in `table`, or `None` with what is wrong noted. `default` is what is
+/// done where it says nothing.
 pub(super) fn read(
     table: &Table<'_>,
-    scheduler: Scheduler,
+    default: Reorder,
     problems: &mut Problems,
 ) -> Option<Reorder> {
-    let default = Reorder::default_for(scheduler);
     let Some(table) = table.table("reorder", &keys::REORDER, problems).ok()? else {
         return Some(default);
     };

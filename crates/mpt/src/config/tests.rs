@@ -207,6 +207,22 @@ fn what_is_left_out_has_the_documented_default() {
 }
 
 #[test]
+fn nothing_is_held_by_default_of_flows_and_of_endpoints_that_begin_anew_without_a_word() {
+    let window = |kind: &str, more: &str| {
+        let text = two_paths("name = \"b\"\nremote = \"192.0.2.2\"");
+        let peer = format!("peer = \"{kind}\"\npeer_addresses = [\"10.9.0.2\"]\n{more}");
+        let settings = parse(&text.replace("peer = [\"10.9.0.2\"]", &peer)).unwrap();
+        settings.tunnels[0].connections[0].policies.reorder.window
+    };
+    for (kind, weighted) in [("mpt", 4096), ("mpt-original", 4096), ("gre", 0)] {
+        assert_eq!(window(kind, ""), weighted, "{kind}");
+        assert_eq!(window(kind, "scheduler = \"flow\""), 0, "{kind}");
+        assert_eq!(window(kind, "reorder = { max_delay = 1 }"), weighted, "{kind}");
+        assert_eq!(window(kind, "reorder = { window = 9 }"), 9, "{kind}");
+    }
+}
+
+#[test]
 fn the_borders_of_what_is_allowed() {
     for (field, good) in [
         ("weight = 1", true),

@@ -136,7 +136,7 @@ impl Writer {
         if peer_kind != PeerKind::Original {
             self.unless("sequence", &sequence, &(peer_kind == PeerKind::Mpt));
         }
-        let default = Reorder::default_for(scheduler).entries();
+        let default = Reorder::default_for(scheduler, peer_kind).entries();
         let entries = reorder.entries().into_iter().zip(default);
         let entries = entries.filter(|(entry, default)| entry != default);
         self.inline("reorder", &entries.map(|(entry, _)| entry).collect::<Vec<_>>());

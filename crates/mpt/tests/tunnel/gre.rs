@@ -4,18 +4,22 @@
 use mpt_control::Request;
 use mpt_lab::topology::Side;
 
-use crate::site::{QUICK, SHORT, Site, TWO_LINKS, change_interface, eventually, inner};
+use crate::site::{PATIENT, QUICK, SHORT, Site, TWO_LINKS, change_interface, eventually, inner};
 use crate::suite::Test;
 
 pub(crate) const TESTS: &[Test] = &[
     ("gre::plain_packets_of_both_versions", || both_versions("scheduler = 'flow'")),
     ("gre::with_a_key", || both_versions("scheduler = 'flow'\nkey = 4294967295")),
     ("gre::with_a_checksum", || both_versions("scheduler = 'flow'\nchecksum = true")),
-    ("gre::with_numbers_striped_over_two_paths", || both_versions("sequence = true\nkey = 7")),
+    ("gre::with_numbers_striped_over_two_paths", || both_versions(STRIPED)),
+    ("gre::an_endpoint_that_begins_anew_is_heard_at_once", begins_anew),
     ("gre::another_key_is_a_named_drop", other_key),
     ("gre::a_kind_that_changes_alone_makes_the_connection_anew", change_of_kind),
     ("gre::a_lost_interface_takes_its_path_along", lost_interface),
 ];
+
+/// Packets that go by both paths in turn, and so have to be put in order.
+const STRIPED: &str = "sequence = true\nkey = 7\nreorder = { window = 4096, max_delay = 1 }";
 
 /// Two hosts that are RFC 8086 endpoints to each other, with these further lines for each connection.
 fn site(left: &str, right: &str) -> Site {
@@ -27,7 +31,8 @@ fn site(left: &str, right: &str) -> Site {
 
 fn gre(config: &str, more: &str) -> String {
     let kind = format!("{more}\npeer = 'gre'\npeer_addresses = [");
-    config.replace("peer = [", &kind).replace(QUICK, "")
+    let config = config.replace("peer = [", &kind).replace(QUICK, "");
+    if more.contains("reorder") { config.replace(PATIENT, "") } else { config }
 }
 
 fn both_versions(options: &str) {
@@ -52,6 +57,18 @@ fn both_versions(options: &str) {
     }
 }
 
+/// As the kernel's tunnel does when it is made anew: its numbers are at 0 again, and nothing says so.
+fn begins_anew() {
+    let mut site = site("sequence = true", "sequence = true");
+    assert_eq!(site.ping(4, 10).lost, 0);
+    site.end_daemon(Side::Right);
+    let config = gre(&site.config(Side::Right), "sequence = true");
+    site.start_daemon_with(Side::Right, &config);
+    assert_eq!(site.ping(4, 10).lost, 0);
+    let connection = site.connection(Side::Left);
+    assert!(connection.drops.is_empty(), "{:?}", connection.drops);
+}
+
 fn other_key() {
     let site = site("key = 1", "key = 2");
     assert_eq!(site.ping(4, 5).lost, 5);
@@ -60,10 +77,10 @@ fn other_key() {
 }
 
 fn change_of_kind() {
-    let site = site("sequence = true", "sequence = true");
+    let site = site(STRIPED, STRIPED);
     site.assert_flawless(4);
     for side in [Side::Left, Side::Right] {
-        let config = gre(&site.config(side), "sequence = true").replace("'gre'", "'mpt'");
+        let config = gre(&site.config(side), STRIPED).replace("'gre'", "'mpt'");
         site.daemon(side).configure(&config).expect("a file");
         site.daemon(side).change(&Request::Reload {}).expect("a reload");
         assert_eq!(site.connection(side).peer_kind, "mpt");
@@ -75,7 +92,7 @@ fn change_of_kind() {
 }
 
 fn lost_interface() {
-    let site = site("sequence = true", "sequence = true");
+    let site = site(STRIPED, STRIPED);
     let switch = |up| {
         for side in [Side::Left, Side::Right] {
             let host = site.lab.host(side);

@@ -65,7 +65,7 @@ pub(crate) struct Site {
 }
 
 /// A machine that stands still for a while must not look like a network that loses packets.
-const PATIENT: &str = "reorder = { max_delay = 1 }\n";
+pub(crate) const PATIENT: &str = "reorder = { max_delay = 1 }\n";
 
 /// How fast paths are found dead in these tests, so that they need not take long.
 pub(crate) const QUICK: &str = "keepalive = 0.1\ndead_time = 0.5\n";

@@ -135,7 +135,7 @@ impl Choices {
         // Where paths are told apart by interface they may have anything else in common.
         let bound = self.flag();
         let original = peer_kind == PeerKind::Original;
-        let reorder = self.reorder(scheduler);
+        let reorder = self.reorder(scheduler, peer_kind);
         Connection {
             peer_kind,
             commands: original.then(|| self.commands(number)),
@@ -288,7 +288,7 @@ impl Choices {
                 key: self.key(),
                 checksum: self.flag(),
                 sequence: !self.flag(),
-                reorder: self.reorder(scheduler),
+                reorder: self.reorder(scheduler, PeerKind::Mpt),
             },
             keepalive,
             dead_time,
@@ -307,9 +307,9 @@ impl Choices {
         self.maybe(|choices| choices.below(1 << 32) as u32)
     }
 
-    fn reorder(&mut self, scheduler: Scheduler) -> Reorder {
+    fn reorder(&mut self, scheduler: Scheduler, peer_kind: PeerKind) -> Reorder {
         if self.flag() {
-            return Reorder::default_for(scheduler);
+            return Reorder::default_for(scheduler, peer_kind);
         }
         Reorder {
             window: u32::from(self.small(10_001)),
