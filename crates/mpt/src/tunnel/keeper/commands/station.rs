@@ -37,14 +37,17 @@ pub(super) struct Leg {
 
 impl Station {
     /// The path between these addresses. Behind address translation the peer knows the local one by
-    /// another name; then the remote one has to do, if there is only one such path.
+    /// another name; then the remote one has to do, if there is only one such path. What is the name of
+    /// another path has not been translated: it is about a path that there is not.
     pub(super) fn path(&self, local: IpAddr, remote: IpAddr) -> Option<PathId> {
         let find = |fits: &dyn Fn(&Leg) -> bool| {
             let mut fitting = self.legs.iter().filter(|(_, leg)| fits(leg));
             fitting.next().filter(|_| fitting.next().is_none()).map(|(path, _)| *path)
         };
-        find(&|leg| leg.is_between(local, remote))
-            .or_else(|| find(&|leg| leg.remote == Some(remote)))
+        if self.legs.values().any(|leg| leg.own_address() == Some(local)) {
+            return find(&|leg| leg.is_between(local, remote));
+        }
+        find(&|leg| leg.remote == Some(remote))
     }
 
     /// The paths by which the peer can be told something about one of them, best first: those that are
@@ -89,7 +92,12 @@ impl Leg {
 
     /// By which addresses the peer knows it: this host's and its own.
     fn addresses(&self) -> Option<(IpAddr, IpAddr)> {
-        Some((self.local.or(self.source)?, self.remote?))
+        Some((self.own_address()?, self.remote?))
+    }
+
+    /// By which address of this host it goes, as far as that is known.
+    fn own_address(&self) -> Option<IpAddr> {
+        self.local.or(self.source)
     }
 }
 
@@ -161,6 +169,7 @@ mod tests {
         assert_eq!(path(2, 9), Some(PathId(1)));
         assert_eq!(path(77, 8), Some(PathId(2)), "the peer sees a translated address");
         assert_eq!(path(77, 9), None, "it could be either");
+        assert_eq!(path(1, 8), None, "another path's own address is not a translated one");
         assert_eq!(path(1, 7), None);
     }
 
