@@ -344,6 +344,24 @@ fn who_asks_too_often_waits_and_is_not_forgotten() {
 }
 
 #[test]
+fn cookies_are_not_guessed_any_faster_than_messages_are_answered() {
+    for kind in [1, 2] {
+        let mut host = Host::new(kind);
+        host.open(kind, DOWN);
+        let begun = host.now;
+        for guess in 1..=2000_u32 {
+            host.now += Duration::from_millis(1);
+            let message = Frame::request(kind, guess.to_be_bytes(), 3, DOWN).bytes();
+            assert_eq!(host.answer(&message), None);
+        }
+        let guessed = host.commands.refusals().count(Refusal::Cookie);
+        let most = 63 + (host.now.since(begun).as_millis() / 50) as u64;
+        assert!(guessed <= most, "{guessed} cookies were looked at in two seconds");
+        assert_eq!(host.commands.refusals().count(Refusal::Rate), 2000 - guessed);
+    }
+}
+
+#[test]
 fn of_many_exchanges_the_oldest_ends() {
     let mut host = Host::new(2);
     let cookies: Vec<[u8; 4]> = (0..9)

@@ -38,12 +38,12 @@ pub enum Refusal {
     AuthMismatch,
     /// The hash is wrong.
     AuthHash,
+    /// Too many commands have come lately.
+    Rate,
     /// Nobody began what it goes on with, or that has expired.
     Order,
     /// It brings back another cookie than it was given, or one that was used for something else.
     Cookie,
-    /// Too many commands have come lately.
-    Rate,
     /// A connection create, and these are not accepted. Answered with
     /// [`Code::UNKNOWN`](super::Code::UNKNOWN).
     CreateOff,
@@ -69,9 +69,9 @@ impl Refusal {
         Self::Source,
         Self::AuthMismatch,
         Self::AuthHash,
+        Self::Rate,
         Self::Order,
         Self::Cookie,
-        Self::Rate,
         Self::CreateOff,
         Self::CreateText,
     ];
@@ -93,9 +93,9 @@ impl Refusal {
             Self::Source => "command_source",
             Self::AuthMismatch => "command_auth_mismatch",
             Self::AuthHash => "command_auth_hash",
+            Self::Rate => "command_rate",
             Self::Order => "command_order",
             Self::Cookie => "command_cookie",
-            Self::Rate => "command_rate",
             Self::CreateOff => "command_create_off",
             Self::CreateText => "command_create_text",
         }

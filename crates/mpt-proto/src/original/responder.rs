@@ -10,12 +10,12 @@ use super::refusal::Refusal;
 use crate::time::Instant;
 use crate::token_bucket::TokenBucket;
 
-/// How many answers may follow one another at once: an exchange takes two, and twelve at the most, and
-/// an interface that goes down begins one for each path of it.
+/// How many rounds 1 and 3 may follow one another at once: an exchange takes two, and twelve at the most,
+/// and an interface that goes down begins one for each path of it.
 const BURST: u32 = 64;
 
-/// The time for one more answer. Ten exchanges each second are more than anything that goes up and
-/// down should cause.
+/// The time for one more. Ten exchanges each second are more than anything that goes up and down should
+/// cause; and who guesses cookies, eight of which are good at the most, hits one in ten months on average.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Answers rounds 1 and 3 of path status changes on one connection.
@@ -55,11 +55,12 @@ impl Responder {
         chance: impl FnOnce() -> u32,
     ) -> Result<Answer, Refusal> {
         let Message { auth, cookie, initiator, responder, step } = *message;
+        // Whether it is answered or not, so that cookies are not guessed any faster than that.
+        if !self.bucket.take(now) {
+            return Err(Refusal::Rate);
+        }
         match step {
             Step::Open { size, command, .. } => {
-                if !self.bucket.take(now) {
-                    return Err(Refusal::Rate);
-                }
                 let has_cookie = auth != AuthKind::None;
                 let opening = Opening { from, initiator, responder, size, has_cookie };
                 let cookie = self.exchanges.open(now, opening, chance);
@@ -68,9 +69,6 @@ impl Responder {
             Step::Path(report) => {
                 let (ends, size) = ((initiator, responder), step.data_len());
                 let third = self.exchanges.third(now, (cookie, false), ends, bytes, size)?;
-                if !self.bucket.take(now) {
-                    return Err(Refusal::Rate);
-                }
                 let news = match third {
                     Third::First(answered, hash) => {
                         *answered = Some((hash, ()));
