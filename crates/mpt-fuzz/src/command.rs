@@ -78,7 +78,7 @@ impl Talk {
         let hosts = [0, 1].map(|host| {
             let mut commands = Commands::default();
             commands.set_connection(CONNECTION, settings(host, kind));
-            commands.set_create(Some(CreateCommands { key: key(), zero_cookie: host == 0 }));
+            commands.set_create(Some(CreateCommands { keys: vec![key()], zero_cookie: host == 0 }));
             commands
         });
         let (now, told) = (Instant::ZERO, [(0, 0); 2]);

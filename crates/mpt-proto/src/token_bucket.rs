@@ -28,13 +28,23 @@ impl TokenBucket {
 
     /// Takes a token, if there is one at `now`.
     pub fn take(&mut self, now: Instant) -> bool {
-        let full_at = self.full_at.max(now) + self.interval;
-        let all = self.interval.saturating_mul(self.size);
-        let taken = full_at.since(now) <= all;
-        if taken {
+        let left = self.left_at(now);
+        if let Some(full_at) = left {
             self.full_at = full_at;
         }
-        taken
+        left.is_some()
+    }
+
+    /// Whether there is a token at `now`, which is left where it is.
+    pub fn has(&self, now: Instant) -> bool {
+        self.left_at(now).is_some()
+    }
+
+    /// When it will be full again if a token is taken at `now`, if there is one.
+    fn left_at(&self, now: Instant) -> Option<Instant> {
+        let full_at = self.full_at.max(now) + self.interval;
+        let all = self.interval.saturating_mul(self.size);
+        (full_at.since(now) <= all).then_some(full_at)
     }
 }
 
@@ -60,7 +70,9 @@ mod tests {
         assert_eq!(take_all(&mut bucket, at(1009)), 0);
         assert_eq!(take_all(&mut bucket, at(1010)), 1);
         assert_eq!(take_all(&mut bucket, at(1030)), 2);
+        assert!((0..9).all(|_| bucket.has(at(9000))), "to ask takes nothing");
         assert_eq!(take_all(&mut bucket, at(9000)), 5, "never more than it holds");
+        assert!(!bucket.has(at(9009)) && bucket.has(at(9010)));
     }
 
     #[test]

@@ -256,8 +256,8 @@ impl Host {
     }
 
     fn settings(zero_cookie: bool) -> Option<CreateCommands> {
-        let key = Key::new(KEY).expect("a key");
-        Some(CreateCommands { key, zero_cookie })
+        let keys = vec![Key::new(KEY).expect("a key")];
+        Some(CreateCommands { keys, zero_cookie })
     }
 
     fn answer(&mut self, message: &[u8]) -> Option<Vec<u8>> {
@@ -294,8 +294,19 @@ impl Host {
 }
 
 fn message(cookie: u32, step: Step<'_>) -> Vec<u8> {
+    sealed(&auth(), cookie, step)
+}
+
+fn sealed(auth: &Auth, cookie: u32, step: Step<'_>) -> Vec<u8> {
     let (initiator, responder) = (address("10.0.0.3"), address("10.0.0.2"));
-    Message { auth: AuthKind::Sha256, cookie, initiator, responder, step }.emit(&auth())
+    Message { auth: AuthKind::Sha256, cookie, initiator, responder, step }.emit(auth)
+}
+
+/// A message with a hash by somebody who has not the key.
+fn forged(message: &[u8]) -> Vec<u8> {
+    let mut forged = message.to_vec();
+    forged[8] ^= 1;
+    forged
 }
 
 fn open(text: &str) -> Vec<u8> {
@@ -319,10 +330,15 @@ fn nobody_creates_a_connection_unless_that_is_permitted() {
     }
     assert_eq!(commands.refusals().count(Refusal::CreateOff), 2);
     assert_eq!(commands.poll_event(), None);
-    // Where a key is agreed, the refusal is authentic.
+    // Where a key is agreed, the refusal is authentic, and told to nobody else.
     let (local, remote) = (address("10.0.0.2"), address("10.0.0.3"));
     let settings = ConnectionCommands { local, remote, auth: auth(), sources: vec![] };
     commands.set_connection(ConnectionId(0), settings);
+    for message in [open(SAVED), create(0, SAVED)] {
+        commands.handle_datagram(Instant::ZERO, source(), &forged(&message), || unreachable!());
+        assert_eq!(commands.poll_transmit(Instant::ZERO), None, "nothing to look for the key in");
+    }
+    assert_eq!(commands.refusals().count(Refusal::AuthHash), 2);
     commands.handle_datagram(Instant::ZERO, source(), &open(SAVED), || unreachable!());
     let answer = commands.poll_transmit(Instant::ZERO).expect("a refusal").message;
     assert_eq!(auth().verify(&answer), Ok(()));
@@ -410,9 +426,7 @@ fn what_cannot_be_created_has_its_code() {
 #[test]
 fn only_who_has_the_key_and_reads_the_answers_creates_connections() {
     let mut host = Host::new(false);
-    let mut forged = open(SAVED);
-    forged[8] ^= 1;
-    assert_eq!(host.answer(&forged), None);
+    assert_eq!(host.answer(&forged(&open(SAVED))), None);
     assert_eq!(host.commands.refusals().count(Refusal::AuthHash), 1);
     let cookie = host.open(SAVED);
     for other in [0, cookie + 1] {
@@ -439,4 +453,83 @@ fn the_cookie_that_the_original_sends_is_good_where_that_is_permitted() {
     assert_eq!(Message::parse(&fourth).expect("round 4").cookie, 0, "as it was asked");
     assert_eq!(host.answer(&third), Some(fourth));
     assert_eq!(host.create(), None);
+}
+
+/// Every connection that permits it has a key of its own.
+#[test]
+fn each_of_several_keys_is_good_and_is_answered_with_itself() {
+    let keys = ["first", "other", "third"]
+        .map(|name| Key::new(&format!("{name}-key-of-thirty-two-characters")).expect("a key"));
+    let [first, other, third] = keys.clone().map(Auth::Sha256);
+    let mut host = Host::new(false);
+    let settings = CreateCommands { keys: keys[..2].to_vec(), zero_cookie: false };
+    host.commands.set_create(Some(settings));
+    let opening = Step::Open { command: Command::Create, down: false, size: SAVED.len() as u32 };
+    let exchange = |host: &mut Host, auth: &Auth| {
+        let answer = host.answer(&sealed(auth, 0, opening)).expect("round 2");
+        assert_eq!(auth.verify(&answer), Ok(()));
+        let Message { cookie, step, .. } = Message::parse(&answer).expect("an answer");
+        assert!(matches!(step, Step::Proceed { .. }));
+        sealed(auth, cookie, Step::Create(SAVED.as_bytes()))
+    };
+    for auth in [&first, &other] {
+        let asked = exchange(&mut host, auth);
+        assert_eq!(host.answer(&asked), None);
+        let id = host.create().expect("a connection to be created").id;
+        assert!(host.commands.answer_create(id, Ok(&described())));
+        let fourth = host.commands.poll_transmit(host.now).expect("round 4").message;
+        assert_eq!(auth.verify(&fourth), Ok(()));
+        assert_eq!(host.answer(&asked), Some(fourth));
+    }
+    // What was begun with one key does not go on with another.
+    exchange(&mut host, &first);
+    host.answer(&sealed(&other, 77, Step::Create(SAVED.as_bytes())));
+    assert_eq!(host.commands.refusals().count(Refusal::AuthHash), 1);
+
+    // The connection that there is has a key that permits nothing.
+    assert_eq!(host.answer(&sealed(&third, 0, opening)), None);
+    let (local, remote) = (address("10.0.0.2"), address("10.0.0.3"));
+    let settings = ConnectionCommands { local, remote, auth: third.clone(), sources: vec![] };
+    host.commands.set_connection(ConnectionId(0), settings);
+    let answer = host.answer(&sealed(&third, 0, opening)).expect("a refusal");
+    assert_eq!((third.verify(&answer), answer[1], answer[40]), (Ok(()), Code::UNKNOWN.0, 2));
+    host.now += Duration::from_secs(10);
+    let asked = exchange(&mut host, &other);
+    let answer = host.answer(&asked).expect("round 4");
+    assert_eq!((other.verify(&answer), answer[1], answer[40]), (Ok(()), Code::EXISTS.0, 4));
+    assert_eq!(host.create(), None);
+}
+
+#[test]
+fn a_description_that_nobody_has_announced_is_not_hashed() {
+    let mut host = Host::new(true);
+    let count = |host: &Host, refusal| host.commands.refusals().count(refusal);
+    assert_eq!(host.answer(&forged(&create(0, SAVED))), None);
+    assert_eq!((count(&host, Refusal::Order), count(&host, Refusal::AuthHash)), (1, 0));
+    let cookie = host.open(SAVED);
+    assert_eq!(host.answer(&forged(&create(cookie + 1, SAVED))), None);
+    assert_eq!((count(&host, Refusal::Cookie), count(&host, Refusal::AuthHash)), (1, 0));
+    assert_eq!(host.answer(&forged(&create(cookie, &SAVED[1..]))), None);
+    assert_eq!((count(&host, Refusal::Size), count(&host, Refusal::AuthHash)), (1, 0));
+    assert_eq!(host.answer(&forged(&create(cookie, SAVED))), None);
+    assert_eq!(count(&host, Refusal::AuthHash), 1);
+}
+
+#[test]
+fn who_has_not_the_key_is_looked_at_so_often_and_takes_no_answer_from_others() {
+    for after in [1, 3] {
+        let mut host = Host::new(true);
+        let message = if after == 1 { open(SAVED) } else { create(host.open(SAVED), SAVED) };
+        let guesses = 1000;
+        (0..guesses).for_each(|_| assert_eq!(host.answer(&forged(&message)), None));
+        let hashed = host.commands.refusals().count(Refusal::AuthHash);
+        assert!(hashed <= 128, "{hashed} messages were hashed");
+        assert_eq!(host.commands.refusals().count(Refusal::Rate), guesses - hashed);
+        // 15.625 ms later one more may come.
+        host.now += Duration::from_millis(16);
+        host.answer(&message);
+        assert_eq!(host.commands.refusals().count(Refusal::Rate), guesses - hashed);
+        let answers = (0..100).filter(|_| host.answer(&open(SAVED)).is_some()).count();
+        assert!(answers >= 22, "{answers}");
+    }
 }

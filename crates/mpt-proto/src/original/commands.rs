@@ -33,8 +33,8 @@ pub struct ConnectionCommands {
 /// How connections are created by peers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreateCommands {
-    /// What they authenticate themselves by.
-    pub key: Key,
+    /// What they authenticate themselves by: each of these is good. Without any nobody is let in.
+    pub keys: Vec<Key>,
     /// Whether a cookie of zero is good for every exchange, as it is in the original, which sends no other
     /// in this command. Then who has recorded how a connection was created can have it created again.
     pub zero_cookie: bool,

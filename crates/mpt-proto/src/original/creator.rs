@@ -18,14 +18,23 @@ const BURST: u32 = 24;
 /// The time for one more answer. Nobody creates two connections in a second for long.
 const INTERVAL: Duration = Duration::from_millis(250);
 
+/// How many messages without the key or the cookie may follow one another at once.
+const FAILURES: u32 = 128;
+
+/// The time for one more of them. Each can have to be hashed, and have 16 KiB: that is 1 MiB per second.
+const FAILURE_INTERVAL: Duration = Duration::from_micros(15_625);
+
 /// Lets connections be created, or not.
 #[derive(Debug)]
 pub(super) struct Creator {
-    /// What those who are let in authenticate themselves by, and whether zero is a cookie; nobody is
-    /// without.
-    open: Option<(Auth, bool)>,
+    /// What those who are let in authenticate themselves by; without any nobody is.
+    keys: Vec<Auth>,
+    /// Whether zero is a cookie.
+    zero_cookie: bool,
     exchanges: Exchanges<Verdict>,
     bucket: TokenBucket,
+    /// For what is not authentic, so that it takes no answer from those who have the key.
+    failures: TokenBucket,
     /// How many have been asked for.
     asked: u64,
 }
@@ -34,7 +43,7 @@ pub(super) struct Creator {
 #[derive(Debug)]
 enum Verdict {
     /// The owner is asked.
-    Asked { id: CreateId, from: SocketAddr, ends: (IpAddr, IpAddr), cookie: u32 },
+    Asked { id: CreateId, from: SocketAddr, ends: (IpAddr, IpAddr), cookie: u32, key: usize },
     /// It is done: the description of what was made.
     Done(Vec<u8>),
     /// It is not done.
@@ -55,26 +64,33 @@ pub(super) struct Answer {
 impl Default for Creator {
     fn default() -> Self {
         Self {
-            open: None,
+            keys: Vec::new(),
+            zero_cookie: false,
             exchanges: Exchanges::default(),
             bucket: TokenBucket::new(BURST, INTERVAL),
+            failures: TokenBucket::new(FAILURES, FAILURE_INTERVAL),
             asked: 0,
         }
     }
 }
 
 impl Creator {
-    /// From now on those who have this key are let in, or nobody.
+    /// From now on those who have one of these keys are let in, or nobody.
     pub(super) fn set(&mut self, settings: Option<CreateCommands>) {
-        let open = settings.map(|settings| (Auth::Sha256(settings.key), settings.zero_cookie));
-        if open != self.open {
-            self.open = open;
+        let (keys, zero_cookie) =
+            settings.map(|settings| (settings.keys, settings.zero_cookie)).unwrap_or_default();
+        let keys: Vec<Auth> = keys.into_iter().map(Auth::Sha256).collect();
+        if (&keys, zero_cookie) != (&self.keys, self.zero_cookie) {
+            (self.keys, self.zero_cookie) = (keys, zero_cookie);
             self.exchanges = Exchanges::default();
         }
     }
 
     /// Takes round 1 or 3; `bytes` are all of it. `known` is the connection with these tunnel addresses, if
     /// there is one, by what it is authenticated.
+    ///
+    /// Nobody gets to see a hash who has not shown that he can make it: with one he could look for the key
+    /// wherever he likes.
     ///
     /// # Errors
     ///
@@ -87,61 +103,99 @@ impl Creator {
         known: Option<&Auth>,
         chance: impl FnOnce() -> u32,
     ) -> Result<Answer, Refusal> {
-        let Some((auth, zero)) = &self.open else { return self.refuse(now, message, known) };
-        auth.verify(bytes)?;
-        let reply =
-            |cookie: u32, step: Step<'_>| Some(Message { cookie, step, ..*message }.emit(auth));
-        let (command, ends) = (Command::Create, (message.initiator, message.responder));
         match message.step {
-            Step::Open { size, .. } => {
-                if !self.bucket.take(now) {
-                    return Err(Refusal::Rate);
-                }
-                let (initiator, responder) = ends;
-                let opening = Opening { from, initiator, responder, size, has_cookie: true };
-                let cookie = self.exchanges.open(now, opening, chance);
-                let message = reply(cookie, Step::Proceed { command, size });
-                Ok(Answer { message, create: None, refusal: None })
+            Step::Create(text) if !self.keys.is_empty() => {
+                self.third(now, from, (message, bytes, text), known.is_some())
             }
-            Step::Create(text) => {
-                let cookie = message.cookie;
-                let third = self.exchanges.third(now, (cookie, *zero), ends, bytes, text.len())?;
-                if !self.bucket.take(now) {
-                    return Err(Refusal::Rate);
-                }
-                match third {
-                    Third::Again(verdict) => {
-                        let message = verdict.step().and_then(|step| reply(cookie, step));
-                        Ok(Answer { message, create: None, refusal: None })
-                    }
-                    Third::First(answered, hash) => {
-                        let description = Description::parse(text)
-                            .ok()
-                            .filter(|description| (description.local, description.remote) == ends);
-                        let refused = |code: Code, refusal: Option<Refusal>| {
-                            let step = Step::Refused { command, round: Round::Four, code };
-                            (Verdict::Refused(code), reply(cookie, step), None, refusal)
-                        };
-                        let (verdict, message, create, refusal) = match description {
-                            _ if known.is_some() => refused(Code::EXISTS, None),
-                            None => refused(Code::UNKNOWN, Some(Refusal::CreateText)),
-                            Some(description) => {
-                                self.asked += 1;
-                                let (id, local) = (CreateId(self.asked), ends.1);
-                                let create = Create { id, from, local, description };
-                                let verdict = Verdict::Asked { id, from, ends, cookie };
-                                (verdict, None, Some(Box::new(create)), None)
-                            }
-                        };
-                        *answered = Some((hash, verdict));
-                        Ok(Answer { message, create, refusal })
-                    }
-                }
+            Step::Open { .. } | Step::Create(_) => {
+                self.first(now, from, (message, bytes), known, chance)
             }
             Step::Path(_) | Step::Proceed { .. } | Step::Done { .. } | Step::Refused { .. } => {
                 Err(Refusal::Order)
             }
         }
+    }
+
+    /// Takes round 1; and round 3 where nobody is let in, so that there was no round 2.
+    fn first(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        (message, bytes): (&Message<'_>, &[u8]),
+        known: Option<&Auth>,
+        chance: impl FnOnce() -> u32,
+    ) -> Result<Answer, Refusal> {
+        let known = known.filter(|known| matches!(known, Auth::Sha256(_)));
+        if self.keys.is_empty() && known.is_none() {
+            return self.refuse(now, message, None);
+        }
+        let Self { keys, failures, .. } = &mut *self;
+        let auth = verify(now, failures, bytes, known.into_iter().chain(&*keys))?;
+        let (Some(key), Step::Open { size, .. }) =
+            (keys.iter().position(|key| key == auth), message.step)
+        else {
+            return self.refuse(now, message, known);
+        };
+        if !self.bucket.take(now) {
+            return Err(Refusal::Rate);
+        }
+        let Message { initiator, responder, .. } = *message;
+        let opening = Opening { from, initiator, responder, size, has_cookie: true, key };
+        let cookie = self.exchanges.open(now, opening, chance);
+        let step = Step::Proceed { command: Command::Create, size };
+        let message = Message { cookie, step, ..*message }.emit(&self.keys[key]);
+        Ok(Answer { message: Some(message), create: None, refusal: None })
+    }
+
+    /// Takes round 3, with a description. It may be long, so it is looked at only if somebody has
+    /// announced it who has a key, and hashed with that key alone.
+    fn third(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        (message, bytes, text): (&Message<'_>, &[u8], &[u8]),
+        is_known: bool,
+    ) -> Result<Answer, Refusal> {
+        let Self { keys, failures, exchanges, bucket, .. } = self;
+        let (cookie, ends) = (message.cookie, (message.initiator, message.responder));
+        if !failures.has(now) {
+            return Err(Refusal::Rate);
+        }
+        let found = exchanges.find(now, (cookie, self.zero_cookie), ends, text.len());
+        let found = found.inspect_err(|refusal| {
+            if *refusal == Refusal::Cookie {
+                failures.take(now);
+            }
+        })?;
+        let key = found.key();
+        let auth = verify(now, failures, bytes, keys.get(key))?;
+        if !bucket.take(now) {
+            return Err(Refusal::Rate);
+        }
+        let reply = |step: Step<'_>| Some(Message { step, ..*message }.emit(auth));
+        let (answered, hash) = match found.third(bytes)? {
+            Third::Again(verdict) => {
+                let message = verdict.step().and_then(reply);
+                return Ok(Answer { message, create: None, refusal: None });
+            }
+            Third::First(answered, hash) => (answered, hash),
+        };
+        let description = Description::parse(text)
+            .ok()
+            .filter(|description| (description.local, description.remote) == ends);
+        let (verdict, create, refusal) = match description {
+            _ if is_known => (Verdict::Refused(Code::EXISTS), None, None),
+            None => (Verdict::Refused(Code::UNKNOWN), None, Some(Refusal::CreateText)),
+            Some(description) => {
+                self.asked += 1;
+                let (id, local) = (CreateId(self.asked), ends.1);
+                let create = Create { id, from, local, description };
+                (Verdict::Asked { id, from, ends, cookie, key }, Some(Box::new(create)), None)
+            }
+        };
+        let message = verdict.step().and_then(reply);
+        *answered = Some((hash, verdict));
+        Ok(Answer { message, create, refusal })
     }
 
     /// The owner has decided. Returns the answer and whom it is for, if that is still waited for.
@@ -150,12 +204,13 @@ impl Creator {
         id: CreateId,
         made: Result<&Description, Code>,
     ) -> Option<(SocketAddr, Vec<u8>)> {
-        let (auth, _) = self.open.as_ref()?;
         let is_asked = |verdict: &&mut Verdict| matches!(verdict, Verdict::Asked { id: asked, .. } if *asked == id);
         let verdict = self.exchanges.answers().find(is_asked)?;
-        let &mut Verdict::Asked { from, ends: (initiator, responder), cookie, .. } = verdict else {
+        let &mut Verdict::Asked { from, ends: (initiator, responder), cookie, key, .. } = verdict
+        else {
             return None;
         };
+        let auth = self.keys.get(key)?;
         *verdict = match made {
             Ok(description) => Verdict::Done(description.to_text().into_bytes()),
             Err(code) => Verdict::Refused(code),
@@ -165,7 +220,8 @@ impl Creator {
         Some((from, message.emit(auth)))
     }
 
-    /// Nobody is let in. That is said without a hash where no key is agreed.
+    /// Nobody is let in, or not with this key. That is said without a hash where no key is agreed; where
+    /// one is, the message has been verified.
     fn refuse(
         &mut self,
         now: Instant,
@@ -179,11 +235,28 @@ impl Creator {
         let step = Step::Refused { command: Command::Create, round, code: Code::UNKNOWN };
         let message = Message { cookie: 0, step, ..*message };
         let bytes = match known {
-            Some(auth @ Auth::Sha256(_)) => message.emit(auth),
-            _ => message.emit_unsealed(message.auth),
+            Some(auth) => message.emit(auth),
+            None => message.emit_unsealed(message.auth),
         };
         Ok(Answer { message: Some(bytes), create: None, refusal: Some(Refusal::CreateOff) })
     }
+}
+
+/// What a message is authenticated by, of these. It is not looked at if too many have failed lately.
+fn verify<'a>(
+    now: Instant,
+    failures: &mut TokenBucket,
+    bytes: &[u8],
+    auths: impl IntoIterator<Item = &'a Auth>,
+) -> Result<&'a Auth, Refusal> {
+    if !failures.has(now) {
+        return Err(Refusal::Rate);
+    }
+    let found = auths.into_iter().find(|auth| auth.verify(bytes).is_ok());
+    found.ok_or_else(|| {
+        failures.take(now);
+        Refusal::AuthHash
+    })
 }
 
 impl Verdict {

@@ -42,6 +42,8 @@ pub(super) struct Opening {
     pub(super) size: u32,
     /// Whether its kind of authentication has a cookie.
     pub(super) has_cookie: bool,
+    /// Which of several keys it is authenticated by.
+    pub(super) key: usize,
 }
 
 /// What a round 3 is.
@@ -51,6 +53,31 @@ pub(super) enum Third<'e, A> {
     First(&'e mut Option<([u8; 32], A)>, [u8; 32]),
     /// Followed already, with this answer.
     Again(&'e mut A),
+}
+
+/// An exchange that is open.
+#[derive(Debug)]
+pub(super) struct Found<'e, A>(&'e mut Exchange<A>);
+
+impl<'e, A> Found<'e, A> {
+    /// Which key it was begun with.
+    pub(super) fn key(&self) -> usize {
+        self.0.opening.key
+    }
+
+    /// Takes its round 3, which is authentic.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Cookie`] if something else was said with its cookie.
+    pub(super) fn third(self, message: &[u8]) -> Result<Third<'e, A>, Refusal> {
+        let hash = hmac_sha256::Hash::hash(message);
+        match &mut self.0.answered {
+            Some((followed, _)) if *followed != hash => Err(Refusal::Cookie),
+            Some((_, answer)) => Ok(Third::Again(answer)),
+            answered => Ok(Third::First(answered, hash)),
+        }
+    }
 }
 
 impl<A> Default for Exchanges<A> {
@@ -89,21 +116,20 @@ impl<A> Exchanges<A> {
         cookie
     }
 
-    /// Round 3 came, with data of `size` bytes. `zero` says that the cookie 0 is good for every exchange
-    /// between these two ends.
+    /// The exchange that a round 3 goes on with, whose data has `size` bytes. `zero` says that the cookie 0
+    /// is good for every exchange between these two ends. The message itself is not read: it may be long.
     ///
     /// # Errors
     ///
     /// [`Refusal::Order`] if nothing is open, [`Refusal::Cookie`] if it is another exchange's
-    /// cookie, or one that something else was said with; [`Refusal::Size`].
-    pub(super) fn third(
+    /// cookie, [`Refusal::Size`].
+    pub(super) fn find(
         &mut self,
         now: Instant,
         (cookie, zero): (u32, bool),
         (initiator, responder): (IpAddr, IpAddr),
-        message: &[u8],
         size: usize,
-    ) -> Result<Third<'_, A>, Refusal> {
+    ) -> Result<Found<'_, A>, Refusal> {
         self.forget(now);
         if self.0.is_empty() {
             return Err(Refusal::Order);
@@ -115,18 +141,10 @@ impl<A> Exchanges<A> {
         };
         // Without cookies one exchange cannot be told from another: the latest is meant.
         let exchange = self.0.iter_mut().rev().find(is_meant).ok_or(Refusal::Cookie)?;
-        let hash = hmac_sha256::Hash::hash(message);
-        if let Some((followed, _)) = exchange.answered {
-            if followed != hash {
-                return Err(Refusal::Cookie);
-            }
-        } else if usize::try_from(exchange.opening.size) != Ok(size) {
+        if usize::try_from(exchange.opening.size) != Ok(size) {
             return Err(Refusal::Size);
         }
-        match &mut exchange.answered {
-            Some((_, answer)) => Ok(Third::Again(answer)),
-            answered => Ok(Third::First(answered, hash)),
-        }
+        Ok(Found(exchange))
     }
 
     /// The answers that are remembered.

@@ -62,13 +62,13 @@ impl Responder {
         match step {
             Step::Open { size, command, .. } => {
                 let has_cookie = auth != AuthKind::None;
-                let opening = Opening { from, initiator, responder, size, has_cookie };
+                let opening = Opening { from, initiator, responder, size, has_cookie, key: 0 };
                 let cookie = self.exchanges.open(now, opening, chance);
                 Ok(Answer { cookie, step: Step::Proceed { command, size }, news: None })
             }
             Step::Path(report) => {
                 let (ends, size) = ((initiator, responder), step.data_len());
-                let third = self.exchanges.third(now, (cookie, false), ends, bytes, size)?;
+                let third = self.exchanges.find(now, (cookie, false), ends, size)?.third(bytes)?;
                 let news = match third {
                     Third::First(answered, hash) => {
                         *answered = Some((hash, ()));

@@ -106,7 +106,7 @@ impl CommandPorts {
     ) -> anyhow::Result<()> {
         let at = self.core_time(now);
         let mut before = std::mem::take(&mut self.stations);
-        let mut create = None;
+        let mut keys: Vec<original::Key> = Vec::new();
         for connection in connections {
             let Some(commands) = &connection.settings.commands else { continue };
             let Some((local, remote)) = tunnel_addresses(connection, own) else { continue };
@@ -122,7 +122,9 @@ impl CommandPorts {
                 .collect();
             let auth = core_auth(&commands.auth);
             if let (true, original::Auth::Sha256(key)) = (commands.accept_create, &auth) {
-                create.get_or_insert(CreateCommands { key: key.clone(), zero_cookie: true });
+                if !keys.contains(key) {
+                    keys.push(key.clone());
+                }
             }
             let sources: Vec<IpAddr> = legs.values().filter_map(|leg| leg.remote).collect();
             if sources.is_empty() {
@@ -143,7 +145,7 @@ impl CommandPorts {
             self.stations.insert(connection.id, station);
         }
         before.into_keys().for_each(|gone| self.commands.remove_connection(gone));
-        self.commands.set_create(create);
+        self.commands.set_create(Some(CreateCommands { keys, zero_cookie: true }));
         self.settle_sockets()
     }
 
