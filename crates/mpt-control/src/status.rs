@@ -78,6 +78,8 @@ pub struct TunnelStatus {
 pub struct CommandStatus {
     /// Where they are received, such as `192.0.2.10:65050`.
     pub local: Vec<String>,
+    /// Where they should be received and are not, and why. It is tried again every few seconds.
+    pub absent: BTreeMap<String, String>,
     /// Messages received.
     pub messages_received: u64,
     /// Messages sent.

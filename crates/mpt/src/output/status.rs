@@ -53,9 +53,13 @@ fn write_tunnel(out: &mut String, tunnel: &TunnelStatus, uptime: f64, colour: bo
         write_connection(out, connection, colour);
     }
     if let Some(commands) = &tunnel.commands {
-        let CommandStatus { local, messages_received, messages_sent, refused } = commands;
-        let (local, came, went) = (local.join(" "), messages_received, messages_sent);
-        say(out, &format!("\n  commands at {local}: received {came}, sent {went}"));
+        let CommandStatus { local, absent, messages_received, messages_sent, refused } = commands;
+        let (came, went) = (messages_received, messages_sent);
+        let local = if local.is_empty() { "nowhere" } else { &format!("at {}", local.join(" ")) };
+        say(out, &format!("\n  commands {local}: received {came}, sent {went}"));
+        for reason in absent.values() {
+            say(out, &format!("    missing: {reason}"));
+        }
         write_counts(out, "    refused", refused);
     }
     for socket in &tunnel.sockets {
@@ -270,6 +274,8 @@ mod tests {
         tunnel.connections[0].peer_kind = "mpt-original".into();
         tunnel.commands = Some(CommandStatus {
             local: vec!["192.0.2.10:65050".into(), "0.0.0.0:65050".into()],
+            absent: [("192.0.2.11:65050".to_owned(), "cannot use 192.0.2.11:65050".to_owned())]
+                .into(),
             messages_received: 4,
             messages_sent: 5,
             refused: [("command_source".to_owned(), 2)].into(),
@@ -278,6 +284,7 @@ mod tests {
         for line in [
             "    peer kind mpt-original",
             "  commands at 192.0.2.10:65050 0.0.0.0:65050: received 4, sent 5",
+            "    missing: cannot use 192.0.2.11:65050",
             "    refused: command_source 2",
         ] {
             assert!(text.lines().any(|other| other == line), "{line}: {text}");

@@ -151,6 +151,14 @@ impl Handle {
         }
     }
 
+    /// Has the steps carried out that wait, and waits until that is done.
+    fn await_steps(&self) {
+        if self.stepped.take() {
+            // Whoever answers has done what he was asked before.
+            self.status();
+        }
+    }
+
     /// Why a thread ended, if one did so by itself. The other ends with it.
     fn failure(&self) -> Option<String> {
         // In this order: a thread that has ended has said before why, unless it panicked.

@@ -5,6 +5,7 @@
 
 mod carry;
 mod change;
+mod commands;
 mod cost;
 mod crowd;
 mod evidence;

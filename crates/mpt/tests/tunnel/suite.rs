@@ -11,9 +11,9 @@ use std::panic::{catch_unwind, resume_unwind};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use crate::{
-    carry, change, cost, crowd, failover, gre, hostile, identity, import, inner_mtu, lifetime,
-    many, mapping, measured, names, narrowing, original, outside, rights, routing, site, threads,
-    translator, world,
+    carry, change, commands, cost, crowd, failover, gre, hostile, identity, import, inner_mtu,
+    lifetime, many, mapping, measured, names, narrowing, original, outside, rights, routing, site,
+    threads, translator, world,
 };
 
 /// A test by name; it fails by panicking.
@@ -30,6 +30,7 @@ pub(crate) fn run(entered: anyhow::Result<()>, threads: u64, more: &[Test]) {
     let tests = [
         carry::TESTS,
         change::TESTS,
+        commands::TESTS,
         failover::TESTS,
         gre::TESTS,
         lifetime::TESTS,

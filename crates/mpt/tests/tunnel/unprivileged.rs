@@ -4,6 +4,7 @@
 
 mod carry;
 mod change;
+mod commands;
 mod cost;
 mod crowd;
 mod failover;

@@ -133,6 +133,10 @@ impl Keeper {
         self.settle_connections(settings, world, now)?;
         // The interface has its MTU, and the way out is ready, when the threads have answered.
         self.status();
+        // Paths go down and come back by keepalives too. What cannot be had has been told, and is tried again.
+        if let Err(error) = self.settle_commands(&settings.addresses, now) {
+            tracing::debug!(tunnel = settings.name, "{error:#}");
+        }
         self.interface.bring_up(&settings.addresses)?;
         self.settle_routes()?;
         self.settings.clone_from(settings);
@@ -168,6 +172,7 @@ impl Keeper {
     ) -> anyhow::Result<()> {
         let now = Instant::now();
         let outcome = self.settle_connections(settings, world, now);
+        let outcome = outcome.and(self.settle_commands(&settings.addresses, now));
         let routes = self.settle_routes();
         self.interface.upkeep.begin_anew(now);
         self.settings.clone_from(settings);
@@ -298,6 +303,7 @@ impl Keeper {
             self.remove_connection(&name, now);
         }
         self.remove_claimed(&settings.connections, now);
+        self.commands.release(&settings.connections);
         let mut outcome = Ok(());
         let peers = by_peer(settings);
         for connection in &settings.connections {
@@ -307,7 +313,6 @@ impl Keeper {
             outcome = outcome.and(settled);
         }
         self.settle_claims(settings);
-        outcome = outcome.and(self.settle_commands(&settings.addresses, now));
         outcome.and(self.settle_templates(settings, world, now))
     }
 
@@ -336,14 +341,20 @@ impl Keeper {
         self.claims = claims;
     }
 
-    /// Has the commands of originals follow the connections.
+    /// Has the commands of originals follow the connections, when these have what they need.
     fn settle_commands(&mut self, own: &[config::Prefix], now: Instant) -> anyhow::Result<()> {
-        let outcome = self.commands.settle(self.connections.values(), own, now);
+        self.commands.settle(self.connections.values(), own, now);
+        let handle = &self.handle;
+        if self.commands.lack_sockets() {
+            // A port may be one that data came to until a moment ago.
+            self.sockets.close_idle(now, &mut |step| handle.step(step));
+            handle.await_steps();
+        }
+        let outcome = self.commands.open();
         if outcome.is_err() {
             let soon = now + AGAIN;
             self.again = Some(self.again.map_or(soon, |at| at.min(soon)));
         }
-        let handle = &self.handle;
         self.commands.serve(now, &mut |step| handle.step(step));
         outcome
     }

@@ -47,6 +47,13 @@ impl Key {
         };
         Self { local: SocketAddr::new(local.unwrap_or(any), port), interface }
     }
+
+    /// Whether the socket of a path with these settings can be of this kind, but for the port.
+    pub(super) fn may_be_of(&self, path: &config::Path) -> bool {
+        let own = self.local.ip();
+        path.local.map_or(own.is_unspecified(), |local| local == own)
+            && path.interface.as_ref() == self.interface.as_ref().map(|(name, _)| name)
+    }
 }
 
 /// The sockets that are open.
@@ -88,7 +95,7 @@ impl Opened {
             return Ok(entry.id);
         }
         // What nobody uses any more may stand in the way of what is needed now.
-        self.close(|entry| entry.users == 0, now, step);
+        self.close_idle(now, step);
         let socket = Socket::open(&udp::Options {
             device: key.interface.as_ref().map(|(name, _)| name.clone()),
             mark: Some(MARK),
@@ -127,6 +134,11 @@ impl Opened {
                 entry.until = Some(now + LINGER);
             }
         }
+    }
+
+    /// Closes what no path uses.
+    pub(super) fn close_idle(&mut self, now: Instant, step: &mut dyn FnMut(Step)) {
+        self.close(|entry| entry.users == 0, now, step);
     }
 
     /// Closes what has not been used for a while.

@@ -9,6 +9,7 @@
 //! path again. What this host says of one is that it is switched off or missing here, or is not any more;
 //! everything else the peer finds out by itself.
 
+mod sockets;
 mod station;
 
 use std::collections::BTreeMap;
@@ -18,19 +19,18 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use mpt_control::CommandStatus;
-use mpt_io::poll::{Interest, Poll};
-use mpt_io::udp::{self, Receive, ReceiveOptions, Socket, Train};
+use mpt_io::poll::Poll;
+use mpt_io::udp::{Receive, ReceiveOptions, Socket, Train};
 use mpt_proto::original::{
     self, Code, Commands, ConnectionCommands, CreateCommands, Destination, Event, MAX_MESSAGE,
     Outcome, PathReport,
 };
 use mpt_proto::{ConnectionId, PathId};
 
+use self::sockets::Sockets;
 use self::station::{Leg, Station, reports};
 use super::Connection;
-use super::socket::Key;
-use crate::config::{Auth, Prefix};
-use crate::tunnel::interface::MARK;
+use crate::config::{self, Auth, Prefix};
 use crate::tunnel::open::core_prefix;
 use crate::tunnel::step::Step;
 
@@ -45,22 +45,12 @@ const SLOTS: usize = 4;
 pub(super) struct CommandPorts {
     /// Where the core's time begins.
     epoch: Instant,
-    /// What wakes the main thread when a command comes.
-    poll: Rc<Poll>,
     commands: Commands,
-    sockets: Vec<Port>,
+    sockets: Sockets,
     /// None before there is a socket.
     batch: Option<Receive>,
     stations: BTreeMap<ConnectionId, Station>,
-    /// Whether a socket could not be opened, which has been told.
-    closed: bool,
     counters: Counters,
-}
-
-/// A socket for commands.
-struct Port {
-    key: Key,
-    socket: Socket,
 }
 
 #[derive(Debug, Default)]
@@ -82,28 +72,23 @@ impl CommandPorts {
     pub(super) fn new(epoch: Instant, poll: Rc<Poll>) -> Self {
         Self {
             epoch,
-            poll,
             commands: Commands::default(),
-            sockets: Vec::new(),
+            sockets: Sockets::new(poll),
             batch: None,
             stations: BTreeMap::new(),
-            closed: false,
             counters: Counters::default(),
         }
     }
 
     /// Follows the connections, of which some may have gone and some may be otherwise. `own` are the
-    /// tunnel's addresses. What has changed of a path is told to its peer.
-    ///
-    /// # Errors
-    ///
-    /// If a socket cannot be opened. Everything else has been done.
+    /// tunnel's addresses. What has changed of a path is told to its peer. Sockets that are not wanted any
+    /// more are closed; the others are for [`Self::open`].
     pub(super) fn settle<'c>(
         &mut self,
         connections: impl Iterator<Item = &'c Connection>,
         own: &[Prefix],
         now: Instant,
-    ) -> anyhow::Result<()> {
+    ) {
         let at = self.core_time(now);
         let mut before = std::mem::take(&mut self.stations);
         let mut keys: Vec<original::Key> = Vec::new();
@@ -121,10 +106,10 @@ impl CommandPorts {
                 })
                 .collect();
             let auth = core_auth(&commands.auth);
-            if let (true, original::Auth::Sha256(key)) = (commands.accept_create, &auth) {
-                if !keys.contains(key) {
-                    keys.push(key.clone());
-                }
+            if let (true, original::Auth::Sha256(key)) = (commands.accept_create, &auth)
+                && !keys.contains(key)
+            {
+                keys.push(key.clone());
             }
             let sources: Vec<IpAddr> = legs.values().filter_map(|leg| leg.remote).collect();
             if sources.is_empty() {
@@ -146,36 +131,28 @@ impl CommandPorts {
         }
         before.into_keys().for_each(|gone| self.commands.remove_connection(gone));
         self.commands.set_create(Some(CreateCommands { keys, zero_cookie: true }));
-        self.settle_sockets()
+        let legs = self.stations.values().flat_map(|station| station.legs.values());
+        self.sockets.want(legs.filter_map(|leg| leg.key.clone()));
     }
 
-    /// Opens what is needed and is not there, and closes what is not needed.
-    fn settle_sockets(&mut self) -> anyhow::Result<()> {
-        let legs = self.stations.values().flat_map(|station| station.legs.values());
-        let mut wanted: Vec<Key> = Vec::new();
-        for key in legs.filter_map(|leg| leg.key.as_ref()) {
-            if !wanted.contains(key) {
-                wanted.push(key.clone());
-            }
-        }
-        self.sockets.retain(|port| wanted.contains(&port.key));
-        let mut outcome = Ok(());
-        for key in wanted {
-            if self.sockets.iter().any(|port| port.key == key) {
-                continue;
-            }
-            match self.open(&key) {
-                Ok(socket) => self.sockets.push(Port { key, socket }),
-                Err(error) => outcome = Err(error.context("commands of an original MPT")),
-            }
-        }
-        if let Err(error) = &outcome
-            && !self.closed
-        {
-            tracing::warn!("{error:#}; peers find out by their dead time until it can be had");
-        }
-        self.closed = outcome.is_err();
-        if !self.sockets.is_empty() && self.batch.is_none() {
+    /// Closes the sockets that these connections do not want, so that their ports are free for others.
+    pub(super) fn release(&mut self, connections: &[config::Connection]) {
+        self.sockets.release(connections);
+    }
+
+    /// Whether there is a socket to [open](Self::open).
+    pub(super) fn lack_sockets(&self) -> bool {
+        self.sockets.lack()
+    }
+
+    /// Opens the sockets that are wanted and are not open.
+    ///
+    /// # Errors
+    ///
+    /// If one cannot be had. The others are open.
+    pub(super) fn open(&mut self) -> anyhow::Result<()> {
+        let outcome = self.sockets.open();
+        if self.sockets.len() > 0 && self.batch.is_none() {
             // One byte more than any may have, so that a longer one is not taken for it.
             let options = ReceiveOptions {
                 slots: SLOTS,
@@ -186,18 +163,6 @@ impl CommandPorts {
             self.batch = Some(Receive::new(&options));
         }
         outcome
-    }
-
-    fn open(&self, key: &Key) -> anyhow::Result<Socket> {
-        let socket = Socket::open(&udp::Options {
-            device: key.interface.as_ref().map(|(name, _)| name.clone()),
-            mark: Some(MARK),
-            segmentation: false,
-            coalescing: false,
-            ..udp::Options::new(key.local)
-        })?;
-        self.poll.add(&socket, 0, Interest::READABLE)?;
-        Ok(socket)
     }
 
     /// Takes what came, answers it, and says what is to be said. What peers say of paths becomes steps.
@@ -221,7 +186,7 @@ impl CommandPorts {
         step: &mut dyn FnMut(Step),
     ) {
         for _ in 0..BATCHES {
-            let filled = match self.sockets[index].socket.receive(batch) {
+            let filled = match self.sockets.get(index).receive(batch) {
                 Ok(filled) => filled,
                 Err(error) => {
                     tracing::debug!("commands cannot be received: {error}");
@@ -248,7 +213,7 @@ impl CommandPorts {
                 Destination::Peer { connection, about } => self.way(connection, about),
             };
             let sent = way.is_some_and(|(index, local, to)| {
-                send(&self.sockets[index].socket, local, to, &transmit.message)
+                send(self.sockets.get(index), local, to, &transmit.message)
             });
             if sent {
                 self.counters.sent += 1;
@@ -266,7 +231,7 @@ impl CommandPorts {
     ) -> Option<(usize, Option<IpAddr>, SocketAddr)> {
         let station = self.stations.get(&connection)?;
         station.ways(about).find_map(|leg| {
-            let index = self.sockets.iter().position(|port| Some(&port.key) == leg.key.as_ref())?;
+            let index = self.sockets.position(leg.key.as_ref()?)?;
             Some((index, leg.local, SocketAddr::new(leg.remote?, station.remote_port)))
         })
     }
@@ -345,9 +310,9 @@ impl CommandPorts {
                 refused.insert(name.to_owned(), count);
             }
         }
-        let local = self.sockets.iter().map(|port| port.socket.local_addr().to_string());
         Some(CommandStatus {
-            local: local.collect(),
+            local: self.sockets.local(),
+            absent: self.sockets.absent(),
             messages_received: received,
             messages_sent: sent,
             refused,
