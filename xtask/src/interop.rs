@@ -23,6 +23,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::Instant;
 
 use anyhow::{Context, bail};
 
@@ -114,10 +115,12 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
 pub(crate) fn run_part(part: &Part) -> anyhow::Result<ExitCode> {
     match part {
         Part::Boot { filter } => guest::boot(filter),
-        Part::Cases { mpt, filter } => Ok(match inside::run(mpt, filter)? {
-            true => ExitCode::SUCCESS,
-            false => ExitCode::FAILURE,
-        }),
+        Part::Cases { mpt, filter } => {
+            let begun = Instant::now();
+            let verdict = inside::run(mpt, filter);
+            println!("{}", verdict.after(begun.elapsed()));
+            Ok(verdict.exit_code())
+        }
         Part::Probe => inside::probe().map(|()| ExitCode::SUCCESS),
         Part::Serve { address } => traffic::serve(*address).map(|()| ExitCode::SUCCESS),
         Part::Fetch { address } => traffic::fetch(*address).map(|()| ExitCode::SUCCESS),

@@ -6,8 +6,8 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, ensure};
 
@@ -17,22 +17,58 @@ use super::daemon::{Daemon, FOLDER};
 use super::traffic;
 
 /// The beginning of the last line if all cases passed.
-pub(super) const PASSED: &str = "interop: all passed";
+const PASSED: &str = "interop: all passed";
 /// The beginning of the last line if not.
-pub(super) const FAILED: &str = "interop: failed";
+const FAILED: &str = "interop: failed";
 
 /// The tunnel addresses of the kernel, which ours talks to.
 const KERNEL: [&str; 2] = ["10.9.0.2", "fd00:9::2"];
 
-/// Tries every case whose name contains `filter`. Whether all passed.
-pub(super) fn run(mpt: &Path, filter: &str) -> anyhow::Result<bool> {
-    let result = try_cases(mpt, filter);
-    match &result {
-        Ok((passed, 0)) => println!("{PASSED}: {passed} cases"),
-        Ok((passed, failed)) => println!("{FAILED}: {failed} of {} cases", passed + failed),
-        Err(error) => println!("{FAILED}: {error:#}"),
+/// How long all cases may take, with all that they need but the build: who waits for them does not wait
+/// longer. It is not enforced, since that would be a judgement on the machine, but told in the verdict.
+const BUDGET: Duration = Duration::from_secs(180);
+
+/// Tries every case whose name contains `filter`: the verdict, which is good if all passed.
+pub(super) fn run(mpt: &Path, filter: &str) -> Verdict {
+    let line = match try_cases(mpt, filter) {
+        Ok((passed, 0)) => format!("{PASSED}: {passed} cases"),
+        Ok((passed, failed)) => format!("{FAILED}: {failed} of {} cases", passed + failed),
+        Err(error) => format!("{FAILED}: {error:#}"),
+    };
+    Verdict { line }
+}
+
+/// What has come of it all.
+pub(super) struct Verdict {
+    line: String,
+}
+
+impl Verdict {
+    /// The verdict that a line is, if it is one.
+    pub(super) fn read(line: &str) -> Option<Self> {
+        let is_one = line.starts_with(PASSED) || line.starts_with(FAILED);
+        is_one.then(|| Self { line: line.to_owned() })
     }
-    Ok(matches!(result, Ok((_, 0))))
+
+    /// As one line.
+    pub(super) fn line(&self) -> &str {
+        &self.line
+    }
+
+    /// The same with the time that the run has taken.
+    pub(super) fn after(&self, time: Duration) -> String {
+        let over = if time > BUDGET {
+            format!(", more than the {} s that it should", BUDGET.as_secs())
+        } else {
+            String::new()
+        };
+        format!("{}, in {} s{over}", self.line, time.as_secs())
+    }
+
+    /// By which a program tells it.
+    pub(super) fn exit_code(&self) -> ExitCode {
+        if self.line.starts_with(PASSED) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
 }
 
 /// How many passed and how many failed.
@@ -222,4 +258,27 @@ fn kernel_errors() -> anyhow::Result<u64> {
         errors += text.trim().parse::<u64>().with_context(|| file)?;
     }
     Ok(errors)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verdict_tells_the_time_and_whether_it_was_too_much() {
+        let after = |line, seconds: u64| {
+            Verdict::read(line)
+                .expect("a verdict")
+                .after(Duration::from_millis(seconds * 1000 + 400))
+        };
+        assert_eq!(
+            after("interop: all passed: 15 cases", 97),
+            "interop: all passed: 15 cases, in 97 s"
+        );
+        assert_eq!(
+            after("interop: failed: 1 of 15 cases", 200),
+            "interop: failed: 1 of 15 cases, in 200 s, more than the 180 s that it should"
+        );
+        assert!(Verdict::read("interop: over-ipv4 passed in 3.2 s: MTU 1468").is_none());
+    }
 }
