@@ -253,7 +253,8 @@ pub struct PathState {
     pub remote: String,
     /// The network interface it is bound to, if any.
     pub interface: Option<String>,
-    /// Whether that interface has carrier; true where nothing says otherwise.
+    /// Whether this host has what the path needs: its interface with carrier, its address, a route,
+    /// the address of a name. If not, `cause` says what is missing. True where nothing says otherwise.
     #[serde(default = "presumed")]
     pub carrier: bool,
     /// Its share of the packets relative to the other paths', 1 to 10000.

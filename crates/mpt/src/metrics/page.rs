@@ -129,7 +129,7 @@ fn path(page: &mut Families, labels: &Labels, path: &PathState) {
     }
     let help = "Whether the path is ready but leaves the packets to a better tier.";
     page.gauge("mpt_path_standby", None, help, labels.clone(), truth(path.standby));
-    let help = "Whether the path's interface has carrier.";
+    let help = "Whether this host has what the path needs, such as its interface with carrier.";
     page.gauge("mpt_path_carrier", None, help, labels.clone(), truth(path.carrier));
     let help = "The path's tier: the least number carries.";
     page.gauge("mpt_path_priority", None, help, labels.clone(), path.priority as f64);

@@ -172,7 +172,8 @@ fn path_row(path: &PathState, measured: bool, colour: bool) -> Vec<Cell> {
 /// What the table does not say of a path.
 fn write_path(out: &mut String, path: &PathState) {
     let name = &path.name;
-    let mut facts = vec![format!("{} to {}", path.local, path.remote)];
+    let from = if path.local.is_empty() { String::new() } else { format!("{} ", path.local) };
+    let mut facts = vec![format!("{from}to {}", path.remote)];
     facts.extend(path.interface.as_ref().map(|interface| format!("on {interface}")));
     facts.push(format!("mtu {}", path.mtu));
     facts.extend((path.priority > 0).then(|| format!("priority {}", path.priority)));
@@ -182,9 +183,6 @@ fn write_path(out: &mut String, path: &PathState) {
     say(out, &format!("    {name}: {}", facts.join(", ")));
     if let Some(cause) = &path.cause {
         say(out, &format!("    {name} is {}: {cause}", path.state));
-    }
-    if !path.carrier && path.state != "up" {
-        say(out, &format!("    {name} has no carrier"));
     }
     if let Some(order) = order(&path.reordering).filter(|_| path.reordering.reordered > 0) {
         say(out, &format!("    {name} arrivals: {order}"));
@@ -361,7 +359,7 @@ mod tests {
         spare.pins = vec!["tcp_dst 22".into()];
         spare.rate = None;
         connection.paths.push(spare);
-        connection.paths[1].carrier = false;
+        connection.paths[1].local.clear();
         status
     }
 

@@ -124,12 +124,7 @@ pub(super) fn word(path: &PathState) -> &str {
 /// Why a path is in its state, as far as the word for it does not say.
 pub(super) fn reason(path: &PathState) -> Option<String> {
     let details = path.state.split_once(':').map(|(_, details)| details.trim().to_owned());
-    // What is up has carrier, whoever does not know of it.
-    let carrier = (!path.carrier && path.state != "up").then(|| match &path.interface {
-        Some(interface) => format!("no carrier on {interface}"),
-        None => "no carrier".to_owned(),
-    });
-    let parts: Vec<String> = [details, path.cause.clone(), carrier].into_iter().flatten().collect();
+    let parts: Vec<String> = [details, path.cause.clone()].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 

@@ -96,7 +96,7 @@ fn server(round: u64) -> ConnectionState {
     };
     let radio = PathState {
         state: "down".into(),
-        cause: Some("silent for its dead time".into()),
+        cause: Some("interface wlan0 has no carrier".into()),
         interface: Some("wlan0".into()),
         carrier: false,
         rtt_ms: None,
