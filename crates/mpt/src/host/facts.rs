@@ -21,6 +21,8 @@ pub(super) struct Facts {
     pub(super) powerless: bool,
     /// Whether the user whom the daemon is to become is known to be missing.
     pub(super) user_missing: bool,
+    /// Whether that user is known not to be let open TUN devices.
+    pub(super) user_shut_out: bool,
     /// Whether the kernel has no IPv6.
     pub(super) no_ipv6: bool,
     /// All interfaces.

@@ -1,9 +1,10 @@
 //! Looking at a host. Nothing is changed: what is opened to see whether it can be is closed at once.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -33,11 +34,13 @@ impl Facts {
         let users = needs::users(settings);
         let daemon = Client::connect_timeout(&settings.control.socket, PATIENCE).is_ok();
         let mut netlink = Netlink::open().ok();
+        let user = settings.daemon.user.as_deref().map(unistd::User::from_name);
         let facts = Self {
             daemon,
             tun: tun(),
             powerless: matches!(capability::net_admin(), Ok(false)),
-            user_missing: settings.daemon.user.as_deref().is_some_and(is_missing),
+            user_missing: matches!(user, Some(Ok(None))),
+            user_shut_out: matches!(&user, Some(Ok(Some(user))) if is_shut_out(user)),
             no_ipv6: !Path::new("/proc/sys/net/ipv6").exists(),
             links: netlink.as_mut().and_then(|netlink| netlink.links().ok()),
             addresses: netlink.as_mut().and_then(|netlink| netlink.addresses().ok()),
@@ -66,8 +69,16 @@ fn tun() -> Option<NoTun> {
     })
 }
 
-fn is_missing(user: &str) -> bool {
-    matches!(unistd::User::from_name(user), Ok(None))
+/// Whether a user, with no groups but its own, may not open TUN devices, by owner, group and others.
+fn is_shut_out(user: &unistd::User) -> bool {
+    fs::metadata(TUN_NODE).is_ok_and(|node| {
+        let shift = match (node.uid() == user.uid.as_raw(), node.gid() == user.gid.as_raw()) {
+            (true, _) => 6,
+            (false, true) => 3,
+            (false, false) => 0,
+        };
+        !user.uid.is_root() && node.mode() >> shift & 0o6 != 0o6
+    })
 }
 
 /// The sockets that cannot be opened for a reason that lies in the port.

@@ -23,6 +23,15 @@ pub(super) fn judge(settings: &Settings, facts: &Facts, findings: &mut Vec<Findi
             format!("useradd --system --no-create-home --shell /usr/sbin/nologin {user}"),
         ));
     }
+    if facts.user_shut_out
+        && let Some(user) = &settings.daemon.user
+    {
+        findings.push(Finding::error(
+            format!("user {user} may not open /dev/net/tun"),
+            "the daemon is to go on as that user, who can open no tunnel",
+            "chmod 0666 /dev/net/tun",
+        ));
+    }
     if !facts.daemon {
         findings.extend(settings.tunnels.iter().filter_map(|tunnel| name(&tunnel.name, facts)));
     }

@@ -37,6 +37,20 @@ fn a_user_that_does_not_exist_is_an_error() {
 }
 
 #[test]
+fn a_user_that_may_not_open_tun_devices_is_an_error() {
+    let text = format!("[daemon]\nuser = \"tunnels\"\n{FILE}");
+    one(
+        &text,
+        |facts| facts.user_shut_out = true,
+        [
+            "error: user tunnels may not open /dev/net/tun",
+            "the daemon is to go on as that user, who can open no tunnel",
+            "chmod 0666 /dev/net/tun",
+        ],
+    );
+}
+
+#[test]
 fn a_tunnels_name_that_an_interface_has_is_a_warning_unless_it_is_our_daemons() {
     let there = |facts: &mut Facts| facts.links.as_mut().unwrap().push(link(9, "mpt0"));
     one(
