@@ -100,8 +100,8 @@ pub(crate) fn with_fragment(
 
 /// The problem that a fragment was cut out of a file with what stands above it.
 fn with_header(span: Range<usize>) -> Problem {
-    Problem::new("a header from a file", span)
-        .label("where it belongs is known")
+    Problem::new("a header of the configuration file", span)
+        .label("not needed here")
         .help("give the keys alone, and each path of a connection below `[[path]]`")
 }
 

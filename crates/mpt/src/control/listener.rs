@@ -63,7 +63,7 @@ pub(crate) enum BindError {
     #[error("{} exists and is no socket: remove it, or name another `socket` in [control]", .0.display())]
     NoSocket(PathBuf),
     /// The kernel did not let us.
-    #[error("cannot listen on {}: {error}; name another `socket` in [control]?", .path.display())]
+    #[error("cannot listen on {}: {error}; {} another `socket` in [control]", .path.display(), remedy(.error))]
     Io {
         /// The socket's path.
         path: PathBuf,
@@ -183,6 +183,14 @@ impl Drop for Listener {
         if let Some(directory) = &self.made {
             let _ = fs::remove_dir(directory);
         }
+    }
+}
+
+/// What may help besides another place. Only where the kernel refuses does being root.
+fn remedy(error: &io::Error) -> &'static str {
+    match (error.kind(), error.raw_os_error()) {
+        (io::ErrorKind::PermissionDenied, Some(_)) => "run as root, or name",
+        _ => "name",
     }
 }
 

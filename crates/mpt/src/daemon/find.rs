@@ -21,7 +21,7 @@ pub(super) fn connection<'s>(
     let there = || list(all().map(|connection| connection.name.as_str()));
     match (name, all().count()) {
         (None, 1) => all().next().map_or_else(|| refuse("no connection".into()), Ok),
-        (None, _) => refuse(format!("name the connection: there are {}", there())),
+        (None, _) => refuse(format!("name one with --connection: there are {}", there())),
         (Some(name), _) => match all().find(|connection| connection.name == name) {
             Some(connection) => Ok(connection),
             None => refuse(format!("no connection `{name}`: there are {}", there())),
@@ -39,7 +39,7 @@ pub(super) fn tunnel<'s>(settings: &'s Settings, name: Option<&str>) -> Result<&
     let refuse = |message| Err(Reply::error(ErrorKind::NoSuchConnection, message));
     match (name, settings.tunnels.as_slice()) {
         (None, [only]) => Ok(&only.name),
-        (None, _) => refuse(format!("name the tunnel: there are {}", list(names()))),
+        (None, _) => refuse(format!("name one with --tunnel: there are {}", list(names()))),
         (Some(name), _) => match names().find(|other| *other == name) {
             Some(name) => Ok(name),
             None => refuse(format!("no tunnel `{name}`: there are {}", list(names()))),

@@ -148,7 +148,7 @@ impl<H: Host> Daemon<H> {
         let mut outcome = Outcome::default();
         for change in config::difference(&self.loaded, &new) {
             if change.effect() == Effect::DaemonRestarted {
-                outcome.failures.push(format!("{change}: takes a restart of the daemon"));
+                outcome.failures.push(change.to_string());
             } else if let Err(error) = config::apply(&mut running, &change) {
                 outcome.failures.push(format!("{change}: {error}"));
             }

@@ -292,7 +292,7 @@ fn what_takes_a_restart_of_the_daemon_is_told_and_the_rest_is_done() {
     let text = FILE.replace("'192.0.2.1' }", "'192.0.2.1', weight = 4 }");
     fs::write(&fixture.file, format!("[control]\nsocket = '/elsewhere'\n{text}")).unwrap();
     let (_, message, _) = fixture.refused(Request::Reload {});
-    assert!(message.contains("control.socket") && message.contains("restart"), "{message}");
+    assert!(message.contains("control.socket") && message.contains("run again"), "{message}");
     assert_eq!(fixture.weight("fibre"), 4);
 }
 

@@ -228,7 +228,11 @@ impl Setter<'_> {
             match &target.absence {
                 Some(absence) => tell(of, settings, absence),
                 None => {
-                    tracing::info!(connection = of.name, path = settings.name, "is there again");
+                    tracing::info!(
+                        connection = of.name,
+                        path = settings.name,
+                        "what the path lacked is there again"
+                    );
                 }
             }
         }
