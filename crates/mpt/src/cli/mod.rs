@@ -72,8 +72,8 @@ pub(crate) fn definition() -> clap::Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  mpt check /etc/mpt.toml      say what is wrong with a configuration, or missing here
-  mpt run /etc/mpt.toml        run its tunnels until TERM or INT
+  mpt check /etc/mpt/mpt.toml  say what is wrong with a configuration, or missing here
+  mpt run /etc/mpt/mpt.toml    run its tunnels until TERM or INT
   mpt status                   see tunnels, connections, paths and drops
   mpt status --watch           see them live
   mpt status --json | jq .     the same for programs
@@ -106,8 +106,8 @@ enum Command {
 The log goes to standard error. MPT_LOG says how much: error, warn, info (default), debug, trace.
 
 Examples:
-  mpt run /etc/mpt.toml
-  MPT_LOG=debug mpt run /etc/mpt.toml")]
+  mpt run /etc/mpt/mpt.toml
+  MPT_LOG=debug mpt run /etc/mpt/mpt.toml")]
     Run {
         /// The configuration file (TOML)
         #[arg(value_name = "FILE")]
@@ -124,8 +124,8 @@ Examples:
 Exit codes: 0 the file can be run, 1 it has problems or the host lacks something, 2 it cannot be read
 
 Examples:
-  sudo mpt check /etc/mpt.toml
-  mpt check --file-only /etc/mpt.toml      the same on every host")]
+  sudo mpt check /etc/mpt/mpt.toml
+  mpt check --file-only /etc/mpt/mpt.toml      the same on every host")]
     Check {
         /// The configuration file (TOML)
         #[arg(value_name = "FILE")]
