@@ -7,6 +7,9 @@ use crate::results::{CellRecord, ExperimentEntry, SystemRecord};
 /// What stands in the table where an experiment names no columns.
 const COLUMNS: [&str; 1] = ["goodput_mbps"];
 
+/// How many reasons for doubt are printed.
+const MAX_REASONS: usize = 3;
+
 /// An experiment's cells, one row each: what was printed, and what every system got.
 pub fn text(entry: &ExperimentEntry, cells: &[CellRecord], terminal: Terminal) -> String {
     let mut lines = vec![String::new(), terminal.paint(Style::Bold, &entry.title)];
@@ -19,13 +22,30 @@ pub fn text(entry: &ExperimentEntry, cells: &[CellRecord], terminal: Terminal) -
         lines.push(String::new());
         lines.extend(align(&table(entry, cells, column)));
     }
-    let doubtful = cells.iter().filter(|cell| cell.doubtful).count();
-    if doubtful > 0 {
+    let doubtful: Vec<_> = cells.iter().filter(|cell| cell.doubtful).collect();
+    if !doubtful.is_empty() {
         lines.push(String::new());
-        let text = format!("{doubtful} of {} cells are doubtful; `--json` says why", cells.len());
+        let text = format!("{} of {} cells are doubtful", doubtful.len(), cells.len());
         lines.push(terminal.paint(Style::Yellow, &text));
+        lines.extend(reasons(&doubtful));
     }
     lines.join("\n")
+}
+
+/// Why cells are doubtful, the first reasons of them.
+fn reasons(doubtful: &[&CellRecord]) -> Vec<String> {
+    let of = |cell: &CellRecord| match cell.place() {
+        place if place.is_empty() => String::new(),
+        place => format!("{place}: "),
+    };
+    let all = doubtful.iter().flat_map(|cell| cell.reasons.iter().map(move |why| (of(cell), why)));
+    let mut lines: Vec<_> = all.map(|(place, why)| format!("  {place}{why}")).collect();
+    if lines.len() > MAX_REASONS {
+        let more = lines.len() - MAX_REASONS;
+        lines.truncate(MAX_REASONS);
+        lines.push(format!("  and {more} more, which `--json` and reports tell"));
+    }
+    lines
 }
 
 /// The rows of one figure, its name and the systems' first.
@@ -70,7 +90,9 @@ fn entry_of(system: Option<&SystemRecord>, figure: &str) -> String {
 /// Three digits that count.
 fn number(value: Option<f64>) -> String {
     let Some(value) = value else { return "-".into() };
-    let digits = if value == 0.0 { 0.0 } else { value.abs().log10().floor() };
+    // Of the rounded value: 0.9996 has as many digits before the point as 1.
+    let rounded = format!("{value:.2e}").parse().unwrap_or(value).abs();
+    let digits = if rounded == 0.0 { 0.0 } else { rounded.log10().floor() };
     let places = (2.0 - digits).clamp(0.0, 4.0) as usize;
     format!("{value:.places$}")
 }
@@ -81,7 +103,8 @@ mod tests {
 
     #[test]
     fn three_digits_count() {
-        let all = [Some(0.0), Some(0.01234), Some(1.234), Some(94.77), Some(1020.4), None];
-        assert_eq!(all.map(number), ["0.00", "0.0123", "1.23", "94.8", "1020", "-"]);
+        let all = [Some(0.0), Some(0.01234), Some(0.9996), Some(1.234), Some(94.77), None];
+        assert_eq!(all.map(number), ["0.00", "0.0123", "1.00", "1.23", "94.8", "-"]);
+        assert_eq!([Some(999.6), Some(1020.4)].map(number), ["1000", "1020"]);
     }
 }
