@@ -195,7 +195,7 @@ fn choose_systems(arguments: &Arguments, experiment: &mut Experiment) -> Result<
             if !names.is_empty() {
                 let (experiment, names) = (&experiment.entry.name, names.join(", "));
                 super::tell(&format!(
-                    "{experiment}: --quick leaves out {names}; --system names them"
+                    "{experiment}: --quick leaves out {names}; --system runs what it names"
                 ));
             }
         }

@@ -130,8 +130,11 @@ fn guide(name: &str, lab: &Lab, daemons: &[Daemon; 2], binary: &Path) -> String 
     }
     lines.push(format!("  {:<15} left {left} - right {right}", "tunnel"));
     lines.extend([String::new(), "in another terminal:".to_owned()]);
-    lines.push(format!("  mpt-lab shell left --lab {name}"));
-    lines.push(format!("  mpt-lab shell left --lab {name} -- ping {right}"));
+    // In full, as it need not be in PATH.
+    let program = std::env::current_exe().unwrap_or_else(|_| "mpt-lab".into());
+    let shell = format!("{} shell left --lab {name}", program.display());
+    lines.push(format!("  {shell}"));
+    lines.push(format!("  {shell} -- ping {right}"));
     for daemon in daemons {
         let (mpt, socket) = (binary.display(), daemon.socket());
         lines.push(format!("  {mpt} status --socket {}  # of {}", socket.display(), daemon.name()));
