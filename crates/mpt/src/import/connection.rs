@@ -11,7 +11,7 @@ use super::ledger::{Findings, Given, Ledger, empty_section};
 use super::path;
 use super::sheet::Table;
 use super::{Peer, network, pins};
-use crate::config::{Reorder, Scheduler, Written as _};
+use crate::config::{Prefix, Reorder, Scheduler, Written as _};
 
 /// Most paths and networks that the original has room for.
 const MAX_COUNT: i64 = 20;
@@ -22,20 +22,53 @@ const DEFAULT_REMOTE_PORT: i64 = 65000;
 /// The original's port for commands where it is told none, at either end.
 pub(super) const DEFAULT_COMMAND_PORT: i64 = 65050;
 
-/// The names and peers of the connections so far.
-#[derive(Debug, Default)]
-pub(super) struct Earlier {
-    names: HashSet<String>,
-    peers: HashSet<IpAddr>,
-}
-
-/// A connection.
+/// A connection, of which the others still may change something.
 #[derive(Debug)]
 pub(super) struct Connection {
-    /// Its own table, and those of its paths.
-    pub(super) tables: Vec<Table>,
+    /// What it is called here.
+    pub(super) name: String,
+    /// The peer's tunnel address, unless it is missing.
+    pub(super) remote: Option<Given<IpAddr>>,
+    /// The own tunnel address that is written for it.
+    pub(super) local: Option<Given<IpAddr>>,
+    /// The networks behind the peer.
+    pub(super) networks: Given<Vec<Prefix>>,
+    table: Table,
+    /// Where among the settings the networks belong.
+    place: usize,
+    paths: Vec<Table>,
+}
+
+impl Connection {
     /// Whether it carries IPv6.
-    pub(super) ipv6: bool,
+    pub(super) fn is_ipv6(&self) -> bool {
+        self.remote.as_ref().is_some_and(|remote| remote.value.is_ipv6())
+            || self.networks.value.iter().any(|network| network.addr.is_ipv6())
+    }
+
+    /// Adds what is no setting.
+    pub(super) fn aside(&mut self, aside: String) {
+        self.table.asides.push(aside);
+    }
+
+    /// Whether it is shown and not in force.
+    pub(super) fn is_disabled(&self) -> bool {
+        self.table.disabled
+    }
+
+    /// Shows it and takes it out of force.
+    pub(super) fn disable(&mut self) {
+        self.table.disabled = true;
+        self.paths.iter_mut().for_each(|path| path.disabled = true);
+    }
+
+    /// Its own table, and those of its paths.
+    pub(super) fn into_tables(mut self) -> impl Iterator<Item = Table> {
+        if !self.networks.value.is_empty() {
+            self.table.set_at(self.place, "networks", &self.networks);
+        }
+        std::iter::once(self.table).chain(self.paths)
+    }
 }
 
 /// Makes the connection of a file.
@@ -43,7 +76,7 @@ pub(super) fn read(
     document: &mut Document,
     general: &General,
     peer: Peer,
-    earlier: &mut Earlier,
+    names: &mut HashSet<String>,
     findings: &mut Findings,
 ) -> Connection {
     let section =
@@ -63,17 +96,16 @@ pub(super) fn read(
     let pinned = pins::share_out(&mut paths);
 
     let mut table = Table::new("[[tunnel.connection]]");
-    table.set("name", &name(&mut ledger, earlier));
+    let name = name(&mut ledger, names);
+    table.set("name", &name);
     let remote =
         ledger.required_address("ip_remote", "a connection without its peer's tunnel address");
     peer_of(&mut table, &mut ledger, peer, remote.as_ref());
     let version = remote.as_ref().map(|remote| network::of(remote.value));
     let version = version.filter(|_| peer == Peer::Original);
     let mut networks = network::read_all(document, &network_count, version, findings);
-    let destinations = &networks.destinations;
-    if !destinations.value.is_empty() {
-        table.set("networks", destinations);
-    }
+    let place = table.len();
+    let local = local(&mut ledger, remote.as_ref());
     ports(&mut table, &mut ledger);
     if peer == Peer::Original {
         commands(&mut table, &mut ledger, general);
@@ -93,28 +125,18 @@ pub(super) fn read(
             ));
         }
     }
-    let again = remote.as_ref().is_some_and(|remote| !earlier.peers.insert(remote.value));
-    if let (true, Some(remote)) = (again, &remote) {
-        let why = "an earlier connection has the same peer, and takes all packets, in the original too; \
-                   this one is not in force. With a `match` it would be: see docs/guide.md";
-        ledger.refuse(&remote.note, why);
-    }
     table.asides = ledger.close(findings);
     table.asides.append(&mut networks.asides);
-    let ipv6 = remote.is_some_and(|remote| remote.value.is_ipv6())
-        || networks.destinations.value.iter().any(|network| network.addr.is_ipv6());
-
-    let mut tables = vec![table];
-    tables.extend(paths.into_iter().map(|path| path.table));
-    tables.iter_mut().for_each(|table| table.disabled = again);
-    Connection { tables, ipv6 }
+    let paths = paths.into_iter().map(|path| path.table).collect();
+    let networks = networks.destinations;
+    Connection { name: name.value, remote, local, networks, table, place, paths }
 }
 
 /// Longest name in bytes that `mpt` takes, less what makes it different from another.
 const MAX_NAME: usize = 56;
 
 /// What the connection is called: as it was, unless another is called so.
-fn name(ledger: &mut Ledger, earlier: &mut Earlier) -> Given<String> {
+fn name(ledger: &mut Ledger, names: &mut HashSet<String>) -> Given<String> {
     let mut given =
         ledger.text("name").unwrap_or_else(|| Given::missing("name", "connection".to_owned()));
     let name = printable(&given.value);
@@ -123,7 +145,7 @@ fn name(ledger: &mut Ledger, earlier: &mut Earlier) -> Given<String> {
     } else if name != given.value {
         ledger.change(&mut given, name, "shortened to 56 bytes of printable text");
     }
-    let unique = unique(&given.value, &mut earlier.names);
+    let unique = unique(&given.value, names);
     if unique != given.value {
         let what = format!("renamed to {unique}, because another has this name");
         ledger.change(&mut given, unique, &what);
@@ -168,6 +190,23 @@ fn peer_of(table: &mut Table, ledger: &mut Ledger, peer: Peer, remote: Option<&G
     } else {
         ledger.refuse(&version.note, "`ip_remote` is of the other version, and decides");
     }
+}
+
+/// The own tunnel address, if there is one that can count.
+fn local(ledger: &mut Ledger, remote: Option<&Given<IpAddr>>) -> Option<Given<IpAddr>> {
+    let Given { value, note, .. } = ledger.text("ip_local")?;
+    let address = value.split('/').next().unwrap_or_default().trim().parse::<IpAddr>();
+    match address {
+        Ok(address) if address.is_unspecified() => {
+            ledger.comment(format!("{note}: stands for no address"));
+        }
+        Ok(address) if remote.is_none_or(|remote| remote.value.is_ipv6() == address.is_ipv6()) => {
+            return Some(Given::written(address, note));
+        }
+        Ok(_) => ledger.refuse(&note, "`ip_remote` is of the other version, and decides"),
+        Err(_) => ledger.refuse(&note, "no address, for the original neither"),
+    }
+    None
 }
 
 fn ports(table: &mut Table, ledger: &mut Ledger) {
@@ -235,7 +274,6 @@ fn without_counterpart(ledger: &mut Ledger) {
         ("connection_count", "how many connections there are is seen from the file"),
         ("permission", "the original reads it and enforces nothing"),
         ("ip_ver", "seen from `ip_remote`"),
-        ("ip_local", "the tunnel's address is taken, in the original too"),
         ("local_cmd_port", "the original takes `cmdport_local` instead"),
         ("status", "it has no effect in the original"),
         ("keepalive_time", "each path has its own"),

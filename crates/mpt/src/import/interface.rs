@@ -1,10 +1,10 @@
 //! `interface.conf`: the commands and the tunnel.
 
-use super::Peer;
-use super::connection::DEFAULT_COMMAND_PORT;
+use super::connection::{Connection, DEFAULT_COMMAND_PORT};
 use super::document::{Document, Section};
 use super::ledger::{Findings, Given, Ledger, Zero, empty_section};
 use super::sheet::Table;
+use super::{Peer, own};
 use crate::config::{Mtu, Prefix, interface_fault};
 
 /// What `[general]` says of the connections.
@@ -59,12 +59,12 @@ pub(super) fn general(document: &mut Document, peer: Peer, findings: &mut Findin
     General { command_port, accept_remote, tunnel_count, asides: ledger.close(findings) }
 }
 
-/// Makes the tunnel. `ipv6` says whether some connection needs it to carry IPv6.
+/// Makes the tunnel, with the own addresses that its connections have.
 pub(super) fn tunnel(
     document: &mut Document,
     general: General,
     peer: Peer,
-    ipv6: bool,
+    connections: &mut [Connection],
     findings: &mut Findings,
 ) -> Table {
     let numbers = document.numbers("tun_");
@@ -82,7 +82,8 @@ pub(super) fn tunnel(
         ledger.change(&mut name, NAME.to_owned(), &what);
     }
     table.set("name", &name);
-    let addresses = addresses(&mut ledger);
+    let addresses = addresses(&mut ledger, connections, findings);
+    let ipv6 = connections.iter().any(Connection::is_ipv6);
     let ipv6 = ipv6 || addresses.value.iter().any(|address| address.addr.is_ipv6());
     table.set("addresses", &addresses);
     if let Some(mtu) = mtu(&mut ledger, peer, ipv6) {
@@ -99,11 +100,14 @@ pub(super) fn tunnel(
     table
 }
 
-fn addresses(ledger: &mut Ledger) -> Given<Vec<Prefix>> {
-    let given: Vec<Given<Prefix>> = ["ipv4_addr", "ipv6_addr"]
-        .into_iter()
-        .filter_map(|key| ledger.prefix(key, Zero::Nothing))
-        .collect();
+fn addresses(
+    ledger: &mut Ledger,
+    connections: &mut [Connection],
+    findings: &mut Findings,
+) -> Given<Vec<Prefix>> {
+    let given = ["ipv4_addr", "ipv6_addr"].into_iter();
+    let given = given.filter_map(|key| ledger.prefix(key, Zero::Nothing)).collect();
+    let given = own::complete(given, connections, findings);
     if given.is_empty() && ledger.is_sound() {
         ledger.problem(
             "the tunnel has no address",

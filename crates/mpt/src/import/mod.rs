@@ -2,7 +2,7 @@
 //!
 //! Its files ([`files`]) are read in the form of today ([`ini`]) or in that of earlier packages
 //! ([`positional`]), and either gives a [`document`]: sections of entries, each with its place. From
-//! there it goes noun by noun ([`interface`], [`connection`], [`path`], [`network`], [`pins`], [`auth`]): a
+//! there it goes noun by noun ([`interface`], [`own`], [`connection`], [`peers`], [`path`], [`network`], [`pins`], [`auth`]): a
 //! [`ledger`] makes sure that no entry is forgotten, and a [`sheet`] is filled with settings, each followed
 //! by where it is from. What has no counterpart becomes a comment with the reason. Of keys, messages and
 //! comments show nothing ([`mask`]).
@@ -21,13 +21,16 @@ mod keys;
 mod ledger;
 mod mask;
 mod network;
+mod own;
 mod path;
+mod peers;
 mod pins;
 mod positional;
 mod sheet;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use thiserror::Error;
@@ -36,7 +39,7 @@ use crate::config::{self, Problem, Report, Settings};
 
 pub(crate) use files::{Gathered, Source, gather};
 
-use connection::Earlier;
+use connection::Connection;
 use document::{Document, Shown};
 use ledger::{Findings, Ledger};
 use sheet::Table;
@@ -101,33 +104,31 @@ pub(crate) fn import(from: &Gathered, peer: Peer, name: &str) -> Result<Imported
     let mut findings = Findings::default();
     findings.warnings.extend(from.unread.iter().map(|file| unread(file)));
     let mut reports = Vec::new();
-    let mut finish =
-        |document: &mut Document, findings: &mut Findings, table: Option<&mut Table>| {
-            let mut asides = leftovers(document, findings);
-            if let Some(table) = table {
-                table.asides.append(&mut asides);
-            }
-            report(document, findings, &mut reports);
-        };
+    let mut finish = |document: &mut Document, findings: &mut Findings| {
+        let asides = leftovers(document, findings);
+        report(document, findings, &mut reports);
+        asides
+    };
 
     let general = interface::general(&mut sorted.interface, peer, &mut findings);
-    let mut tables = Vec::new();
-    let mut earlier = Earlier::default();
-    let mut ipv6 = false;
+    let mut connections = Vec::new();
+    let mut names = HashSet::new();
     for document in &mut sorted.connections {
         let mut own = Findings::default();
-        let mut connection = connection::read(document, &general, peer, &mut earlier, &mut own);
-        finish(document, &mut own, connection.tables.first_mut());
+        let mut connection = connection::read(document, &general, peer, &mut names, &mut own);
+        finish(document, &mut own).into_iter().for_each(|aside| connection.aside(aside));
         findings.warnings.append(&mut own.warnings);
-        ipv6 |= connection.ipv6;
-        tables.append(&mut connection.tables);
+        connections.push(connection);
     }
-    let mut tunnel = interface::tunnel(&mut sorted.interface, general, peer, ipv6, &mut findings);
-    finish(&mut sorted.interface, &mut findings, Some(&mut tunnel));
+    peers::settle(&mut connections, &mut findings);
+    let interface = &mut sorted.interface;
+    let mut tunnel = interface::tunnel(interface, general, peer, &mut connections, &mut findings);
+    tunnel.asides.append(&mut finish(interface, &mut findings));
     if !reports.is_empty() {
         return Err(ImportError::Malformed(reports));
     }
-    tables.insert(0, tunnel);
+    let connections = connections.into_iter().flat_map(Connection::into_tables);
+    let tables: Vec<Table> = std::iter::once(tunnel).chain(connections).collect();
 
     let mut text = heading(from);
     tables.iter().for_each(|table| table.write(&mut text));

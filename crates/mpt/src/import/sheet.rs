@@ -37,6 +37,17 @@ impl Table {
         self.settings.push((format!("{key} = {value}"), note.to_owned()));
     }
 
+    /// How many settings there are.
+    pub(super) fn len(&self) -> usize {
+        self.settings.len()
+    }
+
+    /// Adds a setting behind the first `place` ones.
+    pub(super) fn set_at<T: Written>(&mut self, place: usize, key: &str, given: &Given<T>) {
+        let setting = format!("{key} = {}", given.value.written());
+        self.settings.insert(place, (setting, given.note.clone()));
+    }
+
     /// The table as a part of the file.
     pub(super) fn write(&self, out: &mut String) {
         let off = if self.disabled { "# " } else { "" };

@@ -1,0 +1,93 @@
+//! The tunnel's own addresses: those of the tunnel, and what its connections say of them in `ip_local`.
+//!
+//! The original puts the tunnel's IPv4 address in place of whatever `ip_local` says, means to do the same
+//! for IPv6, and does not: there `ip_local` is the address by which the peer knows this host.
+
+use std::net::IpAddr;
+
+use super::connection::Connection;
+use super::ledger::{Findings, Given};
+use crate::config::Prefix;
+
+/// The addresses of the tunnel with those of its connections, of which it is said what has become.
+///
+/// Those of connections in force come first, because of several in the subnet of a peer it is shown the first.
+pub(super) fn complete(
+    of_tunnel: Vec<Given<Prefix>>,
+    connections: &mut [Connection],
+    findings: &mut Findings,
+) -> Vec<Given<Prefix>> {
+    let of_version = |ipv6: bool| {
+        let mut own = of_tunnel.iter().filter(move |own| own.value.addr.is_ipv6() == ipv6);
+        own.next()
+    };
+    let kept = |disabled: bool| {
+        let connections = connections.iter().filter(move |one| one.is_disabled() == disabled);
+        let locals = connections.filter_map(|connection| connection.local.as_ref());
+        let ipv6 = locals.filter(|local| local.value.is_ipv6());
+        ipv6.map(|local| match of_version(true) {
+            Some(tunnel) if tunnel.value.addr == local.value => tunnel.clone(),
+            tunnel => Given::written(own(local.value, tunnel), local.note.clone()),
+        })
+    };
+    let tunnel = of_tunnel.iter().cloned();
+    let (ipv4, ipv6): (Vec<_>, Vec<_>) = tunnel.partition(|own| own.value.addr.is_ipv4());
+    let mut addresses = ipv4;
+    for given in kept(false).chain(ipv6).chain(kept(true)) {
+        if addresses.iter().all(|known| known.value.addr != given.value.addr) {
+            addresses.push(given);
+        }
+    }
+    for connection in connections {
+        let Some(local) = connection.local.take() else { continue };
+        let tunnel = of_version(local.value.is_ipv6()).map(|own| own.value.addr);
+        let (what, tell) = match tunnel {
+            Some(tunnel) if tunnel == local.value => ("the tunnel's address".to_owned(), false),
+            _ if local.value.is_ipv6() => (
+                "one of the tunnel's `addresses`, because the original keeps it for IPv6"
+                    .to_owned(),
+                true,
+            ),
+            Some(tunnel) => {
+                (format!("the tunnel's address, {tunnel}, is taken, in the original too"), true)
+            }
+            None => {
+                ("not taken: the tunnel has no IPv4 address, in the original too".to_owned(), true)
+            }
+        };
+        let line = format!("{}: {what}", local.note);
+        if tell {
+            findings.warnings.push(line.clone());
+        }
+        connection.aside(line);
+        let shown = shown(&addresses, connection).filter(|shown| *shown != local.value);
+        if let (true, Some(shown)) = (local.value.is_ipv6(), shown) {
+            let line = format!(
+                "{}: the peer is shown {shown} instead, by keepalives and commands",
+                local.note
+            );
+            findings.warnings.push(line.clone());
+            connection.aside(line);
+        }
+    }
+    addresses
+}
+
+/// The address that the peer is shown: the first whose subnet has the peer's, or else the first.
+fn shown(addresses: &[Given<Prefix>], connection: &Connection) -> Option<IpAddr> {
+    let peer = connection.remote.as_ref().filter(|_| !connection.is_disabled())?.value;
+    let host = Prefix { addr: peer, len: Prefix::max_len(peer) };
+    let own = || addresses.iter().map(|own| own.value);
+    let mut near = own().filter(|own| own.overlaps(host));
+    let mut same = own().filter(|own| own.addr.is_ipv6() == peer.is_ipv6());
+    near.next().or_else(|| same.next()).map(|own| own.addr)
+}
+
+/// An address that was written without a length: it has that of the tunnel's if it is in that subnet.
+fn own(addr: IpAddr, tunnel: Option<&Given<Prefix>>) -> Prefix {
+    let host = Prefix { addr, len: Prefix::max_len(addr) };
+    match tunnel {
+        Some(tunnel) if tunnel.value.overlaps(host) => Prefix { addr, len: tunnel.value.len },
+        Some(_) | None => host,
+    }
+}

@@ -1,0 +1,87 @@
+//! Connections to one peer, of which one can be in force here.
+//!
+//! The original gives a packet to the first connection that matches by the peer's address or by its networks. So
+//! of those to one peer the first has the packets to the peer itself, and each has those to its networks: they
+//! become networks of the first, and change their paths.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use super::connection::Connection;
+use super::document::Shown;
+use super::ledger::{Findings, Given};
+use crate::config::Prefix;
+
+/// Takes all but the first connection to each peer out of force.
+pub(super) fn settle(connections: &mut [Connection], findings: &mut Findings) {
+    let mut firsts: HashMap<IpAddr, usize> = HashMap::new();
+    for later in 0..connections.len() {
+        let Some(remote) = connections[later].remote.clone() else { continue };
+        let first = *firsts.entry(remote.value).or_insert(later);
+        if first == later {
+            continue;
+        }
+        let (before, rest) = connections.split_at_mut(later);
+        let moved = uncovered(&rest[0].networks.value, before);
+        let why = why(&before[first], &rest[0], &moved);
+        findings.warnings.push(format!("{}: {why}", remote.note));
+        rest[0].aside(format!("{}: {why}", remote.note));
+        rest[0].disable();
+        extend(&mut before[first].networks, moved, &rest[0].name);
+    }
+}
+
+/// Which of the networks no earlier connection has: what those have goes over them in the original too.
+fn uncovered(networks: &[Prefix], before: &[Connection]) -> Vec<Prefix> {
+    let earlier = || before.iter().flat_map(|connection| &connection.networks.value);
+    let covered = |network: &Prefix| {
+        earlier().any(|other| other.len <= network.len && other.overlaps(*network))
+    };
+    networks.iter().copied().filter(|network| !covered(network)).collect()
+}
+
+fn extend(networks: &mut Given<Vec<Prefix>>, moved: Vec<Prefix>, later: &str) {
+    if moved.is_empty() {
+        return;
+    }
+    let separator = if networks.note.is_empty() { "" } else { "; " };
+    networks.note +=
+        &format!("{separator}{} from `{}`, which has the same peer", list(&moved), Shown(later));
+    networks.value.extend(moved);
+}
+
+/// What is told of a later connection: which packets change it, and which are lost.
+fn why(first: &Connection, later: &Connection, moved: &[Prefix]) -> String {
+    let name = Shown(&first.name);
+    let mut changed = Vec::new();
+    if !moved.is_empty() {
+        changed.push(format!("what goes to {}", list(moved)));
+    }
+    // The original looks at the source too: for IPv4 that is its own address or one of the networks'.
+    if first.networks.value.is_empty() && !later.networks.value.is_empty() {
+        changed.push("what other hosts than this one send to the peer".to_owned());
+    }
+    // And for IPv6 this.
+    if let (Some(own), Some(other)) = (&later.local, &first.local)
+        && own.value.is_ipv6()
+        && own.value != other.value
+    {
+        changed.push(format!("what {} sends to the peer", own.value));
+    }
+    let change = if changed.is_empty() {
+        ", in the original too; this one is not in force".to_owned()
+    } else {
+        let changed = changed.join(", and ");
+        format!(
+            ". This one, which is not in force, had in the original {changed}: it goes over `{name}` here"
+        )
+    };
+    format!(
+        "`{name}` has the same peer, and takes all packets for it{change}. What the peer sends over this one is \
+         not received. With a `match` it would be in force: see docs/guide.md"
+    )
+}
+
+fn list(networks: &[Prefix]) -> String {
+    networks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
