@@ -78,9 +78,14 @@ impl Gauge {
         self.heard
     }
 
-    /// When the peer sent the last keepalive that came over the path, as far as it is told.
-    pub(crate) fn heard_at(&self) -> Option<u32> {
-        self.heard.map(|heard| heard.time)
+    /// Whether a keepalive with this trailer was overtaken on the path by one that was sent later, by up to
+    /// so many microseconds. One of a peer that has started anew was not, though its clock may have gone
+    /// back: it has sent nothing yet.
+    pub(crate) fn is_overtaken(&self, trailer: Option<Trailer>, by_at_most: u32) -> bool {
+        let Some((heard, trailer)) = self.heard.zip(trailer) else { return false };
+        let behind = heard.time.wrapping_sub(trailer.time);
+        let begins = trailer.sent == 0 && self.loss.sent() > 0;
+        behind > 0 && behind <= by_at_most && !begins
     }
 
     /// Whether a keepalive came over the path that the peer sent after this time, as far as both are told.

@@ -85,6 +85,11 @@ impl Loss {
         }
     }
 
+    /// How many the peer had sent by its last keepalive.
+    pub(super) fn sent(&self) -> u32 {
+        self.known.as_ref().map_or(0, |known| known.last.sent)
+    }
+
     /// How many were lost; `None` before a peer told how many it sent.
     pub(super) fn lost(&self) -> Option<u64> {
         self.known.as_ref().map(|known| self.before + known.lost())

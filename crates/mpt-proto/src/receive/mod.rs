@@ -28,7 +28,7 @@ use crate::timer::{Deadline, Timer};
 use crate::wire::gre::Datagram;
 use crate::wire::keepalive::{Duty, FIRST_CONTROL, Keepalive};
 use crate::wire::{ecn, inner};
-use path::ReceivePath;
+use path::{OUT_OF_ORDER, ReceivePath};
 
 /// How a datagram came.
 #[derive(Clone, Copy, Debug)]
@@ -269,7 +269,7 @@ impl ReceiveHalf {
         heard.keepalives_received += 1;
         let (count, arrivals) = (heard.keepalives_received as u8, keepalive.arrivals);
         let time = keepalive.trailer.map(|trailer| trailer.time);
-        if heard.is_overtaken(time) {
+        if heard.gauge.is_overtaken(keepalive.trailer, OUT_OF_ORDER) {
             heard.liveness.on_heard(now);
             self.tell(now, sink, news);
             return Ok(());

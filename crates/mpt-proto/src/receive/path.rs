@@ -16,7 +16,7 @@ const OVERTAKEN: u32 = 10_000_000;
 
 /// For so many microseconds, 1 s, a keepalive may have been overtaken by another on the same path. A
 /// peer whose clock goes back by more has started anew.
-const OUT_OF_ORDER: u32 = 1_000_000;
+pub(super) const OUT_OF_ORDER: u32 = 1_000_000;
 
 /// One path, as far as it is received on.
 #[derive(Debug)]
@@ -102,13 +102,6 @@ impl ReceivePath {
     pub(super) fn is_waited_for(&self, now: Instant, calls: u8) -> bool {
         let lingers = self.lingers.is_some_and(|until| now < until);
         (self.liveness.live() || lingers) && self.stands_by != Some(calls)
-    }
-
-    /// Whether a keepalive with this time was overtaken on the path by one that was sent later: what it tells
-    /// of the peer is out of date.
-    pub(super) fn is_overtaken(&self, time: Option<u32>) -> bool {
-        let behind = self.gauge.heard_at().zip(time).map(|(heard, time)| heard.wrapping_sub(time));
-        behind.is_some_and(|behind| behind > 0 && behind <= OUT_OF_ORDER)
     }
 
     /// Whether the peer sent a keepalive with this time before it lost the path: that was on its way
