@@ -29,6 +29,13 @@ const LEAST: usize = 64 << 10;
 /// The most packets that are kept: those that a receiver remembers (section 6.5 of `docs/protocol.md`).
 const MOST: usize = 16_384;
 
+/// How often a datagram is sent again at the most: if the path that it was sent again on is lost as well.
+const TIMES: u8 = 2;
+
+/// A number that is as far behind the next, three quarters of what a receiver remembers, is not sent again: in
+/// what is sent meanwhile it would leave the receiver's memory, and be taken for a new number.
+pub(crate) const REACH: u32 = 12_288;
+
 /// After this time nothing that was sent is in doubt any more.
 const LONGEST: Duration = Duration::from_millis(1500);
 
@@ -113,6 +120,8 @@ struct Entry {
     len: u32,
     /// Whether it is among those to be sent again.
     again: bool,
+    /// How often it has been among them.
+    times: u8,
 }
 
 /// Which of the datagrams to be sent again this is.
@@ -145,7 +154,7 @@ impl Recent {
         }
         self.bytes[place.clone()].copy_from_slice(packet);
         let (start, len) = (place.start as u32, packet.len() as u32);
-        self.entries.push_back(Entry { sent, start, len, again: false });
+        self.entries.push_back(Entry { sent, start, len, again: false, times: 0 });
         self.end = place.end;
     }
 
@@ -176,8 +185,9 @@ impl Recent {
         let in_doubt = newest_first.take_while(|(_, entry)| entry.sent.at >= since);
         let before = self.again.len();
         for (index, entry) in in_doubt {
-            if (entry.sent.connection, entry.sent.path) == (connection, path) && !entry.again {
-                entry.again = true;
+            let is_on = (entry.sent.connection, entry.sent.path) == (connection, path);
+            if is_on && !entry.again && entry.times < TIMES {
+                (entry.again, entry.times) = (true, entry.times + 1);
                 self.again.push_back(self.gone + index as u64);
             }
         }

@@ -186,6 +186,56 @@ fn more_than_the_allowance_is_not_kept() {
     assert_eq!(resent(left, 0), 0);
 }
 
+/// The right host loses a path and finds it again, and tells so each time.
+fn lose_and_find(pair: &mut Pair, path: u8) {
+    let found = Change::SetPresent {
+        connection: CONNECTION,
+        path: PathId(path),
+        present: true,
+        unnoticed: Duration::ZERO,
+    };
+    for change in [lost(path), found] {
+        pass(pair, MS);
+        pair.right.change(pair.now, &change);
+        pair.exchange(|_, _| true);
+    }
+}
+
+#[test]
+fn nothing_is_sent_again_more_than_twice() {
+    let mut pair = Pair::up(&Settings::default());
+    send(&mut pair, 0..100);
+    (0..4).for_each(|round| lose_and_find(&mut pair, round % 2));
+    assert_eq!(resent(&pair.left, 0) + resent(&pair.left, 1), 200);
+}
+
+#[test]
+fn word_of_losses_again_and_again_is_listened_to_a_few_times() {
+    let mut pair = Pair::up(&Settings::default());
+    for round in 0..20 {
+        send(&mut pair, 10 * round..10 * (round + 1));
+        lose_and_find(&mut pair, 1);
+    }
+    assert_eq!(resent(&pair.left, 0), 4 * 5);
+    pass(&mut pair, 1000 * MS);
+    send(&mut pair, 200..210);
+    lose_and_find(&mut pair, 1);
+    assert_eq!(resent(&pair.left, 0), 5 * 5);
+}
+
+#[test]
+fn what_the_receiver_may_have_forgotten_is_not_sent_again() {
+    let mut pair = Pair::up(&Settings::default());
+    let sent = send(&mut pair, 0..10);
+    let Pair { now, left, .. } = &mut pair;
+    // What is not kept takes numbers all the same.
+    (10..12_294).for_each(|number| drop(left.send(&packet(1, number))));
+    left.change(*now, &lost(1));
+    left.keepalives(*now);
+    let on_lost = sent.iter().filter(|sent| sent.path == PathId(1)).count() as u64;
+    assert_eq!((on_lost, resent(left, 0)), (5, 2));
+}
+
 #[test]
 fn a_host_that_stood_still_sends_again_what_it_sent_last() {
     let mut pair = Pair::up(&Settings::default());

@@ -15,6 +15,10 @@ use crate::wire::keepalive::{Echo, Trailer};
 /// No path is slower. An echo that says so is of a time that this end no longer knows.
 const LONGEST: Duration = Duration::from_secs(60);
 
+/// For so many microseconds, 10 s, a keepalive may have been on its way. One that seems to have been on it
+/// for longer is of a peer that has started anew (section 4.4 of `docs/protocol.md`).
+pub(crate) const OVERTAKEN: u32 = 10_000_000;
+
 /// What a path does to what is sent on it. Each part is `None` until keepalives of the peer have told it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Quality {
@@ -90,8 +94,8 @@ impl Gauge {
 
     /// Whether a keepalive came over the path that the peer sent after this time, as far as both are told.
     pub(crate) fn heard_after(&self, time: Option<u32>) -> bool {
-        let Some((heard, time)) = self.heard.zip(time) else { return false };
-        heard.time.wrapping_sub(time).cast_signed() > 0
+        let after = self.heard.zip(time).map(|(heard, time)| heard.time.wrapping_sub(time));
+        after.is_some_and(|after| after > 0 && after <= OVERTAKEN)
     }
 
     pub(crate) fn quality(&self) -> Quality {

@@ -291,7 +291,8 @@ impl ReceiveHalf {
         }
         let told = Note::Keepalive { path, count, arrivals, heard: echoed, round_trip };
         news.note(self.id, told);
-        if let Some(lost) = keepalive.lost {
+        // Who tells of a loss tells the time too.
+        if let Some(lost) = keepalive.lost.filter(|_| time.is_some()) {
             let others = self.paths.iter_mut().filter(|(other, _)| *other != path.index());
             for (_, other) in others.filter(|(_, other)| other.peer_id == Some(lost)) {
                 // Word of the loss may have been overtaken on a quicker path by the path's return.

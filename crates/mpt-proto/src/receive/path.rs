@@ -3,16 +3,12 @@
 use std::time::Duration;
 
 use crate::config::PathConfig;
-use crate::measure::{Gauge, Order};
+use crate::measure::{Gauge, OVERTAKEN, Order};
 use crate::path::PathState;
 use crate::path::liveness::Liveness;
 use crate::stats::Traffic;
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
-
-/// For so many microseconds, 10 s, a keepalive may have been on its way. One that seems to have been on it
-/// for longer is of a peer that has started anew (section 4.4 of `docs/protocol.md`).
-const OVERTAKEN: u32 = 10_000_000;
 
 /// For so many microseconds, 1 s, a keepalive may have been overtaken by another on the same path. A
 /// peer whose clock goes back by more has started anew.

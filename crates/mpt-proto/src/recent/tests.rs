@@ -63,6 +63,8 @@ fn what_was_sent_again_belongs_to_the_path_that_it_was_sent_on_last() {
     assert_eq!(again(&mut recent), [0; 0]);
     recent.send_again(CONNECTION, PathId(1), since(0));
     assert_eq!(again(&mut recent), [7]);
+    recent.send_again(CONNECTION, PathId(1), since(0));
+    assert_eq!(again(&mut recent), [0; 0], "twice is enough");
 }
 
 #[test]
@@ -90,6 +92,7 @@ fn the_ring_wraps_and_keeps_the_latest_whole() {
         if number % 999 == 0 {
             recent.send_again(CONNECTION, PathId(0), since(0));
             let again = again(&mut recent);
+            recent.entries.iter_mut().for_each(|entry| entry.times = 0);
             let first = again[0];
             assert!(again.into_iter().eq(first..=number), "the latest without a gap");
             // Of the capacity, one packet at the seam and one that is overwritten are missing at the most.

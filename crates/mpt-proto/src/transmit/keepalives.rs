@@ -96,7 +96,9 @@ impl TransmitHalf {
                 }
             }
             Note::State { path: id, state } => {
-                if path.usable() && state == PathState::Down(DownCause::PeerLost) {
+                let is_lost = path.usable() && state == PathState::Down(DownCause::PeerLost);
+                // Forged keepalives could have a path lost and found again and again.
+                if is_lost && self.words.take(now) {
                     self.lost = Some((id, Doubt::new(now, PEER_UNNOTICED, flight)));
                 }
                 self.change(id, now, |path| {

@@ -14,7 +14,7 @@ use self::path::TransmitPath;
 use crate::config::{ConnectionConfig, SchedulerConfig};
 use crate::path::PathId;
 use crate::peer_kind::PeerKind;
-use crate::recent::Doubt;
+use crate::recent::{Doubt, REACH};
 use crate::scheduler::Scheduler;
 use crate::sequence::Seq;
 use crate::slots::Slots;
@@ -48,6 +48,8 @@ pub struct TransmitHalf {
     calls: u8,
     /// How often all paths may be told at once: 8 times, and then ten times per second.
     volley: TokenBucket,
+    /// How often the peer's word of a loss has something sent again: 4 times, and then once per second.
+    words: TokenBucket,
     /// The lost path that was told of last.
     told_lost: usize,
     /// Own and the peer's tunnel address, as keepalives name them.
@@ -76,6 +78,7 @@ impl TransmitHalf {
             ending: false,
             calls: 0,
             volley: TokenBucket::new(8, Duration::from_millis(100)),
+            words: TokenBucket::new(4, Duration::from_secs(1)),
             told_lost: 0,
             addresses,
             sent: Traffic::default(),
@@ -156,8 +159,13 @@ impl TransmitHalf {
         self.keeps
     }
 
-    /// Decides the path for a datagram that is sent again. It keeps its number.
+    /// Decides the path for a datagram that is sent again. It keeps its number; `None` if the receiver may no
+    /// longer know that.
     pub(crate) fn transmit_again(&mut self, packet: &[u8], header: &Header) -> Option<PathId> {
+        let behind = self.next?.value().wrapping_sub(header.sequence?.value());
+        if behind > REACH {
+            return None;
+        }
         let path = self.scheduler.select(packet).filter(|_| self.repeats)?;
         let size = header.size() + packet.len();
         let sending = &mut self.paths[path.index()];
