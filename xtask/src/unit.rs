@@ -17,7 +17,7 @@ use crate::cargo::workspace;
 const UNITS: [&str; 2] = ["mpt.service", "mpt@.service"];
 
 /// What may differ between them: how a line is written in the first and in the second.
-const NAMES: [(&str, &str); 5] = [
+const NAMES: [(&str, &str); 6] = [
     ("Description=Multipath tunnel", "Description=Multipath tunnel %i"),
     ("ConditionPathExists=/etc/mpt/mpt.toml", "ConditionPathExists=/etc/mpt/%i.toml"),
     ("ExecStart=/usr/bin/mpt run /etc/mpt/mpt.toml", "ExecStart=/usr/bin/mpt run /etc/mpt/%i.toml"),
@@ -25,6 +25,8 @@ const NAMES: [(&str, &str); 5] = [
         "ExecReload=/usr/bin/mpt reload",
         "ExecReload=/usr/bin/mpt reload --socket /run/mpt-%i/control.sock",
     ),
+    // Two of one user could end each other, and open each other's control socket.
+    ("User=mptd", "User=mptd-%i"),
     ("RuntimeDirectory=mpt", "RuntimeDirectory=mpt-%i"),
 ];
 
