@@ -17,7 +17,16 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 
 # The package without a version in its name depends on the one that has the kernel.
-package=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: \(linux-image-[^ ]*\).*/\1/p' | head -n 1)
+find_package() {
+    LC_ALL=C apt-cache depends linux-image-cloud-amd64 2>/dev/null |
+        sed -n 's/.*Depends: \(linux-image-[^ ]*\).*/\1/p' | head -n 1
+}
+package=$(find_package)
+# An image may come without apt's lists.
+if [ -z "$package" ] && [ "$(id -u)" = 0 ]; then
+    apt-get update -qq || true
+    package=$(find_package)
+fi
 if [ -z "$package" ]; then
     echo "fetch-kernel: apt knows no linux-image-cloud-amd64; apt-get update may help" >&2
     exit 1

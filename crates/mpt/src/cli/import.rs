@@ -119,8 +119,11 @@ fn write(file: &Path, imported: &Imported, force: bool) -> Result<()> {
         .permissions(Permissions::from_mode(mode))
         .tempfile_in(folder)
         .with_context(what)?;
+    // That is less what the umask takes away, which knows nothing of the service.
     written
-        .write_all(imported.text.as_bytes())
+        .as_file()
+        .set_permissions(Permissions::from_mode(mode))
+        .and_then(|()| written.write_all(imported.text.as_bytes()))
         .and_then(|()| written.as_file().sync_all())
         .with_context(what)?;
     let put = if force { written.persist(&place) } else { written.persist_noclobber(&place) };
