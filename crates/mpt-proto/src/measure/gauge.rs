@@ -87,15 +87,13 @@ impl Gauge {
     /// back: it has sent nothing yet.
     pub(crate) fn is_overtaken(&self, trailer: Option<Trailer>, by_at_most: u32) -> bool {
         let Some((heard, trailer)) = self.heard.zip(trailer) else { return false };
-        let behind = heard.time.wrapping_sub(trailer.time);
         let begins = trailer.sent == 0 && self.loss.sent() > 0;
-        behind > 0 && behind <= by_at_most && !begins
+        is_before(trailer.time, heard.time, by_at_most) && !begins
     }
 
     /// Whether a keepalive came over the path that the peer sent after this time, as far as both are told.
     pub(crate) fn heard_after(&self, time: Option<u32>) -> bool {
-        let after = self.heard.zip(time).map(|(heard, time)| heard.time.wrapping_sub(time));
-        after.is_some_and(|after| after > 0 && after <= OVERTAKEN)
+        self.heard.zip(time).is_some_and(|(heard, time)| is_before(time, heard.time, OVERTAKEN))
     }
 
     pub(crate) fn quality(&self) -> Quality {
@@ -106,6 +104,11 @@ impl Gauge {
             loss_recent: self.loss.recent(),
         }
     }
+}
+
+/// Whether a sending time is before another one of the same peer, by up to so many microseconds.
+pub(crate) fn is_before(time: u32, other: u32, by_at_most: u32) -> bool {
+    (1..=by_at_most).contains(&other.wrapping_sub(time))
 }
 
 impl Heard {

@@ -22,7 +22,7 @@ mod rtt;
 mod stream;
 
 pub(crate) use budget::{Budget, Look};
-pub(crate) use gauge::{Gauge, OVERTAKEN};
+pub(crate) use gauge::{Gauge, OVERTAKEN, is_before};
 pub use gauge::{Heard, Quality};
 pub(crate) use order::Order;
 pub use reordering::Reordering;

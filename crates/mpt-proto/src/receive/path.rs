@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::config::PathConfig;
-use crate::measure::{Gauge, OVERTAKEN, Order};
+use crate::measure::{Gauge, OVERTAKEN, Order, is_before};
 use crate::path::PathState;
 use crate::path::liveness::Liveness;
 use crate::stats::Traffic;
@@ -103,8 +103,7 @@ impl ReceivePath {
     /// Whether the peer sent a keepalive with this time before it lost the path: that was on its way
     /// while word of the loss came by another, and does not mean that the path is back.
     pub(super) fn is_from_before_loss(&self, time: Option<u32>) -> bool {
-        let before = self.lost_at.zip(time).map(|(lost, time)| lost.wrapping_sub(time));
-        before.is_some_and(|before| before > 0 && before <= OVERTAKEN)
+        self.lost_at.zip(time).is_some_and(|(lost, time)| is_before(time, lost, OVERTAKEN))
     }
 
     /// When it goes silent, or nothing can be on its way any more.
