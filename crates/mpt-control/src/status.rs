@@ -281,7 +281,7 @@ pub struct PathState {
     /// as its queue has shown; none where nothing holds them back.
     pub rate: Option<u64>,
     /// Most bytes of UDP payload that are sent as one super-datagram, given that rate.
-    pub train_limit: u64,
+    pub send_batch_limit: u64,
     /// Seconds since the peer was last heard on it; none if never.
     pub last_heard_seconds: Option<f64>,
     /// Smoothed round-trip time in milliseconds (RFC 6298 section 2), from keepalives; none if the
@@ -374,7 +374,7 @@ mod tests {
         let path = PathState {
             name: "fibre".into(),
             rate: Some(940_000_000),
-            train_limit: 23_500,
+            send_batch_limit: 23_500,
             last_heard_seconds: Some(0.25),
             rtt_ms: Some(12.5),
             reordering: Reordering {

@@ -57,43 +57,43 @@ fn split<const SIZE: usize>(bencher: Bencher<'_, '_>, kind: Kind) {
         });
 }
 
-/// Splitting with the copy into a train of datagrams, in one pass.
+/// Splitting with the copy into a send batch of datagrams, in one pass.
 #[divan::bench(args = KINDS, consts = SIZES)]
 fn split_and_emit<const SIZE: usize>(bencher: Bencher<'_, '_>, kind: Kind) {
-    into_train(bencher, &super_packet(kind, SIZE), |packet, place| packet.emit(place));
+    into_batch(bencher, &super_packet(kind, SIZE), |packet, place| packet.emit(place));
 }
 
 /// The same in two passes.
 #[divan::bench(args = KINDS, consts = SIZES)]
 fn split_and_copy<const SIZE: usize>(bencher: Bencher<'_, '_>, kind: Kind) {
-    into_train(bencher, &super_packet(kind, SIZE), |packet, place| {
+    into_batch(bencher, &super_packet(kind, SIZE), |packet, place| {
         place.copy_from_slice(packet.finish());
     });
 }
 
 /// The same without checksums.
 #[divan::bench(args = KINDS, consts = SIZES)]
-fn split_and_emit_elided<const SIZE: usize>(bencher: Bencher<'_, '_>, kind: Kind) {
-    into_train(bencher, &super_packet(kind, SIZE), |packet, place| {
-        black_box(packet.emit_elided(place));
+fn split_and_emit_partial<const SIZE: usize>(bencher: Bencher<'_, '_>, kind: Kind) {
+    into_batch(bencher, &super_packet(kind, SIZE), |packet, place| {
+        black_box(packet.emit_partial(place));
     });
 }
 
-fn into_train(
+fn into_batch(
     bencher: Bencher<'_, '_>,
     super_packet: &[u8],
     emit: impl Fn(Unfinished<'_>, &mut [u8]),
 ) {
     const HEADER: usize = 12;
     let packets = packets(super_packet).len();
-    let mut train = vec![0; 2 * super_packet.len() + 100 * packets];
+    let mut send_batch = vec![0; 2 * super_packet.len() + 100 * packets];
     bencher
         .counter(ItemsCount::new(packets))
         .with_inputs(|| super_packet.to_vec())
         .bench_local_refs(|memory| {
             let mut counters = ReadCounters::default();
             let mut read = SuperPacket::new(memory, Offloads::ALL, &mut counters);
-            let mut rest = &mut train[..];
+            let mut rest = &mut send_batch[..];
             while let Some(packet) = read.next_unfinished() {
                 let (place, behind) = rest.split_at_mut(HEADER + packet.bytes().len());
                 emit(packet, &mut place[HEADER..]);
@@ -131,8 +131,8 @@ fn coalesce_with_checksums_left_out<const SIZE: usize>(bencher: Bencher<'_, '_>,
 
 /// The same, and nobody says that they are.
 #[divan::bench(args = KINDS, consts = SIZES)]
-fn coalesce_elided<const SIZE: usize>(bencher: Bencher<'_, '_>, kind: Kind) {
-    bench_coalesce(bencher, &partials(&super_packet(kind, SIZE)), Coalescer::push_elided);
+fn coalesce_partial<const SIZE: usize>(bencher: Bencher<'_, '_>, kind: Kind) {
+    bench_coalesce(bencher, &partials(&super_packet(kind, SIZE)), Coalescer::push_either);
 }
 
 fn bench_coalesce(

@@ -8,7 +8,7 @@
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use mpt_io::udp::{Options, Receive, ReceiveOptions, Socket, Train};
+use mpt_io::udp::{Options, Receive, ReceiveOptions, SendBatch, Socket};
 
 fn main() {
     divan::main();
@@ -17,14 +17,14 @@ fn main() {
 /// Segmentation and coalescing.
 const OFFLOADS: [(bool, bool); 4] = [(false, false), (true, false), (false, true), (true, true)];
 
-/// Length of a datagram and number of them in a train.
-const TRAINS: [(usize, usize); 3] = [(64, 64), (1400, 44), (1400, 176)];
+/// Length of a datagram and number of them in a send batch.
+const BATCHES: [(usize, usize); 3] = [(64, 64), (1400, 44), (1400, 176)];
 
 /// Trains from socket to socket.
 struct Road {
     near: Socket,
     far: Socket,
-    train: Train,
+    send_batch: SendBatch,
     batch: Receive,
 }
 
@@ -39,18 +39,19 @@ impl Road {
         let far = Socket::open(&options).unwrap();
         let options = Options { connect: Some(far.local_addr()), ..options };
         let near = Socket::open(&options).unwrap();
-        let train = Train::new(far.local_addr(), None);
+        let send_batch = SendBatch::new(far.local_addr(), None);
         let batch = Receive::new(&ReceiveOptions { coalescing, ..ReceiveOptions::default() });
-        Self { near, far, train, batch }
+        Self { near, far, send_batch, batch }
     }
 
-    /// Writes, sends and receives a train, touching every datagram once on either side.
+    /// Writes, sends and receives a send batch, touching every datagram once on either side.
     fn travel(&mut self, len: usize, count: usize) {
         for number in 0..count {
-            self.train.reserve(len).unwrap()[..4].copy_from_slice(&(number as u32).to_ne_bytes());
-            self.train.commit();
+            self.send_batch.reserve(len).unwrap()[..4]
+                .copy_from_slice(&(number as u32).to_ne_bytes());
+            self.send_batch.commit();
         }
-        assert_eq!(self.near.send(&mut self.train).datagrams, count);
+        assert_eq!(self.near.send(&mut self.send_batch).datagrams, count);
         let mut next = 0;
         while next < count {
             self.far.receive(&mut self.batch).unwrap();
@@ -85,7 +86,7 @@ impl std::fmt::Display for Case {
 
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for (len, count) in TRAINS {
+    for (len, count) in BATCHES {
         for (segmentation, coalescing) in OFFLOADS {
             cases.push(Case { segmentation, coalescing, len, count });
         }

@@ -9,7 +9,7 @@
 //!
 //! - [`tun`]: one read gives one super-packet, which is taken apart into inner packets; on the way
 //!   back a [`tun::Coalescer`] puts inner packets together before they are written.
-//! - [`udp`]: datagrams of one path are staged in its [`udp::Train`] and sent together; a
+//! - [`udp`]: datagrams of one path are staged in its [`udp::SendBatch`] and sent together; a
 //!   [`udp::Receive`] batch takes in many datagrams with one call.
 //! - [`buffer`]: a bounded pool for packets that must wait.
 //! - [`poll`]: readiness and one deadline with nanosecond resolution.

@@ -1,10 +1,10 @@
 //! Peers that nobody configured: who is let in, how many, and how fast.
 //!
 //! A keepalive from an origin that no path has, for a tunnel address that nobody configured, is a
-//! *knock* if it fits a template ([`AcceptConfig`]): then the owner is told ([`Knock`]) and makes a
+//! *connect request* if it fits a template ([`AcceptConfig`]): then the owner is told ([`ConnectRequest`]) and makes a
 //! connection, or a further path of one that was made so. Plain framing proves nothing, so whoever can
-//! guess what a template asks for can knock. What that can cost is bounded here, before anything is made:
-//! connections and paths in number, both together in rate, and what is remembered of knocks that nobody
+//! guess what a template asks for can connect request. What that can cost is bounded here, before anything is made:
+//! connections and paths in number, both together in rate, and what is remembered of asks to connect that nobody
 //! has answered yet. Everything refused is counted.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -20,11 +20,11 @@ use crate::token_bucket::TokenBucket;
 use crate::wire::gre::Datagram;
 use crate::wire::keepalive::{FIRST_CONTROL, Keepalive};
 
-/// How many knocks may wait to be answered; what comes beyond that is refused as too fast.
+/// How many asks to connect may wait to be answered; what comes beyond that is refused as too fast.
 const MAX_PENDING: usize = 256;
 
-/// How long a knock waits for the connection or path that it asked for. Whoever knocks again after that
-/// begins anew; until then it is the same knock.
+/// How long a connect request waits for the connection or path that it asked for. Whoever asks to connect again after that
+/// begins anew; until then it is the same connect request.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How often it is told that a template refuses somebody.
@@ -39,11 +39,11 @@ pub struct AcceptId(pub u16);
 pub struct AcceptConfig {
     /// Its number, which no other has.
     pub id: AcceptId,
-    /// The sockets at which its peers knock.
+    /// The sockets at which its peers connect request.
     pub sockets: Vec<SocketId>,
-    /// The tunnel addresses that may knock.
+    /// The tunnel addresses that may connect request.
     pub peers: Vec<Prefix>,
-    /// Where they may knock from; empty is anywhere.
+    /// Where they may connect request from; empty is anywhere.
     pub sources: Vec<Prefix>,
     /// The GRE key of their datagrams, if they have one.
     pub key: Option<u32>,
@@ -51,15 +51,15 @@ pub struct AcceptConfig {
     pub max_connections: u16,
     /// The most paths of one of them.
     pub max_paths: u8,
-    /// The time between two knocks that are let in, over a long time.
+    /// The time between two asks to connect that are let in, over a long time.
     pub interval: Duration,
     /// How many are let in at once after a quiet time, at least 1.
     pub burst: u32,
 }
 
-/// Somebody knocks.
+/// Somebody asks to connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Knock {
+pub struct ConnectRequest {
     /// By which template.
     pub accept: AcceptId,
     /// The socket at which it arrived.
@@ -73,16 +73,16 @@ pub struct Knock {
     pub refused: Option<Drop>,
 }
 
-/// The templates, and what is remembered of those who knock.
+/// The templates, and what is remembered of those who connect request.
 #[derive(Debug, Default)]
 pub(crate) struct Accepting {
     templates: Vec<Template>,
     /// The tunnel addresses that have connections.
     peers: HashMap<IpAddr, Known>,
-    /// The origins that have knocked and wait, at most [`MAX_PENDING`]. Others choose what they are, so
+    /// The origins that have asked to connect and wait, at most [`MAX_PENDING`]. Others choose what they are, so
     /// the map's hash has to be one that they cannot foresee.
     pending: HashMap<(SocketId, SocketAddr), Pending>,
-    knocks: VecDeque<Knock>,
+    requests: VecDeque<ConnectRequest>,
 }
 
 #[derive(Debug)]
@@ -131,7 +131,7 @@ impl Accepting {
         let templates = &self.templates;
         let is_there = |id| templates.iter().any(|template| template.config.id == id);
         self.pending.retain(|_, pending| is_there(pending.accept));
-        self.knocks.retain(|knock| is_there(knock.accept));
+        self.requests.retain(|request| is_there(request.accept));
     }
 
     /// Whether nobody is let in, so that nobody has to be asked.
@@ -179,16 +179,16 @@ impl Accepting {
     }
 
     /// What the owner is to know next.
-    pub(crate) fn poll_knock(&mut self) -> Option<Knock> {
-        self.knocks.pop_front()
+    pub(crate) fn poll_connect_request(&mut self) -> Option<ConnectRequest> {
+        self.requests.pop_front()
     }
 
     /// A datagram came that no path has, for a tunnel with these addresses of its own. `paths` tells how
-    /// many a connection has. Returns whether it knocks.
+    /// many a connection has. Returns whether it asks to connect.
     ///
     /// # Errors
     ///
-    /// Why it is refused although it knocks.
+    /// Why it is refused although it asks to connect.
     pub(crate) fn on_datagram(
         &mut self,
         now: Instant,
@@ -229,19 +229,24 @@ impl Accepting {
         if self.pending.values().filter(waits).any(elsewhere) {
             return Ok(false);
         }
-        let knock =
-            Knock { accept, socket: origin.socket, remote: origin.remote, peer, refused: None };
+        let request = ConnectRequest {
+            accept,
+            socket: origin.socket,
+            remote: origin.remote,
+            peer,
+            refused: None,
+        };
         match self.admit(now, place, peer, connection.map(paths)) {
             Ok(()) => {
                 self.pending.insert(at, Pending { accept, peer, until: now + PATIENCE });
-                self.tell(knock);
+                self.tell(request);
                 Ok(true)
             }
             Err(reason) => {
                 let template = &mut self.templates[place];
                 if now >= template.quiet_until {
                     template.quiet_until = now + REFUSALS_EVERY;
-                    self.tell(Knock { refused: Some(reason), ..knock });
+                    self.tell(ConnectRequest { refused: Some(reason), ..request });
                 }
                 Err(reason)
             }
@@ -290,9 +295,9 @@ impl Accepting {
     }
 
     /// Refusals are bounded by the number of templates, the others by who is pending.
-    fn tell(&mut self, knock: Knock) {
-        if self.knocks.len() < MAX_PENDING {
-            self.knocks.push_back(knock);
+    fn tell(&mut self, request: ConnectRequest) {
+        if self.requests.len() < MAX_PENDING {
+            self.requests.push_back(request);
         }
     }
 }

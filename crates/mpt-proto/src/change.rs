@@ -5,7 +5,7 @@
 //! told later still knows what is in flight.
 //!
 //! Numbers name connections and paths for as long as they live. One that was given up should be used
-//! again late: a note that is on its way between two threads would be taken for the new one's.
+//! again late: a path update that is on its way between two threads would be taken for the new one's.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub enum Change {
         connection: ConnectionId,
         /// Its settings.
         config: Arc<ConnectionConfig>,
-        /// The template by which it was accepted. Then its paths are where its peer knocked, so they
+        /// The template by which it was accepted. Then its paths are where its peer asked to connect, so they
         /// are known by the remote port too.
         accepted_by: Option<AcceptId>,
     },

@@ -2,12 +2,12 @@
 //!
 //! The caller brings the time, the packets and a [`Sink`] for what comes out, and asks what is to
 //! be sent and when to come back: see the crate's documentation for the order of calls. Everything
-//! either side does is in its own file. Here is what joins them: the notes of the receive side are
+//! either side does is in its own file. Here is what joins them: the path updates of the receive side are
 //! carried to the transmit side, every [`Change`] to both.
 
 use std::sync::Arc;
 
-use crate::accept::{AcceptConfig, Knock};
+use crate::accept::{AcceptConfig, ConnectRequest};
 use crate::change::Change;
 use crate::config::{ConfigError, EndpointConfig};
 use crate::connection::{Connection, ConnectionId};
@@ -47,7 +47,7 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// Moves the sides apart. Whoever has them carries the notes from then on, and tells both what
+    /// Moves the sides apart. Whoever has them carries the path updates from then on, and tells both what
     /// is wanted of a path.
     pub fn split(self) -> (TransmitSide, ReceiveSide) {
         (self.tx, self.rx)
@@ -72,13 +72,13 @@ impl Endpoint {
         sink: &mut impl Sink,
     ) {
         self.rx.arrivals(origin).handle_datagram(now, datagram, sink);
-        self.carry_notes(now);
+        self.carry_path_updates(now);
     }
 
     /// Does what is due at `now`; held packets whose time is over go to `sink`.
     pub fn handle_timeout(&mut self, now: Instant, sink: &mut impl Sink) {
         self.rx.handle_timeout(now, sink);
-        self.carry_notes(now);
+        self.carry_path_updates(now);
     }
 
     /// See [`TransmitSide::poll_transmit`].
@@ -96,9 +96,9 @@ impl Endpoint {
         self.rx.poll_event().or_else(|| self.tx.poll_event())
     }
 
-    /// See [`ReceiveSide::poll_knock`].
-    pub fn poll_knock(&mut self) -> Option<Knock> {
-        self.rx.poll_knock()
+    /// See [`ReceiveSide::poll_connect_request`].
+    pub fn poll_connect_request(&mut self) -> Option<ConnectRequest> {
+        self.rx.poll_connect_request()
     }
 
     /// See [`ReceiveSide::set_accepts`].
@@ -110,7 +110,7 @@ impl Endpoint {
     pub fn change(&mut self, now: Instant, change: &Change, sink: &mut impl Sink) {
         self.tx.change(now, change);
         self.rx.change(now, change, sink);
-        self.carry_notes(now);
+        self.carry_path_updates(now);
     }
 
     /// Switches a path off or makes it available again: [`Change::SetStatus`].
@@ -130,7 +130,7 @@ impl Endpoint {
     pub fn close(&mut self, now: Instant, sink: &mut impl Sink) {
         self.tx.close(now);
         self.rx.close(now, sink);
-        self.carry_notes(now);
+        self.carry_path_updates(now);
     }
 
     /// The connections.
@@ -156,9 +156,9 @@ impl Endpoint {
         drops
     }
 
-    fn carry_notes(&mut self, now: Instant) {
-        while let Some((connection, note)) = self.rx.poll_note() {
-            self.tx.handle_note(now, connection, note);
+    fn carry_path_updates(&mut self, now: Instant) {
+        while let Some((connection, update)) = self.rx.poll_path_update() {
+            self.tx.handle_path_update(now, connection, update);
         }
     }
 }

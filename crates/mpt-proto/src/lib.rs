@@ -14,7 +14,7 @@
 //!
 //! An endpoint is a [`TransmitSide`] and a [`ReceiveSide`], which share nothing. [`Endpoint::split`]
 //! moves them apart for two threads; then the owner of the receive side asks it for
-//! [`Note`]s, as it does for events, and has them given to the transmit side.
+//! [`PathUpdate`]s, as it does for events, and has them given to the transmit side.
 //!
 //! Everything about an endpoint but its own addresses can change while it runs: connections and paths
 //! come and go, and so do their settings. A [`Change`] says what, and is handed to both sides, the
@@ -28,7 +28,7 @@
 //!
 //! To read it, follow the packet. Out: `transmit_side`, `route`, `transmit`, `scheduler`,
 //! [`wire::gre`], `recent`. In: `receive_side`, `origin`, [`wire::gre`], `receive`, `path::liveness`,
-//! `reorder`. Between the two: `note`. What is measured on the way: `measure`. What is otherwise from
+//! `reorder`. Between the two: `path update`. What is measured on the way: `measure`. What is otherwise from
 //! now on: `change`, then the same files.
 
 mod accept;
@@ -40,16 +40,16 @@ mod endpoint;
 mod event;
 mod hash;
 mod measure;
-mod note;
 mod origin;
 pub mod original;
 mod path;
+mod path_update;
 mod peer_kind;
 mod ports;
 mod receive;
 mod receive_side;
-mod recent;
 mod reorder;
+mod retransmit_buffer;
 mod route;
 mod scheduler;
 mod selector;
@@ -64,7 +64,7 @@ mod transmit;
 mod transmit_side;
 pub mod wire;
 
-pub use accept::{AcceptConfig, AcceptId, Knock};
+pub use accept::{AcceptConfig, AcceptId, ConnectRequest};
 pub use change::Change;
 pub use config::{
     ConfigError, ConnectionConfig, EndpointConfig, Late, MAX_PATHS, MAX_WEIGHT, MAX_WINDOW,
@@ -74,9 +74,9 @@ pub use connection::{Connection, ConnectionId, PathView};
 pub use endpoint::Endpoint;
 pub use event::Event;
 pub use measure::{Heard, Quality, Reordering, RoundTrip};
-pub use note::Note;
 pub use origin::Origin;
 pub use path::{DownCause, PathId, PathState, PathStatus};
+pub use path_update::PathUpdate;
 pub use peer_kind::PeerKind;
 pub use ports::{MAX_PORT_RANGES, PortRanges, PortsError};
 pub use receive::ReceiveHalf;

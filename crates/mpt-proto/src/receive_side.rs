@@ -2,15 +2,15 @@
 
 use std::net::IpAddr;
 
-use crate::accept::{AcceptConfig, AcceptId, Accepting, Knock};
+use crate::accept::{AcceptConfig, AcceptId, Accepting, ConnectRequest};
 use crate::change::Change;
 use crate::config::{ConnectionConfig, Prefix};
 use crate::connection::ConnectionId;
 use crate::deadlines::Deadlines;
 use crate::event::Event;
-use crate::note::{News, Note};
 use crate::origin::{Candidate, Origin, Origins, choose};
 use crate::path::PathId;
+use crate::path_update::{PathUpdate, PathUpdates};
 use crate::receive::{Arrival, ReceiveHalf};
 use crate::sink::Sink;
 use crate::slots::Slots;
@@ -22,7 +22,7 @@ use crate::wire::gre;
 /// The side of an [`Endpoint`](crate::Endpoint) that receives.
 ///
 /// It shares nothing with the [`TransmitSide`](crate::TransmitSide) and may live on another thread.
-/// What that must know is fetched with [`poll_note`](Self::poll_note).
+/// What that must know is fetched with [`poll_path_update`](Self::poll_path_update).
 #[derive(Debug)]
 pub struct ReceiveSide {
     /// This end's tunnel addresses, by which keepalives are known.
@@ -31,7 +31,7 @@ pub struct ReceiveSide {
     origins: Origins,
     accepting: Accepting,
     deadlines: Deadlines,
-    news: News,
+    updates: PathUpdates,
     drops: Drops,
 }
 
@@ -43,7 +43,7 @@ pub struct Arrivals<'a> {
     accepting: &'a mut Accepting,
     local: &'a [IpAddr],
     deadlines: &'a mut Deadlines,
-    news: &'a mut News,
+    updates: &'a mut PathUpdates,
     drops: &'a mut Drops,
     origin: Origin,
     /// The key of the last datagram, and what it meant.
@@ -61,7 +61,7 @@ impl ReceiveSide {
             origins: Origins::default(),
             accepting: Accepting::default(),
             deadlines: Deadlines::default(),
-            news: News::default(),
+            updates: PathUpdates::default(),
             drops: Drops::default(),
         }
     }
@@ -75,7 +75,7 @@ impl ReceiveSide {
             accepting: &mut self.accepting,
             local: &self.local,
             deadlines: &mut self.deadlines,
-            news: &mut self.news,
+            updates: &mut self.updates,
             drops: &mut self.drops,
             origin,
             chosen: None,
@@ -87,7 +87,7 @@ impl ReceiveSide {
     pub fn handle_timeout(&mut self, now: Instant, sink: &mut impl Sink) {
         while let Some((index, _)) = self.deadlines.first().filter(|&(_, at)| at <= now) {
             let (connection, id) = (&mut self.connections[index], ConnectionId(index as u16));
-            connection.handle_timeout(now, sink, &mut self.news);
+            connection.handle_timeout(now, sink, &mut self.updates);
             for path in connection.take_gone(now) {
                 self.origins.remove(|owner, other| owner == id && other == path);
             }
@@ -101,21 +101,21 @@ impl ReceiveSide {
         self.connections[index].deadline()
     }
 
-    /// What [`TransmitSide::handle_note`](crate::TransmitSide::handle_note) is to be given next. To
+    /// What [`TransmitSide::handle_path_update`](crate::TransmitSide::handle_path_update) is to be given next. To
     /// be asked until `None`, after every other call. Whoever comes late gets the last word on each
-    /// path and not every word: no more than [`Note::KINDS`] for each ever wait.
-    pub fn poll_note(&mut self) -> Option<(ConnectionId, Note)> {
-        self.news.poll_note()
+    /// path and not every word: no more than [`PathUpdate::KINDS`] for each ever wait.
+    pub fn poll_path_update(&mut self) -> Option<(ConnectionId, PathUpdate)> {
+        self.updates.poll_path_update()
     }
 
     /// What happened, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.news.poll_event()
+        self.updates.poll_event()
     }
 
-    /// Who knocks, oldest first. To be asked after datagrams came, if there are templates.
-    pub fn poll_knock(&mut self) -> Option<Knock> {
-        self.accepting.poll_knock()
+    /// Who asks to connect, oldest first. To be asked after datagrams came, if there are templates.
+    pub fn poll_connect_request(&mut self) -> Option<ConnectRequest> {
+        self.accepting.poll_connect_request()
     }
 
     /// Has peers let in by these templates from now on, and by no others. Connections that were
@@ -139,13 +139,13 @@ impl ReceiveSide {
             }
             return;
         };
-        let news = &mut self.news;
+        let updates = &mut self.updates;
         match change {
             // The number is in use.
             Change::AddConnection { .. } => {}
             Change::RemoveConnection { .. } => {
                 connection.end(sink);
-                news.forget(id);
+                updates.forget(id);
                 self.accepting.remove(id, connection.peer(), connection.accepted_by());
                 self.connections.take(id.index());
                 self.origins.remove(|owner, _| owner == id);
@@ -159,28 +159,28 @@ impl ReceiveSide {
                     self.accepting.claimed(config.socket, config.remote);
                 }
             }
-            Change::RemovePath { path, .. } => connection.remove_path(now, *path, sink, news),
+            Change::RemovePath { path, .. } => connection.remove_path(now, *path, sink, updates),
             Change::SetPath { path, config, .. } => {
-                if connection.set_path(now, *path, config, sink, news) {
+                if connection.set_path(now, *path, config, sink, updates) {
                     self.origins.remove(|owner, other| owner == id && other == *path);
                     self.origins.claim(connection.origin(), *path, config);
                 }
             }
             Change::SetStatus { path, status, .. } => {
-                connection.set_status(now, *path, *status, sink, news);
+                connection.set_status(now, *path, *status, sink, updates);
             }
             Change::SetFits { path, fits, .. } => {
-                connection.set_fits(now, *path, *fits, sink, news)
+                connection.set_fits(now, *path, *fits, sink, updates)
             }
             Change::SetPeerDown { path, down, .. } => {
-                connection.set_peer_down(now, *path, *down, sink, news);
+                connection.set_peer_down(now, *path, *down, sink, updates);
             }
             Change::SetPresent { path, present, .. } => {
-                connection.set_present(now, *path, *present, sink, news);
+                connection.set_present(now, *path, *present, sink, updates);
             }
         }
         if let Some(connection) = self.connections.get_mut(id.index()) {
-            connection.tell(now, sink, &mut self.news);
+            connection.tell(now, sink, &mut self.updates);
         }
         settle(&mut self.deadlines, &self.connections, id);
     }
@@ -203,7 +203,7 @@ impl ReceiveSide {
             self.origins.claim(connection.origin(), path, settings);
         }
         self.accepting.add(id, &config.peer, by);
-        connection.tell(now, sink, &mut self.news);
+        connection.tell(now, sink, &mut self.updates);
         self.connections.put(id.index(), connection);
         settle(&mut self.deadlines, &self.connections, id);
     }
@@ -211,7 +211,7 @@ impl ReceiveSide {
     /// Switches all paths off, after the transmit side was told.
     pub fn close(&mut self, now: Instant, sink: &mut impl Sink) {
         for (index, connection) in self.connections.iter_mut() {
-            connection.close(now, sink, &mut self.news);
+            connection.close(now, sink, &mut self.updates);
             self.deadlines.set(index, connection.deadline().map(|deadline| deadline.at));
         }
     }
@@ -252,12 +252,12 @@ impl Arrivals<'_> {
                     self.touched = Some(connection);
                 }
                 let connection = &mut self.connections[connection.index()];
-                connection.receive(now, arrival, &parsed, sink, self.news);
+                connection.receive(now, arrival, &parsed, sink, self.updates);
             }
         }
     }
 
-    /// No path has this datagram. It may be a knock.
+    /// No path has this datagram. It may be a connect request.
     #[cold]
     fn refuse(&mut self, now: Instant, datagram: &gre::Datagram<'_>, reason: Drop) {
         if self.accepting.is_closed() {

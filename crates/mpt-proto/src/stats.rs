@@ -3,7 +3,7 @@
 //! - Every inner packet offered to [`Endpoint::handle_inner`](crate::Endpoint::handle_inner) was
 //!   sent on a path or counted under one [`Drop`].
 //! - Every datagram offered to [`Endpoint::handle_datagram`](crate::Endpoint::handle_datagram) was a
-//!   keepalive or a knock, was delivered, is held in the reorder buffer, or was counted under one [`Drop`].
+//!   keepalive or a connect request, was delivered, is held in the reorder buffer, or was counted under one [`Drop`].
 
 use std::ops::AddAssign;
 
@@ -11,9 +11,9 @@ use std::ops::AddAssign;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(usize)]
 pub enum Drop {
-    /// Somebody knocks, but the template has as many connections as it may, or the connection paths.
+    /// Somebody asks to connect, but the template has as many connections as it may, or the connection paths.
     AcceptFull,
-    /// Somebody knocks, but too many did so lately.
+    /// Somebody asks to connect, but too many did so lately.
     AcceptRate,
     /// The tunnel addresses in a keepalive are not those of its connection.
     ControlAddress,

@@ -7,9 +7,9 @@ use crate::config::{ConnectionConfig, Prefix};
 use crate::connection::ConnectionId;
 use crate::deadlines::Deadlines;
 use crate::event::{Event, Events};
-use crate::note::Note;
 use crate::path::PathId;
-use crate::recent::{Recent, Sent};
+use crate::path_update::PathUpdate;
+use crate::retransmit_buffer::{RetransmitBuffer, Sent};
 use crate::route::Routes;
 use crate::slots::Slots;
 use crate::stats::{Drop, Drops};
@@ -65,7 +65,7 @@ impl Transmit<'_> {
 /// The side of an [`Endpoint`](crate::Endpoint) that sends.
 ///
 /// It shares nothing with the [`ReceiveSide`](crate::ReceiveSide) and may live on another thread.
-/// What it must know of that arrives as [`Note`]s.
+/// What it must know of that arrives as [`PathUpdate`]s.
 #[derive(Debug)]
 pub struct TransmitSide {
     /// This end's tunnel addresses.
@@ -74,7 +74,7 @@ pub struct TransmitSide {
     routes: Routes,
     deadlines: Deadlines,
     /// What was lately sent.
-    recent: Recent,
+    recent: RetransmitBuffer,
     events: Events,
     drops: Drops,
     /// When a keepalive was last due.
@@ -91,7 +91,7 @@ impl TransmitSide {
             connections: Slots::default(),
             routes: Routes::default(),
             deadlines: Deadlines::default(),
-            recent: Recent::default(),
+            recent: RetransmitBuffer::default(),
             events: Events::default(),
             drops: Drops::default(),
             woken: None,
@@ -131,12 +131,17 @@ impl TransmitSide {
         }
     }
 
-    /// Takes what [`ReceiveSide::poll_note`](crate::ReceiveSide::poll_note) gave out, in that order
-    /// and sooner rather than later: until then packets go where they went before. A note about what
+    /// Takes what [`ReceiveSide::poll_path_update`](crate::ReceiveSide::poll_path_update) gave out, in that order
+    /// and sooner rather than later: until then packets go where they went before. A path update about what
     /// is gone by now says nothing any more.
-    pub fn handle_note(&mut self, now: Instant, connection: ConnectionId, note: Note) {
+    pub fn handle_path_update(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        update: PathUpdate,
+    ) {
         let Some(half) = self.connections.get_mut(connection.index()) else { return };
-        if let Some((path, carries)) = half.on_note(note, now) {
+        if let Some((path, carries)) = half.on_path_update(update, now) {
             self.events.push(Event::Narrow { connection, path, carries });
         }
         self.settle(connection);

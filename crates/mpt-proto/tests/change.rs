@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mpt_proto::{
-    Change, ConnectionConfig, DownCause, Endpoint, Instant, Note, Origin, PathConfig, PathId,
-    PathState, PathStatus, ReorderConfig, SocketId,
+    Change, ConnectionConfig, DownCause, Endpoint, Instant, Origin, PathConfig, PathId, PathState,
+    PathStatus, PathUpdate, ReorderConfig, SocketId,
 };
 use pair::{CONNECTION, Host, Inbox, Pair, Sent, Settings, config, outer_address, packet};
 
@@ -392,14 +392,16 @@ fn notes_about_what_is_gone_say_nothing() {
         let origin = Origin { socket: SocketId(u16::from(sent.path.0)), remote, tos: 0 };
         rx.arrivals(origin).handle_datagram(now, &sent.bytes, &mut inbox);
     }
-    let notes: Vec<_> = std::iter::from_fn(|| rx.poll_note()).collect();
-    let hears = |note: &Note| matches!(note, Note::Hearing { path: PathId(1), hearing: true });
-    assert!(notes.iter().any(|(_, note)| hears(note)));
+    let path_updates: Vec<_> = std::iter::from_fn(|| rx.poll_path_update()).collect();
+    let hears = |update: &PathUpdate| {
+        matches!(update, PathUpdate::Hearing { path: PathId(1), hearing: true })
+    };
+    assert!(path_updates.iter().any(|(_, update)| hears(update)));
     tx.change(now, &remove_path(1));
     while tx.poll_transmit(now).is_some() {}
-    let up = |path| Note::State { path: PathId(path), state: PathState::Up };
-    let late = notes.iter().copied().chain([0, 1, 63].map(|path| (CONNECTION, up(path))));
-    late.clone().for_each(|(connection, note)| tx.handle_note(now, connection, note));
+    let up = |path| PathUpdate::State { path: PathId(path), state: PathState::Up };
+    let late = path_updates.iter().copied().chain([0, 1, 63].map(|path| (CONNECTION, up(path))));
+    late.clone().for_each(|(connection, update)| tx.handle_path_update(now, connection, update));
     for number in 0..4 {
         let sent = tx.handle_inner(&packet(1, number)).map(|sent| sent.path);
         assert_eq!(sent, Some(PathId(0)));
@@ -409,7 +411,7 @@ fn notes_about_what_is_gone_say_nothing() {
     }
     tx.change(now, &Change::RemoveConnection { connection: CONNECTION });
     while tx.poll_transmit(now).is_some() {}
-    late.for_each(|(connection, note)| tx.handle_note(now, connection, note));
+    late.for_each(|(connection, update)| tx.handle_path_update(now, connection, update));
     assert!(tx.handle_inner(&packet(1, 0)).is_none());
     assert_eq!((tx.poll_timeout(), tx.poll_event()), (None, None));
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use mpt_proto::wire::gre;
-use mpt_proto::wire::keepalive::{Duty, Keepalive};
+use mpt_proto::wire::keepalive::{Activation, Keepalive};
 use mpt_proto::{
     Change, Endpoint, EndpointConfig, Instant, PathId, PathStatus, Pins, PortRanges, ReorderConfig,
     SchedulerConfig, TransmitSide,
@@ -77,14 +77,14 @@ fn the_best_tier_carries_and_the_others_say_that_they_stand_by() {
 }
 
 /// The keepalives that an endpoint sends, with the numbers of their paths.
-fn keepalives(endpoint: &mut Endpoint) -> Vec<(u8, Duty)> {
+fn keepalives(endpoint: &mut Endpoint) -> Vec<(u8, Activation)> {
     let mut sent = Vec::new();
     while let Some(transmit) = endpoint.poll_transmit(Instant::ZERO) {
         let mut datagram = vec![0; transmit.size()];
         transmit.emit(&mut datagram);
         let parsed = gre::parse(&datagram).expect("a datagram");
         let keepalive = Keepalive::parse(parsed.payload).expect("a keepalive");
-        sent.push((transmit.path.0, keepalive.duty));
+        sent.push((transmit.path.0, keepalive.activation));
     }
     sent.sort_by_key(|(path, _)| *path);
     // The first of a path may be followed by another at once.
@@ -99,14 +99,14 @@ fn a_path_that_is_called_up_is_announced_on_every_path() {
         path.keepalive = Some(Duration::from_millis(500));
     }
     let mut endpoint = endpoint(&settings);
-    let duty = |standby, calls| Duty { standby, calls };
-    let first = [(0, duty(false, 0)), (1, duty(true, 0)), (2, duty(true, 0))];
+    let activation = |standby, calls| Activation { standby, calls };
+    let first = [(0, activation(false, 0)), (1, activation(true, 0)), (2, activation(true, 0))];
     assert_eq!(keepalives(&mut endpoint), first);
     set(&mut endpoint, 0, PathStatus::Off);
-    let called = [(0, duty(false, 1)), (1, duty(false, 1)), (2, duty(false, 1))];
+    let called = [(0, activation(false, 1)), (1, activation(false, 1)), (2, activation(false, 1))];
     assert_eq!(keepalives(&mut endpoint), called);
     set(&mut endpoint, 0, PathStatus::Available);
-    assert_eq!(keepalives(&mut endpoint)[0], (0, duty(false, 1)), "nobody is called up");
+    assert_eq!(keepalives(&mut endpoint)[0], (0, activation(false, 1)), "nobody is called up");
 }
 
 /// The slow path of two stands by and is called up. While its first packet is on its way, others

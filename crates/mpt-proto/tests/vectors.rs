@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use mpt_proto::wire::gre::{self, Header, Protocol};
 use mpt_proto::wire::inner;
-use mpt_proto::wire::keepalive::{self, Arrivals, Duty, Echo, Keepalive, Report, Trailer};
+use mpt_proto::wire::keepalive::{self, Activation, Arrivals, Echo, Keepalive, Report, Trailer};
 use mpt_proto::{Drop, Endpoint, Instant, Origin, PathId, Seq, SocketId};
 use pair::{Host, Inbox, Sent, Settings, config, outer_address, packet};
 
@@ -105,8 +105,9 @@ fn keepalives_are_read_and_written_as_printed() {
         let longest = NonZeroU16::new(longest);
         let arrivals = longest.map(|longest| Arrivals { longest, keepalives: 7 });
         let (path, lost) = (None, None);
-        let duty = Duty::default();
-        let keepalive = Keepalive { report, duty, arrivals, path, lost, sender, receiver, trailer };
+        let activation = Activation::default();
+        let keepalive =
+            Keepalive { report, activation, arrivals, path, lost, sender, receiver, trailer };
         assert_eq!(Keepalive::parse(&payload), Ok(keepalive), "14.{number}");
         assert_eq!(keepalive.emit(&mut [0xee; keepalive::LEN]), payload, "14.{number}");
     }

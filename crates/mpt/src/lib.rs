@@ -2,7 +2,7 @@
 //!
 //! `cli` turns the command line into one of a few commands; `config` turns a file into settings;
 //! `daemon` knows which run, and keeps them so while the host changes (`world`); `tunnel` carries
-//! packets, a thread or two for each; `control` answers visitors on a Unix socket; `output` is how
+//! packets, a thread or two for each; `control` answers clients on a Unix socket; `output` is how
 //! everything looks on a terminal, `watch` how it looks live. `host` says what this machine lacks,
 //! `import` what files of the original MPT mean here, `privilege` leaves the daemon no right that it does not need, and `service` tells who started it
 //! how it fares.
@@ -14,15 +14,15 @@ mod cli;
 mod config;
 mod control;
 mod daemon;
-mod host;
 mod import;
 mod metrics;
+mod netmon;
 mod output;
+mod preflight;
 mod privilege;
 mod service;
 mod tunnel;
 mod watch;
-mod world;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -211,7 +211,7 @@ fn a_wrong_word_in_the_environment_is_explained() {
         ("MPT_THREADS", "two", "1 or 2"),
         ("MPT_THREADS", "", "1 or 2"),
         ("MPT_OFFLOADS", "teleport", "vnet, tso"),
-        ("MPT_ELIDE_CHECKSUMS", "yes", "on or off"),
+        ("MPT_PARTIAL_CHECKSUMS", "yes", "on or off"),
     ] {
         let mut run = command(&["run", file.to_str().unwrap()]);
         let output = run.env(variable, wrong).output().unwrap();
@@ -480,7 +480,7 @@ fn status() -> Reply {
 
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mpt"));
-    for variable in ["MPT_LOG", "MPT_OFFLOADS", "MPT_THREADS", "MPT_ELIDE_CHECKSUMS"] {
+    for variable in ["MPT_LOG", "MPT_OFFLOADS", "MPT_THREADS", "MPT_PARTIAL_CHECKSUMS"] {
         command.env_remove(variable);
     }
     command.args(arguments).stdin(Stdio::null());

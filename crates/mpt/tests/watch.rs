@@ -242,7 +242,7 @@ impl Watch {
         kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
     }
 
-    /// How it ended and all that was written, with a note that the settings are what they were.
+    /// How it ended and all that was written, with a path update that the settings are what they were.
     fn end(mut self) -> (ExitStatus, String) {
         let status = wait(&mut self.child);
         let restored = self.settings() == self.before;
@@ -277,7 +277,7 @@ struct Daemon {
 #[derive(Default)]
 struct Served {
     leaving: AtomicBool,
-    visitors: Mutex<Vec<UnixStream>>,
+    clients: Mutex<Vec<UnixStream>>,
     asked: Mutex<u64>,
 }
 
@@ -303,7 +303,7 @@ impl Daemon {
                 if served.leaving.load(Ordering::SeqCst) {
                     return;
                 }
-                served.visitors.lock().unwrap().push(stream.try_clone().unwrap());
+                served.clients.lock().unwrap().push(stream.try_clone().unwrap());
                 let served = Arc::clone(&served);
                 thread::spawn(move || serve(&stream, &served.asked));
             }
@@ -315,8 +315,8 @@ impl Daemon {
         self.served.leaving.store(true, Ordering::SeqCst);
         drop(UnixStream::connect(&self.socket));
         self.thread.take().unwrap().join().unwrap();
-        for visitor in self.served.visitors.lock().unwrap().drain(..) {
-            let _ = visitor.shutdown(std::net::Shutdown::Both);
+        for client in self.served.clients.lock().unwrap().drain(..) {
+            let _ = client.shutdown(std::net::Shutdown::Both);
         }
         std::fs::remove_file(&self.socket).unwrap();
     }

@@ -75,10 +75,11 @@ impl World {
                 self.with(host, |host, now| host.set_apart(now, apart));
             }
             _ => {
-                let (changes, notes) = (input.byte(), input.byte());
+                let (changes, path_updates) = (input.byte(), input.byte());
                 self.with(host, |host, now| host.carry_changes(now, usize::from(changes % 8)));
-                let (fetched, handed) = (usize::from(notes & 0xf), usize::from(notes >> 4));
-                self.hosts[host].carry_notes(self.now, fetched, handed);
+                let (fetched, handed) =
+                    (usize::from(path_updates & 0xf), usize::from(path_updates >> 4));
+                self.hosts[host].carry_path_updates(self.now, fetched, handed);
             }
         }
     }

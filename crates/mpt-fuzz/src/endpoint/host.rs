@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mpt_proto::{
-    Change, ConnectionId, Deadline, Drop, Endpoint, Event, Instant, Note, Origin, PathState,
+    Change, ConnectionId, Deadline, Drop, Endpoint, Event, Instant, Origin, PathState, PathUpdate,
     ReceiveSide, TransmitSide,
 };
 
@@ -27,7 +27,7 @@ pub(super) struct Host {
     /// What the receive side is yet to be told.
     changes: VecDeque<Change>,
     /// What the transmit side is yet to be told.
-    notes: VecDeque<(ConnectionId, Note)>,
+    path_updates: VecDeque<(ConnectionId, PathUpdate)>,
 }
 
 /// A datagram that a host sends.
@@ -51,7 +51,7 @@ impl Host {
             plan: Plan::default(),
             apart: false,
             changes: VecDeque::new(),
-            notes: VecDeque::new(),
+            path_updates: VecDeque::new(),
         };
         for (id, config) in (0..).map(ConnectionId).zip(config.connections) {
             host.inbox.expect(id, &config);
@@ -154,15 +154,15 @@ impl Host {
         forgotten
     }
 
-    /// Fetches notes of the receive side, and hands some over.
-    pub(super) fn carry_notes(&mut self, now: Instant, fetched: usize, handed: usize) {
+    /// Fetches path updates of the receive side, and hands some over.
+    pub(super) fn carry_path_updates(&mut self, now: Instant, fetched: usize, handed: usize) {
         for _ in 0..fetched {
-            let Some(note) = self.rx.poll_note() else { break };
-            self.notes.push_back(note);
+            let Some(update) = self.rx.poll_path_update() else { break };
+            self.path_updates.push_back(update);
         }
         for _ in 0..handed {
-            let Some((connection, note)) = self.notes.pop_front() else { break };
-            self.tx.handle_note(now, connection, note);
+            let Some((connection, update)) = self.path_updates.pop_front() else { break };
+            self.tx.handle_path_update(now, connection, update);
         }
         self.read_events();
     }
@@ -214,7 +214,7 @@ impl Host {
     /// After each call of the receive side: what came of it.
     fn settle(&mut self, now: Instant) {
         if !self.apart {
-            self.carry_notes(now, usize::MAX, usize::MAX);
+            self.carry_path_updates(now, usize::MAX, usize::MAX);
         }
         self.read_events();
     }

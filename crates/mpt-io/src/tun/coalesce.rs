@@ -104,7 +104,7 @@ impl Coalescer {
     /// was damaged before it came to the sender and that nobody noticed in between: of those one in
     /// 65 536 passes for right, no more than pass a checksum that is verified. Between sender and
     /// here something else must protect packets, as with [`push_partial`](Self::push_partial).
-    pub fn push_elided(&mut self, device: &impl Outlet, packet: &[u8]) {
+    pub fn push_either(&mut self, device: &impl Outlet, packet: &[u8]) {
         self.take(device, packet, Field::Either);
     }
 

@@ -39,7 +39,7 @@
 //! # Checksums left out
 //!
 //! Two ends that agree to protect packets in between by something stronger can do without inner
-//! checksums: the one uses [`Unfinished::emit_elided`], the other [`Coalescer::push_elided`]. Not every
+//! checksums: the one uses [`Unfinished::emit_partial`], the other [`Coalescer::push_either`]. Not every
 //! packet lacks its checksum then, and each shows whether it does. Where the datagram tells so
 //! besides, [`Coalescer::push_partial`] and [`push`](Coalescer::push) take the two kinds apart. Nothing of this
 //! happens with `next_packet`, `emit` and `push`.

@@ -48,9 +48,9 @@ pub struct SuperPacket<'b> {
 /// Two things can be done with it. The checksum is filled in: where the packet lies
 /// ([`finish`](Self::finish)), or on the way to where it is sent from ([`emit`](Self::emit)), which
 /// looks at every byte only once. Or it is left out ([`leave`](Self::leave),
-/// [`emit_elided`](Self::emit_elided)), for tunnels whose ends agreed to it because something stronger
+/// [`emit_partial`](Self::emit_partial)), for tunnels whose ends agreed to it because something stronger
 /// protects the packet in between: the field then holds the sum of the pseudo header, and the far end
-/// hands the packet to [`Coalescer::push_elided`](super::Coalescer::push_elided). Where the packet
+/// hands the packet to [`Coalescer::push_either`](super::Coalescer::push_either). Where the packet
 /// goes is known only after a look at it, which is why the choice is made packet by packet.
 #[derive(Debug)]
 pub struct Unfinished<'p> {
@@ -248,7 +248,7 @@ impl<'p> Unfinished<'p> {
     ///
     /// If `place` is longer than the packet.
     #[inline]
-    pub fn emit_elided(&self, place: &mut [u8]) -> bool {
+    pub fn emit_partial(&self, place: &mut [u8]) -> bool {
         let left = self.may_be_left() && place.len() == self.bytes.len();
         if left {
             place.copy_from_slice(self.bytes);

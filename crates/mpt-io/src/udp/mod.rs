@@ -1,25 +1,25 @@
 //! Datagrams in and out through UDP sockets, many per system call.
 //!
 //! A [`Socket`] belongs to one local address; paths that share it share the socket. What is sent
-//! belongs to one path: its [`Train`] stages datagrams one behind the other in one piece of memory,
+//! belongs to one path: its [`SendBatch`] stages datagrams one behind the other in one piece of memory,
 //! each written once, in place, and [`Socket::send`] sends them together. What is received goes
 //! into a [`Receive`] batch and is looked at there.
 //!
 //! Two offloads make this cheap, as the kernel's work for a datagram is many times ours. Neighbours in
-//! a train that have one length leave as one super-datagram, which is cut into datagrams as late as
+//! a send batch that have one length leave as one super-datagram, which is cut into datagrams as late as
 //! possible; datagrams that arrive one behind the other from one sender are received as one
 //! [`Coalesced`] buffer. Where a kernel lacks either, everything goes on one by one.
-//! Super-datagrams that are too long for a slow first hop do harm; [`Drain`] finds out its rate.
+//! Super-datagrams that are too long for a slow first hop do harm; [`EgressRate`] finds out its rate.
 //!
 //! ```no_run
 //! # use mpt_io::udp;
 //! # fn demo(socket: &udp::Socket, remote: std::net::SocketAddr) -> std::io::Result<()> {
-//! let mut train = udp::Train::new(remote, None);
-//! if let Some(place) = train.reserve(5) {
+//! let mut send_batch = udp::SendBatch::new(remote, None);
+//! if let Some(place) = send_batch.reserve(5) {
 //!     place.copy_from_slice(b"hello");
-//!     train.commit();
+//!     send_batch.commit();
 //! }
-//! let sent = socket.send(&mut train); // empties the train; every datagram is accounted for
+//! let sent = socket.send(&mut send_batch); // empties the batch; every datagram is accounted for
 //!
 //! let mut batch = udp::Receive::new(&udp::ReceiveOptions::default());
 //! while socket.receive(&mut batch)? > 0 {
@@ -34,31 +34,31 @@
 mod address;
 mod coalesced;
 mod control;
-mod drain;
+mod egress_rate;
 mod offload;
 mod open;
 mod receive;
 mod run;
 mod send;
+mod send_batch;
 mod sending;
 mod slots;
 mod socket;
-mod train;
 
 pub use coalesced::{Coalesced, Datagram};
-pub use drain::Drain;
+pub use egress_rate::EgressRate;
 pub use offload::Offloads;
 pub use open::{OpenError, Options, route_mtu};
 pub use receive::{Kept, Receive, ReceiveOptions};
 pub use send::Sent;
+pub use send_batch::{MAX_DATAGRAM, MAX_SUPER, SendBatch};
 pub use socket::{Buffers, Counters, Socket};
-pub use train::{MAX_DATAGRAM, MAX_SUPER, Train};
 
 /// Most messages in one system call, sent or received.
 pub const MAX_BATCH: usize = 64;
 
-/// Most datagrams in a train: four full super-datagrams, like the limit in bytes.
-pub const MAX_TRAIN: usize = 4 * MAX_SEGMENTS;
+/// Most datagrams in a send batch: four full super-datagrams, like the limit in bytes.
+pub const MAX_SEND_BATCH: usize = 4 * MAX_SEGMENTS;
 
 /// Most datagrams in one super-datagram: what a kernel of any age takes. Later ones take 128, but at
 /// an MTU of 1500 the limit in bytes comes first.

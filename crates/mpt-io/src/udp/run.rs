@@ -1,4 +1,4 @@
-//! Where a train is cut: the runs of datagrams that leave as one super-datagram each.
+//! Where a send batch is cut: the runs of datagrams that leave as one super-datagram each.
 //!
 //! The kernel cuts a super-datagram back into datagrams at every `UDP_SEGMENT` bytes, so the
 //! datagrams of a run have one length, except that the last may be shorter and thereby ends the run.
@@ -8,9 +8,9 @@
 use std::ops::Range;
 
 use super::MAX_SEGMENTS;
-use super::train::Staged;
+use super::send_batch::Staged;
 
-/// Datagrams of a train, one behind the other, that leave together.
+/// Datagrams of a send batch, one behind the other, that leave together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Run {
     first: u16,
@@ -19,7 +19,7 @@ pub(super) struct Run {
 
 impl Run {
     /// The longest run that begins with the datagram `first` and has at most `limit` bytes, or else
-    /// one datagram. `staged` are all datagrams of the train, `first` is one of them.
+    /// one datagram. `staged` are all datagrams of the send batch, `first` is one of them.
     pub(super) fn cut(staged: &[Staged], first: usize, limit: usize) -> Self {
         let Staged { start, tos, .. } = staged[first];
         let segment = staged[first].len();
@@ -44,11 +44,11 @@ impl Run {
     }
 
     fn new(first: usize, count: usize) -> Self {
-        // A train is far shorter than u16::MAX.
+        // A send batch is far shorter than u16::MAX.
         Self { first: first as u16, end: (first + count) as u16 }
     }
 
-    /// The datagrams by their place in the train.
+    /// The datagrams by their place in the send batch.
     pub(super) fn datagrams(self) -> Range<usize> {
         usize::from(self.first)..usize::from(self.end)
     }
@@ -91,7 +91,7 @@ mod tests {
         datagrams.iter().map(stage).collect()
     }
 
-    /// How many datagrams each run of such a train has.
+    /// How many datagrams each run of such a send batch has.
     fn counts(staged: &[Staged], limit: usize) -> Vec<usize> {
         let mut counts: Vec<usize> = Vec::new();
         let mut next = 0;

@@ -1,7 +1,7 @@
-//! How far a train has been sent, and what its datagrams met with.
+//! How far a send batch has been sent, and what its datagrams met with.
 //!
 //! This is the judgement behind [`Socket::send`](super::Socket::send) without the system calls. It
-//! cuts the train into runs, is told what the kernel said to them, and cuts the rest again. The kernel
+//! cuts the send batch into runs, is told what the kernel said to them, and cuts the rest again. The kernel
 //! tells of an error only when it concerns the first message of a call; otherwise it says how many
 //! messages it took, and the error comes back when asked again from there.
 //!
@@ -13,10 +13,10 @@ use std::io;
 
 use super::run::Run;
 use super::send::Sent;
-use super::train::Staged;
+use super::send_batch::Staged;
 use super::{MAX_BATCH, MAX_SUPER};
 
-/// A train on its way.
+/// A send batch on its way.
 pub(super) struct Sending<'t> {
     staged: &'t [Staged],
     /// The first datagram whose fate is open.
@@ -61,7 +61,7 @@ impl<'t> Sending<'t> {
         }
     }
 
-    /// The runs to hand to the kernel next; none when the train is through.
+    /// The runs to hand to the kernel next; none when the send batch is through.
     pub(super) fn next_runs(&mut self) -> &[Run] {
         let too_big = |staged: &&Staged| staged.len() >= self.too_big_from;
         let skip = self.staged[self.next..].iter().take_while(too_big).count();
@@ -142,7 +142,7 @@ impl<'t> Sending<'t> {
         self.stepped_down
     }
 
-    /// Errors that were none of this train's.
+    /// Errors that were none of this send batch's.
     pub(super) fn icmp_errors(&self) -> u64 {
         self.icmp_errors
     }
@@ -192,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    /// What became of a train in these tests.
+    /// What became of a send batch in these tests.
     struct Outcome {
         sent: Sent,
         icmp_errors: u64,

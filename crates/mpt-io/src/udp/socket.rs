@@ -133,7 +133,7 @@ impl Socket {
         if result == -1 { 0 } else { u64::try_from(bytes).unwrap_or(0) }
     }
 
-    /// Notes what a train showed besides the fate of its datagrams.
+    /// Notes what a send batch showed besides the fate of its datagrams.
     pub(super) fn note_sent(&self, stepped_down: bool, icmp_errors: u64) {
         // Of two threads that find out at once, one steps down.
         if stepped_down && self.segmentation.swap(false, Ordering::Relaxed) {

@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use mpt_io::netlink::{Error, IpVersion, Netlink, Route, Rule, Selector};
 use mpt_io::poll::{Events, Interest, Poll};
 use mpt_io::tun::{Burst, Coalescer, Device, Offloads, OpenError, Options};
-use mpt_io::udp::{self, Receive, ReceiveOptions, Socket, Train};
+use mpt_io::udp::{self, Receive, ReceiveOptions, SendBatch, Socket};
 
 use crate::tun::{next_udp, turn};
 use crate::world::{PATIENCE, eventually, readable};
@@ -126,10 +126,10 @@ impl Host {
         if mark.is_some() {
             let options = udp::Options { mark, ..udp::Options::new(any.parse().unwrap()) };
             let socket = Socket::open(&options).unwrap();
-            let mut train = Train::new(remote, None);
-            train.reserve(payload.len()).unwrap().copy_from_slice(payload.as_bytes());
-            train.commit();
-            assert_eq!(socket.send(&mut train).datagrams, 1);
+            let mut send_batch = SendBatch::new(remote, None);
+            send_batch.reserve(payload.len()).unwrap().copy_from_slice(payload.as_bytes());
+            send_batch.commit();
+            assert_eq!(socket.send(&mut send_batch).datagrams, 1);
         } else {
             UdpSocket::bind(any).unwrap().send_to(payload.as_bytes(), remote).unwrap();
         }
@@ -218,10 +218,10 @@ fn answers() -> Outcome {
         udp::Options { mark: Some(MARK), ..udp::Options::new("0.0.0.0:0".parse().unwrap()) };
     let socket = Socket::open(&options).unwrap();
     let answer = || {
-        let mut train = Train::new(SocketAddr::new(ip(plan.far), 4754), None);
-        train.reserve(7).unwrap().copy_from_slice(b"is this");
-        train.commit();
-        assert_eq!(socket.send(&mut train).datagrams, 1);
+        let mut send_batch = SendBatch::new(SocketAddr::new(ip(plan.far), 4754), None);
+        send_batch.reserve(7).unwrap().copy_from_slice(b"is this");
+        send_batch.commit();
+        assert_eq!(socket.send(&mut send_batch).datagrams, 1);
         let mut packet = next_udp(&host.uplink, &mut Burst::new());
         turn(&mut packet);
         let mut coalescer = Coalescer::new();

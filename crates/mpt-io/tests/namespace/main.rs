@@ -40,7 +40,7 @@ fn main() {
         tun::transfer::TESTS,
         tun::capture::TESTS,
         udp::TESTS,
-        udp::drain::TESTS,
+        udp::egress_rate::TESTS,
         udp::open::TESTS,
         udp::offload::TESTS,
         netem::TESTS,

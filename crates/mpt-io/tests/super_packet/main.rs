@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests that is the assertion")]
 
+mod checksum_partial;
 mod coalesce;
-mod elided;
 mod flow;
 mod hostile;
 mod rules;

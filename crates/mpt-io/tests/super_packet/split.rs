@@ -83,7 +83,7 @@ proptest! {
         {
             let packet = read.next_unfinished().unwrap();
             let mut place = vec![0xee; packet.bytes().len()];
-            prop_assert_eq!(packet.emit_elided(&mut place), !flow.is_routed());
+            prop_assert_eq!(packet.emit_partial(&mut place), !flow.is_routed());
             prop_assert_eq!(&place, if flow.is_routed() { &expected } else { &left_out });
             prop_assert_eq!(packet.bytes(), &left_out);
             place.fill(0xee);
@@ -104,7 +104,7 @@ proptest! {
         unfinished.emit(&mut place);
         prop_assert_eq!(&place, &packet);
         place.fill(0xee);
-        prop_assert!(!unfinished.emit_elided(&mut place));
+        prop_assert!(!unfinished.emit_partial(&mut place));
         prop_assert_eq!(&place, &packet);
     }
 }

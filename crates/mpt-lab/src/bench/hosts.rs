@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use mpt_io::netlink::Netlink;
 
-use super::carrier::Wire;
+use super::subject::Wire;
 use crate::netns::Namespace;
 use crate::topology::{Side, Topology};
 

@@ -6,10 +6,10 @@ const FRAME: u32 = 1500 + 14;
 /// padding, which the kernel sends by default.
 const HEADERS: u32 = 20 + 20 + 12;
 
-/// Goodput in bits per second over `links` wires of `rate` bits per second each, if the carrier has an
+/// Goodput in bits per second over `links` wires of `rate` bits per second each, if the subject has an
 /// MTU of `mtu` bytes.
 ///
-/// All wires are full of full frames, and in each is one packet of the carrier's MTU, less headers.
+/// All wires are full of full frames, and in each is one packet of the subject's MTU, less headers.
 /// What a tunnel needs around that packet is the difference of the two MTUs. Acknowledgements go the
 /// other way and cost nothing.
 pub(super) fn goodput(rate: u64, links: usize, mtu: u32) -> f64 {

@@ -1,9 +1,9 @@
 //! How fast the daemon is, beside what the kernel itself does on the same machine.
 //!
 //! Two hosts are joined by bare pairs of virtual interfaces; nothing emulates anything. Over them
-//! goes the same traffic by different [`Carrier`]s: TCP as it is, the kernel's MPTCP over two pairs,
+//! goes the same traffic by different [`Subject`]s: TCP as it is, the kernel's MPTCP over two pairs,
 //! the kernel's VXLAN tunnel, and the shipped daemon over one to twelve. A machine's speed wanders
-//! by the minute, so no figure is worth much alone: all carriers are measured in turn, several
+//! by the minute, so no figure is worth much alone: all subjects are measured in turn, several
 //! times, in one run, and what counts is the ratios of figures measured within moments of each
 //! other.
 //!
@@ -11,13 +11,12 @@
 //! measured over two kinds of [`Wire`]: such as the kernel makes them, and such as a network card
 //! would be. A third kind has a rate, and shows whether the daemon fills it (`ideal`).
 //!
-//! In the order in which things happen: `runner` takes one `carrier` after the other, has `ready`
+//! In the order in which things happen: `runner` takes one `subject` after the other, has `ready`
 //! bring it up between two `hosts`, and measures goodput of `tcp`, processor time (`cpu`),
 //! round-trip times, and the rate of `udp` packets that still arrive, which `search` narrows down.
 //! All goes into `samples`, from which `ratio`s are taken, a [`record`] is made and a [`report`]
 //! drawn.
 
-mod carrier;
 mod hosts;
 mod ideal;
 mod options;
@@ -28,11 +27,12 @@ pub mod report;
 mod runner;
 mod samples;
 mod search;
+mod subject;
 mod tcp;
 mod udp;
 
-pub use carrier::{Carrier, Mode, Wire};
 pub use options::Options;
 pub use record::Record;
 pub use runner::run;
 pub use samples::Figure;
+pub use subject::{Mode, Subject, Wire};

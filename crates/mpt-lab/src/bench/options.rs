@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::carrier::{Carrier, Wire};
+use super::subject::{Subject, Wire};
 
 /// How long and how often is measured.
 #[derive(Clone, Debug, Serialize)]
@@ -14,7 +14,7 @@ pub struct Options {
     /// Over what is measured, in the order of the report.
     pub wires: Vec<Wire>,
     /// What is measured, in the order of the report.
-    pub carriers: Vec<Carrier>,
+    pub subjects: Vec<Subject>,
     /// The two numbers of TCP flows at once: one, and many.
     pub flows: [usize; 2],
     /// How long TCP flows run before they are measured: CUBIC has found its rate within a tenth of
@@ -36,10 +36,10 @@ pub struct Options {
 
 impl Options {
     /// What is measured over what, in the order of the report.
-    pub(super) fn combinations(&self) -> impl Iterator<Item = (Wire, Carrier)> {
+    pub(super) fn combinations(&self) -> impl Iterator<Item = (Wire, Subject)> {
         self.wires.iter().flat_map(|&wire| {
-            let measured = self.carriers.iter().filter(move |&&carrier| wire.measures(carrier));
-            measured.map(move |&carrier| (wire, carrier))
+            let measured = self.subjects.iter().filter(move |&&subject| wire.measures(subject));
+            measured.map(move |&subject| (wire, subject))
         })
     }
 
@@ -53,7 +53,7 @@ impl Options {
         Self {
             repetitions: 5,
             wires: Wire::ALL.to_vec(),
-            carriers: Carrier::ALL.to_vec(),
+            subjects: Subject::ALL.to_vec(),
             flows: [1, 16],
             warm_up: Duration::from_millis(300),
             tcp: Duration::from_millis(1500),

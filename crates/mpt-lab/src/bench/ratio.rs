@@ -1,9 +1,9 @@
 //! The figures that a run is about, each by name: quotients and differences of what was measured
 //! within one repetition.
 
-use super::carrier::{Carrier, Wire};
 use super::options::Options;
 use super::samples::{Figure, Key, Quantity, Samples};
+use super::subject::{Subject, Wire};
 
 /// Bytes of UDP payload whose rates are measured: about the shortest and the longest packet.
 pub(super) const UDP_SIZES: [usize; 2] = [64, 1400];
@@ -17,7 +17,7 @@ pub(super) fn ratios(samples: &Samples, options: &Options) -> Vec<Named> {
     let mut found = Vec::new();
     let mut add = |name: String, wire, numerator, denominator, quantity| {
         let [numerator, denominator] =
-            [numerator, denominator].map(|carrier| Key { wire, carrier, quantity });
+            [numerator, denominator].map(|subject| Key { wire, subject, quantity });
         found.push((name, samples.paired(numerator, denominator, |a, b| a / b)));
     };
     for wire in [Wire::PassThrough, Wire::WireLike] {
@@ -40,44 +40,44 @@ pub(super) fn ratios(samples: &Samples, options: &Options) -> Vec<Named> {
         add(name.into(), Wire::PassThrough, on, off, goodput);
         add(format!("wire_{name}"), Wire::WireLike, on, off, goodput);
     }
-    for (name, carrier) in SHAPED {
-        let of_ideal = Key { wire: Wire::Shaped, carrier, quantity: Quantity::OfIdeal(one) };
+    for (name, subject) in SHAPED {
+        let of_ideal = Key { wire: Wire::Shaped, subject, quantity: Quantity::OfIdeal(one) };
         found.push((format!("shaped_{name}_over_ideal"), samples.figure(of_ideal)));
     }
     found
 }
 
-const TCP: [(&str, Carrier, Carrier); 6] = [
-    ("1path_over_raw", Carrier::MPT1, Carrier::Raw),
-    ("1path_over_vxlan", Carrier::MPT1, Carrier::Vxlan),
-    ("1path_over_mptcp", Carrier::MPT1, Carrier::Mptcp),
-    ("2path_over_1path", Carrier::MPT2, Carrier::MPT1),
-    ("4path_over_1path", Carrier::MPT4, Carrier::MPT1),
-    ("12path_over_1path", Carrier::MPT12, Carrier::MPT1),
+const TCP: [(&str, Subject, Subject); 6] = [
+    ("1path_over_raw", Subject::MPT1, Subject::Raw),
+    ("1path_over_vxlan", Subject::MPT1, Subject::Vxlan),
+    ("1path_over_mptcp", Subject::MPT1, Subject::Mptcp),
+    ("2path_over_1path", Subject::MPT2, Subject::MPT1),
+    ("4path_over_1path", Subject::MPT4, Subject::MPT1),
+    ("12path_over_1path", Subject::MPT12, Subject::MPT1),
 ];
 
-const MODES: [(&str, Carrier, Carrier); 3] = [
-    ("offloads_on_over_off", Carrier::MPT1, Carrier::MPT1_PLAIN),
-    ("elision_on_over_off", Carrier::MPT1_ELIDED, Carrier::MPT1),
-    ("two_threads_over_one", Carrier::MPT1_TWO_THREADS, Carrier::MPT1),
+const MODES: [(&str, Subject, Subject); 3] = [
+    ("offloads_on_over_off", Subject::MPT1, Subject::MPT1_PLAIN),
+    ("elision_on_over_off", Subject::MPT1_PARTIAL, Subject::MPT1),
+    ("two_threads_over_one", Subject::MPT1_TWO_THREADS, Subject::MPT1),
 ];
 
-const SHAPED: [(&str, Carrier); 3] =
-    [("raw", Carrier::Raw), ("1path", Carrier::MPT1), ("2path", Carrier::MPT2)];
+const SHAPED: [(&str, Subject); 3] =
+    [("raw", Subject::Raw), ("1path", Subject::MPT1), ("2path", Subject::MPT2)];
 
-const UDP: [(&str, Carrier, Carrier); 2] = [
-    ("1path_over_raw", Carrier::MPT1, Carrier::Raw),
-    ("2path_over_1path", Carrier::MPT2, Carrier::MPT1),
+const UDP: [(&str, Subject, Subject); 2] = [
+    ("1path_over_raw", Subject::MPT1, Subject::Raw),
+    ("2path_over_1path", Subject::MPT2, Subject::MPT1),
 ];
 
 /// Milliseconds that a tunnel adds to a round trip, and what a round trip takes under load.
 pub(super) fn pings(samples: &Samples) -> Vec<Named> {
     let mut found = Vec::new();
     for wire in Wire::ALL {
-        for (name, carrier) in
-            [("vxlan", Carrier::Vxlan), ("1path", Carrier::MPT1), ("2path", Carrier::MPT2)]
+        for (name, subject) in
+            [("vxlan", Subject::Vxlan), ("1path", Subject::MPT1), ("2path", Subject::MPT2)]
         {
-            if !wire.measures(carrier) {
+            if !wire.measures(subject) {
                 continue;
             }
             for (suffix, quantity) in [
@@ -86,8 +86,8 @@ pub(super) fn pings(samples: &Samples) -> Vec<Named> {
                 ("loaded_p50_ms", Quantity::PingLoadedP50),
                 ("loaded_p99_ms", Quantity::PingLoadedP99),
             ] {
-                let tunnel = Key { wire, carrier, quantity };
-                let raw = Key { carrier: Carrier::Raw, ..tunnel };
+                let tunnel = Key { wire, subject, quantity };
+                let raw = Key { subject: Subject::Raw, ..tunnel };
                 let added = samples.paired(tunnel, raw, |tunnel, raw| tunnel - raw);
                 found.push((format!("{}_{name}_added_{suffix}", wire.id()), added));
             }
@@ -100,13 +100,13 @@ pub(super) fn pings(samples: &Samples) -> Vec<Named> {
 pub(super) fn times(samples: &Samples, options: &Options) -> Vec<Named> {
     let [one, _] = options.flows;
     let mut found = Vec::new();
-    for (wire, carrier) in options.combinations() {
-        let name = carrier.id().replace('-', "_");
+    for (wire, subject) in options.combinations() {
+        let name = subject.id().replace('-', "_");
         let mut add = |who: &str, quantity| {
-            let figure = samples.figure(Key { wire, carrier, quantity });
+            let figure = samples.figure(Key { wire, subject, quantity });
             found.push((format!("{}_{name}_{who}", wire.id()), figure));
         };
-        if matches!(carrier, Carrier::Mpt { .. }) {
+        if matches!(subject, Subject::Mpt { .. }) {
             add("daemons", Quantity::DaemonTime(one));
         }
         add("machine", Quantity::MachineTime(one));
@@ -126,18 +126,18 @@ mod tests {
     #[test]
     fn every_ratio_that_is_gated_has_its_name_and_its_parts() {
         let parts = [
-            ("wire_1path_over_raw", Wire::WireLike, Carrier::MPT1, Carrier::Raw),
-            ("wire_1path_over_vxlan", Wire::WireLike, Carrier::MPT1, Carrier::Vxlan),
-            ("wire_1path_over_mptcp", Wire::WireLike, Carrier::MPT1, Carrier::Mptcp),
-            ("pass_1path_over_raw", Wire::PassThrough, Carrier::MPT1, Carrier::Raw),
-            ("pass_1path_over_mptcp", Wire::PassThrough, Carrier::MPT1, Carrier::Mptcp),
-            ("pass_2path_over_1path", Wire::PassThrough, Carrier::MPT2, Carrier::MPT1),
-            ("wire_2path_over_1path", Wire::WireLike, Carrier::MPT2, Carrier::MPT1),
-            ("pass_12path_over_1path", Wire::PassThrough, Carrier::MPT12, Carrier::MPT1),
-            ("offloads_on_over_off", Wire::PassThrough, Carrier::MPT1, Carrier::MPT1_PLAIN),
+            ("wire_1path_over_raw", Wire::WireLike, Subject::MPT1, Subject::Raw),
+            ("wire_1path_over_vxlan", Wire::WireLike, Subject::MPT1, Subject::Vxlan),
+            ("wire_1path_over_mptcp", Wire::WireLike, Subject::MPT1, Subject::Mptcp),
+            ("pass_1path_over_raw", Wire::PassThrough, Subject::MPT1, Subject::Raw),
+            ("pass_1path_over_mptcp", Wire::PassThrough, Subject::MPT1, Subject::Mptcp),
+            ("pass_2path_over_1path", Wire::PassThrough, Subject::MPT2, Subject::MPT1),
+            ("wire_2path_over_1path", Wire::WireLike, Subject::MPT2, Subject::MPT1),
+            ("pass_12path_over_1path", Wire::PassThrough, Subject::MPT12, Subject::MPT1),
+            ("offloads_on_over_off", Wire::PassThrough, Subject::MPT1, Subject::MPT1_PLAIN),
         ];
         for (name, wire, numerator, denominator) in parts {
-            let key = |carrier| Key { wire, carrier, quantity: Quantity::Goodput(1) };
+            let key = |subject| Key { wire, subject, quantity: Quantity::Goodput(1) };
             let mut samples = Samples::default();
             samples.push(0, key(numerator), 6.0);
             assert_eq!(value(&ratios(&samples, &Options::quick()), name), None, "{name}");
@@ -150,14 +150,14 @@ mod tests {
     #[test]
     fn what_fills_the_wires_is_told_as_a_share() {
         let parts = [
-            ("shaped_raw_over_ideal", Carrier::Raw),
-            ("shaped_1path_over_ideal", Carrier::MPT1),
-            ("shaped_2path_over_ideal", Carrier::MPT2),
+            ("shaped_raw_over_ideal", Subject::Raw),
+            ("shaped_1path_over_ideal", Subject::MPT1),
+            ("shaped_2path_over_ideal", Subject::MPT2),
         ];
-        for (name, carrier) in parts {
+        for (name, subject) in parts {
             let mut samples = Samples::default();
             assert_eq!(value(&ratios(&samples, &Options::quick()), name), None, "{name}");
-            let key = Key { wire: Wire::Shaped, carrier, quantity: Quantity::OfIdeal(1) };
+            let key = Key { wire: Wire::Shaped, subject, quantity: Quantity::OfIdeal(1) };
             samples.push(0, key, 0.97);
             let ratios = ratios(&samples, &Options::quick());
             assert_eq!(value(&ratios, name).map(Figure::median), Some(0.97), "{name}");
@@ -177,10 +177,10 @@ mod tests {
     #[test]
     fn added_time_is_a_difference() {
         let key =
-            |carrier| Key { wire: Wire::PassThrough, carrier, quantity: Quantity::PingIdleP50 };
+            |subject| Key { wire: Wire::PassThrough, subject, quantity: Quantity::PingIdleP50 };
         let mut samples = Samples::default();
-        samples.push(0, key(Carrier::Raw), 0.25);
-        samples.push(0, key(Carrier::MPT1), 1.0);
+        samples.push(0, key(Subject::Raw), 0.25);
+        samples.push(0, key(Subject::MPT1), 1.0);
         let pings = pings(&samples);
         let added = value(&pings, "pass_1path_added_idle_p50_ms");
         assert_eq!(added.map(Figure::median), Some(0.75));

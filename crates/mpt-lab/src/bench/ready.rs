@@ -1,4 +1,4 @@
-//! A carrier brought up between two hosts, ready to be used.
+//! A subject brought up between two hosts, ready to be used.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -9,9 +9,9 @@ use anyhow::{Context as _, Result, bail};
 use mpt_io::netlink::{Error, Netlink, Vxlan};
 use mpt_io::udp;
 
-use super::carrier::{Carrier, Mode, Wire};
 use super::hosts::{Hosts, find};
 use super::ideal;
+use super::subject::{Mode, Subject, Wire};
 use crate::daemon::Daemon;
 use crate::experiment::configuration::{configuration, inner_address};
 use crate::experiment::{Cell, Experiment};
@@ -25,7 +25,7 @@ const UP_LIMIT: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 const VXLAN: &str = "vxlan0";
 
-/// A carrier that runs, and the hosts it runs between. Dropping it undoes everything.
+/// A subject that runs, and the hosts it runs between. Dropping it undoes everything.
 #[derive(Debug)]
 pub(super) struct Ready {
     // Dropped in this order: a daemon has nothing to do in a host that is gone.
@@ -47,22 +47,22 @@ pub(super) struct Lacking {
 }
 
 impl Ready {
-    /// Brings up a carrier; `binary` is the daemon's.
+    /// Brings up a subject; `binary` is the daemon's.
     ///
     /// # Errors
     ///
     /// [`Lacking`] inside, if the kernel is not made for it; otherwise something is wrong.
-    pub(super) fn bring_up(carrier: Carrier, wire: Wire, binary: &Path) -> Result<Self> {
-        let cell = cell(carrier.links());
+    pub(super) fn bring_up(subject: Subject, wire: Wire, binary: &Path) -> Result<Self> {
+        let cell = cell(subject.links());
         let hosts = Hosts::start(wire, &cell.topology)?;
         let remote = hosts.address(Side::Right, 0);
         let mut ready =
             Self { daemons: Vec::new(), hosts, wire, remote, transport: Transport::Tcp };
-        match carrier {
-            Carrier::Raw => {}
-            Carrier::Mptcp => ready.allow_mptcp(&cell.topology)?,
-            Carrier::Vxlan => ready.start_vxlan()?,
-            Carrier::Mpt { mode, .. } => ready.start_daemons(&cell, mode, binary)?,
+        match subject {
+            Subject::Raw => {}
+            Subject::Mptcp => ready.allow_mptcp(&cell.topology)?,
+            Subject::Vxlan => ready.start_vxlan()?,
+            Subject::Mpt { mode, .. } => ready.start_daemons(&cell, mode, binary)?,
         }
         Ok(ready)
     }
@@ -72,7 +72,7 @@ impl Ready {
         let Some(rate) = self.wire.rate() else { return Ok(None) };
         let remote = SocketAddr::new(self.remote, 0);
         let mtu = self.hosts.left.run(|| udp::route_mtu(None, None, None, remote));
-        let mtu = mtu.context("cannot read the MTU that the carrier has")?;
+        let mtu = mtu.context("cannot read the MTU that the subject has")?;
         Ok(Some(ideal::goodput(rate, self.hosts.links(), mtu)))
     }
 

@@ -6,10 +6,10 @@ use std::thread;
 use anyhow::Result;
 use serde::{Serialize, Serializer};
 
-use super::carrier::{Carrier, Wire};
 use super::options::Options;
 use super::ratio::{self, Named};
 use super::samples::{Figure, Key, Quantity, Samples};
+use super::subject::{Subject, Wire};
 use crate::traffic::spread;
 
 /// Everything a run has found.
@@ -33,8 +33,8 @@ pub struct Record {
     /// Milliseconds that a tunnel adds to the round trip without one.
     #[serde(serialize_with = "medians")]
     pub ping: Vec<Named>,
-    /// What was measured of each carrier over each wire.
-    pub results: Vec<CarrierResult>,
+    /// What was measured of each subject over each wire.
+    pub results: Vec<SubjectResult>,
 }
 
 /// The machine.
@@ -49,24 +49,24 @@ pub struct Machine {
     pub background: f64,
 }
 
-/// A carrier that was left out.
+/// A subject that was left out.
 #[derive(Clone, Debug, Serialize)]
 pub struct Skipped {
     /// Over which wire.
     pub wire: Wire,
     /// Which.
-    pub carrier: Carrier,
+    pub subject: Subject,
     /// What the kernel said.
     pub why: String,
 }
 
-/// What was measured of one carrier over one kind of wire.
+/// What was measured of one subject over one kind of wire.
 #[derive(Clone, Debug, Serialize)]
-pub struct CarrierResult {
+pub struct SubjectResult {
     /// The kind of wire.
     pub wire: Wire,
-    /// The carrier.
-    pub carrier: Carrier,
+    /// The subject.
+    pub subject: Subject,
     /// The figures by the name of the quantity, which ends in its unit.
     #[serde(serialize_with = "figures")]
     pub figures: Vec<Named>,
@@ -86,13 +86,13 @@ impl Record {
             background: spread::median(background).unwrap_or(0.0),
         };
         let ratios = ratio::ratios(samples, options);
-        let result = |(wire, carrier)| CarrierResult {
+        let result = |(wire, subject)| SubjectResult {
             wire,
-            carrier,
+            subject,
             figures: samples
-                .quantities(wire, carrier)
+                .quantities(wire, subject)
                 .into_iter()
-                .map(|quantity| (quantity.id(), samples.figure(Key { wire, carrier, quantity })))
+                .map(|quantity| (quantity.id(), samples.figure(Key { wire, subject, quantity })))
                 .collect(),
         };
         Ok(Self {
@@ -111,11 +111,11 @@ impl Record {
     pub(super) fn figure(
         &self,
         wire: Wire,
-        carrier: Carrier,
+        subject: Subject,
         quantity: Quantity,
     ) -> Option<&Figure> {
         let result =
-            self.results.iter().find(|result| (result.wire, result.carrier) == (wire, carrier))?;
+            self.results.iter().find(|result| (result.wire, result.subject) == (wire, subject))?;
         let id = quantity.id();
         let (_, figure) = result.figures.iter().find(|(name, _)| *name == id)?;
         figure.as_ref()
@@ -145,13 +145,13 @@ mod tests {
     #[test]
     fn what_was_not_measured_is_null() {
         let options = Options::quick();
-        let key = |carrier| Key { wire: Wire::WireLike, carrier, quantity: Quantity::Goodput(1) };
+        let key = |subject| Key { wire: Wire::WireLike, subject, quantity: Quantity::Goodput(1) };
         let mut samples = Samples::default();
-        samples.push(0, key(Carrier::MPT1), 3.0);
-        samples.push(0, key(Carrier::Raw), 4.0);
+        samples.push(0, key(Subject::MPT1), 3.0);
+        samples.push(0, key(Subject::Raw), 4.0);
         let skipped = vec![Skipped {
             wire: Wire::WireLike,
-            carrier: Carrier::Vxlan,
+            subject: Subject::Vxlan,
             why: "it is absent".into(),
         }];
         let record = Record::new(&options, &samples, skipped, &[0.5, 0.0, 0.1]).unwrap();
@@ -160,13 +160,13 @@ mod tests {
         assert!(json["ratios"].as_object().unwrap().contains_key("wire_1path_over_vxlan"));
         assert!(json["ratios"]["wire_1path_over_vxlan"].is_null());
         assert_eq!(json["ratios_in_full"]["wire_1path_over_raw"]["values"][0], 0.75);
-        assert_eq!(json["skipped"][0]["carrier"], "vxlan");
+        assert_eq!(json["skipped"][0]["subject"], "vxlan");
         assert_eq!(json["machine"]["background"], 0.1);
         assert_eq!(json["options"]["tcp"], 0.4);
         let results = json["results"].as_array().unwrap();
-        assert_eq!(results.len(), 2 * Carrier::ALL.len() + 3);
+        assert_eq!(results.len(), 2 * Subject::ALL.len() + 3);
         let found =
-            results.iter().find(|result| result["wire"] == "wire" && result["carrier"] == "mpt-1");
+            results.iter().find(|result| result["wire"] == "wire" && result["subject"] == "mpt-1");
         assert_eq!(found.unwrap()["figures"]["goodput_gbps_1_flows"]["median"], 3.0);
     }
 }

@@ -1,9 +1,9 @@
 //! The result of a run as tables, for a terminal or as Markdown.
 
-use super::carrier::{Carrier, Wire};
 use super::ratio::{Named, UDP_SIZES};
 use super::record::Record;
 use super::samples::{Figure, Quantity};
+use super::subject::{Subject, Wire};
 use crate::output::table::align;
 
 /// What stands where nothing was measured.
@@ -60,7 +60,7 @@ fn remarks(record: &Record) -> Vec<String> {
     for skipped in &record.skipped {
         lines.extend([
             String::new(),
-            format!("Left out: {}: {}.", row_title(skipped.wire, skipped.carrier), skipped.why),
+            format!("Left out: {}: {}.", row_title(skipped.wire, skipped.subject), skipped.why),
         ]);
     }
     let background = record.machine.background;
@@ -85,16 +85,16 @@ fn goodput(record: &Record, wire: Wire) -> Table {
     let head = ["", "1 flow, Gbit/s", "x no tunnel", "machine s/Gbit", "daemons s/Gbit"];
     let mut head: Vec<String> = head.map(str::to_owned).into();
     head.extend([format!("{many} flows, Gbit/s"), "x no tunnel".into(), "daemon MiB".into()]);
-    let row = |&carrier: &Carrier| {
-        let figure = |quantity| record.figure(wire, carrier, quantity);
+    let row = |&subject: &Subject| {
+        let figure = |quantity| record.figure(wire, subject, quantity);
         let relative = |flows| {
-            let raw = record.figure(wire, Carrier::Raw, Quantity::Goodput(flows))?.median();
+            let raw = record.figure(wire, Subject::Raw, Quantity::Goodput(flows))?.median();
             Some(figure(Quantity::Goodput(flows))?.median() / raw)
         };
         let median = |quantity, digits| number(figure(quantity).map(Figure::median), digits);
         figure(Quantity::Goodput(one))?;
         Some(vec![
-            carrier.title(),
+            subject.title(),
             spread(figure(Quantity::Goodput(one)), 2),
             number(relative(one), 2),
             median(Quantity::MachineTime(one), 3),
@@ -104,19 +104,19 @@ fn goodput(record: &Record, wire: Wire) -> Table {
             median(Quantity::Memory, 1),
         ])
     };
-    let rows = record.options.carriers.iter().filter_map(row).collect();
+    let rows = record.options.subjects.iter().filter_map(row).collect();
     Table { title: format!("TCP, {}", wire.title()), head, rows }
 }
 
 fn shaped(record: &Record) -> Table {
     let head = ["", "1 flow, Gbit/s", "x ideal", "machine s/Gbit", "daemons s/Gbit", "daemon MiB"];
     let one = record.options.flows[0];
-    let row = |&carrier: &Carrier| {
-        let figure = |quantity| record.figure(Wire::Shaped, carrier, quantity);
+    let row = |&subject: &Subject| {
+        let figure = |quantity| record.figure(Wire::Shaped, subject, quantity);
         let median = |quantity, digits| number(figure(quantity).map(Figure::median), digits);
         figure(Quantity::Goodput(one))?;
         Some(vec![
-            carrier.title(),
+            subject.title(),
             spread(figure(Quantity::Goodput(one)), 3),
             spread(figure(Quantity::OfIdeal(one)), 3),
             median(Quantity::MachineTime(one), 3),
@@ -125,15 +125,15 @@ fn shaped(record: &Record) -> Table {
         ])
     };
     let title = format!("TCP, each pair {}", Wire::Shaped.title());
-    let rows = record.options.carriers.iter().filter_map(row).collect();
+    let rows = record.options.subjects.iter().filter_map(row).collect();
     Table { title, head: head.map(str::to_owned).into(), rows }
 }
 
 fn pings(record: &Record) -> Table {
     let head = ["", "idle p50", "idle p99", "loaded p50", "loaded p99"].map(str::to_owned);
-    let row = |wire: Wire, carrier: Carrier| {
-        record.figure(wire, carrier, Quantity::PingIdleP50)?;
-        let mut row = vec![row_title(wire, carrier)];
+    let row = |wire: Wire, subject: Subject| {
+        record.figure(wire, subject, Quantity::PingIdleP50)?;
+        let mut row = vec![row_title(wire, subject)];
         row.extend(
             [
                 Quantity::PingIdleP50,
@@ -141,7 +141,7 @@ fn pings(record: &Record) -> Table {
                 Quantity::PingLoadedP50,
                 Quantity::PingLoadedP99,
             ]
-            .map(|quantity| spread(record.figure(wire, carrier, quantity), 3)),
+            .map(|quantity| spread(record.figure(wire, subject, quantity), 3)),
         );
         Some(row)
     };
@@ -153,11 +153,11 @@ fn udp(record: &Record) -> Table {
     let head = std::iter::once(String::new())
         .chain(UDP_SIZES.iter().map(|size| format!("{size} bytes")))
         .collect();
-    let row = |wire: Wire, carrier: Carrier| {
-        record.figure(wire, carrier, Quantity::UdpRate(UDP_SIZES[0]))?;
+    let row = |wire: Wire, subject: Subject| {
+        record.figure(wire, subject, Quantity::UdpRate(UDP_SIZES[0]))?;
         let rates =
-            UDP_SIZES.map(|size| spread(record.figure(wire, carrier, Quantity::UdpRate(size)), 0));
-        Some([vec![row_title(wire, carrier)], rates.into()].concat())
+            UDP_SIZES.map(|size| spread(record.figure(wire, subject, Quantity::UdpRate(size)), 0));
+        Some([vec![row_title(wire, subject)], rates.into()].concat())
     };
     let title = "UDP, 1000 packets per second at less than 1 % loss".into();
     Table { title, head, rows: rows(record, row) }
@@ -173,13 +173,13 @@ fn ratios(record: &Record) -> Table {
     }
 }
 
-/// A row for every wire and carrier that has one.
-fn rows(record: &Record, row: impl Fn(Wire, Carrier) -> Option<Vec<String>>) -> Vec<Vec<String>> {
-    record.options.combinations().filter_map(|(wire, carrier)| row(wire, carrier)).collect()
+/// A row for every wire and subject that has one.
+fn rows(record: &Record, row: impl Fn(Wire, Subject) -> Option<Vec<String>>) -> Vec<Vec<String>> {
+    record.options.combinations().filter_map(|(wire, subject)| row(wire, subject)).collect()
 }
 
-fn row_title(wire: Wire, carrier: Carrier) -> String {
-    format!("{}, {}", wire.title(), carrier.title())
+fn row_title(wire: Wire, subject: Subject) -> String {
+    format!("{}, {}", wire.title(), subject.title())
 }
 
 fn spread(figure: Option<&Figure>, digits: usize) -> String {
@@ -202,15 +202,15 @@ mod tests {
 
     fn record() -> Record {
         let mut samples = Samples::default();
-        for (carrier, values) in [(Carrier::Raw, [40.0, 50.0]), (Carrier::MPT1, [10.0, 20.0])] {
+        for (subject, values) in [(Subject::Raw, [40.0, 50.0]), (Subject::MPT1, [10.0, 20.0])] {
             for (repetition, value) in values.into_iter().enumerate() {
-                let key = Key { wire: Wire::PassThrough, carrier, quantity: Quantity::Goodput(1) };
+                let key = Key { wire: Wire::PassThrough, subject, quantity: Quantity::Goodput(1) };
                 samples.push(repetition, key, value);
             }
         }
         let skipped = vec![Skipped {
             wire: Wire::PassThrough,
-            carrier: Carrier::Vxlan,
+            subject: Subject::Vxlan,
             why: "it is absent".into(),
         }];
         Record::new(&Options::quick(), &samples, skipped, &[0.5]).unwrap()
@@ -234,7 +234,7 @@ mod tests {
         let cells = |line: &str| line.matches('|').count() - 1;
         let (goodput, ratios): (Vec<&str>, Vec<&str>) =
             lines.iter().partition(|line| cells(line) == 8);
-        assert_eq!(goodput.len(), 4, "head, rule, two carriers");
+        assert_eq!(goodput.len(), 4, "head, rule, two subjects");
         assert!(ratios.len() > 20 && ratios.iter().all(|line| cells(line) == 2));
         assert!(text.contains("| pass_1path_over_raw | 0.33 [0.25 - 0.40] |"), "{text}");
     }

@@ -1,4 +1,4 @@
-//! The run: every carrier in turn, again and again.
+//! The run: every subject in turn, again and again.
 
 use std::path::Path;
 use std::thread;
@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::carrier::{Carrier, Wire};
 use super::hosts::Sent;
 use super::options::Options;
 use super::ratio::UDP_SIZES;
 use super::ready::{Lacking, Ready};
 use super::record::{Record, Skipped};
 use super::samples::{Key, Quantity, Samples};
+use super::subject::{Subject, Wire};
 use super::tcp::Streams;
 use super::{search, udp};
 use crate::daemon::Daemon;
@@ -27,7 +27,7 @@ const WATCH: Duration = Duration::from_millis(200);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Between two requests whose round-trip time is measured.
 const PING_EVERY: Duration = Duration::from_millis(2);
-/// Each link of a carrier must take at least this share of the bytes it would get if all were
+/// Each link of a subject must take at least this share of the bytes it would get if all were
 /// equal. Weights are equal, but the kernel's MPTCP prefers whichever subflow is faster.
 const LEAST_SHARE: f64 = 0.01;
 /// Bytes of the longest packet of a wire, with its Ethernet header.
@@ -57,22 +57,22 @@ pub fn run(
         background.push(processor::background(WATCH)?);
         for &wire in &options.wires {
             // Each repetition begins with another one, so that none always follows the same.
-            let mut order = options.carriers.clone();
-            order.retain(|&carrier| wire.measures(carrier));
+            let mut order = options.subjects.clone();
+            order.retain(|&subject| wire.measures(subject));
             let first = repetition % order.len().max(1);
             order.rotate_left(first);
-            for carrier in order {
+            for subject in order {
                 step += 1;
-                if skipped.iter().any(|skipped| (skipped.wire, skipped.carrier) == (wire, carrier))
+                if skipped.iter().any(|skipped| (skipped.wire, skipped.subject) == (wire, subject))
                 {
                     continue;
                 }
-                let head = format!("[{step}/{steps}] {}, {}", wire.title(), carrier.title());
-                match run.measure(carrier, wire) {
+                let head = format!("[{step}/{steps}] {}, {}", wire.title(), subject.title());
+                match run.measure(subject, wire) {
                     Ok(goodput) => say(&format!("{head}: {goodput:.2} Gbit/s")),
                     Err(error) if error.is::<Lacking>() => {
                         say(&format!("{head}: SKIPPED, {error:#}"));
-                        skipped.push(Skipped { wire, carrier, why: format!("{error:#}") });
+                        skipped.push(Skipped { wire, subject, why: format!("{error:#}") });
                     }
                     Err(error) => return Err(error.context(head)),
                 }
@@ -91,13 +91,13 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Brings a carrier up, measures all there is to measure, and returns the goodput of one flow.
-    fn measure(&mut self, carrier: Carrier, wire: Wire) -> Result<f64> {
+    /// Brings a subject up, measures all there is to measure, and returns the goodput of one flow.
+    fn measure(&mut self, subject: Subject, wire: Wire) -> Result<f64> {
         self.stop.check()?;
-        let ready = Ready::bring_up(carrier, wire, self.binary)?;
+        let ready = Ready::bring_up(subject, wire, self.binary)?;
         let repetition = self.repetition;
-        let key = |quantity| Key { wire, carrier, quantity };
-        if carrier.pings() {
+        let key = |quantity| Key { wire, subject, quantity };
+        if subject.pings() {
             for (quantity, value) in self.pings(&ready)? {
                 self.samples.push(repetition, key(quantity), value);
             }
@@ -109,7 +109,7 @@ impl Run<'_> {
                 self.samples.push(repetition, key(quantity), value);
             }
         }
-        if carrier.udp() && wire.is_limitless() && self.options.udp_halvings > 0 {
+        if subject.udp() && wire.is_limitless() && self.options.udp_halvings > 0 {
             for size in UDP_SIZES {
                 let rate = self.udp(&ready, size)?;
                 self.samples.push(repetition, key(Quantity::UdpRate(size)), rate / 1e3);

@@ -2,10 +2,10 @@
 
 use serde::{Serialize, Serializer};
 
-use super::carrier::{Carrier, Wire};
+use super::subject::{Subject, Wire};
 use crate::traffic::spread;
 
-/// What is measured of a carrier.
+/// What is measured of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quantity {
     /// Processor time of both daemons, in seconds per gigabit delivered by so many TCP flows.
@@ -56,7 +56,7 @@ impl Quantity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) wire: Wire,
-    pub(super) carrier: Carrier,
+    pub(super) subject: Subject,
     pub(super) quantity: Quantity,
 }
 
@@ -100,11 +100,11 @@ impl Samples {
         Figure::of(pairs.collect())
     }
 
-    /// All that was measured of a carrier over a wire, in the order of its first measurement.
-    pub(super) fn quantities(&self, wire: Wire, carrier: Carrier) -> Vec<Quantity> {
+    /// All that was measured of a subject over a wire, in the order of its first measurement.
+    pub(super) fn quantities(&self, wire: Wire, subject: Subject) -> Vec<Quantity> {
         let mut found = Vec::new();
         for Sample { key, .. } in &self.0 {
-            if (key.wire, key.carrier) == (wire, carrier) && !found.contains(&key.quantity) {
+            if (key.wire, key.subject) == (wire, subject) && !found.contains(&key.quantity) {
                 found.push(key.quantity);
             }
         }
@@ -170,11 +170,11 @@ impl Serialize for Figure {
 mod tests {
     use super::*;
 
-    const RAW: Key = key(Carrier::Raw);
-    const MPT: Key = key(Carrier::MPT1);
+    const RAW: Key = key(Subject::Raw);
+    const MPT: Key = key(Subject::MPT1);
 
-    const fn key(carrier: Carrier) -> Key {
-        Key { wire: Wire::PassThrough, carrier, quantity: Quantity::Goodput(1) }
+    const fn key(subject: Subject) -> Key {
+        Key { wire: Wire::PassThrough, subject, quantity: Quantity::Goodput(1) }
     }
 
     fn samples(values: &[(usize, Key, f64)]) -> Samples {
@@ -208,14 +208,14 @@ mod tests {
         ]);
         let ratio = samples.paired(MPT, RAW, |one, other| one / other).unwrap();
         assert_eq!(ratio.values, [0.5, 0.5], "what was measured once or divided by 0 is left out");
-        assert_eq!(samples.paired(MPT, key(Carrier::Vxlan), |one, _| one), None);
+        assert_eq!(samples.paired(MPT, key(Subject::Vxlan), |one, _| one), None);
     }
 
     #[test]
     fn quantities_are_named_once() {
         let loaded = Key { quantity: Quantity::PingLoadedP99, ..RAW };
         let samples = samples(&[(0, RAW, 1.0), (0, MPT, 1.0), (0, loaded, 1.0), (1, RAW, 1.0)]);
-        let found = samples.quantities(Wire::PassThrough, Carrier::Raw);
+        let found = samples.quantities(Wire::PassThrough, Subject::Raw);
         assert_eq!(found, [Quantity::Goodput(1), Quantity::PingLoadedP99]);
     }
 }

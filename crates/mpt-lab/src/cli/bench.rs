@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, ensure};
-use mpt_lab::bench::{self, Carrier, Options, Wire, report};
+use mpt_lab::bench::{self, Options, Subject, Wire, report};
 use mpt_lab::experiment::stop::Stop;
 use mpt_lab::{daemon, privilege};
 
@@ -55,10 +55,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     if !arguments.only.is_empty() {
         let find = |name: &String| {
-            let known = Carrier::ALL.into_iter().find(|carrier| carrier.id() == *name);
-            known.with_context(|| format!("--only: no `{name}`; there are {}", carriers()))
+            let known = Subject::ALL.into_iter().find(|subject| subject.id() == *name);
+            known.with_context(|| format!("--only: no `{name}`; there are {}", subjects()))
         };
-        options.carriers = arguments.only.iter().map(find).collect::<Result<_>>()?;
+        options.subjects = arguments.only.iter().map(find).collect::<Result<_>>()?;
     }
     if !arguments.over.is_empty() {
         let find = |name: &String| {
@@ -83,8 +83,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn carriers() -> String {
-    Carrier::ALL.map(Carrier::id).join(", ")
+fn subjects() -> String {
+    Subject::ALL.map(Subject::id).join(", ")
 }
 
 fn wires() -> String {

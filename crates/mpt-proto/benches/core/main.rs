@@ -1,7 +1,7 @@
 //! Time per packet of the core: parse, choose a path, emit, put in order.
 //!
 //! `cargo bench -p mpt-proto`. Each figure is for one packet, save those of `emit` and `transmit`, which
-//! are for a train; there divan's items per second count packets.
+//! are for a send batch; there divan's items per second count packets.
 
 mod arrivals;
 mod reorder;
@@ -13,7 +13,7 @@ use divan::counter::ItemsCount;
 use mpt_proto::wire::{gre, inner};
 use mpt_proto::{Endpoint, Transmit};
 
-use arrivals::TRAIN;
+use arrivals::BATCH;
 
 fn main() {
     divan::main();
@@ -41,11 +41,11 @@ fn parse(bencher: Bencher<'_, '_>) {
 fn emit(bencher: Bencher<'_, '_>, size: usize) {
     let mut endpoint = arrivals::sender(&[1]);
     let packet = arrivals::packet(size);
-    let transmits: Vec<_> = (0..TRAIN).map(|_| transmit(&mut endpoint, &packet)).collect();
-    let mut train = Train::new(size);
-    bencher.counter(ItemsCount::new(TRAIN)).bench_local(|| {
-        transmits.iter().for_each(|transmit| train.push(transmit));
-        train.depart();
+    let transmits: Vec<_> = (0..BATCH).map(|_| transmit(&mut endpoint, &packet)).collect();
+    let mut send_batch = SendBatch::new(size);
+    bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
+        transmits.iter().for_each(|transmit| send_batch.push(transmit));
+        send_batch.depart();
     });
 }
 
@@ -73,12 +73,12 @@ fn schedule(bencher: Bencher<'_, '_>, weights: &[u16]) {
 fn handle_inner_and_emit(bencher: Bencher<'_, '_>, size: usize) {
     let mut endpoint = arrivals::sender(&[1]);
     let packet = arrivals::packet(size);
-    let mut train = Train::new(size);
-    bencher.counter(ItemsCount::new(TRAIN)).bench_local(|| {
-        for _ in 0..TRAIN {
-            train.push(&transmit(&mut endpoint, black_box(&packet)));
+    let mut send_batch = SendBatch::new(size);
+    bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
+        for _ in 0..BATCH {
+            send_batch.push(&transmit(&mut endpoint, black_box(&packet)));
         }
-        train.depart();
+        send_batch.depart();
     });
 }
 
@@ -87,14 +87,14 @@ fn transmit<'a>(endpoint: &mut Endpoint, packet: &'a [u8]) -> Transmit<'a> {
 }
 
 /// Memory in which datagrams lie one behind the other.
-struct Train {
+struct SendBatch {
     staging: Vec<u8>,
     len: usize,
 }
 
-impl Train {
+impl SendBatch {
     fn new(packet_len: usize) -> Self {
-        Self { staging: vec![0; TRAIN as usize * (packet_len + gre::MAX_LEN)], len: 0 }
+        Self { staging: vec![0; BATCH as usize * (packet_len + gre::MAX_LEN)], len: 0 }
     }
 
     fn push(&mut self, transmit: &Transmit<'_>) {

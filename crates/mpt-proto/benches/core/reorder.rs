@@ -11,17 +11,17 @@ use divan::Bencher;
 use mpt_proto::MAX_WINDOW;
 
 use super::SIZES;
-use super::arrivals::{self, Arrivals, Keep, SKEWED_ROUND, TRAIN};
+use super::arrivals::{self, Arrivals, BATCH, Keep, SKEWED_ROUND};
 
-#[divan::bench(args = SIZES, sample_size = TRAIN)]
+#[divan::bench(args = SIZES, sample_size = BATCH)]
 fn in_order(bencher: Bencher<'_, '_>, size: usize) {
-    measure(bencher, Arrivals::in_order(&train(size)));
+    measure(bencher, Arrivals::in_order(&send_batch(size)));
 }
 
-/// Every other packet waits for a train.
-#[divan::bench(args = SIZES, sample_size = TRAIN)]
+/// Every other packet waits for a send batch.
+#[divan::bench(args = SIZES, sample_size = BATCH)]
 fn striped(bencher: Bencher<'_, '_>, size: usize) {
-    measure(bencher, Arrivals::striped(&train(size)));
+    measure(bencher, Arrivals::striped(&send_batch(size)));
 }
 
 #[divan::bench(args = SIZES, sample_size = SKEWED_ROUND)]
@@ -44,8 +44,8 @@ fn shuffled_copied(bencher: Bencher<'_, '_>, size: usize) {
     measure(bencher, Arrivals::shuffled(&arrivals::packet(size), Keep::copy()));
 }
 
-fn train(size: usize) -> Vec<Vec<u8>> {
-    vec![arrivals::packet(size); TRAIN as usize]
+fn send_batch(size: usize) -> Vec<Vec<u8>> {
+    vec![arrivals::packet(size); BATCH as usize]
 }
 
 /// A packet that is delivered, and no more than that.

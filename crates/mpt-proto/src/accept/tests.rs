@@ -1,8 +1,8 @@
-//! Whoever knocks, and however often: what is let in stays within the template's bounds.
+//! Whoever asks to connect, and however often: what is let in stays within the template's bounds.
 
 use super::*;
 use crate::wire::gre::{self, Header, Protocol};
-use crate::wire::keepalive::{Duty, LEN, Report};
+use crate::wire::keepalive::{Activation, LEN, Report};
 
 const SERVER: [u8; 4] = [10, 9, 0, 1];
 const ACCEPT: AcceptId = AcceptId(7);
@@ -15,7 +15,7 @@ fn prefix(address: [u8; 4], bits: u8) -> Prefix {
     Prefix::new(address.into(), bits).unwrap()
 }
 
-/// Who may knock without being held up by a rate.
+/// Who may connect request without being held up by a rate.
 fn template() -> AcceptConfig {
     AcceptConfig {
         id: ACCEPT,
@@ -71,7 +71,7 @@ impl Visit {
         let keepalive = Keepalive {
             report: Report { deaf: true, off: self.off },
             arrivals: None,
-            duty: Duty::default(),
+            activation: Activation::default(),
             path: None,
             lost: None,
             sender: self.peer.into(),
@@ -110,25 +110,25 @@ impl Visit {
 fn who_fits_is_told_once_until_there_is_a_path() {
     let mut accepting = accepting(template());
     assert_eq!(VISIT.pay(at(0), &mut accepting, 0), Ok(true));
-    let knock = Knock {
+    let request = ConnectRequest {
         accept: ACCEPT,
         socket: SocketId(3),
         remote: VISIT.from.into(),
         peer: VISIT.peer.into(),
         refused: None,
     };
-    assert_eq!(accepting.poll_knock(), Some(knock));
+    assert_eq!(accepting.poll_connect_request(), Some(request));
     assert_eq!(VISIT.pay(at(500), &mut accepting, 0), Ok(true));
-    assert_eq!(accepting.poll_knock(), None, "it waits to be answered");
+    assert_eq!(accepting.poll_connect_request(), None, "it waits to be answered");
     assert_eq!(VISIT.pay(at(2000), &mut accepting, 0), Ok(true));
-    assert_eq!(accepting.poll_knock(), Some(knock), "nobody has answered");
+    assert_eq!(accepting.poll_connect_request(), Some(request), "nobody has answered");
     VISIT.open(&mut accepting, 0);
     assert_eq!(VISIT.pay(at(2001), &mut accepting, 1), Ok(true));
-    assert_eq!(accepting.poll_knock(), Some(knock), "its path is gone");
+    assert_eq!(accepting.poll_connect_request(), Some(request), "its path is gone");
 }
 
 #[test]
-fn whoever_does_not_fit_does_not_knock() {
+fn a_datagram_outside_every_template_is_no_connection_request() {
     let mut accepting = accepting(template());
     let strangers = [
         Visit { socket: 4, ..VISIT },
@@ -152,7 +152,7 @@ fn whoever_does_not_fit_does_not_knock() {
     for peer in [[0; 4], [127, 0, 0, 1], [224, 0, 0, 5], [255; 4]] {
         assert_eq!(Visit { peer, ..VISIT }.pay(at(0), &mut accepting, 0), Ok(false), "{peer:?}");
     }
-    assert_eq!(accepting.poll_knock(), None);
+    assert_eq!(accepting.poll_connect_request(), None);
     assert!(accepting.pending.is_empty());
 }
 
@@ -193,8 +193,8 @@ fn whom_one_template_is_about_to_let_in_no_other_lets_in_beside() {
     assert_eq!(beside.pay(at(0), &mut accepting, 0), Ok(false));
     assert_eq!(beside.pay(at(2000), &mut accepting, 0), Ok(true), "the first was not answered");
     assert_eq!(VISIT.pay(at(2000), &mut accepting, 0), Ok(false));
-    let told: Vec<_> = std::iter::from_fn(|| accepting.poll_knock()).collect();
-    assert_eq!(told.iter().map(|knock| knock.accept.0).collect::<Vec<_>>(), [7, 8]);
+    let told: Vec<_> = std::iter::from_fn(|| accepting.poll_connect_request()).collect();
+    assert_eq!(told.iter().map(|request| request.accept.0).collect::<Vec<_>>(), [7, 8]);
 }
 
 #[test]
@@ -246,9 +246,9 @@ fn refusals_are_told_rarely_and_counted_always() {
     for now in 0..30_000 {
         assert_eq!(Visit::of(1).pay(at(now), &mut accepting, 0), Err(Drop::AcceptFull));
     }
-    let told: Vec<_> = std::iter::from_fn(|| accepting.poll_knock()).collect();
+    let told: Vec<_> = std::iter::from_fn(|| accepting.poll_connect_request()).collect();
     assert_eq!(told.len(), 3);
-    assert!(told.iter().all(|knock| knock.refused == Some(Drop::AcceptFull)));
+    assert!(told.iter().all(|request| request.refused == Some(Drop::AcceptFull)));
 }
 
 #[test]
@@ -261,11 +261,11 @@ fn what_is_remembered_of_a_flood_is_bounded() {
         let client = (now * 7919 % 60_000) as u16;
         let visit = Visit::of(client).port(now as u16);
         let_in += usize::from(visit.pay(at(now), &mut accepting, 0) == Ok(true));
-        assert!(accepting.pending.len() <= MAX_PENDING && accepting.knocks.len() <= MAX_PENDING);
+        assert!(accepting.pending.len() <= MAX_PENDING && accepting.requests.len() <= MAX_PENDING);
     }
     assert!(let_in <= 11 * MAX_PENDING, "{let_in}: all that may wait in each two seconds");
     assert!(accepting.peers.is_empty() && accepting.templates[0].connections == 0);
     accepting.set(&[]);
-    assert!(accepting.pending.is_empty() && accepting.poll_knock().is_none());
+    assert!(accepting.pending.is_empty() && accepting.poll_connect_request().is_none());
     assert_eq!(VISIT.pay(at(20_000), &mut accepting, 0), Ok(false));
 }

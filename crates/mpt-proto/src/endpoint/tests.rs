@@ -173,12 +173,12 @@ fn change(act: &Act) -> Option<Change> {
 fn datagrams(connection: u16, path: u8, number: u32) -> [Vec<u8>; 2] {
     use crate::sequence::Seq;
     use crate::wire::gre::{Header, Protocol};
-    use crate::wire::keepalive::{Duty, Keepalive, Report};
+    use crate::wire::keepalive::{Activation, Keepalive, Report};
     let header = Header { protocol: Protocol::Ipv4, checksum: false, key: None, sequence: None };
     let keepalive = Keepalive {
         report: Report::default(),
         arrivals: None,
-        duty: Duty::default(),
+        activation: Activation::default(),
         path: Some(path),
         lost: None,
         sender: peer(connection),

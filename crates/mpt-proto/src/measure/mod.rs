@@ -3,7 +3,7 @@
 //! The sequence numbers are looked at as they come, before the reorder buffer: a connection's as a
 //! [`Stream`], of each path that part which came by it as an [`Order`]. Both tell a
 //! [`Reordering`], the metrics of RFC 4737 and RFC 5236. What each path does to time and how much it loses follows
-//! from the keepalives of the peer: a [`Gauge`], which tells a [`Quality`].
+//! from the keepalives of the peer: a [`PathEstimator`], which tells a [`Quality`].
 //!
 //! What is out of order costs hundreds of instructions, so only so many packets per second are looked at
 //! ([`Budget`]).
@@ -12,7 +12,7 @@
 mod bits;
 mod budget;
 mod density;
-mod gauge;
+mod estimator;
 mod jitter;
 mod loss;
 mod order;
@@ -22,8 +22,8 @@ mod rtt;
 mod stream;
 
 pub(crate) use budget::{Budget, Look};
-pub(crate) use gauge::{Gauge, OVERTAKEN, is_before};
-pub use gauge::{Heard, Quality};
+pub use estimator::{Heard, Quality};
+pub(crate) use estimator::{OVERTAKEN, PathEstimator, is_before};
 pub(crate) use order::Order;
 pub use reordering::Reordering;
 pub use rtt::RoundTrip;

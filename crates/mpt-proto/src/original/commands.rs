@@ -62,7 +62,7 @@ pub struct Create {
 pub enum Outcome {
     /// The peer has answered, but with another authentication than is agreed.
     AuthFailed,
-    /// The peer has taken note of it.
+    /// The peer has taken path update of it.
     Done,
     /// The peer will not have it.
     Refused(Code),
@@ -314,7 +314,7 @@ impl Commands {
         let answer = station.responder.handle(now, from, &message, bytes, chance)?;
         let reply = Message { cookie: answer.cookie, step: answer.step, ..message }.emit(auth);
         push(&mut self.answers, Transmit { to: Destination::Source(from), message: reply });
-        if let Some(PathReport { initiator, responder, down }) = answer.news {
+        if let Some(PathReport { initiator, responder, down }) = answer.updates {
             let (local, remote) = (responder, initiator);
             push(&mut self.events, Event::Path { connection, local, remote, down });
         }

@@ -31,7 +31,7 @@ pub(super) struct Answer {
     pub(super) cookie: u32,
     pub(super) step: Step<'static>,
     /// What the peer says and has not said before.
-    pub(super) news: Option<PathReport>,
+    pub(super) updates: Option<PathReport>,
 }
 
 impl Default for Responder {
@@ -64,12 +64,12 @@ impl Responder {
                 let has_cookie = auth != AuthKind::None;
                 let opening = Opening { from, initiator, responder, size, has_cookie, key: 0 };
                 let cookie = self.exchanges.open(now, opening, chance);
-                Ok(Answer { cookie, step: Step::Proceed { command, size }, news: None })
+                Ok(Answer { cookie, step: Step::Proceed { command, size }, updates: None })
             }
             Step::Path(report) => {
                 let (ends, size) = ((initiator, responder), step.data_len());
                 let third = self.exchanges.find(now, (cookie, false), ends, size)?.third(bytes)?;
-                let news = match third {
+                let updates = match third {
                     Third::First(answered, hash) => {
                         *answered = Some((hash, ()));
                         Some(report)
@@ -77,7 +77,7 @@ impl Responder {
                     Third::Again(()) => None,
                 };
                 let done = Step::Done { command: Command::PathStatus, description: &[] };
-                Ok(Answer { cookie, step: done, news })
+                Ok(Answer { cookie, step: done, updates })
             }
             Step::Proceed { .. } | Step::Create(_) | Step::Done { .. } | Step::Refused { .. } => {
                 Err(Refusal::Order)

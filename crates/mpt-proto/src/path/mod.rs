@@ -5,8 +5,8 @@
 //! that wish and from what was heard ([`liveness`]). Whether it still carries large packets is for
 //! [`narrowing`] to find out.
 
+pub(crate) mod black_hole;
 pub(crate) mod liveness;
-pub(crate) mod narrowing;
 
 use std::fmt;
 

@@ -6,8 +6,8 @@
 use super::path::ReceivePath;
 use super::{Counted, ReceiveHalf};
 use crate::config::{ConnectionConfig, PathConfig};
-use crate::note::News;
 use crate::path::{PathId, PathStatus};
+use crate::path_update::PathUpdates;
 use crate::peer_kind::PeerKind;
 use crate::sink::Sink;
 use crate::time::Instant;
@@ -44,7 +44,7 @@ impl ReceiveHalf {
     }
 
     /// Whether the peer sends keepalives even where none are sent to it and none are missed: one that
-    /// was accepted has knocked with one, and an original sends them by its own settings.
+    /// was accepted has asked to connect with one, and an original sends them by its own settings.
     fn known_to_speak(&self) -> bool {
         self.accepted_by.is_some() || self.peer_kind == PeerKind::Original
     }
@@ -55,9 +55,9 @@ impl ReceiveHalf {
         now: Instant,
         id: PathId,
         sink: &mut impl Sink,
-        news: &mut News,
+        updates: &mut PathUpdates,
     ) {
-        self.set_status(now, id, PathStatus::Off, sink, news);
+        self.set_status(now, id, PathStatus::Off, sink, updates);
         let max_delay = self.reorder.config().max_delay;
         let Some(path) = self.staying(id) else { return };
         path.leaving = true;
@@ -71,12 +71,12 @@ impl ReceiveHalf {
         id: PathId,
         config: &PathConfig,
         sink: &mut impl Sink,
-        news: &mut News,
+        updates: &mut PathUpdates,
     ) -> bool {
         let known_to_speak = self.known_to_speak();
         let Some(path) = self.staying(id) else { return false };
         path.set(config, known_to_speak);
-        self.set_status(now, id, config.status, sink, news);
+        self.set_status(now, id, config.status, sink, updates);
         true
     }
 
@@ -94,11 +94,11 @@ impl ReceiveHalf {
         path: PathId,
         status: PathStatus,
         sink: &mut impl Sink,
-        news: &mut News,
+        updates: &mut PathUpdates,
     ) {
         let Some(path) = self.staying(path) else { return };
         path.liveness.on_status(status);
-        self.tell(now, sink, news);
+        self.tell(now, sink, updates);
     }
 
     /// A path can, or cannot, carry the least inner packet.
@@ -108,11 +108,11 @@ impl ReceiveHalf {
         path: PathId,
         fits: bool,
         sink: &mut impl Sink,
-        news: &mut News,
+        updates: &mut PathUpdates,
     ) {
         let Some(path) = self.staying(path) else { return };
         path.liveness.on_mtu(fits);
-        self.tell(now, sink, news);
+        self.tell(now, sink, updates);
     }
 
     /// The peer has said otherwise than by a keepalive that a path is down, or that it is not.
@@ -122,11 +122,11 @@ impl ReceiveHalf {
         path: PathId,
         down: bool,
         sink: &mut impl Sink,
-        news: &mut News,
+        updates: &mut PathUpdates,
     ) {
         let Some(path) = self.staying(path) else { return };
         path.liveness.on_peer_down(down);
-        self.tell(now, sink, news);
+        self.tell(now, sink, updates);
     }
 
     /// What a path needs of this host is there, or gone.
@@ -136,19 +136,19 @@ impl ReceiveHalf {
         path: PathId,
         present: bool,
         sink: &mut impl Sink,
-        news: &mut News,
+        updates: &mut PathUpdates,
     ) {
         let Some(path) = self.staying(path) else { return };
         path.liveness.on_present(present);
-        self.tell(now, sink, news);
+        self.tell(now, sink, updates);
     }
 
     /// Every path goes off.
-    pub(crate) fn close(&mut self, now: Instant, sink: &mut impl Sink, news: &mut News) {
+    pub(crate) fn close(&mut self, now: Instant, sink: &mut impl Sink, updates: &mut PathUpdates) {
         for (_, path) in self.paths.iter_mut() {
             path.liveness.on_status(PathStatus::Off);
         }
-        self.tell(now, sink, news);
+        self.tell(now, sink, updates);
     }
 
     /// The connection ends: what is held is delivered.

@@ -1,7 +1,7 @@
 //! The receive half of a connection: what is heard on each path, and the order of what arrives.
 //!
 //! It owns the state of the paths, because that follows from what is received. What the transmit
-//! half must know goes out as [`Note`]s. What is kept for each path is in [`path`], what changes while it
+//! half must know goes out as [`PathUpdate`]s. What is kept for each path is in [`path`], what changes while it
 //! runs in [`changing`].
 
 mod changing;
@@ -15,8 +15,8 @@ use crate::config::{ConnectionConfig, Prefix, ReorderConfig};
 use crate::connection::ConnectionId;
 use crate::event::Event;
 use crate::measure::{Arrival as Came, Budget, Look, Quality, Reordering, RoundTrip, Stream};
-use crate::note::{News, Note};
 use crate::path::{DownCause, PathId, PathState};
+use crate::path_update::{PathUpdate, PathUpdates};
 use crate::peer_kind::PeerKind;
 use crate::reorder::{Accepted, ReorderBuffer};
 use crate::sequence::Seq;
@@ -26,7 +26,7 @@ use crate::stats::{ConnectionStats, Drop, Drops, PathStats, Traffic};
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
 use crate::wire::gre::Datagram;
-use crate::wire::keepalive::{Duty, FIRST_CONTROL, Keepalive};
+use crate::wire::keepalive::{Activation, FIRST_CONTROL, Keepalive};
 use crate::wire::{ecn, inner};
 use path::{OUT_OF_ORDER, ReceivePath};
 
@@ -205,7 +205,7 @@ impl ReceiveHalf {
     ///
     /// If the connection has no such path.
     pub fn quality(&self, path: PathId) -> Quality {
-        self.paths[path.index()].gauge.quality()
+        self.paths[path.index()].estimator.quality()
     }
 
     /// Bytes of memory that it takes, its own size included: paths, order and measurements. Packets that
@@ -233,20 +233,20 @@ impl ReceiveHalf {
         arrival: Arrival,
         datagram: &Datagram<'_>,
         sink: &mut impl Sink,
-        news: &mut News,
+        updates: &mut PathUpdates,
     ) {
         let Arrival { path, len, .. } = arrival;
         let heard = &mut self.paths[path.index()];
         // Before it is known whether it is wanted: what is refused has passed the path all the same.
         if let Some(len) = heard.longest.on_arrived(now, len) {
-            news.note(self.id, Note::Arrived { path, len });
+            updates.update(self.id, PathUpdate::Arrived { path, len });
         }
         let control = datagram.payload.first().is_some_and(|&first| first >= FIRST_CONTROL);
         let outcome = if control {
-            self.receive_control(now, path, datagram.payload, sink, news)
+            self.receive_control(now, path, datagram.payload, sink, updates)
         } else {
-            heard.gauge.on_data();
-            self.receive_inner(now, arrival, datagram, sink, news)
+            heard.estimator.on_data();
+            self.receive_inner(now, arrival, datagram, sink, updates)
         };
         if let Err(reason) = outcome {
             self.drops.add(reason);
@@ -259,7 +259,7 @@ impl ReceiveHalf {
         path: PathId,
         message: &[u8],
         sink: &mut impl Sink,
-        news: &mut News,
+        updates: &mut PathUpdates,
     ) -> Result<(), Drop> {
         let keepalive = self.read_keepalive(message)?;
         let heard = &mut self.paths[path.index()];
@@ -269,34 +269,34 @@ impl ReceiveHalf {
         heard.keepalives_received += 1;
         let (count, arrivals) = (heard.keepalives_received as u8, keepalive.arrivals);
         let time = keepalive.trailer.map(|trailer| trailer.time);
-        if heard.gauge.is_overtaken(keepalive.trailer, OUT_OF_ORDER) {
+        if heard.estimator.is_overtaken(keepalive.trailer, OUT_OF_ORDER) {
             heard.liveness.on_heard(now);
-            self.tell(now, sink, news);
+            self.tell(now, sink, updates);
             return Ok(());
         }
         let was_deaf = heard.liveness.peer_deaf();
         heard.liveness.on_keepalive(now, keepalive.report);
-        let echoed = heard.gauge.on_keepalive(now, keepalive.trailer);
+        let echoed = heard.estimator.on_keepalive(now, keepalive.trailer);
         if heard.is_from_before_loss(time) {
             heard.liveness.on_peer_lost();
         } else {
             heard.lost_at = None;
         }
-        let round_trip = heard.gauge.quality().round_trip.map(RoundTrip::recent);
+        let round_trip = heard.estimator.quality().round_trip.map(RoundTrip::recent);
         heard.peer_id = keepalive.path;
-        let Duty { standby, calls } = keepalive.duty;
+        let Activation { standby, calls } = keepalive.activation;
         heard.stands_by = standby.then_some(calls);
-        if Duty::is_after(calls, self.calls) {
+        if Activation::is_after(calls, self.calls) {
             self.calls = calls;
         }
-        let told = Note::Keepalive { path, count, arrivals, heard: echoed, round_trip };
-        news.note(self.id, told);
+        let told = PathUpdate::Keepalive { path, count, arrivals, heard: echoed, round_trip };
+        updates.update(self.id, told);
         // Who tells of a loss tells the time too.
         if let Some(lost) = keepalive.lost.filter(|_| time.is_some()) {
             let others = self.paths.iter_mut().filter(|(other, _)| *other != path.index());
             for (_, other) in others.filter(|(_, other)| other.peer_id == Some(lost)) {
                 // Word of the loss may have been overtaken on a quicker path by the path's return.
-                if !other.gauge.heard_after(time) {
+                if !other.estimator.heard_after(time) {
                     other.lost_at = time;
                     other.liveness.on_peer_lost();
                 }
@@ -313,7 +313,7 @@ impl ReceiveHalf {
         if self.peer_kind == PeerKind::Original {
             self.reorder.on_restart_possible();
         }
-        self.tell(now, sink, news);
+        self.tell(now, sink, updates);
         Ok(())
     }
 
@@ -340,7 +340,7 @@ impl ReceiveHalf {
         arrival: Arrival,
         datagram: &Datagram<'_>,
         sink: &mut impl Sink,
-        news: &mut News,
+        updates: &mut PathUpdates,
     ) -> Result<(), Drop> {
         let inner = inner::parse(datagram.payload)
             .filter(|inner| inner.protocol == datagram.header.protocol)
@@ -353,7 +353,7 @@ impl ReceiveHalf {
         let Arrival { path, tos, len } = arrival;
         let heard = &mut self.paths[path.index()];
         if heard.on_packet(now, len) {
-            self.tell(now, sink, news);
+            self.tell(now, sink, updates);
         }
         let mut packet = &datagram.payload[..inner.len];
         let tos = ecn::decapsulate(inner.tos, tos)?;
@@ -373,7 +373,7 @@ impl ReceiveHalf {
         match accepted? {
             Accepted::Fits => {}
             Accepted::Restart { expected } => {
-                news.event(Event::Restart { connection: self.id, expected, found: seq });
+                updates.event(Event::Restart { connection: self.id, expected, found: seq });
             }
         }
         Ok(())
@@ -389,7 +389,7 @@ impl ReceiveHalf {
             }
             Look::Away => {
                 if judged == Err(Drop::Duplicate) && now >= self.again_until {
-                    self.paths[path.index()].gauge.on_copy();
+                    self.paths[path.index()].estimator.on_copy();
                 }
                 return;
             }
@@ -423,11 +423,16 @@ impl ReceiveHalf {
     }
 
     /// Does what is due.
-    pub(crate) fn handle_timeout(&mut self, now: Instant, sink: &mut impl Sink, news: &mut News) {
+    pub(crate) fn handle_timeout(
+        &mut self,
+        now: Instant,
+        sink: &mut impl Sink,
+        updates: &mut PathUpdates,
+    ) {
         for (_, path) in self.paths.iter_mut() {
             path.liveness.on_timeout(now);
         }
-        self.tell(now, sink, news);
+        self.tell(now, sink, updates);
         let mut sink = Counted { sink, delivered: &mut self.delivered };
         self.reorder.on_timeout(now, &mut sink);
     }
@@ -438,7 +443,7 @@ impl ReceiveHalf {
     /// The peer may send on a path as soon as it knows that we hear it, and what it sent before one
     /// of us left the path is still on its way. In both cases the path lingers, so that nobody takes
     /// for lost what a slow path has yet to bring.
-    pub(crate) fn tell(&mut self, now: Instant, sink: &mut impl Sink, news: &mut News) {
+    pub(crate) fn tell(&mut self, now: Instant, sink: &mut impl Sink, updates: &mut PathUpdates) {
         let connection = self.id;
         let max_delay = self.reorder.config().max_delay;
         let mut live = 0;
@@ -457,16 +462,16 @@ impl ReceiveHalf {
                 path.lingers = None;
             }
             if hearing != path.told.0 {
-                news.note(connection, Note::Hearing { path: id, hearing });
+                updates.update(connection, PathUpdate::Hearing { path: id, hearing });
             }
             if state != path.told.1 {
-                news.note(connection, Note::State { path: id, state });
+                updates.update(connection, PathUpdate::State { path: id, state });
                 if matches!(state, PathState::Down(DownCause::Absent | DownCause::PeerLost)) {
                     self.again_until = now + AGAIN;
                     self.reorder.expect_copies(self.again_until);
                 }
                 let (from, to) = (path.told.1, state);
-                news.event(Event::Path { connection, path: id, from, to });
+                updates.event(Event::Path { connection, path: id, from, to });
             }
             path.told = (hearing, state);
             live |= u64::from(path.is_waited_for(now, self.calls)) << index;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::config::PathConfig;
-use crate::measure::{Gauge, OVERTAKEN, Order, is_before};
+use crate::measure::{OVERTAKEN, Order, PathEstimator, is_before};
 use crate::path::PathState;
 use crate::path::liveness::Liveness;
 use crate::stats::Traffic;
@@ -35,7 +35,7 @@ pub(super) struct ReceivePath {
     /// What was last told, so that only changes are.
     pub(super) told: (bool, PathState),
     pub(super) longest: Longest,
-    pub(super) gauge: Gauge,
+    pub(super) estimator: PathEstimator,
     pub(super) order: Order,
     /// Packets that had come before, by this path or another.
     pub(super) copies: u64,
@@ -67,7 +67,7 @@ impl ReceivePath {
             speaks_keepalive: speaks_keepalive(config) || known_to_speak,
             told: (false, PathState::Probing),
             longest: Longest { every: config.keepalive, len: 0, until: Instant::ZERO },
-            gauge: Gauge::default(),
+            estimator: PathEstimator::default(),
             order: Order::default(),
             copies: 0,
             received: Traffic::default(),
@@ -125,7 +125,7 @@ impl ReceivePath {
     pub(super) fn on_copy(&mut self, sent_again: bool) {
         self.copies += 1;
         if !sent_again {
-            self.gauge.on_copy();
+            self.estimator.on_copy();
         }
     }
 }

@@ -10,11 +10,11 @@
 //! - *window*: a packet came so far ahead that the gap no longer fits.
 //!
 //! A packet that is behind was delivered before, and is a duplicate, or was given up, and is late.
-//! What is out of all reach is a [`suspicion`] of a restarted peer.
+//! What is out of all reach is a [`restart_detector`] of a restarted peer.
 
 mod history;
+mod restart_detector;
 mod ring;
-mod suspicion;
 
 use crate::config::{Late, MAX_WINDOW, ReorderConfig};
 use crate::path::PathId;
@@ -23,15 +23,15 @@ use crate::sink::Sink;
 use crate::stats::{Drop, ReorderStats};
 use crate::time::Instant;
 use history::History;
+use restart_detector::{RestartDetector, Verdict};
 use ring::Ring;
-use suspicion::{Suspicion, Verdict};
 
-/// How far ahead a number can be and still be news from the same sender: an outage of this many
+/// How far ahead a number can be and still be updates from the same sender: an outage of this many
 /// packets goes by without a question.
 const REACH: i32 = history::LEN as i32;
 
 /// How many of a sender's first packets another can overtake: as many as TCP sends before it hears
-/// of anything, and as long as a train.
+/// of anything, and as long as a send batch.
 const OVERTAKEN: u32 = 64;
 
 const _: () = assert!(MAX_WINDOW <= history::LEN);
@@ -44,7 +44,7 @@ pub(crate) struct ReorderBuffer {
     next: Option<Seq>,
     ring: Ring,
     history: History,
-    suspicion: Suspicion,
+    restart_detector: RestartDetector,
     /// The highest number that came by each path.
     highest: Vec<Option<Seq>>,
     /// The live paths, one bit each.
@@ -79,7 +79,7 @@ impl ReorderBuffer {
             next: None,
             ring: Ring::new(config.window),
             history: History::new(),
-            suspicion: Suspicion::default(),
+            restart_detector: RestartDetector::default(),
             highest: Vec::new(),
             live: 0,
             copies_until: Instant::ZERO,
@@ -134,7 +134,7 @@ impl ReorderBuffer {
         let next = *self.next.get_or_insert_with(|| first(seq));
         match seq.offset_from(next) {
             0..REACH => {
-                self.suspicion.clear();
+                self.restart_detector.clear();
                 self.fit(now, path, seq, packet, sink)?;
                 Ok(Accepted::Fits)
             }
@@ -150,7 +150,7 @@ impl ReorderBuffer {
             // Without a window nothing is remembered: the order begins with the number that comes first.
             if config.window == 0 {
                 self.next = None;
-                self.suspicion.clear();
+                self.restart_detector.clear();
                 self.history.clear();
                 self.highest.fill(None);
             }
@@ -177,12 +177,12 @@ impl ReorderBuffer {
 
     /// The peer announced that it has started anew.
     pub(crate) fn on_restart_announced(&mut self) {
-        self.suspicion.on_announcement();
+        self.restart_detector.on_announcement();
     }
 
     /// The peer may have started anew: it has sent what it also sends then.
     pub(crate) fn on_restart_possible(&mut self) {
-        self.suspicion.on_hint();
+        self.restart_detector.on_hint();
     }
 
     /// The peer may send again what it sent before, in long rows: until then nothing follows from that.
@@ -260,11 +260,11 @@ impl ReorderBuffer {
         let behind = (-REACH..0).contains(&offset);
         let needed = match behind {
             true if now < self.copies_until => u32::MAX,
-            true => suspicion::BEHIND,
-            false => suspicion::STRAYS,
+            true => restart_detector::BEHIND,
+            false => restart_detector::STRAYS,
         };
         let missed = behind && !self.history.was_delivered(seq);
-        let begin = match self.suspicion.on_misfit(seq, path, self.live, needed, missed) {
+        let begin = match self.restart_detector.on_misfit(seq, path, self.live, needed, missed) {
             Verdict::Doubted => None,
             Verdict::Announced => Some(first(seq)),
             Verdict::Confirmed => Some(seq),
@@ -296,7 +296,7 @@ impl ReorderBuffer {
     fn restart(&mut self, begin: Seq, sink: &mut impl Sink) -> Seq {
         self.release_all(sink);
         self.stats.restarts += 1;
-        self.suspicion.clear();
+        self.restart_detector.clear();
         self.history.clear();
         self.highest.fill(None);
         self.next.replace(begin).unwrap_or(begin)

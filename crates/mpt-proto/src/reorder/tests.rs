@@ -235,12 +235,15 @@ fn whatever_was_forged_the_genuine_packets_win_in_the_end() {
             bench.accept(0, 0..10);
             let _ = bench.receive(0, forged);
             bench.wait(MAX_DELAY);
-            let genuine = 10..10 + suspicion::BEHIND + 20;
+            let genuine = 10..10 + restart_detector::BEHIND + 20;
             for seq in genuine.clone() {
                 let _ = bench.receive((seq % 2) as u8, seq);
             }
             let end = &bench.sink.delivered[bench.sink.delivered.len() - 20..];
-            assert_eq!(end, genuine.clone().skip(suspicion::BEHIND as usize).collect::<Vec<_>>());
+            assert_eq!(
+                end,
+                genuine.clone().skip(restart_detector::BEHIND as usize).collect::<Vec<_>>()
+            );
             if late == Late::Deliver {
                 assert_eq!(bench.sink.delivered.len(), genuine.len(), "nothing was lost");
             }

@@ -6,7 +6,7 @@ use super::path::TransmitPath;
 use super::{TransmitHalf, may_repeat};
 use crate::config::{ConnectionConfig, MAX_PATHS, PathConfig};
 use crate::path::{PathId, PathStatus};
-use crate::recent::Doubt;
+use crate::retransmit_buffer::LossWindow;
 use crate::scheduler::Scheduler;
 use crate::time::Instant;
 
@@ -86,7 +86,7 @@ impl TransmitHalf {
         let (mut lost, mut doubt) = (false, None);
         self.change(path, now, |path| {
             lost = path.present && !present;
-            doubt = path.usable().then(|| Doubt::new(now, unnoticed, path.round_trip));
+            doubt = path.usable().then(|| LossWindow::new(now, unnoticed, path.round_trip));
             path.present = present;
             path.next_keepalive = None;
             path.keepalive_now(now);

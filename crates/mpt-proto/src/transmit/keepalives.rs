@@ -1,17 +1,17 @@
 //! What is told to the peer beside inner packets, and what the receive half tells: keepalives go out, and
-//! [`Note`]s come in.
+//! [`PathUpdate`]s come in.
 
 use std::time::Duration;
 
 use super::TransmitHalf;
 use super::path::TransmitPath;
-use crate::note::Note;
 use crate::path::{DownCause, PathId, PathState, PathStatus};
-use crate::recent::{Doubt, PEER_UNNOTICED};
+use crate::path_update::PathUpdate;
+use crate::retransmit_buffer::{LossWindow, PEER_UNNOTICED};
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
 use crate::wire::gre::{Header, Protocol};
-use crate::wire::keepalive::{Duty, Keepalive, Report, Trailer};
+use crate::wire::keepalive::{Activation, Keepalive, Report, Trailer};
 
 impl TransmitHalf {
     /// The next keepalive that is due, or if `early` nearly so.
@@ -34,7 +34,7 @@ impl TransmitHalf {
         path.keepalives_sent += 1;
         let report = Report { deaf, off };
         let (sender, receiver) = self.addresses;
-        path.narrowing.on_keepalive_sent();
+        path.black_hole.on_keepalive_sent();
         let arrivals = path.arrived.tell(now, path.keepalive.unwrap_or_default());
         let echo = path.heard.and_then(|heard| heard.echo(now));
         let trailer = Some(Trailer { sent: path.sent.packets as u32, time: now.micros(), echo });
@@ -42,10 +42,10 @@ impl TransmitHalf {
             self.paths.take(index);
         }
         let standby = self.scheduler.is_standby(PathId(index as u8));
-        let duty = Duty { standby, calls: self.calls };
+        let activation = Activation { standby, calls: self.calls };
         let (path, lost) = (Some(index as u8), self.next_lost(index));
         let message = if tells {
-            Keepalive { report, duty, arrivals, path, lost, sender, receiver, trailer }
+            Keepalive { report, activation, arrivals, path, lost, sender, receiver, trailer }
         } else {
             Keepalive::bare(sender, receiver)
         };
@@ -74,36 +74,40 @@ impl TransmitHalf {
     /// after the peer restarted.
     ///
     /// Returns a path that proves too narrow, with the length of the longest datagram that it carries.
-    pub(crate) fn on_note(&mut self, note: Note, now: Instant) -> Option<(PathId, usize)> {
+    pub(crate) fn on_path_update(
+        &mut self,
+        update: PathUpdate,
+        now: Instant,
+    ) -> Option<(PathId, usize)> {
         let tells = self.peer_kind.tells();
         let mut flight = None;
-        if let Note::State { path, state: PathState::Down(DownCause::PeerLost) } = note {
+        if let PathUpdate::State { path, state: PathState::Down(DownCause::PeerLost) } = update {
             flight = self.flight(path);
         }
-        let path = self.paths.get_mut(note.path().index())?;
-        match note {
-            Note::Arrived { len, .. } => path.arrived.on_arrived(len),
-            Note::Keepalive { path: id, count, arrivals, heard, round_trip } => {
+        let path = self.paths.get_mut(update.path().index())?;
+        match update {
+            PathUpdate::Arrived { len, .. } => path.arrived.on_arrived(len),
+            PathUpdate::Keepalive { path: id, count, arrivals, heard, round_trip } => {
                 path.heard = heard;
                 path.round_trip = round_trip;
                 path.arrived.on_keepalives(count);
-                return Some((id, path.narrowing.on_told(now, arrivals)?));
+                return Some((id, path.black_hole.on_told(now, arrivals)?));
             }
-            Note::Hearing { hearing, .. } => {
+            PathUpdate::Hearing { hearing, .. } => {
                 path.hearing = hearing;
                 if tells {
                     path.keepalive_now(now);
                 }
             }
-            Note::State { path: id, state } => {
+            PathUpdate::State { path: id, state } => {
                 let is_lost = path.usable() && state == PathState::Down(DownCause::PeerLost);
                 // Forged keepalives could have a path lost and found again and again.
                 if is_lost && self.words.take(now) {
-                    self.lost = Some((id, Doubt::new(now, PEER_UNNOTICED, flight)));
+                    self.lost = Some((id, LossWindow::new(now, PEER_UNNOTICED, flight)));
                 }
                 self.change(id, now, |path| {
                     path.up = state == PathState::Up;
-                    path.narrowing.forget();
+                    path.black_hole.forget();
                     if tells {
                         path.keepalive_now(now);
                     }

@@ -1,7 +1,7 @@
 //! The transmit half of a connection: which path, which number, and the keepalives.
 //!
 //! It alone allocates sequence numbers. What it must know of the receive half comes as
-//! [`Note`](crate::Note)s.
+//! [`PathUpdate`](crate::PathUpdate)s.
 
 mod changing;
 mod keepalives;
@@ -14,7 +14,7 @@ use self::path::TransmitPath;
 use crate::config::{ConnectionConfig, SchedulerConfig};
 use crate::path::PathId;
 use crate::peer_kind::PeerKind;
-use crate::recent::{Doubt, REACH};
+use crate::retransmit_buffer::{LossWindow, REACH};
 use crate::scheduler::Scheduler;
 use crate::sequence::Seq;
 use crate::slots::Slots;
@@ -23,7 +23,7 @@ use crate::time::Instant;
 use crate::token_bucket::TokenBucket;
 use crate::wire::gre::{self, Header};
 use crate::wire::inner::Inner;
-use crate::wire::keepalive::Duty;
+use crate::wire::keepalive::Activation;
 
 /// What one connection needs for sending.
 #[derive(Debug)]
@@ -38,13 +38,13 @@ pub struct TransmitHalf {
     /// Whether what is sent is to be kept, because it could be sent again.
     keeps: bool,
     /// A path that has been lost, and what of that which was sent on it is in doubt.
-    lost: Option<(PathId, Doubt)>,
+    lost: Option<(PathId, LossWindow)>,
     scheduler: Scheduler,
     policy: SchedulerConfig,
     paths: Slots<TransmitPath>,
     /// It goes when its last path has told the peer so.
     ending: bool,
-    /// How often a path that stood by has been called up ([`Duty::calls`]).
+    /// How often a path that stood by has been called up ([`Activation::calls`]).
     calls: u8,
     /// How often all paths may be told at once: 8 times, and then ten times per second.
     volley: TokenBucket,
@@ -150,7 +150,7 @@ impl TransmitHalf {
         let size = header.size() + len;
         let sending = &mut self.paths[path.index()];
         sending.sent.add(size);
-        sending.narrowing.on_sent(size);
+        sending.black_hole.on_sent(size);
         Some((path, header))
     }
 
@@ -171,13 +171,13 @@ impl TransmitHalf {
         let sending = &mut self.paths[path.index()];
         sending.sent.add(size);
         sending.resent += 1;
-        sending.narrowing.on_sent(size);
+        sending.black_hole.on_sent(size);
         Some(path)
     }
 
     /// A path that has been lost since this was last asked, and what of that which was sent on it is in
     /// doubt.
-    pub(crate) fn take_lost(&mut self) -> Option<(PathId, Doubt)> {
+    pub(crate) fn take_lost(&mut self) -> Option<(PathId, LossWindow)> {
         self.lost.take()
     }
 
@@ -191,7 +191,7 @@ impl TransmitHalf {
         let stand_by = self.scheduler.standby();
         let usable = usable.fold(0, |bits, (id, _)| bits | 1_u64 << id);
         if stood_by & usable & !stand_by != 0 && self.peer_kind.tells() {
-            self.calls = Duty::next(self.calls);
+            self.calls = Activation::next(self.calls);
             // Forged keepalives could ask for one volley after the other.
             if !self.volley.take(now) {
                 return;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::config::PathConfig;
 use crate::measure::Heard;
-use crate::path::narrowing::{Arrived, Narrowing};
+use crate::path::black_hole::{Arrived, BlackHoleDetector};
 use crate::path::{PathId, PathStatus};
 use crate::scheduler::{Pins, Share};
 use crate::stats::Traffic;
@@ -31,7 +31,7 @@ pub(super) struct TransmitPath {
     /// What its keepalives tell of the peer's datagrams.
     pub(super) arrived: Arrived,
     /// What the peer's keepalives tell of ours.
-    pub(super) narrowing: Narrowing,
+    pub(super) black_hole: BlackHoleDetector,
     /// The sending time that the next keepalive echoes.
     pub(super) heard: Option<Heard>,
     pub(super) round_trip: Option<Duration>,
@@ -56,7 +56,7 @@ impl TransmitPath {
             keepalive: config.keepalive,
             next_keepalive: config.keepalive.filter(|_| available).map(|_| now),
             arrived: Arrived::new(now),
-            narrowing: Narrowing::new(header_len),
+            black_hole: BlackHoleDetector::new(header_len),
             heard: None,
             round_trip: None,
             sent: Traffic::default(),

@@ -52,7 +52,7 @@ pub struct Report {
 /// path then brings a keepalive with another number of calls, which makes what was said before of
 /// standing by a thing of the past.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Duty {
+pub struct Activation {
     /// Nothing is sent on the path that it came over, because paths of a better priority carry.
     pub standby: bool,
     /// How often any path of the connection has been called up, from standing by to carrying; below
@@ -60,7 +60,7 @@ pub struct Duty {
     pub calls: u8,
 }
 
-impl Duty {
+impl Activation {
     /// How many numbers of calls there are.
     pub const CALLS: u8 = 32;
 
@@ -116,7 +116,7 @@ pub struct Keepalive {
     /// How its sender sees the path.
     pub report: Report,
     /// What its sender uses.
-    pub duty: Duty,
+    pub activation: Activation,
     /// What has reached its sender; `None` if it does not tell.
     pub arrivals: Option<Arrivals>,
     /// The number that its sender has for the path that it comes over, below 64; `None` if it does not
@@ -137,7 +137,7 @@ impl Keepalive {
     pub const fn bare(sender: IpAddr, receiver: IpAddr) -> Self {
         Self {
             report: Report { deaf: false, off: false },
-            duty: Duty { standby: false, calls: 0 },
+            activation: Activation { standby: false, calls: 0 },
             arrivals: None,
             path: None,
             lost: None,
@@ -153,7 +153,7 @@ impl Keepalive {
         *message = [0; LEN];
         message[0] = COMMAND;
         let bit = |set: bool, bit: u8| if set { bit } else { 0 };
-        let Duty { standby, calls } = self.duty;
+        let Activation { standby, calls } = self.activation;
         message[1] =
             bit(self.report.deaf, DEAF) | bit(self.report.off, OFF) | bit(standby, STANDBY);
         message[1] |= calls << CALLS_SHIFT;
@@ -199,13 +199,14 @@ impl Keepalive {
             Ipv6Addr::from(octets).to_canonical()
         };
         let report = Report { deaf: message[1] & DEAF != 0, off: message[1] & OFF != 0 };
-        let duty = Duty { standby: message[1] & STANDBY != 0, calls: message[1] >> CALLS_SHIFT };
+        let activation =
+            Activation { standby: message[1] & STANDBY != 0, calls: message[1] >> CALLS_SHIFT };
         let longest = NonZeroU16::new(u16::from_be_bytes([message[2], message[3]]));
         let arrivals = longest.map(|longest| Arrivals { longest, keepalives: message[4] });
         let path = |at: usize| message[at].checked_sub(1).filter(|&path| path < MAX_PATHS as u8);
         Ok(Self {
             report,
-            duty,
+            activation,
             arrivals,
             path: path(6),
             lost: path(7),
@@ -262,7 +263,7 @@ mod tests {
         {
             let keepalive = Keepalive {
                 report: Report { deaf, off },
-                duty: Duty { standby: off == deaf, calls: if deaf { 31 } else { 0 } },
+                activation: Activation { standby: off == deaf, calls: if deaf { 31 } else { 0 } },
                 arrivals: NonZeroU16::new(longest)
                     .map(|longest| Arrivals { longest, keepalives: 200 }),
                 path: Some(63),
@@ -277,7 +278,7 @@ mod tests {
 
     #[test]
     fn calls_are_counted_in_a_circle() {
-        assert_eq!((Duty::next(0), Duty::next(31)), (1, 0));
+        assert_eq!((Activation::next(0), Activation::next(31)), (1, 0));
         for (calls, known, after) in [
             (1, 0, true),
             (0, 31, true),
@@ -286,7 +287,7 @@ mod tests {
             (16, 0, true),
             (17, 0, false),
         ] {
-            assert_eq!(Duty::is_after(calls, known), after, "{calls} after {known}");
+            assert_eq!(Activation::is_after(calls, known), after, "{calls} after {known}");
         }
     }
 

@@ -8,7 +8,7 @@ use mpt_proto::wire::{gre, inner};
 use mpt_proto::{Endpoint, Instant, Transmit};
 
 use super::Case;
-use super::arrivals::{self, Arrivals, Keep, TRAIN};
+use super::arrivals::{self, Arrivals, BATCH, Keep};
 
 /// Length of the inner packets, in bytes: what fits a wire with an MTU of 1500.
 const SIZE: usize = 1400;
@@ -30,11 +30,11 @@ struct Parse(Vec<u8>);
 
 impl Case for Parse {
     fn packets(&self) -> usize {
-        TRAIN as usize
+        BATCH as usize
     }
 
     fn round(&mut self) {
-        for _ in 0..TRAIN {
+        for _ in 0..BATCH {
             let datagram = gre::parse(black_box(&self.0)).expect("what emit wrote");
             black_box(inner::parse(datagram.payload).expect("what was put in"));
             black_box(datagram.header);
@@ -46,13 +46,13 @@ impl Case for Parse {
 pub(super) fn emit() -> Box<dyn Case> {
     let packet = arrivals::packet(SIZE).leak();
     let mut sender = arrivals::sender(&[1]);
-    let transmits = (0..TRAIN).map(|_| transmit(&mut sender, packet)).collect();
-    Box::new(Emit { transmits, train: vec![0; TRAIN as usize * DATAGRAM] })
+    let transmits = (0..BATCH).map(|_| transmit(&mut sender, packet)).collect();
+    Box::new(Emit { transmits, send_batch: vec![0; BATCH as usize * DATAGRAM] })
 }
 
 struct Emit {
     transmits: Vec<Transmit<'static>>,
-    train: Vec<u8>,
+    send_batch: Vec<u8>,
 }
 
 impl Case for Emit {
@@ -61,13 +61,13 @@ impl Case for Emit {
     }
 
     fn round(&mut self) {
-        let mut rest = &mut self.train[..];
+        let mut rest = &mut self.send_batch[..];
         for transmit in &self.transmits {
             let datagram;
             (datagram, rest) = rest.split_at_mut(transmit.size());
             transmit.emit(datagram);
         }
-        black_box(&self.train);
+        black_box(&self.send_batch);
     }
 }
 
@@ -90,11 +90,11 @@ struct KeepCopy {
 
 impl Case for KeepCopy {
     fn packets(&self) -> usize {
-        TRAIN as usize
+        BATCH as usize
     }
 
     fn round(&mut self) {
-        for _ in 0..TRAIN {
+        for _ in 0..BATCH {
             self.sender.keep(self.now, &self.transmit, black_box(&self.datagram));
         }
         // 60 Mbit/s: all of them are kept.
@@ -134,7 +134,7 @@ struct Schedule {
 impl Case for Schedule {
     fn packets(&self) -> usize {
         // Each of as many as twelve paths has its turn.
-        12 * TRAIN as usize
+        12 * BATCH as usize
     }
 
     fn round(&mut self) {
@@ -150,7 +150,7 @@ fn transmit<'a>(sender: &mut Endpoint, packet: &'a [u8]) -> Transmit<'a> {
 
 /// Nothing waits.
 pub(super) fn in_order() -> Box<dyn Case> {
-    Box::new(Arrivals::in_order(&vec![arrivals::packet(SIZE); TRAIN as usize]))
+    Box::new(Arrivals::in_order(&vec![arrivals::packet(SIZE); BATCH as usize]))
 }
 
 /// Half of everything waits in the largest buffer, where it was received.

@@ -1,8 +1,8 @@
-//! The whole way of a packet as the daemon joins it, without system calls: from a super-packet to trains,
+//! The whole way of a packet as the daemon joins it, without system calls: from a super-packet to send batches,
 //! and from datagrams to a super-packet.
 
 use mpt_io::tun::Coalescer;
-use mpt_io::udp::Train;
+use mpt_io::udp::SendBatch;
 use mpt_proto::{Endpoint, Instant};
 
 use super::arrivals::{self, Arrivals};
@@ -17,7 +17,7 @@ pub(super) fn tx<const PATHS: usize>() -> Box<dyn Case> {
     Box::new(Tx {
         supply: Supply::new(Protocol::Tcp),
         sender,
-        trains: (0..PATHS).map(|_| Train::new(remote, None)).collect(),
+        send_batches: (0..PATHS).map(|_| SendBatch::new(remote, None)).collect(),
         staged: 0,
     })
 }
@@ -25,8 +25,8 @@ pub(super) fn tx<const PATHS: usize>() -> Box<dyn Case> {
 struct Tx {
     supply: Supply,
     sender: Endpoint,
-    trains: Vec<Train>,
-    /// How many were in the trains after the last round.
+    send_batches: Vec<SendBatch>,
+    /// How many were in the send batches after the last round.
     staged: usize,
 }
 
@@ -37,22 +37,22 @@ impl Case for Tx {
 
     fn prepare(&mut self) {
         self.supply.renew();
-        self.trains.iter_mut().for_each(Train::clear);
+        self.send_batches.iter_mut().for_each(SendBatch::clear);
     }
 
     fn round(&mut self) {
         let mut read = self.supply.read();
         while let Some(packet) = read.next_unfinished() {
             let Some(transmit) = self.sender.handle_inner(packet.bytes()) else { continue };
-            let train = &mut self.trains[usize::from(transmit.path.0)];
-            train.set_tos(transmit.tos);
-            if let Some(place) = train.reserve(transmit.size()) {
+            let send_batch = &mut self.send_batches[usize::from(transmit.path.0)];
+            send_batch.set_tos(transmit.tos);
+            if let Some(place) = send_batch.reserve(transmit.size()) {
                 transmit.emit_with(place, |place| packet.emit(place));
                 self.sender.keep(Instant::ZERO, &transmit, place);
-                train.commit();
+                send_batch.commit();
             }
         }
-        self.staged = self.trains.iter().map(Train::len).sum();
+        self.staged = self.send_batches.iter().map(SendBatch::len).sum();
     }
 
     fn check(&self) {
@@ -65,7 +65,7 @@ pub(super) fn rx_1_path() -> Box<dyn Case> {
     rx(Arrivals::in_order(&interface::packets(Protocol::Tcp)))
 }
 
-/// The same by two paths, so that half of it waits for the other path's train.
+/// The same by two paths, so that half of it waits for the other path's send batch.
 pub(super) fn rx_2_paths() -> Box<dyn Case> {
     rx(Arrivals::striped(&interface::packets(Protocol::Tcp)))
 }

@@ -1,7 +1,7 @@
 //! A page for each command, in section 1.
 //!
 //! What a command's help says after its options becomes sections of their own: examples, exit codes,
-//! and notes.
+//! and path updates.
 
 use clap::Command;
 use clap_mangen::Man;
@@ -66,7 +66,7 @@ fn page(command: &Command) -> anyhow::Result<String> {
 fn add_help(page: &mut Roff, command: &Command) {
     let help = command.get_after_long_help().or(command.get_after_help());
     let help = help.map(ToString::to_string).unwrap_or_default();
-    let mut notes = Vec::new();
+    let mut path_updates = Vec::new();
     for paragraph in help.split("\n\n").filter(|paragraph| !paragraph.trim().is_empty()) {
         let known = SECTIONS.iter().find_map(|(heading, title)| {
             Some((*title, paragraph.trim_start().strip_prefix(heading)?))
@@ -76,13 +76,13 @@ fn add_help(page: &mut Roff, command: &Command) {
                 section(page, title);
                 verbatim(page, text.trim_matches('\n').lines().map(str::trim_start));
             }
-            None => notes.push(paragraph),
+            None => path_updates.push(paragraph),
         }
     }
-    if !notes.is_empty() {
+    if !path_updates.is_empty() {
         section(page, "NOTES");
     }
-    for paragraph in notes {
+    for paragraph in path_updates {
         page.text([roman(paragraph.split_whitespace().collect::<Vec<_>>().join(" "))]);
         page.control("PP", []);
     }

@@ -6,8 +6,8 @@ use anyhow::Result;
 
 use super::Exit;
 use crate::config::{self, LoadError, Settings};
-use crate::host::{self, Severity};
 use crate::output;
+use crate::preflight::{self, Severity};
 
 /// Says whether `mpt run` would take the file, and unless `file_only`, whether it would run here.
 pub(super) fn check(file: &Path, file_only: bool) -> Result<Exit> {
@@ -24,7 +24,7 @@ pub(super) fn check(file: &Path, file_only: bool) -> Result<Exit> {
         return Ok(Exit::Done);
     }
 
-    let findings = host::lacks(&settings);
+    let findings = preflight::lacks(&settings);
     let text: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
     output::print(&text)?;
     let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();

@@ -9,7 +9,7 @@ use crate::config::{Offloads, Settings, Threads};
 
 /// Leaves out inner checksums where it is `on`: to measure what that would gain, between two daemons
 /// that are both told.
-const ELIDED: &str = "MPT_ELIDE_CHECKSUMS";
+const PARTIAL: &str = "MPT_PARTIAL_CHECKSUMS";
 
 /// The variables that are set.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub(super) struct Environment {
     /// The offloads that are switched off, as they were named.
     without: Option<String>,
     threads: Option<Threads>,
-    elided: bool,
+    checksum_partial: bool,
 }
 
 impl Environment {
@@ -27,8 +27,12 @@ impl Environment {
     ///
     /// If one has a value that means nothing.
     pub(super) fn read() -> Result<Self> {
-        let environment = Self { without: without()?, threads: threads()?, elided: elided()? };
-        if environment.elided {
+        let environment = Self {
+            without: without()?,
+            threads: threads()?,
+            checksum_partial: checksum_partial()?,
+        };
+        if environment.checksum_partial {
             warn!("inner checksums are left out; a peer that is not told so gets broken packets");
         }
         Ok(environment)
@@ -43,7 +47,7 @@ impl Environment {
                 tunnel.offloads = offloads;
             }
             tunnel.threads = self.threads.unwrap_or(tunnel.threads);
-            tunnel.elided = self.elided;
+            tunnel.checksum_partial = self.checksum_partial;
         }
     }
 }
@@ -70,11 +74,11 @@ fn threads() -> Result<Option<Threads>> {
     Ok(Some(threads))
 }
 
-fn elided() -> Result<bool> {
-    match env::var_os(ELIDED) {
+fn checksum_partial() -> Result<bool> {
+    match env::var_os(PARTIAL) {
         None => Ok(false),
         Some(text) if text == "off" => Ok(false),
         Some(text) if text == "on" => Ok(true),
-        Some(text) => bail!("{ELIDED} is `{}`, but should be on or off", text.display()),
+        Some(text) => bail!("{PARTIAL} is `{}`, but should be on or off", text.display()),
     }
 }

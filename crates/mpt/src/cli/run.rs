@@ -1,7 +1,7 @@
 //! `mpt run FILE`: the life of the daemon.
 //!
 //! Read the file, take the control socket, give up the rights that the tunnels do not need, start
-//! the tunnels, and then wait in this thread for visitors, signals, failures, and changes of the
+//! the tunnels, and then wait in this thread for clients, signals, failures, and changes of the
 //! host. The socket comes first and goes last, so a daemon that finds another in its place touches
 //! nothing; who visits before the tunnels run waits in the kernel's queue until they do. Whatever ends
 //! it, the tunnels are stopped, and with them goes everything they made; the socket goes with its
@@ -24,17 +24,17 @@ use crate::config::{self, LoadError, Settings};
 use crate::control::{Listener, Server};
 use crate::daemon::{Daemon, Machine};
 use crate::metrics::{self, Pages};
+use crate::netmon::{Changed, NetMonitor};
 use crate::output;
 use crate::privilege::Privileges;
 use crate::service::Service;
-use crate::tunnel::Keeper;
-use crate::world::{Changed, World};
+use crate::tunnel::Reconciler;
 
 /// How often the tunnels are asked whether they still run. One wake-up per second costs nothing
 /// that could be measured.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Events taken from one wait: all visitors, the listener and the signals.
+/// Events taken from one wait: all clients, the listener and the signals.
 const EVENTS: usize = 32;
 
 const END: u64 = Server::FIRST_FREE_TOKEN;
@@ -43,7 +43,7 @@ const WORLD: u64 = END + 2;
 const WAKER: u64 = END + 3;
 const TUNNELS: u64 = END + 4;
 
-/// The tokens of the page of metrics, far above those of visitors of the control socket.
+/// The tokens of the page of metrics, far above those of clients of the control socket.
 const PAGES: u64 = 1 << 32;
 
 /// Runs the tunnels of `file` until a signal ends them.
@@ -67,7 +67,7 @@ pub(super) fn run(file: &Path) -> Result<Exit> {
     let listener = listen(&settings, file)?;
     let mut server = Server::new(listener, &poll).context("cannot listen")?;
     let tunnels = Poll::new().context("cannot wait for events")?;
-    let machine = Machine::new(World::open(waker.clone())?, waker, tunnels);
+    let machine = Machine::new(NetMonitor::open(waker.clone())?, waker, tunnels);
     let environment = Box::new(move |settings: &mut Settings| environment.apply(settings));
     let mut daemon = Daemon::start(machine, file.to_path_buf(), settings, environment)?;
     let mut pages = Pages::new(PAGES);
@@ -114,7 +114,7 @@ fn start_log() -> Result<()> {
     Ok(())
 }
 
-/// Answers visitors and follows the host until a signal comes or a tunnel fails.
+/// Answers clients and follows the host until a signal comes or a tunnel fails.
 fn serve(
     signals: &Signals,
     poll: &Poll,
@@ -127,8 +127,8 @@ fn serve(
     for (signal, token) in [(&signals.end, END), (&signals.reload, RELOAD)] {
         poll.add(signal, token, Interest::READABLE).context("cannot wait for signals")?;
     }
-    let world = daemon.host().0.world.readable();
-    poll.add(world, WORLD, Interest::READABLE).context("cannot listen to the kernel")?;
+    let netmon = daemon.host().0.netmon.readable();
+    poll.add(netmon, WORLD, Interest::READABLE).context("cannot listen to the kernel")?;
     poll.add(&*daemon.host().0.poll, TUNNELS, Interest::READABLE)
         .context("cannot wait for events")?;
     let settings = daemon.settings();
@@ -199,18 +199,18 @@ fn reload(daemon: &mut Daemon<Machine>) {
 /// How long nothing has to be done unless something happens.
 fn timeout(daemon: &mut Daemon<Machine>, now: Instant) -> Duration {
     let (machine, tunnels) = daemon.host();
-    let world = machine.world.deadline().into_iter();
-    let deadlines = tunnels.iter().filter_map(Keeper::deadline).chain(world);
+    let netmon = machine.netmon.deadline().into_iter();
+    let deadlines = tunnels.iter().filter_map(Reconciler::deadline).chain(netmon);
     deadlines.map(|at| at.saturating_duration_since(now)).min().map_or(TICK, |soon| soon.min(TICK))
 }
 
 /// Has the tunnels follow what has changed on this host.
 fn follow(daemon: &mut Daemon<Machine>, changed: bool) {
     let (machine, tunnels) = daemon.host();
-    let mut change = if changed { machine.world.read() } else { Changed::default() };
-    change.ways |= machine.world.on_timeout(Instant::now());
-    change.names = machine.world.names.take_answers();
+    let mut change = if changed { machine.netmon.read() } else { Changed::default() };
+    change.ways |= machine.netmon.on_timeout(Instant::now());
+    change.names = machine.netmon.names.take_answers();
     for tunnel in tunnels {
-        tunnel.on_wake_up(&mut machine.world, change);
+        tunnel.on_wake_up(&mut machine.netmon, change);
     }
 }

@@ -1,4 +1,4 @@
-//! Reading a `[[tunnel.accept]]`: a template by which connections are made when a peer knocks.
+//! Reading a `[[tunnel.accept]]`: a template by which connections are made when a peer asks to connect.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -20,15 +20,15 @@ pub(crate) struct Accept {
     /// Its name, distinct among templates and connections of the whole file. A connection made by
     /// it is called after it and the peer's tunnel address, with a hyphen between them.
     pub(crate) name: String,
-    /// The tunnel addresses of peers that may knock, at least one prefix.
+    /// The tunnel addresses of peers that may connect, at least one prefix.
     pub(crate) peers: Vec<Prefix>,
-    /// Where they may knock from: outer prefixes; empty = from anywhere.
+    /// Where they may connect request from: outer prefixes; empty = from anywhere.
     pub(crate) sources: Vec<Prefix>,
     /// The network interface that the socket is bound to, if any.
     pub(crate) interface: Option<String>,
     /// The local address; `None` = all of them, by one socket for IPv4 and one for IPv6.
     pub(crate) local: Option<IpAddr>,
-    /// The local UDP port, not 0. The peer's is the one it knocks from.
+    /// The local UDP port, not 0. The peer's is the one it asks to connect from.
     pub(crate) local_port: u16,
     /// Most connections at a time, 1 to [`Accept::MAX_CONNECTIONS`].
     pub(crate) max_connections: u16,
@@ -189,7 +189,7 @@ fn peers(
         problems.push(
             Problem::new("a template that accepts nobody", table.span_of("peers"))
                 .label("empty")
-                .help(format!("name the tunnel addresses that may knock: `peers = {example}`")),
+                .help(format!("name the tunnel addresses that may connect: `peers = {example}`")),
         );
         return None;
     }

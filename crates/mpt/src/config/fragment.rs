@@ -93,7 +93,7 @@ pub(crate) fn with_fragment(
     let mut added = read(&document).map_err(invalid)?;
     // No file can say it.
     for (tunnel, before) in added.tunnels.iter_mut().zip(&settings.tunnels) {
-        tunnel.elided = before.elided;
+        tunnel.checksum_partial = before.checksum_partial;
     }
     Ok(added)
 }

@@ -101,7 +101,7 @@ impl Peer {
         Some(addresses)
     }
 
-    /// Notes a `match` that such a peer cannot have the other end of.
+    /// PathUpdates a `match` that such a peer cannot have the other end of.
     pub(super) fn check_match(self, table: &Table<'_>, problems: &mut Problems) {
         if self.kind == PeerKind::Original && table.has("match") {
             problems.push(
@@ -140,7 +140,7 @@ impl Peer {
         }
     }
 
-    /// Notes the networks that such a peer cannot carry, beside its tunnel address.
+    /// PathUpdates the networks that such a peer cannot carry, beside its tunnel address.
     pub(super) fn check_networks(
         self,
         networks: &[Spanned<Prefix>],

@@ -68,12 +68,12 @@ pub(crate) struct Tunnel {
     pub(crate) offloads: Offloads,
     /// Whether inner checksums are left out across the tunnel. No file can say so: both ends must
     /// have agreed, which plain framing has no way to do.
-    pub(crate) elided: bool,
+    pub(crate) checksum_partial: bool,
     /// The threads that carry its packets.
     pub(crate) threads: Threads,
     /// Its connections, at least one unless there is a template.
     pub(crate) connections: Vec<Connection>,
-    /// The templates by which further connections are made when a peer knocks.
+    /// The templates by which further connections are made when a peer asks to connect.
     pub(crate) accepts: Vec<Accept>,
 }
 

@@ -120,7 +120,7 @@ impl<'t> Table<'t> {
         tables
     }
 
-    /// Notes every key that such a table does not have.
+    /// PathUpdates every key that such a table does not have.
     pub(super) fn finish(&self, problems: &mut Problems) {
         for (key, _) in self.entries.iter() {
             if !self.keys.keys.contains(&key.get_ref().as_ref()) {

@@ -174,7 +174,7 @@ fn every_key_arrives() {
         addresses: vec![prefix("10.9.0.1", 24), prefix("fd00:9::1", 64)],
         clamp_mss: true,
         offloads: Offloads { uso: false, ..Offloads::ALL },
-        elided: false,
+        checksum_partial: false,
         threads: Threads::Two,
         mtu: Mtu::Fixed(1400),
         connections: vec![connection],

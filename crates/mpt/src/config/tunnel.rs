@@ -38,7 +38,7 @@ pub(super) fn read(
         mtu: mtu?,
         clamp_mss: clamp_mss?,
         offloads: offloads?,
-        elided: false,
+        checksum_partial: false,
         threads: threads?,
         connections: connections?,
         accepts: accepts?,

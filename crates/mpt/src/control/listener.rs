@@ -29,7 +29,7 @@ const MODE: u32 = 0o600;
 /// Mode of its directory if that is made. The socket guards itself.
 const DIRECTORY_MODE: u32 = 0o755;
 
-/// Connections that wait to be accepted, beyond which the kernel lets visitors wait.
+/// Connections that wait to be accepted, beyond which the kernel lets clients wait.
 const BACKLOG: i32 = 16;
 
 /// The control socket of this daemon. Its file is removed when this is dropped.
@@ -72,7 +72,7 @@ pub(crate) enum BindError {
     },
 }
 
-/// What came of a visitor at the door.
+/// What came of a client at the door.
 #[derive(Debug)]
 pub(crate) enum Arrival {
     /// Somebody who may ask.
@@ -137,7 +137,7 @@ impl Listener {
         Ok(())
     }
 
-    /// The next visitor, or `None` if nobody waits. Its stream does not block.
+    /// The next client, or `None` if nobody waits. Its stream does not block.
     ///
     /// # Errors
     /// The kernel's error, such as too many open files.
@@ -235,11 +235,11 @@ fn clear(path: &Path) -> Result<(), BindError> {
         Ok(_) => {}
     }
     // Nobody listens behind a refused connection. A full backlog (EAGAIN) is one of a living daemon.
-    let knock = Socket::new(Domain::UNIX, Type::STREAM, None).and_then(|socket| {
+    let request = Socket::new(Domain::UNIX, Type::STREAM, None).and_then(|socket| {
         socket.set_nonblocking(true)?;
         socket.connect(&SockAddr::unix(path)?)
     });
-    match knock {
+    match request {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             fs::remove_file(path).map_err(io)
         }

@@ -1,4 +1,4 @@
-//! All visitors together: in, answered, out.
+//! All clients together: in, answered, out.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -10,15 +10,15 @@ use mpt_control::{ControlStatus, ErrorKind, Reply, Request};
 use mpt_io::poll::{Event, Interest, Poll};
 use tracing::{debug, warn};
 
+use super::client::{Client, Turn};
 use super::listener::{Arrival, Listener};
-use super::visitor::{Turn, Visitor};
 
-/// Most visitors at once: the command line, a few monitors, and some that hang. Each may cost
+/// Most clients at once: the command line, a few monitors, and some that hang. Each may cost
 /// [`codec::MAX_REQUEST`] and, while it does not take it, the latest reply.
-pub(super) const MAX_VISITORS: usize = 16;
+pub(super) const MAX_CLIENTS: usize = 16;
 
-/// Visitors taken in per wake-up.
-const MAX_ARRIVALS: usize = 2 * MAX_VISITORS;
+/// Clients taken in per wake-up.
+const MAX_ARRIVALS: usize = 2 * MAX_CLIENTS;
 
 /// How long nobody is taken in after that has failed, mostly for want of descriptors.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -29,8 +29,8 @@ const LISTENER: u64 = 0;
 #[derive(Debug)]
 pub(crate) struct Server {
     listener: Listener,
-    /// By token. A token is never used again, so an event cannot reach the wrong visitor.
-    visitors: BTreeMap<u64, Visitor>,
+    /// By token. A token is never used again, so an event cannot reach the wrong client.
+    clients: BTreeMap<u64, Client>,
     next_token: u64,
     /// Nobody is taken in until then.
     paused: Option<Instant>,
@@ -39,12 +39,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// The tokens from here up to [`Server::FIRST_VISITOR`] are free for others on the same `Poll`.
+    /// The tokens from here up to [`Server::FIRST_CLIENT`] are free for others on the same `Poll`.
     pub(crate) const FIRST_FREE_TOKEN: u64 = LISTENER + 1;
 
-    const FIRST_VISITOR: u64 = 1 << 16;
+    const FIRST_CLIENT: u64 = 1 << 16;
 
-    /// Waits for visitors on `poll`.
+    /// Waits for clients on `poll`.
     ///
     /// # Errors
     /// The kernel's error.
@@ -52,8 +52,8 @@ impl Server {
         poll.add(&listener, LISTENER, Interest::READABLE)?;
         Ok(Self {
             listener,
-            visitors: BTreeMap::new(),
-            next_token: Self::FIRST_VISITOR,
+            clients: BTreeMap::new(),
+            next_token: Self::FIRST_CLIENT,
             paused: None,
             requests: 0,
             refused: BTreeMap::new(),
@@ -70,28 +70,28 @@ impl Server {
     ) {
         if event.token == LISTENER {
             self.take_in(poll, now);
-        } else if let Some(mut visitor) = self.visitors.remove(&event.token) {
+        } else if let Some(mut client) = self.clients.remove(&event.token) {
             // One request per wake-up, so that everybody has a turn.
-            let stays = match visitor.advance() {
+            let stays = match client.advance() {
                 Turn::Line(line) => {
                     let reply = self.reply(line, answer);
-                    visitor.reply(reply)
+                    client.reply(reply)
                 }
                 Turn::Wait => true,
                 Turn::Over => false,
             };
-            let interest = visitor.interest(now);
-            if stays && poll.modify(&visitor, event.token, interest).is_ok() {
-                self.visitors.insert(event.token, visitor);
+            let interest = client.interest(now);
+            if stays && poll.modify(&client, event.token, interest).is_ok() {
+                self.clients.insert(event.token, client);
             }
         }
     }
 
-    /// Sends away who takes too long, and takes visitors in again after a pause.
+    /// Sends away who takes too long, and takes clients in again after a pause.
     pub(crate) fn handle_timeout(&mut self, poll: &Poll, now: Instant) {
-        let before = self.visitors.len();
-        self.visitors.retain(|_, visitor| visitor.deadline() > now);
-        for _ in self.visitors.len()..before {
+        let before = self.clients.len();
+        self.clients.retain(|_, client| client.deadline() > now);
+        for _ in self.clients.len()..before {
             self.refuse("timeout");
         }
         if self.paused.is_some_and(|until| now >= until)
@@ -105,7 +105,7 @@ impl Server {
     pub(crate) fn status(&self) -> ControlStatus {
         ControlStatus {
             socket: self.listener.path().display().to_string(),
-            clients: self.visitors.len() as u64,
+            clients: self.clients.len() as u64,
             requests: self.requests,
             refused: self.refused.iter().map(|(&name, &count)| (name.into(), count)).collect(),
         }
@@ -119,28 +119,28 @@ impl Server {
                     let count = self.refuse("not_allowed");
                     // Not a line for each: the log is not theirs to fill.
                     if count.is_power_of_two() {
-                        warn!(user, count, "a visitor of the control socket was refused");
+                        warn!(user, count, "a client of the control socket was refused");
                     }
                     let message = "only root and the daemon's own user may ask: use sudo";
                     turn_away(&stream, ErrorKind::NotAllowed, message);
                 }
-                Ok(Some(Arrival::Allowed(stream))) if self.visitors.len() >= MAX_VISITORS => {
+                Ok(Some(Arrival::Allowed(stream))) if self.clients.len() >= MAX_CLIENTS => {
                     self.refuse("busy");
                     let message =
-                        format!("{MAX_VISITORS} visitors are being served: try again later");
+                        format!("{MAX_CLIENTS} clients are being served: try again later");
                     turn_away(&stream, ErrorKind::Busy, &message);
                 }
                 Ok(Some(Arrival::Allowed(stream))) => {
-                    let visitor = Visitor::new(stream, now);
+                    let client = Client::new(stream, now);
                     let token = self.next_token;
                     self.next_token += 1;
-                    if poll.add(&visitor, token, Interest::READABLE).is_ok() {
-                        self.visitors.insert(token, visitor);
+                    if poll.add(&client, token, Interest::READABLE).is_ok() {
+                        self.clients.insert(token, client);
                     }
                 }
                 Err(error) => {
                     if self.refuse("accept").is_power_of_two() {
-                        warn!(%error, "visitors of the control socket wait until this passes");
+                        warn!(%error, "clients of the control socket wait until this passes");
                     }
                     // The event would come again at once.
                     if poll.remove(&self.listener).is_ok() {
@@ -162,7 +162,7 @@ impl Server {
                 debug!(?request, "control");
                 self.requests += 1;
                 let mut control = self.status();
-                // The visitor who asks is out of the list while being served.
+                // The client who asks is out of the list while being served.
                 control.clients += 1;
                 answer(request, control)
             }
@@ -190,7 +190,7 @@ impl Server {
     }
 }
 
-/// Tells a visitor why, as far as that goes without waiting. The kernel hangs up when the stream is
+/// Tells a client why, as far as that goes without waiting. The kernel hangs up when the stream is
 /// dropped.
 fn turn_away(mut stream: &UnixStream, kind: ErrorKind, message: &str) {
     if let Ok(line) = codec::encode_reply(&Reply::error(kind, message)) {

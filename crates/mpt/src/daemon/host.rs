@@ -7,8 +7,8 @@ use mpt_control::TunnelStatus;
 use mpt_io::poll::{Poll, Waker};
 
 use crate::config;
-use crate::tunnel::Keeper;
-use crate::world::World;
+use crate::netmon::NetMonitor;
+use crate::tunnel::Reconciler;
 
 /// Whoever runs tunnels: the machine, or a test that pretends.
 pub(crate) trait Host {
@@ -40,7 +40,7 @@ pub(crate) trait Host {
     ) -> anyhow::Result<()>;
 
     /// Removes a connection that a tunnel has accepted. Returns whether it has one of that name; a
-    /// machine on which nobody knocks has none.
+    /// machine on which nobody asks to connect has none.
     fn remove_accepted(&mut self, _tunnel: &mut Self::Tunnel, _connection: &str) -> bool {
         false
     }
@@ -70,7 +70,7 @@ pub(crate) trait Host {
 /// The machine.
 pub(crate) struct Machine {
     /// What it has.
-    pub(crate) world: World,
+    pub(crate) netmon: NetMonitor,
     /// When times begin.
     epoch: Instant,
     /// What wakes the main thread.
@@ -82,26 +82,26 @@ pub(crate) struct Machine {
 impl Machine {
     /// A machine whose tunnels wake `main` when they want attention, and put descriptors that do so
     /// into `poll`.
-    pub(crate) fn new(world: World, main: Waker, poll: Poll) -> Self {
-        Self { world, epoch: Instant::now(), main, poll: Rc::new(poll) }
+    pub(crate) fn new(netmon: NetMonitor, main: Waker, poll: Poll) -> Self {
+        Self { netmon, epoch: Instant::now(), main, poll: Rc::new(poll) }
     }
 }
 
 impl Host for Machine {
-    type Tunnel = Keeper;
+    type Tunnel = Reconciler;
 
-    fn start(&mut self, settings: &config::Tunnel) -> anyhow::Result<Keeper> {
+    fn start(&mut self, settings: &config::Tunnel) -> anyhow::Result<Reconciler> {
         let (main, poll) = (self.main.clone(), Rc::clone(&self.poll));
-        Keeper::start(settings, self.epoch, &mut self.world, main, poll)
+        Reconciler::start(settings, self.epoch, &mut self.netmon, main, poll)
     }
 
-    fn stop(&mut self, tunnel: Keeper) {
+    fn stop(&mut self, tunnel: Reconciler) {
         let name = tunnel.name().to_owned();
         tunnel.stop();
         tracing::info!(tunnel = name, "stopped");
     }
 
-    fn can_become(&self, tunnel: &Keeper, settings: &config::Tunnel) -> bool {
+    fn can_become(&self, tunnel: &Reconciler, settings: &config::Tunnel) -> bool {
         match tunnel.can_become(settings) {
             Ok(()) => true,
             Err(reason) => {
@@ -114,17 +114,17 @@ impl Host for Machine {
         }
     }
 
-    fn change(&mut self, tunnel: &mut Keeper, settings: &config::Tunnel) -> anyhow::Result<()> {
-        tunnel.change_to(settings, &mut self.world)
+    fn change(&mut self, tunnel: &mut Reconciler, settings: &config::Tunnel) -> anyhow::Result<()> {
+        tunnel.change_to(settings, &mut self.netmon)
     }
 
-    fn remove_accepted(&mut self, tunnel: &mut Keeper, connection: &str) -> bool {
+    fn remove_accepted(&mut self, tunnel: &mut Reconciler, connection: &str) -> bool {
         tunnel.remove_accepted(connection)
     }
 
     fn change_accepted(
         &mut self,
-        tunnel: &mut Keeper,
+        tunnel: &mut Reconciler,
         connection: &str,
         path: &str,
         change: &dyn Fn(&mut config::Path),
@@ -132,15 +132,15 @@ impl Host for Machine {
         tunnel.change_accepted(connection, path, change)
     }
 
-    fn name<'t>(&self, tunnel: &'t Keeper) -> &'t str {
+    fn name<'t>(&self, tunnel: &'t Reconciler) -> &'t str {
         tunnel.name()
     }
 
-    fn status(&self, tunnel: &Keeper) -> Option<TunnelStatus> {
+    fn status(&self, tunnel: &Reconciler) -> Option<TunnelStatus> {
         tunnel.status()
     }
 
-    fn failure(&self, tunnel: &Keeper) -> Option<String> {
+    fn failure(&self, tunnel: &Reconciler) -> Option<String> {
         tunnel.failure()
     }
 }

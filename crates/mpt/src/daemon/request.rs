@@ -115,7 +115,7 @@ impl<H: Host> Daemon<H> {
     fn remove_connection(&mut self, name: &str) -> Result<Reply, Reply> {
         let Self { host, tunnels, .. } = self;
         if tunnels.iter_mut().any(|tunnel| host.remove_accepted(tunnel, name)) {
-            let changes = vec![format!("connection {name}: removed, until its peer knocks again")];
+            let changes = vec![format!("connection {name}: removed, until the peer reconnects")];
             return answer(Outcome { changes, failures: Vec::new() });
         }
         let name = find::connection(&self.running, Some(name))?.name.clone();

@@ -301,14 +301,14 @@ fn the_environment_has_its_say_after_every_reload() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("mpt.toml");
     fs::write(&file, FILE).unwrap();
-    let environment = |settings: &mut config::Settings| settings.tunnels[0].elided = true;
+    let environment = |settings: &mut config::Settings| settings.tunnels[0].checksum_partial = true;
     let mut settings = config::load(&file).unwrap();
     environment(&mut settings);
     let host = Pretending::default();
     let mut daemon = Daemon::start(host, file, settings, Box::new(environment)).unwrap();
     let reply = daemon.answer(Request::Reload {}, ControlStatus::default());
     assert_eq!(reply, Reply::Changed { changes: Vec::new() });
-    assert!(daemon.settings().tunnels[0].elided);
+    assert!(daemon.settings().tunnels[0].checksum_partial);
 }
 
 #[test]

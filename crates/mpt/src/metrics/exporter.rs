@@ -1,4 +1,4 @@
-//! All visitors together: who is let in, who waits, who has waited too long.
+//! All clients together: who is let in, who waits, who has waited too long.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 use mpt_io::poll::{Event, Interest, Poll};
 use tracing::warn;
 
-use super::visitor::Visitor;
+use super::client::Client;
 
-/// Most visitors served at once: one Prometheus or a few, a person, and some that hang.
-pub(super) const MAX_VISITORS: usize = 8;
+/// Most clients served at once: one Prometheus or a few, a person, and some that hang.
+pub(super) const MAX_CLIENTS: usize = 8;
 
-/// Most visitors that are being told to come another time; more of them are told nothing.
+/// Most clients that are being told to come another time; more of them are told nothing.
 pub(super) const MAX_REFUSED: usize = 8;
 
 /// Who has not been heard for so long makes room where there is none, the idlest first. It is time enough
 /// to ask for somebody who has just come, however many come after.
 const MANNERS: Duration = Duration::from_secs(1);
 
-/// Visitors taken in per wake-up.
+/// Clients taken in per wake-up.
 const MAX_ARRIVALS: usize = 16;
 
 /// How long nobody is taken in after that has failed, mostly for want of descriptors.
@@ -31,8 +31,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Exporter {
     listener: TcpListener,
     first_token: u64,
-    /// By token. A token is never used again, so an event cannot reach the wrong visitor.
-    visitors: BTreeMap<u64, Guest>,
+    /// By token. A token is never used again, so an event cannot reach the wrong client.
+    clients: BTreeMap<u64, Guest>,
     next_token: u64,
     /// Nobody is taken in until then.
     paused: Option<Instant>,
@@ -47,12 +47,12 @@ const FRESH: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 struct Guest {
-    visitor: Visitor,
+    client: Client,
     refused: bool,
 }
 
 impl Exporter {
-    /// Listens on `listen` and waits for visitors on `poll`. The exporter uses `first_token` and,
+    /// Listens on `listen` and waits for clients on `poll`. The exporter uses `first_token` and,
     /// over time, all tokens above it.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Exporter {
         Ok(Self {
             listener,
             first_token,
-            visitors: BTreeMap::new(),
+            clients: BTreeMap::new(),
             next_token: first_token + 1,
             paused: None,
             failures: 0,
@@ -96,8 +96,8 @@ impl Exporter {
     ) {
         if event.token == self.first_token {
             self.take_in(poll, now);
-        } else if let Some(mut guest) = self.visitors.remove(&event.token) {
-            let before = guest.visitor.interest();
+        } else if let Some(mut guest) = self.clients.remove(&event.token) {
+            let before = guest.client.interest();
             let known = &mut self.page;
             let mut page = || match known {
                 Some((made, text)) if now.saturating_duration_since(*made) < FRESH => text.clone(),
@@ -107,19 +107,19 @@ impl Exporter {
                     text
                 }
             };
-            let stays = guest.visitor.advance(now, &mut page);
-            let after = guest.visitor.interest();
-            if stays && (before == after || poll.modify(&guest.visitor, event.token, after).is_ok())
+            let stays = guest.client.advance(now, &mut page);
+            let after = guest.client.interest();
+            if stays && (before == after || poll.modify(&guest.client, event.token, after).is_ok())
             {
-                self.visitors.insert(event.token, guest);
+                self.clients.insert(event.token, guest);
             }
         }
     }
 
-    /// Sends away who takes too long, and takes visitors in again after a pause. To be called every
+    /// Sends away who takes too long, and takes clients in again after a pause. To be called every
     /// second or so.
     pub(crate) fn handle_timeout(&mut self, poll: &Poll, now: Instant) {
-        self.visitors.retain(|_, guest| guest.visitor.deadline() > now);
+        self.clients.retain(|_, guest| guest.client.deadline() > now);
         if self.paused.is_some_and(|until| now >= until)
             && poll.add(&self.listener, self.first_token, Interest::READABLE).is_ok()
         {
@@ -135,7 +135,7 @@ impl Exporter {
                 Err(error) => {
                     self.failures += 1;
                     if self.failures.is_power_of_two() {
-                        warn!(%error, "visitors of the metrics page wait until this passes");
+                        warn!(%error, "clients of the metrics page wait until this passes");
                     }
                     // The event would come again at once.
                     if poll.remove(&self.listener).is_ok() {
@@ -144,34 +144,34 @@ impl Exporter {
                     return;
                 }
             };
-            let refused = self.visitors.values().filter(|guest| guest.refused).count();
-            let served = self.visitors.len() - refused;
+            let refused = self.clients.values().filter(|guest| guest.refused).count();
+            let served = self.clients.len() - refused;
             if stream.set_nonblocking(true).is_err() || refused >= MAX_REFUSED {
                 continue;
             }
-            let refused = served >= MAX_VISITORS && !self.make_room(now);
-            let visitor =
-                if refused { Visitor::refused(stream, now) } else { Visitor::new(stream, now) };
+            let refused = served >= MAX_CLIENTS && !self.make_room(now);
+            let client =
+                if refused { Client::refused(stream, now) } else { Client::new(stream, now) };
             let token = self.next_token;
             self.next_token += 1;
-            if poll.add(&visitor, token, visitor.interest()).is_ok() {
-                self.visitors.insert(token, Guest { visitor, refused });
+            if poll.add(&client, token, client.interest()).is_ok() {
+                self.clients.insert(token, Guest { client, refused });
             }
         }
     }
 
-    /// Sends the idlest visitor away without a word, as a server may (RFC 9112 section 9.5), if one has been
+    /// Sends the idlest client away without a word, as a server may (RFC 9112 section 9.5), if one has been
     /// idle for long enough.
     fn make_room(&mut self, now: Instant) -> bool {
-        let idle = self.visitors.iter().filter(|(_, guest)| !guest.refused);
-        let idle = idle.filter_map(|(token, guest)| Some((guest.visitor.waited_for()?, *token)));
+        let idle = self.clients.iter().filter(|(_, guest)| !guest.refused);
+        let idle = idle.filter_map(|(token, guest)| Some((guest.client.waited_for()?, *token)));
         let idlest = idle.min().filter(|(since, _)| now >= *since + MANNERS);
-        idlest.is_some_and(|(_, token)| self.visitors.remove(&token).is_some())
+        idlest.is_some_and(|(_, token)| self.clients.remove(&token).is_some())
     }
 
-    /// Visitors connected, those that are being refused included.
+    /// Clients connected, those that are being refused included.
     #[cfg(test)]
-    pub(super) fn visitors(&self) -> usize {
-        self.visitors.len()
+    pub(super) fn clients(&self) -> usize {
+        self.clients.len()
     }
 }

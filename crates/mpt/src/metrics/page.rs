@@ -36,11 +36,11 @@ pub(crate) fn page(status: &Status) -> String {
 }
 
 fn control(page: &mut Families, control: &ControlStatus) {
-    let help = "Visitors connected to the control socket.";
+    let help = "Clients connected to the control socket.";
     page.gauge("mpt_control_clients", None, help, vec![], control.clients as f64);
     let help = "Requests carried out on the control socket.";
     page.counter("mpt_control_requests", None, help, vec![], control.requests);
-    let help = "Lines that were no request, and visitors turned away from the control socket.";
+    let help = "Lines that were no request, and clients turned away from the control socket.";
     counts(page, "mpt_control_refused", help, "reason", &vec![], &control.refused);
 }
 

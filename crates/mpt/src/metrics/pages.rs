@@ -18,7 +18,7 @@ pub(crate) struct Pages {
     refused: Option<SocketAddr>,
 }
 
-/// Tokens for one exporter and its visitors.
+/// Tokens for one exporter and its clients.
 const TOKENS: u64 = 1 << 32;
 
 impl Pages {

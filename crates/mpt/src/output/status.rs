@@ -188,8 +188,8 @@ fn write_path(out: &mut String, path: &PathState) {
         say(out, &format!("    {name} arrivals: {order}"));
     }
     if let Some(leaves) = path.rate {
-        let (leaves, limit) = (rate(leaves as f64), bytes(path.train_limit));
-        say(out, &format!("    {name} leaves at {leaves}, in trains of {limit}"));
+        let (leaves, limit) = (rate(leaves as f64), bytes(path.send_batch_limit));
+        say(out, &format!("    {name} leaves at {leaves}, in batches of {limit}"));
     }
     write_counts(out, &format!("    {name} drops"), &path.drops);
 }
@@ -380,7 +380,7 @@ mod tests {
         };
         let fibre = PathState {
             rate: Some(96_000_000),
-            train_limit: 2400,
+            send_batch_limit: 2400,
             interface: Some("eth0".into()),
             drops: BTreeMap::from([("too_big".into(), 2), ("no_buffer".into(), 0)]),
             ..path("fibre", "up", None, Some(0.2))

@@ -20,7 +20,7 @@ pub(super) struct Clamp {
 
 impl Clamp {
     /// From here on announcements have to fit `mtu` bytes; `None`: they are left alone. Returns whether
-    /// that is news.
+    /// that is updates.
     pub(super) fn set(&mut self, mtu: Option<u32>) -> bool {
         std::mem::replace(&mut self.mtu, mtu) != mtu
     }
@@ -33,20 +33,20 @@ impl Clamp {
         self.lowered += u64::from(mss::clamp(packet.bytes_mut(), mtu, checksum));
     }
 
-    /// Takes a packet from the peer, and returns it or its changed copy. `elided`: it may lack its
+    /// Takes a packet from the peer, and returns it or its changed copy. `partial`: it may lack its
     /// checksum.
     #[inline]
-    pub(super) fn incoming<'p>(&'p mut self, packet: &'p [u8], elided: bool) -> &'p [u8] {
+    pub(super) fn incoming<'p>(&'p mut self, packet: &'p [u8], checksum_partial: bool) -> &'p [u8] {
         match self.mtu {
-            Some(mtu) if mss::is_syn(packet) => self.lower_copy(packet, mtu, elided),
+            Some(mtu) if mss::is_syn(packet) => self.lower_copy(packet, mtu, checksum_partial),
             _ => packet,
         }
     }
 
-    fn lower_copy(&mut self, packet: &[u8], mtu: u32, elided: bool) -> &[u8] {
+    fn lower_copy(&mut self, packet: &[u8], mtu: u32, checksum_partial: bool) -> &[u8] {
         self.copy.clear();
         self.copy.extend_from_slice(packet);
-        let checksum = if elided { Checksum::Shown } else { Checksum::Complete };
+        let checksum = if checksum_partial { Checksum::Shown } else { Checksum::Complete };
         self.lowered += u64::from(mss::clamp(&mut self.copy, mtu, checksum));
         &self.copy
     }

@@ -26,7 +26,7 @@ struct Door {
     coalescer: Coalescer,
     clamp: Clamp,
     /// Whether packets may lack their transport checksum.
-    elided: bool,
+    checksum_partial: bool,
 }
 
 /// Where a held packet is.
@@ -45,14 +45,14 @@ pub(super) struct Delivery<'a> {
 }
 
 impl Incoming {
-    /// Nothing held, of what may be up to `packet_size` bytes. `elided`: packets may lack their
+    /// Nothing held, of what may be up to `packet_size` bytes. `partial`: packets may lack their
     /// transport checksum.
-    pub(super) fn new(packet_size: usize, elided: bool) -> Self {
+    pub(super) fn new(packet_size: usize, checksum_partial: bool) -> Self {
         Self {
             held: Vec::new(),
             numbers: Vec::new(),
             copies: Pool::new(MAX_HELD, packet_size),
-            door: Door { coalescer: Coalescer::new(), clamp: Clamp::default(), elided },
+            door: Door { coalescer: Coalescer::new(), clamp: Clamp::default(), checksum_partial },
         }
     }
 
@@ -132,11 +132,11 @@ impl Sink for Delivery<'_> {
 
 impl Door {
     fn push(&mut self, device: &Device, packet: &[u8]) {
-        let Self { coalescer, clamp, elided } = self;
-        let packet = clamp.incoming(packet, *elided);
-        match elided {
+        let Self { coalescer, clamp, checksum_partial } = self;
+        let packet = clamp.incoming(packet, *checksum_partial);
+        match checksum_partial {
             false => coalescer.push(device, packet),
-            true => coalescer.push_elided(device, packet),
+            true => coalescer.push_either(device, packet),
         }
     }
 }

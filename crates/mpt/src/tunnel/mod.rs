@@ -7,10 +7,10 @@
 //! [`receive`] takes datagrams to the interface, with [`incoming`] the inner packets that wait to be
 //! delivered. [`clamp`] is for both: what TCP is to announce. [`run`] is the loop, for both on one thread or each on its own, between which
 //! [`handover`] carries what they have to tell each other. [`report`] is what `mpt status` shows, with what the core has [`measured`],
-//! [`names`] puts events into words, [`notice`] calls the main thread.
+//! [`names`] puts events into words, [`main_event`] calls the main thread.
 //!
-//! What a tunnel is to be is decided by its [`keeper`], in the main thread. It opens [`sockets`], sets up
-//! the [`interface`], whose [`upkeep`] it sees to, and gives [`advice`] about it, and sends [`step`]s, first to the transmit side, which orders the receive side
+//! What a tunnel is to be is decided by its [`reconciler`], in the main thread. It opens [`sockets`], sets up
+//! the [`interface`], whose [`upkeep`] it sees to, and gives [`advice`] about it, and sends [`op`]s, first to the transmit side, which orders the receive side
 //! to do the rest.
 
 mod advice;
@@ -18,19 +18,19 @@ mod clamp;
 mod handover;
 mod incoming;
 mod interface;
-mod keeper;
+mod main_event;
 mod measured;
 mod mtu;
 mod names;
 mod narrowed;
-mod notice;
+mod op;
 mod open;
 mod outgoing;
 mod receive;
+mod reconciler;
 mod report;
 mod run;
 mod sockets;
-mod step;
 mod table;
 mod too_big;
 mod transmit;
@@ -47,11 +47,11 @@ use mpt_control::TunnelStatus;
 use mpt_io::poll::Waker;
 
 use crate::config::{self, Threads};
-use notice::{Notice, Notices};
-use step::{LastHeard, Step};
+use main_event::{MainEvent, MainEvents};
+use op::{LastHeard, TunnelOp};
 
 pub(crate) use interface::MARK;
-pub(crate) use keeper::Keeper;
+pub(crate) use reconciler::Reconciler;
 
 /// How long a request waits for the tunnel's threads. A wake-up of the loop is bounded to some
 /// milliseconds of work, so this is only ever reached on a machine that stands still.
@@ -62,7 +62,7 @@ enum Command {
     Status(Sender<TunnelStatus>),
     LastHeard(Sender<Vec<LastHeard>>),
     // The largest of them, and the rarest.
-    Step(Box<Step>),
+    TunnelOp(Box<TunnelOp>),
     Stop,
 }
 
@@ -74,14 +74,14 @@ struct Handle {
     /// Whether steps wait for the threads to be woken.
     stepped: Cell<bool>,
     waker: Waker,
-    notices: Receiver<Notice>,
+    main_events: Receiver<MainEvent>,
     threads: Vec<JoinHandle<()>>,
     failure: Arc<Mutex<Option<String>>>,
 }
 
 impl Handle {
     /// Starts a tunnel without connections, and with an interface that is down. Times count from
-    /// `epoch`; `main` is woken when there is a [`Notice`]. For `largest` see [`open::open`].
+    /// `epoch`; `main` is woken when there is a [`MainEvent`]. For `largest` see [`open::open`].
     ///
     /// # Errors
     ///
@@ -92,8 +92,8 @@ impl Handle {
         epoch: Instant,
         main: Waker,
     ) -> anyhow::Result<Self> {
-        let (notices, noticed) = Notices::new(main);
-        let (tx, rx) = open::open(settings, largest, notices)?;
+        let (main_events, noticed) = MainEvents::new(main);
+        let (tx, rx) = open::open(settings, largest, main_events)?;
         let (commands, receiver) = mpsc::channel();
         let (name, index) = (settings.name.clone(), tx.device.index());
         let (waker, bodies) = match settings.threads {
@@ -126,7 +126,7 @@ impl Handle {
             commands,
             stepped: Cell::new(false),
             waker,
-            notices: noticed,
+            main_events: noticed,
             threads,
             failure,
         })
@@ -138,9 +138,9 @@ impl Handle {
     }
 
     /// Has a step carried out, after those before it, when the threads are woken.
-    fn step(&self, step: Step) {
+    fn step(&self, step: TunnelOp) {
         // It fails if the thread is gone, which is found out and told elsewhere.
-        let _ = self.commands.send(Command::Step(Box::new(step)));
+        let _ = self.commands.send(Command::TunnelOp(Box::new(step)));
         self.stepped.set(true);
     }
 
@@ -225,7 +225,7 @@ mod tests {
         Handle {
             index: 0,
             stepped: Cell::new(false),
-            notices: mpsc::channel().1,
+            main_events: mpsc::channel().1,
             commands: mpsc::channel().0,
             waker: Waker::new(&poll, 0).unwrap(),
             threads: vec![std::thread::spawn(move || run(&reason))],

@@ -8,7 +8,7 @@ use mpt_io::udp;
 use mpt_proto::{Change, Event, Instant};
 
 use super::interface::MARK;
-use super::step::Order;
+use super::op::ReceiveCommand;
 use super::table::Table;
 use super::transmit::TransmitLoop;
 use crate::config::{self, PeerKind};
@@ -51,12 +51,12 @@ impl TransmitLoop {
 
     /// Follows the kernel's idea of the MTU of paths that refuse datagrams or have shrunk, and what was
     /// found out about those that swallow them. What the receive side has to do then goes to `order`.
-    pub(super) fn check_mtu(&mut self, now: Instant, mut order: impl FnMut(Order)) {
+    pub(super) fn check_mtu(&mut self, now: Instant, mut to_rx: impl FnMut(ReceiveCommand)) {
         while let Some(event) = self.endpoint.poll_event() {
             if self.is_news(now, &event) {
                 self.mtu.next_check = now;
                 self.mtu.limited = true;
-                order(Order::Tell { event });
+                to_rx(ReceiveCommand::Tell { event });
             }
         }
         if self.mtu_check_due().is_none_or(|due| now < due) {
@@ -64,7 +64,7 @@ impl TransmitLoop {
         }
         if std::mem::take(&mut self.mtu.changed) {
             self.mtu.limited = self.table.paths().any(|(_, _, path)| path.is_limited());
-            self.set_mtu(&mut order);
+            self.set_mtu(&mut to_rx);
         }
         if self.mtu_check_due().is_none_or(|due| now < due) {
             return;
@@ -83,16 +83,16 @@ impl TransmitLoop {
                     info.best_mtu = info.best_mtu.max(mtu);
                     let change = Change::SetFits { connection, path, fits: mtu >= MIN_MTU };
                     self.endpoint.change(now, &change);
-                    order(Order::Change { change, name: None });
+                    to_rx(ReceiveCommand::Change { change, name: None });
                 }
             }
             self.mtu.limited |= info.is_limited();
         }
-        self.set_mtu(&mut order);
+        self.set_mtu(&mut to_rx);
     }
 
     /// Gives the interface the MTU that follows from the paths, and has TCP announce no more.
-    fn set_mtu(&mut self, order: &mut impl FnMut(Order)) {
+    fn set_mtu(&mut self, to_rx: &mut impl FnMut(ReceiveCommand)) {
         let usable = usable_mtu(&self.table);
         let mtu = match self.settings.mtu {
             config::Mtu::Fixed(mtu) => u32::from(mtu),
@@ -103,7 +103,7 @@ impl TransmitLoop {
         self.mtu.limit = usable.map_or(mtu, |usable| usable.min(mtu));
         let clamp = self.settings.clamp_mss.then_some(self.mtu.limit);
         if self.clamp.set(clamp) {
-            order(Order::ClampMss { mtu: clamp });
+            to_rx(ReceiveCommand::ClampMss { mtu: clamp });
         }
         if mtu != self.mtu.bytes {
             self.set_interface_mtu(mtu);
@@ -126,7 +126,7 @@ impl TransmitLoop {
     }
 
     /// Takes in what was found out about a path. With an MTU that does not follow it is found out again
-    /// and again; then it is no news.
+    /// and again; then it is no updates.
     fn is_news(&mut self, now: Instant, event: &Event) -> bool {
         let &Event::Narrow { connection, path, carries } = event else { return true };
         // It can have gone since.

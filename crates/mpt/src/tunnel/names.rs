@@ -7,7 +7,8 @@ use std::collections::HashMap;
 
 use mpt_control::Event as RecentEvent;
 use mpt_proto::{
-    AcceptId, Change, ConnectionId, DownCause, Drop, Event, Instant, Knock, PathId, PathState,
+    AcceptId, Change, ConnectRequest, ConnectionId, DownCause, Drop, Event, Instant, PathId,
+    PathState,
 };
 
 /// The names of connections and paths. Numbers that are used again bring their new names.
@@ -45,11 +46,15 @@ impl Names {
     }
 
     /// That somebody was refused, as it is shown; `None` if it was not so.
-    pub(super) fn describe_refusal(&self, now: Instant, knock: &Knock) -> Option<RecentEvent> {
-        let Knock { accept, remote, peer, refused, .. } = knock;
+    pub(super) fn describe_refusal(
+        &self,
+        now: Instant,
+        request: &ConnectRequest,
+    ) -> Option<RecentEvent> {
+        let ConnectRequest { accept, remote, peer, refused, .. } = request;
         let name = self.accepts.get(accept).map_or("?", String::as_str);
         let why = if (*refused)? == Drop::AcceptRate {
-            "too many knock at once; it is let in later if it goes on (max_rate)"
+            "too many connection requests at once; it is accepted later if it keeps sending (max_rate)"
         } else {
             "there are as many as may be; it is let in when one is forgotten \
              (max_connections, max_paths)"

@@ -23,12 +23,12 @@ struct Limit {
 }
 
 impl Narrowed {
-    /// It was found that nothing larger than `mtu` passes. Returns whether that is news.
+    /// It was found that nothing larger than `mtu` passes. Returns whether that is updates.
     pub(super) fn on_found(&mut self, now: Instant, mtu: u32) -> bool {
-        let news = self.0.as_ref().is_none_or(|limit| mtu < limit.mtu);
+        let updates = self.0.as_ref().is_none_or(|limit| mtu < limit.mtu);
         let mtu = self.0.as_ref().map_or(mtu, |limit| limit.mtu.min(mtu));
         self.0 = Some(Limit { mtu, until: now + RAISE_AFTER });
-        news
+        updates
     }
 
     /// Whether there is a limit, or was one that nobody has looked at since it ended.

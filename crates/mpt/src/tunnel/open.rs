@@ -1,6 +1,6 @@
 //! From settings to a tunnel that is ready to run, without connections yet.
 //!
-//! Sockets, connections and paths come as [steps](super::step) while it runs, those of the start like
+//! Sockets, connections and paths come as [steps](super::op) while it runs, those of the start like
 //! those of later. The interface gets its addresses and routes last, so that the kernel hands over no
 //! packet before there is a way for it.
 
@@ -16,9 +16,9 @@ use mpt_proto::{Endpoint, EndpointConfig, Instant, Prefix, TokenBucket, Traffic}
 
 use super::clamp::Clamp;
 use super::incoming::Incoming;
+use super::main_event::MainEvents;
 use super::mtu::Mtu;
 use super::names::Names;
-use super::notice::Notices;
 use super::outgoing::Outgoing;
 use super::receive::ReceiveLoop;
 use super::sockets::Sockets;
@@ -60,7 +60,7 @@ fn slot_size(largest: u32) -> usize {
 pub(super) fn open(
     settings: &config::Tunnel,
     largest: u32,
-    notices: Notices,
+    main_events: MainEvents,
 ) -> anyhow::Result<(TransmitLoop, ReceiveLoop)> {
     let device = Device::open(&tun::Options {
         name: settings.name.clone(),
@@ -89,14 +89,14 @@ pub(super) fn open(
         sockets: Sockets::default(),
         poll: Arc::new(Poll::new().context("cannot wait for packets")?),
         endpoint: rx_side,
-        incoming: Incoming::new(slot, settings.elided),
+        incoming: Incoming::new(slot, settings.checksum_partial),
         receive,
         receive_errors: Vec::new(),
         names: Names::default(),
         lines: TokenBucket::new(200, Duration::from_millis(100)),
         recent: VecDeque::new(),
-        notices,
-        knocks: Vec::new(),
+        main_events,
+        requests: Vec::new(),
     };
     let mtu = Mtu {
         bytes: 0,

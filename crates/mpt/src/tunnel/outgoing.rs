@@ -1,18 +1,18 @@
-//! Datagrams on their way to the network: one open train for each path.
+//! Datagrams on their way to the network: one open send batch for each path.
 
 use std::net::SocketAddr;
 
-use mpt_io::udp::{Drain, Sent, Train};
+use mpt_io::udp::{EgressRate, SendBatch, Sent};
 use mpt_proto::{ConnectionId, Instant, PathId, SocketId, Transmit};
 
+use super::op::NO_SOCKET;
 use super::sockets::Sockets;
-use super::step::NO_SOCKET;
 
 /// The sending side of one path.
-pub(super) struct Lane {
+pub(super) struct PathSender {
     /// Which of the tunnel's sockets it uses.
     pub(super) socket: SocketId,
-    train: Train,
+    send_batch: SendBatch,
     /// Whether it is among those to be flushed.
     waits: bool,
     /// A datagram was too big since somebody asked.
@@ -25,17 +25,17 @@ pub(super) struct Lane {
     pub(super) failed: u64,
 }
 
-impl Lane {
-    pub(super) fn new(socket: SocketId, train: Train) -> Self {
-        Self { socket, train, waits: false, refuses: false, full: 0, too_big: 0, failed: 0 }
+impl PathSender {
+    pub(super) fn new(socket: SocketId, send_batch: SendBatch) -> Self {
+        Self { socket, send_batch, waits: false, refuses: false, full: 0, too_big: 0, failed: 0 }
     }
 
     /// Whether it is the way by this socket to that address.
     pub(super) fn leads_to(&self, socket: SocketId, remote: SocketAddr) -> bool {
-        self.socket == socket && self.train.remote() == remote
+        self.socket == socket && self.send_batch.remote() == remote
     }
 
-    /// This lane, with the counters of the one whose place it takes.
+    /// This path sender, with the counters of the one whose place it takes.
     fn after(self, earlier: &Self) -> Self {
         let Self { full, too_big, failed, .. } = *earlier;
         Self { full, too_big, failed, ..self }
@@ -46,82 +46,87 @@ impl Lane {
 #[derive(Default)]
 pub(super) struct Outgoing {
     /// By connection, then by path.
-    lanes: Vec<Vec<Option<Lane>>>,
+    path_senders: Vec<Vec<Option<PathSender>>>,
     /// How fast datagrams leave, by socket.
-    drains: Vec<Drain>,
-    /// The lanes whose train is not empty, each once.
+    egress_rates: Vec<EgressRate>,
+    /// The path senders whose send batch is not empty, each once.
     waiting: Vec<(ConnectionId, PathId)>,
-    /// Whether any lane refuses.
+    /// Whether any path sender refuses.
     refuses: bool,
 }
 
 impl Outgoing {
-    /// A lane for a path; if it has one, that has been [flushed](Self::flush).
-    pub(super) fn put(&mut self, connection: ConnectionId, path: PathId, lane: Lane) {
+    /// A path sender for a path; if it has one, that has been [flushed](Self::flush).
+    pub(super) fn put(&mut self, connection: ConnectionId, path: PathId, path_sender: PathSender) {
         let place = usize::from(connection.0);
-        if self.lanes.len() <= place {
-            self.lanes.resize_with(place + 1, Vec::new);
+        if self.path_senders.len() <= place {
+            self.path_senders.resize_with(place + 1, Vec::new);
         }
-        let (lanes, place) = (&mut self.lanes[place], usize::from(path.0));
-        if lanes.len() <= place {
-            lanes.resize_with(place + 1, || None);
+        let (path_senders, place) = (&mut self.path_senders[place], usize::from(path.0));
+        if path_senders.len() <= place {
+            path_senders.resize_with(place + 1, || None);
         }
-        let socket = usize::from(lane.socket.0);
-        if lane.socket != NO_SOCKET && self.drains.len() <= socket {
-            self.drains.resize_with(socket + 1, Drain::new);
+        let socket = usize::from(path_sender.socket.0);
+        if path_sender.socket != NO_SOCKET && self.egress_rates.len() <= socket {
+            self.egress_rates.resize_with(socket + 1, EgressRate::new);
         }
-        let before = lanes[place].take();
-        lanes[place] = Some(match before {
-            Some(before) => lane.after(&before),
-            None => lane,
+        let before = path_senders[place].take();
+        path_senders[place] = Some(match before {
+            Some(before) => path_sender.after(&before),
+            None => path_sender,
         });
     }
 
-    /// Removes the lane of a path, which has been flushed.
+    /// Removes the path sender of a path, which has been flushed.
     pub(super) fn remove(&mut self, connection: ConnectionId, path: PathId) {
-        if let Some(lanes) = self.lanes.get_mut(usize::from(connection.0))
-            && let Some(lane) = lanes.get_mut(usize::from(path.0))
+        if let Some(path_senders) = self.path_senders.get_mut(usize::from(connection.0))
+            && let Some(path_sender) = path_senders.get_mut(usize::from(path.0))
         {
-            *lane = None;
+            *path_sender = None;
         }
     }
 
-    /// Removes the lanes of a connection, which have been flushed.
+    /// Removes the path senders of a connection, which have been flushed.
     pub(super) fn remove_all(&mut self, connection: ConnectionId) {
-        if let Some(lanes) = self.lanes.get_mut(usize::from(connection.0)) {
-            *lanes = Vec::new();
+        if let Some(path_senders) = self.path_senders.get_mut(usize::from(connection.0)) {
+            *path_senders = Vec::new();
         }
     }
 
-    /// How fast datagrams of a lane's socket leave.
-    pub(super) fn drain(&self, lane: &Lane) -> Option<&Drain> {
-        self.drains.get(usize::from(lane.socket.0))
+    /// How fast datagrams of a path sender's socket leave.
+    pub(super) fn drain(&self, path_sender: &PathSender) -> Option<&EgressRate> {
+        self.egress_rates.get(usize::from(path_sender.socket.0))
     }
 
     /// A socket is another one: what was known of its number is out of date.
-    pub(super) fn forget_drain(&mut self, socket: SocketId) {
-        if let Some(drain) = self.drains.get_mut(usize::from(socket.0)) {
-            *drain = Drain::new();
+    pub(super) fn forget_egress_rate(&mut self, socket: SocketId) {
+        if let Some(egress_rate) = self.egress_rates.get_mut(usize::from(socket.0)) {
+            *egress_rate = EgressRate::new();
         }
     }
 
-    /// The lane of a path, if it has one.
-    pub(super) fn lane(&self, connection: ConnectionId, path: PathId) -> Option<&Lane> {
-        self.lanes.get(usize::from(connection.0))?.get(usize::from(path.0))?.as_ref()
+    /// The path sender of a path, if it has one.
+    pub(super) fn path_sender(
+        &self,
+        connection: ConnectionId,
+        path: PathId,
+    ) -> Option<&PathSender> {
+        self.path_senders.get(usize::from(connection.0))?.get(usize::from(path.0))?.as_ref()
     }
 
-    /// Bytes of memory that the lanes of a connection take.
+    /// Bytes of memory that the path senders of a connection take.
     pub(super) fn memory(&self, connection: ConnectionId) -> usize {
-        let Some(lanes) = self.lanes.get(usize::from(connection.0)) else { return 0 };
-        let trains = lanes.iter().flatten().map(|lane| lane.train.memory());
-        lanes.capacity() * size_of::<Option<Lane>>() + trains.sum::<usize>()
+        let Some(path_senders) = self.path_senders.get(usize::from(connection.0)) else { return 0 };
+        let send_batches =
+            path_senders.iter().flatten().map(|path_sender| path_sender.send_batch.memory());
+        path_senders.capacity() * size_of::<Option<PathSender>>() + send_batches.sum::<usize>()
     }
 
-    fn lane_mut(&mut self, connection: ConnectionId, path: PathId) -> Option<&mut Lane> {
-        self.lanes.get_mut(usize::from(connection.0))?.get_mut(usize::from(path.0))?.as_mut()
+    fn lane_mut(&mut self, connection: ConnectionId, path: PathId) -> Option<&mut PathSender> {
+        self.path_senders.get_mut(usize::from(connection.0))?.get_mut(usize::from(path.0))?.as_mut()
     }
 
-    /// Writes a datagram behind the others of its path. A train that is full leaves first. `now` is
+    /// Writes a datagram behind the others of its path. A send batch that is full leaves first. `now` is
     /// when the wake-up began.
     pub(super) fn stage(&mut self, now: Instant, transmit: &Transmit<'_>, sockets: &Sockets) {
         self.stage_with(now, transmit, sockets, |place| transmit.emit(place));
@@ -136,35 +141,35 @@ impl Outgoing {
         emit: impl FnOnce(&mut [u8]),
     ) {
         let (connection, path) = (transmit.connection, transmit.path);
-        let lanes = &mut self.lanes[usize::from(connection.0)];
+        let path_senders = &mut self.path_senders[usize::from(connection.0)];
         // Lanes go after their paths.
-        let Some(lane) = &mut lanes[usize::from(path.0)] else { return };
-        if lane.train.is_full() {
-            lane.send(now, sockets, &mut self.drains);
+        let Some(path_sender) = &mut path_senders[usize::from(path.0)] else { return };
+        if path_sender.send_batch.is_full() {
+            path_sender.send(now, sockets, &mut self.egress_rates);
         }
-        if !lane.waits {
-            lane.waits = true;
+        if !path_sender.waits {
+            path_sender.waits = true;
             self.waiting.push((connection, path));
         }
-        lane.train.set_tos(transmit.tos);
-        match lane.train.reserve(transmit.size()) {
+        path_sender.send_batch.set_tos(transmit.tos);
+        match path_sender.send_batch.reserve(transmit.size()) {
             Some(place) => {
                 emit(place);
-                lane.train.commit();
+                path_sender.send_batch.commit();
             }
-            None => lane.on_too_big(1),
+            None => path_sender.on_too_big(1),
         }
-        self.refuses |= lane.refuses;
+        self.refuses |= path_sender.refuses;
     }
 
-    /// Sends every train that is not empty.
+    /// Sends every send batch that is not empty.
     pub(super) fn flush(&mut self, now: Instant, sockets: &Sockets) {
         for (connection, path) in self.waiting.drain(..) {
-            let lanes = &mut self.lanes[usize::from(connection.0)];
-            if let Some(lane) = &mut lanes[usize::from(path.0)] {
-                lane.waits = false;
-                lane.send(now, sockets, &mut self.drains);
-                self.refuses |= lane.refuses;
+            let path_senders = &mut self.path_senders[usize::from(connection.0)];
+            if let Some(path_sender) = &mut path_senders[usize::from(path.0)] {
+                path_sender.waits = false;
+                path_sender.send(now, sockets, &mut self.egress_rates);
+                self.refuses |= path_sender.refuses;
             }
         }
     }
@@ -181,14 +186,16 @@ impl Outgoing {
 
     /// Whether a path has refused a datagram for its size; it is then forgotten.
     pub(super) fn take_too_big(&mut self, connection: ConnectionId, path: PathId) -> bool {
-        self.lane_mut(connection, path).is_some_and(|lane| std::mem::take(&mut lane.refuses))
+        self.lane_mut(connection, path)
+            .is_some_and(|path_sender| std::mem::take(&mut path_sender.refuses))
     }
 }
 
-impl Lane {
-    fn send(&mut self, now: Instant, sockets: &Sockets, drains: &mut [Drain]) {
-        let (socket, drain) = (&sockets[self.socket], &mut drains[usize::from(self.socket.0)]);
-        let sent = socket.send_watched(&mut self.train, drain, now.since(Instant::ZERO));
+impl PathSender {
+    fn send(&mut self, now: Instant, sockets: &Sockets, egress_rates: &mut [EgressRate]) {
+        let (socket, egress_rate) =
+            (&sockets[self.socket], &mut egress_rates[usize::from(self.socket.0)]);
+        let sent = socket.send_watched(&mut self.send_batch, egress_rate, now.since(Instant::ZERO));
         let Sent { full, too_big, failed, .. } = sent;
         self.full += full as u64;
         self.on_too_big(too_big as u64);

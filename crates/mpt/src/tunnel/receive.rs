@@ -11,16 +11,16 @@ use mpt_io::poll::{Interest, Poll};
 use mpt_io::tun::Device;
 use mpt_io::udp::{Receive, Socket};
 use mpt_proto::{
-    AcceptConfig, ConnectionId, Event, Instant, Knock, Note, Origin, ReceiveHalf, SocketId,
-    TokenBucket,
+    AcceptConfig, ConnectRequest, ConnectionId, Event, Instant, Origin, PathUpdate, ReceiveHalf,
+    SocketId, TokenBucket,
 };
 
 use super::incoming::Incoming;
+use super::main_event::{MainEvent, MainEvents};
 use super::names::Names;
-use super::notice::{Notice, Notices};
+use super::op::{LastHeard, ReceiveCommand};
 use super::run::SOCKETS;
 use super::sockets::Sockets;
-use super::step::{LastHeard, Order};
 use crate::config;
 
 /// Batches taken from one socket in one wake-up. One may hold a megabyte.
@@ -45,9 +45,9 @@ pub(super) struct ReceiveLoop {
     /// The events that may go to the log: 200 at once, ten per second for long.
     pub(super) lines: TokenBucket,
     pub(super) recent: VecDeque<RecentEvent>,
-    pub(super) notices: Notices,
-    /// Who knocked in this wake-up, and the address at which.
-    pub(super) knocks: Vec<(Knock, Option<IpAddr>)>,
+    pub(super) main_events: MainEvents,
+    /// Who asked to connect in this wake-up, and the address at which.
+    pub(super) requests: Vec<(ConnectRequest, Option<IpAddr>)>,
 }
 
 impl ReceiveLoop {
@@ -69,25 +69,25 @@ impl ReceiveLoop {
                     arrivals.handle_datagram(now, datagram, &mut sink);
                 }
                 drop(arrivals);
-                while let Some(knock) = self.endpoint.poll_knock() {
-                    self.knocks.push((knock, coalesced.local));
+                while let Some(request) = self.endpoint.poll_connect_request() {
+                    self.requests.push((request, coalesced.local));
                 }
             }
             if taken < self.receive.slots() {
                 break;
             }
         }
-        self.tell_knocks(now);
+        self.tell_connect_requests(now);
     }
 
-    /// Has the main thread open to those who knock; who is refused is told of.
-    fn tell_knocks(&mut self, now: Instant) {
-        for (knock, local) in self.knocks.drain(..) {
-            if let Some(recent) = self.names.describe_refusal(now, &knock) {
+    /// Has the main thread open to those who connect request; who is refused is told of.
+    fn tell_connect_requests(&mut self, now: Instant) {
+        for (request, local) in self.requests.drain(..) {
+            if let Some(recent) = self.names.describe_refusal(now, &request) {
                 tracing::warn!(tunnel = self.settings.name, "{}", recent.text);
                 keep(&mut self.recent, recent);
             } else {
-                self.notices.give(Notice::Knock { knock, local });
+                self.main_events.give(MainEvent::ConnectRequest { request, local });
             }
         }
     }
@@ -109,39 +109,39 @@ impl ReceiveLoop {
     }
 
     /// Does what the transmit side leaves to it; breaks if that is to stop.
-    pub(super) fn carry_out(&mut self, now: Instant, order: Order) -> ControlFlow<()> {
+    pub(super) fn carry_out(&mut self, now: Instant, order: ReceiveCommand) -> ControlFlow<()> {
         let mut sink = self.incoming.to(&self.receive, &self.device);
         match order {
             // Whoever asked may have lost patience; then nobody reads the answer.
-            Order::Status { mut status, reply } => {
+            ReceiveCommand::Status { mut status, reply } => {
                 self.complete(now, &mut status);
                 let _ = reply.send(*status);
             }
-            Order::Change { change, name } => {
+            ReceiveCommand::Change { change, name } => {
                 if let Some(name) = name {
                     self.names.add(&change, name);
                 }
                 self.endpoint.change(now, &change, &mut sink);
             }
-            Order::OpenSocket { id, socket } => self.open_socket(id, socket),
-            Order::CloseSocket { id } => {
+            ReceiveCommand::OpenSocket { id, socket } => self.open_socket(id, socket),
+            ReceiveCommand::CloseSocket { id } => {
                 if let Some(socket) = self.sockets.take(id) {
                     // It can only fail for a socket that is not waited for.
                     let _ = self.poll.remove(&*socket);
                 }
             }
-            Order::ClampMss { mtu } => self.incoming.clamp_mss(mtu),
-            Order::SetAccepts { accepts } => {
+            ReceiveCommand::ClampMss { mtu } => self.incoming.clamp_mss(mtu),
+            ReceiveCommand::SetAccepts { accepts } => {
                 let (accepts, names): (Vec<AcceptConfig>, Vec<String>) =
                     accepts.into_iter().unzip();
                 self.names.set_accepts(accepts.iter().map(|accept| accept.id).zip(names));
                 self.endpoint.set_accepts(&accepts);
             }
-            Order::LastHeard { reply } => {
+            ReceiveCommand::LastHeard { reply } => {
                 let _ = reply.send(self.last_heard(now));
             }
-            Order::Tell { event } => self.tell(now, event),
-            Order::Stop => {
+            ReceiveCommand::Tell { event } => self.tell(now, event),
+            ReceiveCommand::Stop => {
                 self.endpoint.close(now, &mut sink);
                 return ControlFlow::Break(());
             }
@@ -167,8 +167,8 @@ impl ReceiveLoop {
     }
 
     /// What the transmit side must know next.
-    pub(super) fn poll_note(&mut self) -> Option<(ConnectionId, Note)> {
-        self.endpoint.poll_note()
+    pub(super) fn poll_path_update(&mut self) -> Option<(ConnectionId, PathUpdate)> {
+        self.endpoint.poll_path_update()
     }
 
     /// Ends the burst of deliveries, and tells the events.
@@ -186,7 +186,7 @@ impl ReceiveLoop {
             tracing::info!(tunnel = self.settings.name, "{}", recent.text);
         }
         keep(&mut self.recent, recent);
-        self.notices.event(event);
+        self.main_events.event(event);
     }
 
     /// When there is something to do although nothing arrives.

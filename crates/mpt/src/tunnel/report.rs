@@ -94,14 +94,18 @@ impl TransmitLoop {
             cause: info.absence.clone(),
             ..PathState::default()
         };
-        if let Some(lane) = self.outgoing.lane(id, path) {
-            let socket = self.sockets.get(lane.socket);
+        if let Some(path_sender) = self.outgoing.path_sender(id, path) {
+            let socket = self.sockets.get(path_sender.socket);
             state.local = socket.map_or_else(String::new, |socket| socket.local_addr().to_string());
-            if let Some(drain) = self.outgoing.drain(lane) {
-                state.rate = drain.rate().map(|bytes| bytes.saturating_mul(8));
-                state.train_limit = drain.train_limit() as u64;
+            if let Some(egress_rate) = self.outgoing.drain(path_sender) {
+                state.rate = egress_rate.rate().map(|bytes| bytes.saturating_mul(8));
+                state.send_batch_limit = egress_rate.send_batch_limit() as u64;
             }
-            let drops = [("full", lane.full), ("too_big", lane.too_big), ("failed", lane.failed)];
+            let drops = [
+                ("full", path_sender.full),
+                ("too_big", path_sender.too_big),
+                ("failed", path_sender.failed),
+            ];
             state.drops = counted(drops);
         }
         state
@@ -135,7 +139,9 @@ impl TransmitLoop {
     fn socket(&self, id: SocketId, socket: &Socket) -> SocketStatus {
         let buffers = socket.buffers();
         let mut users = self.table.paths().filter(|&(connection, path, _)| {
-            self.outgoing.lane(connection, path).is_some_and(|lane| lane.socket == id)
+            self.outgoing
+                .path_sender(connection, path)
+                .is_some_and(|path_sender| path_sender.socket == id)
         });
         let device = users.next().and_then(|(_, _, path)| path.settings.interface.clone());
         SocketStatus {

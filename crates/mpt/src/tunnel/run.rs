@@ -5,7 +5,7 @@
 //! level-triggered, so whatever a budget left behind is reported at once.
 //!
 //! On one thread ([`together`]) the sides call each other. On two ([`apart`]) what each has to tell
-//! the other crosses in a [`Handover`]: notes about the paths from the receive side, orders from the
+//! the other crosses in a [`Handover`]: path updates about the paths from the receive side, orders from the
 //! transmit side. No packet crosses, and the sides are the same code either way.
 
 use std::ops::ControlFlow;
@@ -15,12 +15,12 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use mpt_io::poll::{Events, Interest, Poll, Waker};
-use mpt_proto::{ConnectionId, Instant, Note, SocketId};
+use mpt_proto::{ConnectionId, Instant, PathUpdate, SocketId};
 
 use super::Command;
 use super::handover::{Handed, Handover, handover};
+use super::op::ReceiveCommand;
 use super::receive::ReceiveLoop;
-use super::step::Order;
 use super::transmit::TransmitLoop;
 
 /// What is ready: a wake-up by another thread, the interface, or one of the sockets from here on.
@@ -35,11 +35,11 @@ const EVENTS: usize = 64;
 /// network or MTUs change; when the queue is full the transmit side waits.
 const ORDERS: usize = 64;
 
-/// Notes that may wait for the transmit side: all that a few connections ever have. Those of more
+/// PathUpdates that may wait for the transmit side: all that a few connections ever have. Those of more
 /// stay with the core for a moment.
 const NOTES: usize = 512;
 
-/// How soon the receive side tries again to hand over notes. There is room for all that may wait
+/// How soon the receive side tries again to hand over path updates. There is room for all that may wait
 /// for each path, and the transmit side has been woken, so this happens on a machine that stands
 /// still.
 const NOTES_AGAIN: Duration = Duration::from_millis(1);
@@ -78,9 +78,9 @@ pub(super) fn apart(
     let rx_poll = Arc::clone(&rx.poll);
     let (tx_waker, rx_waker) = (new_waker(&tx_poll)?, new_waker(&rx_poll)?);
     add_device(&tx_poll, &tx)?;
-    let (to_tx, notes) = handover(NOTES, tx_waker.clone());
+    let (to_tx, path_updates) = handover(NOTES, tx_waker.clone());
     let (to_rx, orders) = handover(ORDERS, rx_waker);
-    let mut transmitting = Transmitting { tx, commands, notes, to_rx };
+    let mut transmitting = Transmitting { tx, commands, path_updates, to_rx };
     let mut receiving = Receiving { rx, orders, to_tx, notes_again: None };
     let bodies: [Body; 2] = [
         Box::new(move |now| run(&tx_poll, now, &mut transmitting)),
@@ -139,9 +139,9 @@ struct Together {
 }
 
 impl Together {
-    fn carry_notes(&mut self, now: Instant) {
-        while let Some(note) = self.rx.poll_note() {
-            self.tx.handle_note(now, note);
+    fn carry_path_updates(&mut self, now: Instant) {
+        while let Some(update) = self.rx.poll_path_update() {
+            self.tx.handle_path_update(now, update);
         }
     }
 }
@@ -168,13 +168,13 @@ impl Work for Together {
                 }
             });
         }
-        self.carry_notes(now);
+        self.carry_path_updates(now);
         self.tx.send(now);
         let Self { tx, rx, .. } = self;
         tx.check_mtu(now, |order| {
             let _ = rx.carry_out(now, order);
         });
-        self.carry_notes(now);
+        self.carry_path_updates(now);
         // Last, as all of that may have led to events.
         self.rx.flush(now);
         flow
@@ -189,8 +189,8 @@ impl Work for Together {
 struct Transmitting {
     tx: TransmitLoop,
     commands: Receiver<Command>,
-    notes: Handed<(ConnectionId, Note)>,
-    to_rx: Handover<Order>,
+    path_updates: Handed<(ConnectionId, PathUpdate)>,
+    to_rx: Handover<ReceiveCommand>,
 }
 
 impl Work for Transmitting {
@@ -199,9 +199,9 @@ impl Work for Transmitting {
     }
 
     fn finish(&mut self, now: Instant) -> ControlFlow<()> {
-        let Self { tx, notes, .. } = self;
-        let mut flow = notes.take_all(|note| {
-            tx.handle_note(now, note);
+        let Self { tx, path_updates, .. } = self;
+        let mut flow = path_updates.take_all(|update| {
+            tx.handle_path_update(now, update);
             ControlFlow::Continue(())
         });
         while flow.is_continue()
@@ -209,7 +209,7 @@ impl Work for Transmitting {
         {
             let Self { tx, to_rx, .. } = self;
             tx.carry_out(now, command, |order| {
-                if matches!(order, Order::Stop) {
+                if matches!(order, ReceiveCommand::Stop) {
                     flow = ControlFlow::Break(());
                 }
                 to_rx.send(order);
@@ -228,9 +228,9 @@ impl Work for Transmitting {
 /// The receive side on a thread of its own.
 struct Receiving {
     rx: ReceiveLoop,
-    orders: Handed<Order>,
-    to_tx: Handover<(ConnectionId, Note)>,
-    /// When to hand over the notes for which there was no room.
+    orders: Handed<ReceiveCommand>,
+    to_tx: Handover<(ConnectionId, PathUpdate)>,
+    /// When to hand over the path updates for which there was no room.
     notes_again: Option<Instant>,
 }
 
@@ -243,7 +243,7 @@ impl Work for Receiving {
     fn finish(&mut self, now: Instant) -> ControlFlow<()> {
         self.rx.handle_timeout(now);
         let flow = self.orders.take_all(|order| self.rx.carry_out(now, order));
-        let all = self.to_tx.send_all(|| self.rx.poll_note());
+        let all = self.to_tx.send_all(|| self.rx.poll_path_update());
         self.notes_again = (!all).then(|| now + NOTES_AGAIN);
         self.rx.flush(now);
         flow

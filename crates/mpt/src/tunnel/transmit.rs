@@ -7,21 +7,21 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use mpt_io::tun::{Burst, Device};
-use mpt_proto::{Change, ConnectionId, Instant, Note, Traffic};
+use mpt_proto::{Change, ConnectionId, Instant, PathUpdate, Traffic};
 
 use super::Command;
 use super::clamp::Clamp;
 use super::mtu::{MIN_MTU, Mtu};
 use super::narrowed::Narrowed;
+use super::op::{Place, ReceiveCommand, TunnelOp};
 use super::outgoing::Outgoing;
 use super::sockets::Sockets;
-use super::step::{Order, Place, Step};
 use super::table::{ConnectionInfo, PathInfo, Table};
 use super::too_big::TooBig;
 use crate::config;
 
 /// Reads from the interface in one wake-up, and the bytes after which there is no further one:
-/// enough to fill a train for each of a few paths, little enough that received datagrams do not wait
+/// enough to fill a send batch for each of a few paths, little enough that received datagrams do not wait
 /// for long.
 const DEVICE_READS: usize = 64;
 const DEVICE_BYTES: u64 = 256 << 10;
@@ -52,7 +52,7 @@ impl TransmitLoop {
     ///
     /// If the interface is gone.
     pub(super) fn read_device(&mut self, now: Instant) -> anyhow::Result<()> {
-        let elided = self.settings.elided;
+        let checksum_partial = self.settings.checksum_partial;
         let limit = self.mtu.limit;
         let budget = self.read.bytes + DEVICE_BYTES;
         for _ in 0..DEVICE_READS {
@@ -76,9 +76,9 @@ impl TransmitLoop {
                 self.clamp.outgoing(&mut packet);
                 let Some(transmit) = self.endpoint.handle_inner(packet.bytes()) else { continue };
                 self.outgoing.stage_with(now, &transmit, &self.sockets, |datagram| {
-                    transmit.emit_with(datagram, |place| match elided {
+                    transmit.emit_with(datagram, |place| match checksum_partial {
                         false => packet.emit(place),
-                        true => drop(packet.emit_elided(place)),
+                        true => drop(packet.emit_partial(place)),
                     });
                     self.endpoint.keep(now, &transmit, datagram);
                 });
@@ -88,8 +88,12 @@ impl TransmitLoop {
     }
 
     /// The receive side has something to say.
-    pub(super) fn handle_note(&mut self, now: Instant, (connection, note): (ConnectionId, Note)) {
-        self.endpoint.handle_note(now, connection, note);
+    pub(super) fn handle_path_update(
+        &mut self,
+        now: Instant,
+        (connection, update): (ConnectionId, PathUpdate),
+    ) {
+        self.endpoint.handle_path_update(now, connection, update);
     }
 
     /// Does its part of what other threads ask for; what is left for the receive side goes to `order`.
@@ -97,43 +101,43 @@ impl TransmitLoop {
         &mut self,
         now: Instant,
         command: Command,
-        mut order: impl FnMut(Order),
+        mut to_rx: impl FnMut(ReceiveCommand),
     ) {
         match command {
             Command::Status(reply) => {
-                order(Order::Status { status: Box::new(self.report()), reply });
+                to_rx(ReceiveCommand::Status { status: Box::new(self.report()), reply });
             }
-            Command::LastHeard(reply) => order(Order::LastHeard { reply }),
-            Command::Step(step) => self.step(now, *step, &mut order),
+            Command::LastHeard(reply) => to_rx(ReceiveCommand::LastHeard { reply }),
+            Command::TunnelOp(op) => self.apply(now, *op, &mut to_rx),
             Command::Stop => {
                 self.endpoint.close(now);
-                order(Order::Stop);
+                to_rx(ReceiveCommand::Stop);
             }
         }
     }
 
-    fn step(&mut self, now: Instant, step: Step, order: &mut impl FnMut(Order)) {
+    fn apply(&mut self, now: Instant, op: TunnelOp, to_rx: &mut impl FnMut(ReceiveCommand)) {
         // Whatever was staged leaves by the way it was staged for.
         self.outgoing.flush(now, &self.sockets);
-        match step {
-            Step::OpenSocket { id, socket } => {
+        match op {
+            TunnelOp::OpenSocket { id, socket } => {
                 self.sockets.put(id, Arc::clone(&socket));
-                self.outgoing.forget_drain(id);
-                order(Order::OpenSocket { id, socket });
+                self.outgoing.forget_egress_rate(id);
+                to_rx(ReceiveCommand::OpenSocket { id, socket });
             }
-            Step::CloseSocket { id } => {
+            TunnelOp::CloseSocket { id } => {
                 drop(self.sockets.take(id));
-                order(Order::CloseSocket { id });
+                to_rx(ReceiveCommand::CloseSocket { id });
             }
-            Step::AddConnection { id, settings, accepted_by, core } => {
+            TunnelOp::AddConnection { id, settings, accepted_by, core } => {
                 let name = Some(settings.name.clone());
                 let (accepted_by, template) = accepted_by.unzip();
                 let info = ConnectionInfo { settings, accepted_by: template, paths: Vec::new() };
                 self.table.put(id, info);
                 let change = Change::AddConnection { connection: id, config: core, accepted_by };
-                self.change(now, change, name, order);
+                self.change(now, change, name, to_rx);
             }
-            Step::SetConnection { id, settings, core } => {
+            TunnelOp::SetConnection { id, settings, core } => {
                 if let Some(info) = self.table.connection_mut(id) {
                     info.settings = settings;
                 }
@@ -141,36 +145,38 @@ impl TransmitLoop {
                     now,
                     Change::SetConnection { connection: id, config: core },
                     None,
-                    order,
+                    to_rx,
                 );
             }
-            Step::RemoveConnection { id } => {
-                self.change(now, Change::RemoveConnection { connection: id }, None, order);
+            TunnelOp::RemoveConnection { id } => {
+                self.change(now, Change::RemoveConnection { connection: id }, None, to_rx);
                 self.send(now);
                 self.outgoing.remove_all(id);
                 self.table.remove(id);
                 self.mtu.changed = true;
             }
-            Step::AddPath { connection, path, place } => {
+            TunnelOp::AddPath { connection, path, place } => {
                 let (name, config) = (Some(place.settings.name.clone()), place.core());
-                self.outgoing.put(connection, path, place.lane());
+                self.outgoing.put(connection, path, place.path_sender());
                 let Place { settings, remote, mtu, absence, .. } = place;
                 let present = absence.is_none();
                 let info = PathInfo { absence, ..PathInfo::new(settings, remote, mtu) };
                 self.table.put_path(connection, path, info);
-                self.change(now, Change::AddPath { connection, path, config }, name, order);
+                self.change(now, Change::AddPath { connection, path, config }, name, to_rx);
                 let fits = Change::SetFits { connection, path, fits: mtu >= MIN_MTU };
-                self.change(now, fits, None, order);
+                self.change(now, fits, None, to_rx);
                 let unnoticed = Duration::ZERO;
                 let change = Change::SetPresent { connection, path, present, unnoticed };
-                self.change(now, change, None, order);
+                self.change(now, change, None, to_rx);
                 self.mtu.changed = true;
             }
-            Step::SetPath { connection, path, place } => {
+            TunnelOp::SetPath { connection, path, place } => {
                 let (config, fits) = (place.core(), place.mtu >= MIN_MTU);
-                let lane = self.outgoing.lane(connection, path);
-                if lane.is_none_or(|lane| !lane.leads_to(place.socket(), place.remote)) {
-                    self.outgoing.put(connection, path, place.lane());
+                let path_sender = self.outgoing.path_sender(connection, path);
+                if path_sender
+                    .is_none_or(|path_sender| !path_sender.leads_to(place.socket(), place.remote))
+                {
+                    self.outgoing.put(connection, path, place.path_sender());
                 }
                 if let Some(info) = self.table.path_mut(connection, path) {
                     // Asked for by the operator, perhaps because the path has been mended.
@@ -179,18 +185,18 @@ impl TransmitLoop {
                         (place.settings, place.remote, place.mtu);
                     info.best_mtu = info.best_mtu.max(info.mtu);
                 }
-                self.change(now, Change::SetPath { connection, path, config }, None, order);
-                self.change(now, Change::SetFits { connection, path, fits }, None, order);
+                self.change(now, Change::SetPath { connection, path, config }, None, to_rx);
+                self.change(now, Change::SetFits { connection, path, fits }, None, to_rx);
                 self.mtu.changed = true;
             }
-            Step::RemovePath { connection, path } => {
-                self.change(now, Change::RemovePath { connection, path }, None, order);
+            TunnelOp::RemovePath { connection, path } => {
+                self.change(now, Change::RemovePath { connection, path }, None, to_rx);
                 self.send(now);
                 self.outgoing.remove(connection, path);
                 self.table.remove_path(connection, path);
                 self.mtu.changed = true;
             }
-            Step::SetAbsence { connection, path, absence, well } => {
+            TunnelOp::SetAbsence { connection, path, absence, well } => {
                 let present = absence.is_none();
                 if let Some(info) = self.table.path_mut(connection, path) {
                     info.absence = absence;
@@ -198,18 +204,18 @@ impl TransmitLoop {
                 // Until this moment, however long this took to arrive here.
                 let unnoticed = well.map_or(UNNOTICED, |well| well.elapsed());
                 let change = Change::SetPresent { connection, path, present, unnoticed };
-                self.change(now, change, None, order);
+                self.change(now, change, None, to_rx);
                 self.mtu.changed = true;
             }
-            Step::SetPeerDown { connection, path, down } => {
-                self.change(now, Change::SetPeerDown { connection, path, down }, None, order);
+            TunnelOp::SetPeerDown { connection, path, down } => {
+                self.change(now, Change::SetPeerDown { connection, path, down }, None, to_rx);
             }
-            Step::SetAccepts { accepts } => order(Order::SetAccepts { accepts }),
-            Step::SetTunnel { settings } => {
+            TunnelOp::SetAccepts { accepts } => to_rx(ReceiveCommand::SetAccepts { accepts }),
+            TunnelOp::SetTunnel { settings } => {
                 self.settings = settings;
                 self.mtu.changed = true;
             }
-            Step::CheckMtu => self.mtu.all = true,
+            TunnelOp::CheckMtu => self.mtu.all = true,
         }
     }
 
@@ -218,10 +224,10 @@ impl TransmitLoop {
         now: Instant,
         change: Change,
         name: Option<String>,
-        order: &mut impl FnMut(Order),
+        to_rx: &mut impl FnMut(ReceiveCommand),
     ) {
         self.endpoint.change(now, &change);
-        order(Order::Change { change, name });
+        to_rx(ReceiveCommand::Change { change, name });
     }
 
     /// Sends what is due and what was staged.

@@ -3,6 +3,7 @@
 //! The tests run one after the other, because some of them look at time. What this machine does
 //! not permit is reported as ignored, with the reason; with `MPT_NO_SKIP` set it fails instead.
 
+mod black_hole;
 mod carry;
 mod change;
 mod commands;
@@ -21,7 +22,7 @@ mod many;
 mod mapping;
 mod measured;
 mod names;
-mod narrowing;
+mod netmon;
 mod original;
 mod outside;
 mod rights;
@@ -33,7 +34,6 @@ mod tap;
 mod threads;
 mod translator;
 mod uplinks;
-mod world;
 
 fn main() {
     let entered = mpt_lab::privilege::enter().map(drop);

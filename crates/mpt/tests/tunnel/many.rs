@@ -18,7 +18,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("an_accepted_client_with_another_address_goes_on", another_address),
     ("an_accepted_client_whose_translator_forgets_goes_on", translator_forgets),
     ("who_is_one_too_many_is_refused_counted_and_told", too_many),
-    ("who_knocks_too_fast_is_refused_and_forgotten", too_fast),
+    ("connection_requests_above_the_rate_are_refused", too_fast),
     ("accepted_connections_obey_commands", commands),
     ("an_accepted_client_that_is_configured_later_changes_over", configured),
     ("whom_a_template_let_in_goes_with_its_socket_only", reloaded),
@@ -174,8 +174,8 @@ fn limited(limits: &str) -> Site {
     site
 }
 
-/// Somebody at the client's first address knocks for a tunnel address, from a port that nobody had.
-fn knock(site: &Site, peer: u8) {
+/// Somebody at the client's first address asks to connect for a tunnel address, from a port that nobody had.
+fn request(site: &Site, peer: u8) {
     let (from, to) = (site.lab.left().address(0), site.lab.right().address(0));
     let socket = site.lab.left().run(|| UdpSocket::bind((from, 0))).expect("a socket");
     socket.send_to(&keepalive(peer), (to, 4754)).expect("room in the socket");
@@ -190,11 +190,11 @@ fn too_many() {
     let mut site = limited("max_connections = 1\nmax_paths = 2\n");
     site.start_daemon(Side::Left);
     eventually("the client is let in", || accepted(&site).is_some_and(all_up(2)));
-    knock(&site, 99);
+    request(&site, 99);
     eventually("another client is refused", || drops(&site, "accept_full") == 1);
-    knock(&site, 1);
+    request(&site, 1);
     eventually("a third path is refused", || drops(&site, "accept_full") == 2);
-    knock(&site, 2);
+    request(&site, 2);
     eventually("the server lets in nobody as itself", || drops(&site, "unknown_source") > 0);
     let events = site.status(Side::Right).tunnels.remove(0).events;
     let told = events.iter().filter(|event| event.text.contains("refuses")).count();
@@ -207,7 +207,7 @@ fn too_fast() {
     let mut site = limited("max_rate = 4\n");
     let connections = |site: &Site| site.status(Side::Right).tunnels[0].connections.len() as u64;
     for peer in 100..150 {
-        knock(&site, peer);
+        request(&site, peer);
     }
     eventually("all but the first are refused", || {
         connections(&site) + drops(&site, "accept_rate") >= 50

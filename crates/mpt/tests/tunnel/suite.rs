@@ -11,9 +11,9 @@ use std::panic::{catch_unwind, resume_unwind};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use crate::{
-    carry, change, commands, cost, crowd, failover, gre, hostile, identity, import, inner_mtu,
-    lifetime, many, mapping, measured, names, narrowing, original, outside, rights, routing, site,
-    threads, translator, world,
+    black_hole, carry, change, commands, cost, crowd, failover, gre, hostile, identity, import,
+    inner_mtu, lifetime, many, mapping, measured, names, netmon, original, outside, rights,
+    routing, site, threads, translator,
 };
 
 /// A test by name; it fails by panicking.
@@ -35,7 +35,7 @@ pub(crate) fn run(entered: anyhow::Result<()>, threads: u64, more: &[Test]) {
         gre::TESTS,
         lifetime::TESTS,
         mapping::TESTS,
-        narrowing::TESTS,
+        black_hole::TESTS,
         import::TESTS,
         inner_mtu::TESTS,
         measured::TESTS,
@@ -47,7 +47,7 @@ pub(crate) fn run(entered: anyhow::Result<()>, threads: u64, more: &[Test]) {
         threads::TESTS,
         identity::TESTS,
         translator::TESTS,
-        world::TESTS,
+        netmon::TESTS,
         many::TESTS,
         names::TESTS,
         routing::TESTS,

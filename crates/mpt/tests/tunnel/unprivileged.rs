@@ -2,6 +2,7 @@
 //! nobody first, and then a user namespace is entered as anybody would. Who is not root already
 //! ran them that way.
 
+mod black_hole;
 mod carry;
 mod change;
 mod commands;
@@ -18,7 +19,7 @@ mod many;
 mod mapping;
 mod measured;
 mod names;
-mod narrowing;
+mod netmon;
 mod original;
 mod outside;
 mod rights;
@@ -30,7 +31,6 @@ mod tap;
 mod threads;
 mod translator;
 mod uplinks;
-mod world;
 
 /// The user called nobody everywhere.
 const NOBODY: u32 = 65534;

@@ -104,8 +104,8 @@ impl Way {
             while let Some(packet) = super_packet.next_unfinished() {
                 let place = &mut self.datagram[..packet.bytes().len()];
                 if self.left_out {
-                    packet.emit_elided(place);
-                    self.coalescer.push_elided(to, place);
+                    packet.emit_partial(place);
+                    self.coalescer.push_either(to, place);
                 } else {
                     packet.emit(place);
                     self.coalescer.push(to, place);

@@ -1,6 +1,6 @@
 //! Datagrams through real sockets.
 
-pub(crate) mod drain;
+pub(crate) mod egress_rate;
 pub(crate) mod offload;
 pub(crate) mod open;
 
@@ -8,13 +8,13 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use mpt_io::interface;
 use mpt_io::netlink::Netlink;
-use mpt_io::udp::{MAX_BATCH, Options, Receive, ReceiveOptions, Sent, Socket, Train};
+use mpt_io::udp::{MAX_BATCH, Options, Receive, ReceiveOptions, SendBatch, Sent, Socket};
 
 use crate::world::{LO, PATIENCE, readable};
 use crate::{Outcome, Test};
 
 pub(crate) const TESTS: &[Test] = &[
-    ("udp::a_train_arrives_whole_and_in_order", a_train_arrives),
+    ("udp::a_train_arrives_whole_and_in_order", a_send_batch_arrives),
     ("udp::type_of_service_travels_per_datagram", type_of_service),
     ("udp::a_shared_socket_answers_from_the_right_address", answers),
     ("udp::a_source_that_is_not_ours_is_counted", foreign_source),
@@ -42,18 +42,18 @@ fn open(local: &str) -> Socket {
     Socket::open(&Options::new(addr(local))).unwrap()
 }
 
-fn stage(train: &mut Train, payload: &[u8]) {
-    train.reserve(payload.len()).unwrap().copy_from_slice(payload);
-    train.commit();
+fn stage(send_batch: &mut SendBatch, payload: &[u8]) {
+    send_batch.reserve(payload.len()).unwrap().copy_from_slice(payload);
+    send_batch.commit();
 }
 
 /// Sends one datagram of each of these lengths, its bytes all equal to its number.
-fn send(socket: &Socket, train: &mut Train, lengths: &[usize]) -> Sent {
+fn send(socket: &Socket, send_batch: &mut SendBatch, lengths: &[usize]) -> Sent {
     for (number, len) in lengths.iter().enumerate() {
-        stage(train, &vec![number as u8; *len]);
+        stage(send_batch, &vec![number as u8; *len]);
     }
-    let sent = socket.send(train);
-    assert!(train.is_empty());
+    let sent = socket.send(send_batch);
+    assert!(send_batch.is_empty());
     assert_eq!(sent.datagrams + sent.full + sent.too_big + sent.failed, lengths.len());
     sent
 }
@@ -90,13 +90,13 @@ fn lengths(got: &[Got]) -> Vec<usize> {
     got.iter().map(|got| got.payload.len()).collect()
 }
 
-fn a_train_arrives() -> Outcome {
+fn a_send_batch_arrives() -> Outcome {
     for any in LOOPBACKS {
         let (near, far) = (open(any), open(any));
-        let mut train = Train::new(far.local_addr(), None);
+        let mut send_batch = SendBatch::new(far.local_addr(), None);
         let expected: Vec<usize> = (0..MAX_BATCH).map(|number| 1 + number * 20).collect();
         for _ in 0..3 {
-            let sent = send(&near, &mut train, &expected);
+            let sent = send(&near, &mut send_batch, &expected);
             assert_eq!((sent.datagrams, sent.bytes), (MAX_BATCH, expected.iter().sum()));
             let got = receive(&far);
             assert_eq!(lengths(&got), expected);
@@ -114,13 +114,13 @@ fn a_train_arrives() -> Outcome {
 fn type_of_service() -> Outcome {
     for any in LOOPBACKS {
         let (near, far) = (open(any), open(any));
-        let mut train = Train::new(far.local_addr(), Some(near.local_addr().ip()));
+        let mut send_batch = SendBatch::new(far.local_addr(), Some(near.local_addr().ip()));
         let expected = [0xb8, 0xb8, 0x02, 0x00, 0xff, 0x01];
         for tos in expected {
-            train.set_tos(tos);
-            stage(&mut train, b"x");
+            send_batch.set_tos(tos);
+            stage(&mut send_batch, b"x");
         }
-        assert_eq!(near.send(&mut train).datagrams, expected.len());
+        assert_eq!(near.send(&mut send_batch).datagrams, expected.len());
         assert_eq!(receive(&far).iter().map(|got| got.tos).collect::<Vec<_>>(), expected);
     }
     Ok(())
@@ -145,17 +145,17 @@ fn answers() -> Outcome {
             options.connect = Some(remote);
             let client = Socket::open(&options).unwrap();
             assert_eq!(client.connected(), Some(remote));
-            let mut train = Train::new(remote, None);
-            stage(&mut train, b"question");
-            assert_eq!(client.send(&mut train).datagrams, 1);
+            let mut send_batch = SendBatch::new(remote, None);
+            stage(&mut send_batch, b"question");
+            assert_eq!(client.send(&mut send_batch).datagrams, 1);
             client
         });
         let questions = receive(&server);
         assert_eq!(questions.len(), 2);
         for question in questions {
-            let mut train = Train::new(question.remote, question.local);
-            stage(&mut train, b"answer");
-            assert_eq!(server.send(&mut train).datagrams, 1);
+            let mut send_batch = SendBatch::new(question.remote, question.local);
+            stage(&mut send_batch, b"answer");
+            assert_eq!(server.send(&mut send_batch).datagrams, 1);
         }
         for client in clients {
             assert_eq!(receive(&client)[0].remote, client.connected().unwrap());
@@ -169,7 +169,7 @@ fn foreign_source() -> Outcome {
         [("0.0.0.0:0", "192.0.2.77", "127.0.0.1:9"), ("[::]:0", "2001:db8::77", "[::1]:9")]
     {
         let socket = open(any);
-        let sent = send(&socket, &mut Train::new(addr(remote), Some(ip(foreign))), &[10; 5]);
+        let sent = send(&socket, &mut SendBatch::new(addr(remote), Some(ip(foreign))), &[10; 5]);
         assert_eq!(sent.failed, 5);
         let errno = sent.error.unwrap().raw_os_error().unwrap();
         assert!(matches!(errno, libc::EINVAL | libc::ENETUNREACH), "{errno}");
@@ -188,7 +188,7 @@ fn oversized() -> Outcome {
             let connect = connected.then_some(far.local_addr());
             let options = Options { connect, segmentation, ..Options::new(addr(any)) };
             let near = Socket::open(&options).unwrap();
-            let mut train = Train::new(far.local_addr(), None);
+            let mut send_batch = SendBatch::new(far.local_addr(), None);
             let sizes = [
                 100,
                 100,
@@ -204,7 +204,7 @@ fn oversized() -> Outcome {
                 2000,
                 8,
             ];
-            let sent = send(&near, &mut train, &sizes);
+            let sent = send(&near, &mut send_batch, &sizes);
             assert_eq!((sent.datagrams, sent.too_big, sent.failed), (8, 5, 0), "{any}");
             assert_eq!(sent.messages, if segmentation { 5 } else { 8 });
             assert_eq!(lengths(&receive(&far)), [100, 100, 99, 99, largest, largest, 7, 8]);
@@ -229,10 +229,10 @@ fn full_send_buffer() -> Outcome {
         for segmentation in [false, true] {
             let options = Options { buffer_bytes: 4096, segmentation, ..Options::new(addr(any)) };
             let socket = Socket::open(&options).unwrap();
-            let mut train = Train::new(addr(remote), None);
+            let mut send_batch = SendBatch::new(addr(remote), None);
             // One super-datagram may exceed the buffer, but it leaves no room for another.
-            let sent = send(&socket, &mut train, &[1000; 64]);
-            let more = send(&socket, &mut train, &[1000; 64]);
+            let sent = send(&socket, &mut send_batch, &[1000; 64]);
+            let more = send(&socket, &mut send_batch, &[1000; 64]);
             assert!(sent.datagrams > 0 && more.full > 0, "{sent:?} {more:?}");
             assert_eq!((sent.failed, sent.too_big, more.failed, more.too_big), (0, 0, 0, 0));
         }
@@ -245,9 +245,9 @@ fn full_receive_buffer() -> Outcome {
         let options = Options { segmentation, coalescing, ..Options::new(addr(LOOPBACKS[0])) };
         let near = Socket::open(&options).unwrap();
         let far = Socket::open(&Options { buffer_bytes: 4096, ..options }).unwrap();
-        let mut train = Train::new(far.local_addr(), None);
+        let mut send_batch = SendBatch::new(far.local_addr(), None);
         for _ in 0..2 {
-            assert_eq!(send(&near, &mut train, &[1000; 64]).datagrams, 64);
+            assert_eq!(send(&near, &mut send_batch, &[1000; 64]).datagrams, 64);
         }
         let got = receive(&far).len() as u64;
         let drops = far.counters().kernel_drops;
@@ -265,7 +265,7 @@ fn truncated() -> Outcome {
         let near = open(any);
         let options = Options { coalescing: false, ..Options::new(addr(any)) };
         let far = Socket::open(&options).unwrap();
-        send(&near, &mut Train::new(far.local_addr(), None), &[50, 101, 100, 5000, 60]);
+        send(&near, &mut SendBatch::new(far.local_addr(), None), &[50, 101, 100, 5000, 60]);
         let mut batch =
             Receive::new(&ReceiveOptions { slots: 8, spare: 0, slot_size: 100, coalescing: false });
         readable(&far);
@@ -283,16 +283,16 @@ fn truncated() -> Outcome {
 fn kept() -> Outcome {
     for any in LOOPBACKS {
         let (near, far) = (open(any), open(any));
-        let mut train = Train::new(far.local_addr(), None);
+        let mut send_batch = SendBatch::new(far.local_addr(), None);
         let mut batch = Receive::new(&ReceiveOptions { slots: 2, spare: 6, ..Default::default() });
-        send(&near, &mut train, &[10, 20, 10]);
+        send(&near, &mut send_batch, &[10, 20, 10]);
         readable(&far);
         far.receive(&mut batch).unwrap();
         let second = batch.datagrams().nth(1).unwrap().payload;
         let (whole, part) = (batch.keep(second).unwrap(), batch.keep(&second[5..9]).unwrap());
         assert_eq!(batch.keep(&[0; 4]), None, "not from here");
         for _ in 0..10 {
-            send(&near, &mut train, &[30, 30, 30, 30, 40]);
+            send(&near, &mut send_batch, &[30, 30, 30, 30, 40]);
             receive_with(&far, &mut batch);
             assert_eq!((batch.kept(&whole), batch.kept(&part)), (&[1; 20][..], &[1; 4][..]));
         }
@@ -303,7 +303,7 @@ fn kept() -> Outcome {
         // Kept slots never starve the next receive.
         let mut all = Vec::new();
         for _ in 0..10 {
-            send(&near, &mut train, &[50]);
+            send(&near, &mut send_batch, &[50]);
             readable(&far);
             assert_eq!(far.receive(&mut batch).unwrap(), 1);
             let datagram = batch.datagrams().next().unwrap();
@@ -323,19 +323,19 @@ fn icmp_errors() -> Outcome {
         let remote = far.local_addr().unwrap();
         let options = Options { connect: Some(remote), ..Options::new(addr(any)) };
         let near = Socket::open(&options).unwrap();
-        let mut train = Train::new(remote, None);
+        let mut send_batch = SendBatch::new(remote, None);
         let mut batch = Receive::new(&ReceiveOptions::default());
 
         drop(far);
-        assert_eq!(send(&near, &mut train, &[10]).datagrams, 1);
+        assert_eq!(send(&near, &mut send_batch, &[10]).datagrams, 1);
         readable(&near); // the ICMP error
         let far = UdpSocket::bind(remote).unwrap();
-        assert_eq!(send(&near, &mut train, &[10, 11]).datagrams, 2);
+        assert_eq!(send(&near, &mut send_batch, &[10, 11]).datagrams, 2);
         assert_eq!(near.counters().icmp_errors, 1);
         assert_eq!(far.recv(&mut [0; 20]).unwrap(), 10);
 
         drop(far);
-        assert_eq!(send(&near, &mut train, &[10]).datagrams, 1);
+        assert_eq!(send(&near, &mut send_batch, &[10]).datagrams, 1);
         readable(&near);
         assert_eq!(near.receive(&mut batch).unwrap(), 0);
         assert_eq!(near.counters().icmp_errors, 2);
@@ -346,7 +346,7 @@ fn icmp_errors() -> Outcome {
 fn no_route() -> Outcome {
     for (any, remote) in [("0.0.0.0:0", "198.51.100.1:7"), ("[::]:0", "[2001:db8:9::1]:7")] {
         let socket = open(any);
-        let sent = send(&socket, &mut Train::new(addr(remote), None), &[10; 64]);
+        let sent = send(&socket, &mut SendBatch::new(addr(remote), None), &[10; 64]);
         assert_eq!(sent.failed, 64);
         assert_eq!(sent.error.unwrap().raw_os_error(), Some(libc::ENETUNREACH));
     }

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 
 use mpt_io::netlink::Netlink;
 use mpt_io::udp::{
-    MAX_SEGMENTS, MAX_SUPER, Offloads, Options, Receive, ReceiveOptions, Sent, Socket, Train,
+    MAX_SEGMENTS, MAX_SUPER, Offloads, Options, Receive, ReceiveOptions, SendBatch, Sent, Socket,
 };
 use mpt_io::{ethtool, interface};
 
@@ -15,8 +15,8 @@ use crate::{Outcome, Skip, Test};
 
 pub(crate) const TESTS: &[Test] = &[
     ("udp::offload::what_is_in_force_is_reported", in_force),
-    ("udp::offload::trains_arrive_exact_under_every_combination", combinations),
-    ("udp::offload::trains_arrive_exact_over_pass_through_and_wire_like_cables", cables),
+    ("udp::offload::send_batches_arrive_exact_under_every_combination", combinations),
+    ("udp::offload::send_batches_arrive_exact_over_pass_through_and_wire_like_cables", cables),
     ("udp::offload::a_super_datagram_may_be_as_large_as_the_kernel_takes", boundaries),
     ("udp::offload::a_limit_cuts_shorter_runs", limit),
     ("udp::offload::a_socket_shared_by_remotes_keeps_them_apart", shared),
@@ -45,7 +45,7 @@ fn open(local: &str, offloads: Offloads) -> Result<Socket, Skip> {
     }
 }
 
-/// Lengths and types of service that meet every reason to cut a train.
+/// Lengths and types of service that meet every reason to cut a send batch.
 fn mixed() -> Vec<(usize, u8)> {
     let mut datagrams = vec![(1400, 0); 5];
     datagrams.extend([(700, 0), (1400, 0), (1400, 2), (1400, 2), (1400, 3), (1401, 3), (1, 3)]);
@@ -62,13 +62,13 @@ fn content(number: usize, len: usize) -> Vec<u8> {
     (0..len).map(|at| (number * 7 + at * 3) as u8).collect()
 }
 
-fn send(socket: &Socket, train: &mut Train, datagrams: &[(usize, u8)]) -> Sent {
+fn send(socket: &Socket, send_batch: &mut SendBatch, datagrams: &[(usize, u8)]) -> Sent {
     for (number, (len, tos)) in datagrams.iter().enumerate() {
-        train.set_tos(*tos);
-        stage(train, &content(number, *len));
+        send_batch.set_tos(*tos);
+        stage(send_batch, &content(number, *len));
     }
-    let sent = socket.send(train);
-    assert!(train.is_empty());
+    let sent = socket.send(send_batch);
+    assert!(send_batch.is_empty());
     assert_eq!(sent.datagrams, datagrams.len(), "{sent:?}");
     assert_eq!(sent.bytes, datagrams.iter().map(|(len, _)| len).sum());
     sent
@@ -119,9 +119,9 @@ fn combinations() -> Outcome {
         for near_offloads in OFFLOADS {
             for far_offloads in OFFLOADS {
                 let (near, far) = (open(any, near_offloads)?, open(any, far_offloads)?);
-                let mut train = Train::new(far.local_addr(), None);
+                let mut send_batch = SendBatch::new(far.local_addr(), None);
                 for _ in 0..3 {
-                    let sent = send(&near, &mut train, &datagrams);
+                    let sent = send(&near, &mut send_batch, &datagrams);
                     let (got, slots) = take_in(&far, datagrams.len());
                     assert_exact(&got, &datagrams, &near, &far);
                     // The loopback interface passes super-datagrams whole and makes none itself.
@@ -190,13 +190,13 @@ fn cable(
     let near = join("near", near_ip)?;
     let far = host.join().unwrap()?;
 
-    let mut train = Train::new(far.local_addr(), None);
-    send(&near, &mut train, &[(1, 0)]); // finds the neighbour's address
+    let mut send_batch = SendBatch::new(far.local_addr(), None);
+    send(&near, &mut send_batch, &[(1, 0)]); // finds the neighbour's address
     take_in(&far, 1);
     let (datagrams, rounds) = (mixed(), 10);
     let mut slots = 0;
     for _ in 0..rounds {
-        send(&near, &mut train, &datagrams);
+        send(&near, &mut send_batch, &datagrams);
         let (got, more) = take_in(&far, datagrams.len());
         assert_exact(&got, &datagrams, &near, &far);
         slots += more;
@@ -221,7 +221,7 @@ fn boundaries() -> Outcome {
     };
     for any in LOOPBACKS {
         let (near, far) = (open(any, ALL)?, open(any, ALL)?);
-        let mut train = Train::new(far.local_addr(), Some(near.local_addr().ip()));
+        let mut send_batch = SendBatch::new(far.local_addr(), Some(near.local_addr().ip()));
         for (datagrams, runs) in [
             (vec![(1, 0); MAX_SEGMENTS], 1),
             (vec![(1, 0); MAX_SEGMENTS + 1], 2),
@@ -235,7 +235,7 @@ fn boundaries() -> Outcome {
             (vec![(MAX_SUPER, 0); 3], 3),
             (vec![(MAX_SUPER / 2, 0); 2], 1),
         ] {
-            let sent = send(&near, &mut train, &datagrams);
+            let sent = send(&near, &mut send_batch, &datagrams);
             let (got, slots) = take_in(&far, datagrams.len());
             assert_exact(&got, &datagrams, &near, &far);
             assert_eq!((sent.messages, slots), (runs, runs), "{datagrams:?}");
@@ -247,11 +247,11 @@ fn boundaries() -> Outcome {
 fn limit() -> Outcome {
     for any in LOOPBACKS {
         let (near, far) = (open(any, ALL)?, open(any, ALL)?);
-        let mut train = Train::new(far.local_addr(), None);
+        let mut send_batch = SendBatch::new(far.local_addr(), None);
         for (limit, messages) in [(1, 12), (1000, 12), (2000, 6), (2999, 6), (12_000, 1)] {
-            train.set_limit(limit);
+            send_batch.set_limit(limit);
             let datagrams = [(1000, 0); 12];
-            assert_eq!(send(&near, &mut train, &datagrams).messages, messages, "{limit}");
+            assert_eq!(send(&near, &mut send_batch, &datagrams).messages, messages, "{limit}");
             let (got, _) = take_in(&far, datagrams.len());
             assert_exact(&got, &datagrams, &near, &far);
         }
@@ -266,8 +266,8 @@ fn shared() -> Outcome {
             let spokes = [open(any, offloads)?, open(any, offloads)?, open(any, offloads)?];
             // From one to many.
             for (spoke, len) in spokes.iter().zip([100, 200, 300]) {
-                let mut train = Train::new(spoke.local_addr(), None);
-                send(&hub, &mut train, &[(len, 0); 20]);
+                let mut send_batch = SendBatch::new(spoke.local_addr(), None);
+                send(&hub, &mut send_batch, &[(len, 0); 20]);
             }
             for (spoke, len) in spokes.iter().zip([100, 200, 300]) {
                 assert_exact(&take_in(spoke, 20).0, &[(len, 0); 20], &hub, spoke);
@@ -275,8 +275,8 @@ fn shared() -> Outcome {
             // From many to one, in turn.
             let turns = [(0, 100), (1, 100), (2, 100), (0, 100), (1, 50)];
             for (spoke, len) in turns {
-                let mut train = Train::new(hub.local_addr(), None);
-                send(&spokes[spoke], &mut train, &[(len, 0); 10]);
+                let mut send_batch = SendBatch::new(hub.local_addr(), None);
+                send(&spokes[spoke], &mut send_batch, &[(len, 0); 10]);
             }
             let (got, slots) = take_in(&hub, 10 * turns.len());
             for (got, (spoke, len)) in got.chunks(10).zip(turns) {
@@ -295,14 +295,14 @@ fn stepped_down() -> Outcome {
         let connect = connected.then_some(far.local_addr());
         let near = Socket::open(&Options { connect, ..Options::new(addr(LOOPBACKS[0])) }).unwrap();
         assert!(near.offloads().segmentation);
-        let mut train = Train::new(far.local_addr(), None);
+        let mut send_batch = SendBatch::new(far.local_addr(), None);
         let datagrams = mixed();
-        assert_eq!(send(&near, &mut train, &datagrams).messages, MIXED_RUNS);
+        assert_eq!(send(&near, &mut send_batch, &datagrams).messages, MIXED_RUNS);
         assert_exact(&take_in(&far, datagrams.len()).0, &datagrams, &near, &far);
 
         without_checksum(&near);
         for _ in 0..2 {
-            assert_eq!(send(&near, &mut train, &datagrams).messages, datagrams.len());
+            assert_eq!(send(&near, &mut send_batch, &datagrams).messages, datagrams.len());
             assert_exact(&take_in(&far, datagrams.len()).0, &datagrams, &near, &far);
             assert_eq!(near.offloads(), Offloads { segmentation: false, coalescing: true });
             assert_eq!(near.counters().step_downs, 1);
@@ -330,8 +330,8 @@ fn without_checksum(socket: &Socket) {
 fn truncated() -> Outcome {
     for any in LOOPBACKS {
         let (near, far) = (open(any, ALL)?, open(any, ALL)?);
-        let mut train = Train::new(far.local_addr(), None);
-        send(&near, &mut train, &[(100, 1), (100, 1), (100, 1), (100, 1), (99, 1), (300, 0)]);
+        let mut send_batch = SendBatch::new(far.local_addr(), None);
+        send(&near, &mut send_batch, &[(100, 1), (100, 1), (100, 1), (100, 1), (99, 1), (300, 0)]);
         let small = ReceiveOptions { slots: 8, spare: 0, slot_size: 250, coalescing: false };
         let mut batch = Receive::new(&small);
         readable(&far);
@@ -344,7 +344,7 @@ fn truncated() -> Outcome {
         );
         assert_eq!(got[0].tos, 1);
         assert_eq!(far.counters().truncated, 4, "three of the run and the long one");
-        send(&near, &mut train, &[(250, 0)]);
+        send(&near, &mut send_batch, &[(250, 0)]);
         assert_eq!(lengths(&receive(&far)), [250]);
     }
     Ok(())

@@ -25,15 +25,15 @@ const HEADER_LEN: usize = 8;
 const SEQUENCE: usize = 4;
 
 /// Datagrams of 1400 bytes in a super-packet of 64 kB: what one path delivers before another.
-pub(crate) const TRAIN: u32 = 44;
+pub(crate) const BATCH: u32 = 44;
 
-/// How many numbers one of two paths is ahead in [`Arrivals::skewed`]. With a train on top of it the
+/// How many numbers one of two paths is ahead in [`Arrivals::skewed`]. With a send batch on top of it the
 /// window is just not exceeded.
-const SKEW: u32 = MAX_WINDOW - 2 * TRAIN - 12;
+const SKEW: u32 = MAX_WINDOW - 2 * BATCH - 12;
 
-/// Packets after which [`Arrivals::skewed`] begins anew: trains by turns, as many as the window is
+/// Packets after which [`Arrivals::skewed`] begins anew: send batches by turns, as many as the window is
 /// large.
-pub(crate) const SKEWED_ROUND: u32 = MAX_WINDOW / (2 * TRAIN) * (2 * TRAIN);
+pub(crate) const SKEWED_ROUND: u32 = MAX_WINDOW / (2 * BATCH) * (2 * BATCH);
 
 /// The end that sends, by paths of these weights.
 pub(crate) fn sender(weights: &[u16]) -> Endpoint {
@@ -131,15 +131,15 @@ impl Arrivals {
     }
 
     /// Packets like `packet`, dealt to two paths by turns, one of which is [`SKEW`] numbers ahead of the
-    /// other; their trains arrive by turns. So half of all packets wait in a buffer of almost the largest
+    /// other; their send batches arrive by turns. So half of all packets wait in a buffer of almost the largest
     /// window.
     pub(crate) fn skewed(packet: &[u8], keep: Keep) -> Self {
         let fast = |turn| Arrival { path: 0, number: 2 * turn };
         let slow = |turn| Arrival { path: 1, number: 2 * turn + 1 };
         let mut order = Vec::new();
-        for train in (0..SKEWED_ROUND / 2).step_by(TRAIN as usize) {
-            order.extend((train..train + TRAIN).map(|turn| fast(turn + SKEW / 2)));
-            order.extend((train..train + TRAIN).map(slow));
+        for send_batch in (0..SKEWED_ROUND / 2).step_by(BATCH as usize) {
+            order.extend((send_batch..send_batch + BATCH).map(|turn| fast(turn + SKEW / 2)));
+            order.extend((send_batch..send_batch + BATCH).map(slow));
         }
         let before: Vec<_> = (0..SKEW / 2).map(fast).collect();
         Self::new(2, Self::LARGEST, order, &before, &[packet.to_vec()], keep)

@@ -99,7 +99,7 @@ fields! {
         Mtu(mtu: Mtu) "mtu" InPlace,
         ClampMss(clamp_mss: bool) "clamp_mss" InPlace,
         Offloads(offloads: Offloads) "offloads" TunnelRestarted,
-        Elided(elided: bool) "elided" TunnelRestarted,
+        ChecksumPartial(checksum_partial: bool) "checksum_partial" TunnelRestarted,
         Threads(threads: Threads) "threads" TunnelRestarted,
     }
 }

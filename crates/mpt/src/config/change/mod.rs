@@ -107,7 +107,7 @@ pub(crate) enum PathChange {
 /// same thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Effect {
-    /// Nothing that traffic notices.
+    /// Nothing that traffic main_events.
     InPlace,
     /// The path goes and comes again.
     PathReplaced,

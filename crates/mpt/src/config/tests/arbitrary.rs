@@ -99,7 +99,7 @@ impl Choices {
                 gso: !self.flag(),
                 gro: !self.flag(),
             },
-            elided: false,
+            checksum_partial: false,
             threads: if self.flag() { Threads::Two } else { Threads::One },
             connections: self
                 .some(1 - least, 4, |choices, place| choices.connection(tunnel, place, ipv6)),

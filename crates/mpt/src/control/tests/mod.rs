@@ -1,4 +1,4 @@
-//! The control socket with visitors of every kind, served by tunnels that are only pretended.
+//! The control socket with clients of every kind, served by tunnels that are only pretended.
 
 mod served;
 
@@ -21,9 +21,9 @@ use proptest::prelude::*;
 
 use super::listener::BindError;
 use super::lock::Lock;
-use super::server::MAX_VISITORS;
+use super::server::MAX_CLIENTS;
 use super::{Listener, Server};
-use served::{LONG, PATIENCE, Served, Visitor};
+use served::{LONG, PATIENCE, RawClient, Served};
 
 /// The user and group `nobody` of most systems; any but root's will do.
 const NOBODY: u32 = 65534;
@@ -133,14 +133,14 @@ fn a_daemon_that_is_taking_the_socket_is_left_alone() {
 #[test]
 fn requests_are_answered_in_order_on_one_connection() {
     let served = Served::start();
-    let mut visitor = served.visit();
+    let mut client = served.visit();
     // All at once, and the last line cut in two.
     let path = r#"{"request":"path","path":"fibre","status":"off"}"#;
-    visitor.send(format!("{{\"request\":\"version\"}}\n{path}\n{{\"request\":").as_bytes());
-    assert!(matches!(visitor.reply(), Reply::Version { .. }));
-    assert_eq!(visitor.reply(), Reply::Done);
-    visitor.send(b"\"status\"}\n");
-    let Reply::Status { status } = visitor.reply() else { panic!("no status") };
+    client.send(format!("{{\"request\":\"version\"}}\n{path}\n{{\"request\":").as_bytes());
+    assert!(matches!(client.reply(), Reply::Version { .. }));
+    assert_eq!(client.reply(), Reply::Done);
+    client.send(b"\"status\"}\n");
+    let Reply::Status { status } = client.reply() else { panic!("no status") };
     assert_eq!(status.tunnels[0].name, "mpt0");
     assert_eq!(status.silent_tunnels, ["mpt1"]);
     assert_eq!((status.control.clients, status.control.requests), (1, 3));
@@ -148,14 +148,14 @@ fn requests_are_answered_in_order_on_one_connection() {
 }
 
 #[test]
-fn a_visitor_that_has_said_all_still_gets_the_answers() {
+fn a_client_that_has_said_all_still_gets_the_answers() {
     let served = Served::start();
-    let mut visitor = served.visit();
-    visitor.send(b"{\"request\":\"version\"}\n{\"request\":\"version\"}\n{\"requ");
-    visitor.stream.shutdown(std::net::Shutdown::Write).unwrap();
-    assert!(matches!(visitor.reply(), Reply::Version { .. }));
-    assert!(matches!(visitor.reply(), Reply::Version { .. }));
-    assert!(visitor.is_over());
+    let mut client = served.visit();
+    client.send(b"{\"request\":\"version\"}\n{\"request\":\"version\"}\n{\"requ");
+    client.stream.shutdown(std::net::Shutdown::Write).unwrap();
+    assert!(matches!(client.reply(), Reply::Version { .. }));
+    assert!(matches!(client.reply(), Reply::Version { .. }));
+    assert!(client.is_over());
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_path_is_found_by_its_name_where_that_is_enough() {
 #[test]
 fn garbage_is_an_error_each_line_and_the_visit_goes_on() {
     let served = Served::start();
-    let mut visitor = served.visit();
+    let mut client = served.visit();
     for garbage in [
         &b"\n"[..],
         b"hello\n",
@@ -191,40 +191,40 @@ fn garbage_is_an_error_each_line_and_the_visit_goes_on() {
         b"{\"request\":\"status\",\"verbose\":1}\n",
         b"[[[[[[\n",
     ] {
-        visitor.send(garbage);
-        assert_eq!(visitor.error(), ErrorKind::BadRequest);
+        client.send(garbage);
+        assert_eq!(client.error(), ErrorKind::BadRequest);
     }
     assert_eq!(served.refused("malformed"), 6);
-    visitor.send(b"{\"request\":\"version\"}\n");
-    assert!(matches!(visitor.reply(), Reply::Version { .. }));
+    client.send(b"{\"request\":\"version\"}\n");
+    assert!(matches!(client.reply(), Reply::Version { .. }));
 }
 
 #[test]
 fn an_oversized_line_is_one_error_and_the_visit_goes_on() {
     let served = Served::start();
-    let mut visitor = served.visit();
+    let mut client = served.visit();
     let mut line = vec![b'x'; 10 * MAX_REQUEST];
     line.push(b'\n');
-    visitor.send(&line);
-    assert_eq!(visitor.error(), ErrorKind::BadRequest);
-    visitor.send(b"{\"request\":\"version\"}\n");
-    assert!(matches!(visitor.reply(), Reply::Version { .. }));
+    client.send(&line);
+    assert_eq!(client.error(), ErrorKind::BadRequest);
+    client.send(b"{\"request\":\"version\"}\n");
+    assert!(matches!(client.reply(), Reply::Version { .. }));
     assert_eq!(served.refused("too_long"), 1);
 }
 
 #[test]
-fn one_visitor_too_many_is_told_so_and_a_place_that_is_left_can_be_taken() {
+fn one_client_too_many_is_told_so_and_a_place_that_is_left_can_be_taken() {
     let served = Served::start();
-    let mut visitors: Vec<Visitor> = (0..MAX_VISITORS).map(|_| served.visit()).collect();
+    let mut clients: Vec<RawClient> = (0..MAX_CLIENTS).map(|_| served.visit()).collect();
     // All are taken in when the last is answered.
-    let last = visitors.last_mut().unwrap();
+    let last = clients.last_mut().unwrap();
     last.send(b"{\"request\":\"version\"}\n");
     assert!(matches!(last.reply(), Reply::Version { .. }));
     let mut extra = served.visit();
     assert_eq!(extra.error(), ErrorKind::Busy);
     assert!(extra.is_over());
 
-    drop(visitors.pop());
+    drop(clients.pop());
     let start = Instant::now();
     loop {
         let mut extra = served.visit();
@@ -237,7 +237,7 @@ fn one_visitor_too_many_is_told_so_and_a_place_that_is_left_can_be_taken() {
 }
 
 #[test]
-fn a_visitor_that_does_not_read_holds_up_nobody_and_costs_one_reply() {
+fn a_client_that_does_not_read_holds_up_nobody_and_costs_one_reply() {
     let served = Served::start();
     let stuck = served.visit();
     stuck.stream.set_nonblocking(true).unwrap();
@@ -259,7 +259,7 @@ fn replies_arrive_whole_however_late_they_are_taken() {
     let served = Served::start();
     let mut slow = served.visit();
     slow.send(b"{\"request\":\"status\"}\n{\"request\":\"status\"}\n{\"request\":\"version\"}\n");
-    // By now the first reply waits for its visitor, unless it was never begun.
+    // By now the first reply waits for its client, unless it was never begun.
     assert!(matches!(served.ask(&Request::Version {}), Reply::Version { .. }));
     for _ in 0..2 {
         let Reply::Status { status } = slow.reply() else { panic!("no status") };
@@ -269,7 +269,7 @@ fn replies_arrive_whole_however_late_they_are_taken() {
 }
 
 #[test]
-fn a_visitor_in_the_middle_of_a_line_holds_up_nobody() {
+fn a_client_in_the_middle_of_a_line_holds_up_nobody() {
     let served = Served::start();
     let mut slow = served.visit();
     for byte in b"{\"request\":\"version\"}" {
@@ -288,8 +288,8 @@ fn who_takes_too_long_is_sent_away() {
     let poll = Poll::new().unwrap();
     let mut server = Server::new(Listener::bind(&path).unwrap(), &poll).unwrap();
     let start = Instant::now();
-    let mut idle = Visitor::new(&path);
-    let mut slow = Visitor::new(&path);
+    let mut idle = RawClient::new(&path);
+    let mut slow = RawClient::new(&path);
     slow.send(b"{");
     let mut events = Events::with_capacity(8);
     let mut turn = |server: &mut Server, now| {
@@ -340,9 +340,9 @@ fn other_users_are_refused_whatever_the_mode_of_the_file() {
 #[ignore = "run as another user by the test above"]
 fn another_user_is_refused() {
     assert_eq!(nix::unistd::geteuid().as_raw(), NOBODY);
-    let mut visitor = Visitor::new(Path::new(&std::env::var_os(SOCKET).unwrap()));
-    assert_eq!(visitor.error(), ErrorKind::NotAllowed);
-    assert!(visitor.is_over());
+    let mut client = RawClient::new(Path::new(&std::env::var_os(SOCKET).unwrap()));
+    assert_eq!(client.error(), ErrorKind::NotAllowed);
+    assert!(client.is_over());
 }
 
 #[test]
@@ -355,9 +355,9 @@ fn a_user_who_is_not_the_daemons_is_refused() {
     let mut listener = Listener::bind(&dir.path().join("control.sock")).unwrap();
     listener.set_owner(nix::unistd::geteuid().as_raw() + 1);
     let served = Served::serve(listener, None);
-    let mut visitor = served.visit();
-    assert_eq!(visitor.error(), ErrorKind::NotAllowed);
-    assert!(visitor.is_over());
+    let mut client = served.visit();
+    assert_eq!(client.error(), ErrorKind::NotAllowed);
+    assert!(client.is_over());
 }
 
 proptest! {
@@ -366,15 +366,15 @@ proptest! {
     #[test]
     fn random_bytes_are_answered_line_by_line(bytes in prop::collection::vec(any::<u8>(), 0..5000)) {
         let served = Served::start();
-        let mut visitor = served.visit();
-        visitor.send(&bytes);
-        visitor.send(b"\n");
+        let mut client = served.visit();
+        client.send(&bytes);
+        client.send(b"\n");
         let lines = bytes.iter().filter(|&&byte| byte == b'\n').count() + 1;
         for _ in 0..lines {
-            prop_assert_eq!(visitor.error(), ErrorKind::BadRequest);
+            prop_assert_eq!(client.error(), ErrorKind::BadRequest);
         }
-        visitor.send(b"{\"request\":\"version\"}\n");
-        let understood = matches!(visitor.reply(), Reply::Version { .. });
+        client.send(b"{\"request\":\"version\"}\n");
+        let understood = matches!(client.reply(), Reply::Version { .. });
         prop_assert!(understood);
     }
 }

@@ -1,4 +1,4 @@
-//! A control socket that is really served, and visitors who do as they are told.
+//! A control socket that is really served, and clients who do as they are told.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -19,7 +19,7 @@ use crate::daemon::{Daemon, Host};
 /// How long a test waits for what should come at once, on a machine that stands still at times.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Length of the status of a pretended tunnel: more than the kernel keeps for a slow visitor, which
+/// Length of the status of a pretended tunnel: more than the kernel keeps for a slow client, which
 /// is some 200 kB by default.
 pub(super) const LONG: usize = 1 << 20;
 
@@ -90,9 +90,9 @@ impl Served {
         Self { path, stop, waker, thread: Some(thread), _dir: dir }
     }
 
-    /// A visitor who has said nothing yet.
-    pub(super) fn visit(&self) -> Visitor {
-        Visitor::new(&self.path)
+    /// A client who has said nothing yet.
+    pub(super) fn visit(&self) -> RawClient {
+        RawClient::new(&self.path)
     }
 
     /// The reply to one request on a connection of its own.
@@ -179,13 +179,13 @@ fn settings() -> config::Settings {
     config::load(file.path()).unwrap()
 }
 
-/// A visitor byte by byte.
-pub(super) struct Visitor {
+/// A client byte by byte.
+pub(super) struct RawClient {
     pub(super) stream: UnixStream,
     lines: BufReader<UnixStream>,
 }
 
-impl Visitor {
+impl RawClient {
     pub(super) fn new(path: &Path) -> Self {
         let stream = UnixStream::connect(path).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();

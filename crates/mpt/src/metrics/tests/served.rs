@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use mpt_io::poll::{Events, Poll};
 
-use super::super::exporter::{Exporter, MAX_REFUSED, MAX_VISITORS};
+use super::super::exporter::{Exporter, MAX_CLIENTS, MAX_REFUSED};
 use super::super::http::MAX_HEAD;
 
 const GET: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -20,10 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[test]
 fn one_connection_serves_many_pages() {
     let served = Served::new("page one\n");
-    let mut visitor = served.visit();
+    let mut client = served.visit();
     for _ in 0..3 {
-        visitor.write_all(GET).unwrap();
-        let reply = read_reply(&mut visitor);
+        client.write_all(GET).unwrap();
+        let reply = read_reply(&mut client);
         assert!(reply.starts_with("HTTP/1.1 200 OK\r\n"), "{reply}");
         assert!(reply.contains("Content-Type: application/openmetrics-text;"), "{reply}");
         assert!(reply.contains("Connection: keep-alive"), "{reply}");
@@ -35,11 +35,11 @@ fn one_connection_serves_many_pages() {
 #[test]
 fn requests_that_come_together_are_answered_one_after_the_other() {
     let served = Served::new("page");
-    let mut visitor = served.visit();
+    let mut client = served.visit();
     let other = b"GET /other HTTP/1.1\r\nHost: a\r\n\r\n";
     let last = b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
-    visitor.write_all(&[GET, other, last, GET].concat()).unwrap();
-    let text = read_all(&mut visitor);
+    client.write_all(&[GET, other, last, GET].concat()).unwrap();
+    let text = read_all(&mut client);
     let statuses: Vec<&str> = text.matches("HTTP/1.1 200 OK").collect();
     assert_eq!(statuses.len(), 2, "nothing is answered after a close: {text}");
     let place = |what| text.find(what).unwrap();
@@ -51,9 +51,9 @@ fn requests_that_come_together_are_answered_one_after_the_other() {
 fn a_page_larger_than_any_buffer_arrives_whole() {
     let page = "0123456789abcdef\n".repeat(1 << 20);
     let served = Served::new(&page);
-    let mut visitor = served.visit();
-    visitor.write_all(GET).unwrap();
-    let reply = read_reply(&mut visitor);
+    let mut client = served.visit();
+    client.write_all(GET).unwrap();
+    let reply = read_reply(&mut client);
     assert_eq!(reply.split_once("\r\n\r\n").unwrap().1, page);
 }
 
@@ -74,9 +74,9 @@ fn other_places_and_methods_are_told_so() {
         (b"\x16\x03\x01\x02\x00\x01\n", "400 Bad Request"),
         (b"\n\n\nnonsense\n", "400 Bad Request"),
     ] {
-        let mut visitor = served.visit();
-        visitor.write_all(request).unwrap();
-        let reply = read_reply(&mut visitor);
+        let mut client = served.visit();
+        client.write_all(request).unwrap();
+        let reply = read_reply(&mut client);
         assert!(reply.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{reply}");
         assert_eq!(reply.contains("Allow: GET"), status.starts_with("405"), "{reply}");
     }
@@ -86,31 +86,31 @@ fn other_places_and_methods_are_told_so() {
 #[test]
 fn a_request_without_end_is_refused_and_the_reason_arrives() {
     let served = Served::new("page");
-    let mut visitor = served.visit();
+    let mut client = served.visit();
     // Far more than is read: what is in flight when the answer is written must not destroy it.
     let flood = vec![b'a'; 64 * MAX_HEAD];
-    let mut sender = visitor.try_clone().unwrap();
+    let mut sender = client.try_clone().unwrap();
     let sending = thread::spawn(move || {
         sender.write_all(&flood)?;
         sender.shutdown(Shutdown::Write)
     });
-    let reply = read_reply(&mut visitor);
+    let reply = read_reply(&mut client);
     assert!(reply.starts_with("HTTP/1.1 431 "), "{reply}");
     sending.join().unwrap().unwrap();
-    let rest = visitor.read(&mut [0]).unwrap();
+    let rest = client.read(&mut [0]).unwrap();
     assert_eq!(rest, 0, "an end, and no connection torn down");
-    served.wait_for_visitors(0);
+    served.wait_for_clients(0);
 }
 
 #[test]
 fn who_is_slow_is_sent_away() {
     let served = Served::new("page");
-    let mut visitor = served.visit();
-    served.wait_for_visitors(1);
+    let mut client = served.visit();
+    served.wait_for_clients(1);
     // A letter every four seconds.
     let mut letters = 0;
     for letter in GET {
-        if visitor.write_all(&[*letter]).is_err() || served.visitors() == 0 {
+        if client.write_all(&[*letter]).is_err() || served.clients() == 0 {
             break;
         }
         letters += 1;
@@ -119,74 +119,74 @@ fn who_is_slow_is_sent_away() {
         served.wait_for_turns(3);
     }
     assert!((2..=4).contains(&letters), "{letters} letters in ten seconds");
-    served.wait_for_visitors(0);
-    assert_eq!(read_all(&mut visitor), "");
+    served.wait_for_clients(0);
+    assert_eq!(read_all(&mut client), "");
 }
 
 #[test]
 fn who_does_not_take_the_page_is_sent_away() {
     let served = Served::new(&"x".repeat(32 << 20));
-    let mut visitor = served.visit();
-    visitor.write_all(GET).unwrap();
+    let mut client = served.visit();
+    client.write_all(GET).unwrap();
     while served.pages() == 0 {
         thread::yield_now();
     }
     served.later(29);
     served.wait_for_turns(3);
-    assert_eq!(served.visitors(), 1);
+    assert_eq!(served.clients(), 1);
     served.later(2);
-    served.wait_for_visitors(0);
+    served.wait_for_clients(0);
 }
 
 #[test]
 fn who_was_served_may_rest_for_longer_than_an_interval() {
     let served = Served::new("page");
-    let mut visitor = served.visit();
-    visitor.write_all(GET).unwrap();
-    read_reply(&mut visitor);
+    let mut client = served.visit();
+    client.write_all(GET).unwrap();
+    read_reply(&mut client);
     served.wait_for_turns(3);
     served.later(60);
     served.wait_for_turns(3);
-    visitor.write_all(GET).unwrap();
-    read_reply(&mut visitor);
+    client.write_all(GET).unwrap();
+    read_reply(&mut client);
     served.wait_for_turns(3);
     served.later(91);
-    served.wait_for_visitors(0);
+    served.wait_for_clients(0);
 }
 
 #[test]
 fn visitors_have_a_number() {
     let served = Served::new("page");
-    let idle: Vec<TcpStream> = (0..MAX_VISITORS).map(|_| served.visit()).collect();
-    served.wait_for_visitors(MAX_VISITORS);
+    let idle: Vec<TcpStream> = (0..MAX_CLIENTS).map(|_| served.visit()).collect();
+    served.wait_for_clients(MAX_CLIENTS);
     let mut refused = served.visit();
     let reply = read_reply(&mut refused);
     assert!(reply.starts_with("HTTP/1.1 503 "), "{reply}");
     drop(refused);
-    served.wait_for_visitors(MAX_VISITORS);
+    served.wait_for_clients(MAX_CLIENTS);
 
     // Those who do not even take the refusal are bounded too.
     let crowd: Vec<TcpStream> = (0..3 * MAX_REFUSED).map(|_| served.visit()).collect();
     served.wait_for_turns(10);
-    assert!(served.visitors() <= MAX_VISITORS + MAX_REFUSED, "{}", served.visitors());
+    assert!(served.clients() <= MAX_CLIENTS + MAX_REFUSED, "{}", served.clients());
     drop((idle, crowd));
-    served.wait_for_visitors(0);
-    let mut visitor = served.visit();
-    visitor.write_all(GET).unwrap();
-    assert!(read_reply(&mut visitor).starts_with("HTTP/1.1 200 "));
+    served.wait_for_clients(0);
+    let mut client = served.visit();
+    client.write_all(GET).unwrap();
+    assert!(read_reply(&mut client).starts_with("HTTP/1.1 200 "));
 }
 
 #[test]
 fn the_idlest_makes_room_and_not_who_is_served() {
     let served = Served::new(&"x".repeat(32 << 20));
-    // One who does not take the page has been silent for longest, and still is no idle visitor.
+    // One who does not take the page has been silent for longest, and still is no idle client.
     let mut served_first = served.visit();
     served_first.write_all(GET).unwrap();
     served.wait_until(|| served.pages() == 1);
     let mut idle: Vec<TcpStream> = Vec::new();
-    for count in 2..=MAX_VISITORS {
+    for count in 2..=MAX_CLIENTS {
         idle.push(served.visit());
-        served.wait_for_visitors(count);
+        served.wait_for_clients(count);
     }
     served.later(2);
     // The first of those who came to wait asks at last, so the second is the idlest.
@@ -199,7 +199,7 @@ fn the_idlest_makes_room_and_not_who_is_served() {
     let mut late = served.visit();
     late.write_all(GET).unwrap();
     assert!(read_reply(&mut late).starts_with("HTTP/1.1 200 "));
-    assert_eq!(served.visitors(), MAX_VISITORS);
+    assert_eq!(served.clients(), MAX_CLIENTS);
     assert_eq!(read_all(&mut idle[1]), "", "it was sent away");
     for stayed in [0, 2] {
         let rest = if stayed == 2 { &GET[4..] } else { GET };
@@ -209,15 +209,15 @@ fn the_idlest_makes_room_and_not_who_is_served() {
     assert!(read_reply(&mut served_first).starts_with("HTTP/1.1 200 "));
 
     // Whoever begins a request and does not go on is no better than who says nothing.
-    for visitor in &mut idle[3..] {
-        visitor.write_all(&GET[..4]).unwrap();
+    for client in &mut idle[3..] {
+        client.write_all(&GET[..4]).unwrap();
     }
     served.wait_for_turns(3);
     served.later(2);
-    let mut crowd: Vec<TcpStream> = (0..MAX_VISITORS).map(|_| served.visit()).collect();
-    for visitor in &mut crowd {
-        visitor.write_all(GET).unwrap();
-        assert!(read_reply(visitor).starts_with("HTTP/1.1 200 "));
+    let mut crowd: Vec<TcpStream> = (0..MAX_CLIENTS).map(|_| served.visit()).collect();
+    for client in &mut crowd {
+        client.write_all(GET).unwrap();
+        assert!(read_reply(client).starts_with("HTTP/1.1 200 "));
     }
 }
 
@@ -248,7 +248,7 @@ struct Shared {
     /// What its clock shows, in seconds.
     clock: AtomicU64,
     turns: AtomicUsize,
-    visitors: AtomicUsize,
+    clients: AtomicUsize,
     pages: AtomicUsize,
 }
 
@@ -275,7 +275,7 @@ impl Served {
                     });
                 }
                 exporter.handle_timeout(&poll, now);
-                seen.visitors.store(exporter.visitors(), Ordering::SeqCst);
+                seen.clients.store(exporter.clients(), Ordering::SeqCst);
                 seen.turns.fetch_add(1, Ordering::SeqCst);
             }
         });
@@ -292,8 +292,8 @@ impl Served {
         self.shared.pages.load(Ordering::SeqCst)
     }
 
-    fn visitors(&self) -> usize {
-        self.shared.visitors.load(Ordering::SeqCst)
+    fn clients(&self) -> usize {
+        self.shared.clients.load(Ordering::SeqCst)
     }
 
     fn later(&self, seconds: u64) {
@@ -306,14 +306,14 @@ impl Served {
         self.wait_until(|| self.shared.turns.load(Ordering::SeqCst) >= end);
     }
 
-    fn wait_for_visitors(&self, count: usize) {
-        self.wait_until(|| self.visitors() == count);
+    fn wait_for_clients(&self, count: usize) {
+        self.wait_until(|| self.clients() == count);
     }
 
     fn wait_until(&self, mut there: impl FnMut() -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !there() {
-            assert!(Instant::now() < deadline, "{} visitors", self.visitors());
+            assert!(Instant::now() < deadline, "{} clients", self.clients());
             thread::yield_now();
         }
     }

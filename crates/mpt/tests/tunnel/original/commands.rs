@@ -56,7 +56,7 @@ pub(super) struct Said {
 
 /// What an end of an exchange has for the rest of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum PathUpdates {
     /// The peer says this of the path between these two, ours last.
     Told { status: u8, remote: [u8; 16], local: [u8; 16] },
     /// An own exchange is over, whatever came of it.
@@ -149,7 +149,7 @@ impl Commands {
     }
 
     /// Sends what is due, or gives up.
-    pub(super) fn tick(&mut self, now: Instant) -> Option<News> {
+    pub(super) fn tick(&mut self, now: Instant) -> Option<PathUpdates> {
         let exchange = self.exchange.as_mut().filter(|exchange| exchange.due <= now)?;
         if exchange.sends == SENDS {
             return Some(self.end(UNANSWERED));
@@ -164,7 +164,7 @@ impl Commands {
     }
 
     /// Takes in the next message, if there is one.
-    pub(super) fn receive(&mut self, now: Instant) -> Option<Option<News>> {
+    pub(super) fn receive(&mut self, now: Instant) -> Option<Option<PathUpdates>> {
         let mut buffer = [0; frames::LONGEST];
         let (length, from) = self.socket.recv_from(&mut buffer).ok()?;
         let bytes = &buffer[..length];
@@ -180,7 +180,7 @@ impl Commands {
         })
     }
 
-    fn on_reply(&mut self, now: Instant, bytes: &[u8], reply: Message) -> Option<News> {
+    fn on_reply(&mut self, now: Instant, bytes: &[u8], reply: Message) -> Option<PathUpdates> {
         let exchange = self.exchange.as_mut()?;
         let awaited = exchange.message.round + 1;
         if reply.round != awaited {
@@ -200,7 +200,12 @@ impl Commands {
     }
 
     /// Answers a request of the connection's peer; only a known connection's are.
-    fn on_request(&mut self, from: SocketAddr, bytes: &[u8], request: Message) -> Option<News> {
+    fn on_request(
+        &mut self,
+        from: SocketAddr,
+        bytes: &[u8],
+        request: Message,
+    ) -> Option<PathUpdates> {
         let [own, peer] = self.tunnel.map(frames::wide);
         let is_ours = request.responder == own && request.initiator == peer;
         let in_order = request.round < 4 && request.round <= self.answered + 1;
@@ -229,13 +234,13 @@ impl Commands {
         }
         let address = |at| request.data.get(at..at + 16)?.try_into().ok();
         let [remote, local] = [address(0)?, address(16)?];
-        is_last.then_some(News::Told { status: request.status, remote, local })
+        is_last.then_some(PathUpdates::Told { status: request.status, remote, local })
     }
 
-    fn end(&mut self, code: u8) -> News {
+    fn end(&mut self, code: u8) -> PathUpdates {
         let then = self.exchange.take().map_or(Then::Nothing, |exchange| exchange.then);
         self.codes.push(code);
-        News::Over { then }
+        PathUpdates::Over { then }
     }
 }
 

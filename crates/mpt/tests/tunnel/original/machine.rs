@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use mpt_io::netlink::Netlink;
 
-use super::commands::{Commands, News, Then};
+use super::commands::{Commands, PathUpdates, Then};
 use super::cycle::Cycle;
 use super::frames::{self, Auth};
 use super::interface::{self, Interface};
@@ -128,12 +128,12 @@ impl Machine {
     pub(super) fn turn(&mut self) {
         self.read_interface();
         self.read_paths();
-        while let Some(news) = self.commands.receive(Instant::now()) {
-            self.follow(news);
+        while let Some(updates) = self.commands.receive(Instant::now()) {
+            self.follow(updates);
         }
         let now = Instant::now();
-        let news = self.commands.tick(now);
-        self.follow(news);
+        let updates = self.commands.tick(now);
+        self.follow(updates);
         self.send_keepalives(now);
         self.look_for_the_dead(now);
         let mut ready = Vec::new();
@@ -271,13 +271,13 @@ impl Machine {
         self.commands.tell(Instant::now(), to, told, [local, remote], then);
     }
 
-    fn follow(&mut self, news: Option<News>) {
-        match news {
-            None | Some(News::Over { then: Then::Nothing }) => {}
-            Some(News::Over { then: Then::SetStatus { path, status } }) => {
+    fn follow(&mut self, updates: Option<PathUpdates>) {
+        match updates {
+            None | Some(PathUpdates::Over { then: Then::Nothing }) => {}
+            Some(PathUpdates::Over { then: Then::SetStatus { path, status } }) => {
                 self.set_status(path, status);
             }
-            Some(News::Told { status, remote, local }) => {
+            Some(PathUpdates::Told { status, remote, local }) => {
                 for path in 0..self.paths.len() {
                     let PathSettings { local: own, remote: peer, .. } = self.settings.paths[path];
                     let is_it = [frames::wide(own), frames::wide(peer)] == [local, remote];

@@ -1,0 +1,420 @@
+//! Whether a path has become too narrow without anybody saying so.
+//!
+//! A router may drop what is too large for its next link and keep silent (RFC 2923 section 2.1).
+//! Keepalives are small, so the path stays up and loses every large packet. Therefore peers tell each
+//! other in their keepalives how long the longest datagram was that lately arrived; [`Arrived`]
+//! gathers that. What the peer tells is laid beside what was sent: [`BlackHoleDetector`].
+//!
+//! ```text
+//! sent       1472 1472 60 1472 1472 1472 60 1472 1472 1472 1472 1472 ...
+//! peer tells     1472         1472            60         60         60 ...   all that is longer is lost
+//! ```
+//!
+//! Loss alone must never look like this. If a path loses datagrams without regard to their length, then
+//! those that it lost are a random choice of all; that every longer one is among them, and few of our
+//! keepalives, which are the shorter ones that the peer counts for us, has a chance that Fisher's exact
+//! test tells (R. A. Fisher, Statistical Methods for Research Workers, section 21.02). A verdict takes
+//! a chance too small to believe in, and time, and several keepalives (the constants below); one longer
+//! datagram that arrives ends all suspicion. Where the peer tells nothing, or nothing arrived, nothing is
+//! concluded: that is an outage, for the dead time to judge.
+//!
+//! Longer than what? A path is to carry inner packets of 1280 bytes; a datagram with one of them is
+//! the *floor*. Above it there is something to lower, the MTU. What is lost below it makes the path
+//! unusable. So there are two suspicions, and each is fed by the datagrams of its own side only.
+
+use std::num::NonZeroU16;
+use std::time::Duration;
+
+use crate::time::Instant;
+use crate::wire::keepalive::Arrivals;
+
+/// The least inner packet that a path has to carry (RFC 8200 section 5).
+const LEAST_INNER: usize = 1280;
+
+/// So many keepalives have to tell that nothing longer arrived while longer datagrams were sent.
+const TOLD: u32 = 3;
+
+/// Over at least this time: the round trip that RFC 8085 section 3.1.1 assumes where none was measured,
+/// so that datagrams still under way are not taken for lost.
+const SPAN: Duration = Duration::from_secs(3);
+
+/// The greatest chance that is not believed in. Every datagram that arrives after others were lost
+/// begins a trial anew, so it is small enough for months of trials on a bad path.
+const CHANCE: f64 = 1e-8;
+
+/// Of the longer datagrams lost between two keepalives no more than this count: they may have shared one
+/// misfortune, such as a full queue.
+const COUNTED: u32 = 8;
+
+/// Suspicions that did not grow for so long are forgotten. A TCP that meets losses only tries again less
+/// and less often, so this is long.
+const STALE: Duration = Duration::from_secs(30);
+
+/// The longest datagrams that arrived on a path, as its keepalives tell them. Whether they were wanted
+/// has no part in it: a datagram that is refused has passed the path.
+#[derive(Debug)]
+pub(crate) struct Arrived {
+    /// Of this keepalive interval and the two before, in bytes.
+    longest: [u16; 3],
+    /// When the present one began.
+    since: Instant,
+    /// How many keepalives were accepted, modulo 256.
+    keepalives: u8,
+}
+
+impl Arrived {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { longest: [0; 3], since: now, keepalives: 0 }
+    }
+
+    /// So many keepalives were accepted, modulo 256.
+    pub(crate) fn on_keepalives(&mut self, count: u8) {
+        self.keepalives = count;
+    }
+
+    /// A datagram of this length arrived.
+    pub(crate) fn on_arrived(&mut self, len: u16) {
+        self.longest[0] = self.longest[0].max(len);
+    }
+
+    /// What the keepalive that leaves now has to tell. Keepalives that leave at once for some reason
+    /// begin no interval: in a volley of them all would soon be forgotten.
+    pub(crate) fn tell(&mut self, now: Instant, interval: Duration) -> Option<Arrivals> {
+        let longest = self.longest.iter().copied().max().and_then(NonZeroU16::new);
+        if now.since(self.since) >= interval {
+            self.longest.rotate_right(1);
+            self.longest[0] = 0;
+            self.since = now;
+        }
+        longest.map(|longest| Arrivals { longest, keepalives: self.keepalives })
+    }
+}
+
+/// What became of the long datagrams sent on one path.
+#[derive(Debug)]
+pub(crate) struct BlackHoleDetector {
+    /// The length of a datagram with the least inner packet.
+    floor: usize,
+    /// Of datagrams longer than the floor.
+    above: Suspicion,
+    /// Of all others.
+    below: Suspicion,
+    /// Keepalives sent since the peer last told.
+    keepalives_sent: u32,
+    /// What the peer last told of them.
+    keepalives_told: Option<u8>,
+}
+
+/// What became of keepalives.
+#[derive(Clone, Copy, Debug, Default)]
+struct Small {
+    sent: u32,
+    arrived: u32,
+}
+
+/// That nothing longer than some limit arrives.
+#[derive(Debug)]
+struct Suspicion {
+    /// Longer datagrams are counted. `usize::MAX` as long as there is nothing to compare with.
+    limit: usize,
+    /// Longer ones sent since the last keepalive.
+    sent: u32,
+    /// Longer ones that are known not to have arrived, as far as they count.
+    lost: u32,
+    /// Keepalives of ours meanwhile.
+    small: Small,
+    /// The peer's keepalives that said so.
+    told: u32,
+    /// When the first and the last of these came; without a meaning before there is one.
+    first: Instant,
+    last: Instant,
+}
+
+impl BlackHoleDetector {
+    /// For datagrams with so many bytes of header before the inner packet.
+    pub(crate) fn new(header_len: usize) -> Self {
+        let floor = header_len + LEAST_INNER;
+        let (above, below) = (Suspicion::new(), Suspicion::new());
+        Self { floor, above, below, keepalives_sent: 0, keepalives_told: None }
+    }
+
+    /// A keepalive was sent.
+    pub(crate) fn on_keepalive_sent(&mut self) {
+        self.keepalives_sent = self.keepalives_sent.saturating_add(1);
+    }
+
+    /// A datagram of this length was sent.
+    pub(crate) fn on_sent(&mut self, len: usize) {
+        let suspicion = if len > self.floor { &mut self.above } else { &mut self.below };
+        suspicion.sent += u32::from(len > suspicion.limit);
+    }
+
+    /// The peer has told what arrived, or nothing. Returns the length of the longest datagram that the
+    /// path carries, if it has become too narrow for longer ones. What is not longer than a least inner
+    /// packet takes counts as carried until the opposite is found out too, which is a verdict of its own.
+    pub(crate) fn on_told(&mut self, now: Instant, arrivals: Option<Arrivals>) -> Option<usize> {
+        let Some(Arrivals { longest, keepalives }) = arrivals else {
+            self.above.sent = 0;
+            self.below.sent = 0;
+            return None;
+        };
+        let small = self.small(keepalives);
+        let longest = usize::from(longest.get());
+        let above = self.above.on_told(now, longest.max(self.floor), small);
+        let below = if longest < self.floor {
+            self.below.on_told(now, longest, small)
+        } else {
+            self.below = Suspicion::new();
+            None
+        };
+        below.or(above)
+    }
+
+    /// What became of our keepalives since the peer last told, now that it has counted so many.
+    fn small(&mut self, keepalives: u8) -> Small {
+        let sent = std::mem::take(&mut self.keepalives_sent);
+        let before = self.keepalives_told;
+        let Some(arrived) = before.map(|before| keepalives.wrapping_sub(before)) else {
+            self.keepalives_told = Some(keepalives);
+            return Small::default();
+        };
+        if arrived > u8::MAX / 2 {
+            // The peer told this before what it told last: its keepalives have changed places.
+            return Small { sent, arrived: 0 };
+        }
+        self.keepalives_told = Some(keepalives);
+        Small { sent, arrived: u32::from(arrived) }
+    }
+
+    /// What is known is out of date: another state of the path, another status.
+    pub(crate) fn forget(&mut self) {
+        (self.above, self.below) = (Suspicion::new(), Suspicion::new());
+        // The peer may have started anew, and its count with it.
+        self.keepalives_told = None;
+    }
+}
+
+impl Suspicion {
+    fn new() -> Self {
+        Self::beyond(usize::MAX)
+    }
+
+    /// None yet that what is longer than `limit` is lost.
+    fn beyond(limit: usize) -> Self {
+        let (first, last) = (Instant::ZERO, Instant::ZERO);
+        Self { limit, sent: 0, lost: 0, small: Small::default(), told: 0, first, last }
+    }
+
+    /// Nothing longer than `longest` arrived lately. Returns the limit once that is certain for
+    /// everything longer; then the suspicion begins anew.
+    fn on_told(&mut self, now: Instant, longest: usize, small: Small) -> Option<usize> {
+        let sent = std::mem::take(&mut self.sent);
+        if longest > self.limit {
+            // Something longer does arrive.
+            *self = Self::beyond(longest);
+            return None;
+        }
+        if sent > 0 {
+            self.first = if self.told == 0 { now } else { self.first };
+            self.last = now;
+            self.told += 1;
+            self.lost += sent.min(COUNTED);
+        } else if self.told == 0 || now.since(self.last) >= STALE {
+            *self = Self::beyond(longest);
+        }
+        self.small.sent += small.sent;
+        self.small.arrived += small.arrived;
+        let certain = self.told >= TOLD && now.since(self.first) >= SPAN && self.chance() <= CHANCE;
+        certain.then(|| std::mem::replace(self, Self::beyond(longest)).limit)
+    }
+
+    /// The chance that of all datagrams lost, chosen blindly, every longer one is among them: for n
+    /// longer ones, and k keepalives of which l were lost, C(k, l) / C(k + n, l + n).
+    fn chance(&self) -> f64 {
+        let lost = self.small.sent.saturating_sub(self.small.arrived);
+        let factor = |i: u32| f64::from(lost + i) / f64::from(self.small.sent + i);
+        (1..=self.lost).map(factor).product()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: usize = 8;
+    const FLOOR: usize = 1288;
+    const INTERVAL: Duration = Duration::from_millis(500);
+
+    fn told(longest: u16) -> Option<NonZeroU16> {
+        NonZeroU16::new(longest)
+    }
+
+    /// A path on which so many datagrams of each length are sent in every interval, at whose end the
+    /// peer tells something. Of our keepalives every one arrives, or every other.
+    struct Path {
+        black_hole: BlackHoleDetector,
+        now: Instant,
+        lossy: bool,
+        keepalives: u8,
+    }
+
+    impl Path {
+        fn new() -> Self {
+            let black_hole = BlackHoleDetector::new(HEADER);
+            Self { black_hole, now: Instant::ZERO + INTERVAL, lossy: false, keepalives: 250 }
+        }
+
+        fn interval(&mut self, sent: &[(usize, u32)], longest: u16) -> Option<usize> {
+            self.after(INTERVAL, sent, longest)
+        }
+
+        fn after(&mut self, time: Duration, sent: &[(usize, u32)], longest: u16) -> Option<usize> {
+            for &(len, count) in sent {
+                (0..count).for_each(|_| self.black_hole.on_sent(len));
+            }
+            for n in 0..2 {
+                self.black_hole.on_keepalive_sent();
+                if n == 0 || !self.lossy {
+                    self.keepalives = self.keepalives.wrapping_add(1);
+                }
+            }
+            self.now += time;
+            let keepalives = self.keepalives;
+            let arrivals = told(longest).map(|longest| Arrivals { longest, keepalives });
+            self.black_hole.on_told(self.now, arrivals)
+        }
+
+        /// After how many intervals of this there is a verdict, and which.
+        fn until(&mut self, sent: &[(usize, u32)], longest: u16) -> Option<(u32, usize)> {
+            (1..200).find_map(|count| Some((count, self.interval(sent, longest)?)))
+        }
+    }
+
+    #[test]
+    fn what_is_longer_than_all_that_arrives_is_lost() {
+        let mut path = Path::new();
+        assert_eq!(path.until(&[(1472, 100), (60, 9)], 1472), None, "all is well");
+        // One keepalive to compare with, then three seconds from the first that proves something.
+        assert_eq!(path.until(&[(1472, 100), (1372, 9)], 1372), Some((8, 1372)));
+        assert_eq!(path.until(&[(1372, 100)], 1372), None, "and then well again");
+        assert_eq!(path.until(&[(1372, 100)], 60), Some((8, FLOOR)), "as far as there is a choice");
+        assert_eq!(path.until(&[(FLOOR, 100)], FLOOR as u16), None);
+        assert_eq!(path.until(&[(FLOOR, 100)], 60), Some((8, 60)), "and then no further");
+    }
+
+    #[test]
+    fn it_takes_keepalives_time_and_losses() {
+        // Few are lost at a time: it takes longer.
+        assert_eq!(Path::new().until(&[(1472, 1)], 60), Some((12, FLOOR)));
+        // Short ones are lost too, so that the lost ones tell little.
+        let mut path = Path { lossy: true, ..Path::new() };
+        assert_eq!(path.until(&[(1472, 1)], 60), Some((37, FLOOR)));
+        // All at once: that was one event, and what comes later arrives or is never sent.
+        let mut path = Path::new();
+        path.interval(&[], 60);
+        path.interval(&[(1472, 1000)], 60);
+        path.interval(&[(1472, 1000)], 60);
+        assert_eq!(path.until(&[], 60), None);
+        // Keepalives in quick succession are no reason for haste.
+        let mut path = Path::new();
+        let hasty = (0..30).find_map(|_| path.after(INTERVAL / 5, &[(1472, 9)], 60));
+        assert_eq!(hasty, None);
+        // Rare ones are reason to wait.
+        let mut path = Path::new();
+        let rare = (1..20).find(|_| path.after(INTERVAL * 40, &[(1472, 9)], 60).is_some());
+        assert_eq!(rare, Some(6));
+    }
+
+    #[test]
+    fn the_chance_is_that_of_fishers_exact_test() {
+        let suspicion = |lost, sent, arrived| {
+            let small = Small { sent, arrived };
+            Suspicion { lost, small, ..Suspicion::new() }.chance()
+        };
+        let close = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-9, "{a} {b}");
+        close(suspicion(5, 20, 20), 1.0 / 53_130.0); // 1 / C(25, 5)
+        close(suspicion(3, 4, 2), 6.0 / 21.0); // C(4, 2) / C(7, 5)
+        close(suspicion(9, 0, 0), 1.0);
+        close(suspicion(9, 7, 0), 1.0);
+    }
+
+    #[test]
+    fn one_that_arrives_ends_the_suspicion() {
+        for every in 2..8 {
+            let mut path = Path::new();
+            for interval in 0..1000 {
+                let longest = if interval % every == 0 { 1472 } else { 60 };
+                assert_eq!(path.interval(&[(1472, 100)], longest), None, "every {every}");
+            }
+        }
+    }
+
+    #[test]
+    fn small_datagrams_that_arrive_do_not_end_the_suspicion_against_large_ones() {
+        let mut path = Path::new();
+        let verdict = (0..8).find_map(|n| path.interval(&[(1472, 9), (60 + n, 9)], 60 + n as u16));
+        assert_eq!(verdict, Some(FLOOR));
+    }
+
+    #[test]
+    fn a_peer_that_tells_nothing_and_an_outage_prove_nothing() {
+        assert_eq!(Path::new().until(&[(1472, 100)], 0), None);
+        // An outage that begins and ends with keepalives that got through alone, again and again.
+        let mut path = Path::new();
+        for _ in 0..50 {
+            assert_eq!(path.interval(&[(1472, 100)], 1472), None);
+            assert_eq!(path.interval(&[(1472, 100)], 44), None);
+            for _ in 0..9 {
+                assert_eq!(path.interval(&[(1472, 100)], 0), None);
+            }
+            assert_eq!(path.interval(&[(1472, 100)], 44), None);
+        }
+    }
+
+    #[test]
+    fn a_path_that_is_idle_or_carries_only_small_packets_is_never_suspected() {
+        let mut path = Path::new();
+        assert_eq!(path.until(&[], 44), None);
+        assert_eq!(path.until(&[(100, 50), (1472, 1)], 1472), None);
+        assert_eq!(path.until(&[(100, 50)], 100), None, "although longer ones arrived before");
+        for _ in 0..20 {
+            // Single large ones, lost long apart.
+            path.interval(&[(1472, 1)], 100);
+            (0..61).for_each(|_| assert_eq!(path.interval(&[(100, 9)], 100), None));
+        }
+    }
+
+    #[test]
+    fn a_change_of_state_begins_anew() {
+        let mut path = Path::new();
+        for _ in 0..7 {
+            assert_eq!(path.interval(&[(1472, 100)], 60), None);
+        }
+        path.black_hole.forget();
+        assert_eq!(path.until(&[(1472, 100)], 60), Some((8, FLOOR)));
+    }
+
+    #[test]
+    fn keepalives_tell_the_longest_of_three_intervals() {
+        let mut arrived = Arrived::new(Instant::ZERO);
+        let tell = |arrived: &mut Arrived, n: u32| {
+            let arrivals = arrived.tell(Instant::ZERO + INTERVAL * n, INTERVAL);
+            arrivals.map_or((0, 0), |told| (told.longest.get(), told.keepalives))
+        };
+        arrived.on_keepalives(1);
+        assert_eq!(tell(&mut arrived, 0), (0, 0));
+        arrived.on_arrived(1472);
+        arrived.on_arrived(44);
+        // Keepalives out of turn make nothing older.
+        (0..9).for_each(|_| assert_eq!(tell(&mut arrived, 0), (1472, 1)));
+        for n in 1..=3 {
+            assert_eq!(tell(&mut arrived, n), (1472, 1));
+            arrived.on_arrived(44);
+        }
+        arrived.on_keepalives(0);
+        for n in 4..=6 {
+            assert_eq!(tell(&mut arrived, n), (44, 0));
+        }
+        assert_eq!(tell(&mut arrived, 7), (0, 0));
+    }
+}

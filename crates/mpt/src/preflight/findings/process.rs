@@ -1,0 +1,84 @@
+//! What the daemon's process may do, and whether there is room for its interfaces.
+
+use super::{Facts, Finding, set_sysctl};
+use crate::config::Settings;
+use crate::preflight::facts::{NoTun, of_interface};
+use mpt_io::netlink::IpVersion;
+
+pub(super) fn judge(settings: &Settings, facts: &Facts, findings: &mut Vec<Finding>) {
+    findings.extend(facts.tun.map(tun));
+    if facts.powerless {
+        findings.push(Finding::error(
+            "this process lacks the capability CAP_NET_ADMIN",
+            "it cannot make interfaces, addresses and routes",
+            "sudo mpt run FILE",
+        ));
+    }
+    if facts.user_missing
+        && let Some(user) = &settings.daemon.user
+    {
+        findings.push(Finding::error(
+            format!("there is no user {user}"),
+            "the daemon is to go on as that user",
+            format!("useradd --system --no-create-home --shell /usr/sbin/nologin {user}"),
+        ));
+    }
+    if facts.user_shut_out
+        && let Some(user) = &settings.daemon.user
+    {
+        findings.push(Finding::error(
+            format!("user {user} may not open /dev/net/tun"),
+            "the daemon is to go on as that user, who can open no tunnel",
+            "chmod 0666 /dev/net/tun",
+        ));
+    }
+    if !facts.daemon {
+        findings.extend(settings.tunnels.iter().filter_map(|tunnel| name(&tunnel.name, facts)));
+    }
+    findings.extend(ipv6(settings, facts));
+}
+
+fn tun(missing: NoTun) -> Finding {
+    const WHY: &str = "no tunnel can be opened";
+    match missing {
+        NoTun::Driver => Finding::error("the kernel has no TUN devices", WHY, "modprobe tun"),
+        NoTun::Node => Finding::error(
+            "/dev/net/tun is missing",
+            WHY,
+            "mkdir -p /dev/net && mknod -m 0666 /dev/net/tun c 10 200",
+        ),
+        NoTun::Permission => Finding::error(
+            "this user may not open /dev/net/tun",
+            WHY,
+            "sudo mpt run FILE  (or allow every user: sudo chmod 0666 /dev/net/tun)",
+        ),
+    }
+}
+
+/// An interface that has the name of a tunnel already. It may be a TUN interface that was left for
+/// the daemon, and that cannot be seen from outside.
+fn name(tunnel: &str, facts: &Facts) -> Option<Finding> {
+    facts.link(tunnel)?;
+    Some(Finding::warning(
+        format!("there is an interface {tunnel} already"),
+        "unless it is a TUN interface that nobody uses, the tunnel of that name cannot be opened",
+        format!("ip link delete {tunnel}"),
+    ))
+}
+
+/// IPv6 addresses that an interface made by the daemon would not get.
+fn ipv6(settings: &Settings, facts: &Facts) -> Option<Finding> {
+    let has_ipv6 = |tunnel: &&crate::config::Tunnel| {
+        tunnel.addresses.iter().any(|address| address.addr.is_ipv6())
+    };
+    let tunnel = &settings.tunnels.iter().find(has_ipv6)?.name;
+    let why = format!("tunnel {tunnel} cannot have its IPv6 addresses");
+    let name = of_interface(IpVersion::V6, "default", "disable_ipv6");
+    if facts.no_ipv6 {
+        return Some(Finding::error("the kernel has no IPv6", why, "modprobe ipv6"));
+    }
+    let disabled = facts.sysctl(&name)? != 0;
+    disabled.then(|| {
+        Finding::error("IPv6 is disabled on interfaces to come", why, set_sysctl(&name, 0))
+    })
+}

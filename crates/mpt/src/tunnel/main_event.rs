@@ -1,0 +1,76 @@
+//! What the main thread is told of its own accord by a tunnel.
+
+use std::net::IpAddr;
+use std::sync::mpsc::{self, Receiver, SyncSender};
+
+use mpt_io::poll::Waker;
+use mpt_proto::{ConnectRequest, ConnectionId, DownCause, Event, PathId, PathState};
+
+/// Most main_events that wait for the main thread. What does not fit is told again by the next event of
+/// its kind, or found when the main thread looks for itself.
+const CAPACITY: usize = 1024;
+
+/// Something that the main thread may want to act upon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MainEvent {
+    /// The peer is not heard on a path any more, or again.
+    Heard {
+        /// The connection.
+        connection: ConnectionId,
+        /// The path.
+        path: PathId,
+        /// Whether it is.
+        heard: bool,
+    },
+    /// A peer that nobody configured wants to be let in.
+    ConnectRequest {
+        /// Who, and by which template.
+        request: ConnectRequest,
+        /// The address of this host to which it spoke.
+        local: Option<IpAddr>,
+    },
+}
+
+/// Where main_events are given.
+#[derive(Clone, Debug)]
+pub(super) struct MainEvents {
+    queue: SyncSender<MainEvent>,
+    waker: Waker,
+}
+
+impl MainEvents {
+    /// A queue to the thread that waits with the waker's poll.
+    pub(super) fn new(waker: Waker) -> (Self, Receiver<MainEvent>) {
+        let (queue, receiver) = mpsc::sync_channel(CAPACITY);
+        (Self { queue, waker }, receiver)
+    }
+
+    /// Tells of an event, if it is one to act upon.
+    pub(super) fn event(&self, event: Event) {
+        let Event::Path { connection, path, to, .. } = event else { return };
+        let heard = match to {
+            PathState::Up => true,
+            // A peer that has gone may come back elsewhere.
+            PathState::Down(
+                DownCause::Silent
+                | DownCause::PeerDeaf
+                | DownCause::PeerDown
+                | DownCause::PeerLost
+                | DownCause::PeerOff,
+            ) => false,
+            PathState::Down(DownCause::Absent)
+            | PathState::Off
+            | PathState::Probing
+            | PathState::UnusableMtu => return,
+        };
+        self.give(MainEvent::Heard { connection, path, heard });
+    }
+
+    /// Gives a notice.
+    pub(super) fn give(&self, main_event: MainEvent) {
+        // A main thread that is gone or stands still needs no notice.
+        if self.queue.try_send(main_event).is_ok() {
+            self.waker.wake();
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The steps by which a running tunnel changes.
+//!
+//! Whoever decides ([`reconciler`](super::reconciler)) has done beforehand whatever can fail: the sockets are
+//! open, the names are resolved. So a step is carried out, and that is all. The transmit side does its
+//! part and leaves the rest as an [`ReceiveCommand`] to the receive side.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+use mpt_control::TunnelStatus;
+use mpt_io::udp::{SendBatch, Socket};
+use mpt_proto::{
+    AcceptConfig, AcceptId, Change, ConnectionConfig, ConnectionId, Event, PathConfig, PathId,
+    PathStatus, SocketId,
+};
+
+use super::outgoing::PathSender;
+use super::reconciler::pins;
+use crate::config;
+
+/// One step.
+pub(crate) enum TunnelOp {
+    /// A further socket, for the paths to come.
+    OpenSocket { id: SocketId, socket: Arc<Socket> },
+    /// No path uses the socket any more.
+    CloseSocket { id: SocketId },
+    /// A further connection, without paths.
+    AddConnection {
+        id: ConnectionId,
+        settings: Arc<config::Connection>,
+        /// The template that it was accepted by, with its name.
+        accepted_by: Option<(AcceptId, String)>,
+        core: Arc<ConnectionConfig>,
+    },
+    /// Other settings of a connection, of the kind that it can take while it runs.
+    SetConnection {
+        id: ConnectionId,
+        settings: Arc<config::Connection>,
+        core: Arc<ConnectionConfig>,
+    },
+    /// A connection goes, and its paths with it.
+    RemoveConnection { id: ConnectionId },
+    /// A further path.
+    AddPath { connection: ConnectionId, path: PathId, place: Place },
+    /// Other settings of a path, or another place.
+    SetPath { connection: ConnectionId, path: PathId, place: Place },
+    /// A path goes.
+    RemovePath { connection: ConnectionId, path: PathId },
+    /// What this host lacks for a path, if anything.
+    SetAbsence {
+        connection: ConnectionId,
+        path: PathId,
+        absence: Option<String>,
+        /// When nothing was lacking for sure, if that is known.
+        well: Option<Instant>,
+    },
+    /// What the peer says of a path by a command beside the tunnel: that it is down, or is not.
+    SetPeerDown { connection: ConnectionId, path: PathId, down: bool },
+    /// The templates by which peers are let in from now on, with their names.
+    SetAccepts { accepts: Vec<(AcceptConfig, String)> },
+    /// The tunnel's own settings, as far as they can change while it runs.
+    SetTunnel { settings: Arc<config::Tunnel> },
+    /// Routes or interfaces have changed, so the MTU of paths may have.
+    CheckMtu,
+}
+
+/// When a path of an accepted connection was last heard.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LastHeard {
+    pub(super) connection: ConnectionId,
+    pub(super) path: PathId,
+    /// How long ago; `None` = never.
+    pub(super) ago: Option<Duration>,
+}
+
+/// The number of the socket of a path that has none: nobody ever sends on it.
+pub(super) const NO_SOCKET: SocketId = SocketId(u16::MAX);
+
+/// Where a path's datagrams go, and its settings.
+pub(crate) struct Place {
+    pub(super) settings: config::Path,
+    /// None as long as it cannot be opened; then there is an absence.
+    pub(super) socket: Option<SocketId>,
+    pub(super) remote: SocketAddr,
+    /// What fits, in bytes of inner packet.
+    pub(super) mtu: u32,
+    /// What this host lacks for it, in words.
+    pub(super) absence: Option<String>,
+}
+
+impl Place {
+    /// The path in the core's words.
+    pub(super) fn core(&self) -> PathConfig {
+        let settings = &self.settings;
+        PathConfig {
+            socket: self.socket(),
+            remote: self.remote,
+            weight: settings.weight,
+            priority: settings.priority,
+            pins: pins(&settings.pins),
+            keepalive: Some(settings.keepalive).filter(|time| !time.is_zero()),
+            dead_time: Some(settings.dead_time).filter(|time| !time.is_zero()),
+            status: match settings.status {
+                config::PathStatus::Available => PathStatus::Available,
+                config::PathStatus::Off => PathStatus::Off,
+            },
+        }
+    }
+
+    /// The way there.
+    pub(super) fn path_sender(&self) -> PathSender {
+        PathSender::new(self.socket(), SendBatch::new(self.remote, self.settings.local))
+    }
+
+    pub(super) fn socket(&self) -> SocketId {
+        self.socket.unwrap_or(NO_SOCKET)
+    }
+}
+
+/// What the transmit side, having done its own part, leaves to the receive side.
+pub(super) enum ReceiveCommand {
+    /// A further socket.
+    OpenSocket { id: SocketId, socket: Arc<Socket> },
+    /// A socket that is not used any more.
+    CloseSocket { id: SocketId },
+    /// A change of the core; with the name of what is added by it.
+    Change { change: Change, name: Option<String> },
+    /// What TCP from the peer may announce at the most, so that its packets have no more than these
+    /// bytes; `None`: whatever it likes.
+    ClampMss { mtu: Option<u32> },
+    /// Something that happened and is to be told with the other events.
+    Tell { event: Event },
+    /// See [`TunnelOp::SetAccepts`].
+    SetAccepts { accepts: Vec<(AcceptConfig, String)> },
+    /// When the paths of accepted connections were last heard.
+    LastHeard { reply: Sender<Vec<LastHeard>> },
+    /// The receive side's part of the status.
+    Status { status: Box<TunnelStatus>, reply: Sender<TunnelStatus> },
+    /// The end.
+    Stop,
+}

@@ -1,0 +1,532 @@
+//! The reconciler of a tunnel: makes it what it is to be, and keeps it so while the host changes.
+//!
+//! It lives in the main thread and owns what is decided there: which connections and paths there are
+//! and what numbers they have, which [`socket`] each path uses, whether this host has what it needs,
+//! and what stands in the host's routing tables. [`Reconciler::change_to`] compares all that with other
+//! settings, [`Reconciler::on_wake_up`] with the [`NetMonitor`] when that has changed. They do whatever is
+//! missing, and what has not changed is not touched.
+
+mod accept;
+mod commands;
+mod core;
+mod numbers;
+mod path;
+mod remotes;
+mod socket;
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use mpt_control::TunnelStatus;
+use mpt_io::poll::{Poll, Waker};
+use mpt_proto::{ConnectionConfig, ConnectionId, MAX_PATHS, PathId};
+
+use self::accept::Accepting;
+use self::commands::CommandPorts;
+use self::core::core_connection;
+pub(super) use self::core::pins;
+use self::numbers::Numbers;
+use self::path::{Path, Setter};
+use self::remotes::remotes;
+use self::socket::Opened;
+use super::interface::{Interface, routes};
+use super::main_event::MainEvent;
+use super::mtu::path_mtu;
+use super::op::TunnelOp;
+use super::open::largest_mtu;
+use super::{Handle, advice};
+use crate::config;
+use crate::netmon::{Changed, NetMonitor};
+
+/// How soon what could not be had is tried again.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// The most connections of a tunnel at a time.
+const MAX_CONNECTIONS: u16 = 8192;
+
+/// A tunnel and all that is decided about it.
+pub(crate) struct Reconciler {
+    settings: config::Tunnel,
+    handle: Handle,
+    /// The largest MTU that its buffers allow, in bytes.
+    largest: u32,
+    interface: Interface,
+    numbers: Numbers,
+    connections: BTreeMap<String, Connection>,
+    /// What the core was last told of the connections, in the order of the file.
+    claims: Claims,
+    sockets: Opened,
+    accepting: Accepting,
+    commands: CommandPorts,
+    /// When to try again what could not be had.
+    again: Option<Instant>,
+    /// Whether not all routes could be had.
+    unrouted: bool,
+    /// What was last told about the host.
+    advice: Vec<String>,
+}
+
+/// The connections that lead to each peer.
+type Claims = HashMap<Vec<IpAddr>, Vec<(ConnectionId, config::Connection, ConnectionConfig)>>;
+
+/// A connection as it runs.
+struct Connection {
+    id: ConnectionId,
+    settings: config::Connection,
+    numbers: Numbers,
+    paths: BTreeMap<String, Path>,
+}
+
+impl Reconciler {
+    /// Starts a tunnel; it is ready when this returns. Times count from `epoch`, `main` is woken when
+    /// it wants attention, also by whatever comes to a descriptor in `poll`.
+    ///
+    /// # Errors
+    ///
+    /// If the interface, a socket, an address or a route cannot be had. What had been made by then
+    /// is gone again. What this host only lacks at the moment, such as an interface, is no error.
+    pub(crate) fn start(
+        settings: &config::Tunnel,
+        epoch: Instant,
+        netmon: &mut NetMonitor,
+        main: Waker,
+        poll: Rc<Poll>,
+    ) -> anyhow::Result<Self> {
+        let now = Instant::now();
+        let largest = largest(settings, netmon, now);
+        let handle = Handle::start(settings, largest, epoch, main)?;
+        let interface = Interface::new(handle.index);
+        let mut reconciler = Self {
+            settings: config::Tunnel { connections: Vec::new(), ..settings.clone() },
+            handle,
+            largest: largest_mtu(largest),
+            interface,
+            numbers: Numbers::below(MAX_CONNECTIONS),
+            connections: BTreeMap::new(),
+            claims: HashMap::new(),
+            sockets: Opened::new(),
+            accepting: Accepting::new(),
+            commands: CommandPorts::new(epoch, poll),
+            again: None,
+            unrouted: false,
+            advice: Vec::new(),
+        };
+        match reconciler.bring_up(settings, netmon, now) {
+            Ok(()) => Ok(reconciler),
+            Err(error) => {
+                reconciler.stop();
+                Err(error)
+            }
+        }
+    }
+
+    fn bring_up(
+        &mut self,
+        settings: &config::Tunnel,
+        netmon: &mut NetMonitor,
+        now: Instant,
+    ) -> anyhow::Result<()> {
+        self.settle_connections(settings, netmon, now)?;
+        // The interface has its MTU, and the way out is ready, when the threads have answered.
+        self.status();
+        // Paths go down and come back by keepalives too. What cannot be had has been told, and is tried again.
+        if let Err(error) = self.settle_commands(&settings.addresses, now) {
+            tracing::debug!(tunnel = settings.name, "{error:#}");
+        }
+        self.interface.bring_up(&settings.addresses)?;
+        self.settle_routes()?;
+        self.settings.clone_from(settings);
+        self.advise();
+        Ok(())
+    }
+
+    /// Whether the tunnel can become this while it runs; otherwise why not.
+    pub(crate) fn can_become(&self, settings: &config::Tunnel) -> Result<(), &'static str> {
+        let running = &self.settings;
+        if running.addresses != settings.addresses {
+            Err("its addresses changed")
+        } else if running.offloads != settings.offloads {
+            Err("its offloads changed")
+        } else if running.threads != settings.threads {
+            Err("its threads changed")
+        } else if matches!(settings.mtu, config::Mtu::Fixed(mtu) if u32::from(mtu) > self.largest) {
+            Err("its mtu is larger than its buffers")
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Makes it so; what is so already is not touched.
+    ///
+    /// # Errors
+    ///
+    /// If a socket or a route cannot be had. Everything else has been done all the same.
+    pub(crate) fn change_to(
+        &mut self,
+        settings: &config::Tunnel,
+        netmon: &mut NetMonitor,
+    ) -> anyhow::Result<()> {
+        let now = Instant::now();
+        let outcome = self.settle_connections(settings, netmon, now);
+        let outcome = outcome.and(self.settle_commands(&settings.addresses, now));
+        let routes = self.settle_routes();
+        self.interface.upkeep.begin_anew(now);
+        self.settings.clone_from(settings);
+        self.advise();
+        self.handle.wake_if_stepped();
+        outcome.and(routes)
+    }
+
+    /// The main thread is awake, because the host has changed or for another reason.
+    pub(crate) fn on_wake_up(&mut self, netmon: &mut NetMonitor, change: Changed) {
+        let now = Instant::now();
+        let noticed = self.take_main_events(netmon, now);
+        self.forget_silent(now);
+        let due = self.again.is_some_and(|at| at <= now);
+        if due {
+            // Nothing was heard since the last try, so the next address of a name may be the right one.
+            let paths =
+                self.connections.values_mut().flat_map(|connection| connection.paths.values_mut());
+            paths.for_each(|path| path.doubted |= path.silent);
+        }
+        if change.ways || change.names || noticed || due {
+            self.settle_paths(netmon, now);
+            // What stands in the way may be gone. It was told when it was asked for.
+            if let Err(error) = self.settle_routes() {
+                tracing::debug!(tunnel = self.settings.name, "{error:#}");
+            }
+        }
+        if change.ways {
+            self.handle.step(TunnelOp::CheckMtu);
+            self.interface.upkeep.on_change(now);
+        }
+        let is_up = netmon.is_up(self.interface.index());
+        self.interface.maintain(&self.settings.name, is_up, now);
+        let handle = &self.handle;
+        self.sockets.on_timeout(now, &mut |step| handle.step(step));
+        self.commands.serve(now, &mut |step| handle.step(step));
+        self.handle.wake_if_stepped();
+    }
+
+    /// What the tunnel is and has done; `None` if its threads do not answer.
+    pub(crate) fn status(&self) -> Option<TunnelStatus> {
+        let status = self.handle.status()?;
+        Some(TunnelStatus { commands: self.commands.status(), ..status })
+    }
+
+    /// Why a thread ended, if one did so by itself. The other ends with it.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.handle.failure()
+    }
+
+    /// The tunnel's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.settings.name
+    }
+
+    /// Tells the peers, ends the threads, and removes what the tunnel made.
+    pub(crate) fn stop(self) {
+        let Self { handle, interface, .. } = self;
+        // First, so that nobody is sent into a tunnel that ends.
+        drop(interface);
+        handle.stop();
+    }
+
+    /// Takes in what the threads have to say. Returns whether that was anything about a path.
+    fn take_main_events(&mut self, netmon: &mut NetMonitor, now: Instant) -> bool {
+        let (mut any, mut requested) = (false, false);
+        while let Ok(main_event) = self.handle.main_events.try_recv() {
+            match main_event {
+                MainEvent::Heard { connection, path, heard } => {
+                    self.on_heard(connection, path, heard, netmon, now);
+                    any = true;
+                }
+                MainEvent::ConnectRequest { request, local } => {
+                    self.on_connect_request(&request, local, now);
+                    requested = true;
+                }
+            }
+        }
+        if requested && let Err(error) = self.settle_routes() {
+            tracing::warn!(tunnel = self.settings.name, "{error:#}");
+        }
+        any
+    }
+
+    /// A path has fallen silent, or is heard. If it is silent, its name may stand for another address
+    /// by now.
+    fn on_heard(
+        &mut self,
+        connection: ConnectionId,
+        path: PathId,
+        heard: bool,
+        netmon: &mut NetMonitor,
+        now: Instant,
+    ) {
+        let mut connections = self.connections.values_mut();
+        let Some(connection) = connections.find(|other| other.id == connection) else { return };
+        let Some(path) = connection.paths.values_mut().find(|other| other.id == path) else {
+            return;
+        };
+        path.silent = !heard;
+        path.doubted = !heard;
+        if let Some(name) = path.settings.remote.name().filter(|_| !heard) {
+            netmon.names.doubt(name, now);
+        }
+    }
+
+    /// Brings connections and paths in line with the settings. All that can be done is done.
+    fn settle_connections(
+        &mut self,
+        settings: &config::Tunnel,
+        netmon: &mut NetMonitor,
+        now: Instant,
+    ) -> anyhow::Result<()> {
+        let in_place = |tunnel: &config::Tunnel| (tunnel.mtu, tunnel.clamp_mss);
+        if in_place(settings) != in_place(&self.settings) || self.connections.is_empty() {
+            let settings = Arc::new(settings.clone());
+            self.handle.step(TunnelOp::SetTunnel { settings });
+        }
+        let wanted =
+            |name: &String| settings.connections.iter().find(|connection| connection.name == *name);
+        let gone: Vec<String> = self
+            .connections
+            .iter()
+            .filter(|(name, running)| wanted(name).is_none_or(|new| !running.can_become(new)))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in gone {
+            self.remove_connection(&name, now);
+        }
+        self.remove_claimed(&settings.connections, now);
+        self.commands.release(&settings.connections);
+        let mut outcome = Ok(());
+        let peers = by_peer(settings);
+        for connection in &settings.connections {
+            let alike = &peers[connection.peer.as_slice()];
+            let offloads = settings.offloads;
+            let settled = self.settle_connection(connection, alike, offloads, netmon, now);
+            outcome = outcome.and(settled);
+        }
+        self.settle_claims(settings);
+        outcome.and(self.settle_templates(settings, netmon, now))
+    }
+
+    /// Has what leads to a peer be as the settings of all its connections together say: networks are
+    /// common to them, and of those that match a packet the first in the file carries it.
+    fn settle_claims(&mut self, settings: &config::Tunnel) {
+        let mut claims: Claims = HashMap::new();
+        for (peer, alike) in by_peer(settings) {
+            let claim = |connection: &&config::Connection| {
+                let running = self.connections.get(&connection.name)?;
+                Some((running.id, running.settings.clone(), core_connection(connection, &alike)))
+            };
+            claims.insert(peer.to_vec(), alike.iter().filter_map(claim).collect());
+        }
+        for (peer, claims) in &claims {
+            // What is new has been added with all this.
+            let Some(before) = self.claims.get(peer) else { continue };
+            if before == claims {
+                continue;
+            }
+            for (id, settings, core) in claims {
+                let (settings, core) = (Arc::new(settings.clone()), Arc::new(core.clone()));
+                self.handle.step(TunnelOp::SetConnection { id: *id, settings, core });
+            }
+        }
+        self.claims = claims;
+    }
+
+    /// Has the commands of originals follow the connections, when these have what they need.
+    fn settle_commands(&mut self, own: &[config::Prefix], now: Instant) -> anyhow::Result<()> {
+        self.commands.settle(self.connections.values(), own, now);
+        let handle = &self.handle;
+        if self.commands.lack_sockets() {
+            // A port may be one that data came to until a moment ago.
+            self.sockets.close_idle(now, &mut |step| handle.step(step));
+            handle.await_steps();
+        }
+        let outcome = self.commands.open();
+        if outcome.is_err() {
+            let soon = now + AGAIN;
+            self.again = Some(self.again.map_or(soon, |at| at.min(soon)));
+        }
+        self.commands.serve(now, &mut |step| handle.step(step));
+        outcome
+    }
+
+    fn remove_connection(&mut self, name: &str, now: Instant) {
+        let Some(connection) = self.connections.remove(name) else { return };
+        self.handle.step(TunnelOp::RemoveConnection { id: connection.id });
+        for path in connection.paths.into_values() {
+            if let Some(socket) = path.socket {
+                self.sockets.give_back(now, socket);
+            }
+        }
+        self.numbers.give_back(now, connection.id.0);
+    }
+
+    fn settle_connection(
+        &mut self,
+        wanted: &config::Connection,
+        alike: &[&config::Connection],
+        offloads: config::Offloads,
+        netmon: &mut NetMonitor,
+        now: Instant,
+    ) -> anyhow::Result<()> {
+        let without_paths = config::Connection { paths: Vec::new(), ..wanted.clone() };
+        match self.connections.get_mut(&wanted.name) {
+            Some(running) => running.settings = without_paths,
+            None => {
+                let id = self.numbers.take(now).with_context(|| {
+                    format!(
+                        "connection {} is left out: the tunnel has no room for more",
+                        wanted.name
+                    )
+                })?;
+                let id = ConnectionId(id);
+                let connection = Connection {
+                    id,
+                    settings: without_paths.clone(),
+                    numbers: Numbers::below(MAX_PATHS as u16),
+                    paths: BTreeMap::new(),
+                };
+                self.connections.insert(wanted.name.clone(), connection);
+                let (settings, accepted_by) = (Arc::new(without_paths), None);
+                let core = Arc::new(core_connection(wanted, alike));
+                self.handle.step(TunnelOp::AddConnection { id, settings, accepted_by, core });
+            }
+        }
+        self.settle_paths_of(wanted, offloads, netmon, now)
+    }
+
+    /// Brings the paths of a connection in line with its settings.
+    fn settle_paths_of(
+        &mut self,
+        wanted: &config::Connection,
+        offloads: config::Offloads,
+        netmon: &mut NetMonitor,
+        now: Instant,
+    ) -> anyhow::Result<()> {
+        let Self { connections, sockets, handle, again, .. } = self;
+        let Some(running) = connections.get_mut(&wanted.name) else { return Ok(()) };
+        let id = running.id;
+        let find = |name: &String| wanted.paths.iter().find(|path| path.name == *name);
+        let gone = running
+            .paths
+            .iter()
+            .filter(|(name, path)| find(name).is_none_or(|new| !path.can_become(new)));
+        let gone: Vec<String> = gone.map(|(name, _)| name.clone()).collect();
+        for name in gone {
+            let Some(path) = running.paths.remove(&name) else { continue };
+            handle.step(TunnelOp::RemovePath { connection: id, path: path.id });
+            path.socket.into_iter().for_each(|socket| sockets.give_back(now, socket));
+            running.numbers.give_back(now, u16::from(path.id.0));
+        }
+        let mut outcome = Ok(());
+        for settings in &wanted.paths {
+            let setter = Setter { sockets: &mut *sockets, handle, offloads, netmon, now, again };
+            outcome = outcome.and(setter.settle(running, wanted, settings));
+        }
+        outcome
+    }
+
+    /// Looks at what the paths need of this host.
+    fn settle_paths(&mut self, netmon: &mut NetMonitor, now: Instant) {
+        self.again = None;
+        let settings = self.settings.clone();
+        for connection in &settings.connections {
+            // What cannot be had is shown as the path's absence, and tried again.
+            if let Err(error) = self.settle_paths_of(connection, settings.offloads, netmon, now) {
+                tracing::debug!(connection = connection.name, "{error:#}");
+            }
+        }
+        if let Err(error) = self.settle_commands(&settings.addresses, now) {
+            tracing::debug!(tunnel = settings.name, "{error:#}");
+        }
+        if let Err(error) = self.settle_templates(&settings, netmon, now) {
+            tracing::debug!(tunnel = settings.name, "{error:#}");
+        }
+        self.settle_accepted(netmon, now);
+    }
+
+    /// Has the networks led into the tunnel.
+    fn settle_routes(&mut self) -> anyhow::Result<()> {
+        let connections = self.connections.values().map(|connection| &connection.settings);
+        let connections = connections.chain(self.accepting.connections());
+        let wanted = routes(&self.settings.addresses, connections);
+        let outcome = self.interface.set_routes(&wanted);
+        if outcome.is_ok() && self.unrouted {
+            tracing::info!(tunnel = self.settings.name, "all networks are led into the tunnel");
+        }
+        self.unrouted = outcome.is_err();
+        outcome
+    }
+
+    /// Tells what stands in the way of the networks, once.
+    fn advise(&mut self) {
+        let connections = self.settings.connections.iter();
+        let networks = connections.clone().flat_map(|connection| &connection.networks);
+        let advice = advice::about(networks, connections);
+        for text in advice.iter().filter(|text| !self.advice.contains(text)) {
+            tracing::warn!(tunnel = self.settings.name, "{text}");
+        }
+        self.advice = advice;
+    }
+
+    /// When to call [`Reconciler::on_wake_up`] at the latest.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let parts = [
+            self.again,
+            self.sockets.deadline(),
+            self.accepting.deadline(),
+            self.commands.deadline(),
+            self.interface.upkeep.deadline(),
+        ];
+        parts.into_iter().flatten().min()
+    }
+}
+
+/// The connections that lead to each peer, in the order of the file.
+fn by_peer(settings: &config::Tunnel) -> HashMap<&[IpAddr], Vec<&config::Connection>> {
+    let mut peers: HashMap<&[IpAddr], Vec<&config::Connection>> = HashMap::new();
+    for connection in &settings.connections {
+        peers.entry(&connection.peer).or_default().push(connection);
+    }
+    peers
+}
+
+/// The largest inner packet that any path of the start can carry.
+fn largest(settings: &config::Tunnel, netmon: &mut NetMonitor, now: Instant) -> u32 {
+    let mut largest = match settings.mtu {
+        config::Mtu::Fixed(mtu) => u32::from(mtu),
+        config::Mtu::Auto => 0,
+    };
+    for connection in &settings.connections {
+        for path in &connection.paths {
+            let remotes = remotes(path, netmon, now, None, false);
+            if let Some(&remote) = remotes.as_ref().ok().and_then(|all| all.first()) {
+                let remote = SocketAddr::new(remote, connection.remote_port);
+                largest = largest.max(path_mtu(path, remote, connection).unwrap_or(0));
+            }
+        }
+    }
+    largest
+}
+
+impl Connection {
+    /// Whether it can become this without beginning anew.
+    fn can_become(&self, new: &config::Connection) -> bool {
+        let fixed = |settings: &config::Connection| {
+            let &config::Connection { peer_kind, local_port, remote_port, .. } = settings;
+            let config::Policies { key, checksum, sequence, .. } = settings.policies;
+            let framing = (key, checksum, sequence);
+            (peer_kind, local_port, remote_port, framing, settings.peer.clone())
+        };
+        fixed(&self.settings) == fixed(new)
+    }
+}

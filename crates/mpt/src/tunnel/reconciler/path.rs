@@ -1,0 +1,268 @@
+//! One path: where it leads, by which socket, and whether this host has what it needs.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Instant;
+
+use anyhow::Context as _;
+use mpt_proto::{PathId, SocketId};
+
+use super::numbers::Numbers;
+use super::remotes::{no_address, remotes};
+use super::socket::{Key, Opened};
+use super::{AGAIN, Connection};
+use crate::config::{self, Remote};
+use crate::netmon::{NetMonitor, Way};
+use crate::tunnel::Handle;
+use crate::tunnel::mtu::{mtu_within, path_mtu};
+use crate::tunnel::op::{Place, TunnelOp};
+
+/// A path's MTU where no route tells it: what nearly every link carries.
+const ETHERNET: u32 = 1500;
+
+/// A path as it runs.
+pub(super) struct Path {
+    pub(super) id: PathId,
+    pub(super) settings: config::Path,
+    pub(super) socket: Option<SocketId>,
+    pub(super) remote: Option<IpAddr>,
+    /// How it leaves this host, as far as it does.
+    way: Option<Way>,
+    /// What this host lacks for it.
+    absence: Option<String>,
+    /// Whether the peer is not heard on it, not yet or not any more.
+    pub(super) silent: bool,
+    /// Whether its name is to stand for another address from now on.
+    pub(super) doubted: bool,
+}
+
+impl Path {
+    /// How it leaves this host, as far as it does.
+    pub(super) fn way(&self) -> Option<Way> {
+        self.way
+    }
+
+    /// Whether this host lacks something for it.
+    pub(super) fn is_absent(&self) -> bool {
+        self.absence.is_some()
+    }
+
+    /// Whether it can become this without being another path.
+    pub(super) fn can_become(&self, new: &config::Path) -> bool {
+        let fixed = |path: &config::Path| (path.interface.clone(), path.local, path.remote.clone());
+        fixed(&self.settings) == fixed(new)
+    }
+}
+
+/// What is needed to bring a path in line.
+pub(super) struct Setter<'a> {
+    pub(super) sockets: &'a mut Opened,
+    pub(super) handle: &'a Handle,
+    pub(super) offloads: config::Offloads,
+    pub(super) netmon: &'a mut NetMonitor,
+    pub(super) now: Instant,
+    /// When to try again what could not be had.
+    pub(super) again: &'a mut Option<Instant>,
+}
+
+/// Where a path leads, as far as that is known.
+struct Target {
+    remote: Option<IpAddr>,
+    socket: Option<SocketId>,
+    way: Option<Way>,
+    absence: Option<String>,
+}
+
+impl Setter<'_> {
+    /// Makes a path what its settings and the host have it be, or a new one.
+    ///
+    /// # Errors
+    ///
+    /// If its socket cannot be opened. It is there all the same, and shown as absent.
+    pub(super) fn settle(
+        mut self,
+        running: &mut Connection,
+        connection: &config::Connection,
+        settings: &config::Path,
+    ) -> anyhow::Result<()> {
+        let mut outcome = Ok(());
+        let existing = running.paths.get(&settings.name);
+        let target =
+            self.target(existing, connection, settings).unwrap_or_else(|(target, error)| {
+                let path = format!("connection {}: path {}", connection.name, settings.name);
+                outcome = Err(error.context(path));
+                target
+            });
+        let doubtful = settings.remote.name().is_some() && existing.is_none_or(|path| path.silent);
+        if target.absence.is_some() || doubtful {
+            let soon = self.now + AGAIN;
+            *self.again = Some(self.again.map_or(soon, |at| at.min(soon)));
+        }
+        let Connection { id, paths, numbers, .. } = running;
+        match paths.get_mut(&settings.name) {
+            Some(path) => self.change(*id, path, connection, settings, target),
+            None => {
+                let path = self.add(*id, numbers, connection, settings, target)?;
+                paths.insert(settings.name.clone(), path);
+            }
+        }
+        outcome
+    }
+
+    /// Where the path leads. What it has stays as long as there is nothing better.
+    fn target(
+        &mut self,
+        existing: Option<&Path>,
+        connection: &config::Connection,
+        settings: &config::Path,
+    ) -> Result<Target, (Target, anyhow::Error)> {
+        let before = Target {
+            remote: existing.and_then(|path| path.remote).or(settings.remote.address()),
+            socket: existing.and_then(|path| path.socket),
+            way: None,
+            absence: None,
+        };
+        let way = self.remotes(existing, settings).and_then(|remotes| {
+            let mut missing = None;
+            for remote in remotes {
+                match self.netmon.way(settings, remote) {
+                    Ok(way) => return Ok((remote, way)),
+                    Err(absence) => missing = missing.or(Some(absence)),
+                }
+            }
+            Err(missing.unwrap_or_else(|| no_address(settings)))
+        });
+        let (remote, way) = match way {
+            Ok(way) => way,
+            Err(absence) => return Ok(Target { absence: Some(absence), ..before }),
+        };
+        let interface = settings.interface.clone().zip(way.bound);
+        let key = Key::new(settings.local, remote, connection.local_port, interface);
+        let has = before.socket.filter(|id| self.sockets.key(*id) == Some(&key));
+        let handle = self.handle;
+        let mut step = |step| handle.step(step);
+        let socket = match has {
+            Some(socket) => Ok(socket),
+            None => self.sockets.take(self.now, &key, self.offloads, &mut step),
+        };
+        match socket {
+            Ok(socket) => Ok(Target {
+                remote: Some(remote),
+                socket: Some(socket),
+                way: Some(way),
+                absence: None,
+            }),
+            Err(error) => {
+                let absence = Some(format!("{error:#}"));
+                Err((Target { absence, remote: Some(remote), ..before }, error))
+            }
+        }
+    }
+
+    /// Where the peer may be, best first; otherwise why that is not known.
+    fn remotes(
+        &mut self,
+        existing: Option<&Path>,
+        settings: &config::Path,
+    ) -> Result<Vec<IpAddr>, String> {
+        let name = match &settings.remote {
+            Remote::Address(address) => return Ok(vec![*address]),
+            Remote::Name(name) => name,
+        };
+        if existing.is_some_and(|path| path.silent || path.remote.is_none()) {
+            self.netmon.names.doubt(name, self.now);
+        }
+        let current = existing.and_then(|path| path.remote);
+        let doubted = existing.is_some_and(|path| path.doubted);
+        remotes(settings, self.netmon, self.now, current, doubted)
+    }
+
+    fn add(
+        &mut self,
+        connection: mpt_proto::ConnectionId,
+        numbers: &mut Numbers,
+        of: &config::Connection,
+        settings: &config::Path,
+        target: Target,
+    ) -> anyhow::Result<Path> {
+        let number = numbers.take(self.now).with_context(|| {
+            format!(
+                "connection {}: path {} is left out: a connection has at most 64 paths, some of which \
+                 may have gone a moment ago; try again",
+                of.name, settings.name
+            )
+        })?;
+        let id = PathId(number as u8);
+        let place = place(of, settings, &target);
+        self.handle.step(TunnelOp::AddPath { connection, path: id, place });
+        let Target { remote, socket, way, absence } = target;
+        if let Some(absence) = &absence {
+            tell(of, settings, absence);
+        }
+        let settings = settings.clone();
+        Ok(Path { id, settings, socket, remote, way, absence, silent: true, doubted: false })
+    }
+
+    fn change(
+        &mut self,
+        connection: mpt_proto::ConnectionId,
+        path: &mut Path,
+        of: &config::Connection,
+        settings: &config::Path,
+        target: Target,
+    ) {
+        let moved = (path.socket, path.remote) != (target.socket, target.remote);
+        if moved || path.settings != *settings {
+            let place = place(of, settings, &target);
+            self.handle.step(TunnelOp::SetPath { connection, path: path.id, place });
+            if path.socket != target.socket
+                && let Some(socket) = path.socket
+            {
+                self.sockets.give_back(self.now, socket);
+            }
+            path.settings.clone_from(settings);
+            (path.socket, path.remote) = (target.socket, target.remote);
+            path.doubted = false;
+        }
+        let told = path.absence != target.absence;
+        if told {
+            match &target.absence {
+                Some(absence) => tell(of, settings, absence),
+                None => {
+                    tracing::info!(
+                        connection = of.name,
+                        path = settings.name,
+                        "what the path lacked is there again"
+                    );
+                }
+            }
+        }
+        // Whatever is said to be there is tried at once, also if it was there before.
+        if told || moved || path.way != target.way {
+            let absence = target.absence.clone();
+            let well = self.netmon.last_well();
+            self.handle.step(TunnelOp::SetAbsence { connection, path: path.id, absence, well });
+        }
+        (path.way, path.absence) = (target.way, target.absence);
+    }
+}
+
+fn tell(connection: &config::Connection, path: &config::Path, absence: &str) {
+    tracing::warn!(
+        connection = connection.name,
+        path = path.name,
+        "{absence}; paths that are up carry its packets, it is used when that changes"
+    );
+}
+
+fn place(connection: &config::Connection, settings: &config::Path, target: &Target) -> Place {
+    let remote = target.remote.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+    let remote = SocketAddr::new(remote, connection.remote_port);
+    let known = target.absence.is_none().then(|| path_mtu(settings, remote, connection)).flatten();
+    Place {
+        settings: settings.clone(),
+        socket: target.socket,
+        remote,
+        mtu: known.unwrap_or_else(|| mtu_within(ETHERNET, remote, connection)),
+        absence: target.absence.clone(),
+    }
+}
