@@ -10,10 +10,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::accept::AcceptId;
 use crate::config::{ConnectionConfig, PathConfig};
-use crate::connection::ConnectionId;
-use crate::path::{PathId, PathStatus};
+use crate::id::AcceptId;
+use crate::id::ConnectionId;
+use crate::id::PathId;
+use crate::path::PathStatus;
 
 /// A change to a running endpoint.
 ///

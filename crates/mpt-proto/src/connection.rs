@@ -1,23 +1,15 @@
 //! One peer, as both halves together know it.
 
 use crate::config::ReorderConfig;
-use crate::measure::{Quality, Reordering};
-use crate::path::{PathId, PathState};
-use crate::receive::ReceiveHalf;
+use crate::id::PathId;
+use crate::measure::Reordering;
+use crate::path::PathState;
+use crate::path::estimator::Quality;
+use crate::rx::connection::ReceiveHalf;
 use crate::sequence::Seq;
 use crate::stats::{ConnectionStats, PathStats};
 use crate::time::Instant;
-use crate::transmit::TransmitHalf;
-
-/// The number of a connection within its endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionId(pub u16);
-
-impl ConnectionId {
-    pub(crate) fn index(self) -> usize {
-        usize::from(self.0)
-    }
-}
+use crate::tx::connection::TransmitHalf;
 
 /// The association with one peer: a look at its two halves.
 #[derive(Clone, Copy, Debug)]

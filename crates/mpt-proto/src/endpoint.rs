@@ -7,19 +7,22 @@
 
 use std::sync::Arc;
 
-use crate::accept::{AcceptConfig, ConnectRequest};
 use crate::change::Change;
 use crate::config::{ConfigError, EndpointConfig};
-use crate::connection::{Connection, ConnectionId};
+use crate::connection::Connection;
+use crate::demux::accept::{AcceptConfig, ConnectRequest};
+use crate::demux::address::Origin;
 use crate::event::Event;
-use crate::origin::Origin;
-use crate::path::{PathId, PathStatus};
-use crate::receive_side::ReceiveSide;
+use crate::id::ConnectionId;
+use crate::id::PathId;
+use crate::path::PathStatus;
+use crate::rx::side::ReceiveSide;
 use crate::sink::{Held, Sink};
 use crate::stats::Drops;
 use crate::time::Instant;
 use crate::timer::Deadline;
-use crate::transmit_side::{Transmit, TransmitSide};
+use crate::tx::side::TransmitSide;
+use crate::tx::transmit::Transmit;
 
 /// One end of a tunnel.
 #[derive(Debug)]

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use crate::connection::ConnectionId;
-use crate::path::{PathId, PathState};
+use crate::id::ConnectionId;
+use crate::id::PathId;
+use crate::path::PathState;
 use crate::sequence::Seq;
 
 /// Something that happened.

@@ -26,31 +26,30 @@
 //!
 //! What the original MPT says on a port of its own is a state machine by itself: [`original`].
 //!
-//! To read it, follow the packet. Out: `transmit_side`, `route`, `transmit`, `scheduler`,
-//! [`wire::gre`], `recent`. In: `receive_side`, `origin`, [`wire::gre`], `receive`, `path::liveness`,
-//! `reorder`. Between the two: `path update`. What is measured on the way: `measure`. What is otherwise from
-//! now on: `change`, then the same files.
+//! To read it, follow the packet. Out: `tx::side`, `tx::connection`, `scheduler`, [`wire::gre`],
+//! `tx::retransmit`. In: `rx::side`, `demux::address`, [`wire::gre`], `rx::connection`,
+//! `path::liveness`, `rx::reorder`. Between the two: `path_update`. Measurements for people: `measure`.
+//! Runtime reconfiguration: `change`, then `tx::reconfigure` and `rx::reconfigure`.
 
-mod accept;
 mod change;
 mod config;
 mod connection;
 mod deadlines;
+mod demux;
 mod endpoint;
 mod event;
+mod framing;
 mod hash;
+mod id;
 mod measure;
-mod origin;
 pub mod original;
 mod path;
 mod path_update;
 mod peer_kind;
+mod pins;
 mod ports;
-mod receive;
-mod receive_side;
-mod reorder;
-mod retransmit_buffer;
-mod route;
+mod prefix;
+mod rx;
 mod scheduler;
 mod selector;
 mod sequence;
@@ -60,28 +59,31 @@ mod stats;
 mod time;
 mod timer;
 mod token_bucket;
-mod transmit;
-mod transmit_side;
+mod tx;
 pub mod wire;
 
-pub use accept::{AcceptConfig, AcceptId, ConnectRequest};
 pub use change::Change;
 pub use config::{
-    ConfigError, ConnectionConfig, EndpointConfig, Late, MAX_PATHS, MAX_WEIGHT, MAX_WINDOW,
-    PathConfig, Prefix, ReorderConfig, SchedulerConfig, SocketId,
+    ConfigError, ConnectionConfig, EndpointConfig, Late, MAX_WEIGHT, MAX_WINDOW, PathConfig,
+    ReorderConfig, SchedulerConfig,
 };
-pub use connection::{Connection, ConnectionId, PathView};
+pub use connection::{Connection, PathView};
+pub use demux::accept::{AcceptConfig, ConnectRequest};
+pub use demux::address::Origin;
 pub use endpoint::Endpoint;
 pub use event::Event;
-pub use measure::{Heard, Quality, Reordering, RoundTrip};
-pub use origin::Origin;
-pub use path::{DownCause, PathId, PathState, PathStatus};
+pub use id::{AcceptId, ConnectionId, MAX_PATHS, PathId, SocketId};
+pub use measure::Reordering;
+pub use path::estimator::{Heard, Quality};
+pub use path::rtt::RoundTrip;
+pub use path::{DownCause, PathState, PathStatus};
 pub use path_update::PathUpdate;
 pub use peer_kind::PeerKind;
+pub use pins::Pins;
 pub use ports::{MAX_PORT_RANGES, PortRanges, PortsError};
-pub use receive::ReceiveHalf;
-pub use receive_side::{Arrivals, ReceiveSide};
-pub use scheduler::Pins;
+pub use prefix::Prefix;
+pub use rx::connection::ReceiveHalf;
+pub use rx::side::{Arrivals, ReceiveSide};
 pub use selector::Selector;
 pub use sequence::Seq;
 pub use sink::{Held, Sink};
@@ -89,5 +91,6 @@ pub use stats::{ConnectionStats, Drop, Drops, PathStats, ReorderStats, Traffic};
 pub use time::Instant;
 pub use timer::{Deadline, Timer};
 pub use token_bucket::TokenBucket;
-pub use transmit::TransmitHalf;
-pub use transmit_side::{Transmit, TransmitSide};
+pub use tx::connection::TransmitHalf;
+pub use tx::side::TransmitSide;
+pub use tx::transmit::Transmit;

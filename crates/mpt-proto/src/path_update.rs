@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::connection::ConnectionId;
 use crate::event::{Event, Events};
-use crate::measure::Heard;
-use crate::path::{PathId, PathState};
+use crate::id::ConnectionId;
+use crate::id::PathId;
+use crate::path::PathState;
+use crate::path::estimator::Heard;
 use crate::wire::keepalive::Arrivals;
 
 /// What the transmit side must know of what the receive side has seen.

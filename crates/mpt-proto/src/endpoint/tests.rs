@@ -4,11 +4,11 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::config::{
-    ConnectionConfig, PathConfig, Prefix, ReorderConfig, SchedulerConfig, SocketId,
-};
+use crate::config::{ConnectionConfig, PathConfig, ReorderConfig, SchedulerConfig};
+use crate::id::SocketId;
 use crate::peer_kind::PeerKind;
-use crate::scheduler::Pins;
+use crate::pins::Pins;
+use crate::prefix::Prefix;
 use crate::wire::keepalive;
 
 const CONNECTIONS: u16 = 6;

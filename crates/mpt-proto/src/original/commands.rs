@@ -10,7 +10,7 @@ use super::initiator::Initiator;
 use super::message::{Code, Command, Message, PathReport};
 use super::refusal::{Refusal, Refusals};
 use super::responder::Responder;
-use crate::connection::ConnectionId;
+use crate::id::ConnectionId;
 use crate::time::Instant;
 
 /// The most answers, and the most events, that wait for a caller who does not come; then the oldest goes.

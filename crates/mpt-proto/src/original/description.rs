@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::auth::AuthKind;
-use crate::config::Prefix;
+use crate::prefix::Prefix;
 
 mod ini;
 mod text;

@@ -15,7 +15,7 @@ const RESEND: Duration = Duration::from_millis(500);
 const SENDS: u32 = 6;
 
 /// The most that waits to be told: of each path the last.
-const MAX_QUEUED: usize = crate::config::MAX_PATHS;
+const MAX_QUEUED: usize = crate::id::MAX_PATHS;
 
 /// The length of the data of round 3.
 const SIZE: u32 = 32;

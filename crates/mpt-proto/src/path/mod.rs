@@ -1,25 +1,16 @@
-//! Paths: what one is called, what we want of it, and what it is.
+//! Paths: what the operator wants of one, what state it is in, and what is measured on it.
 //!
-//! A path is one pair of local and remote UDP address used by a connection. What we *want* of it is
-//! its [`PathStatus`], set by the operator; what it *is* is its [`PathState`], which follows from
-//! that wish and from what was heard ([`liveness`]). Whether it still carries large packets is for
-//! [`narrowing`] to find out.
+//! A path is one pair of local and remote UDP address used by a connection. The operator sets its
+//! [`PathStatus`]; its [`PathState`] follows from that and from what was heard ([`liveness`]). Round trip,
+//! jitter and loss are in [`estimator`].
 
-pub(crate) mod black_hole;
+pub(crate) mod estimator;
+mod jitter;
 pub(crate) mod liveness;
+mod loss;
+pub(crate) mod rtt;
 
 use std::fmt;
-
-/// The number of a path within its connection. It names the path for as long as that lives and is
-/// not its place in any list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PathId(pub u8);
-
-impl PathId {
-    pub(crate) fn index(self) -> usize {
-        usize::from(self.0)
-    }
-}
 
 /// What is wanted of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

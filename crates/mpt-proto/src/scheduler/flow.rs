@@ -15,10 +15,11 @@
 //! The table is made when it is first needed after a change, so that sixty-four paths that come up
 //! one after the other, or a thousand idle connections, cost nothing.
 
-use crate::config::MAX_PATHS;
 use crate::hash::mix;
-use crate::path::PathId;
-use crate::scheduler::{Pins, Share};
+use crate::id::MAX_PATHS;
+use crate::id::PathId;
+use crate::pins::Pins;
+use crate::scheduler::Share;
 use crate::wire::flow::Flow;
 use crate::wire::inner;
 

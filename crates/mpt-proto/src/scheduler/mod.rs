@@ -4,13 +4,12 @@
 //! carry; the others stand by, and carry only what is pinned to them.
 
 mod flow;
-mod pins;
 mod weighted;
 
 use crate::config::SchedulerConfig;
-use crate::path::PathId;
+use crate::id::PathId;
+use crate::pins::Pins;
 use flow::FlowMapping;
-pub use pins::Pins;
 use weighted::Weighted;
 
 /// Tiers, and the policy that chooses within the best.

@@ -21,7 +21,7 @@
 //! Paths of one weight, and above all a path alone, just take turns: that is what the vector comes
 //! to, and needs no comparison.
 
-use crate::path::PathId;
+use crate::id::PathId;
 
 /// A packet, where fractions of one are counted: shares are rounded to a millionth of a packet, and
 /// the longest vector, 640,000 packets, times the largest weight has room in 63 bits a thousand times.

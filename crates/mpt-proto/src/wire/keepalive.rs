@@ -15,7 +15,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU16;
 
-use crate::config::MAX_PATHS;
+use crate::id::MAX_PATHS;
 use crate::stats::Drop;
 
 /// Payloads whose first byte is at least this are control messages, smaller ones are IP packets.

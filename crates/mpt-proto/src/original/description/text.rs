@@ -10,9 +10,10 @@ use super::{
     DescribedNetwork, DescribedPath, Description, DescriptionError, MAX_NAME, MAX_NETWORKS,
     MAX_PATHS,
 };
-use crate::config::{MAX_WEIGHT, MAX_WINDOW, Prefix};
+use crate::config::{MAX_WEIGHT, MAX_WINDOW};
 use crate::original::auth::AuthKind;
 use crate::original::message::MAX_DESCRIPTION;
+use crate::prefix::Prefix;
 
 /// The first line. The original drops the first four characters of what it is sent, and reads the others;
 /// so five of them begin a comment.

@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::config::{PathConfig, SocketId};
-use crate::connection::ConnectionId;
-use crate::path::PathId;
+use crate::id::ConnectionId;
+use crate::id::PathId;
+use crate::id::SocketId;
 use crate::stats::Drop;
 
 /// Where a datagram came from.
@@ -72,12 +72,12 @@ impl Origins {
         &mut self,
         (connection, key, exact): (ConnectionId, Option<u32>, bool),
         path: PathId,
-        config: &PathConfig,
+        (socket, remote): (SocketId, SocketAddr),
     ) {
-        let (socket, port) = (config.socket, config.remote.port());
+        let port = remote.port();
         let candidate = Candidate { port, key, exact, connection, path };
-        if !self.add(socket, config.remote.ip(), candidate) {
-            let at = (socket, config.remote.ip());
+        if !self.add(socket, remote.ip(), candidate) {
+            let at = (socket, remote.ip());
             let known = self.known.iter_mut().filter(|known| known.at == at);
             let same = |other: &&mut Candidate| {
                 (other.connection, other.port, other.key) == (connection, port, key)
@@ -144,39 +144,28 @@ pub(crate) fn choose(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path::PathStatus;
-    use crate::scheduler::Pins;
 
-    fn config(socket: u16, remote: ([u8; 4], u16)) -> PathConfig {
-        PathConfig {
-            socket: SocketId(socket),
-            remote: SocketAddr::from(remote),
-            weight: 1,
-            priority: 0,
-            pins: Pins::default(),
-            keepalive: None,
-            dead_time: None,
-            status: PathStatus::Available,
-        }
+    fn config(socket: u16, remote: ([u8; 4], u16)) -> (SocketId, SocketAddr) {
+        (SocketId(socket), SocketAddr::from(remote))
     }
 
     fn claim(
         origins: &mut Origins,
         (connection, path): (u16, u8),
         key: Option<u32>,
-        config: &PathConfig,
+        place: &(SocketId, SocketAddr),
     ) {
-        origins.claim((ConnectionId(connection), key, false), PathId(path), config);
+        origins.claim((ConnectionId(connection), key, false), PathId(path), *place);
     }
 
     /// Whose a datagram is, if anybody's.
     fn whose(
         origins: &mut Origins,
         key: Option<u32>,
-        from: &PathConfig,
+        &(socket, remote): &(SocketId, SocketAddr),
     ) -> Result<(u16, u8), Drop> {
-        let origin = Origin { socket: from.socket, remote: from.remote, tos: 0 };
-        let found = choose(origins.candidates(origin), key, from.remote.port())?;
+        let origin = Origin { socket, remote, tos: 0 };
+        let found = choose(origins.candidates(origin), key, remote.port())?;
         Ok((found.connection.0, found.path.0))
     }
 

@@ -3,64 +3,21 @@
 use std::net::IpAddr;
 
 use crate::change::Change;
-use crate::config::{ConnectionConfig, Prefix};
-use crate::connection::ConnectionId;
+use crate::config::ConnectionConfig;
 use crate::deadlines::Deadlines;
 use crate::event::{Event, Events};
-use crate::path::PathId;
+use crate::id::ConnectionId;
 use crate::path_update::PathUpdate;
-use crate::retransmit_buffer::{RetransmitBuffer, Sent};
-use crate::route::Routes;
+use crate::prefix::{Prefix, own_address};
 use crate::slots::Slots;
 use crate::stats::{Drop, Drops};
 use crate::time::Instant;
 use crate::timer::Deadline;
-use crate::transmit::TransmitHalf;
-use crate::wire::gre::Header;
+use crate::tx::connection::TransmitHalf;
+use crate::tx::retransmit::{RetransmitBuffer, Sent};
+use crate::tx::route::Routes;
+use crate::tx::transmit::Transmit;
 use crate::wire::{inner, keepalive};
-
-/// A datagram to send on a path.
-#[derive(Clone, Copy, Debug)]
-pub struct Transmit<'a> {
-    /// The connection it belongs to.
-    pub connection: ConnectionId,
-    /// The path to send it on.
-    pub path: PathId,
-    /// The type of service or traffic class to send it with.
-    pub tos: u8,
-    /// Whether it is one to be kept.
-    keeps: bool,
-    header: Header,
-    payload: &'a [u8],
-}
-
-impl Transmit<'_> {
-    /// The length of the datagram.
-    pub const fn size(&self) -> usize {
-        self.header.size() + self.payload.len()
-    }
-
-    /// Writes the datagram in place; the payload is copied once, here.
-    ///
-    /// # Panics
-    ///
-    /// If `datagram` is not [`Transmit::size`] bytes long.
-    pub fn emit(&self, datagram: &mut [u8]) {
-        self.emit_with(datagram, |place| place.copy_from_slice(self.payload));
-    }
-
-    /// The same, with the payload written by `emit_payload`: an inner packet that is finished on its
-    /// way into the datagram.
-    ///
-    /// # Panics
-    ///
-    /// If `datagram` is shorter than the header.
-    pub fn emit_with(&self, datagram: &mut [u8], emit_payload: impl FnOnce(&mut [u8])) {
-        emit_payload(&mut datagram[self.header.size()..]);
-        // Last, as its checksum covers the payload.
-        self.header.emit(datagram);
-    }
-}
 
 /// The side of an [`Endpoint`](crate::Endpoint) that sends.
 ///
@@ -306,11 +263,4 @@ fn route(routes: &mut Routes, id: ConnectionId, config: &ConnectionConfig) {
     for prefix in peers.chain(config.networks.iter().copied()) {
         routes.add(prefix, id, config.selector.as_ref());
     }
-}
-
-/// The address by which a peer knows this end.
-pub(crate) fn own_address(local: &[Prefix], peer: IpAddr) -> Option<IpAddr> {
-    let same_version = || local.iter().filter(|own| own.address().is_ipv4() == peer.is_ipv4());
-    let own = same_version().find(|own| own.contains(peer)).or_else(|| same_version().next())?;
-    Some(own.address())
 }

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::net::IpAddr;
 
-use crate::config::Prefix;
-use crate::connection::ConnectionId;
+use crate::id::ConnectionId;
+use crate::prefix::Prefix;
 use crate::selector::Selector;
 use crate::wire::flow::Flow;
 use crate::wire::inner::Inner;

@@ -3,24 +3,20 @@
 //! It alone allocates sequence numbers. What it must know of the receive half comes as
 //! [`PathUpdate`](crate::PathUpdate)s.
 
-mod changing;
-mod keepalives;
-mod path;
-
 use std::net::IpAddr;
 use std::time::Duration;
 
-use self::path::TransmitPath;
+use super::path::TransmitPath;
 use crate::config::{ConnectionConfig, SchedulerConfig};
-use crate::path::PathId;
+use crate::id::PathId;
 use crate::peer_kind::PeerKind;
-use crate::retransmit_buffer::{LossWindow, REACH};
 use crate::scheduler::Scheduler;
 use crate::sequence::Seq;
 use crate::slots::Slots;
 use crate::stats::{ConnectionStats, Drop, Drops, PathStats, Traffic};
 use crate::time::Instant;
 use crate::token_bucket::TokenBucket;
+use crate::tx::retransmit::{LossWindow, REACH};
 use crate::wire::gre::{self, Header};
 use crate::wire::inner::Inner;
 use crate::wire::keepalive::Activation;
@@ -28,34 +24,34 @@ use crate::wire::keepalive::Activation;
 /// What one connection needs for sending.
 #[derive(Debug)]
 pub struct TransmitHalf {
-    peer_kind: PeerKind,
-    key: Option<u32>,
-    checksum: bool,
+    pub(super) peer_kind: PeerKind,
+    pub(super) key: Option<u32>,
+    pub(super) checksum: bool,
     /// The number of the next datagram, if they are numbered.
-    next: Option<Seq>,
+    pub(super) next: Option<Seq>,
     /// Whether the peer may be sent the same datagram twice.
-    repeats: bool,
+    pub(super) repeats: bool,
     /// Whether what is sent is to be kept, because it could be sent again.
-    keeps: bool,
+    pub(super) keeps: bool,
     /// A path that has been lost, and what of that which was sent on it is in doubt.
-    lost: Option<(PathId, LossWindow)>,
-    scheduler: Scheduler,
-    policy: SchedulerConfig,
-    paths: Slots<TransmitPath>,
+    pub(super) lost: Option<(PathId, LossWindow)>,
+    pub(super) scheduler: Scheduler,
+    pub(super) policy: SchedulerConfig,
+    pub(super) paths: Slots<TransmitPath>,
     /// It goes when its last path has told the peer so.
-    ending: bool,
+    pub(super) ending: bool,
     /// How often a path that stood by has been called up ([`Activation::calls`]).
-    calls: u8,
+    pub(super) calls: u8,
     /// How often all paths may be told at once: 8 times, and then ten times per second.
-    volley: TokenBucket,
+    pub(super) volley: TokenBucket,
     /// How often the peer's word of a loss has something sent again: 4 times, and then once per second.
-    words: TokenBucket,
+    pub(super) words: TokenBucket,
     /// The lost path that was told of last.
-    told_lost: usize,
+    pub(super) told_lost: usize,
     /// Own and the peer's tunnel address, as keepalives name them.
-    addresses: (IpAddr, IpAddr),
-    sent: Traffic,
-    drops: Drops,
+    pub(super) addresses: (IpAddr, IpAddr),
+    pub(super) sent: Traffic,
+    pub(super) drops: Drops,
 }
 
 impl TransmitHalf {
@@ -183,7 +179,7 @@ impl TransmitHalf {
 
     /// Tells the scheduler which paths there are, and how they are to be used. That one is called up
     /// which stood by is told to the peer at once, on all of them.
-    fn reschedule(&mut self, now: Instant) {
+    pub(super) fn reschedule(&mut self, now: Instant) {
         let stood_by = self.scheduler.standby();
         let usable = self.paths.iter().filter(|(_, path)| path.usable());
         self.scheduler.set_paths(usable.clone().map(|(id, path)| path.share(PathId(id as u8))));
@@ -204,6 +200,6 @@ impl TransmitHalf {
 /// Whether a peer may be sent the same datagram twice: it drops the second one by its number. One end does
 /// not know the other's window; both are taken to be configured alike. Other kinds of peers remember no
 /// numbers, and the original takes those a little behind for a restart.
-fn may_repeat(config: &ConnectionConfig) -> bool {
+pub(super) fn may_repeat(config: &ConnectionConfig) -> bool {
     config.peer_kind == PeerKind::Mpt && config.sequence && config.reorder.window > 0
 }

@@ -14,8 +14,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::connection::ConnectionId;
-use crate::path::PathId;
+use crate::id::ConnectionId;
+use crate::id::PathId;
 use crate::time::Instant;
 use crate::wire::gre::Header;
 

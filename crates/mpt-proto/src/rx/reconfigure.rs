@@ -3,10 +3,11 @@
 //! A path that goes is listened to until nothing can be in flight on it any more. For as long it is there,
 //! but does not change again.
 
+use super::connection::{Counted, ReceiveHalf};
 use super::path::ReceivePath;
-use super::{Counted, ReceiveHalf};
 use crate::config::{ConnectionConfig, PathConfig};
-use crate::path::{PathId, PathStatus};
+use crate::id::PathId;
+use crate::path::PathStatus;
 use crate::path_update::PathUpdates;
 use crate::peer_kind::PeerKind;
 use crate::sink::Sink;

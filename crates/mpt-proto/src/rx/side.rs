@@ -2,16 +2,18 @@
 
 use std::net::IpAddr;
 
-use crate::accept::{AcceptConfig, AcceptId, Accepting, ConnectRequest};
 use crate::change::Change;
-use crate::config::{ConnectionConfig, Prefix};
-use crate::connection::ConnectionId;
+use crate::config::ConnectionConfig;
 use crate::deadlines::Deadlines;
+use crate::demux::accept::{AcceptConfig, Accepting, ConnectRequest};
+use crate::demux::address::{Candidate, Origin, Origins, choose};
 use crate::event::Event;
-use crate::origin::{Candidate, Origin, Origins, choose};
-use crate::path::PathId;
+use crate::id::AcceptId;
+use crate::id::ConnectionId;
+use crate::id::PathId;
 use crate::path_update::{PathUpdate, PathUpdates};
-use crate::receive::{Arrival, ReceiveHalf};
+use crate::prefix::Prefix;
+use crate::rx::connection::{Arrival, ReceiveHalf};
 use crate::sink::Sink;
 use crate::slots::Slots;
 use crate::stats::{Drop, Drops};
@@ -155,7 +157,7 @@ impl ReceiveSide {
                 if connection.add_path(*path, config) {
                     // One of that number may have been left, and still be where it was.
                     self.origins.remove(|owner, other| owner == id && other == *path);
-                    self.origins.claim(connection.origin(), *path, config);
+                    self.origins.claim(connection.origin(), *path, (config.socket, config.remote));
                     self.accepting.claimed(config.socket, config.remote);
                 }
             }
@@ -163,7 +165,7 @@ impl ReceiveSide {
             Change::SetPath { path, config, .. } => {
                 if connection.set_path(now, *path, config, sink, updates) {
                     self.origins.remove(|owner, other| owner == id && other == *path);
-                    self.origins.claim(connection.origin(), *path, config);
+                    self.origins.claim(connection.origin(), *path, (config.socket, config.remote));
                 }
             }
             Change::SetStatus { path, status, .. } => {
@@ -200,7 +202,7 @@ impl ReceiveSide {
         }
         let mut connection = ReceiveHalf::new(id, config, by, &self.local);
         for (path, settings) in (0..).map(PathId).zip(&config.paths) {
-            self.origins.claim(connection.origin(), path, settings);
+            self.origins.claim(connection.origin(), path, (settings.socket, settings.remote));
         }
         self.accepting.add(id, &config.peer, by);
         connection.tell(now, sink, &mut self.updates);

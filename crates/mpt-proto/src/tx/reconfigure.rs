@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use super::connection::{TransmitHalf, may_repeat};
 use super::path::TransmitPath;
-use super::{TransmitHalf, may_repeat};
-use crate::config::{ConnectionConfig, MAX_PATHS, PathConfig};
-use crate::path::{PathId, PathStatus};
-use crate::retransmit_buffer::LossWindow;
+use crate::config::{ConnectionConfig, PathConfig};
+use crate::id::MAX_PATHS;
+use crate::id::PathId;
+use crate::path::PathStatus;
 use crate::scheduler::Scheduler;
 use crate::time::Instant;
+use crate::tx::retransmit::LossWindow;
 
 impl TransmitHalf {
     /// A further path, unless there is one of that number.

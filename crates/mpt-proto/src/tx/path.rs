@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use crate::config::PathConfig;
-use crate::measure::Heard;
-use crate::path::black_hole::{Arrived, BlackHoleDetector};
-use crate::path::{PathId, PathStatus};
-use crate::scheduler::{Pins, Share};
+use crate::framing::plain::black_hole::{Arrived, BlackHoleDetector};
+use crate::id::PathId;
+use crate::path::PathStatus;
+use crate::path::estimator::Heard;
+use crate::pins::Pins;
+use crate::scheduler::Share;
 use crate::stats::Traffic;
 use crate::time::Instant;
 

@@ -17,7 +17,7 @@ mod restart_detector;
 mod ring;
 
 use crate::config::{Late, MAX_WINDOW, ReorderConfig};
-use crate::path::PathId;
+use crate::id::PathId;
 use crate::sequence::Seq;
 use crate::sink::Sink;
 use crate::stats::{Drop, ReorderStats};

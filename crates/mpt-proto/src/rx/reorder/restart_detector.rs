@@ -6,7 +6,7 @@
 //! believed when several of them, near each other, come without a fitting one in between. Whatever
 //! was believed in error is corrected the same way by the genuine packets that follow.
 
-use crate::path::PathId;
+use crate::id::PathId;
 use crate::sequence::Seq;
 
 /// How many numbers out of all reach are believed. Two can be chance.

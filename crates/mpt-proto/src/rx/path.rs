@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use crate::config::PathConfig;
-use crate::measure::{OVERTAKEN, Order, PathEstimator, is_before};
+use crate::measure::Order;
 use crate::path::PathState;
+use crate::path::estimator::{OVERTAKEN, PathEstimator, is_before};
 use crate::path::liveness::Liveness;
 use crate::stats::Traffic;
 use crate::time::Instant;

@@ -11,9 +11,10 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use crate::config::{Prefix, SocketId};
-use crate::connection::ConnectionId;
-use crate::origin::Origin;
+use crate::demux::address::Origin;
+use crate::id::SocketId;
+use crate::id::{AcceptId, ConnectionId};
+use crate::prefix::Prefix;
 use crate::stats::Drop;
 use crate::time::Instant;
 use crate::token_bucket::TokenBucket;
@@ -29,10 +30,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How often it is told that a template refuses somebody.
 const REFUSALS_EVERY: Duration = Duration::from_secs(10);
-
-/// The number of a template within its endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AcceptId(pub u16);
 
 /// A template: whom to let in.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
-use super::TransmitHalf;
+use super::connection::TransmitHalf;
 use super::path::TransmitPath;
-use crate::path::{DownCause, PathId, PathState, PathStatus};
+use crate::id::PathId;
+use crate::path::{DownCause, PathState, PathStatus};
 use crate::path_update::PathUpdate;
-use crate::retransmit_buffer::{LossWindow, PEER_UNNOTICED};
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
+use crate::tx::retransmit::{LossWindow, PEER_UNNOTICED};
 use crate::wire::gre::{Header, Protocol};
 use crate::wire::keepalive::{Activation, Keepalive, Report, Trailer};
 

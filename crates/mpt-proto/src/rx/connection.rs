@@ -1,24 +1,26 @@
 //! The receive half of a connection: what is heard on each path, and the order of what arrives.
 //!
 //! It owns the state of the paths, because that follows from what is received. What the transmit
-//! half must know goes out as [`PathUpdate`]s. What is kept for each path is in [`path`], what changes while it
-//! runs in [`changing`].
-
-mod changing;
-mod path;
+//! half must know goes out as [`PathUpdate`]s. The state of each path is in [`path`](super::path),
+//! runtime reconfiguration in [`reconfigure`](super::reconfigure).
 
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::accept::AcceptId;
-use crate::config::{ConnectionConfig, Prefix, ReorderConfig};
-use crate::connection::ConnectionId;
+use super::path::{OUT_OF_ORDER, ReceivePath};
+use crate::config::{ConnectionConfig, ReorderConfig};
 use crate::event::Event;
-use crate::measure::{Arrival as Came, Budget, Look, Quality, Reordering, RoundTrip, Stream};
-use crate::path::{DownCause, PathId, PathState};
+use crate::id::AcceptId;
+use crate::id::ConnectionId;
+use crate::id::PathId;
+use crate::measure::{Arrival as Came, Budget, Look, Reordering, Stream};
+use crate::path::estimator::Quality;
+use crate::path::rtt::RoundTrip;
+use crate::path::{DownCause, PathState};
 use crate::path_update::{PathUpdate, PathUpdates};
 use crate::peer_kind::PeerKind;
-use crate::reorder::{Accepted, ReorderBuffer};
+use crate::prefix::Prefix;
+use crate::rx::reorder::{Accepted, ReorderBuffer};
 use crate::sequence::Seq;
 use crate::sink::{Held, Sink};
 use crate::slots::Slots;
@@ -28,7 +30,6 @@ use crate::timer::{Deadline, Timer};
 use crate::wire::gre::Datagram;
 use crate::wire::keepalive::{Activation, FIRST_CONTROL, Keepalive};
 use crate::wire::{ecn, inner};
-use path::{OUT_OF_ORDER, ReceivePath};
 
 /// How a datagram came.
 #[derive(Clone, Copy, Debug)]
@@ -51,31 +52,31 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// What one connection needs for receiving.
 #[derive(Debug)]
 pub struct ReceiveHalf {
-    id: ConnectionId,
-    peer_kind: PeerKind,
-    key: Option<u32>,
+    pub(super) id: ConnectionId,
+    pub(super) peer_kind: PeerKind,
+    pub(super) key: Option<u32>,
     /// The template that it was accepted by.
-    accepted_by: Option<AcceptId>,
-    paths: Slots<ReceivePath>,
-    reorder: ReorderBuffer,
+    pub(super) accepted_by: Option<AcceptId>,
+    pub(super) paths: Slots<ReceivePath>,
+    pub(super) reorder: ReorderBuffer,
     /// The numbers as they come, before they are put in order.
-    stream: Stream,
+    pub(super) stream: Stream,
     /// How many of them are looked at.
-    budget: Budget,
+    pub(super) budget: Budget,
     /// The tunnel addresses of this end and of the peer, by which keepalives are known.
-    addresses: Vec<IpAddr>,
-    peer: Vec<IpAddr>,
-    networks: Vec<Prefix>,
+    pub(super) addresses: Vec<IpAddr>,
+    pub(super) peer: Vec<IpAddr>,
+    pub(super) networks: Vec<Prefix>,
     /// The paths on which the peer may be sending, one bit each.
-    live: u64,
+    pub(super) live: u64,
     /// How often the peer has called up paths that stood by, as far as is known.
-    calls: u8,
+    pub(super) calls: u8,
     /// Until then the peer may be sending again what it sent on a path that is lost.
-    again_until: Instant,
-    delivered: Traffic,
-    drops: Drops,
+    pub(super) again_until: Instant,
+    pub(super) delivered: Traffic,
+    pub(super) drops: Drops,
     /// A packet whose congestion mark was changed: the only one that is copied here.
-    marked: Vec<u8>,
+    pub(super) marked: Vec<u8>,
 }
 
 impl ReceiveHalf {
@@ -485,9 +486,9 @@ impl ReceiveHalf {
 }
 
 /// Counts what is delivered on its way to the sink.
-struct Counted<'a, S> {
-    sink: &'a mut S,
-    delivered: &'a mut Traffic,
+pub(super) struct Counted<'a, S> {
+    pub(super) sink: &'a mut S,
+    pub(super) delivered: &'a mut Traffic,
 }
 
 impl<S: Sink> Sink for Counted<'_, S> {

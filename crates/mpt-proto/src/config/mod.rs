@@ -1,0 +1,125 @@
+//! Validated settings, with their units in their types.
+
+mod check;
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use crate::id::SocketId;
+use crate::path::PathStatus;
+use crate::peer_kind::PeerKind;
+use crate::pins::Pins;
+use crate::prefix::Prefix;
+use crate::selector::Selector;
+
+pub use check::ConfigError;
+
+/// The largest reorder window, in packets.
+pub const MAX_WINDOW: u32 = 10_000;
+
+/// The largest weight of a path.
+pub const MAX_WEIGHT: u16 = 10_000;
+
+/// What to do with a packet that arrives after it was given up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Late {
+    /// Deliver it out of order; inner TCP then takes back its retransmission.
+    #[default]
+    Deliver,
+    /// Drop it, as the original MPT does.
+    Drop,
+}
+
+/// How received packets are put in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReorderConfig {
+    /// How many packets ahead of the expected one are held, 0 to [`MAX_WINDOW`]; 0 delivers
+    /// everything as it comes.
+    pub window: u32,
+    /// How long a packet is held at the most.
+    pub max_delay: Duration,
+    /// Give a number up as soon as every live path has delivered a higher one.
+    pub early_release: bool,
+    /// What happens to packets that come after that.
+    pub late: Late,
+}
+
+impl Default for ReorderConfig {
+    fn default() -> Self {
+        Self {
+            window: 4096,
+            max_delay: Duration::from_millis(100),
+            early_release: true,
+            late: Late::Deliver,
+        }
+    }
+}
+
+/// The policy that picks a path for each packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SchedulerConfig {
+    /// By the packet's flow: all packets of one take the same path. Ports may be pinned to a path,
+    /// what is not pinned is spread by the paths' weights.
+    Flow,
+    /// By the paths' weights: the sending vector of draft-lencse-tsvwg-mpt.
+    #[default]
+    Weighted,
+}
+
+/// One path of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathConfig {
+    /// The socket it sends and receives by. Paths may share one.
+    pub socket: SocketId,
+    /// The peer's address and port on this path.
+    pub remote: SocketAddr,
+    /// The share of packets it gets, 1 to [`MAX_WEIGHT`].
+    pub weight: u16,
+    /// Its tier: of the paths that are up those of the least number carry, the others stand by.
+    pub priority: u8,
+    /// The ports whose packets take this path while it is up, standing by or not; with
+    /// [`SchedulerConfig::Flow`] only.
+    pub pins: Pins,
+    /// The keepalive interval; `None` sends none.
+    pub keepalive: Option<Duration>,
+    /// The silence after which the path is down; `None` takes it for up from the start, for ever.
+    pub dead_time: Option<Duration>,
+    /// Whether it is to be used.
+    pub status: PathStatus,
+}
+
+/// One connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectionConfig {
+    /// What the peer is.
+    pub peer_kind: PeerKind,
+    /// The peer's tunnel addresses, at most one of each IP version; inner packets to them go by
+    /// this connection, and only they and `networks` may be the source of what comes by it.
+    pub peer: Vec<IpAddr>,
+    /// Further inner addresses behind the peer.
+    pub networks: Vec<Prefix>,
+    /// Which of the inner packets that could go by this connection do; `None` is all.
+    pub selector: Option<Selector>,
+    /// The GRE key, if there is one.
+    pub key: Option<u32>,
+    /// Whether datagrams carry the GRE checksum. A received one is always verified.
+    pub checksum: bool,
+    /// Whether datagrams carry sequence numbers.
+    pub sequence: bool,
+    /// The policy that picks a path.
+    pub scheduler: SchedulerConfig,
+    /// How received packets are put in order.
+    pub reorder: ReorderConfig,
+    /// Its paths, 1 to [`MAX_PATHS`](crate::MAX_PATHS).
+    pub paths: Vec<PathConfig>,
+}
+
+/// One end of a tunnel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EndpointConfig {
+    /// This end's tunnel addresses, each with the network it is in. To a peer this end is the one
+    /// in whose network the peer's address is, or else the first of the same IP version.
+    pub addresses: Vec<Prefix>,
+    /// Its connections.
+    pub connections: Vec<ConnectionConfig>,
+}

@@ -1,0 +1,14 @@
+//! The way out: inner packet to connection, path and datagram.
+//!
+//! Follow the packet: [`side`] finds the connection ([`route`]), [`connection`] picks the path and allocates
+//! the sequence number, [`transmit`] is the datagram to send, [`retransmit`] remembers it for a moment.
+//! [`control`] makes what the endpoint itself sends, [`reconfigure`] changes settings at run time.
+
+pub(crate) mod connection;
+mod control;
+mod path;
+mod reconfigure;
+pub(crate) mod retransmit;
+mod route;
+pub(crate) mod side;
+pub(crate) mod transmit;
