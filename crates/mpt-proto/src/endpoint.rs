@@ -18,7 +18,7 @@ use crate::id::PathId;
 use crate::path::PathStatus;
 use crate::rx::side::ReceiveSide;
 use crate::sink::{Held, Sink};
-use crate::stats::Drops;
+use crate::stats::{Drops, Traffic};
 use crate::time::Instant;
 use crate::timer::Deadline;
 use crate::tx::side::TransmitSide;
@@ -57,13 +57,20 @@ impl Endpoint {
     }
 
     /// See [`TransmitSide::handle_inner`].
-    pub fn handle_inner<'a>(&mut self, packet: &'a [u8]) -> Option<Transmit<'a>> {
-        self.tx.handle_inner(packet)
+    pub fn handle_inner<'a>(&mut self, now: Instant, packet: &'a [u8]) -> Option<Transmit<'a>> {
+        self.tx.handle_inner(now, packet)
     }
 
-    /// See [`TransmitSide::keep`].
-    pub fn keep(&mut self, now: Instant, transmit: &Transmit<'_>, datagram: &[u8]) {
-        self.tx.keep(now, transmit, datagram);
+    /// Writes a datagram in place as [`TransmitSide::emit`] does, and counts it as sent: for callers whose
+    /// network takes everything.
+    ///
+    /// # Panics
+    ///
+    /// If `datagram` is not [`Transmit::size`] bytes long.
+    pub fn emit(&mut self, now: Instant, transmit: &Transmit<'_>, datagram: &mut [u8]) {
+        self.tx.emit(now, transmit, datagram, |packet, place| place.copy_from_slice(packet));
+        let sent = Traffic { packets: 1, bytes: datagram.len() as u64 };
+        self.tx.on_sent(transmit.connection, transmit.path, transmit.kind(), sent, None);
     }
 
     /// Takes a datagram from the network. Inner packets whose turn it is go to `sink`.
@@ -85,7 +92,7 @@ impl Endpoint {
     }
 
     /// See [`TransmitSide::poll_transmit`].
-    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'static>> {
         self.tx.poll_transmit(now)
     }
 

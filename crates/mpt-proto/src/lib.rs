@@ -21,8 +21,8 @@
 //! transmit side first. See [`Endpoint::change`].
 //!
 //! It does not know interfaces, routes or configuration files, and packets pass through it borrowed:
-//! those that must wait are stored by the caller's [`Sink`]. It copies only what it is asked to keep for a
-//! moment, because it may have to be sent again: [`TransmitSide::keep`].
+//! those that must wait are stored by the caller's [`Sink`]. It copies only what may have to be sent
+//! again: [`TransmitSide::emit`].
 //!
 //! What the original MPT says on a port of its own is a state machine by itself: [`original`].
 //!
@@ -75,6 +75,7 @@ pub use event::Event;
 pub use id::{AcceptId, ConnectionId, MAX_PATHS, PathId, SocketId};
 pub use measure::Reordering;
 pub use path::estimator::{Heard, Quality};
+pub use path::metrics::PathMetrics;
 pub use path::rtt::RoundTrip;
 pub use path::{DownCause, PathState, PathStatus};
 pub use path_update::PathUpdate;
@@ -93,4 +94,4 @@ pub use timer::{Deadline, Timer};
 pub use token_bucket::TokenBucket;
 pub use tx::connection::TransmitHalf;
 pub use tx::side::TransmitSide;
-pub use tx::transmit::Transmit;
+pub use tx::transmit::{Transmit, TransmitKind};

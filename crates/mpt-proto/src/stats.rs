@@ -159,10 +159,17 @@ impl Traffic {
     }
 }
 
+impl AddAssign for Traffic {
+    fn add_assign(&mut self, other: Self) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+    }
+}
+
 /// What one path has carried. Bytes are those of the UDP payload, GRE header included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathStats {
-    /// Datagrams with an inner packet, handed out to be sent on this path.
+    /// Datagrams with an inner packet that left this host on this path.
     pub sent: Traffic,
     /// How many of them had been sent before, on a path that was lost.
     pub resent: u64,

@@ -20,7 +20,7 @@ fn ms(millis: u64) -> Duration {
 /// Sends packets of these numbers from left to right.
 fn carry(pair: &mut Pair, numbers: std::ops::Range<u32>) {
     for number in numbers {
-        let sent = pair.left.send(&packet(1, number)).expect("a path is up");
+        let sent = pair.left.send(pair.now, &packet(1, number)).expect("a path is up");
         pair.right.receive(pair.now, &sent);
     }
 }
@@ -87,7 +87,7 @@ fn a_burst_of_late_packets_is_no_restart() {
     for number in 0..400 {
         pair.now += ms(1);
         pair.right.endpoint.handle_timeout(pair.now, &mut pair.right.inbox);
-        let sent = pair.left.send(&packet(1, number)).expect("a path is up");
+        let sent = pair.left.send(pair.now, &packet(1, number)).expect("a path is up");
         if sent.path.0 == 0 {
             pair.right.receive(pair.now, &sent);
         } else {
@@ -148,7 +148,7 @@ fn a_path_unusable_in_one_direction_is_waited_for_in_the_other() {
     pair.exchange(|_, _| true);
     let mut overtaken: Option<Sent> = None;
     for number in 0..100 {
-        let sent = pair.left.send(&packet(1, number)).expect("a path is up");
+        let sent = pair.left.send(pair.now, &packet(1, number)).expect("a path is up");
         if sent.path.0 == 0 {
             pair.right.receive(pair.now, &sent);
             if let Some(sent) = overtaken.take() {
@@ -169,7 +169,7 @@ fn a_dead_path_that_flaps_does_not_disturb_the_others_shares() {
     for number in 0..100 {
         keepalive.bytes[5] = 1 + (number % 2) as u8; // deaf, off, deaf, off ...
         pair.left.receive(pair.now, &keepalive);
-        let sent = pair.left.send(&packet(1, number)).expect("two paths are up");
+        let sent = pair.left.send(pair.now, &packet(1, number)).expect("two paths are up");
         counts[usize::from(sent.path.0)] += 1;
     }
     assert_eq!(counts, [50, 50, 0]);
@@ -234,7 +234,7 @@ fn without_memory_to_hold_packets_a_loss_does_not_stop_the_rest() {
     let mut pair = Pair::up(&Settings { weights: vec![1], ..Settings::default() });
     let mut sink = Full::default();
     for number in (0..10_000).filter(|&number| number != 10) {
-        let sent = pair.left.send(&packet(1, number)).expect("a path is up");
+        let sent = pair.left.send(pair.now, &packet(1, number)).expect("a path is up");
         let origin = Origin { socket: SocketId(0), remote: outer_address(1, 0), tos: 0 };
         pair.right.endpoint.handle_datagram(pair.now, origin, &sent.bytes, &mut sink);
     }

@@ -19,7 +19,7 @@ fn lost_for(path: u8, unnoticed: Duration) -> Change {
 /// Packets of these numbers, sent by the left host at this moment.
 fn send(pair: &mut Pair, numbers: std::ops::Range<u32>) -> Vec<Sent> {
     let Pair { now, left, .. } = pair;
-    numbers.map(|number| left.send_kept(*now, &packet(1, number)).expect("a path is up")).collect()
+    numbers.map(|number| left.send(*now, &packet(1, number)).expect("a path is up")).collect()
 }
 
 /// Some time passes in which nothing is sent.
@@ -174,12 +174,12 @@ fn more_than_the_allowance_is_not_kept() {
     };
     let Pair { now, left, .. } = &mut pair;
     for number in 0..60_000 {
-        left.send_kept(*now, &long(number)).expect("a path is up");
+        left.send(*now, &long(number)).expect("a path is up");
     }
     // The last that were kept are not the last that were sent.
     *now += 100 * MS;
     for number in 0..100 {
-        left.send_kept(*now, &long(number)).expect("a path is up");
+        left.send(*now, &long(number)).expect("a path is up");
     }
     left.change(*now, &lost(1));
     left.keepalives(*now);
@@ -229,7 +229,9 @@ fn what_the_receiver_may_have_forgotten_is_not_sent_again() {
     let sent = send(&mut pair, 0..10);
     let Pair { now, left, .. } = &mut pair;
     // What is not kept takes numbers all the same.
-    (10..12_294).for_each(|number| drop(left.send(&packet(1, number))));
+    (10..12_294).for_each(|number| {
+        left.endpoint.handle_inner(*now, &packet(1, number));
+    });
     left.change(*now, &lost(1));
     left.keepalives(*now);
     let on_lost = sent.iter().filter(|sent| sent.path == PathId(1)).count() as u64;

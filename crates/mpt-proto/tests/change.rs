@@ -40,7 +40,9 @@ fn set_present(path: u8, present: bool) -> Change {
 
 /// Packets of these numbers, sent by the left host.
 fn send(pair: &mut Pair, numbers: std::ops::Range<u32>) -> Vec<Sent> {
-    numbers.map(|number| pair.left.send(&packet(1, number)).expect("a path is up")).collect()
+    numbers
+        .map(|number| pair.left.send(pair.now, &packet(1, number)).expect("a path is up"))
+        .collect()
 }
 
 /// They arrive at the right host, those of some paths first and those of the others behind them: each
@@ -143,7 +145,8 @@ fn a_lost_carrier_is_told_on_another_path_and_stops_the_peer_until_it_is_back() 
     for lost in [1, 2] {
         assert_eq!(pair.right.state(lost), PathState::Down(DownCause::PeerLost));
     }
-    let answers: Vec<_> = (0..6).filter_map(|number| pair.right.send(&packet(2, number))).collect();
+    let answers: Vec<_> =
+        (0..6).filter_map(|number| pair.right.send(pair.now, &packet(2, number))).collect();
     assert!(answers.len() == 6 && answers.iter().all(|sent| sent.path.0 == 0));
     assert!(send(&mut pair, 0..6).iter().all(|sent| sent.path.0 == 0));
 
@@ -289,7 +292,7 @@ fn a_connection_that_ends_delivers_what_it_holds_and_tells_the_peer() {
     pair.right.change(pair.now, &Change::RemoveConnection { connection: CONNECTION });
     assert_eq!(pair.right.numbers(), [2, 4, 6]);
     assert_eq!(pair.right.endpoint.connections().count(), 0);
-    assert!(pair.right.send(&packet(2, 0)).is_none(), "nothing leads to the peer");
+    assert!(pair.right.send(pair.now, &packet(2, 0)).is_none(), "nothing leads to the peer");
     let farewell = pair.right.keepalives(pair.now);
     assert_eq!(farewell.len(), 2, "one on each path");
     farewell.iter().for_each(|sent| pair.left.receive(pair.now, sent));
@@ -403,7 +406,7 @@ fn notes_about_what_is_gone_say_nothing() {
     let late = path_updates.iter().copied().chain([0, 1, 63].map(|path| (CONNECTION, up(path))));
     late.clone().for_each(|(connection, update)| tx.handle_path_update(now, connection, update));
     for number in 0..4 {
-        let sent = tx.handle_inner(&packet(1, number)).map(|sent| sent.path);
+        let sent = tx.handle_inner(now, &packet(1, number)).map(|sent| sent.path);
         assert_eq!(sent, Some(PathId(0)));
     }
     while let Some(sent) = tx.poll_transmit(now) {
@@ -412,7 +415,7 @@ fn notes_about_what_is_gone_say_nothing() {
     tx.change(now, &Change::RemoveConnection { connection: CONNECTION });
     while tx.poll_transmit(now).is_some() {}
     late.for_each(|(connection, update)| tx.handle_path_update(now, connection, update));
-    assert!(tx.handle_inner(&packet(1, 0)).is_none());
+    assert!(tx.handle_inner(now, &packet(1, 0)).is_none());
     assert_eq!((tx.poll_timeout(), tx.poll_event()), (None, None));
 }
 

@@ -29,10 +29,10 @@ mod sending {
         let mut endpoint = Endpoint::new(&config, Instant::ZERO).unwrap();
         let mut inner = packet_v6(1);
         inner[24..28].copy_from_slice(&[0xfd, 0x78, 0, 0]);
-        assert!(endpoint.handle_inner(&inner).is_none());
+        assert!(endpoint.handle_inner(Instant::ZERO, &inner).is_none());
         assert_eq!(endpoint.drops().count(Drop::NoRoute), 1);
         inner[24..28].copy_from_slice(&[0xfd, 0x77, 0, 0]);
-        assert!(endpoint.handle_inner(&inner).is_none());
+        assert!(endpoint.handle_inner(Instant::ZERO, &inner).is_none());
         assert_eq!(endpoint.drops().count(Drop::NoRoute), 1, "routed, although no path is up");
     }
 
@@ -52,7 +52,7 @@ mod sending {
         let mut connection_to = |third: u8| {
             let mut inner = packet(1, 0);
             inner[16..20].copy_from_slice(&[192, 168, third, 1]);
-            endpoint.handle_inner(&inner).map(|transmit| transmit.connection.0)
+            endpoint.handle_inner(Instant::ZERO, &inner).map(|transmit| transmit.connection.0)
         };
         assert_eq!(connection_to(8), Some(0));
         assert_eq!(connection_to(7), Some(1));
@@ -63,11 +63,11 @@ mod sending {
     fn without_a_path_a_packet_is_one_counter_and_no_number() {
         let mut pair = Pair::new(&Settings::default());
         for number in 0..1000 {
-            assert!(pair.left.send(&packet(1, number)).is_none());
+            assert!(pair.left.send(pair.now, &packet(1, number)).is_none());
         }
         assert_eq!(pair.left.dropped(Drop::NoPath), 1000);
         pair.exchange(|_, _| true);
-        let first = pair.left.send(&packet(1, 0)).unwrap();
+        let first = pair.left.send(pair.now, &packet(1, 0)).unwrap();
         assert_eq!(first.bytes[4..8], [0, 0, 0, 0], "the first number");
     }
 
@@ -76,7 +76,8 @@ mod sending {
     fn the_shares_of_living_paths_survive_the_death_of_another() {
         let mut pair = Pair::up(&Settings { weights: vec![1, 5000, 2], ..Settings::default() });
         pair.wait(3 * SECOND, |_, path| path.0 != 1);
-        let paths: Vec<_> = (0..6).map(|n| pair.left.send(&packet(1, n)).unwrap().path.0).collect();
+        let paths: Vec<_> =
+            (0..6).map(|n| pair.left.send(pair.now, &packet(1, n)).unwrap().path.0).collect();
         assert_eq!(paths, [2, 0, 2, 2, 0, 2]);
     }
 }
@@ -85,7 +86,9 @@ mod reordering {
     use super::*;
 
     fn numbers(pair: &mut Pair, count: u32) -> Vec<Sent> {
-        (0..count).map(|number| pair.left.send(&packet(1, number)).expect("a path is up")).collect()
+        (0..count)
+            .map(|number| pair.left.send(pair.now, &packet(1, number)).expect("a path is up"))
+            .collect()
     }
 
     /// One datagram with a far number stops the original for good.
@@ -219,7 +222,7 @@ mod paths {
     #[test]
     fn a_packet_before_any_path_is_up_is_a_counter() {
         let mut left = Host::new(&Settings::default(), 1, Instant::ZERO);
-        assert!(left.send(&packet(1, 0)).is_none());
+        assert!(left.send(Instant::ZERO, &packet(1, 0)).is_none());
         assert_eq!(left.dropped(Drop::NoPath), 1);
     }
 
@@ -233,7 +236,7 @@ mod paths {
             assert_eq!(pair.left.state(1 - dead), PathState::Up);
             assert!(matches!(pair.left.state(dead), PathState::Down(_)));
             for number in 0..30 {
-                assert_eq!(pair.left.send(&packet(1, number)).unwrap().path.0, 1 - dead);
+                assert_eq!(pair.left.send(pair.now, &packet(1, number)).unwrap().path.0, 1 - dead);
             }
         }
     }
@@ -243,7 +246,7 @@ mod paths {
     fn with_all_paths_down_nothing_is_sent_but_keepalives() {
         let mut pair = Pair::up(&Settings::default());
         pair.wait(3 * SECOND, |_, _| false);
-        assert!(pair.left.send(&packet(1, 0)).is_none());
+        assert!(pair.left.send(pair.now, &packet(1, 0)).is_none());
         assert_eq!(pair.left.dropped(Drop::NoPath), 1);
         pair.now += SECOND;
         let keepalives = pair.left.keepalives(pair.now);
@@ -279,7 +282,7 @@ mod paths {
         pair.left.endpoint = Endpoint::new(&v6_only(1), pair.now).unwrap();
         pair.right.endpoint = Endpoint::new(&v6_only(2), pair.now).unwrap();
         pair.exchange(|_, _| true);
-        let sent = pair.left.send(&packet_v6(1)).unwrap();
+        let sent = pair.left.send(pair.now, &packet_v6(1)).unwrap();
         pair.right.receive(pair.now, &sent);
         assert_eq!(pair.right.inbox.delivered, [packet_v6(1)]);
     }
@@ -294,7 +297,7 @@ mod security {
         let mut pair = Pair::up(&Settings::default());
         let mut spoofed = packet(1, 0);
         spoofed[12..16].copy_from_slice(&[192, 168, 1, 1]);
-        let sent = pair.left.send(&spoofed).unwrap();
+        let sent = pair.left.send(pair.now, &spoofed).unwrap();
         pair.right.receive(pair.now, &sent);
         assert!(pair.right.inbox.delivered.is_empty());
         assert_eq!(pair.right.dropped(Drop::InnerSource), 1);
@@ -305,12 +308,12 @@ mod security {
     #[test]
     fn a_packet_that_the_peer_sends_back_ends_at_its_sender() {
         let mut pair = Pair::up(&Settings::default());
-        let mut sent = pair.left.send(&packet(1, 0)).unwrap();
+        let mut sent = pair.left.send(pair.now, &packet(1, 0)).unwrap();
         sent.bytes[8 + 16..8 + 20].copy_from_slice(&[10, 9, 0, 1]);
         pair.right.receive(pair.now, &sent);
         let delivered = pair.right.inbox.delivered.remove(0);
         assert_eq!(delivered[12..16], delivered[16..20], "from the left host to the left host");
-        let reflected = pair.right.send(&delivered).expect("it is routed back");
+        let reflected = pair.right.send(pair.now, &delivered).expect("it is routed back");
         pair.left.receive(pair.now, &reflected);
         assert!(pair.left.inbox.delivered.is_empty());
         assert_eq!(pair.left.dropped(Drop::InnerSource), 1);
@@ -396,7 +399,7 @@ mod security {
     #[test]
     fn strangers_cost_a_counter_and_nothing_else() {
         let mut pair = Pair::up(&Settings::default());
-        let sent = pair.left.send(&packet(1, 0)).unwrap();
+        let sent = pair.left.send(pair.now, &packet(1, 0)).unwrap();
         for stranger in 0..10_000_u32 {
             let remote = (std::net::Ipv4Addr::from_bits(0x0b00_0000 + stranger), 4754).into();
             pair.right.receive_from(pair.now, &sent, remote);
@@ -416,7 +419,7 @@ mod security {
                 |key| Settings { key, keepalive: None, dead_time: None, ..with_key.clone() };
             let mut left = Host::new(&settings(sender), 1, Instant::ZERO);
             let mut right = Host::new(&settings(receiver), 2, Instant::ZERO);
-            let sent = left.send(&packet(1, 0)).unwrap();
+            let sent = left.send(Instant::ZERO, &packet(1, 0)).unwrap();
             right.receive(Instant::ZERO, &sent);
             assert_eq!(right.dropped(Drop::GreKey), 1);
             assert!(right.inbox.delivered.is_empty());

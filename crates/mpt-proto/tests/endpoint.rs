@@ -36,7 +36,8 @@ fn packets_of_both_versions_are_striped_and_arrive_unchanged() {
     {
         let mut pair = Pair::up(&Settings { key, checksum, sequence, ..Settings::default() });
         let packets = [packet(1, 0), packet_v6(1), packet(1, 1), packet_v6(1)];
-        let sent: Vec<_> = packets.iter().map(|inner| pair.left.send(inner).unwrap()).collect();
+        let sent: Vec<_> =
+            packets.iter().map(|inner| pair.left.send(pair.now, inner).unwrap()).collect();
         let paths: Vec<_> = sent.iter().map(|sent| sent.path.0).collect();
         assert_eq!(paths, [0, 1, 0, 1]);
         sent.iter().for_each(|sent| pair.right.receive(pair.now, sent));
@@ -50,8 +51,10 @@ fn a_checksum_is_the_senders_choice() {
     let mut pair = Pair::new(&settings(false));
     pair.left = Host::new(&settings(true), 1, pair.now);
     pair.exchange(|_, _| true);
-    let (there, back) =
-        (pair.left.send(&packet(1, 0)).unwrap(), pair.right.send(&packet(2, 0)).unwrap());
+    let (there, back) = (
+        pair.left.send(pair.now, &packet(1, 0)).unwrap(),
+        pair.right.send(pair.now, &packet(2, 0)).unwrap(),
+    );
     assert_eq!((there.bytes[0] >> 7, back.bytes[0] >> 7), (1, 0), "C is set one way only");
     pair.right.receive(pair.now, &there);
     pair.left.receive(pair.now, &back);
@@ -62,14 +65,15 @@ fn a_checksum_is_the_senders_choice() {
 #[test]
 fn weights_decide_the_shares() {
     let mut pair = Pair::up(&Settings { weights: vec![1, 2, 3], ..Settings::default() });
-    let paths: Vec<_> = (0..6).map(|n| pair.left.send(&packet(1, n)).unwrap().path.0).collect();
+    let paths: Vec<_> =
+        (0..6).map(|n| pair.left.send(pair.now, &packet(1, n)).unwrap().path.0).collect();
     assert_eq!(paths, [2, 1, 2, 0, 1, 2]);
 }
 
 #[test]
 fn padding_behind_an_inner_packet_is_cut() {
     let mut pair = Pair::up(&Settings::default());
-    let mut sent = pair.left.send(&packet(1, 0)).unwrap();
+    let mut sent = pair.left.send(pair.now, &packet(1, 0)).unwrap();
     sent.bytes.extend_from_slice(&[0; 18]);
     pair.right.receive(pair.now, &sent);
     assert_eq!(pair.right.inbox.delivered, [packet(1, 0)]);
@@ -87,7 +91,8 @@ fn a_path_cut_in_any_direction_is_left_by_both_and_comes_back() {
             assert_eq!(host.state(0), PathState::Up);
             assert!(matches!(host.state(1), PathState::Down(_)), "{:?}", host.state(1));
         }
-        let all_on_path_0 = (0..10).all(|n| pair.left.send(&packet(1, n)).unwrap().path.0 == 0);
+        let all_on_path_0 =
+            (0..10).all(|n| pair.left.send(pair.now, &packet(1, n)).unwrap().path.0 == 0);
         assert!(all_on_path_0);
         pair.wait(SECOND, |_, _| true);
         assert_eq!((pair.left.state(1), pair.right.state(1)), (PathState::Up, PathState::Up));
@@ -108,7 +113,7 @@ fn data_counts_as_a_sign_of_life() {
     for number in 0..100 {
         pair.now += Duration::from_millis(100);
         for _ in 0..2 {
-            let sent = pair.left.send(&packet(1, number)).unwrap();
+            let sent = pair.left.send(pair.now, &packet(1, number)).unwrap();
             pair.right.receive(pair.now, &sent);
         }
         pair.right.endpoint.handle_timeout(pair.now, &mut pair.right.inbox);
@@ -124,7 +129,7 @@ fn a_path_switched_off_is_left_by_the_peer_at_once() {
     pair.exchange(|_, _| true);
     assert_eq!(pair.left.state(0), PathState::Off);
     assert_eq!(pair.right.state(0), PathState::Down(DownCause::PeerOff));
-    assert!((0..4).all(|n| pair.right.send(&packet(2, n)).unwrap().path.0 == 1));
+    assert!((0..4).all(|n| pair.right.send(pair.now, &packet(2, n)).unwrap().path.0 == 1));
     pair.wait(10 * SECOND, |_, _| true);
     assert_eq!(pair.right.state(0), PathState::Down(DownCause::PeerOff), "it stays off");
     let Host { endpoint, inbox, .. } = &mut pair.left;
@@ -148,14 +153,14 @@ fn a_restart_of_either_side_loses_nothing_sent_after_it() {
     for packets_before in [3, 40, 5000] {
         let mut pair = Pair::up(&Settings::default());
         for number in 0..packets_before {
-            let sent = pair.left.send(&packet(1, number)).unwrap();
+            let sent = pair.left.send(pair.now, &packet(1, number)).unwrap();
             pair.right.receive(pair.now, &sent);
         }
         pair.right.numbers();
         pair.left = Host::new(&Settings::default(), 1, pair.now);
         pair.exchange(|_, _| true);
         for number in 0..50 {
-            let sent = pair.left.send(&packet(1, number)).unwrap();
+            let sent = pair.left.send(pair.now, &packet(1, number)).unwrap();
             pair.right.receive(pair.now, &sent);
         }
         assert_eq!(pair.right.numbers(), (0..50).collect::<Vec<_>>(), "sender restarted");
@@ -163,7 +168,7 @@ fn a_restart_of_either_side_loses_nothing_sent_after_it() {
         pair.right = Host::new(&Settings::default(), 2, pair.now);
         pair.exchange(|_, _| true);
         for number in 50..100 {
-            let sent = pair.left.send(&packet(1, number)).unwrap();
+            let sent = pair.left.send(pair.now, &packet(1, number)).unwrap();
             pair.right.receive(pair.now, &sent);
         }
         assert_eq!(pair.right.numbers(), (50..100).collect::<Vec<_>>(), "receiver restarted");
@@ -187,7 +192,7 @@ fn a_path_too_small_for_ipv6_is_not_used() {
     let change = Change::SetFits { connection: CONNECTION, path: PathId(0), fits: false };
     endpoint.change(pair.now, &change, inbox);
     assert_eq!(pair.left.state(0), PathState::UnusableMtu);
-    assert!((0..4).all(|n| pair.left.send(&packet(1, n)).unwrap().path.0 == 1));
+    assert!((0..4).all(|n| pair.left.send(pair.now, &packet(1, n)).unwrap().path.0 == 1));
 }
 
 #[test]
@@ -200,7 +205,7 @@ fn the_next_deadline_says_what_it_is_for() {
     let settings = Settings { keepalive: None, reorder, ..Settings::default() };
     let mut deaf = Pair::new(&settings);
     assert_eq!(deaf.left.endpoint.poll_timeout(), None);
-    let sent: Vec<_> = (0..3).map(|n| pair.left.send(&packet(1, n)).unwrap()).collect();
+    let sent: Vec<_> = (0..3).map(|n| pair.left.send(pair.now, &packet(1, n)).unwrap()).collect();
     deaf.right.receive(deaf.now, &sent[0]);
     let deadline = deaf.right.endpoint.poll_timeout().unwrap();
     assert_eq!((deadline.timer, deadline.at), (Timer::DeadTime, deaf.now + SECOND * 7 / 4));
@@ -239,7 +244,7 @@ fn connections_behind_one_socket_are_told_apart_by_address_key_and_port() {
             1,
             Instant::ZERO,
         );
-        let sent = left.send(&inner).unwrap();
+        let sent = left.send(Instant::ZERO, &inner).unwrap();
         let mut remote = outer_address(1, 0);
         remote.set_port(port);
         let origin = Origin { socket: SocketId(0), remote, tos: 0 };
@@ -295,9 +300,9 @@ fn what_has_nowhere_to_go_is_counted() {
     let mut pair = Pair::up(&Settings::default());
     let mut stranger = packet(1, 0);
     stranger[19] = 77;
-    assert!(pair.left.send(&stranger).is_none());
-    assert!(pair.left.send(&[0x45, 0, 0]).is_none());
-    assert!(pair.left.send(&[]).is_none());
+    assert!(pair.left.send(pair.now, &stranger).is_none());
+    assert!(pair.left.send(pair.now, &[0x45, 0, 0]).is_none());
+    assert!(pair.left.send(pair.now, &[]).is_none());
     assert_eq!(pair.left.dropped(Drop::NoRoute), 1);
     assert_eq!(pair.left.dropped(Drop::InnerMalformed), 2);
 }
@@ -307,16 +312,16 @@ fn the_type_of_service_is_copied_out_and_congestion_marks_are_carried_in() {
     let mut pair = Pair::up(&Settings::default());
     let mut inner = packet(1, 0);
     inner[1] = 0xb8 | 0b10;
-    let transmit = pair.left.endpoint.handle_inner(&inner).unwrap();
+    let transmit = pair.left.endpoint.handle_inner(pair.now, &inner).unwrap();
     assert_eq!(transmit.tos, 0xba);
     let mut bytes = vec![0; transmit.size()];
-    transmit.emit(&mut bytes);
+    pair.left.endpoint.emit(pair.now, &transmit, &mut bytes);
     let origin = |tos| Origin { socket: SocketId(0), remote: outer_address(1, 0), tos };
     let Host { endpoint, inbox, .. } = &mut pair.right;
     endpoint.handle_datagram(pair.now, origin(0b11), &bytes, inbox);
     assert_eq!(inbox.delivered[0][1], 0xb8 | 0b11, "the DSCP stays, the mark is carried");
 
-    let not_ect = pair.left.send(&packet(1, 1)).unwrap();
+    let not_ect = pair.left.send(pair.now, &packet(1, 1)).unwrap();
     let Host { endpoint, inbox, .. } = &mut pair.right;
     let remote = outer_address(1, not_ect.path.0);
     let origin = Origin { socket: SocketId(u16::from(not_ect.path.0)), remote, tos: 0b11 };
@@ -330,7 +335,7 @@ fn keepalives_tell_what_arrived() {
     let mut pair = Pair::up(&Settings::default());
     let interval = Duration::from_millis(500);
     pair.now += interval;
-    let sent = [0, 1].map(|_| pair.left.send(&packet(1, 0)).expect("a path"));
+    let sent = [0, 1].map(|_| pair.left.send(pair.now, &packet(1, 0)).expect("a path"));
     let mut large = sent[0].clone();
     // Bytes behind the inner packet are cut off, but they did arrive.
     large.bytes.resize(1200, 0);
@@ -351,7 +356,7 @@ fn a_path_that_carries_only_keepalives_is_told_to_be_narrow() {
     pair.left.events();
     for round in 0..40 {
         for _ in 0..20 {
-            let sent = pair.left.send(&large).expect("a path");
+            let sent = pair.left.send(pair.now, &large).expect("a path");
             if sent.path == PathId(1) {
                 pair.right.receive(pair.now, &sent);
             }
@@ -382,7 +387,7 @@ fn refused_inner_packets_are_not_taken_for_swallowed() {
         pair.left.events();
         for _ in 0..40 {
             for _ in 0..20 {
-                let sent = pair.left.send(&foreign).expect("a path is up");
+                let sent = pair.left.send(pair.now, &foreign).expect("a path is up");
                 pair.right.receive(pair.now, &sent);
             }
             pair.wait(Duration::from_millis(500), |_, _| true);

@@ -15,8 +15,9 @@ fn captures() -> Vec<Vec<u8>> {
     for (key, checksum) in [(None, false), (Some(7), true)] {
         let mut pair = Pair::up(&Settings { key, checksum, ..Settings::default() });
         for number in 0..3 {
-            captures.push(pair.left.send(&packet(1, number)).expect("a path is up").bytes);
-            captures.push(pair.left.send(&packet_v6(1)).expect("a path is up").bytes);
+            captures
+                .push(pair.left.send(pair.now, &packet(1, number)).expect("a path is up").bytes);
+            captures.push(pair.left.send(pair.now, &packet_v6(1)).expect("a path is up").bytes);
         }
         pair.now += Duration::from_secs(1);
         captures.extend(pair.left.keepalives(pair.now).into_iter().map(|sent| sent.bytes));
@@ -85,7 +86,7 @@ proptest! {
         for (bytes, path) in &datagrams {
             let sent = Sent { path: PathId(*path), bytes: bytes.clone() };
             pair.right.receive(pair.now, &sent);
-            pair.left.endpoint.handle_inner(bytes);
+            pair.left.endpoint.handle_inner(pair.now, bytes);
         }
         assert_balanced(&pair, datagrams.len() as u64);
         assert_genuine(&pair);
@@ -193,7 +194,7 @@ fn garbage_is_not_answered() {
 #[test]
 fn a_flood_leaves_no_trace_but_counters() {
     let mut pair = Pair::up(&Settings::default());
-    let genuine = pair.left.send(&packet(1, 0)).unwrap();
+    let genuine = pair.left.send(pair.now, &packet(1, 0)).unwrap();
     for number in 0..200_000_u32 {
         let mut forged = genuine.clone();
         let far = number.wrapping_mul(0x9e37_79b9);

@@ -242,11 +242,11 @@ fn an_endpoint_sends_what_scapy_makes() {
         }
         let mut endpoint = Endpoint::new(&frame.config(1), NOW).expect("good settings");
         for _ in 0..before {
-            assert!(endpoint.handle_inner(&pair::packet(1, 0)).is_some());
+            assert!(endpoint.handle_inner(NOW, &pair::packet(1, 0)).is_some());
         }
-        let transmit = endpoint.handle_inner(frame.inner_packet()).expect("a path");
+        let transmit = endpoint.handle_inner(NOW, frame.inner_packet()).expect("a path");
         let mut sent = vec![0xee; transmit.size()];
-        transmit.emit(&mut sent);
+        endpoint.emit(NOW, &transmit, &mut sent);
         assert_eq!(sent, frame.datagram, "{}", frame.line);
         assert_eq!(transmit.tos, frame.tos, "{}", frame.line);
         compared += 1;

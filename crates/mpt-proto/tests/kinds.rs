@@ -137,7 +137,7 @@ fn a_lost_path_and_a_standby_path_are_not_told_to_an_original() {
     let sent = host.keepalives(START + SECOND);
     assert_eq!(sent.len(), 1);
     assert_eq!(sent[0].bytes, bytes(KEEPALIVES[0]));
-    assert_eq!(host.send(&packet(1, 0)).map(|sent| sent.path), Some(PathId(2)));
+    assert_eq!(host.send(START, &packet(1, 0)).map(|sent| sent.path), Some(PathId(2)));
 }
 
 #[test]
@@ -202,21 +202,21 @@ fn an_original_that_leaves_its_own_ipv6_address_out_is_heard() {
 #[test]
 fn numbers_to_an_original_begin_at_0_with_the_first_packet_on_a_path_that_is_heard() {
     let mut host = host(&original(&Settings::default()));
-    assert!(host.send(&packet(1, 0)).is_none(), "nothing is heard, so no number is spent");
+    assert!(host.send(START, &packet(1, 0)).is_none(), "nothing is heard, so no number is spent");
     host.receive(START, &keepalive(1));
     for number in 0..3_u32 {
-        let sent = host.send(&packet(1, number)).unwrap();
+        let sent = host.send(START, &packet(1, number)).unwrap();
         assert_eq!(sent.path, PathId(1));
         let expected = [&bytes("10000800")[..], &number.to_be_bytes(), &packet(1, number)].concat();
         assert_eq!(sent.bytes, expected, "S is the only flag");
     }
-    assert!(host.send(&packet_v6(1)).is_none());
+    assert!(host.send(START, &packet_v6(1)).is_none());
     assert_eq!(host.dropped(Drop::NoRoute), 1, "one connection carries one IP version");
     let unordered = ReorderConfig { window: 0, ..ReorderConfig::default() };
     let settings = Settings { sequence: false, reorder: unordered, ..Settings::default() };
     let mut host = self::host(&original(&settings));
     host.receive(START, &keepalive(0));
-    let sent = host.send(&packet(1, 9)).unwrap();
+    let sent = host.send(START, &packet(1, 9)).unwrap();
     assert_eq!(sent.bytes, [bytes("00000800"), packet(1, 9)].concat());
 }
 
@@ -275,7 +275,7 @@ fn a_path_that_an_original_calls_down_is_left_until_it_is_heard_or_called_up() {
     let told = PathState::Down(DownCause::PeerDown);
     host.change(START, &down(true));
     assert_eq!(host.state(0), told);
-    assert_eq!(host.send(&packet(1, 0)).map(|sent| sent.path), Some(PathId(1)));
+    assert_eq!(host.send(START, &packet(1, 0)).map(|sent| sent.path), Some(PathId(1)));
     host.receive(START, &data(0, Some(0), 0));
     assert_eq!(host.state(0), told, "what was in flight is delivered and takes nothing back");
     assert_eq!(host.numbers(), [0]);
@@ -292,7 +292,7 @@ fn an_endpoint_of_rfc_8086_is_sent_inner_packets_only_and_taken_for_up() {
         let mut host = host(&gre(&Settings { key, checksum, sequence, ..without_times() }));
         assert_eq!([host.state(0), host.state(1)], [PathState::Up; 2]);
         for inner in [packet(1, 0), packet_v6(1)] {
-            let sent = host.send(&inner).unwrap();
+            let sent = host.send(START, &inner).unwrap();
             let flags = if key.is_some() { 0xb0 } else { 0 };
             assert_eq!(sent.bytes[0], flags);
             assert!(sent.bytes.ends_with(&inner));

@@ -47,8 +47,11 @@ fn udp_packet(source: u16, destination: u16) -> Vec<u8> {
 
 /// The paths that packets of many flows take, or of one if that is what it comes to.
 fn taken(endpoint: &mut Endpoint, destination: u16) -> Vec<u8> {
-    let take =
-        |source| endpoint.handle_inner(&udp_packet(source, destination)).map(|sent| sent.path.0);
+    let take = |source| {
+        endpoint
+            .handle_inner(Instant::ZERO, &udp_packet(source, destination))
+            .map(|sent| sent.path.0)
+    };
     let mut paths: Vec<_> = (1000..1064).filter_map(take).collect();
     paths.sort_unstable();
     paths.dedup();
@@ -81,7 +84,7 @@ fn keepalives(endpoint: &mut Endpoint) -> Vec<(u8, Activation)> {
     let mut sent = Vec::new();
     while let Some(transmit) = endpoint.poll_transmit(Instant::ZERO) {
         let mut datagram = vec![0; transmit.size()];
-        transmit.emit(&mut datagram);
+        endpoint.emit(Instant::ZERO, &transmit, &mut datagram);
         let parsed = gre::parse(&datagram).expect("a datagram");
         let keepalive = Keepalive::parse(parsed.payload).expect("a keepalive");
         sent.push((transmit.path.0, keepalive.activation));
@@ -132,7 +135,9 @@ fn nobody_waits_for_a_path_that_stands_by_until_it_is_called_up() {
     prioritise(&mut pair, 1);
     pair.wait(Duration::from_secs(1), |_, _| true);
     let send = |pair: &mut Pair, numbers: Range<u32>| -> Vec<Sent> {
-        numbers.map(|number| pair.left.send(&packet(1, number)).expect("a path")).collect()
+        numbers
+            .map(|number| pair.left.send(pair.now, &packet(1, number)).expect("a path"))
+            .collect()
     };
     let receive = |pair: &mut Pair, all: &[Sent]| {
         let now = pair.now;

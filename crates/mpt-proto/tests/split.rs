@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use mpt_proto::{
     Change, ConnectionId, Endpoint, Event, Instant, Origin, PathId, PathState, PathStatus,
-    PathUpdate, ReceiveSide, SocketId, Transmit, TransmitSide,
+    PathUpdate, ReceiveSide, SocketId, Traffic, Transmit, TransmitSide,
 };
 use pair::{CONNECTION, Host, Inbox, Pair, Sent, Settings, config, outer_address, packet};
 
@@ -50,14 +50,15 @@ impl Apart {
         self.carry_path_updates(now);
     }
 
-    fn send(&mut self, packet: &[u8]) -> Option<Sent> {
-        Some(emit(&self.tx.handle_inner(packet)?))
+    fn send(&mut self, now: Instant, packet: &[u8]) -> Option<Sent> {
+        let transmit = self.tx.handle_inner(now, packet)?;
+        Some(self.emit(now, &transmit))
     }
 
     fn keepalives(&mut self, now: Instant) -> Vec<Sent> {
         let mut sent = Vec::new();
         while let Some(transmit) = self.tx.poll_transmit(now) {
-            sent.push(emit(&transmit));
+            sent.push(self.emit(now, &transmit));
         }
         sent
     }
@@ -76,15 +77,24 @@ impl Apart {
         self.carry_path_updates(now);
     }
 
+    fn emit(&mut self, now: Instant, transmit: &Transmit<'_>) -> Sent {
+        let mut bytes = vec![0; transmit.size()];
+        self.tx.emit(now, transmit, &mut bytes, |packet, place| place.copy_from_slice(packet));
+        let &Transmit { connection, path, .. } = transmit;
+        let sent = Traffic { packets: 1, bytes: bytes.len() as u64 };
+        self.tx.on_sent(connection, path, transmit.kind(), sent, None);
+        Sent { path, bytes }
+    }
+
+    /// Datagrams of the peer that were lost on all paths.
+    fn lost(&self) -> u64 {
+        let connection = self.rx.connection(CONNECTION);
+        connection.paths().filter_map(|path| connection.quality(path).lost).sum()
+    }
+
     fn state(&self, path: u8) -> PathState {
         self.rx.connection(CONNECTION).state(PathId(path))
     }
-}
-
-fn emit(transmit: &Transmit<'_>) -> Sent {
-    let mut bytes = vec![0; transmit.size()];
-    transmit.emit(&mut bytes);
-    Sent { path: transmit.path, bytes }
 }
 
 /// Two such hosts.
@@ -113,10 +123,10 @@ impl ApartPair {
             }
             let mut from_left = left.keepalives(*now);
             let mut from_right = right.keepalives(*now);
-            let data = left.send(&packet(1, 0));
+            let data = left.send(*now, &packet(1, 0));
             took.push(data.as_ref().map(|sent| sent.path));
             from_left.extend(data);
-            from_right.extend(right.send(&packet(2, 0)));
+            from_right.extend(right.send(*now, &packet(2, 0)));
             from_left.iter().filter(|s| passes(s.path)).for_each(|s| right.receive(*now, s));
             from_right.iter().filter(|s| passes(s.path)).for_each(|s| left.receive(*now, s));
         }
@@ -161,9 +171,9 @@ fn notes_carried_at_once_give_what_the_joined_endpoint_gives() {
             other.handle_timeout(now);
             let inner = packet(one.number, step);
             let mut sent = one.keepalives(now);
-            sent.extend(one.send(&inner));
+            sent.extend(one.send(now, &inner));
             let mut expected = other.keepalives(now);
-            expected.extend(other.send(&inner));
+            expected.extend(other.send(now, &inner));
             let bytes = |sent: &[Sent]| -> Vec<_> {
                 sent.iter().map(|sent| (sent.path, sent.bytes.clone())).collect()
             };
@@ -247,7 +257,7 @@ fn datagrams_of_one_origin_are_told_apart_by_their_keys() {
     use mpt_proto::Drop;
     let settings = Settings { key: Some(7), ..Settings::default() };
     let mut pair = Pair::up(&settings);
-    let good: Vec<_> = (0..3).map(|n| pair.left.send(&packet(1, n)).unwrap()).collect();
+    let good: Vec<_> = (0..3).map(|n| pair.left.send(pair.now, &packet(1, n)).unwrap()).collect();
     let (_, mut rx) = std::mem::replace(
         &mut pair.right.endpoint,
         Endpoint::new(&config(&settings, 2), pair.now).unwrap(),
@@ -276,4 +286,23 @@ fn datagrams_of_one_origin_are_told_apart_by_their_keys() {
     let counts = [Drop::GreKey, Drop::GreFlags, Drop::UnknownSource].map(|d| rx.drops().count(d));
     assert_eq!(counts, [2, 2, 1]);
     assert_eq!(rx.drops().total(), 5);
+}
+
+/// The peer counts as lost what was sent and did not arrive. What the kernel refused was not sent.
+#[test]
+fn a_datagram_that_the_kernel_refused_is_not_lost_on_the_path() {
+    for (sent, lost) in [(false, 0), (true, 10)] {
+        let mut pair = ApartPair::new(Duration::ZERO);
+        pair.run(10 * SECOND, |_| true);
+        let before = pair.right.lost();
+        for number in 0..10 {
+            let inner = packet(1, number);
+            let transmit = pair.left.tx.handle_inner(pair.now, &inner).expect("a path is up");
+            if sent {
+                pair.left.emit(pair.now, &transmit);
+            }
+        }
+        pair.run(10 * SECOND, |_| true);
+        assert_eq!(pair.right.lost() - before, lost, "sent: {sent}");
+    }
 }

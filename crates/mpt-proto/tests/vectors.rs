@@ -267,7 +267,8 @@ fn weighted_paths_take_packets_as_printed() {
         let always_up = Settings { keepalive: None, dead_time: None, ..Settings::default() };
         let settings = Settings { weights: weights.clone(), ..always_up };
         let mut left = Host::new(&settings, 1, Instant::ZERO + Duration::from_secs(1));
-        let taken = (0..paths.len() as u32).map(|n| left.send(&packet(1, n)).unwrap().path.0);
+        let taken = (0..paths.len() as u32)
+            .map(|n| left.send(Instant::ZERO, &packet(1, n)).unwrap().path.0);
         let taken: Vec<_> = taken.map(u16::from).collect();
         assert_eq!(taken, paths, "weights {weights:?}");
     }

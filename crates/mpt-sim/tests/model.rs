@@ -252,7 +252,7 @@ proptest! {
             let weights: Vec<u16> = paths.iter().map(|&path| weights[path]).collect();
             let vector = sending_vector(&weights);
             for turn in 0..2 * vector.len() {
-                let chosen = core.handle_inner(&inner).map(|transmit| usize::from(transmit.path.0));
+                let chosen = core.handle_inner(Instant::ZERO, &inner).map(|transmit| usize::from(transmit.path.0));
                 assert_eq!(chosen, Some(paths[vector[turn % vector.len()]]), "turn {turn}");
             }
         };
@@ -265,7 +265,7 @@ proptest! {
         core.set_path_status(Instant::ZERO, CONNECTION, id, PathStatus::Off, &mut sink);
         let others: Vec<usize> = all.into_iter().filter(|&path| path != off).collect();
         if others.is_empty() {
-            prop_assert!(core.handle_inner(&inner).is_none());
+            prop_assert!(core.handle_inner(Instant::ZERO, &inner).is_none());
         } else {
             follows(&mut core, &others);
         }
@@ -280,7 +280,9 @@ fn the_weights_of_the_published_measurements_give_their_vectors() {
         let inner = Packet { flow: Pair::flow(true, 1), kind: Kind::Datagram, number: 0, stamp: 0 };
         let inner = inner.emit(0);
         for expected in sending_vector(weights) {
-            let chosen = core.handle_inner(&inner).map(|transmit| usize::from(transmit.path.0));
+            let chosen = core
+                .handle_inner(Instant::ZERO, &inner)
+                .map(|transmit| usize::from(transmit.path.0));
             assert_eq!(chosen, Some(expected));
         }
     }

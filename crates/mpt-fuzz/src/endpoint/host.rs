@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mpt_proto::{
     Change, ConnectionId, Deadline, Drop, Endpoint, Event, Instant, Origin, PathState, PathUpdate,
-    ReceiveSide, TransmitSide,
+    ReceiveSide, Traffic, Transmit, TransmitSide,
 };
 
 use super::accounts::Accounts;
@@ -73,14 +73,13 @@ impl Host {
         self.accounts.offered += 1;
         let expected = self.plan.route(packet);
         let dropped = expected.map(|id| self.no_path(id));
-        let Some(transmit) = self.tx.handle_inner(packet) else {
+        let Some(transmit) = self.tx.handle_inner(now, packet) else {
             let dropped = dropped.map(|before| before + 1);
             assert_eq!(expected.map(|id| self.no_path(id)), dropped, "only a path can be missing");
             return None;
         };
         let (id, path) = (transmit.connection, transmit.path);
-        let sent = self.plan.sent(&transmit);
-        self.tx.keep(now, &transmit, &sent.bytes);
+        let sent = self.emit(now, &transmit);
         assert_eq!(Some(id), expected, "the connection that a plain search finds");
         assert!(self.plan.carries(id, path), "{id:?} {path:?} was taken away");
         if !self.apart {
@@ -88,6 +87,16 @@ impl Host {
             assert_eq!(state, PathState::Up, "only paths that are up carry packets");
         }
         Some(sent)
+    }
+
+    /// A datagram with the way that it goes.
+    fn emit(&mut self, now: Instant, transmit: &Transmit<'_>) -> Sent {
+        let mut bytes = vec![0xee; transmit.size()];
+        self.tx.emit(now, transmit, &mut bytes, |packet, place| place.copy_from_slice(packet));
+        let &Transmit { connection, path, .. } = transmit;
+        let sent = Traffic { packets: 1, bytes: bytes.len() as u64 };
+        self.tx.on_sent(connection, path, transmit.kind(), sent, None);
+        self.plan.sent(transmit, bytes)
     }
 
     fn no_path(&self, id: ConnectionId) -> u64 {
@@ -115,7 +124,7 @@ impl Host {
         }
         self.observe();
         while let Some(transmit) = self.tx.poll_transmit(now) {
-            due.push(self.plan.sent(&transmit));
+            due.push(self.emit(now, &transmit));
             assert!(
                 due.len() <= MAX_DUE + self.accounts.offered as usize,
                 "there is an end to what is due at one time"

@@ -137,9 +137,7 @@ impl Plan {
     }
 
     /// A datagram with the way that it goes.
-    pub(super) fn sent(&self, transmit: &Transmit<'_>) -> Sent {
-        let mut bytes = vec![0xee; transmit.size()];
-        transmit.emit(&mut bytes);
+    pub(super) fn sent(&self, transmit: &Transmit<'_>, bytes: Vec<u8>) -> Sent {
         let connection = transmit.connection;
         let path = self.paths.get(&(connection, transmit.path)).expect("a path that there was");
         Sent { connection, lane: path.config.socket.0 as u8, tos: transmit.tos, bytes }

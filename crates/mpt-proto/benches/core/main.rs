@@ -11,7 +11,7 @@ use std::hint::black_box;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use mpt_proto::wire::{gre, inner};
-use mpt_proto::{Endpoint, Transmit};
+use mpt_proto::{Endpoint, Instant, Transmit};
 
 use arrivals::BATCH;
 
@@ -28,7 +28,8 @@ fn parse(bencher: Bencher<'_, '_>) {
     let mut endpoint = arrivals::sender(&[1]);
     let packet = arrivals::packet(64);
     let mut datagram = vec![0; 72];
-    transmit(&mut endpoint, &packet).emit(&mut datagram);
+    let sent = transmit(&mut endpoint, &packet);
+    endpoint.emit(Instant::ZERO, &sent, &mut datagram);
     bencher.bench_local(|| {
         let datagram = gre::parse(black_box(&datagram)).expect("what emit wrote");
         let inner = inner::parse(datagram.payload).expect("what was put in");
@@ -44,7 +45,7 @@ fn emit(bencher: Bencher<'_, '_>, size: usize) {
     let transmits: Vec<_> = (0..BATCH).map(|_| transmit(&mut endpoint, &packet)).collect();
     let mut send_batch = SendBatch::new(size);
     bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
-        transmits.iter().for_each(|transmit| send_batch.push(transmit));
+        transmits.iter().for_each(|transmit| send_batch.push(&mut endpoint, transmit));
         send_batch.depart();
     });
 }
@@ -76,14 +77,15 @@ fn handle_inner_and_emit(bencher: Bencher<'_, '_>, size: usize) {
     let mut send_batch = SendBatch::new(size);
     bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
         for _ in 0..BATCH {
-            send_batch.push(&transmit(&mut endpoint, black_box(&packet)));
+            let sent = transmit(&mut endpoint, black_box(&packet));
+            send_batch.push(&mut endpoint, &sent);
         }
         send_batch.depart();
     });
 }
 
 fn transmit<'a>(endpoint: &mut Endpoint, packet: &'a [u8]) -> Transmit<'a> {
-    endpoint.handle_inner(packet).expect("a path is up")
+    endpoint.handle_inner(Instant::ZERO, packet).expect("a path is up")
 }
 
 /// Memory in which datagrams lie one behind the other.
@@ -97,9 +99,9 @@ impl SendBatch {
         Self { staging: vec![0; BATCH as usize * (packet_len + gre::MAX_LEN)], len: 0 }
     }
 
-    fn push(&mut self, transmit: &Transmit<'_>) {
+    fn push(&mut self, endpoint: &mut Endpoint, transmit: &Transmit<'_>) {
         let size = transmit.size();
-        transmit.emit(&mut self.staging[self.len..][..size]);
+        endpoint.emit(Instant::ZERO, transmit, &mut self.staging[self.len..][..size]);
         self.len += size;
     }
 

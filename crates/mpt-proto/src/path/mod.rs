@@ -8,6 +8,7 @@ pub(crate) mod estimator;
 mod jitter;
 pub(crate) mod liveness;
 mod loss;
+pub(crate) mod metrics;
 pub(crate) mod rtt;
 
 use std::fmt;

@@ -15,13 +15,13 @@
 //! The table is made when it is first needed after a change, so that sixty-four paths that come up
 //! one after the other, or a thousand idle connections, cost nothing.
 
+use crate::framing::Item;
 use crate::hash::mix;
 use crate::id::MAX_PATHS;
 use crate::id::PathId;
 use crate::pins::Pins;
 use crate::scheduler::Share;
 use crate::wire::flow::Flow;
-use crate::wire::inner;
 
 /// How many buckets. A path's number of them varies by about its square root, as if they were drawn
 /// by lot: of 4,096 a half is 2,048 ± 32 and a twelfth 341 ± 18. One byte each, and 15 µs of
@@ -63,16 +63,14 @@ impl FlowMapping {
         }
     }
 
-    /// The path for an inner packet, which is one: it has been parsed before. That it is parsed again
-    /// here costs less than what all other policies would pay for keeping at hand the addresses that
-    /// they do not need; and "cold" has the compiler save registers around this call only, not for
-    /// every packet of the others.
+    /// The path for an inner packet. Cold, so that the compiler saves registers around this call only and
+    /// not for each packet of the other policies.
     #[cold]
-    pub(crate) fn select(&mut self, packet: &[u8]) -> Option<PathId> {
+    pub(crate) fn select(&mut self, item: &Item<'_>) -> Option<PathId> {
         if let ([], [(path, _)]) = (&self.pinned[..], &self.sharing[..]) {
             return Some(*path);
         }
-        let flow = Flow::parse(packet, &inner::parse(packet)?);
+        let flow = Flow::parse(item.packet, item.inner);
         match self.pinned.iter().find(|(_, pins)| pins.holds(&flow)) {
             Some((path, _)) => Some(*path),
             None => self.select_by_hash(flow.hash()),

@@ -7,8 +7,11 @@ mod flow;
 mod weighted;
 
 use crate::config::SchedulerConfig;
+use crate::framing::Item;
 use crate::id::PathId;
+use crate::path::metrics::PathMetrics;
 use crate::pins::Pins;
+use crate::time::Instant;
 use flow::FlowMapping;
 use weighted::Weighted;
 
@@ -38,6 +41,12 @@ pub(crate) struct Share<'p> {
     pub(crate) pins: &'p Pins,
 }
 
+/// What a policy may ask about the paths.
+pub(crate) trait Paths {
+    /// What was measured on a path.
+    fn metrics(&self, path: PathId) -> PathMetrics;
+}
+
 impl Scheduler {
     pub(crate) fn new(config: SchedulerConfig) -> Self {
         let policy = match config {
@@ -63,11 +72,17 @@ impl Scheduler {
         }
     }
 
-    /// The path for an inner packet; `None` if there is none.
+    /// The path for an inner packet that is sent at this time; `None` if there is none. No policy so far
+    /// depends on the time or on what was measured on the paths.
     #[inline(always)]
-    pub(crate) fn select(&mut self, packet: &[u8]) -> Option<PathId> {
+    pub(crate) fn select(
+        &mut self,
+        _now: Instant,
+        item: &Item<'_>,
+        _paths: &impl Paths,
+    ) -> Option<PathId> {
         match &mut self.policy {
-            Policy::Flow(mapping) => mapping.select(packet),
+            Policy::Flow(mapping) => mapping.select(item),
             Policy::Weighted(weighted) => weighted.select(),
         }
     }

@@ -8,30 +8,26 @@ use std::time::Duration;
 
 use super::path::TransmitPath;
 use crate::config::{ConnectionConfig, SchedulerConfig};
+use crate::framing::{Item, Stamp, Tx, plain};
 use crate::id::PathId;
+use crate::path::metrics::PathMetrics;
 use crate::peer_kind::PeerKind;
-use crate::scheduler::Scheduler;
-use crate::sequence::Seq;
+use crate::scheduler::{Paths, Scheduler};
 use crate::slots::Slots;
 use crate::stats::{ConnectionStats, Drop, Drops, PathStats, Traffic};
 use crate::time::Instant;
 use crate::token_bucket::TokenBucket;
-use crate::tx::retransmit::{LossWindow, REACH};
-use crate::wire::gre::{self, Header};
-use crate::wire::inner::Inner;
+use crate::tx::retransmit::LossWindow;
+use crate::tx::transmit::TransmitKind;
+use crate::wire::inner;
 use crate::wire::keepalive::Activation;
 
 /// What one connection needs for sending.
 #[derive(Debug)]
 pub struct TransmitHalf {
     pub(super) peer_kind: PeerKind,
-    pub(super) key: Option<u32>,
-    pub(super) checksum: bool,
-    /// The number of the next datagram, if they are numbered.
-    pub(super) next: Option<Seq>,
-    /// Whether the peer may be sent the same datagram twice.
-    pub(super) repeats: bool,
-    /// Whether what is sent is to be kept, because it could be sent again.
+    pub(super) framing: Tx,
+    /// Whether copies of what is sent are kept for retransmission.
     pub(super) keeps: bool,
     /// A path that has been lost, and what of that which was sent on it is in doubt.
     pub(super) lost: Option<(PathId, LossWindow)>,
@@ -62,10 +58,7 @@ impl TransmitHalf {
     ) -> Self {
         let mut half = Self {
             peer_kind: config.peer_kind,
-            key: config.key,
-            checksum: config.checksum,
-            next: config.sequence.then_some(Seq::FIRST),
-            repeats: may_repeat(config),
+            framing: Tx::Plain(plain::tx::Tx::new(config)),
             keeps: false,
             lost: None,
             scheduler: Scheduler::new(config.scheduler),
@@ -93,7 +86,7 @@ impl TransmitHalf {
 
     /// How many bytes of GRE header each inner packet gets.
     pub fn header_len(&self) -> usize {
-        gre::options_len(self.checksum, self.key.is_some(), self.next.is_some())
+        self.framing.overhead()
     }
 
     /// A path's share of packets.
@@ -125,50 +118,73 @@ impl TransmitHalf {
         PathStats { sent, resent, keepalives_sent, ..PathStats::default() }
     }
 
+    /// What is known of a path by this end as its sender.
+    ///
+    /// # Panics
+    ///
+    /// If the connection has no such path.
+    pub fn path_metrics(&self, path: PathId) -> PathMetrics {
+        self.paths.metrics(path)
+    }
+
     /// Bytes of memory that it takes, its own size included.
     pub fn memory(&self) -> usize {
         size_of::<Self>() + self.paths.memory() + self.scheduler.memory()
     }
 
-    /// Decides the path and writes the header for an inner packet. One for which there is no path
-    /// takes no number.
+    /// Picks the path for an inner packet and stamps it. One for which there is no path takes no number.
     #[inline(always)]
-    pub(crate) fn transmit(&mut self, packet: &[u8], inner: &Inner) -> Option<(PathId, Header)> {
-        let Inner { protocol, len, .. } = *inner;
-        let Some(path) = self.scheduler.select(packet) else {
+    pub(crate) fn transmit(&mut self, now: Instant, item: &Item<'_>) -> Option<(PathId, Stamp)> {
+        let Some(path) = self.scheduler.select(now, item, &self.paths) else {
             self.drops.add(Drop::NoPath);
             return None;
         };
-        let sequence = self.next;
-        self.next = sequence.map(Seq::next);
-        let header = Header { protocol, checksum: self.checksum, key: self.key, sequence };
-        self.sent.add(len);
-        let size = header.size() + len;
-        let sending = &mut self.paths[path.index()];
-        sending.sent.add(size);
-        sending.black_hole.on_sent(size);
-        Some((path, header))
+        let stamp = self.framing.stamp(item);
+        self.paths[path.index()].black_hole.on_sent(stamp.overhead() + item.packet.len());
+        Some((path, stamp))
     }
 
-    /// Whether what it transmits is to be kept for a moment: it has another path to be sent again on.
+    /// Whether copies of what it transmits are kept: there is another path to send them on.
     pub(crate) fn keeps(&self) -> bool {
         self.keeps
     }
 
-    /// Decides the path for a datagram that is sent again. It keeps its number; `None` if the receiver may no
-    /// longer know that.
-    pub(crate) fn transmit_again(&mut self, packet: &[u8], header: &Header) -> Option<PathId> {
-        let behind = self.next?.value().wrapping_sub(header.sequence?.value());
-        if behind > REACH {
-            return None;
+    /// Picks the path for a datagram that is sent again. `None` if there is none, or if the receiver may no
+    /// longer recognise it as a copy.
+    pub(crate) fn retransmit(
+        &mut self,
+        now: Instant,
+        packet: &[u8],
+        stamp: &Stamp,
+    ) -> Option<(PathId, Stamp)> {
+        let stamp = self.framing.restamp(stamp)?;
+        let inner = inner::parse(packet)?;
+        let path = self.scheduler.select(now, &Item { packet, inner: &inner }, &self.paths)?;
+        let path_state = &mut self.paths[path.index()];
+        path_state.resent += 1;
+        path_state.black_hole.on_sent(stamp.overhead() + packet.len());
+        Some((path, stamp))
+    }
+
+    /// Datagrams with inner packets left this host on a path, `bytes` of UDP payload in all.
+    pub(crate) fn on_sent(
+        &mut self,
+        path: PathId,
+        kind: TransmitKind,
+        datagrams: Traffic,
+        egress_rate: Option<u64>,
+    ) {
+        let overhead = self.framing.overhead() as u64;
+        if kind == TransmitKind::Inner {
+            self.sent.packets += datagrams.packets;
+            self.sent.bytes += datagrams.bytes.saturating_sub(datagrams.packets * overhead);
         }
-        let path = self.scheduler.select(packet).filter(|_| self.repeats)?;
-        let size = header.size() + packet.len();
-        let sending = &mut self.paths[path.index()];
-        sending.sent.add(size);
-        sending.resent += 1;
-        sending.black_hole.on_sent(size);
-        Some(path)
+        if let Some(path) = self.paths.get_mut(path.index()) {
+            path.metrics.egress_rate = egress_rate;
+            if kind != TransmitKind::Control {
+                path.sent += datagrams;
+            }
+        }
     }
 
     /// A path that has been lost since this was last asked, and what of that which was sent on it is in
@@ -177,13 +193,19 @@ impl TransmitHalf {
         self.lost.take()
     }
 
+    /// Whether the peer may be sent the same datagram twice.
+    pub(super) fn recognises_copies(&self) -> bool {
+        let Tx::Plain(plain) = &self.framing;
+        plain.recognises_copies()
+    }
+
     /// Tells the scheduler which paths there are, and how they are to be used. That one is called up
     /// which stood by is told to the peer at once, on all of them.
     pub(super) fn reschedule(&mut self, now: Instant) {
         let stood_by = self.scheduler.standby();
         let usable = self.paths.iter().filter(|(_, path)| path.usable());
         self.scheduler.set_paths(usable.clone().map(|(id, path)| path.share(PathId(id as u8))));
-        self.keeps = self.repeats && usable.clone().nth(1).is_some();
+        self.keeps = self.recognises_copies() && usable.clone().nth(1).is_some();
         let stand_by = self.scheduler.standby();
         let usable = usable.fold(0, |bits, (id, _)| bits | 1_u64 << id);
         if stood_by & usable & !stand_by != 0 && self.peer_kind.tells() {
@@ -195,11 +217,4 @@ impl TransmitHalf {
             self.paths.iter_mut().for_each(|(_, path)| path.keepalive_now(now));
         }
     }
-}
-
-/// Whether a peer may be sent the same datagram twice: it drops the second one by its number. One end does
-/// not know the other's window; both are taken to be configured alike. Other kinds of peers remember no
-/// numbers, and the original takes those a little behind for a restart.
-pub(super) fn may_repeat(config: &ConnectionConfig) -> bool {
-    config.peer_kind == PeerKind::Mpt && config.sequence && config.reorder.window > 0
 }

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use super::connection::TransmitHalf;
 use super::path::TransmitPath;
+use crate::framing::Stamp;
 use crate::id::PathId;
 use crate::path::{DownCause, PathState, PathStatus};
 use crate::path_update::PathUpdate;
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
 use crate::tx::retransmit::{LossWindow, PEER_UNNOTICED};
-use crate::wire::gre::{Header, Protocol};
+use crate::wire::gre::Protocol;
 use crate::wire::keepalive::{Activation, Keepalive, Report, Trailer};
 
 impl TransmitHalf {
@@ -20,7 +21,7 @@ impl TransmitHalf {
         &mut self,
         now: Instant,
         early: bool,
-    ) -> Option<(PathId, Header, Keepalive)> {
+    ) -> Option<(PathId, Stamp, Keepalive)> {
         let due = |path: &TransmitPath| path.is_due(now, early);
         let index = self.paths.iter().find(|(_, path)| due(path))?.0;
         let path = &mut self.paths[index];
@@ -51,8 +52,7 @@ impl TransmitHalf {
             Keepalive::bare(sender, receiver)
         };
         let protocol = if sender.is_ipv4() { Protocol::Ipv4 } else { Protocol::Ipv6 };
-        let header = Header { protocol, checksum: self.checksum, key: self.key, sequence: None };
-        Some((PathId(index as u8), header, message))
+        Some((PathId(index as u8), self.framing.stamp_control(protocol), message))
     }
 
     /// The path to be told of as lost by a keepalive on another one: all of them in turn.
@@ -90,7 +90,7 @@ impl TransmitHalf {
             PathUpdate::Arrived { len, .. } => path.arrived.on_arrived(len),
             PathUpdate::Keepalive { path: id, count, arrivals, heard, round_trip } => {
                 path.heard = heard;
-                path.round_trip = round_trip;
+                path.metrics.round_trip = round_trip;
                 path.arrived.on_keepalives(count);
                 return Some((id, path.black_hole.on_told(now, arrivals)?));
             }
@@ -122,7 +122,7 @@ impl TransmitHalf {
     /// word back. On that other path it may have waited behind much that the lost one had not.
     fn flight(&self, path: PathId) -> Option<Duration> {
         let path = self.paths.get(path.index())?;
-        let round_trip = path.round_trip?;
+        let round_trip = path.metrics.round_trip?;
         let word = self.paths.iter().filter_map(|(_, path)| path.heard).max_by_key(|it| it.at)?;
         let detour = path.heard.map_or(0, |back| word.slower_than(back));
         let by = Duration::from_micros(detour.unsigned_abs().into());

@@ -7,8 +7,10 @@ use crate::framing::plain::black_hole::{Arrived, BlackHoleDetector};
 use crate::id::PathId;
 use crate::path::PathStatus;
 use crate::path::estimator::Heard;
+use crate::path::metrics::PathMetrics;
 use crate::pins::Pins;
-use crate::scheduler::Share;
+use crate::scheduler::{Paths, Share};
+use crate::slots::Slots;
 use crate::stats::Traffic;
 use crate::time::Instant;
 
@@ -36,7 +38,7 @@ pub(super) struct TransmitPath {
     pub(super) black_hole: BlackHoleDetector,
     /// The sending time that the next keepalive echoes.
     pub(super) heard: Option<Heard>,
-    pub(super) round_trip: Option<Duration>,
+    pub(super) metrics: PathMetrics,
     pub(super) sent: Traffic,
     /// How many of these had been sent on another path before.
     pub(super) resent: u64,
@@ -60,7 +62,7 @@ impl TransmitPath {
             arrived: Arrived::new(now),
             black_hole: BlackHoleDetector::new(header_len),
             heard: None,
-            round_trip: None,
+            metrics: PathMetrics::default(),
             sent: Traffic::default(),
             resent: 0,
             keepalives_sent: 0,
@@ -89,5 +91,11 @@ impl TransmitPath {
         if self.present && self.status == PathStatus::Available {
             self.next_keepalive = self.keepalive.map(|_| now);
         }
+    }
+}
+
+impl Paths for Slots<TransmitPath> {
+    fn metrics(&self, path: PathId) -> PathMetrics {
+        self[path.index()].metrics
     }
 }

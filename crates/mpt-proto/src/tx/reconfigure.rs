@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::connection::{TransmitHalf, may_repeat};
+use super::connection::TransmitHalf;
 use super::path::TransmitPath;
 use crate::config::{ConnectionConfig, PathConfig};
+use crate::framing::Tx;
 use crate::id::MAX_PATHS;
 use crate::id::PathId;
 use crate::path::PathStatus;
@@ -51,14 +52,16 @@ impl TransmitHalf {
         }
     }
 
-    /// The policy may be another one, and so may be whether the peer can tell copies.
+    /// Takes over other settings: the scheduler, and whether the peer recognises copies.
     pub(crate) fn set(&mut self, config: &ConnectionConfig, now: Instant) {
-        let (policy, repeats) = (config.scheduler, may_repeat(config));
-        if policy != self.policy {
-            self.scheduler = Scheduler::new(policy);
+        let Tx::Plain(plain) = &mut self.framing;
+        let framing_changed = plain.set(config);
+        let policy_changed = config.scheduler != self.policy;
+        if policy_changed {
+            self.policy = config.scheduler;
+            self.scheduler = Scheduler::new(self.policy);
         }
-        if (policy, repeats) != (self.policy, self.repeats) {
-            (self.policy, self.repeats) = (policy, repeats);
+        if policy_changed || framing_changed {
             self.reschedule(now);
         }
     }
@@ -88,7 +91,7 @@ impl TransmitHalf {
         let (mut lost, mut doubt) = (false, None);
         self.change(path, now, |path| {
             lost = path.present && !present;
-            doubt = path.usable().then(|| LossWindow::new(now, unnoticed, path.round_trip));
+            doubt = path.usable().then(|| LossWindow::new(now, unnoticed, path.metrics.round_trip));
             path.present = present;
             path.next_keepalive = None;
             path.keepalive_now(now);

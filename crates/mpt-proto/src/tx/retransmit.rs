@@ -14,10 +14,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::framing::Stamp;
 use crate::id::ConnectionId;
 use crate::id::PathId;
 use crate::time::Instant;
-use crate::wire::gre::Header;
 
 /// The most bytes of inner packets that are kept: what [`Allowance::BYTES`] amount to in 62 ms, or what
 /// 100 Mbit/s do in a third of a second.
@@ -31,10 +31,6 @@ const MOST: usize = 16_384;
 
 /// How often a datagram is sent again at the most: if the path that it was sent again on is lost as well.
 const TIMES: u8 = 2;
-
-/// A number that is as far behind the next, three quarters of what a receiver remembers, is not sent again: in
-/// what is sent meanwhile it would leave the receiver's memory, and be taken for a new number.
-pub(crate) const REACH: u32 = 12_288;
 
 /// After this time nothing that was sent is in doubt any more.
 const LONGEST: Duration = Duration::from_millis(1500);
@@ -92,7 +88,7 @@ pub(crate) struct Sent {
     pub(crate) connection: ConnectionId,
     pub(crate) path: PathId,
     pub(crate) tos: u8,
-    pub(crate) header: Header,
+    pub(crate) stamp: Stamp,
 }
 
 /// The ring.

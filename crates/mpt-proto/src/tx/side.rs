@@ -6,17 +6,18 @@ use crate::change::Change;
 use crate::config::ConnectionConfig;
 use crate::deadlines::Deadlines;
 use crate::event::{Event, Events};
-use crate::id::ConnectionId;
+use crate::framing::Item;
+use crate::id::{ConnectionId, PathId};
 use crate::path_update::PathUpdate;
 use crate::prefix::{Prefix, own_address};
 use crate::slots::Slots;
-use crate::stats::{Drop, Drops};
+use crate::stats::{Drop, Drops, Traffic};
 use crate::time::Instant;
 use crate::timer::Deadline;
 use crate::tx::connection::TransmitHalf;
 use crate::tx::retransmit::{RetransmitBuffer, Sent};
 use crate::tx::route::Routes;
-use crate::tx::transmit::Transmit;
+use crate::tx::transmit::{Payload, Transmit, TransmitKind};
 use crate::wire::{inner, keepalive};
 
 /// The side of an [`Endpoint`](crate::Endpoint) that sends.
@@ -31,7 +32,7 @@ pub struct TransmitSide {
     routes: Routes,
     deadlines: Deadlines,
     /// What was lately sent.
-    recent: RetransmitBuffer,
+    retransmit: RetransmitBuffer,
     events: Events,
     drops: Drops,
     /// When a keepalive was last due.
@@ -48,7 +49,7 @@ impl TransmitSide {
             connections: Slots::default(),
             routes: Routes::default(),
             deadlines: Deadlines::default(),
-            recent: RetransmitBuffer::default(),
+            retransmit: RetransmitBuffer::default(),
             events: Events::default(),
             drops: Drops::default(),
             woken: None,
@@ -59,7 +60,7 @@ impl TransmitSide {
     /// Takes an inner packet from the tunnel interface, and decides where it goes. `None` if it was
     /// dropped; then it is counted.
     #[inline(always)]
-    pub fn handle_inner<'a>(&mut self, packet: &'a [u8]) -> Option<Transmit<'a>> {
+    pub fn handle_inner<'a>(&mut self, now: Instant, packet: &'a [u8]) -> Option<Transmit<'a>> {
         let Some(inner) = inner::parse(packet) else {
             self.drops.add(Drop::InnerMalformed);
             return None;
@@ -70,21 +71,64 @@ impl TransmitSide {
             self.drops.add(Drop::NoRoute);
             return None;
         };
-        let (path, header) = connection.transmit(packet, &inner)?;
-        let payload = &packet[..inner.len];
-        let keeps = connection.keeps();
-        Some(Transmit { connection: id, path, tos: inner.tos, keeps, header, payload })
+        let packet = &packet[..inner.len];
+        let (path, stamp) = connection.transmit(now, &Item { packet, inner: &inner })?;
+        let payload = Payload::Inner { packet, keep: connection.keeps() };
+        Some(Transmit { connection: id, path, tos: inner.tos, stamp, payload })
     }
 
-    /// Keeps a copy of a datagram for a moment, as it was [emitted](Transmit::emit), so that it can be
-    /// sent again if its path turns out to be lost. To be called for each that is sent; most need not be
-    /// kept, and none are while there are too many.
-    #[inline]
-    pub fn keep(&mut self, now: Instant, transmit: &Transmit<'_>, datagram: &[u8]) {
-        if transmit.keeps && self.recent.allows(now, datagram.len()) {
-            let &Transmit { connection, path, tos, header, .. } = transmit;
-            let sent = Sent { at: now, connection, path, tos, header };
-            self.recent.put(sent, &datagram[header.size()..]);
+    /// Writes a datagram in place. `fill` is given the payload and the place for it, and copies the one to
+    /// the other, or finishes an inner packet on the way. A control message and a retransmission are
+    /// copied as they are.
+    ///
+    /// A copy of an inner packet that may have to be sent again is kept; [`Self::poll_transmit`] then
+    /// gives it out.
+    ///
+    /// # Panics
+    ///
+    /// If `datagram` is not [`Transmit::size`] bytes long.
+    #[inline(always)]
+    pub fn emit(
+        &mut self,
+        now: Instant,
+        transmit: &Transmit<'_>,
+        datagram: &mut [u8],
+        fill: impl FnOnce(&[u8], &mut [u8]),
+    ) {
+        let &Transmit { connection, path, tos, stamp, payload } = transmit;
+        match payload {
+            Payload::Inner { packet, keep } => {
+                stamp.emit(datagram, |place| fill(packet, place));
+                if keep && self.retransmit.allows(now, datagram.len()) {
+                    let sent = Sent { at: now, connection, path, tos, stamp };
+                    self.retransmit.put(sent, &datagram[stamp.overhead()..]);
+                }
+            }
+            Payload::Control { len } => {
+                stamp.emit(datagram, |place| place.copy_from_slice(&self.control[..len]));
+            }
+            Payload::Kept { place, .. } => {
+                let packet = self.retransmit.packet(place);
+                stamp.emit(datagram, |place| place.copy_from_slice(packet));
+            }
+        }
+    }
+
+    /// Datagrams of one kind left this host on a path: the kernel took them. What it refused must not be
+    /// counted, or the peer would take it for lost on the path. To be called after each send and before
+    /// [`Self::poll_transmit`], whose keepalives tell the peer how many were sent.
+    ///
+    /// `egress_rate` is the rate at which the path's interface sends, in bytes per second, if known.
+    pub fn on_sent(
+        &mut self,
+        connection: ConnectionId,
+        path: PathId,
+        kind: TransmitKind,
+        datagrams: Traffic,
+        egress_rate: Option<u64>,
+    ) {
+        if let Some(half) = self.connections.get_mut(connection.index()) {
+            half.on_sent(path, kind, datagrams, egress_rate);
         }
     }
 
@@ -110,42 +154,43 @@ impl TransmitSide {
     }
 
     /// The next datagram that the endpoint itself has to send: a keepalive, or what was
-    /// [kept](Self::keep) and is to be sent again. To be asked until `None`, after every other call that
+    /// [kept](Self::emit) and is to be sent again. To be asked until `None`, after every other call that
     /// changes it.
-    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'static>> {
         // Those of many connections gather where one of them is due.
         let early = self.woken == Some(now);
         let due = self.deadlines.first().filter(|(_, at)| *at <= now || early);
         let keepalive = due.and_then(|(index, _)| {
-            let (path, header, message) = self.connections[index].poll_keepalive(now, early)?;
-            Some((index, path, header, message))
+            let (path, stamp, message) = self.connections[index].poll_keepalive(now, early)?;
+            Some((index, path, stamp, message))
         });
-        // Keepalives first: word of a lost path is to come before what is sent again for it.
-        let Some((index, path, header, message)) = keepalive else { return self.poll_again() };
+        // Keepalives first: the peer hears of a lost path before the retransmissions arrive.
+        let Some((index, path, stamp, message)) = keepalive else {
+            return self.poll_retransmission(now);
+        };
         let id = ConnectionId(index as u16);
         self.woken = Some(now);
         if self.connections[index].is_over() {
             self.connections.take(index);
         }
         self.settle(id);
-        let payload = message.emit(&mut self.control);
-        Some(Transmit { connection: id, path, tos: 0, keeps: false, header, payload })
+        let payload = Payload::Control { len: message.emit(&mut self.control).len() };
+        Some(Transmit { connection: id, path, tos: 0, stamp, payload })
     }
 
-    fn poll_again(&mut self) -> Option<Transmit<'_>> {
-        let (place, sent, path) = loop {
-            let (place, sent) = self.recent.take_next()?;
-            let packet = self.recent.packet(place);
-            let connection = self.connections.get_mut(sent.connection.index());
-            let path = connection.and_then(|half| half.transmit_again(packet, &sent.header));
-            if let Some(path) = path {
-                break (place, sent, path);
+    fn poll_retransmission(&mut self, now: Instant) -> Option<Transmit<'static>> {
+        loop {
+            let (place, sent) = self.retransmit.take_next()?;
+            let Sent { connection, tos, stamp, .. } = sent;
+            let packet = self.retransmit.packet(place);
+            let half = self.connections.get_mut(connection.index());
+            if let Some((path, stamp)) = half.and_then(|half| half.retransmit(now, packet, &stamp))
+            {
+                let payload = Payload::Kept { place, len: packet.len() };
+                self.retransmit.set_path(place, path);
+                return Some(Transmit { connection, path, tos, stamp, payload });
             }
-        };
-        self.recent.set_path(place, path);
-        let Sent { connection, tos, header, .. } = sent;
-        let payload = self.recent.packet(place);
-        Some(Transmit { connection, path, tos, keeps: false, header, payload })
+        }
     }
 
     /// When to call [`poll_transmit`](Self::poll_transmit) next, and why.
@@ -198,7 +243,7 @@ impl TransmitSide {
         // Nothing else would stop a connection without a common version from being used.
         let Some(addresses) = config.peer.iter().find_map(own) else { return };
         route(&mut self.routes, id, config);
-        self.recent.forget(id);
+        self.retransmit.forget(id);
         self.connections.put(id.index(), TransmitHalf::new(config, addresses, now));
     }
 
@@ -206,7 +251,7 @@ impl TransmitSide {
     fn settle(&mut self, id: ConnectionId) {
         let half = self.connections.get_mut(id.index());
         if let Some((path, doubt)) = half.and_then(TransmitHalf::take_lost) {
-            self.recent.send_again(id, path, doubt);
+            self.retransmit.send_again(id, path, doubt);
         }
         let deadline = self.connections.get(id.index()).and_then(TransmitHalf::deadline);
         self.deadlines.set(id.index(), deadline.map(|deadline| deadline.at));
@@ -214,7 +259,7 @@ impl TransmitSide {
 
     /// Bytes of memory that is shared by all connections.
     pub fn memory(&self) -> usize {
-        self.recent.memory()
+        self.retransmit.memory()
     }
 
     /// Switches all paths off, so that the peers learn from the keepalives still to be polled that

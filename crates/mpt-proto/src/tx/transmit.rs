@@ -1,9 +1,11 @@
-//! A datagram to send, before it is written.
+//! A datagram to send, before its bytes are written.
 
+use crate::framing::Stamp;
 use crate::id::{ConnectionId, PathId};
-use crate::wire::gre::Header;
+use crate::tx::retransmit::Place;
 
-/// A datagram to send on a path.
+/// A datagram to send on a path. Its bytes are written by
+/// [`TransmitSide::emit`](crate::TransmitSide::emit).
 #[derive(Clone, Copy, Debug)]
 pub struct Transmit<'a> {
     /// The connection it belongs to.
@@ -12,36 +14,49 @@ pub struct Transmit<'a> {
     pub path: PathId,
     /// The type of service or traffic class to send it with.
     pub tos: u8,
-    /// Whether it is one to be kept.
-    pub(super) keeps: bool,
-    pub(super) header: Header,
-    pub(super) payload: &'a [u8],
+    pub(super) stamp: Stamp,
+    pub(super) payload: Payload<'a>,
+}
+
+/// What a datagram carries.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Payload<'a> {
+    /// An inner packet; `keep` if a copy of it is kept for retransmission.
+    Inner { packet: &'a [u8], keep: bool },
+    /// The control message of this length that the transmit side made last.
+    Control { len: usize },
+    /// A copy that is sent again.
+    Kept { place: Place, len: usize },
+}
+
+/// Why a datagram is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransmitKind {
+    /// It carries a control message of the endpoint itself.
+    Control,
+    /// It carries an inner packet.
+    Inner,
+    /// It carries an inner packet that was sent before on another path.
+    Retransmission,
 }
 
 impl Transmit<'_> {
-    /// The length of the datagram.
+    /// The length of the datagram, in bytes.
+    #[inline(always)]
     pub const fn size(&self) -> usize {
-        self.header.size() + self.payload.len()
+        let payload = match self.payload {
+            Payload::Inner { packet, .. } => packet.len(),
+            Payload::Control { len } | Payload::Kept { len, .. } => len,
+        };
+        self.stamp.overhead() + payload
     }
 
-    /// Writes the datagram in place; the payload is copied once, here.
-    ///
-    /// # Panics
-    ///
-    /// If `datagram` is not [`Transmit::size`] bytes long.
-    pub fn emit(&self, datagram: &mut [u8]) {
-        self.emit_with(datagram, |place| place.copy_from_slice(self.payload));
-    }
-
-    /// The same, with the payload written by `emit_payload`: an inner packet that is finished on its
-    /// way into the datagram.
-    ///
-    /// # Panics
-    ///
-    /// If `datagram` is shorter than the header.
-    pub fn emit_with(&self, datagram: &mut [u8], emit_payload: impl FnOnce(&mut [u8])) {
-        emit_payload(&mut datagram[self.header.size()..]);
-        // Last, as its checksum covers the payload.
-        self.header.emit(datagram);
+    /// Why it is sent.
+    pub const fn kind(&self) -> TransmitKind {
+        match self.payload {
+            Payload::Inner { .. } => TransmitKind::Inner,
+            Payload::Control { .. } => TransmitKind::Control,
+            Payload::Kept { .. } => TransmitKind::Retransmission,
+        }
     }
 }

@@ -132,19 +132,10 @@ impl Host {
     }
 
     /// Offers an inner packet to the peer.
-    pub(crate) fn send(&mut self, packet: &[u8]) -> Option<Sent> {
-        let transmit = self.endpoint.handle_inner(packet)?;
+    pub(crate) fn send(&mut self, now: Instant, packet: &[u8]) -> Option<Sent> {
+        let transmit = self.endpoint.handle_inner(now, packet)?;
         let mut bytes = vec![0; transmit.size()];
-        transmit.emit(&mut bytes);
-        Some(Sent { path: transmit.path, bytes })
-    }
-
-    /// The same, kept for the case that its path is lost.
-    pub(crate) fn send_kept(&mut self, now: Instant, packet: &[u8]) -> Option<Sent> {
-        let transmit = self.endpoint.handle_inner(packet)?;
-        let mut bytes = vec![0; transmit.size()];
-        transmit.emit(&mut bytes);
-        self.endpoint.keep(now, &transmit, &bytes);
+        self.endpoint.emit(now, &transmit, &mut bytes);
         Some(Sent { path: transmit.path, bytes })
     }
 
@@ -153,7 +144,7 @@ impl Host {
         let mut sent = Vec::new();
         while let Some(transmit) = self.endpoint.poll_transmit(now) {
             let mut bytes = vec![0; transmit.size()];
-            transmit.emit(&mut bytes);
+            self.endpoint.emit(now, &transmit, &mut bytes);
             sent.push(Sent { path: transmit.path, bytes });
         }
         sent

@@ -155,10 +155,8 @@ impl Host {
             self.stats.stopped += 1;
             return None;
         };
-        let transmit = endpoint.handle_inner(packet)?;
-        let datagram = emit(&self.ways, &transmit);
-        endpoint.keep(now, &transmit, &datagram.2);
-        Some(datagram)
+        let transmit = endpoint.handle_inner(now, packet)?;
+        Some(emit(&self.ways, endpoint, now, &transmit))
     }
 
     pub(super) fn change(&mut self, now: Instant, change: &Change) {
@@ -184,8 +182,9 @@ impl Host {
     }
 
     pub(super) fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
-        let transmit = self.endpoint.as_mut()?.poll_transmit(now)?;
-        Some(emit(&self.ways, &transmit))
+        let endpoint = self.endpoint.as_mut()?;
+        let transmit = endpoint.poll_transmit(now)?;
+        Some(emit(&self.ways, endpoint, now, &transmit))
     }
 
     pub(super) fn poll_event(&mut self) -> Option<Event> {
@@ -211,9 +210,9 @@ fn ways(config: &EndpointConfig) -> Ways {
 }
 
 /// Writes a datagram as the core wants it.
-fn emit(ways: &Ways, transmit: &Transmit<'_>) -> Datagram {
+fn emit(ways: &Ways, endpoint: &mut Endpoint, now: Instant, transmit: &Transmit<'_>) -> Datagram {
     let (socket, remote) = ways[&(transmit.connection, transmit.path)];
     let mut datagram = vec![0; transmit.size()];
-    transmit.emit(&mut datagram);
+    endpoint.emit(now, transmit, &mut datagram);
     (socket, remote, datagram)
 }

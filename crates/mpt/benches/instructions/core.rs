@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use mpt_proto::wire::{gre, inner};
-use mpt_proto::{Endpoint, Instant, Transmit};
+use mpt_proto::{Instant, Transmit, TransmitSide};
 
 use super::Case;
 use super::arrivals::{self, Arrivals, BATCH, Keep};
@@ -19,10 +19,10 @@ const DATAGRAM: usize = SIZE + gre::MAX_LEN;
 /// A GRE header and the IP header behind it.
 pub(super) fn parse() -> Box<dyn Case> {
     let packet = arrivals::packet(SIZE);
-    let mut sender = arrivals::sender(&[1]);
+    let mut sender = sender(&[1]);
     let transmit = transmit(&mut sender, &packet);
     let mut datagram = vec![0; transmit.size()];
-    transmit.emit(&mut datagram);
+    sender.emit(Instant::ZERO, &transmit, &mut datagram, copy);
     Box::new(Parse(datagram))
 }
 
@@ -45,12 +45,13 @@ impl Case for Parse {
 /// A header and a copy.
 pub(super) fn emit() -> Box<dyn Case> {
     let packet = arrivals::packet(SIZE).leak();
-    let mut sender = arrivals::sender(&[1]);
+    let mut sender = sender(&[1]);
     let transmits = (0..BATCH).map(|_| transmit(&mut sender, packet)).collect();
-    Box::new(Emit { transmits, send_batch: vec![0; BATCH as usize * DATAGRAM] })
+    Box::new(Emit { sender, transmits, send_batch: vec![0; BATCH as usize * DATAGRAM] })
 }
 
 struct Emit {
+    sender: TransmitSide,
     transmits: Vec<Transmit<'static>>,
     send_batch: Vec<u8>,
 }
@@ -65,24 +66,24 @@ impl Case for Emit {
         for transmit in &self.transmits {
             let datagram;
             (datagram, rest) = rest.split_at_mut(transmit.size());
-            transmit.emit(datagram);
+            self.sender.emit(Instant::ZERO, transmit, datagram, copy);
         }
         black_box(&self.send_batch);
     }
 }
 
-/// A copy, in case that the path is lost.
+/// A header, and a copy of the inner packet for retransmission; the packet is in its place already.
 pub(super) fn keep() -> Box<dyn Case> {
     let packet = arrivals::packet(SIZE).leak();
-    let mut sender = arrivals::sender(&[1, 1]);
+    let mut sender = sender(&[1, 1]);
     let transmit = transmit(&mut sender, packet);
     let mut datagram = vec![0; transmit.size()];
-    transmit.emit(&mut datagram);
+    sender.emit(Instant::ZERO, &transmit, &mut datagram, copy);
     Box::new(KeepCopy { sender, transmit, datagram, now: Instant::ZERO })
 }
 
 struct KeepCopy {
-    sender: Endpoint,
+    sender: TransmitSide,
     transmit: Transmit<'static>,
     datagram: Vec<u8>,
     now: Instant,
@@ -95,7 +96,8 @@ impl Case for KeepCopy {
 
     fn round(&mut self) {
         for _ in 0..BATCH {
-            self.sender.keep(self.now, &self.transmit, black_box(&self.datagram));
+            let datagram = black_box(&mut self.datagram);
+            self.sender.emit(self.now, &self.transmit, datagram, |_, _| ());
         }
         // 60 Mbit/s: all of them are kept.
         self.now += Duration::from_millis(8);
@@ -103,31 +105,30 @@ impl Case for KeepCopy {
 }
 
 /// Has a sender keep as much as it may at the beginning of time, so that it keeps nothing more then.
-pub(super) fn keep_what_is_allowed(sender: &mut Endpoint) {
+pub(super) fn keep_what_is_allowed(sender: &mut TransmitSide) {
     const ALLOWED: usize = 64 << 20;
     let packet = arrivals::packet(SIZE);
     let mut datagram = vec![0; DATAGRAM];
     for _ in 0..=ALLOWED / SIZE {
         let transmit = transmit(sender, &packet);
-        transmit.emit(&mut datagram[..transmit.size()]);
-        sender.keep(Instant::ZERO, &transmit, &datagram[..transmit.size()]);
+        sender.emit(Instant::ZERO, &transmit, &mut datagram[..transmit.size()], copy);
     }
 }
 
 /// The choice of one of some paths, and what else makes a transmit of a packet.
 pub(super) fn schedule<const PATHS: usize>() -> Box<dyn Case> {
-    let sender = arrivals::sender(&[1; PATHS]);
+    let sender = sender(&[1; PATHS]);
     Box::new(Schedule { sender, packet: arrivals::packet(SIZE) })
 }
 
 /// The same where each of twelve paths has another weight.
 pub(super) fn schedule_uneven() -> Box<dyn Case> {
-    let sender = arrivals::sender(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+    let sender = sender(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
     Box::new(Schedule { sender, packet: arrivals::packet(SIZE) })
 }
 
 struct Schedule {
-    sender: Endpoint,
+    sender: TransmitSide,
     packet: Vec<u8>,
 }
 
@@ -144,8 +145,17 @@ impl Case for Schedule {
     }
 }
 
-fn transmit<'a>(sender: &mut Endpoint, packet: &'a [u8]) -> Transmit<'a> {
-    sender.handle_inner(packet).expect("a path is up")
+/// The transmit side of an endpoint with paths of these weights.
+fn sender(weights: &[u16]) -> TransmitSide {
+    arrivals::sender(weights).split().0
+}
+
+fn copy(packet: &[u8], place: &mut [u8]) {
+    place.copy_from_slice(packet);
+}
+
+fn transmit<'a>(sender: &mut TransmitSide, packet: &'a [u8]) -> Transmit<'a> {
+    sender.handle_inner(Instant::ZERO, packet).expect("a path is up")
 }
 
 /// Nothing waits.

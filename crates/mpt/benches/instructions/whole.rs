@@ -3,7 +3,7 @@
 
 use mpt_io::tun::Coalescer;
 use mpt_io::udp::SendBatch;
-use mpt_proto::{Endpoint, Instant};
+use mpt_proto::{Instant, TransmitSide};
 
 use super::arrivals::{self, Arrivals};
 use super::interface::{self, Nowhere, Protocol, Supply};
@@ -12,7 +12,7 @@ use super::{Case, core};
 /// TCP, split and sent by some paths, at full speed: more than is kept to be sent again.
 pub(super) fn tx<const PATHS: usize>() -> Box<dyn Case> {
     let remote = "192.0.2.1:4754".parse().expect("an address and a port");
-    let mut sender = arrivals::sender(&[1; PATHS]);
+    let (mut sender, _) = arrivals::sender(&[1; PATHS]).split();
     core::keep_what_is_allowed(&mut sender);
     Box::new(Tx {
         supply: Supply::new(Protocol::Tcp),
@@ -24,7 +24,7 @@ pub(super) fn tx<const PATHS: usize>() -> Box<dyn Case> {
 
 struct Tx {
     supply: Supply,
-    sender: Endpoint,
+    sender: TransmitSide,
     send_batches: Vec<SendBatch>,
     /// How many were in the send batches after the last round.
     staged: usize,
@@ -43,12 +43,12 @@ impl Case for Tx {
     fn round(&mut self) {
         let mut read = self.supply.read();
         while let Some(packet) = read.next_unfinished() {
-            let Some(transmit) = self.sender.handle_inner(packet.bytes()) else { continue };
+            let transmit = self.sender.handle_inner(Instant::ZERO, packet.bytes());
+            let Some(transmit) = transmit else { continue };
             let send_batch = &mut self.send_batches[usize::from(transmit.path.0)];
             send_batch.set_tos(transmit.tos);
             if let Some(place) = send_batch.reserve(transmit.size()) {
-                transmit.emit_with(place, |place| packet.emit(place));
-                self.sender.keep(Instant::ZERO, &transmit, place);
+                self.sender.emit(Instant::ZERO, &transmit, place, |_, place| packet.emit(place));
                 send_batch.commit();
             }
         }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use mpt_io::udp::{EgressRate, SendBatch, Sent};
-use mpt_proto::{ConnectionId, Instant, PathId, SocketId, Transmit};
+use mpt_proto::{ConnectionId, Instant, PathId, SocketId, Traffic, Transmit};
 
 use super::op::NO_SOCKET;
 use super::sockets::Sockets;
@@ -17,6 +17,8 @@ pub(super) struct PathSender {
     waits: bool,
     /// A datagram was too big since somebody asked.
     refuses: bool,
+    /// What the kernel took since the last [`Outgoing::flush`].
+    taken: Traffic,
     /// Datagrams that could not be sent, by reason.
     pub(super) full: u64,
     /// See [`Sent::too_big`].
@@ -27,7 +29,16 @@ pub(super) struct PathSender {
 
 impl PathSender {
     pub(super) fn new(socket: SocketId, send_batch: SendBatch) -> Self {
-        Self { socket, send_batch, waits: false, refuses: false, full: 0, too_big: 0, failed: 0 }
+        Self {
+            socket,
+            send_batch,
+            waits: false,
+            refuses: false,
+            taken: Traffic::default(),
+            full: 0,
+            too_big: 0,
+            failed: 0,
+        }
     }
 
     /// Whether it is the way by this socket to that address.
@@ -94,7 +105,7 @@ impl Outgoing {
     }
 
     /// How fast datagrams of a path sender's socket leave.
-    pub(super) fn drain(&self, path_sender: &PathSender) -> Option<&EgressRate> {
+    pub(super) fn egress_rate(&self, path_sender: &PathSender) -> Option<&EgressRate> {
         self.egress_rates.get(usize::from(path_sender.socket.0))
     }
 
@@ -122,18 +133,17 @@ impl Outgoing {
         path_senders.capacity() * size_of::<Option<PathSender>>() + send_batches.sum::<usize>()
     }
 
-    fn lane_mut(&mut self, connection: ConnectionId, path: PathId) -> Option<&mut PathSender> {
+    fn path_sender_mut(
+        &mut self,
+        connection: ConnectionId,
+        path: PathId,
+    ) -> Option<&mut PathSender> {
         self.path_senders.get_mut(usize::from(connection.0))?.get_mut(usize::from(path.0))?.as_mut()
     }
 
-    /// Writes a datagram behind the others of its path. A send batch that is full leaves first. `now` is
-    /// when the wake-up began.
-    pub(super) fn stage(&mut self, now: Instant, transmit: &Transmit<'_>, sockets: &Sockets) {
-        self.stage_with(now, transmit, sockets, |place| transmit.emit(place));
-    }
-
-    /// The same, with the datagram written by `emit`.
-    pub(super) fn stage_with(
+    /// Appends a datagram, written by `emit`, to the send batch of its path. A full batch is sent first.
+    /// `now` is when the wake-up began.
+    pub(super) fn stage(
         &mut self,
         now: Instant,
         transmit: &Transmit<'_>,
@@ -142,7 +152,7 @@ impl Outgoing {
     ) {
         let (connection, path) = (transmit.connection, transmit.path);
         let path_senders = &mut self.path_senders[usize::from(connection.0)];
-        // Lanes go after their paths.
+        // A path can outlive its sender.
         let Some(path_sender) = &mut path_senders[usize::from(path.0)] else { return };
         if path_sender.send_batch.is_full() {
             path_sender.send(now, sockets, &mut self.egress_rates);
@@ -162,14 +172,23 @@ impl Outgoing {
         self.refuses |= path_sender.refuses;
     }
 
-    /// Sends every send batch that is not empty.
-    pub(super) fn flush(&mut self, now: Instant, sockets: &Sockets) {
+    /// Sends every send batch that is not empty, and tells `on_sent` of each path what the kernel took
+    /// since the last flush and the egress rate of its socket.
+    pub(super) fn flush(
+        &mut self,
+        now: Instant,
+        sockets: &Sockets,
+        mut on_sent: impl FnMut(ConnectionId, PathId, Traffic, Option<u64>),
+    ) {
         for (connection, path) in self.waiting.drain(..) {
             let path_senders = &mut self.path_senders[usize::from(connection.0)];
             if let Some(path_sender) = &mut path_senders[usize::from(path.0)] {
                 path_sender.waits = false;
                 path_sender.send(now, sockets, &mut self.egress_rates);
                 self.refuses |= path_sender.refuses;
+                let taken = std::mem::take(&mut path_sender.taken);
+                let egress_rate = &self.egress_rates[usize::from(path_sender.socket.0)];
+                on_sent(connection, path, taken, egress_rate.rate());
             }
         }
     }
@@ -186,7 +205,7 @@ impl Outgoing {
 
     /// Whether a path has refused a datagram for its size; it is then forgotten.
     pub(super) fn take_too_big(&mut self, connection: ConnectionId, path: PathId) -> bool {
-        self.lane_mut(connection, path)
+        self.path_sender_mut(connection, path)
             .is_some_and(|path_sender| std::mem::take(&mut path_sender.refuses))
     }
 }
@@ -196,7 +215,8 @@ impl PathSender {
         let (socket, egress_rate) =
             (&sockets[self.socket], &mut egress_rates[usize::from(self.socket.0)]);
         let sent = socket.send_watched(&mut self.send_batch, egress_rate, now.since(Instant::ZERO));
-        let Sent { full, too_big, failed, .. } = sent;
+        let Sent { datagrams, bytes, full, too_big, failed, .. } = sent;
+        self.taken += Traffic { packets: datagrams as u64, bytes: bytes as u64 };
         self.full += full as u64;
         self.on_too_big(too_big as u64);
         self.failed += failed as u64;

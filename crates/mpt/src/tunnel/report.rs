@@ -97,7 +97,7 @@ impl TransmitLoop {
         if let Some(path_sender) = self.outgoing.path_sender(id, path) {
             let socket = self.sockets.get(path_sender.socket);
             state.local = socket.map_or_else(String::new, |socket| socket.local_addr().to_string());
-            if let Some(egress_rate) = self.outgoing.drain(path_sender) {
+            if let Some(egress_rate) = self.outgoing.egress_rate(path_sender) {
                 state.rate = egress_rate.rate().map(|bytes| bytes.saturating_mul(8));
                 state.send_batch_limit = egress_rate.send_batch_limit() as u64;
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use mpt_io::tun::{Burst, Device};
-use mpt_proto::{Change, ConnectionId, Instant, PathUpdate, Traffic};
+use mpt_proto::{Change, ConnectionId, Instant, PathUpdate, Traffic, TransmitKind};
 
 use super::Command;
 use super::clamp::Clamp;
@@ -74,13 +74,18 @@ impl TransmitLoop {
                     continue;
                 }
                 self.clamp.outgoing(&mut packet);
-                let Some(transmit) = self.endpoint.handle_inner(packet.bytes()) else { continue };
-                self.outgoing.stage_with(now, &transmit, &self.sockets, |datagram| {
-                    transmit.emit_with(datagram, |place| match checksum_partial {
-                        false => packet.emit(place),
-                        true => drop(packet.emit_partial(place)),
-                    });
-                    self.endpoint.keep(now, &transmit, datagram);
+                let transmit = self.endpoint.handle_inner(now, packet.bytes());
+                let Some(transmit) = transmit else { continue };
+                self.outgoing.stage(now, &transmit, &self.sockets, |datagram| {
+                    self.endpoint.emit(
+                        now,
+                        &transmit,
+                        datagram,
+                        |_, place| match checksum_partial {
+                            false => packet.emit(place),
+                            true => drop(packet.emit_partial(place)),
+                        },
+                    );
                 });
             }
         }
@@ -117,8 +122,8 @@ impl TransmitLoop {
     }
 
     fn apply(&mut self, now: Instant, op: TunnelOp, to_rx: &mut impl FnMut(ReceiveCommand)) {
-        // Whatever was staged leaves by the way it was staged for.
-        self.outgoing.flush(now, &self.sockets);
+        // Flush first: staged datagrams keep their old route.
+        self.flush(now, TransmitKind::Inner);
         match op {
             TunnelOp::OpenSocket { id, socket } => {
                 self.sockets.put(id, Arc::clone(&socket));
@@ -230,12 +235,29 @@ impl TransmitLoop {
         to_rx(ReceiveCommand::Change { change, name });
     }
 
-    /// Sends what is due and what was staged.
+    /// Sends what is staged, then control messages and retransmissions that are due.
     pub(super) fn send(&mut self, now: Instant) {
+        // Data first: a keepalive tells the peer how many datagrams left before it.
+        self.flush(now, TransmitKind::Inner);
+        let mut kind = TransmitKind::Control;
         while let Some(transmit) = self.endpoint.poll_transmit(now) {
-            self.outgoing.stage(now, &transmit, &self.sockets);
+            if transmit.kind() != kind {
+                self.flush(now, kind);
+                kind = transmit.kind();
+            }
+            self.outgoing.stage(now, &transmit, &self.sockets, |datagram| {
+                let copy = |payload: &[u8], place: &mut [u8]| place.copy_from_slice(payload);
+                self.endpoint.emit(now, &transmit, datagram, copy);
+            });
         }
-        self.outgoing.flush(now, &self.sockets);
+        self.flush(now, kind);
+    }
+
+    /// Sends what is staged, all of one kind, and has what the kernel took counted.
+    fn flush(&mut self, now: Instant, kind: TransmitKind) {
+        self.outgoing.flush(now, &self.sockets, |connection, path, taken, egress_rate| {
+            self.endpoint.on_sent(connection, path, kind, taken, egress_rate);
+        });
     }
 
     /// When there is something to do although nothing arrives.

@@ -1,3 +1,5 @@
-//! Plain framing: GRE with nothing of ours but keepalives, and the inferences that this requires.
+//! Plain framing: GRE in UDP with keepalives (sections 3 to 7 of `docs/protocol.md`), and the inferences that
+//! it requires because its header says so little.
 
 pub(crate) mod black_hole;
+pub(crate) mod tx;

@@ -1,9 +1,21 @@
 use super::*;
 use crate::config::SchedulerConfig;
+use crate::path::metrics::PathMetrics;
 use crate::ports::PortRanges;
-use crate::scheduler::Scheduler;
+use crate::scheduler::{Paths, Scheduler};
+use crate::time::Instant;
+use crate::wire::inner;
 use etherparse::PacketBuilder;
 use proptest::prelude::*;
+
+/// Paths of which nothing is known.
+struct Unmeasured;
+
+impl Paths for Unmeasured {
+    fn metrics(&self, _: PathId) -> PathMetrics {
+        PathMetrics::default()
+    }
+}
 
 /// A path of a test: number, weight, priority, pins.
 type Plan = (u8, u16, u8, Pins);
@@ -45,7 +57,8 @@ fn packet_to(flow: u16, port: u16, filler: usize) -> Vec<u8> {
 }
 
 fn choose(scheduler: &mut Scheduler, packet: &[u8]) -> Option<u8> {
-    scheduler.select(packet).map(|path| path.0)
+    let item = Item { packet, inner: &inner::parse(packet).expect("an IP packet") };
+    scheduler.select(Instant::ZERO, &item, &Unmeasured).map(|path| path.0)
 }
 
 const FLOWS: u16 = 5000;

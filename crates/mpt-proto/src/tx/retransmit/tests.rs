@@ -1,6 +1,5 @@
 use super::*;
-use crate::sequence::Seq;
-use crate::wire::gre::Protocol;
+use crate::framing::plain;
 
 const CONNECTION: ConnectionId = ConnectionId(3);
 
@@ -9,9 +8,8 @@ fn at(millis: u64) -> Instant {
 }
 
 fn sent(at: Instant, path: u8, number: u32) -> Sent {
-    let sequence = Some(Seq::new(number));
-    let header = Header { protocol: Protocol::Ipv4, checksum: false, key: None, sequence };
-    Sent { at, connection: CONNECTION, path: PathId(path), tos: 0, header }
+    let stamp = Stamp::Plain(plain::tx::Stamp::numbered(number));
+    Sent { at, connection: CONNECTION, path: PathId(path), tos: 0, stamp }
 }
 
 /// A packet that nobody takes for another one.
@@ -23,7 +21,8 @@ fn packet(number: u32, len: usize) -> Vec<u8> {
 fn again(recent: &mut RetransmitBuffer) -> Vec<u32> {
     let next = || {
         let (place, sent) = recent.take_next()?;
-        let number = sent.header.sequence?.value();
+        let Stamp::Plain(stamp) = sent.stamp;
+        let number = stamp.number()?;
         let kept = recent.packet(place);
         assert_eq!(kept, packet(number, kept.len()), "{number}");
         Some(number)
