@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use mpt_proto::original::{
+use mpt_original::{
     Auth, AuthKind, Code, Commands, ConnectionCommands, CreateCommands, Description, Event, Key,
     MAX_MESSAGE, Message, PathReport, Round,
 };

@@ -24,8 +24,6 @@
 //! those that must wait are stored by the caller's [`Sink`]. It copies only what may have to be sent
 //! again: [`TransmitSide::emit`].
 //!
-//! What the original MPT says on a port of its own is a state machine by itself: [`original`].
-//!
 //! To read it, follow the packet. Out: `tx::side`, `tx::connection`, `scheduler`, [`wire::gre`],
 //! `tx::retransmit`. In: `rx::side`, `demux::address`, [`wire::gre`], `rx::connection`,
 //! `path::liveness`, `rx::reorder`. Between the two: `path_update`. Measurements for people: `measure`.
@@ -42,7 +40,6 @@ mod framing;
 mod hash;
 mod id;
 mod measure;
-pub mod original;
 mod path;
 mod path_update;
 mod peer_kind;

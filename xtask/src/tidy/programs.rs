@@ -11,7 +11,7 @@ use super::files::Files;
 use super::source::{code_only, without_tests};
 
 /// The crates whose sources start no program.
-const CRATES: [&str; 4] = ["mpt", "mpt-control", "mpt-io", "mpt-proto"];
+const CRATES: [&str; 5] = ["mpt", "mpt-control", "mpt-io", "mpt-original", "mpt-proto"];
 
 /// Every use of `std::process::Command` in them, tests aside.
 pub(super) fn check(files: &Files) -> Vec<Violation> {

@@ -229,7 +229,7 @@ impl Trailer {
 }
 
 /// The 16-byte form of an address, IPv4 ones mapped (RFC 4291 section 2.5.5.2).
-pub(crate) fn mapped(address: IpAddr) -> Ipv6Addr {
+fn mapped(address: IpAddr) -> Ipv6Addr {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped(),
         IpAddr::V6(address) => address,

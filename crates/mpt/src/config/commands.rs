@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use mpt_proto::original::{Key, KeyError};
+use mpt_original::{Key, KeyError};
 
 use super::report::{Problem, Problems};
 use super::table::Table;

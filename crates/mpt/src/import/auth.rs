@@ -1,6 +1,6 @@
 //! How the commands of the original's protocol are authenticated.
 
-use mpt_proto::original::Key;
+use mpt_original::Key;
 
 use super::ledger::{Given, Ledger};
 use super::sheet::Table;

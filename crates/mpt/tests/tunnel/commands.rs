@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 
 use mpt_control::{CommandStatus, PathStatus, Request};
 use mpt_lab::topology::Side;
-use mpt_proto::original::{Auth, AuthKind, Command, Key, Message, Round, Step};
+use mpt_original::{Auth, AuthKind, Command, Key, Message, Round, Step};
 
 use crate::site::{PATIENCE, QUICK, Site, TWO_LINKS, eventually, inner};
 use crate::suite::Test;

@@ -21,9 +21,9 @@ use std::time::Instant;
 use mpt_control::CommandStatus;
 use mpt_io::poll::Poll;
 use mpt_io::udp::{Receive, ReceiveOptions, SendBatch, Socket};
-use mpt_proto::original::{
-    self, Code, Commands, ConnectionCommands, CreateCommands, Destination, Event, MAX_MESSAGE,
-    Outcome, PathReport,
+use mpt_original::{
+    Code, Commands, ConnectionCommands, CreateCommands, Destination, Event, MAX_MESSAGE, Outcome,
+    PathReport,
 };
 use mpt_proto::{ConnectionId, PathId};
 
@@ -91,7 +91,7 @@ impl CommandPorts {
     ) {
         let at = self.core_time(now);
         let mut before = std::mem::take(&mut self.stations);
-        let mut keys: Vec<original::Key> = Vec::new();
+        let mut keys: Vec<mpt_original::Key> = Vec::new();
         for connection in connections {
             let Some(commands) = &connection.settings.commands else { continue };
             let Some((local, remote)) = tunnel_addresses(connection, own) else { continue };
@@ -106,7 +106,7 @@ impl CommandPorts {
                 })
                 .collect();
             let auth = core_auth(&commands.auth);
-            if let (true, original::Auth::Sha256(key)) = (commands.accept_create, &auth)
+            if let (true, mpt_original::Auth::Sha256(key)) = (commands.accept_create, &auth)
                 && !keys.contains(key)
             {
                 keys.push(key.clone());
@@ -333,11 +333,11 @@ fn tunnel_addresses(connection: &Connection, own: &[Prefix]) -> Option<(IpAddr, 
     Some((own.addr, remote))
 }
 
-fn core_auth(auth: &Auth) -> original::Auth {
+fn core_auth(auth: &Auth) -> mpt_original::Auth {
     match auth {
-        Auth::None => original::Auth::None,
-        Auth::Random => original::Auth::Random,
-        Auth::Sha256(secret) => original::Auth::Sha256(secret.key().clone()),
+        Auth::None => mpt_original::Auth::None,
+        Auth::Random => mpt_original::Auth::Random,
+        Auth::Sha256(secret) => mpt_original::Auth::Sha256(secret.key().clone()),
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use mpt_control::PathStatus;
+use mpt_original::PathReport;
 use mpt_proto::PathId;
-use mpt_proto::original::PathReport;
 
 use crate::tunnel::reconciler::path::Path;
 use crate::tunnel::reconciler::socket::Key;

@@ -5,8 +5,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::auth::AuthKind;
-use crate::prefix::Prefix;
+use mpt_proto::Prefix;
+
+use crate::auth::AuthKind;
 
 mod ini;
 mod text;
@@ -88,7 +89,7 @@ pub struct DescribedNetwork {
 pub enum DescriptionError {
     /// It does not begin with five marks of a comment.
     Begin,
-    /// It is longer than [`MAX_DESCRIPTION`](super::MAX_DESCRIPTION).
+    /// It is longer than [`MAX_DESCRIPTION`](crate::MAX_DESCRIPTION).
     Long,
     /// The line of this number, from 1, is neither comment, section, nor key and value; or says again what was
     /// said before.

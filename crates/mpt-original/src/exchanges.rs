@@ -8,8 +8,9 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use super::refusal::Refusal;
-use crate::time::Instant;
+use mpt_proto::Instant;
+
+use crate::refusal::Refusal;
 
 /// How long an exchange may take. The original sends each of rounds 1 and 3 for 3 s, so its last
 /// round 3 comes 6 s after its first round 1 at the latest.

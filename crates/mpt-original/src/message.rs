@@ -16,9 +16,12 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use super::auth::{Auth, AuthKind, BLOCK};
-use super::refusal::Refusal;
-use crate::wire::keepalive::mapped;
+use crate::auth::{Auth, AuthKind, BLOCK};
+use crate::refusal::Refusal;
+use crate::step::{Code, Command, PATH_LEN, PathReport, Round, SIZE_LEN, Step};
+
+#[cfg(test)]
+mod tests;
 
 /// The longest description of a connection, in bytes. One with twenty paths and twenty networks, which
 /// is the most that the original can have, is not half as long.
@@ -30,139 +33,9 @@ pub const MAX_MESSAGE: usize = HEADER + AuthKind::Sha256.block_len() + MAX_DESCR
 /// The length of a message without authentication block and data.
 const HEADER: usize = 40;
 
-/// The length of the data of rounds 1 and 2.
-const SIZE_LEN: usize = 4;
-
-/// The length of the data of a path status change.
-const PATH_LEN: usize = 32;
-
 /// What a message with a path status has in its second byte if the path is down. The other bits of that
 /// byte are sent as zero, and ignored when received: the original keeps in them why it is down.
 const DOWN: u8 = 0x80;
-
-/// What is commanded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Command {
-    /// A path is up or down.
-    PathStatus = 0xa2,
-    /// A connection is to be made.
-    Create = 0xa3,
-}
-
-/// One of the four messages of an exchange; odd ones go to the responder, even ones to the initiator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Round {
-    /// The initiator has something to say.
-    One = 1,
-    /// The responder listens.
-    Two = 2,
-    /// The initiator says it.
-    Three = 3,
-    /// The responder has done it, or not.
-    Four = 4,
-}
-
-impl Round {
-    /// Whether it goes to the responder.
-    pub const fn is_request(self) -> bool {
-        matches!(self, Self::One | Self::Three)
-    }
-}
-
-/// What a responder says of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Code(pub u8);
-
-impl Code {
-    /// All is well.
-    pub const OK: Self = Self(0);
-    /// There is no such connection, or its description cannot be understood, or it is not to be
-    /// created by the peer.
-    pub const UNKNOWN: Self = Self(4);
-    /// There is such a connection already.
-    pub const EXISTS: Self = Self(5);
-}
-
-/// What the initiator says of a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PathReport {
-    /// The address of the initiator, as the responder sees it: the responder's remote one.
-    pub initiator: IpAddr,
-    /// The address of the responder, as the initiator sees it: the responder's local one. Of the same
-    /// IP version.
-    pub responder: IpAddr,
-    /// Whether the path is down, rather than up.
-    pub down: bool,
-}
-
-/// What is said in a round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step<'a> {
-    /// Round 1: something is to be said.
-    Open {
-        /// What it will be.
-        command: Command,
-        /// Whether it is that a path is down.
-        down: bool,
-        /// The length of the data of round 3, in bytes.
-        size: u32,
-    },
-    /// Round 2: go on.
-    Proceed {
-        /// What was asked.
-        command: Command,
-        /// The length that was announced.
-        size: u32,
-    },
-    /// Round 3 of a path status change.
-    Path(PathReport),
-    /// Round 3 of a connection create: the initiator's connection, as [`Description`](super::Description)
-    /// reads it.
-    Create(&'a [u8]),
-    /// Round 4: it is done.
-    Done {
-        /// What was done.
-        command: Command,
-        /// The connection that was made; nothing for other commands.
-        description: &'a [u8],
-    },
-    /// Round 2 or 4: it is not done.
-    Refused {
-        /// What was asked.
-        command: Command,
-        /// In which round.
-        round: Round,
-        /// Why; not [`Code::OK`].
-        code: Code,
-    },
-}
-
-impl Step<'_> {
-    /// The command that it belongs to.
-    pub const fn command(&self) -> Command {
-        match *self {
-            Self::Open { command, .. }
-            | Self::Proceed { command, .. }
-            | Self::Done { command, .. }
-            | Self::Refused { command, .. } => command,
-            Self::Path(_) => Command::PathStatus,
-            Self::Create(_) => Command::Create,
-        }
-    }
-
-    /// Its round.
-    pub const fn round(&self) -> Round {
-        match *self {
-            Self::Open { .. } => Round::One,
-            Self::Proceed { .. } => Round::Two,
-            Self::Path(_) | Self::Create(_) => Round::Three,
-            Self::Done { .. } => Round::Four,
-            Self::Refused { round, .. } => round,
-        }
-    }
-}
 
 /// One command in one round. It is as authentic as [`Auth::verify`] says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -238,7 +111,7 @@ impl<'a> Message<'a> {
     }
 
     /// The same, with zeroes where a hash would be.
-    pub(super) fn emit_unsealed(&self, kind: AuthKind) -> Vec<u8> {
+    pub(crate) fn emit_unsealed(&self, kind: AuthKind) -> Vec<u8> {
         let Self { cookie, initiator, responder, step, .. } = *self;
         let status = match step {
             Step::Open { down: true, .. } | Step::Path(PathReport { down: true, .. }) => DOWN,
@@ -271,20 +144,6 @@ impl<'a> Message<'a> {
             Step::Refused { .. } => message.resize(HEADER + block + step.data_len(), 0),
         }
         message
-    }
-}
-
-impl Step<'_> {
-    /// The length of the data.
-    pub(super) fn data_len(&self) -> usize {
-        match self {
-            Self::Open { .. } | Self::Proceed { .. } => SIZE_LEN,
-            Self::Path(_) => PATH_LEN,
-            Self::Create(text) | Self::Done { description: text, .. } => text.len(),
-            // The original leaves the announced size where it was, and one byte of its answer.
-            Self::Refused { round: Round::Two, .. } => SIZE_LEN,
-            Self::Refused { .. } => 1,
-        }
     }
 }
 
@@ -356,86 +215,10 @@ fn address(octets: &[u8]) -> IpAddr {
     Ipv6Addr::from(place).to_canonical()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::original::auth::Key;
-
-    /// Round 1 of a connection create as it was captured from the original, with the key that is built
-    /// into it.
-    const CAPTURED: &str = "a300022400000000193d90a0536de866e77647f40d26e1afeb1886c726eb3d59fb05fecf6c95c2a6\
-                            0104000000000000000000000000ffff0a00000200000000000000000000ffff0a00000367040000";
-
-    fn captured() -> Vec<u8> {
-        let digit = |at: usize| u8::from_str_radix(&CAPTURED[at..at + 2], 16).unwrap();
-        (0..CAPTURED.len()).step_by(2).map(digit).collect()
-    }
-
-    #[test]
-    fn the_hash_is_the_one_of_the_original() {
-        let (captured, auth) = (captured(), Auth::Sha256(Key::public()));
-        assert_eq!(auth.verify(&captured), Ok(()));
-        let message = Message::parse(&captured).unwrap();
-        let expected = Message {
-            auth: AuthKind::Sha256,
-            cookie: 0,
-            initiator: IpAddr::from([10, 0, 0, 2]),
-            responder: IpAddr::from([10, 0, 0, 3]),
-            step: Step::Open { command: Command::Create, down: false, size: 0x467 },
-        };
-        assert_eq!(message, expected);
-        assert_eq!(message.emit(&auth), captured);
-    }
-
-    #[test]
-    fn no_bit_of_a_hashed_message_can_be_changed() {
-        let auth = Auth::Sha256(Key::public());
-        for bit in 0..captured().len() * 8 {
-            let mut changed = captured();
-            changed[bit / 8] ^= 1 << (bit % 8);
-            let refused = Message::parse(&changed).err().or(auth.verify(&changed).err());
-            assert!(refused.is_some(), "bit {bit}");
-        }
-        for end in 0..captured().len() {
-            let cut = &captured()[..end];
-            assert!(Message::parse(cut).is_err() && auth.verify(cut).is_err(), "{end} bytes");
-        }
-    }
-
-    #[test]
-    fn every_message_survives_the_round_trip() {
-        let report = PathReport {
-            initiator: "2001:db8::1".parse().unwrap(),
-            responder: "2001:db8::2".parse().unwrap(),
-            down: false,
-        };
-        let key = Key::new("0123456789abcdef0123456789ABCDEF").unwrap();
-        let steps = |command, size| {
-            [
-                Step::Open { command, down: command == Command::PathStatus, size },
-                Step::Proceed { command, size },
-                Step::Done { command, description: &[] },
-                Step::Refused { command, round: Round::Two, code: Code::UNKNOWN },
-                Step::Refused { command, round: Round::Four, code: Code(255) },
-            ]
-        };
-        let created = Step::Done { command: Command::Create, description: b";;;;;" };
-        let both = [steps(Command::PathStatus, 32), steps(Command::Create, 5)];
-        let data = [Step::Path(report), Step::Create(b";;;;;"), created];
-        for step in both.concat().into_iter().chain(data) {
-            for auth in [Auth::None, Auth::Random, Auth::Sha256(key.clone())] {
-                if step.command() == Command::Create && auth.kind() != AuthKind::Sha256 {
-                    continue;
-                }
-                let cookie = if auth == Auth::None { 0 } else { 0x0102_0304 };
-                let (initiator, responder) =
-                    ("fd00::1".parse().unwrap(), "fd00::2".parse().unwrap());
-                let message = Message { auth: auth.kind(), cookie, initiator, responder, step };
-                let bytes = message.emit(&auth);
-                assert_eq!(Message::parse(&bytes), Ok(message));
-                assert_eq!(auth.verify(&bytes), Ok(()));
-                assert!(bytes.len() <= MAX_MESSAGE);
-            }
-        }
+/// The 16-byte form of an address, IPv4 ones mapped (RFC 4291 section 2.5.5.2).
+fn mapped(address: IpAddr) -> Ipv6Addr {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(address) => address,
     }
 }

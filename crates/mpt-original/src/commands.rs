@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
-use super::auth::{Auth, Key};
-use super::creator::Creator;
-use super::description::Description;
-use super::initiator::Initiator;
-use super::message::{Code, Command, Message, PathReport};
-use super::refusal::{Refusal, Refusals};
-use super::responder::Responder;
-use crate::id::ConnectionId;
-use crate::time::Instant;
+use mpt_proto::{ConnectionId, Instant};
+
+use crate::auth::{Auth, Key};
+use crate::creator::Creator;
+use crate::description::Description;
+use crate::event::{CreateId, Event};
+use crate::initiator::Initiator;
+use crate::message::Message;
+use crate::refusal::{Refusal, Refusals};
+use crate::responder::Responder;
+use crate::step::{Code, Command, PathReport};
 
 /// The most answers, and the most events, that wait for a caller who does not come; then the oldest goes.
 const MAX_WAITING: usize = 256;
@@ -40,67 +42,6 @@ pub struct CreateCommands {
     pub zero_cookie: bool,
 }
 
-/// The number of a connection that is to be created.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct CreateId(pub(super) u64);
-
-/// A connection that a peer wants to be created.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Create {
-    /// By which [`Commands::answer_create`] knows it.
-    pub id: CreateId,
-    /// Where it came from: somebody who knows the key, if that is not made up.
-    pub from: SocketAddr,
-    /// The tunnel address that this end is to have. Nobody has checked that it does.
-    pub local: IpAddr,
-    /// The connection as the peer has it: what is local there is remote here.
-    pub description: Description,
-}
-
-/// What became of what the peer was told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The peer has answered, but with another authentication than is agreed.
-    AuthFailed,
-    /// The peer has taken path update of it.
-    Done,
-    /// The peer will not have it.
-    Refused(Code),
-    /// It was not told to the end, because something later is to be told of the same path, or too much
-    /// waits to be told.
-    Superseded,
-    /// The peer has not answered.
-    Unanswered,
-}
-
-/// Something that happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// The peer says that a path is down, or up again.
-    Path {
-        /// The connection.
-        connection: ConnectionId,
-        /// The path's local address, as the peer sees it: behind address translation not one of this host.
-        local: IpAddr,
-        /// The path's remote address.
-        remote: IpAddr,
-        /// Whether it is down.
-        down: bool,
-    },
-    /// Somebody wants a connection to be created; nobody has one with these tunnel addresses.
-    /// [`Commands::answer_create`] is waited for.
-    Create(Box<Create>),
-    /// What became of what the peer was to be told.
-    Told {
-        /// The connection.
-        connection: ConnectionId,
-        /// What it was.
-        report: PathReport,
-        /// What became of it.
-        outcome: Outcome,
-    },
-}
-
 /// Where a message is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
@@ -121,7 +62,7 @@ pub enum Destination {
 pub struct Transmit {
     /// Where to.
     pub to: Destination,
-    /// The payload of the datagram, of at most [`MAX_MESSAGE`](super::MAX_MESSAGE) bytes.
+    /// The payload of the datagram, of at most [`MAX_MESSAGE`](crate::MAX_MESSAGE) bytes.
     pub message: Vec<u8>,
 }
 
@@ -314,7 +255,7 @@ impl Commands {
         let answer = station.responder.handle(now, from, &message, bytes, chance)?;
         let reply = Message { cookie: answer.cookie, step: answer.step, ..message }.emit(auth);
         push(&mut self.answers, Transmit { to: Destination::Source(from), message: reply });
-        if let Some(PathReport { initiator, responder, down }) = answer.updates {
+        if let Some(PathReport { initiator, responder, down }) = answer.report {
             let (local, remote) = (responder, initiator);
             push(&mut self.events, Event::Path { connection, local, remote, down });
         }

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::commands::Outcome;
-use super::message::{Command, PathReport, Round, Step};
-use super::refusal::Refusal;
-use crate::time::Instant;
+use mpt_proto::Instant;
+
+use crate::event::Outcome;
+use crate::refusal::Refusal;
+use crate::step::{Command, PathReport, Round, Step};
 
 /// How long an answer is waited for before a round is sent again, as in the original.
 const RESEND: Duration = Duration::from_millis(500);
@@ -15,7 +16,7 @@ const RESEND: Duration = Duration::from_millis(500);
 const SENDS: u32 = 6;
 
 /// The most that waits to be told: of each path the last.
-const MAX_QUEUED: usize = crate::id::MAX_PATHS;
+const MAX_QUEUED: usize = mpt_proto::MAX_PATHS;
 
 /// The length of the data of round 3.
 const SIZE: u32 = 32;

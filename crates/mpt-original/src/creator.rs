@@ -3,14 +3,16 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use super::auth::Auth;
-use super::commands::{Create, CreateCommands, CreateId};
-use super::description::Description;
-use super::exchanges::{Exchanges, Opening, Third};
-use super::message::{Code, Command, Message, Round, Step};
-use super::refusal::Refusal;
-use crate::time::Instant;
-use crate::token_bucket::TokenBucket;
+use mpt_proto::{Instant, TokenBucket};
+
+use crate::auth::Auth;
+use crate::commands::CreateCommands;
+use crate::description::Description;
+use crate::event::{Create, CreateId};
+use crate::exchanges::{Exchanges, Opening, Third};
+use crate::message::Message;
+use crate::refusal::Refusal;
+use crate::step::{Code, Command, Round, Step};
 
 /// How many answers may follow one another at once: an exchange takes two, and twelve at the most.
 const BURST: u32 = 24;

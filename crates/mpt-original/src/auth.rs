@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::refusal::Refusal;
+use crate::refusal::Refusal;
 
 /// The length of a hash.
 const HASH_LEN: usize = 32;

@@ -3,12 +3,13 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::auth::AuthKind;
-use super::exchanges::{Exchanges, Opening, Third};
-use super::message::{Command, Message, PathReport, Step};
-use super::refusal::Refusal;
-use crate::time::Instant;
-use crate::token_bucket::TokenBucket;
+use mpt_proto::{Instant, TokenBucket};
+
+use crate::auth::AuthKind;
+use crate::exchanges::{Exchanges, Opening, Third};
+use crate::message::Message;
+use crate::refusal::Refusal;
+use crate::step::{Command, PathReport, Step};
 
 /// How many rounds 1 and 3 may follow one another at once: an exchange takes two, and twelve at the most,
 /// and an interface that goes down begins one for each path of it.
@@ -31,7 +32,7 @@ pub(super) struct Answer {
     pub(super) cookie: u32,
     pub(super) step: Step<'static>,
     /// What the peer says and has not said before.
-    pub(super) updates: Option<PathReport>,
+    pub(super) report: Option<PathReport>,
 }
 
 impl Default for Responder {
@@ -64,12 +65,12 @@ impl Responder {
                 let has_cookie = auth != AuthKind::None;
                 let opening = Opening { from, initiator, responder, size, has_cookie, key: 0 };
                 let cookie = self.exchanges.open(now, opening, chance);
-                Ok(Answer { cookie, step: Step::Proceed { command, size }, updates: None })
+                Ok(Answer { cookie, step: Step::Proceed { command, size }, report: None })
             }
             Step::Path(report) => {
                 let (ends, size) = ((initiator, responder), step.data_len());
                 let third = self.exchanges.find(now, (cookie, false), ends, size)?.third(bytes)?;
-                let updates = match third {
+                let report = match third {
                     Third::First(answered, hash) => {
                         *answered = Some((hash, ()));
                         Some(report)
@@ -77,7 +78,7 @@ impl Responder {
                     Third::Again(()) => None,
                 };
                 let done = Step::Done { command: Command::PathStatus, description: &[] };
-                Ok(Answer { cookie, step: done, updates })
+                Ok(Answer { cookie, step: done, report })
             }
             Step::Proceed { .. } | Step::Create(_) | Step::Done { .. } | Step::Refused { .. } => {
                 Err(Refusal::Order)

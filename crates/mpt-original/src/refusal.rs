@@ -45,10 +45,10 @@ pub enum Refusal {
     /// It brings back another cookie than it was given, or one that was used for something else.
     Cookie,
     /// A connection create, and these are not accepted. Answered with
-    /// [`Code::UNKNOWN`](super::Code::UNKNOWN).
+    /// [`Code::UNKNOWN`](crate::Code::UNKNOWN).
     CreateOff,
     /// The description in a connection create cannot be understood, or is not of these
-    /// tunnel addresses. Answered with [`Code::UNKNOWN`](super::Code::UNKNOWN).
+    /// tunnel addresses. Answered with [`Code::UNKNOWN`](crate::Code::UNKNOWN).
     CreateText,
 }
 

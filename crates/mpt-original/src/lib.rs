@@ -17,14 +17,14 @@
 //! once: what one end begins and what the other does are two exchanges that know nothing of each other.
 //!
 //! [`Commands`] is all that is said on one command port, by the same contract as
-//! [`Endpoint`](crate::Endpoint): messages, the time and chance come in by method calls, what is to be sent
+//! [`Endpoint`](mpt_proto::Endpoint): messages, the time and chance come in by method calls, what is to be sent
 //! and what happened is polled. It finds the connection of each message by its tunnel addresses and hands
 //! it to that connection's half: a `Responder` answers rounds 1 and 3, an
 //! `Initiator` begins exchanges and takes rounds 2 and 4. Neither knows more of paths than
 //! their addresses: what a command means for a path, its owner decides.
 //!
 //! ```
-//! use mpt_proto::original::{Auth, Commands, ConnectionCommands, Destination, Event, PathReport};
+//! use mpt_original::{Auth, Commands, ConnectionCommands, Destination, Event, PathReport};
 //! use mpt_proto::{ConnectionId, Instant};
 //!
 //! let (a, b) = ("10.0.0.2".parse()?, "10.0.0.3".parse()?);
@@ -60,20 +60,21 @@ mod auth;
 mod commands;
 mod creator;
 mod description;
+mod event;
 mod exchanges;
 mod initiator;
 mod message;
 mod refusal;
 mod responder;
+mod step;
 
 pub use auth::{Auth, AuthKind, Key, KeyError};
-pub use commands::{
-    Commands, ConnectionCommands, Create, CreateCommands, CreateId, Destination, Event, Outcome,
-    Transmit,
-};
+pub use commands::{Commands, ConnectionCommands, CreateCommands, Destination, Transmit};
 pub use description::{
     DescribedNetwork, DescribedPath, Description, DescriptionError, MAX_NAME, MAX_NETWORKS,
     MAX_PATHS,
 };
-pub use message::{Code, Command, MAX_DESCRIPTION, MAX_MESSAGE, Message, PathReport, Round, Step};
+pub use event::{Create, CreateId, Event, Outcome};
+pub use message::{MAX_DESCRIPTION, MAX_MESSAGE, Message};
 pub use refusal::{Refusal, Refusals};
+pub use step::{Code, Command, PathReport, Round, Step};

@@ -5,15 +5,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use std::time::Duration;
 
+use mpt_proto::{MAX_WEIGHT, MAX_WINDOW, Prefix};
+
 use super::ini::{Section, sections};
 use super::{
     DescribedNetwork, DescribedPath, Description, DescriptionError, MAX_NAME, MAX_NETWORKS,
     MAX_PATHS,
 };
-use crate::config::{MAX_WEIGHT, MAX_WINDOW};
-use crate::original::auth::AuthKind;
-use crate::original::message::MAX_DESCRIPTION;
-use crate::prefix::Prefix;
+use crate::auth::AuthKind;
+use crate::message::MAX_DESCRIPTION;
 
 /// The first line. The original drops the first four characters of what it is sent, and reads the others;
 /// so five of them begin a comment.

@@ -1,0 +1,185 @@
+//! Path status changes that this host tells an original.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use mpt_original::{Code, Outcome, PathReport, Refusal};
+
+use crate::peer::*;
+
+#[test]
+fn a_peer_is_told_with_each_kind_of_authentication() {
+    for kind in 0..=2 {
+        let mut host = Host::new(kind);
+        for down in [true, false] {
+            host.commands.tell(host.now, CONNECTION, report(down));
+            let mut expected = Frame::request(kind, [0; 4], 1, if down { DOWN } else { 0 });
+            (expected.initiator, expected.responder) = (OWN, PEER);
+            assert_eq!(host.sent(), Some(clean(&expected)));
+            assert_eq!(host.sent(), None, "and waits");
+
+            let cookie = if kind == 0 { [0; 4] } else { [1, 2, 3, 4] };
+            host.hears(&Frame::reply(kind, cookie, 2, 0));
+            expected = Frame { cookie, round: 3, data: [OWN_END, PEER_END].concat(), ..expected };
+            assert_eq!(host.sent(), Some(clean(&expected)));
+
+            // The original may give its last answer yet another number.
+            let last = if kind == 0 { [0; 4] } else { [5; 4] };
+            host.hears(&Frame::reply(kind, last, 4, 0));
+            assert_eq!(host.told(), Some((report(down), Outcome::Done)));
+            assert_eq!((host.sent(), host.commands.poll_timeout()), (None, None));
+        }
+        assert_eq!(host.commands.refusals().total(), 0);
+    }
+}
+
+#[test]
+fn each_round_is_sent_six_times_half_a_second_apart() {
+    let half = Duration::from_millis(500);
+    for answered in [false, true] {
+        let mut host = Host::new(1);
+        host.commands.tell(host.now, CONNECTION, report(true));
+        if answered {
+            host.sent().expect("round 1");
+            host.hears(&Frame::reply(1, [7; 4], 2, 0));
+        }
+        let first = host.sent().expect("the first time");
+        assert_eq!(first[8], if answered { 3 } else { 1 });
+        for _ in 1..6 {
+            assert_eq!(host.wait(), half);
+            assert_eq!(host.sent().as_ref(), Some(&first));
+            assert_eq!(host.told(), None);
+        }
+        assert_eq!(host.wait(), half);
+        assert_eq!(host.told(), Some((report(true), Outcome::Unanswered)));
+        assert_eq!((host.sent(), host.commands.poll_timeout()), (None, None));
+    }
+}
+
+#[test]
+fn refusals_end_an_exchange_in_their_round_only() {
+    for (round, code) in [(2, 4), (4, 5)] {
+        let mut host = Host::new(0);
+        host.commands.tell(host.now, CONNECTION, report(true));
+        host.sent().expect("round 1");
+        if round == 4 {
+            host.hears(&Frame::reply(0, [0; 4], 4, code));
+            assert_eq!(host.told(), None, "nobody waits for round 4");
+            host.hears(&Frame::reply(0, [0; 4], 2, 0));
+        }
+        host.hears(&Frame::reply(0, [0; 4], round, code));
+        assert_eq!(host.told(), Some((report(true), Outcome::Refused(Code(code)))));
+    }
+}
+
+/// In the original any other round than the one that is waited for is the end.
+#[test]
+fn replies_out_of_turn_are_ignored() {
+    let mut host = Host::new(1);
+    let done = Frame::reply(1, [7; 4], 4, 0);
+    host.hears(&done);
+    host.commands.tell(host.now, CONNECTION, report(true));
+    host.sent().expect("round 1");
+    host.hears(&done);
+    assert_eq!(host.commands.refusals().count(Refusal::Order), 2);
+    host.hears(&Frame::reply(1, [7; 4], 2, 0));
+    assert_eq!(cookie(&host.sent().expect("round 3")), [7; 4]);
+    host.hears(&Frame::reply(1, [7; 4], 2, 0));
+    assert_eq!(host.sent(), None, "the same again changes nothing");
+    host.hears(&Frame::reply(1, [8; 4], 2, 0));
+    assert_eq!(cookie(&host.sent().expect("round 3")), [8; 4], "the peer knows this cookie only");
+    assert_eq!(host.told(), None);
+    host.hears(&done);
+    assert_eq!(host.told(), Some((report(true), Outcome::Done)));
+}
+
+#[test]
+fn an_answer_that_is_not_authentic_is_told_in_the_end() {
+    let mut host = Host::new(2);
+    host.commands.tell(host.now, CONNECTION, report(true));
+    host.sent().expect("round 1");
+    host.hears(&Frame::reply(0, [0; 4], 2, 0));
+    let mut forged = Frame::reply(2, [7; 4], 2, 0).bytes();
+    forged[8] ^= 1;
+    host.commands.handle_datagram(host.now, source(), &forged, || unreachable!());
+    assert_eq!(host.commands.refusals().count(Refusal::AuthMismatch), 1);
+    assert_eq!(host.commands.refusals().count(Refusal::AuthHash), 1);
+    assert_eq!((host.sent(), host.told()), (None, None), "it might be a forgery");
+    while host.commands.poll_timeout().is_some() {
+        host.wait();
+        host.sent();
+    }
+    assert_eq!(host.told(), Some((report(true), Outcome::AuthFailed)));
+}
+
+/// In the original both would give up what they have begun.
+#[test]
+fn both_ends_may_begin_at_once() {
+    for kind in 0..=2 {
+        let mut host = Host::new(kind);
+        host.commands.tell(host.now, CONNECTION, report(true));
+        host.sent().expect("round 1");
+        let theirs = host.open(kind, 0);
+        let ours = if kind == 0 { [0; 4] } else { [1; 4] };
+        host.hears(&Frame::reply(kind, ours, 2, 0));
+        host.sent().expect("round 3");
+        assert!(host.answer(&Frame::request(kind, theirs, 3, 0).bytes()).is_some());
+        assert_eq!(host.commands.poll_event(), heard(false));
+        host.hears(&Frame::reply(kind, ours, 4, 0));
+        assert_eq!(host.told(), Some((report(true), Outcome::Done)));
+        assert_eq!(host.commands.refusals().total(), 0);
+    }
+}
+
+#[test]
+fn of_what_waits_to_be_told_of_a_path_only_the_last_is_told() {
+    let mut host = Host::new(0);
+    let other = PathReport { initiator: [203, 0, 113, 1].into(), ..report(true) };
+    for told in [report(true), report(false), other, report(true)] {
+        host.commands.tell(host.now, CONNECTION, told);
+    }
+    assert_eq!(host.told(), Some((report(false), Outcome::Superseded)));
+    for expected in [report(true), other, report(true)] {
+        let first = host.sent().expect("round 1");
+        assert_eq!(first[1], DOWN);
+        host.hears(&Frame::reply(0, [0; 4], 2, 0));
+        let third = host.sent().expect("round 3");
+        assert_eq!(
+            third[52..56],
+            match expected.initiator {
+                IpAddr::V4(address) => address.octets(),
+                IpAddr::V6(_) => unreachable!("the paths here have none"),
+            }
+        );
+        assert_eq!(host.sent(), None, "one after the other");
+        host.hears(&Frame::reply(0, [0; 4], 4, 0));
+        assert_eq!(host.told(), Some((expected, Outcome::Done)));
+    }
+    assert_eq!((host.sent(), host.told()), (None, None));
+}
+
+#[test]
+fn what_waits_to_be_told_has_a_limit() {
+    let mut host = Host::new(0);
+    let path = |number: u8| PathReport { initiator: [203, 0, 113, number].into(), ..report(true) };
+    for number in 0..=65 {
+        host.commands.tell(host.now, CONNECTION, path(number));
+    }
+    assert_eq!(host.told(), Some((path(1), Outcome::Superseded)), "0 is being told");
+    assert_eq!(host.told(), None);
+}
+
+#[test]
+fn a_connection_with_another_key_begins_anew_and_one_that_ends_tells_nothing() {
+    let mut host = Host::new(1);
+    let cookie = host.open(1, DOWN);
+    host.commands.tell(host.now, CONNECTION, report(true));
+    host.commands.set_connection(CONNECTION, settings(2));
+    assert_eq!((host.sent(), host.commands.poll_timeout()), (None, None));
+    host.refuses(&Frame::request(2, cookie, 3, DOWN).bytes(), Refusal::Order);
+    host.commands.tell(host.now, CONNECTION, report(true));
+    host.commands.remove_connection(CONNECTION);
+    assert_eq!((host.sent(), host.commands.poll_timeout()), (None, None));
+    host.commands.tell(host.now, CONNECTION, report(true));
+    assert_eq!(host.sent(), None);
+}

@@ -1,0 +1,9 @@
+//! The command protocol of the original MPT, by messages that the tests write byte by byte.
+
+mod create;
+mod description;
+mod initiator;
+mod message;
+mod peer;
+mod responder;
+mod saved;
