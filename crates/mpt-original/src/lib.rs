@@ -1,4 +1,6 @@
-//! The command protocol of the original MPT: a path is down or up again, a connection is to be made.
+//! The original MPT, without I/O: its command protocol, and in [`import`] its files as a configuration of `mpt`.
+//!
+//! The commands are two: a path is down or up again, and a connection is to be made.
 //!
 //! The original has a UDP port for commands besides that for data. An exchange has four rounds. The
 //! initiator says what is to come, the responder lets it go on, the initiator says it, the responder has done
@@ -62,6 +64,7 @@ mod creator;
 mod description;
 mod event;
 mod exchanges;
+pub mod import;
 mod initiator;
 mod message;
 mod refusal;

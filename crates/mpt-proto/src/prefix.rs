@@ -1,5 +1,6 @@
 //! Ranges of IP addresses.
 
+use std::fmt;
 use std::net::IpAddr;
 
 /// A range of IP addresses that share their first bits.
@@ -54,6 +55,13 @@ impl Prefix {
     }
 }
 
+/// The address it was made from, and how many bits are fixed: `10.0.0.1/24`.
+impl fmt::Display for Prefix {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}", self.address, self.bits)
+    }
+}
+
 fn width(address: IpAddr) -> u32 {
     if address.is_ipv4() { 32 } else { 128 }
 }
@@ -80,6 +88,7 @@ mod tests {
     fn prefixes_hold_what_shares_their_bits_and_nothing_of_the_other_version() {
         let prefix = |text: &str, len| Prefix::new(text.parse().unwrap(), len).unwrap();
         let address = |text: &str| text.parse::<IpAddr>().unwrap();
+        assert_eq!(prefix("10.1.0.9", 16).to_string(), "10.1.0.9/16");
         assert!(prefix("10.1.0.0", 16).contains(address("10.1.255.255")));
         assert!(!prefix("10.1.0.0", 16).contains(address("10.2.0.0")));
         assert!(prefix("0.0.0.0", 0).contains(address("255.1.2.3")));

@@ -4,7 +4,7 @@
 //! `daemon` knows which run, and keeps them so while the host changes (`world`); `tunnel` carries
 //! packets, a thread or two for each; `control` answers clients on a Unix socket; `output` is how
 //! everything looks on a terminal, `watch` how it looks live. `host` says what this machine lacks,
-//! `import` what files of the original MPT mean here, `privilege` leaves the daemon no right that it does not need, and `service` tells who started it
+//! `import` what files of an original MPT mean here, `privilege` leaves the daemon no right that it does not need, and `service` tells who started it
 //! how it fares.
 //!
 //! It is a library so that the configuration can be fuzzed, not to be built upon: all there is to call
@@ -40,12 +40,14 @@ pub use config::{Accepted, Refused, check_text};
 /// it is taken, or nothing if they are refused. For fuzzing.
 #[doc(hidden)]
 pub fn import_text(interface: &str, connection: &str, both_mpt: bool) -> Option<(String, bool)> {
-    let source = |name: &str, text: &str| import::Source { name: name.into(), text: text.into() };
-    let sources = vec![source("interface.conf", interface), source("connection.conf", connection)];
-    let gathered = import::Gathered { sources, unread: Vec::new() };
-    let peer = if both_mpt { import::Peer::Mpt } else { import::Peer::Original };
-    let imported = import::import(&gathered, peer, "mpt.toml").ok()?;
-    Some((imported.text, imported.verdict.is_ok()))
+    use mpt_original::import::{Peer, Source, Sources};
+
+    let source = |name: &str, text: &str| Source { name: name.into(), text: text.into() };
+    let files = vec![source("interface.conf", interface), source("connection.conf", connection)];
+    let sources = Sources { files, unread: Vec::new() };
+    let peer = if both_mpt { Peer::Mpt } else { Peer::Original };
+    let (imported, verdict) = import::import(&sources, peer, "mpt.toml").ok()?;
+    Some((imported.text, verdict.is_ok()))
 }
 
 /// The definition of the command line, from which manual pages and completions are made.

@@ -151,8 +151,8 @@ impl Description {
                 format!("net_{number}"),
                 &[
                     ("ip_ver", &version(source.address())),
-                    ("src_addr", &format_args!("{}/{}", source.address(), source.bits())),
-                    ("dst_addr", &format_args!("{}/{}", destination.address(), destination.bits())),
+                    ("src_addr", source),
+                    ("dst_addr", destination),
                 ],
             );
         }

@@ -10,7 +10,8 @@ use clap::Args;
 
 use super::Exit;
 use super::check::{counted, size};
-use crate::import::{self, ImportError, Imported, Peer};
+use crate::config::{Report, Settings};
+use crate::import::{self, ImportError, Imported};
 use crate::output;
 
 /// What to import, and what for.
@@ -36,17 +37,39 @@ pub(super) struct Import {
     peer: Peer,
 }
 
+/// What the peers run.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Peer {
+    /// The original still: connections of the kind `mpt-original`
+    #[value(name = "mpt-original")]
+    Original,
+    /// This `mpt` too, from the same moment on
+    Mpt,
+}
+
+impl From<Peer> for import::Peer {
+    fn from(peer: Peer) -> Self {
+        match peer {
+            Peer::Original => Self::Original,
+            Peer::Mpt => Self::Mpt,
+        }
+    }
+}
+
+/// What `mpt check` says of the configuration that was made.
+type Verdict = Result<Settings, Report>;
+
 impl Import {
     /// Imports, and says what came of it.
     pub(super) fn run(&self) -> Result<Exit> {
-        let gathered = import::gather(&self.from)?;
+        let sources = import::find(&self.from)?;
         let name =
             if self.stdout { "standard output".into() } else { self.output.display().to_string() };
-        let imported = match import::import(&gathered, self.peer, &name) {
+        let (imported, verdict) = match import::import(&sources, self.peer.into(), &name) {
             Ok(imported) => imported,
             Err(error) => {
-                if let ImportError::Malformed(reports) = &error {
-                    reports.iter().for_each(output::problems);
+                if let ImportError::Malformed(files) = &error {
+                    files.iter().for_each(|file| output::problems(&import::report(file)));
                 }
                 return Err(error.into());
             }
@@ -55,12 +78,12 @@ impl Import {
             output::complain(format_args!("warning: {warning}"));
         }
         if self.check {
-            output::print(&told(&imported))?;
+            output::print(&told(&imported, &verdict))?;
         } else if self.stdout {
             output::print(&imported.text)?;
         } else {
             write(&self.output, &imported, self.force)?;
-            output::print(&format!("{name}: written: {}\n", outcome(&imported)))?;
+            output::print(&format!("{name}: written: {}\n", outcome(&imported, &verdict)))?;
             if imported.holds_key {
                 output::print(&format!(
                     "{name}: holds a key, and only its owner may read it; for the service: \
@@ -68,7 +91,7 @@ impl Import {
                 ))?;
             }
         }
-        match &imported.verdict {
+        match &verdict {
             Ok(_) => Ok(Exit::Done),
             Err(report) => {
                 output::problems(report);
@@ -81,8 +104,8 @@ impl Import {
 }
 
 /// What there is, and what does not count any more.
-fn told(imported: &Imported) -> String {
-    let mut text = format!("can be imported: {}\n", outcome(imported));
+fn told(imported: &Imported, verdict: &Verdict) -> String {
+    let mut text = format!("can be imported: {}\n", outcome(imported, verdict));
     for aside in &imported.asides {
         text.push_str("  not a setting: ");
         text.push_str(aside);
@@ -91,8 +114,8 @@ fn told(imported: &Imported) -> String {
     text
 }
 
-fn outcome(imported: &Imported) -> String {
-    let size = match &imported.verdict {
+fn outcome(imported: &Imported, verdict: &Verdict) -> String {
+    let size = match verdict {
         Ok(settings) => size(settings),
         Err(_) => "with problems".to_owned(),
     };

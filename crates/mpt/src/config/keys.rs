@@ -155,7 +155,7 @@ fn quoted(table: &str) -> String {
 }
 
 /// The word nearest to `wrong`, unless all are too far for a slip of the fingers.
-pub(crate) fn closest<'w>(
+pub(super) fn closest<'w>(
     wrong: &str,
     words: impl IntoIterator<Item = &'w str>,
 ) -> Option<&'w str> {

@@ -53,7 +53,6 @@ pub(crate) use accept::Accept;
 pub(crate) use change::{Effect, apply, difference};
 pub(crate) use commands::{Auth, Commands};
 pub(crate) use fragment::{FragmentError, Place, with_fragment};
-pub(crate) use keys::closest;
 pub(crate) use offloads::Offloads;
 pub(crate) use pins::Pins;
 pub(crate) use policies::Policies;
@@ -68,6 +67,7 @@ pub(crate) use settings::{
 };
 pub(crate) use value::interface_fault;
 pub(crate) use write::write;
+#[cfg(test)]
 pub(crate) use written::Written;
 
 pub use text::{Accepted, Refused, check_text};

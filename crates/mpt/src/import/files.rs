@@ -4,37 +4,9 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use anyhow::{Context as _, Result, bail};
+use mpt_original::import::{Source, Sources};
 
 use crate::config;
-
-/// A file that has been read.
-#[derive(Clone, Debug)]
-pub(crate) struct Source {
-    /// As it was named.
-    pub(crate) name: String,
-    pub(crate) text: String,
-}
-
-/// What was found where the original's files were said to be.
-#[derive(Debug)]
-pub(crate) struct Gathered {
-    /// The files to import.
-    pub(crate) sources: Vec<Source>,
-    /// The files that the original would not read, and so are not read here.
-    pub(crate) unread: Vec<String>,
-}
-
-/// What each source is called in comments: its file's name, where no other has it.
-pub(super) fn labels(sources: &[Source]) -> Vec<String> {
-    let last = |source: &Source| {
-        let name = Path::new(&source.name).file_name();
-        name.map_or_else(|| source.name.clone(), |name| name.to_string_lossy().into_owned())
-    };
-    let names: Vec<String> = sources.iter().map(last).collect();
-    let unique = |name: &String| names.iter().filter(|other| *other == name).count() == 1;
-    let labels = names.iter().zip(sources);
-    labels.map(|(name, source)| if unique(name) { name } else { &source.name }.clone()).collect()
-}
 
 /// Most files that are read: a wrong folder is noticed, and no site has so many connections.
 const MAX_FILES: usize = 10_000;
@@ -46,7 +18,7 @@ const MAX_FILES: usize = 10_000;
 /// # Errors
 ///
 /// If something cannot be read, or a folder has nothing of the original.
-pub(crate) fn gather(places: &[PathBuf]) -> Result<Gathered> {
+pub(crate) fn find(places: &[PathBuf]) -> Result<Sources> {
     let (mut files, mut unread) = (Vec::new(), Vec::new());
     for place in places {
         if place.is_dir() {
@@ -60,8 +32,8 @@ pub(crate) fn gather(places: &[PathBuf]) -> Result<Gathered> {
     if files.len() > MAX_FILES {
         bail!("{} files are more than {MAX_FILES}: is it the original's folder?", files.len());
     }
-    let sources: Result<Vec<Source>> = files.iter().map(|file| read(file)).collect();
-    Ok(Gathered { sources: sources?, unread })
+    let files: Result<Vec<Source>> = files.iter().map(|file| read(file)).collect();
+    Ok(Sources { files: files?, unread })
 }
 
 fn read(file: &Path) -> Result<Source> {

@@ -1,267 +1,47 @@
-//! What the original MPT was told, as a configuration of this one.
-//!
-//! Its files ([`files`]) are read in the form of today ([`ini`]) or in that of earlier packages
-//! ([`positional`]), and either gives a [`document`]: sections of entries, each with its place. From
-//! there it goes noun by noun ([`interface`], [`own`], [`connection`], [`peers`], [`path`], [`network`], [`pins`], [`auth`]): a
-//! [`ledger`] makes sure that no entry is forgotten, and a [`sheet`] is filled with settings, each followed
-//! by where it is from. What has no counterpart becomes a comment with the reason. Of keys, messages and
-//! comments show nothing ([`mask`]).
-//!
-//! What means nothing, or is missing and cannot be guessed, is a problem with its place, and then there is
-//! no result. What can be read is judged by the reader of our own files in the end.
+//! Files of the original MPT, as a configuration: found and read here, turned into the text of one by
+//! [`mpt_original::import`], and judged by the reader of our own files.
 
-mod auth;
-mod connection;
-mod document;
 mod files;
-mod ini;
-mod integer;
-mod interface;
-mod keys;
-mod ledger;
-mod mask;
-mod network;
-mod own;
-mod path;
-mod peers;
-mod pins;
-mod positional;
-mod sheet;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
-use std::fmt::Write as _;
+use mpt_original::import::{self, Malformed, Sources, Target};
 
-use thiserror::Error;
+use crate::config::{self, Mtu, Problem, Reorder, Report, Settings, interface_fault};
 
-use crate::config::{self, Problem, Report, Settings};
+pub(crate) use files::find;
+pub(crate) use mpt_original::import::{ImportError, Imported, Peer};
 
-pub(crate) use files::{Gathered, Source, gather};
-
-use connection::Connection;
-use document::{Document, Shown};
-use ledger::{Findings, Ledger};
-use sheet::Table;
-
-/// What the peers run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Peer {
-    /// The original still: connections of the kind `mpt-original`
-    #[value(name = "mpt-original")]
-    Original,
-    /// This `mpt` too, from the same moment on
-    Mpt,
-}
-
-/// What has become of the files.
-#[derive(Debug)]
-pub(crate) struct Imported {
-    /// Our file.
-    pub(crate) text: String,
-    /// Whether a key is in it, be it commented out.
-    pub(crate) holds_key: bool,
-    /// What whoever imports should know, one line each.
-    pub(crate) warnings: Vec<String>,
-    /// What is no setting here, one line each.
-    pub(crate) asides: Vec<String>,
-    /// What `mpt check` says of the text.
-    pub(crate) verdict: Result<Settings, Report>,
-}
-
-/// Why there is no result.
-#[derive(Debug, Error)]
-pub(crate) enum ImportError {
-    /// Files that are wrong, each with its problems.
-    #[error("{}", closing(.0))]
-    Malformed(Vec<Report>),
-    /// There is nothing of a tunnel.
-    #[error("there is no interface.conf: name it, or the folder that holds it")]
-    NoInterface,
-    /// There are two tunnels.
-    #[error("{0} and {1} are both of an interface: name one of them")]
-    TwoInterfaces(String, String),
-    /// There is nothing of a connection.
-    #[error("there is no file of a connection: name them, or the folder that holds `connections`")]
-    NoConnection,
-}
-
-fn closing(reports: &[Report]) -> String {
-    let count: usize = reports.iter().map(Report::count).sum();
-    let problems = if count == 1 { "problem" } else { "problems" };
-    format!("{count} {problems} in what is to be imported: correct and try again")
-}
-
-/// Makes a configuration of files of the original. `name` is how reports call it.
+/// Makes a configuration of files of the original. `name` is how the report calls it that says what is
+/// wrong with it.
 ///
 /// # Errors
 ///
 /// See [`ImportError`].
-pub(crate) fn import(from: &Gathered, peer: Peer, name: &str) -> Result<Imported, ImportError> {
-    let sources = &from.sources;
-    let documents = read(sources)?;
-    let mut sorted = Sorted::new(documents)?;
-    let mut findings = Findings::default();
-    findings.warnings.extend(from.unread.iter().map(|file| unread(file)));
-    let mut reports = Vec::new();
-    let mut finish = |document: &mut Document, findings: &mut Findings| {
-        let asides = leftovers(document, findings);
-        report(document, findings, &mut reports);
-        asides
+pub(crate) fn import(
+    from: &Sources,
+    peer: Peer,
+    name: &str,
+) -> Result<(Imported, Result<Settings, Report>), ImportError> {
+    let target = Target {
+        peer,
+        mtu: Mtu::MIN..=Mtu::MAX,
+        min_mtu_ipv6: Mtu::MIN_IPV6,
+        max_window: Reorder::MAX_WINDOW,
+        max_delay: Reorder::MAX_DELAY,
+        interface_fault,
     };
-
-    let general = interface::general(&mut sorted.interface, peer, &mut findings);
-    let mut connections = Vec::new();
-    let mut names = HashSet::new();
-    for document in &mut sorted.connections {
-        let mut own = Findings::default();
-        let mut connection = connection::read(document, &general, peer, &mut names, &mut own);
-        finish(document, &mut own).into_iter().for_each(|aside| connection.aside(aside));
-        findings.warnings.append(&mut own.warnings);
-        connections.push(connection);
-    }
-    peers::settle(&mut connections, &mut findings);
-    let interface = &mut sorted.interface;
-    let mut tunnel = interface::tunnel(interface, general, peer, &mut connections, &mut findings);
-    tunnel.asides.append(&mut finish(interface, &mut findings));
-    if !reports.is_empty() {
-        return Err(ImportError::Malformed(reports));
-    }
-    let connections = connections.into_iter().flat_map(Connection::into_tables);
-    let tables: Vec<Table> = std::iter::once(tunnel).chain(connections).collect();
-
-    let mut text = heading(from);
-    tables.iter().for_each(|table| table.write(&mut text));
-    let holds_key = tables.iter().any(|table| table.holds_key);
-    let mut asides: Vec<String> = tables.into_iter().flat_map(|table| table.asides).collect();
-    for template in &mut sorted.templates {
-        let mut lines = template_asides(template, &mut findings);
-        write_template(&mut text, &lines);
-        asides.append(&mut lines);
-    }
-    let verdict = config::judge(&text, name);
-    Ok(Imported { text, holds_key, warnings: findings.warnings, asides, verdict })
+    let imported = import::import(from, &target)?;
+    let verdict = config::judge(&imported.text, name);
+    Ok((imported, verdict))
 }
 
-/// The documents in the files.
-fn read(sources: &[Source]) -> Result<Vec<Document>, ImportError> {
-    let mut documents = Vec::new();
-    let mut reports = Vec::new();
-    for (Source { name, text }, label) in sources.iter().zip(files::labels(sources)) {
-        let read = if positional::is_one(text) {
-            positional::read(name, text)
-        } else {
-            ini::read(name, text).map(|document| vec![document])
-        };
-        match read {
-            Ok(read) => {
-                documents
-                    .extend(read.into_iter().map(|read| Document { label: label.clone(), ..read }));
-            }
-            Err(problems) => reports.push(Report::new(name.clone(), mask::masked(text), problems)),
-        }
-    }
-    if reports.is_empty() { Ok(documents) } else { Err(ImportError::Malformed(reports)) }
-}
-
-/// The documents by what they are of.
-#[derive(Debug)]
-struct Sorted {
-    interface: Document,
-    connections: Vec<Document>,
-    /// What connections are made from that a peer creates.
-    templates: Vec<Document>,
-}
-
-impl Sorted {
-    fn new(documents: Vec<Document>) -> Result<Self, ImportError> {
-        let mut interface: Option<Document> = None;
-        let (mut connections, mut templates) = (Vec::new(), Vec::new());
-        let mut reports = Vec::new();
-        for document in documents {
-            if document.name.ends_with(".template") {
-                templates.push(document);
-            } else if ["connection", "path_", "net_"].iter().any(|name| document.has(name)) {
-                connections.push(document);
-            } else if ["general", "tun_"].iter().any(|name| document.has(name)) {
-                if let Some(first) = &interface {
-                    let (first, second) = (first.name.clone(), document.name);
-                    return Err(ImportError::TwoInterfaces(first, second));
-                }
-                interface = Some(document);
-            } else {
-                let problem = Problem::new("neither an interface nor a connection", 0..0)
-                    .label("here begins nothing that is known")
-                    .help("an interface has the sections `[general]` and `[tun_0]`, a connection `[connection]` and `[path_0]`");
-                reports.push(Report::new(document.name, document.text, vec![problem]));
-            }
-        }
-        if !reports.is_empty() {
-            return Err(ImportError::Malformed(reports));
-        }
-        let interface = interface.ok_or(ImportError::NoInterface)?;
-        if connections.is_empty() {
-            return Err(ImportError::NoConnection);
-        }
-        Ok(Self { interface, connections, templates })
-    }
-}
-
-/// What is in sections that nobody knows.
-fn leftovers(document: &mut Document, findings: &mut Findings) -> Vec<String> {
-    let sections = std::mem::take(&mut document.sections);
-    let ledgers = sections.into_iter().map(|section| Ledger::open(&document.label, section));
-    ledgers.flat_map(|ledger| ledger.close(findings)).collect()
-}
-
-/// Adds the problems of a document to the reports, one for each file.
-fn report(document: &Document, findings: &mut Findings, reports: &mut Vec<Report>) {
-    let mut problems = std::mem::take(&mut findings.problems);
-    if !problems.is_empty() {
-        problems.sort_by_key(|problem| problem.span().start);
-        reports.push(Report::new(document.name.clone(), document.text.clone(), problems));
-    }
-}
-
-/// What is said of a file that is not read.
-fn unread(file: &str) -> String {
-    let file = Shown(file);
-    format!("{file}: not read: beside `connections` the original reads interface.conf alone")
-}
-
-fn heading(Gathered { sources, unread }: &Gathered) -> String {
-    const END: &str = "\
-# Behind each setting stands where it is from. What is no setting here stands below its table.\n";
-    let mut text = "# Made by `mpt import` from what the original MPT was told in\n".to_owned();
-    for source in sources {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "#   {}", Shown(&source.name));
-    }
-    text += END;
-    for file in unread {
-        let _ = writeln!(text, "# {}", self::unread(file));
-    }
-    if sources.iter().any(|source| positional::is_one(&source.text)) {
-        text += "# Where a file has one value to a line, it is shown with the key that it has in other files.\n";
-    }
-    text
-}
-
-fn template_asides(template: &mut Document, findings: &mut Findings) -> Vec<String> {
-    let why = "what the original makes of it when a peer creates a connection";
-    let sections = std::mem::take(&mut template.sections);
-    let ledgers = sections.into_iter().map(|section| Ledger::open(&template.label, section));
-    ledgers
-        .flat_map(|mut ledger| {
-            ledger.set_all_aside(why);
-            ledger.close(findings)
-        })
-        .collect()
-}
-
-fn write_template(text: &mut String, lines: &[String]) {
-    text.push_str("\n# A template. Peers that run `mpt` are let in by a [[tunnel.accept]]: see docs/guide.md.\n");
-    for line in lines {
-        let _ = writeln!(text, "#   {line}");
-    }
+/// What is wrong with a file of the original, as it is shown.
+pub(crate) fn report(malformed: &Malformed) -> Report {
+    let problem = |problem: &import::Problem| {
+        let import::Problem { title, span, label, help } = problem.clone();
+        Problem::new(title, span).label(label).help(help)
+    };
+    let Malformed { name, text, problems } = malformed;
+    Report::new(name.clone(), text.clone(), problems.iter().map(problem).collect())
 }

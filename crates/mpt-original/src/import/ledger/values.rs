@@ -3,10 +3,12 @@
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
+use mpt_proto::Prefix;
+
 use super::{Given, Ledger};
-use crate::config::{Prefix, Problem};
 use crate::import::document::Shown;
 use crate::import::integer;
+use crate::import::problem::Problem;
 
 /// What a prefix length of 0 means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,28 +111,18 @@ impl Ledger {
     pub(in crate::import) fn prefix(&mut self, key: &str, zero: Zero) -> Option<Given<Prefix>> {
         let Given { value: entry, note, .. } = self.take(key)?;
         let (addr, len) = entry.value.split_once('/').unwrap_or((&entry.value, ""));
-        let prefix = match (addr.trim().parse::<IpAddr>(), integer::read(len)) {
-            (Ok(addr), Some((len, "")))
-                if (0..=i64::from(Prefix::max_len(addr))).contains(&len) =>
-            {
-                Prefix { addr, len: u8::try_from(len).unwrap_or_default() }
-            }
-            _ => {
-                let problem =
-                    Problem::new(format!("`{key}` is not an address with its length"), entry.span)
-                        .label(if len.is_empty() {
-                            "the original takes a missing length for 0"
-                        } else {
-                            "here"
-                        })
-                        .help(
-                            "write an address and the length of its network, such as 10.0.0.1/24",
-                        );
-                self.findings.problems.push(problem);
-                return None;
-            }
+        let bits = integer::read(len).filter(|(_, rest)| rest.is_empty());
+        let bits = bits.and_then(|(bits, _)| u8::try_from(bits).ok());
+        let prefix = addr.trim().parse().ok().zip(bits);
+        let Some(prefix) = prefix.and_then(|(addr, bits)| Prefix::new(addr, bits)) else {
+            let label =
+                if len.is_empty() { "the original takes a missing length for 0" } else { "here" };
+            let title = format!("`{key}` is not an address with its length");
+            let help = "write an address and the length of its network, such as 10.0.0.1/24";
+            self.findings.problems.push(Problem::new(title, entry.span).label(label).help(help));
+            return None;
         };
-        if prefix.len == 0 && zero == Zero::Nothing {
+        if prefix.bits() == 0 && zero == Zero::Nothing {
             self.asides.push(format!("{note}: a length of 0 stands for no address"));
             return None;
         }

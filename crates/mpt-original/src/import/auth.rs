@@ -1,10 +1,9 @@
 //! How the commands of the original's protocol are authenticated.
 
-use mpt_original::Key;
-
 use super::ledger::{Given, Ledger};
-use super::sheet::Table;
-use crate::config::Written as _;
+use super::table::Table;
+use super::value::Value as _;
+use crate::auth::Key;
 
 /// Sets how commands are authenticated, and says whether that is by a key.
 pub(super) fn auth(table: &mut Table, ledger: &mut Ledger) -> bool {
@@ -41,7 +40,7 @@ fn by_key(
                 Ok(_) => {
                     let cut = key.value.len() > text.len();
                     let cut = if cut { " (the first 32 characters count)" } else { "" };
-                    let value = format!("{{ type = \"sha256\", key = {} }}", text.written());
+                    let value = format!("{{ type = \"sha256\", key = {} }}", text.toml());
                     table.set_as("auth", &value, &format!("{}; {}{cut}", kind.note, key.note));
                     table.holds_key = true;
                     return true;

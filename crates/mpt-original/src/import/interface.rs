@@ -1,11 +1,13 @@
 //! `interface.conf`: the commands and the tunnel.
 
+use mpt_proto::Prefix;
+
 use super::connection::{Connection, DEFAULT_COMMAND_PORT};
 use super::document::{Document, Section};
 use super::ledger::{Findings, Given, Ledger, Zero, empty_section};
-use super::sheet::Table;
-use super::{Peer, own};
-use crate::config::{Mtu, Prefix, interface_fault};
+use super::own;
+use super::table::Table;
+use super::target::{Peer, Target};
 
 /// What `[general]` says of the connections.
 #[derive(Debug)]
@@ -63,7 +65,7 @@ pub(super) fn general(document: &mut Document, peer: Peer, findings: &mut Findin
 pub(super) fn tunnel(
     document: &mut Document,
     general: General,
-    peer: Peer,
+    target: &Target,
     connections: &mut [Connection],
     findings: &mut Findings,
 ) -> Table {
@@ -77,16 +79,16 @@ pub(super) fn tunnel(
     let mut table = Table::new("[[tunnel]]");
     let mut ledger = Ledger::open(&document.label, section);
     let mut name = ledger.text("name").unwrap_or_else(|| Given::missing("name", NAME.to_owned()));
-    if let Some(fault) = interface_fault(&name.value) {
+    if let Some(fault) = (target.interface_fault)(&name.value) {
         let what = format!("called {NAME}, because this can be no interface: {fault}");
         ledger.change(&mut name, NAME.to_owned(), &what);
     }
     table.set("name", &name);
     let addresses = addresses(&mut ledger, connections, findings);
     let ipv6 = connections.iter().any(Connection::is_ipv6);
-    let ipv6 = ipv6 || addresses.value.iter().any(|address| address.addr.is_ipv6());
+    let ipv6 = ipv6 || addresses.value.iter().any(|address| address.address().is_ipv6());
     table.set("addresses", &addresses);
-    if let Some(mtu) = mtu(&mut ledger, peer, ipv6) {
+    if let Some(mtu) = mtu(&mut ledger, target, ipv6) {
         table.set("mtu", &mtu);
     }
     if !general.tunnel_count.missing {
@@ -120,21 +122,22 @@ fn addresses(
 }
 
 /// The MTU, unless it is better found out.
-fn mtu(ledger: &mut Ledger, peer: Peer, ipv6: bool) -> Option<Given<Mtu>> {
-    let least = if ipv6 { Mtu::MIN_IPV6 } else { Mtu::MIN };
-    let (most, why) = match peer {
+fn mtu(ledger: &mut Ledger, target: &Target, ipv6: bool) -> Option<Given<u16>> {
+    let (least, most) = target.mtu.clone().into_inner();
+    let least = if ipv6 { target.min_mtu_ipv6 } else { least };
+    let (most, why) = match target.peer {
         Peer::Original => (
             ORIGINAL_MAX_MTU,
             format!("{least} to {ORIGINAL_MAX_MTU} is what the original takes whole"),
         ),
-        Peer::Mpt => (Mtu::MAX, format!("{least} to {} is possible", Mtu::MAX)),
+        Peer::Mpt => (most, format!("{least} to {most} is possible")),
     };
-    if peer == Peer::Mpt && !ledger.has("mtu") {
+    if target.peer == Peer::Mpt && !ledger.has("mtu") {
         return None;
     }
     let number = ledger.number("mtu", 1440, i64::from(least)..=i64::from(most), &why);
     let bytes = u16::try_from(number.value).unwrap_or(most);
-    Some(Given { value: Mtu::Fixed(bytes), note: number.note, missing: number.missing })
+    Some(Given { value: bytes, note: number.note, missing: number.missing })
 }
 
 /// The sections of tunnels that are left.

@@ -53,6 +53,19 @@ pub(super) const PATH: [&str; 17] = [
 /// A network, in `[net_N]`.
 pub(super) const NETWORK: [&str; 3] = ["ip_ver", "src_addr", "dst_addr"];
 
+/// The key nearest to `wrong`, unless all are too far for a slip of the fingers: a third of the letters may be
+/// wrong.
+pub(super) fn closest<'k>(wrong: &str, keys: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    // A longer text is no slip, and comparing takes the product of the lengths.
+    if wrong.len() > 64 {
+        return None;
+    }
+    let wrong = wrong.to_lowercase().replace('-', "_");
+    let distances = keys.into_iter().map(|key| (strsim::damerau_levenshtein(&wrong, key), key));
+    let near = distances.filter(|&(distance, key)| distance <= (key.len() / 3).max(1));
+    near.min().map(|(_, key)| key)
+}
+
 /// The one whose value must not be seen.
 pub(super) const SECRET: &str = "auth_key";
 

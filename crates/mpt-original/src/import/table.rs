@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::ledger::Given;
-use crate::config::Written;
+use super::value::Value;
 
 /// A table of the file.
 #[derive(Debug)]
@@ -28,8 +28,8 @@ impl Table {
     }
 
     /// Adds a setting, and where it is from.
-    pub(super) fn set<T: Written>(&mut self, key: &str, given: &Given<T>) {
-        self.set_as(key, &given.value.written(), &given.note);
+    pub(super) fn set<T: Value>(&mut self, key: &str, given: &Given<T>) {
+        self.set_as(key, &given.value.toml(), &given.note);
     }
 
     /// The same of a value that is TOML.
@@ -43,8 +43,8 @@ impl Table {
     }
 
     /// Adds a setting behind the first `place` ones.
-    pub(super) fn set_at<T: Written>(&mut self, place: usize, key: &str, given: &Given<T>) {
-        let setting = format!("{key} = {}", given.value.written());
+    pub(super) fn set_at<T: Value>(&mut self, place: usize, key: &str, given: &Given<T>) {
+        let setting = format!("{key} = {}", given.value.toml());
         self.settings.insert(place, (setting, given.note.clone()));
     }
 

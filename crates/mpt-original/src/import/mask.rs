@@ -5,8 +5,8 @@
 
 use std::net::IpAddr;
 
+use super::keys::closest;
 use super::{keys, positional};
-use crate::config::closest;
 
 /// What stands in place of a value that must not be seen.
 pub(super) const HIDDEN: &str = "(not shown)";

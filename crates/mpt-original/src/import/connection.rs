@@ -4,14 +4,17 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use mpt_proto::Prefix;
+
 use super::auth::auth;
 use super::document::Document;
 use super::interface::General;
 use super::ledger::{Findings, Given, Ledger, empty_section};
 use super::path;
-use super::sheet::Table;
-use super::{Peer, network, pins};
-use crate::config::{Prefix, Reorder, Scheduler, Written as _};
+use super::table::Table;
+use super::target::{Peer, Target};
+use super::value::Value as _;
+use super::{network, pins};
 
 /// Most paths and networks that the original has room for.
 const MAX_COUNT: i64 = 20;
@@ -43,7 +46,7 @@ impl Connection {
     /// Whether it carries IPv6.
     pub(super) fn is_ipv6(&self) -> bool {
         self.remote.as_ref().is_some_and(|remote| remote.value.is_ipv6())
-            || self.networks.value.iter().any(|network| network.addr.is_ipv6())
+            || self.networks.value.iter().any(|network| network.address().is_ipv6())
     }
 
     /// Adds what is no setting.
@@ -75,7 +78,7 @@ impl Connection {
 pub(super) fn read(
     document: &mut Document,
     general: &General,
-    peer: Peer,
+    target: &Target,
     names: &mut HashSet<String>,
     findings: &mut Findings,
 ) -> Connection {
@@ -85,7 +88,7 @@ pub(super) fn read(
     let too_many = "the original has room for 20";
     let path_count = ledger.number("path_count", 0, 0..=MAX_COUNT, too_many);
     let network_count = ledger.number("network_count", 0, 0..=MAX_COUNT, too_many);
-    let mut paths = path::read_all(document, &path_count, findings);
+    let mut paths = path::read_all(document, &path_count, target, findings);
     if path_count.value == 0 && ledger.is_sound() {
         ledger.problem(
             "a connection without paths",
@@ -100,14 +103,14 @@ pub(super) fn read(
     table.set("name", &name);
     let remote =
         ledger.required_address("ip_remote", "a connection without its peer's tunnel address");
-    peer_of(&mut table, &mut ledger, peer, remote.as_ref());
+    peer_of(&mut table, &mut ledger, target.peer, remote.as_ref());
     let version = remote.as_ref().map(|remote| network::of(remote.value));
-    let version = version.filter(|_| peer == Peer::Original);
+    let version = version.filter(|_| target.peer == Peer::Original);
     let mut networks = network::read_all(document, &network_count, version, findings);
     let place = table.len();
     let local = local(&mut ledger, remote.as_ref());
     ports(&mut table, &mut ledger);
-    if peer == Peer::Original {
+    if target.peer == Peer::Original {
         commands(&mut table, &mut ledger, general);
     } else {
         let why = "both ends are to run `mpt`, which has no such protocol";
@@ -115,7 +118,7 @@ pub(super) fn read(
             ledger.aside(key, why);
         }
     }
-    ordering(&mut table, &mut ledger, pinned);
+    ordering(&mut table, &mut ledger, target, pinned);
     without_counterpart(&mut ledger);
     for (what, count) in [("path", path_count), ("network", network_count)] {
         if !count.missing {
@@ -177,9 +180,9 @@ fn peer_of(table: &mut Table, ledger: &mut Ledger, peer: Peer, remote: Option<&G
     match peer {
         Peer::Original => {
             table.set_as("peer", "\"mpt-original\"", "the other end runs the original");
-            table.set_as("peer_addresses", &[remote.value].written(), &remote.note);
+            table.set_as("peer_addresses", &vec![remote.value].toml(), &remote.note);
         }
-        Peer::Mpt => table.set_as("peer", &[remote.value].written(), &remote.note),
+        Peer::Mpt => table.set_as("peer", &vec![remote.value].toml(), &remote.note),
     }
     if !ledger.has("ip_ver") {
         return;
@@ -246,21 +249,22 @@ fn commands(table: &mut Table, ledger: &mut Ledger, general: &General) {
 /// Milliseconds that the original holds packets where it is not told.
 const DEFAULT_DELAY: i64 = 100;
 
-fn ordering(table: &mut Table, ledger: &mut Ledger, pinned: bool) {
+fn ordering(table: &mut Table, ledger: &mut Ledger, target: &Target, pinned: bool) {
     if pinned {
         let note = "some path has ports of its own; unlike in the original, other flows keep to one path too";
-        table.set("scheduler", &Given::written(Scheduler::Flow, note.to_owned()));
+        table.set("scheduler", &Given::written("flow", note.to_owned()));
     }
-    let most = i64::from(Reorder::MAX_WINDOW);
+    let most = i64::from(target.max_window);
     let window = ledger.number("reorder_window", 0, 0..=most, "no window is larger");
-    let most = i64::try_from(Reorder::MAX_DELAY.as_millis()).unwrap_or(i64::MAX);
+    let most = i64::try_from(target.max_delay.as_millis()).unwrap_or(i64::MAX);
     let mut delay = ledger.number("max_buffdelay_msec", 0, 0..=most, "no packet waits longer");
     if delay.value == 0 {
         delay.value = DEFAULT_DELAY;
         delay.note += ", which means 100";
     }
     let seconds = Duration::from_millis(u64::try_from(delay.value).unwrap_or_default());
-    let value = format!("{{ window = {}, max_delay = {} }}", window.value, seconds.written());
+    let seconds = seconds.as_secs_f64();
+    let value = format!("{{ window = {}, max_delay = {seconds} }}", window.value);
     let early = if window.value > 0 {
         "; gaps that are proven are given up earlier, unless early_release = false"
     } else {

@@ -7,13 +7,14 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
+use mpt_proto::Prefix;
+
 use super::connection::Connection;
 use super::document::Shown;
 use super::ledger::{Findings, Given};
-use crate::config::Prefix;
 
 /// Takes all but the first connection to each peer out of force.
-pub(super) fn settle(connections: &mut [Connection], findings: &mut Findings) {
+pub(super) fn merge(connections: &mut [Connection], findings: &mut Findings) {
     let mut firsts: HashMap<IpAddr, usize> = HashMap::new();
     for later in 0..connections.len() {
         let Some(remote) = connections[later].remote.clone() else { continue };
@@ -35,7 +36,7 @@ pub(super) fn settle(connections: &mut [Connection], findings: &mut Findings) {
 fn uncovered(networks: &[Prefix], before: &[Connection]) -> Vec<Prefix> {
     let earlier = || before.iter().flat_map(|connection| &connection.networks.value);
     let covered = |network: &Prefix| {
-        earlier().any(|other| other.len <= network.len && other.overlaps(*network))
+        earlier().any(|other| other.bits() <= network.bits() && other.contains(network.address()))
     };
     networks.iter().copied().filter(|network| !covered(network)).collect()
 }

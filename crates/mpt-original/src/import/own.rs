@@ -5,9 +5,10 @@
 
 use std::net::IpAddr;
 
+use mpt_proto::Prefix;
+
 use super::connection::Connection;
 use super::ledger::{Findings, Given};
-use crate::config::Prefix;
 
 /// The addresses of the tunnel with those of its connections, of which it is said what has become.
 ///
@@ -18,7 +19,7 @@ pub(super) fn complete(
     findings: &mut Findings,
 ) -> Vec<Given<Prefix>> {
     let of_version = |ipv6: bool| {
-        let mut own = of_tunnel.iter().filter(move |own| own.value.addr.is_ipv6() == ipv6);
+        let mut own = of_tunnel.iter().filter(move |own| own.value.address().is_ipv6() == ipv6);
         own.next()
     };
     let kept = |disabled: bool| {
@@ -26,21 +27,21 @@ pub(super) fn complete(
         let locals = connections.filter_map(|connection| connection.local.as_ref());
         let ipv6 = locals.filter(|local| local.value.is_ipv6());
         ipv6.map(|local| match of_version(true) {
-            Some(tunnel) if tunnel.value.addr == local.value => tunnel.clone(),
+            Some(tunnel) if tunnel.value.address() == local.value => tunnel.clone(),
             tunnel => Given::written(own(local.value, tunnel), local.note.clone()),
         })
     };
     let tunnel = of_tunnel.iter().cloned();
-    let (ipv4, ipv6): (Vec<_>, Vec<_>) = tunnel.partition(|own| own.value.addr.is_ipv4());
+    let (ipv4, ipv6): (Vec<_>, Vec<_>) = tunnel.partition(|own| own.value.address().is_ipv4());
     let mut addresses = ipv4;
     for given in kept(false).chain(ipv6).chain(kept(true)) {
-        if addresses.iter().all(|known| known.value.addr != given.value.addr) {
+        if addresses.iter().all(|known| known.value.address() != given.value.address()) {
             addresses.push(given);
         }
     }
     for connection in connections {
         let Some(local) = connection.local.take() else { continue };
-        let tunnel = of_version(local.value.is_ipv6()).map(|own| own.value.addr);
+        let tunnel = of_version(local.value.is_ipv6()).map(|own| own.value.address());
         let (what, tell) = match tunnel {
             Some(tunnel) if tunnel == local.value => ("the tunnel's address".to_owned(), false),
             _ if local.value.is_ipv6() => (
@@ -76,18 +77,15 @@ pub(super) fn complete(
 /// The address that the peer is shown: the first whose subnet has the peer's, or else the first.
 fn shown(addresses: &[Given<Prefix>], connection: &Connection) -> Option<IpAddr> {
     let peer = connection.remote.as_ref().filter(|_| !connection.is_disabled())?.value;
-    let host = Prefix { addr: peer, len: Prefix::max_len(peer) };
     let own = || addresses.iter().map(|own| own.value);
-    let mut near = own().filter(|own| own.overlaps(host));
-    let mut same = own().filter(|own| own.addr.is_ipv6() == peer.is_ipv6());
-    near.next().or_else(|| same.next()).map(|own| own.addr)
+    let mut near = own().filter(|own| own.contains(peer));
+    let mut same = own().filter(|own| own.address().is_ipv6() == peer.is_ipv6());
+    near.next().or_else(|| same.next()).map(|own| own.address())
 }
 
 /// An address that was written without a length: it has that of the tunnel's if it is in that subnet.
 fn own(addr: IpAddr, tunnel: Option<&Given<Prefix>>) -> Prefix {
-    let host = Prefix { addr, len: Prefix::max_len(addr) };
-    match tunnel {
-        Some(tunnel) if tunnel.value.overlaps(host) => Prefix { addr, len: tunnel.value.len },
-        Some(_) | None => host,
-    }
+    let tunnel = tunnel.filter(|tunnel| tunnel.value.contains(addr));
+    let prefix = tunnel.and_then(|tunnel| Prefix::new(addr, tunnel.value.bits()));
+    prefix.unwrap_or(Prefix::host(addr))
 }

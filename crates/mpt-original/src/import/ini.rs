@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::document::{Document, Entry, Section};
 use super::mask;
-use crate::config::Problem;
+use super::problem::Problem;
 
 /// What a last line without newline means.
 const NO_NEWLINE: &str =
@@ -236,7 +236,7 @@ mod tests {
     fn what_is_no_line_of_it_is_told_with_its_place() {
         let text = "[a]\nnonsense\n[b\n= 1\n[c] d\n[ ]\n";
         let problems = read("f", text).unwrap_err();
-        let places: Vec<_> = problems.iter().map(|problem| &text[problem.span().clone()]).collect();
+        let places: Vec<_> = problems.iter().map(|problem| &text[problem.span.clone()]).collect();
         assert_eq!(places, ["nonsense", "[b", "= 1", "[c] d", "[ ]"]);
     }
 }

@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
+use mpt_proto::Prefix;
+
 use super::document::Document;
 use super::ledger::{Findings, Given, Ledger, Zero};
-use crate::config::Prefix;
 
 /// An IP version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub(super) fn read_all(
             Some(given) if networks.contains(&given.value) => {
                 ledger.comment(format!("{}: the same network again", given.note));
             }
-            Some(given) if version.is_some_and(|version| version != of(given.value.addr)) => {
+            Some(given) if version.is_some_and(|version| version != of(given.value.address())) => {
                 let why = "the connection carries the other IP version, in the original too";
                 ledger.refuse(&given.note, why);
             }
@@ -79,7 +80,7 @@ fn destination(ledger: &mut Ledger) -> Option<Given<Prefix>> {
         );
     }
     let mut given = ledger.prefix("dst_addr", Zero::Everything)?;
-    let network = given.value.network();
+    let network = given.value.masked();
     if network != given.value {
         let what = format!("taken as {network}: the address has bits beyond its length");
         ledger.change(&mut given, network, &what);
@@ -89,7 +90,7 @@ fn destination(ledger: &mut Ledger) -> Option<Given<Prefix>> {
 
 fn source(ledger: &mut Ledger) {
     let Some(given) = ledger.prefix("src_addr", Zero::Everything) else { return };
-    if given.value.is_default() {
+    if given.value.bits() == 0 {
         ledger.comment(format!("{}: any source, as here", given.note));
     } else {
         let why = "packets are chosen by their destination alone; what a host behind this one may send is a matter of its firewall";

@@ -8,8 +8,8 @@ use super::connection::{printable, unique};
 use super::document::{Document, Form};
 use super::ledger::{Findings, Given, Ledger};
 use super::pins::Pinned;
-use super::sheet::Table;
-use crate::config::{PathStatus, interface_fault};
+use super::table::Table;
+use super::target::Target;
 
 /// A path.
 #[derive(Debug)]
@@ -23,6 +23,7 @@ pub(super) struct Path {
 pub(super) fn read_all(
     document: &mut Document,
     count: &Given<i64>,
+    target: &Target,
     findings: &mut Findings,
 ) -> Vec<Path> {
     let mut names = HashSet::new();
@@ -34,7 +35,7 @@ pub(super) fn read_all(
             continue;
         };
         let ledger = Ledger::open(&document.label, section);
-        paths.push(read(ledger, document.form, &mut names, findings));
+        paths.push(read(ledger, document.form, target, &mut names, findings));
     }
     let mut beyond = Vec::new();
     for number in document.numbers("path_") {
@@ -53,12 +54,13 @@ pub(super) fn read_all(
 fn read(
     mut ledger: Ledger,
     form: Form,
+    target: &Target,
     names: &mut HashSet<String>,
     findings: &mut Findings,
 ) -> Path {
     let mut table = Table::new("[[tunnel.connection.path]]");
     let wanted = ledger.value("interface_name").map(str::to_owned);
-    let interface = interface(&mut ledger);
+    let interface = interface(&mut ledger, target);
     let wanted = wanted.map(|name| printable(&name));
     let wanted = wanted.filter(|name| !name.is_empty()).unwrap_or(ledger.name().to_owned());
     let name = unique(&wanted, names);
@@ -78,7 +80,7 @@ fn read(
     Path { table, pinned }
 }
 
-fn interface(ledger: &mut Ledger) -> Option<Given<String>> {
+fn interface(ledger: &mut Ledger, target: &Target) -> Option<Given<String>> {
     let mut given = ledger.text("interface_name")?;
     let why = if given.value.is_empty() {
         "names none".to_owned()
@@ -91,7 +93,7 @@ fn interface(ledger: &mut Ledger) -> Option<Given<String>> {
             let what = format!("bound to {interface}, of which this is an alias");
             ledger.change(&mut given, interface, &what);
         }
-        match interface_fault(&given.value) {
+        match (target.interface_fault)(&given.value) {
             None => return Some(given),
             Some(fault) => format!("can be no interface: {fault}"),
         }
@@ -223,6 +225,12 @@ const MAX_DEAD_TIME: i64 = 65535;
 /// The original's word for a path that is down until the peer is heard.
 const DOWN: i64 = 128;
 
+/// The setting of a path that may send.
+const AVAILABLE: &str = "available";
+
+/// The setting of a path that is switched off.
+const OFF: &str = "off";
+
 /// The original's words for a path that sends nothing, as numbers.
 fn status(table: &mut Table, ledger: &mut Ledger, Timers { keepalive, dead_time }: Timers) {
     let mut given = ledger.number("status", 0, 0..=255, "it is one byte");
@@ -230,19 +238,17 @@ fn status(table: &mut Table, ledger: &mut Ledger, Timers { keepalive, dead_time 
         let what = "taken as off, because without keepalives and dead time the path would be up before \
                     the peer is heard: `mpt path up` when the peer is there";
         ledger.change(&mut given, DOWN, what);
-        table.set("status", &Given::written(PathStatus::Off, given.note));
+        table.set("status", &Given::written(OFF, given.note));
         return;
     }
     let (status, what) = match given.value {
-        0 => (PathStatus::Available, ""),
-        DOWN => (PathStatus::Available, " (down until the peer is heard, as any path is here)"),
-        131 => (PathStatus::Off, ""),
-        129 => {
-            (PathStatus::Off, " (interface down; in the original it comes back by command only)")
-        }
-        130 => (PathStatus::Off, " (address down; in the original it comes back by command only)"),
-        255 => (PathStatus::Off, " (disabled)"),
-        _ => (PathStatus::Off, " (not a status of the original, which sends nothing then)"),
+        0 => (AVAILABLE, ""),
+        DOWN => (AVAILABLE, " (down until the peer is heard, as any path is here)"),
+        131 => (OFF, ""),
+        129 => (OFF, " (interface down; in the original it comes back by command only)"),
+        130 => (OFF, " (address down; in the original it comes back by command only)"),
+        255 => (OFF, " (disabled)"),
+        _ => (OFF, " (not a status of the original, which sends nothing then)"),
     };
     let note = format!("{}{what}", given.note);
     table.set("status", &Given::written(status, note));

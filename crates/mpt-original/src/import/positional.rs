@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use super::document::{Document, Entry, Form, Section};
 use super::keys;
-use crate::config::Problem;
+use super::problem::Problem;
 
 /// The values between two separators.
 type Block = Vec<Value>;

@@ -10,8 +10,8 @@ use std::fmt::Display;
 
 use super::document::{Document, Entry, Section, Shown};
 use super::integer;
-use super::keys::{self, ALIASES};
-use crate::config::{Problem, closest};
+use super::keys::{self, ALIASES, closest};
+use super::problem::Problem;
 
 pub(super) use values::Zero;
 
