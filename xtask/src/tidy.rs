@@ -6,6 +6,7 @@
 mod dependencies;
 mod drops;
 mod files;
+mod imports;
 mod lengths;
 mod links;
 mod markdown;
@@ -59,6 +60,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         lengths::check(&files),
         links::check(&files),
         drops::check(&files),
+        imports::check(&files),
     ]
     .concat();
     for violation in &violations {
