@@ -7,6 +7,7 @@
 //! Bytes that have to be copied anyway are summed on the way: memory that nobody looked at yet costs
 //! more to fetch than to add up.
 
+mod narrow;
 #[cfg(target_arch = "x86_64")]
 mod wide;
 
@@ -25,7 +26,7 @@ impl Sum {
             // SAFETY: the processor has the only feature that this function asks for.
             return Self(unsafe { wide::sum(bytes) });
         }
-        Self(sum(bytes))
+        Self(narrow::sum(bytes))
     }
 
     /// The sum of `bytes`, which are copied to `place` in the same pass.
@@ -40,7 +41,7 @@ impl Sum {
             // SAFETY: the processor has the only feature that this function asks for.
             return Self(unsafe { wide::copy(bytes, place) });
         }
-        Self(copy(bytes, place))
+        Self(narrow::copy(bytes, place))
     }
 
     /// With a 16-bit field of this value.
@@ -90,41 +91,6 @@ impl Sum {
 #[cfg(target_arch = "x86_64")]
 const WIDE_FROM: usize = 128;
 
-/// The sum of `bytes` in at most 34 bits, without any wide register.
-#[inline]
-fn sum(bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks();
-    // What overflows 64 bits is counted in the upper half, to be added at the lower end.
-    let mut sum = 0_u128;
-    for word in words {
-        sum += u128::from(u64::from_ne_bytes(*word));
-    }
-    let (sum, carries) = (sum as u64, (sum >> 64) as u64);
-    (sum >> 32) + (sum & 0xffff_ffff) + carries + sum_end(rest)
-}
-
-/// The sum of less than eight bytes.
-#[inline]
-fn sum_end(bytes: &[u8]) -> u64 {
-    let (first, rest) = match bytes.split_first_chunk() {
-        Some((first, rest)) => (u32::from_ne_bytes(*first), rest),
-        None => (0, bytes),
-    };
-    let last = match *rest {
-        [] => 0,
-        [a] => u32::from_ne_bytes([a, 0, 0, 0]),
-        [a, b] => u32::from_ne_bytes([a, b, 0, 0]),
-        [a, b, c, ..] => u32::from_ne_bytes([a, b, c, 0]),
-    };
-    u64::from(first) + u64::from(last)
-}
-
-/// The [`sum`] of `bytes`, which are copied to `place` as well.
-fn copy(bytes: &[u8], place: &mut [u8]) -> u64 {
-    place.copy_from_slice(bytes);
-    sum(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -161,12 +127,12 @@ mod tests {
         #[test]
         fn equals_the_plain_sum(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             prop_assert_eq!(Sum::of(&bytes).partial(), plain(&bytes));
-            prop_assert_eq!(Sum(sum(&bytes)).partial(), plain(&bytes));
+            prop_assert_eq!(Sum(narrow::sum(&bytes)).partial(), plain(&bytes));
         }
 
         #[test]
         fn what_is_summed_on_the_way_arrives(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-            for copied in [Sum::of_copied, |bytes: &[u8], place: &mut [u8]| Sum(copy(bytes, place))] {
+            for copied in [Sum::of_copied, |bytes: &[u8], place: &mut [u8]| Sum(narrow::copy(bytes, place))] {
                 let mut place = vec![0xee; bytes.len()];
                 prop_assert_eq!(copied(&bytes, &mut place).partial(), plain(&bytes));
                 prop_assert_eq!(&place, &bytes);

@@ -5,15 +5,10 @@ use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
+use super::error::NODE;
 use super::{Burst, Offloads, OpenError, Outlet, SuperPacket, VnetHeader, offload};
 use crate::interface;
 use crate::netlink::{self, Netlink};
-
-/// The character device behind all TUN interfaces.
-pub(super) const NODE: &str = "/dev/net/tun";
-
-/// Longest inner packet, in bytes: the length fields of IP have 16 bits.
-pub const MAX_PACKET: usize = 65_535;
 
 /// A TUN interface that lives as long as this value.
 ///

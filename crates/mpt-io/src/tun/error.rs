@@ -2,9 +2,11 @@
 
 use std::io;
 
-use super::device::NODE;
 use crate::interface::NameError;
 use crate::netlink;
+
+/// The character device behind all TUN interfaces.
+pub(super) const NODE: &str = "/dev/net/tun";
 
 /// Why a [`Device`](super::Device) could not be opened.
 #[derive(Debug, thiserror::Error)]

@@ -2,6 +2,8 @@
 
 use super::checksum::Sum;
 
+/// Longest inner packet, in bytes: the length fields of IP have 16 bits.
+pub const MAX_PACKET: usize = 65_535;
 /// Bytes of an IPv4 header without options.
 pub(super) const IPV4_LEN: usize = 20;
 /// Bytes of an IPv6 header without extensions.

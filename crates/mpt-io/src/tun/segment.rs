@@ -21,7 +21,7 @@ use super::VnetHeader;
 use super::checksum::Sum;
 use super::inner::{CWR, FIN, Field, IPV6_LEN, PSH, Protocol, Transport, Version};
 use super::inner::{be16, be32, ip_header_len, put16, put32};
-use super::split::Lie;
+use super::read_counters::Lie;
 
 /// How far a super-packet is cut.
 #[derive(Clone, Debug)]

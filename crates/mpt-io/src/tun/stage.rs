@@ -2,9 +2,10 @@
 
 use super::VnetHeader;
 use super::checksum::Sum;
-use super::device::MAX_PACKET;
 use super::expected::{self, Check, Expected, Next};
-use super::inner::{Field, IPV4_LEN, IPV6_LEN, PSH, Protocol, Transport, UDP_LEN, Version, put16};
+use super::inner::{
+    Field, IPV4_LEN, IPV6_LEN, MAX_PACKET, PSH, Protocol, Transport, UDP_LEN, Version, put16,
+};
 use super::merge::{Candidate, Identification, Run};
 
 /// Memory in which packets are put together: the headers of the first, the payloads of all.

@@ -42,6 +42,7 @@ mod run;
 mod send;
 mod send_batch;
 mod sending;
+mod sent;
 mod slots;
 mod socket;
 
@@ -50,8 +51,8 @@ pub use egress_rate::EgressRate;
 pub use offload::Offloads;
 pub use open::{OpenError, Options, route_mtu};
 pub use receive::{Kept, Receive, ReceiveOptions};
-pub use send::Sent;
 pub use send_batch::{MAX_DATAGRAM, MAX_SUPER, SendBatch};
+pub use sent::Sent;
 pub use socket::{Buffers, Counters, Socket};
 
 /// Most messages in one system call, sent or received.

@@ -12,8 +12,8 @@
 use std::io;
 
 use super::run::Run;
-use super::send::Sent;
 use super::send_batch::Staged;
+use super::sent::Sent;
 use super::{MAX_BATCH, MAX_SUPER};
 
 /// A send batch on its way.

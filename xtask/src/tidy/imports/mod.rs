@@ -30,7 +30,8 @@ use super::Violation;
 use super::files::Files;
 
 /// The crates that are looked at, and how deep.
-const CRATES: [(&str, Depth); 1] = [("crates/mpt-control", Depth::All)];
+const CRATES: [(&str, Depth); 2] =
+    [("crates/mpt-control", Depth::All), ("crates/mpt-io", Depth::All)];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Depth {

@@ -6,6 +6,8 @@ use std::arch::x86_64::{
     _mm256_srli_epi64, _mm256_storeu_si256,
 };
 
+use super::narrow;
+
 /// Bytes in a register.
 type Block = [u8; 32];
 
@@ -22,7 +24,7 @@ pub(super) fn sum(bytes: &[u8]) -> u64 {
     if let [last] = last {
         even_lanes.add(load(last));
     }
-    even_lanes.and(&odd_lanes).total() + super::sum(rest)
+    even_lanes.and(&odd_lanes).total() + narrow::sum(rest)
 }
 
 /// The sum of `bytes`, which are copied to `place` in the same pass.
@@ -49,7 +51,7 @@ pub(super) fn copy(bytes: &[u8], place: &mut [u8]) -> u64 {
         store(last_place, last);
         even_lanes.add(last);
     }
-    let total = even_lanes.and(&odd_lanes).total() + super::sum(rest);
+    let total = even_lanes.and(&odd_lanes).total() + narrow::sum(rest);
     // What is left behind the blocks, and some bytes before it once more.
     let ends = (bytes.last_chunk(), place.last_chunk_mut());
     let (Some(end), Some(end_place)) = ends else { panic!("at least one block") };
