@@ -15,6 +15,7 @@
 //! emulator in real time. Each impairment draws from a random stream of its own, so that turning
 //! one on changes nothing about the others, and the same seed and calls give the same run.
 
+mod carried;
 mod chance;
 mod flight;
 mod stats;
@@ -26,6 +27,7 @@ use mpt_proto::Instant;
 
 use crate::loss::LossProcess;
 use crate::profile::Profile;
+pub use carried::Carried;
 use chance::Dice;
 pub(crate) use chance::chance;
 use flight::Flight;
@@ -42,26 +44,6 @@ pub enum Fate {
     },
     /// It is gone, for this reason.
     Dropped(DropReason),
-}
-
-/// What a link can carry. Real packets are bytes; where only their sizes matter, something smaller
-/// can stand for them.
-pub trait Carried: Clone {
-    /// Bytes of the whole IP packet.
-    fn size(&self) -> usize;
-
-    /// Inverts one bit, counted from 0 and below eight times the size.
-    fn invert_bit(&mut self, bit: usize);
-}
-
-impl Carried for Vec<u8> {
-    fn size(&self) -> usize {
-        self.len()
-    }
-
-    fn invert_bit(&mut self, bit: usize) {
-        self[bit / 8] ^= 1 << (bit % 8);
-    }
 }
 
 /// One direction of a wire.

@@ -23,10 +23,7 @@ mod form;
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use crate::loss::{GilbertElliott, Loss};
-use form::Form;
 
 /// How long the default queue takes to drain.
 const DEFAULT_QUEUE_TIME_MS: u128 = 50;
@@ -35,8 +32,7 @@ const DEFAULT_QUEUE_TIME_MS: u128 = 50;
 const DEFAULT_QUEUE_FLOOR_BYTES: u64 = 64_000;
 
 /// One direction of a wire. Bytes are those of whole IP packets.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Form", into = "Form")]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profile {
     /// Bits per second, at least one. `None` is infinitely fast and so has no queue.
     pub rate: Option<u64>,

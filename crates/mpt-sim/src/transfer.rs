@@ -8,20 +8,21 @@
 //!
 //! [`run`] is deterministic: the same plan gives the same [`Outcome`].
 
+mod datagram;
 mod order;
+mod plan;
 mod tunnel;
 
 use std::time::Duration;
 
 use mpt_proto::Instant;
 
-use crate::link::Carried;
-use crate::profile::Profile;
-use crate::tcp::cubic::Growth;
 use crate::tcp::receiver::Receiver;
 use crate::tcp::sender::{Sender, Stats};
 use crate::tcp::{Acknowledgement, Segment};
+use datagram::{Datagram, Inner};
 pub use order::{Order, OrderStats};
+pub use plan::{Path, Plan};
 use tunnel::Way;
 
 /// The width of a sample of [`Outcome::samples`].
@@ -34,42 +35,6 @@ const MOST_MERGED: u64 = 44;
 /// IP and TCP headers of an acknowledgement with time stamps, less the IP header.
 const TCP_HEADER: usize = 32;
 
-/// What is to be run.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// The links and the paths over them, in their order; at least one.
-    pub paths: Vec<Path>,
-    /// How the receiving end puts packets in order.
-    pub order: Order,
-    /// Flows at once.
-    pub flows: usize,
-    /// How their windows grow.
-    pub growth: Growth,
-    /// Payload of a full segment in bytes.
-    pub segment: usize,
-    /// Bytes of an inner IP header.
-    pub inner_header: usize,
-    /// The most bytes of payload that a sender's socket lets be outstanding.
-    pub send_buffer: usize,
-    /// How long the flows send.
-    pub length: Duration,
-    /// Where all chance comes from.
-    pub seed: u64,
-}
-
-/// A path and the link under it.
-#[derive(Clone, Debug)]
-pub struct Path {
-    /// The link in the direction of the data.
-    pub there: Profile,
-    /// The link in the direction of the acknowledgements.
-    pub back: Profile,
-    /// Its weight.
-    pub weight: u16,
-    /// Bytes of the headers around an inner packet.
-    pub overhead: usize,
-}
-
 /// What happened.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
@@ -81,33 +46,6 @@ pub struct Outcome {
     pub there: OrderStats,
     /// What became of it in the direction of the acknowledgements.
     pub back: OrderStats,
-}
-
-/// Something inner on its way through the tunnel.
-#[derive(Clone, Copy, Debug)]
-struct Datagram {
-    flow: usize,
-    inner: Inner,
-    /// Its number in the tunnel.
-    number: u64,
-    size: usize,
-    broken: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Inner {
-    Segment(Segment),
-    Acknowledgement(Acknowledgement),
-}
-
-impl Carried for Datagram {
-    fn size(&self) -> usize {
-        self.size
-    }
-
-    fn invert_bit(&mut self, _bit: usize) {
-        self.broken = true;
-    }
 }
 
 /// Runs a plan.

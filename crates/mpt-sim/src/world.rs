@@ -12,6 +12,7 @@
 mod command;
 mod digest;
 mod host;
+mod id;
 mod inbox;
 mod load;
 pub mod pair;
@@ -29,28 +30,13 @@ use crate::udp;
 use digest::Digest;
 use host::Host;
 pub use host::{HostConfig, HostStats};
+pub use id::{BulkId, HostId, StreamId, WireId};
 use load::{Claim, Load};
 use wire::Wire;
 pub use wire::{Direction, End};
 
 /// So many moments in a row without time passing mean that something spins.
 const MOST_STEPS_AT_ONCE: u32 = 1_000_000;
-
-/// One of a world's hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct HostId(usize);
-
-/// One of a world's wires.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct WireId(usize);
-
-/// A stream of numbered packets between two hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StreamId(usize);
-
-/// A bulk transfer between two hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BulkId(usize);
 
 /// Hosts, wires, traffic and a clock.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use crate::loss::{GilbertElliott, Loss};
 /// The keys of a profile in a file. Unknown ones are errors.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Form {
+struct Form {
     #[serde(skip_serializing_if = "Option::is_none")]
     rate_mbps: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,6 +29,18 @@ pub(super) struct Form {
     #[serde(skip_serializing_if = "Option::is_none")]
     largest_bytes: Option<u64>,
     blackouts: Vec<(f64, f64)>,
+}
+
+impl Serialize for Profile {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Form::from(self.clone()).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Profile {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Form::deserialize(deserializer)?.try_into().map_err(D::Error::custom)
+    }
 }
 
 impl TryFrom<Form> for Profile {

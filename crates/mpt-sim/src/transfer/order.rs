@@ -38,7 +38,7 @@ pub struct OrderStats {
 
 /// A buffer that holds items by their numbers.
 #[derive(Debug)]
-pub(super) struct Buffer<T = super::Datagram> {
+pub(super) struct Buffer<T> {
     order: Order,
     next: u64,
     /// What is held from `next` on.

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::loss::Loss;
+use crate::profile::Profile;
+use crate::tcp::cubic::Growth;
 
 const SEGMENT: usize = 1412;
 

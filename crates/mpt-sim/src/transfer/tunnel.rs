@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use mpt_proto::Instant;
 
+use super::datagram::{Datagram, Inner};
 use super::order::{Buffer, OrderStats};
-use super::{Datagram, Inner, Path, Plan};
+use super::plan::{Path, Plan};
 use crate::link::Link;
 use crate::model::weighted::sending_vector;
 
@@ -18,7 +19,7 @@ pub(super) struct Way {
     next_number: u64,
     overheads: Vec<usize>,
     links: Vec<Link<Datagram>>,
-    buffer: Buffer,
+    buffer: Buffer<Datagram>,
 }
 
 impl Way {

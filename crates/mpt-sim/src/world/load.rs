@@ -2,7 +2,7 @@
 
 use mpt_proto::Instant;
 
-use super::HostId;
+use super::id::HostId;
 use crate::traffic::bulk::{Receiver, Sender};
 use crate::traffic::packet::{Kind, Packet};
 use crate::traffic::stream::{Checker, Source};

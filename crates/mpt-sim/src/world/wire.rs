@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use mpt_proto::Instant;
 
-use super::HostId;
+use super::id::HostId;
 use crate::link::Link;
 use crate::nat::Nat;
 

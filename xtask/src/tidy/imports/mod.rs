@@ -30,8 +30,11 @@ use super::Violation;
 use super::files::Files;
 
 /// The crates that are looked at, and how deep.
-const CRATES: [(&str, Depth); 2] =
-    [("crates/mpt-control", Depth::All), ("crates/mpt-io", Depth::All)];
+const CRATES: [(&str, Depth); 3] = [
+    ("crates/mpt-io", Depth::All),
+    ("crates/mpt-control", Depth::All),
+    ("crates/mpt-sim", Depth::All),
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Depth {
