@@ -14,6 +14,7 @@
 //! - [`daemon`]: `mpt` processes and their state.
 //! - [`traffic`]: what is sent, and what of it arrives.
 //! - [`system`]: what is measured, the daemons and what stands beside them.
+//! - [`cell`]: one point of an experiment, as data.
 //! - [`experiment`]: a question in a file, and the run that answers it with a [`record`].
 //! - [`model`]: what a tunnel will do, without running it.
 //! - [`results`]: what stays of runs on disk.
@@ -26,6 +27,7 @@
 
 pub mod bench;
 pub mod capture;
+pub mod cell;
 pub mod daemon;
 pub mod doctor;
 pub mod emulator;
@@ -44,6 +46,7 @@ pub mod report;
 pub mod results;
 pub mod running;
 pub mod selftest;
+pub mod stop;
 pub mod system;
 pub mod topology;
 pub mod traffic;

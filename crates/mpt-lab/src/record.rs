@@ -13,12 +13,15 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::cell::Cell;
 use crate::emulator;
-use crate::experiment::plan::Cell;
 use crate::results::{CellRecord, Figure};
 pub use figures::FIGURES;
 pub use flow::{FlowRecord, StreamRecord, megabits, milliseconds};
 pub use line::{Headline, Line};
+
+/// The name in records of a link measured alone, by whatever traffic.
+pub const ALONE: &str = "alone";
 
 /// The answer of one cell.
 #[derive(Clone, Debug)]

@@ -16,8 +16,8 @@ use super::subject::{Subject, Wire};
 use super::tcp::Streams;
 use super::{search, udp};
 use crate::daemon::Daemon;
-use crate::experiment::stop::Stop;
 use crate::processor;
+use crate::stop::Stop;
 use crate::traffic::ping::{self, Ping};
 use crate::traffic::spread::Spread;
 

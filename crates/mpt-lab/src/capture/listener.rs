@@ -14,8 +14,7 @@ use nix::sys::socket::{ControlMessageOwned, LinkAddr, MsgFlags, recvmsg, setsock
 use nix::sys::time::TimeSpec;
 use socket2::Socket;
 
-use super::pcapng::Way;
-use super::tap::{Origin, Tap};
+use crate::emulator::tap::{Origin, Tap, Way};
 use crate::lab::Host;
 
 /// Room for packets that wait for the thread, in bytes: 60 ms at 1 Gbit/s.

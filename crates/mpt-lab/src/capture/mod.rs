@@ -14,7 +14,6 @@
 mod listener;
 pub mod pcapng;
 mod recorder;
-mod tap;
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -28,13 +27,12 @@ use mpt_io::netlink::Netlink;
 use serde::Serialize;
 
 use crate::emulator::TapHandle;
+use crate::emulator::tap::{self, Origin, Tap};
 use crate::lab::{Host, Lab};
 use crate::topology::Side;
 use listener::Listener;
 use pcapng::Writer;
 use recorder::{Interface, Recorder};
-use tap::Origin;
-pub use tap::Tap;
 
 /// The most bytes of a packet that are kept where nobody says otherwise: all of every packet.
 pub const WHOLE: u32 = 1 << 16;

@@ -8,6 +8,8 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use crate::emulator::Way;
+
 /// Types of blocks.
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
@@ -40,15 +42,6 @@ const STATISTICS_END: u16 = 3;
 const STATISTICS_RECEIVED: u16 = 4;
 const STATISTICS_DROPPED: u16 = 5;
 const STATISTICS_DELIVERED: u16 = 8;
-
-/// Which way a packet went, as its host sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// It came to the host.
-    In,
-    /// The host sent it.
-    Out,
-}
 
 /// A packet as it goes to the file.
 #[derive(Clone, Copy, Debug)]

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::pcapng::{Packet, Statistics, Writer};
-use super::tap::{Exit, Origin, Record};
+use crate::emulator::tap::{Exit, Origin, Record};
 
 /// How often packets are fetched. Taps wake nobody, so there is nothing to wait for.
 const FETCH_EVERY: Duration = Duration::from_millis(5);

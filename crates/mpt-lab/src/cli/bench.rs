@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, ensure};
 use mpt_lab::bench::{self, Options, Subject, Wire, report};
-use mpt_lab::experiment::stop::Stop;
+use mpt_lab::stop::Stop;
 use mpt_lab::{daemon, privilege};
 
 use super::print;

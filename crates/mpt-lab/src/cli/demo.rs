@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use mpt_lab::experiment::Experiment;
 use mpt_lab::experiment::runner::{Bench, is_interruption};
-use mpt_lab::experiment::stop::Stop;
 use mpt_lab::output::Terminal;
 use mpt_lab::output::live::{Detail, Live};
 use mpt_lab::output::report;
+use mpt_lab::stop::Stop;
 use mpt_lab::{daemon, privilege};
 
 use super::print;

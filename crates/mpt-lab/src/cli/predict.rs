@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use mpt_lab::experiment::{Cell, library};
+use mpt_lab::cell::Cell;
+use mpt_lab::experiment::library;
 use mpt_lab::model;
 use mpt_lab::system::System;
 use serde::Serialize;

@@ -8,10 +8,10 @@ use std::process::{self, ExitCode};
 use std::time::SystemTime;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use mpt_lab::cell::Cell;
+use mpt_lab::experiment::Experiment;
 use mpt_lab::experiment::library;
 use mpt_lab::experiment::runner::{Bench, is_interruption};
-use mpt_lab::experiment::stop::Stop;
-use mpt_lab::experiment::{Cell, Experiment};
 use mpt_lab::lab::Backend;
 use mpt_lab::output::Terminal;
 use mpt_lab::output::live::{Detail, Live};
@@ -19,6 +19,7 @@ use mpt_lab::output::{report, summary};
 use mpt_lab::record::Line;
 use mpt_lab::results::{Folder, Manifest, SelfTest};
 use mpt_lab::selftest::{self, Form};
+use mpt_lab::stop::Stop;
 use mpt_lab::system::System;
 use mpt_lab::{daemon, privilege};
 

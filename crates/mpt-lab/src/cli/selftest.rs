@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use mpt_lab::experiment::stop::Stop;
 use mpt_lab::privilege;
 use mpt_lab::selftest::{self, Form};
+use mpt_lab::stop::Stop;
 
 use super::print;
 

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use mpt_lab::cell::configuration::{configuration, inner_address};
 use mpt_lab::daemon::{self, Daemon};
-use mpt_lab::experiment::configuration::{configuration, inner_address};
 use mpt_lab::experiment::library;
 use mpt_lab::lab::Lab;
 use mpt_lab::privilege;

@@ -9,7 +9,7 @@ use mpt_sim::nat::Nat;
 
 use super::device::End;
 use super::relay::{Command, Relay};
-use crate::capture::Tap;
+use super::tap::Tap;
 use crate::topology::LinkSpec;
 
 /// A link's thread. Dropping it ends the thread and removes the devices.

@@ -23,6 +23,7 @@ mod lateness;
 pub mod netem;
 mod relay;
 mod report;
+pub(crate) mod tap;
 mod taps;
 
 use std::net::IpAddr;
@@ -32,7 +33,6 @@ use mpt_sim::nat::Nat;
 use mpt_sim::profile::Profile;
 use serde::{Deserialize, Serialize};
 
-use crate::capture::Tap;
 use crate::topology::{LinkSpec, Side};
 pub use device::{DEVICE_QUEUE, End};
 use handle::Handle;
@@ -42,6 +42,7 @@ use netem::Cable;
 pub(crate) use netem::Plug;
 use relay::Command;
 pub use report::{DirectionReport, Report};
+pub use tap::{Tap, Way};
 
 /// A direction of a link, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -21,9 +21,8 @@ use super::Direction;
 use super::device::{End, Losses};
 use super::lateness::Record;
 use super::report::{DirectionReport, Report, STALL};
+use super::tap::{Tap, Way};
 use super::taps::{self, Taps};
-use crate::capture::Tap;
-use crate::capture::pcapng::Way;
 use crate::topology::{LinkSpec, Side};
 
 /// Packets handled at once per direction: 64 x 1500 bytes take 8 ms at 100 Mbit/s on the link,

@@ -5,8 +5,7 @@ use std::time::Instant;
 
 use mpt_sim::link::{DropReason, Stats};
 
-use crate::capture::Tap;
-use crate::capture::pcapng::Way;
+use super::tap::{Tap, Way};
 
 /// The translator let it not pass.
 pub(super) const UNTRANSLATED: &str = "not translated";

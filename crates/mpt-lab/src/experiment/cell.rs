@@ -5,8 +5,8 @@ use toml::Spanned;
 
 use super::file::Form;
 use super::mistake::Mistake;
-use super::plan::{Cell, Change, Cut, Event, Kind, Outage, Traffic, Tunnel};
-use super::value;
+use crate::cell::value;
+use crate::cell::{Cell, Change, Cut, Event, Kind, Outage, Traffic, Tunnel};
 use crate::emulator::Direction;
 use crate::results::Coordinate;
 use crate::topology::Topology;

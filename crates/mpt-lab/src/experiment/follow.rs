@@ -8,12 +8,12 @@ use mpt_sim::profile::Profile;
 
 use super::load::Load;
 use super::meter::Meter;
-use super::plan::{Change, Cut, Direction, Event};
-use super::stop::Stop;
 use super::trace::Trace;
 use super::watch::{CutEvent, Tick, Watch};
+use crate::cell::{Change, Cut, Direction, Event};
 use crate::emulator::{self, Wire};
 use crate::lab::Lab;
+use crate::stop::Stop;
 
 /// Between two readings. A reading costs each link's thread one answer, so it is not taken often.
 const TICK: Duration = Duration::from_millis(250);

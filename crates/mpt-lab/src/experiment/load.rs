@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
-use super::plan::{Kind, Traffic};
+use crate::cell::{Kind, Traffic};
 use crate::lab::Host;
 use crate::lab::mptcp::Mptcp;
 use crate::record::{FlowRecord, StreamRecord, megabits, milliseconds};

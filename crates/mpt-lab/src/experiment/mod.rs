@@ -2,19 +2,17 @@
 //!
 //! An [`Experiment`] ([`plan`], written as in [`file`](mod@file)) names the links, the tunnel over them and the
 //! traffic. The [`runner`] builds the lab, measures every link alone with plain TCP, starts a daemon
-//! on either host with the configuration of [`configuration`], measures the tunnel over all links, and,
+//! on either host with the configuration of [`cell::configuration`](crate::cell::configuration), measures the tunnel over all links, and,
 //! if the experiment has an outage, measures once more while links are cut and restored. Each
 //! repetition has a lab of its own, seeded from the experiment's seed. What it costs to carry a byte,
-//! and so what could be reached at best, is the arithmetic of [`ideal`].
+//! and so what could be reached at best, is the arithmetic of [`cell::ideal`](crate::cell::ideal).
 //!
 //! The runner tells a [`watch::Watch`] what it is doing, and prints nothing itself.
 
 mod axis;
 mod cell;
-pub mod configuration;
 pub mod file;
 mod follow;
-pub mod ideal;
 pub mod library;
 mod load;
 mod meter;
@@ -24,10 +22,8 @@ mod quick;
 pub mod runner;
 mod scale;
 mod step;
-pub mod stop;
 mod trace;
-mod value;
 pub mod watch;
 
 pub use file::FileError;
-pub use plan::{Cell, Experiment};
+pub use plan::Experiment;

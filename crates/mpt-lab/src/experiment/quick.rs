@@ -4,7 +4,8 @@
 //! of start-up, once, and only MPT classic and MPTCP. It claims no transients and no distributions.
 
 use super::axis::thinned;
-use super::plan::{Cell, Experiment, Kind};
+use super::plan::Experiment;
+use crate::cell::{Cell, Kind};
 use crate::system::System;
 
 /// Length of the traffic, and what of it goodput leaves out, in seconds.

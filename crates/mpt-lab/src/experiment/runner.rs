@@ -13,15 +13,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
-use super::configuration::TUNNEL;
 use super::follow::{Action, follow, of_cuts, of_events};
-use super::ideal::{self, Ideal};
 use super::load::{Load, Route};
-use super::plan::{Cell, Cut, Event, Experiment, Kind, Outage, Traffic};
+use super::plan::Experiment;
 use super::step::{Step as Planned, Subject, steps};
-use super::stop::{Interrupted, Stop};
 use super::watch::{Step, Watch};
 use crate::capture::Capture;
+use crate::cell::configuration::TUNNEL;
+use crate::cell::ideal::{self, Ideal};
+use crate::cell::{Cell, Cut, Event, Kind, Outage, Traffic};
 use crate::lab::{Backend, Lab};
 use crate::model::{self, Prediction};
 use crate::processor;
@@ -30,6 +30,7 @@ use crate::record::{
     megabits,
 };
 use crate::results::Figure;
+use crate::stop::{Interrupted, Stop};
 use crate::system::{Running, System, Unavailable, sides};
 use crate::topology::Topology;
 use crate::traffic::tcp::Transport;

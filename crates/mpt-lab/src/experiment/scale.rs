@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use mpt_sim::profile::Profile;
 
-use super::ideal;
-use super::plan::{Cell, Kind};
+use crate::cell::ideal;
+use crate::cell::{Cell, Kind};
 use crate::record::megabits;
 
 /// Steps of the factor, times any power of ten: round numbers, so that a run repeated on the same

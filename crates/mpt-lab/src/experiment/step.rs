@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::plan::{Cell, Experiment, Kind, Traffic, Tunnel};
-use crate::system::{ALONE, System};
+use super::plan::Experiment;
+use crate::cell::{Cell, Kind, Traffic, Tunnel};
+use crate::record::ALONE;
+use crate::system::System;
 use crate::topology::{Addressing, LinkSpec};
 
 /// The shortest flow that measures a link: start-up and eight seconds of goodput.

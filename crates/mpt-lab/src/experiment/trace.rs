@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::plan::{Change, Event};
+use crate::cell::{Change, Event};
 use crate::record::{EventRecord, megabits};
 
 /// Over how long a rate is taken: a few readings, less than any dead time.

@@ -23,7 +23,7 @@ mod stall;
 
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::plan::{Kind, Traffic, Tunnel};
+use crate::cell::{Kind, Traffic, Tunnel};
 use crate::topology::Topology;
 use order::Need;
 use path::{Path, Sizes};

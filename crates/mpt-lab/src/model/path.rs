@@ -1,6 +1,6 @@
 //! What each path can carry, and how late it is.
 
-use crate::experiment::plan::{Direction, Tunnel};
+use crate::cell::{Direction, Tunnel};
 use crate::topology::{IpVersion, Topology};
 
 /// What two daemons, two hosts and the emulator add to the delay of a link each way, in seconds:

@@ -7,7 +7,7 @@ use mpt_sim::tcp::cubic::Growth;
 use mpt_sim::transfer::{self, Order, Outcome, Plan, SAMPLE};
 
 use super::path::{HOST_DELAY, HOST_JITTER, Sizes, ip_header};
-use crate::experiment::plan::{Direction, Late, Traffic, Tunnel};
+use crate::cell::{Direction, Late, Traffic, Tunnel};
 use crate::topology::Topology;
 use crate::traffic::series::Series;
 use crate::traffic::spread::median;

@@ -9,7 +9,7 @@
 //! goodput = L·N / (N/R + H·(1 + N·a·p_back)),  N = 1/p, a = acknowledgements per segment (1/2)
 //! ```
 
-use crate::experiment::plan::Reorder;
+use crate::cell::Reorder;
 
 /// Acknowledgements per segment (RFC 5681 section 4.2).
 const ACKNOWLEDGEMENTS: f64 = 0.5;

@@ -1,7 +1,7 @@
 //! Predictions for the cells of the published tables.
 
 use super::*;
-use crate::experiment::plan::{Late, Reorder};
+use crate::cell::{Late, Reorder};
 
 /// What the papers' tunnel was set to.
 fn classic(weights: &[u32]) -> Tunnel {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::CutRecord;
-use crate::experiment::plan::Cut;
+use crate::cell::Cut;
 use crate::traffic::jitter::Jitter;
 use crate::traffic::order::Summary;
 use crate::traffic::series::{SAMPLE, Series};

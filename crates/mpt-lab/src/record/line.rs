@@ -3,12 +3,11 @@
 use serde::Serialize;
 
 use super::figures::figures;
-use super::{Measured, Record, megabits};
-use crate::experiment::ideal;
-use crate::experiment::plan::{Cell, Direction};
+use super::{ALONE, Measured, Record, megabits};
+
+use crate::cell::{Cell, Direction, ideal};
 use crate::machine;
 use crate::results::{CellRecord, Figure, LinkRecord, SystemRecord};
-use crate::system::ALONE;
 use crate::traffic::series::SAMPLE;
 
 /// What `mpt-lab run --json` prints for a cell: the line, and the figures of the first system where they

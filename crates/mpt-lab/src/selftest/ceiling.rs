@@ -13,8 +13,8 @@ use anyhow::{Context as _, Result};
 use mpt_sim::profile::Profile;
 
 use super::{FULL_PACKET, Form, SEED};
-use crate::experiment::stop::Stop;
 use crate::lab::Lab;
+use crate::stop::Stop;
 use crate::topology::{LinkSpec, Topology};
 use crate::traffic::spread::median;
 use crate::traffic::tcp::{CUBIC, Flow, Sink, Source, Transport};

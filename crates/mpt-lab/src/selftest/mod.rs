@@ -32,9 +32,9 @@ use anyhow::{Context as _, Result};
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
 
-use crate::experiment::stop::Stop;
 use crate::lab::Lab;
 use crate::results::{Check, SelfTest};
+use crate::stop::Stop;
 use crate::topology::{LinkSpec, Topology};
 use check::Property;
 pub use report::text;
@@ -74,7 +74,7 @@ pub enum Form {
 ///
 /// # Errors
 ///
-/// A lab or a socket cannot be made; [`crate::experiment::stop::Interrupted`] if `stop` was set.
+/// A lab or a socket cannot be made; [`crate::stop::Interrupted`] if `stop` was set.
 pub fn run(stop: &Stop, form: Form, say: &mut dyn FnMut(&str)) -> Result<SelfTest> {
     let mut checks = Vec::new();
     for group in [quiet(form), busy(form)] {

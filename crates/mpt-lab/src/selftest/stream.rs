@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use nix::sys::socket::{setsockopt, sockopt};
 
 use super::HEADERS;
-use crate::experiment::stop::Stop;
+use crate::stop::Stop;
 
 /// How long a blocked read waits before it looks at the clock and at the stop flag again.
 const PATIENCE: Duration = Duration::from_millis(20);

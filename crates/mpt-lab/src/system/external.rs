@@ -27,11 +27,11 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::configuration::inner_address;
-use crate::experiment::plan::Cell;
-use crate::experiment::stop::Stop;
+use crate::cell::Cell;
+use crate::cell::configuration::inner_address;
 use crate::guard;
 use crate::lab::Lab;
+use crate::stop::Stop;
 use crate::topology::Side;
 
 /// How long both sides may take to reach each other.

@@ -17,14 +17,11 @@ mod running;
 
 use serde::Serialize;
 
-use crate::experiment::plan::{Cell, Direction, Kind, Profile, Reorder, Tunnel};
+use crate::cell::{Cell, Direction, Kind, Profile, Reorder, Tunnel};
 use crate::results::SystemEntry;
 pub use external::External;
 pub(crate) use pair::sides;
 pub(crate) use running::{Running, Unavailable};
-
-/// The name in records of a link measured alone, with plain TCP or whatever the traffic is.
-pub const ALONE: &str = "alone";
 
 /// A system under test.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use mpt_control::{ConnectionState, PathState, Status, TunnelStatus};
 
+use crate::cell::configuration::configuration;
+use crate::cell::{Direction, Tunnel};
 use crate::daemon::Daemon;
-use crate::experiment::configuration::configuration;
-use crate::experiment::plan::{Direction, Tunnel};
-use crate::experiment::stop::Stop;
 use crate::lab::Lab;
 use crate::record::{DaemonRecord, PathRecord};
+use crate::stop::Stop;
 use crate::topology::Side;
 
 /// How long all paths may take to come up: keepalives every half second, several of which may be

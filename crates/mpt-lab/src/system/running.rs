@@ -9,14 +9,14 @@ use anyhow::{Context as _, Result};
 use super::System;
 use super::external::Scripts;
 use super::pair::{self, Pair};
+use crate::cell::configuration::inner_address;
+use crate::cell::ideal::Framing;
+use crate::cell::{Cell, Direction, Tunnel};
 use crate::emulator::Report;
-use crate::experiment::configuration::inner_address;
-use crate::experiment::ideal::Framing;
-use crate::experiment::plan::{Cell, Direction, Tunnel};
-use crate::experiment::stop::Stop;
 use crate::lab::mptcp::{self, Mptcp};
 use crate::lab::{Host, Lab};
 use crate::record::{DaemonRecord, PathRecord};
+use crate::stop::Stop;
 use crate::topology::Side;
 use crate::traffic::tcp::Transport;
 

@@ -1,7 +1,8 @@
 //! A whole experiment of the laboratory with the daemon that ships, from its file to its record.
 
-use mpt_lab::experiment::{Experiment, runner::Bench, stop::Stop, watch::Silence};
+use mpt_lab::experiment::{Experiment, runner::Bench, watch::Silence};
 use mpt_lab::record::Line;
+use mpt_lab::stop::Stop;
 use serde_json::Value;
 
 use crate::site;

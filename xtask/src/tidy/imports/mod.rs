@@ -30,10 +30,11 @@ use super::Violation;
 use super::files::Files;
 
 /// The crates that are looked at, and how deep.
-const CRATES: [(&str, Depth); 3] = [
+const CRATES: [(&str, Depth); 4] = [
     ("crates/mpt-io", Depth::All),
     ("crates/mpt-control", Depth::All),
     ("crates/mpt-sim", Depth::All),
+    ("crates/mpt-lab", Depth::Folders),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,6 @@ enum Depth {
     /// Modules at every level.
     All,
     /// Only those directly below the root of the crate.
-    #[cfg_attr(not(test), expect(dead_code, reason = "mpt-lab is yet to be put in order"))]
     Folders,
 }
 

@@ -9,24 +9,31 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::pcapng::Way;
-
 /// Packets that may wait for the writer: it comes for them every few milliseconds, and a disk may
 /// let it wait for longer.
 const QUEUE: usize = 16_384;
 /// Bytes that may wait, whatever the length of the packets.
 const QUEUE_BYTES: usize = 32 << 20;
 
+/// Which way a packet went, as its host sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// It came to the host.
+    In,
+    /// The host sent it.
+    Out,
+}
+
 /// One clock for packets of the kernel, which have the time of day, and of links, which have not.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Origin {
+pub(crate) struct Origin {
     instant: Instant,
     since_1970: Duration,
 }
 
 /// Where packets of all interfaces are put; a clone for each of them.
 #[derive(Clone, Debug)]
-pub(super) struct Entrance {
+pub(crate) struct Entrance {
     sender: SyncSender<Record>,
     waiting: Arc<AtomicUsize>,
     origin: Origin,
@@ -35,22 +42,22 @@ pub(super) struct Entrance {
 
 /// Where they come out, for the writer.
 #[derive(Debug)]
-pub(super) struct Exit {
-    pub(super) receiver: Receiver<Record>,
+pub(crate) struct Exit {
+    pub(crate) receiver: Receiver<Record>,
     waiting: Arc<AtomicUsize>,
 }
 
 /// A packet on its way to the file.
 #[derive(Debug)]
-pub(super) struct Record {
-    pub(super) interface: u32,
+pub(crate) struct Record {
+    pub(crate) interface: u32,
     /// Since 1970.
-    pub(super) at: Duration,
-    pub(super) way: Way,
-    pub(super) bytes: Box<[u8]>,
+    pub(crate) at: Duration,
+    pub(crate) way: Way,
+    pub(crate) bytes: Box<[u8]>,
     /// How long the packet was before it was cut to `bytes`.
-    pub(super) length: u32,
-    pub(super) comment: String,
+    pub(crate) length: u32,
+    pub(crate) comment: String,
 }
 
 /// A look at one interface.
@@ -62,22 +69,22 @@ pub struct Tap {
 }
 
 impl Origin {
-    pub(super) fn here() -> Self {
+    pub(crate) fn here() -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { instant: Instant::now(), since_1970 }
     }
 
-    pub(super) fn since_1970(self, at: Instant) -> Duration {
+    pub(crate) fn since_1970(self, at: Instant) -> Duration {
         self.since_1970 + at.saturating_duration_since(self.instant)
     }
 
-    pub(super) fn now(self) -> Duration {
+    pub(crate) fn now(self) -> Duration {
         self.since_1970(Instant::now())
     }
 }
 
 /// The queue from taps to the writer. `snap` is the most bytes of a packet that are kept.
-pub(super) fn queue(origin: Origin, snap: usize) -> (Entrance, Exit) {
+pub(crate) fn queue(origin: Origin, snap: usize) -> (Entrance, Exit) {
     let (sender, receiver) = sync_channel(QUEUE);
     let waiting = Arc::new(AtomicUsize::new(0));
     (Entrance { sender, waiting: Arc::clone(&waiting), origin, snap }, Exit { receiver, waiting })
@@ -85,7 +92,7 @@ pub(super) fn queue(origin: Origin, snap: usize) -> (Entrance, Exit) {
 
 impl Entrance {
     /// A tap for the interface of that number, and how many packets it could not deliver.
-    pub(super) fn tap(&self, interface: u32) -> (Tap, Arc<AtomicU64>) {
+    pub(crate) fn tap(&self, interface: u32) -> (Tap, Arc<AtomicU64>) {
         let dropped = Arc::new(AtomicU64::new(0));
         (Tap { interface, entrance: self.clone(), dropped: Arc::clone(&dropped) }, dropped)
     }
@@ -93,7 +100,7 @@ impl Entrance {
 
 impl Exit {
     /// Makes room for what comes, once a packet has been written.
-    pub(super) fn release(&self, record: &Record) {
+    pub(crate) fn release(&self, record: &Record) {
         self.waiting.fetch_sub(record.bytes.len(), Ordering::Relaxed);
     }
 }
@@ -107,7 +114,7 @@ impl Tap {
     }
 
     /// The same for a packet whose time the kernel took and of which it gave only the first bytes.
-    pub(super) fn put(&self, at: Duration, way: Way, packet: &[u8], length: u32, comment: String) {
+    pub(crate) fn put(&self, at: Duration, way: Way, packet: &[u8], length: u32, comment: String) {
         let Entrance { sender, waiting, snap, .. } = &self.entrance;
         let bytes: Box<[u8]> = packet[..packet.len().min(*snap)].into();
         let len = bytes.len();
@@ -122,7 +129,7 @@ impl Tap {
     }
 
     /// Counts packets that nobody could look at.
-    pub(super) fn drop_unseen(&self, packets: u64) {
+    pub(crate) fn drop_unseen(&self, packets: u64) {
         self.dropped.fetch_add(packets, Ordering::Relaxed);
     }
 }

@@ -12,7 +12,7 @@
 //! sum over its links; a tunnel that shares packets by weights w cannot exceed its *bound*
 //! min(C/w) · Σw, because the link that is the most overloaded for its weight stops the others.
 
-use super::plan::{Cell, Direction, Kind, Tunnel};
+use super::{Cell, Direction, Kind, Tunnel};
 use crate::topology::{IpVersion, LinkSpec, Topology};
 
 /// TCP header with the timestamps option (RFC 7323), which Linux always negotiates.

@@ -12,47 +12,47 @@ use crate::traffic::udp;
 const LONGEST_RUN: f64 = 600.0;
 
 /// Seconds, zero allowed.
-pub(super) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+pub(crate) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     within(deserializer, 0.0..=LONGEST_RUN, "seconds")
 }
 
 /// Length of a run in seconds.
-pub(super) fn run_seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+pub(crate) fn run_seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     within(deserializer, 1.0..=LONGEST_RUN, "seconds")
 }
 
 /// A rate or an interval.
-pub(super) fn positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+pub(crate) fn positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     within(deserializer, 0.001..=100_000.0, "a number")
 }
 
 /// Packets in a reorder window.
-pub(super) fn window<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+pub(crate) fn window<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     within(deserializer, 0..=10_000, "packets")
 }
 
 /// Flows at once.
-pub(super) fn flows<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+pub(crate) fn flows<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     within(deserializer, 1..=16, "flows")
 }
 
 /// Size of a file in MB.
-pub(super) fn file_size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+pub(crate) fn file_size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     within(deserializer, 1..=10_000, "MB")
 }
 
 /// Payload of a UDP packet.
-pub(super) fn payload<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+pub(crate) fn payload<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
     within(deserializer, udp::HEADER..=udp::LARGEST, "bytes")
 }
 
 /// Inner MTU. IPv6 asks for 1280 at least (RFC 8200 section 5).
-pub(super) fn mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+pub(crate) fn mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     within(deserializer, 1280..=9000, "bytes").map(Some)
 }
 
 /// Runs of an experiment.
-pub(super) fn repetitions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+pub(crate) fn repetitions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     within(deserializer, 1..=100, "repetitions")
 }
 

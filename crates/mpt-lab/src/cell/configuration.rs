@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::Serialize;
 
-use super::plan::{self, Profile, Reorder, Scheduler};
+use super::{Profile, Reorder, Scheduler};
 use crate::topology::{Addressing, IpVersion, Side, Topology};
 
 /// The name of the tunnel and its device, in either host.
@@ -27,7 +27,7 @@ pub fn inner_address(side: Side, version: IpVersion) -> IpAddr {
 
 /// The configuration of the daemon on one side. Where it listens for control is left to whoever
 /// starts it.
-pub fn configuration(topology: &Topology, tunnel: &plan::Tunnel, side: Side) -> String {
+pub fn configuration(topology: &Topology, tunnel: &super::Tunnel, side: Side) -> String {
     let other = match side {
         Side::Left => Side::Right,
         Side::Right => Side::Left,
@@ -60,7 +60,7 @@ pub fn configuration(topology: &Topology, tunnel: &plan::Tunnel, side: Side) -> 
 
 fn paths<'a>(
     topology: &'a Topology,
-    tunnel: &plan::Tunnel,
+    tunnel: &super::Tunnel,
     side: Side,
     other: Side,
 ) -> Vec<Path<'a>> {

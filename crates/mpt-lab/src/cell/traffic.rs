@@ -1,0 +1,98 @@
+//! What is sent through the tunnel.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::value;
+use crate::traffic::tcp;
+
+/// What is sent through the tunnel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Traffic {
+    /// What it is.
+    pub kind: Kind,
+    /// Length of the run in seconds, up to 600.
+    #[serde(deserialize_with = "value::run_seconds")]
+    pub seconds: f64,
+    /// Seconds at its start that goodput leaves out.
+    #[serde(deserialize_with = "value::seconds")]
+    pub omit: f64,
+    /// Which way it flows.
+    pub direction: Direction,
+    /// TCP: congestion control by the kernel's name; QUIC: `cubic`, `bbr` or `newreno`.
+    pub congestion: String,
+    /// TCP and QUIC: flows at once, 1 to 16.
+    #[serde(deserialize_with = "value::flows")]
+    pub flows: u32,
+    /// FTP: size of the file in MB (10⁶ bytes).
+    #[serde(deserialize_with = "value::file_size")]
+    pub file_mb: u64,
+    /// UDP: payload rate in Mbit/s.
+    #[serde(deserialize_with = "value::positive")]
+    pub rate_mbps: f64,
+    /// UDP: payload of a packet in bytes.
+    #[serde(deserialize_with = "value::payload")]
+    pub size: usize,
+    /// Ping: seconds between two requests.
+    #[serde(deserialize_with = "value::positive")]
+    pub interval: f64,
+}
+
+impl Default for Traffic {
+    fn default() -> Self {
+        Self {
+            kind: Kind::Tcp,
+            seconds: 12.0,
+            omit: 2.0,
+            direction: Direction::Forward,
+            congestion: tcp::CUBIC.into(),
+            flows: 1,
+            file_mb: 1000,
+            rate_mbps: 10.0,
+            size: 1200,
+            interval: 0.05,
+        }
+    }
+}
+
+impl Traffic {
+    /// Length of the run.
+    pub fn length(&self) -> Duration {
+        Duration::from_secs_f64(self.seconds)
+    }
+
+    /// The start-up that goodput leaves out.
+    pub fn omitted(&self) -> Duration {
+        Duration::from_secs_f64(self.omit)
+    }
+}
+
+/// A kind of traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A file downloaded from an FTP server on the sending host.
+    Ftp,
+    /// A voice and a video-like stream beside TCP flows.
+    Media,
+    /// Requests and replies, nothing else.
+    Ping,
+    /// QUIC flows that want all the room there is.
+    Quic,
+    /// Flows that want all the room there is.
+    Tcp,
+    /// Numbered packets at a fixed rate.
+    Udp,
+}
+
+/// A direction between the hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// Right to left.
+    Backward,
+    /// Left to right.
+    Forward,
+}

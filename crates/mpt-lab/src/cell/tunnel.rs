@@ -1,0 +1,106 @@
+//! How both daemons are configured.
+
+use serde::{Deserialize, Serialize};
+
+use super::value;
+use crate::topology::IpVersion;
+
+/// How both daemons are configured. Field by field as in the configuration file of `mpt`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Tunnel {
+    /// One weight per link, 1 to 10000; after reading a file, as many as there are links.
+    pub weights: Vec<u32>,
+    /// The profile.
+    pub profile: Profile,
+    /// The scheduler.
+    pub scheduler: Scheduler,
+    /// Receive-side ordering.
+    pub reorder: Reorder,
+    /// Seconds between keepalives, 0 = off.
+    #[serde(deserialize_with = "value::seconds")]
+    pub keepalive: f64,
+    /// Seconds of silence after which a path is down, 0 = never.
+    #[serde(deserialize_with = "value::seconds")]
+    pub dead_time: f64,
+    /// IP version of the inner packets.
+    pub inner: IpVersion,
+    /// Inner MTU in bytes; what fits the smallest path if absent.
+    #[serde(deserialize_with = "value::mtu")]
+    pub mtu: Option<u32>,
+    /// GRE key.
+    pub key: Option<u32>,
+    /// Whether datagrams carry a GRE checksum.
+    pub checksum: bool,
+    /// Whether datagrams carry a GRE sequence number.
+    pub sequence: bool,
+}
+
+impl Default for Tunnel {
+    /// The daemon's own defaults.
+    fn default() -> Self {
+        Self {
+            weights: Vec::new(),
+            profile: Profile::Auto,
+            scheduler: Scheduler::Weighted,
+            reorder: Reorder::default(),
+            keepalive: 0.5,
+            dead_time: 1.75,
+            inner: IpVersion::V4,
+            mtu: None,
+            key: None,
+            checksum: false,
+            sequence: true,
+        }
+    }
+}
+
+/// A named set of policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    /// The daemon's default.
+    Auto,
+    /// What the original MPT does.
+    Classic,
+}
+
+/// The policy that chooses a path per packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scheduler {
+    /// In proportion to the weights.
+    Weighted,
+}
+
+/// Receive-side ordering.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Reorder {
+    /// Most packets held, 0 to 10000; 0 = none.
+    #[serde(deserialize_with = "value::window")]
+    pub window: u32,
+    /// Longest hold time in seconds.
+    #[serde(deserialize_with = "value::seconds")]
+    pub max_delay: f64,
+    /// Whether a gap is given up once every live path has delivered a higher number.
+    pub early_release: bool,
+    /// What becomes of a packet whose place was given up.
+    pub late: Late,
+}
+
+impl Default for Reorder {
+    fn default() -> Self {
+        Self { window: 4096, max_delay: 0.1, early_release: true, late: Late::Deliver }
+    }
+}
+
+/// What becomes of a packet whose place in the order was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Late {
+    /// It is delivered, late.
+    Deliver,
+    /// It is dropped, as the original MPT does.
+    Drop,
+}
