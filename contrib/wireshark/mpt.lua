@@ -56,6 +56,7 @@ local f = {
   longest = ProtoField.uint16("mpt.longest", "Longest datagram arrived lately", base.DEC),
   count = ProtoField.uint8("mpt.count", "Keepalives accepted, modulo 256", base.DEC),
   ip_version = ProtoField.uint8("mpt.ip_version", "IP version of tunnel addresses", base.DEC),
+  weight = ProtoField.uint16("mpt.weight", "Weight wanted for this path", base.DEC),
   sender = ProtoField.ipv6("mpt.sender", "Sender's tunnel address"),
   receiver = ProtoField.ipv6("mpt.receiver", "Receiver's tunnel address"),
   sender4 = ProtoField.ipv4("mpt.sender4", "Sender's tunnel address"),
@@ -154,6 +155,19 @@ local function status_text(value)
   return table.concat(words, ", ")
 end
 
+-- The byte in which a keepalive announces a weight, or has the IP version as the original does.
+local function weight(tree, range)
+  local value = range:uint()
+  local place = value - 16
+  if place < 0 then
+    tree:add(f.ip_version, range)
+  elseif place < 16 then
+    tree:add(f.weight, range, place)
+  else
+    tree:add(f.weight, range, (16 + place % 16) * 2 ^ (math.floor(place / 16) - 1))
+  end
+end
+
 local function keepalive(payload, pinfo, tree)
   local word = payload(1, 1)
   local branch = status(tree, word)
@@ -162,7 +176,7 @@ local function keepalive(payload, pinfo, tree)
   local longest = payload(2, 2)
   tree:add(f.longest, longest):append_text(longest:uint() == 0 and " (not told)" or " bytes")
   tree:add(f.count, payload(4, 1))
-  tree:add(f.ip_version, payload(5, 1))
+  weight(tree, payload(5, 1))
   local from = address(tree, payload(8, 16), f.sender, f.sender4)
   local to = address(tree, payload(24, 16), f.receiver, f.receiver4)
   if payload:len() == KEEPALIVE_LENGTH then

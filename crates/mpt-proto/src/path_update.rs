@@ -1,6 +1,7 @@
 //! What the receive side has to tell: path updates to the transmit side, events to whoever reads them.
 
 use std::collections::VecDeque;
+use std::num::NonZeroU16;
 use std::time::Duration;
 
 use crate::event::{Event, Events};
@@ -39,6 +40,8 @@ pub enum PathUpdate {
         count: u8,
         /// What had reached the peer when it sent the last one, if it tells.
         arrivals: Option<Arrivals>,
+        /// The weight that the peer wants for the path, if it announces one.
+        weight: Option<NonZeroU16>,
         /// When the peer sent the last one, if it tells.
         heard: Option<Heard>,
         /// How long datagrams take to the peer and back, the last one or smoothed, whichever is more.

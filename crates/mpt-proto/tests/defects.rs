@@ -383,8 +383,8 @@ mod security {
     fn a_keepalive_has_no_byte_without_a_meaning() {
         let mut left = Host::new(&Settings::default(), 1, Instant::ZERO);
         let keepalive = left.keepalives(Instant::ZERO).remove(0);
-        // By its path number 0, and no other is lost.
-        let mut expected = vec![0, 0, 8, 0, 0xa1, 1, 0, 0, 0, 4, 1, 0];
+        // It wants weight 1, by its path number 0, and no other is lost.
+        let mut expected = vec![0, 0, 8, 0, 0xa1, 1, 0, 0, 0, 17, 1, 0];
         for host in [1, 2] {
             expected.extend([0; 10]);
             expected.extend([0xff, 0xff, 10, 9, 0, host]);

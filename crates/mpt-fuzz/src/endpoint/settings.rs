@@ -128,6 +128,7 @@ impl Settings {
             socket: SocketId(u16::from(lane)),
             remote: outer_address(1 - own, connection, lane),
             weight: 1,
+            weight_from_peer: false,
             priority: 0,
             pins: Pins::default(),
             keepalive: self.keepalive,
@@ -236,6 +237,9 @@ pub(super) fn vary_path(
         let lane = input.index(LANES) as u8;
         path.socket = SocketId(u16::from(lane));
         path.remote = outer_address(1 - own, connection, lane);
+    }
+    if choice & 0x80 != 0 {
+        path.weight_from_peer ^= true;
     }
 }
 

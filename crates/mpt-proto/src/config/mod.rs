@@ -75,6 +75,8 @@ pub struct PathConfig {
     pub remote: SocketAddr,
     /// The share of packets it gets, 1 to [`MAX_WEIGHT`].
     pub weight: u16,
+    /// Whether the weight that the peer announces for it takes the place of `weight`.
+    pub weight_from_peer: bool,
     /// Its tier: of the paths that are up those of the least number carry, the others stand by.
     pub priority: u8,
     /// The ports whose packets take this path while it is up, standing by or not; with

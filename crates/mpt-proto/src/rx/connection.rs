@@ -290,7 +290,9 @@ impl ReceiveHalf {
         if Activation::is_after(calls, self.calls) {
             self.calls = calls;
         }
-        let told = PathUpdate::Keepalive { path, count, arrivals, heard: echoed, round_trip };
+        let weight = keepalive.weight;
+        let told =
+            PathUpdate::Keepalive { path, count, arrivals, weight, heard: echoed, round_trip };
         updates.update(self.id, told);
         // Who tells of a loss tells the time too.
         if let Some(lost) = keepalive.lost.filter(|_| time.is_some()) {

@@ -42,6 +42,8 @@ pub struct TransmitHalf {
     pub(super) volley: TokenBucket,
     /// How often the peer's word of a loss has something sent again: 4 times, and then once per second.
     pub(super) words: TokenBucket,
+    /// How often a weight that the peer announces is obeyed: 8 times, and then once per second.
+    pub(super) weights: TokenBucket,
     /// The lost path that was told of last.
     pub(super) told_lost: usize,
     /// Own and the peer's tunnel address, as keepalives name them.
@@ -68,6 +70,7 @@ impl TransmitHalf {
             calls: 0,
             volley: TokenBucket::new(8, Duration::from_millis(100)),
             words: TokenBucket::new(4, Duration::from_secs(1)),
+            weights: TokenBucket::new(8, Duration::from_secs(1)),
             told_lost: 0,
             addresses,
             sent: Traffic::default(),
@@ -89,13 +92,14 @@ impl TransmitHalf {
         self.framing.overhead()
     }
 
-    /// A path's share of packets.
+    /// A path's share of packets: the configured one, or the one that the peer announces if it is to
+    /// be obeyed.
     ///
     /// # Panics
     ///
     /// If the connection has no such path.
     pub fn weight(&self, path: PathId) -> u16 {
-        self.paths[path.index()].weight
+        self.paths[path.index()].weight.in_force()
     }
 
     /// Whether a path could carry packets, but stands by because one of a better priority carries.

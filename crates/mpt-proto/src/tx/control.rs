@@ -39,6 +39,7 @@ impl TransmitHalf {
         path.black_hole.on_keepalive_sent();
         let arrivals = path.arrived.tell(now, path.keepalive.unwrap_or_default());
         let echo = path.heard.and_then(|heard| heard.echo(now));
+        let weight = path.weight.to_announce();
         let trailer = Some(Trailer { sent: path.sent.packets as u32, time: now.micros(), echo });
         if path.leaving {
             self.paths.take(index);
@@ -47,7 +48,17 @@ impl TransmitHalf {
         let activation = Activation { standby, calls: self.calls };
         let (path, lost) = (Some(index as u8), self.next_lost(index));
         let message = if tells {
-            Keepalive { report, activation, arrivals, path, lost, sender, receiver, trailer }
+            Keepalive {
+                report,
+                activation,
+                arrivals,
+                weight,
+                path,
+                lost,
+                sender,
+                receiver,
+                trailer,
+            }
         } else {
             Keepalive::bare(sender, receiver)
         };
@@ -88,11 +99,19 @@ impl TransmitHalf {
         let path = self.paths.get_mut(update.path().index())?;
         match update {
             PathUpdate::Arrived { len, .. } => path.arrived.on_arrived(len),
-            PathUpdate::Keepalive { path: id, count, arrivals, heard, round_trip } => {
+            PathUpdate::Keepalive { path: id, count, arrivals, weight, heard, round_trip } => {
                 path.heard = heard;
                 path.metrics.round_trip = round_trip;
                 path.arrived.on_keepalives(count);
-                return Some((id, path.black_hole.on_told(now, arrivals)?));
+                let narrow = path.black_hole.on_told(now, arrivals);
+                let (before, weight) = (path.weight, path.weight.announced_as(weight));
+                // Forged keepalives could have the shares worked out again and again. What is not
+                // obeyed now is with a later keepalive.
+                if weight.in_force() != before.in_force() && self.weights.take(now) {
+                    path.weight = weight;
+                    self.reschedule(now);
+                }
+                return Some((id, narrow?));
             }
             PathUpdate::Hearing { hearing, .. } => {
                 path.hearing = hearing;

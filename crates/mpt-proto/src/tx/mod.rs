@@ -12,3 +12,4 @@ pub(crate) mod retransmit;
 mod route;
 pub(crate) mod side;
 pub(crate) mod transmit;
+mod weight;

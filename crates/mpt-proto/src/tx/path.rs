@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::weight::PathWeight;
 use crate::config::PathConfig;
 use crate::framing::plain::black_hole::{Arrived, BlackHoleDetector};
 use crate::id::PathId;
@@ -20,7 +21,7 @@ const EARLY: u32 = 16;
 #[derive(Debug)]
 pub(super) struct TransmitPath {
     pub(super) status: PathStatus,
-    pub(super) weight: u16,
+    pub(super) weight: PathWeight,
     pub(super) priority: u8,
     pub(super) pins: Pins,
     pub(super) up: bool,
@@ -50,7 +51,7 @@ impl TransmitPath {
         let available = config.status == PathStatus::Available;
         Self {
             status: config.status,
-            weight: config.weight,
+            weight: PathWeight::new(config),
             priority: config.priority,
             pins: config.pins.clone(),
             up: false,
@@ -83,7 +84,7 @@ impl TransmitPath {
     }
 
     pub(super) fn share(&self, path: PathId) -> Share<'_> {
-        Share { path, weight: self.weight, priority: self.priority, pins: &self.pins }
+        Share { path, weight: self.weight.in_force(), priority: self.priority, pins: &self.pins }
     }
 
     /// Has the next keepalive sent at once, on a path that sends any.

@@ -41,12 +41,17 @@ impl TransmitHalf {
             path.keepalive_now(now);
         }
         self.set_status(id, config.status, now);
+        let tells = self.peer_kind.tells();
         let Some(path) = self.staying(id) else { return };
-        let share = path.share(id);
-        if (share.weight, share.priority, share.pins)
-            != (config.weight, config.priority, &config.pins)
+        let weight = path.weight.configured_as(config);
+        if tells && weight.to_announce() != path.weight.to_announce() {
+            path.keepalive_now(now);
+        }
+        let before = path.weight.in_force();
+        path.weight = weight;
+        if (before, path.priority, &path.pins) != (weight.in_force(), config.priority, &config.pins)
         {
-            (path.weight, path.priority) = (config.weight, config.priority);
+            path.priority = config.priority;
             path.pins.clone_from(&config.pins);
             self.reschedule(now);
         }

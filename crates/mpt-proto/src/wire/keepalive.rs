@@ -1,20 +1,22 @@
-//! The keepalive of plain framing: the frame of the original MPT, of which six unused bytes tell the
+//! The keepalive of plain framing: the frame of the original MPT, of which seven unused bytes tell the
 //! peer how this side sees the path, and behind it a trailer from which it measures the path.
 //!
 //! ```text
 //! offset  0    1        2..4      4       5        6      7      8..24             24..40
-//!       | A1 | status | longest | count | 4 or 6 | path | lost | sender's address | receiver's address |
+//!       | A1 | status | longest | count | weight | path | lost | sender's address | receiver's address |
 //!         40..44   44..48   48..52   52..56
 //!       | sent   | time   | echo   | held   |
 //! ```
 //!
 //! Offsets count from the end of the GRE header. Addresses are tunnel addresses; IPv4 ones stand in
 //! their IPv4-mapped form. The original neither sets nor reads status, length, count, path and lost, so to it
-//! "all is well" is the only thing anybody ever said. Nor does it read or send the trailer.
+//! "all is well" is the only thing anybody ever said. In place of the weight it has 4 or 6, the IP version
+//! of the addresses, and so has a keepalive that announces no weight. Nor does it read or send the trailer.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU16;
 
+use super::weight;
 use crate::id::MAX_PATHS;
 use crate::stats::Drop;
 
@@ -119,6 +121,10 @@ pub struct Keepalive {
     pub activation: Activation,
     /// What has reached its sender; `None` if it does not tell.
     pub arrivals: Option<Arrivals>,
+    /// The weight that its sender wants the path to have for what it receives, 1 to
+    /// [`MAX_WEIGHT`](crate::MAX_WEIGHT); rounded to five significant bits on its way. `None` if it
+    /// announces none.
+    pub weight: Option<NonZeroU16>,
     /// The number that its sender has for the path that it comes over, below 64; `None` if it does not
     /// tell.
     pub path: Option<u8>,
@@ -139,6 +145,7 @@ impl Keepalive {
             report: Report { deaf: false, off: false },
             activation: Activation { standby: false, calls: 0 },
             arrivals: None,
+            weight: None,
             path: None,
             lost: None,
             sender,
@@ -161,7 +168,8 @@ impl Keepalive {
             message[2..4].copy_from_slice(&longest.get().to_be_bytes());
             message[4] = keepalives;
         }
-        message[5] = if self.sender.is_ipv4() { 4 } else { 6 };
+        let version = if self.sender.is_ipv4() { 4 } else { 6 };
+        message[5] = self.weight.map_or(version, weight::announcement);
         message[6] = self.path.map_or(0, |path| path + 1);
         message[7] = self.lost.map_or(0, |path| path + 1);
         message[8..24].copy_from_slice(&mapped(self.sender).octets());
@@ -208,6 +216,7 @@ impl Keepalive {
             report,
             activation,
             arrivals,
+            weight: weight::announced(message[5]),
             path: path(6),
             lost: path(7),
             sender: address(8),
@@ -266,6 +275,7 @@ mod tests {
                 activation: Activation { standby: off == deaf, calls: if deaf { 31 } else { 0 } },
                 arrivals: NonZeroU16::new(longest)
                     .map(|longest| Arrivals { longest, keepalives: 200 }),
+                weight: NonZeroU16::new(longest.min(31)),
                 path: Some(63),
                 lost: off.then_some(0),
                 sender: "fd00::1".parse().unwrap(),

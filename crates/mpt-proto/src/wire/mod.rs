@@ -16,3 +16,4 @@ pub mod inner;
 pub mod keepalive;
 pub mod mss;
 mod upper;
+mod weight;

@@ -102,6 +102,7 @@ pub(crate) fn config(settings: &Settings, own: u8) -> EndpointConfig {
         socket: SocketId(path as u16),
         remote: outer_address(peer, path as u8),
         weight,
+        weight_from_peer: false,
         priority: 0,
         pins: Pins::default(),
         keepalive: settings.keepalive,

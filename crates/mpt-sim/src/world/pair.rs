@@ -96,6 +96,7 @@ impl PairPlan {
                 socket: SocketId(0),
                 remote: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), PORT),
                 weight: 1,
+                weight_from_peer: false,
                 priority: 0,
                 pins: Pins::default(),
                 keepalive: Some(Duration::from_millis(500)),

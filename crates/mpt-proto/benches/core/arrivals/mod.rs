@@ -46,6 +46,7 @@ fn endpoint([own, peer]: [Ipv4Addr; 2], weights: &[u16], reorder: ReorderConfig)
         socket: SocketId(u16::from(number)),
         remote: remote(number),
         weight,
+        weight_from_peer: false,
         priority: 0,
         pins: Pins::default(),
         keepalive: None,

@@ -72,6 +72,7 @@ impl Visit {
             report: Report { deaf: true, off: self.off },
             arrivals: None,
             activation: Activation::default(),
+            weight: None,
             path: None,
             lost: None,
             sender: self.peer.into(),
