@@ -42,6 +42,11 @@ pub(crate) struct Accept {
     pub(crate) forget: Duration,
     /// How the connections treat their packets.
     pub(crate) policies: Policies,
+    /// As in [`Path`](super::Path), for every path; `None` = the weight that the peer announces for
+    /// each, 1 as long as it announces none.
+    pub(crate) weight: Option<u16>,
+    /// As in [`Path`](super::Path).
+    pub(crate) priority: u8,
     /// As in [`Path`](super::Path).
     pub(crate) keepalive: Duration,
     /// As in [`Path`](super::Path).
@@ -119,6 +124,8 @@ pub(super) fn read(
         value::seconds(Accept::MIN_FORGET..=MAX_SILENCE, None),
     );
     let policies = policies::read(table, PeerKind::Mpt, problems).whole();
+    let weight = table.optional("weight", None, problems, some(path::weight()));
+    let priority = table.optional("priority", 0, problems, value::integer(0..=u8::MAX));
     let timers = timers::read(table, PeerKind::Mpt, problems);
     table.finish(problems);
 
@@ -136,6 +143,8 @@ pub(super) fn read(
         max_paths: max_paths?,
         forget: forget?,
         policies,
+        weight: weight?,
+        priority: priority?,
         keepalive: timers.keepalive,
         dead_time: timers.dead_time,
     };

@@ -111,6 +111,8 @@ pub(super) static ACCEPT: Keys = Keys {
         "checksum",
         "sequence",
         "reorder",
+        "weight",
+        "priority",
         "keepalive",
         "dead_time",
     ],

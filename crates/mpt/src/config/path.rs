@@ -66,7 +66,7 @@ pub(super) fn read(
     }
     let local = table.optional("local", None, problems, some(local));
     let remote = remote::read(table, problems);
-    let weight = table.optional("weight", 1, problems, value::integer(1..=Path::MAX_WEIGHT));
+    let weight = table.optional("weight", 1, problems, weight());
     let priority = table.optional("priority", 0, problems, value::integer(0..=u8::MAX));
     let timers = timers::read(table, peer_kind, problems);
     let status = table.optional(
@@ -85,6 +85,7 @@ pub(super) fn read(
         local: local?,
         remote: remote?,
         weight: weight?,
+        weight_from_peer: false,
         priority: priority?,
         keepalive: timers.keepalive,
         dead_time: timers.dead_time,
@@ -114,6 +115,11 @@ pub(super) fn read(
         }
     }
     Some(path)
+}
+
+/// A share of packets relative to that of other paths.
+pub(super) fn weight() -> impl FnOnce(&Value<'_>, &mut Problems) -> Option<u16> {
+    value::integer(1..=Path::MAX_WEIGHT)
 }
 
 /// An own address, the kernel's choice being no address.

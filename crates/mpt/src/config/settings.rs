@@ -203,6 +203,9 @@ pub(crate) struct Path {
     pub(crate) remote: Remote,
     /// Its share of the packets relative to the other paths', 1 to [`Path::MAX_WEIGHT`].
     pub(crate) weight: u16,
+    /// Whether the weight that the peer announces takes the place of `weight`: on paths that a template
+    /// without a weight made, until a command sets one. No file can say so.
+    pub(crate) weight_from_peer: bool,
     /// Its tier: of the paths that are up, those with the least number carry packets and the others
     /// stand by.
     pub(crate) priority: u8,

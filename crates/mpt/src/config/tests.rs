@@ -86,6 +86,8 @@ key = 8
 checksum = true
 sequence = false
 reorder = { max_delay = 1 }
+weight = 9
+priority = 2
 keepalive = 2
 dead_time = 8
 "#;
@@ -100,6 +102,7 @@ fn every_key_arrives() {
         local: Some("192.0.2.1".parse().unwrap()),
         remote: Remote::Address("203.0.113.5".parse().unwrap()),
         weight: 40,
+        weight_from_peer: false,
         priority: 3,
         keepalive: Duration::from_secs(1),
         dead_time: Duration::from_millis(2500),
@@ -117,6 +120,7 @@ fn every_key_arrives() {
         local: None,
         remote: Remote::Name("server.example.org".into()),
         weight: 1,
+        weight_from_peer: false,
         priority: 0,
         keepalive: Path::default_keepalive(PeerKind::Mpt),
         dead_time: Duration::from_millis(1750),
@@ -166,6 +170,8 @@ fn every_key_arrives() {
             sequence: false,
             reorder: Reorder { window: 0, max_delay: Duration::from_secs(1), ..Reorder::default() },
         },
+        weight: Some(9),
+        priority: 2,
         keepalive: Duration::from_secs(2),
         dead_time: Duration::from_secs(8),
     };

@@ -174,6 +174,8 @@ impl Writer {
         self.unless("max_paths", &accept.max_paths, &Accept::DEFAULT_PATHS);
         self.unless("forget", &accept.forget, &Accept::DEFAULT_FORGET);
         self.policies(accept.policies, PeerKind::Mpt);
+        self.some("weight", &accept.weight);
+        self.unless("priority", &accept.priority, &0);
         self.unless("keepalive", &accept.keepalive, &Path::default_keepalive(PeerKind::Mpt));
         let dead_time = Path::default_dead_time(accept.keepalive);
         self.unless("dead_time", &accept.dead_time, &dead_time);

@@ -26,6 +26,7 @@ impl<H: Host> Daemon<H> {
             Request::Path { connection, path, status, weight, priority } => {
                 self.set_path(connection.as_deref(), &path, |path| {
                     path.status = status.unwrap_or(path.status);
+                    path.weight_from_peer &= weight.is_none();
                     path.weight = weight.unwrap_or(path.weight);
                     path.priority = priority.unwrap_or(path.priority);
                 })

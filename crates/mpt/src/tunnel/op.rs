@@ -98,6 +98,7 @@ impl Place {
             socket: self.socket(),
             remote: self.remote,
             weight: settings.weight,
+            weight_from_peer: settings.weight_from_peer,
             priority: settings.priority,
             pins: pins(&settings.pins),
             keepalive: Some(settings.keepalive).filter(|time| !time.is_zero()),

@@ -1,10 +1,11 @@
 //! Connections that nobody configured: a server that lets in whoever fits its template.
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::time::Duration;
 
 use mpt_control::{Client, ConnectionState, Reply, Request};
 use mpt_lab::topology::Side;
-use mpt_lab::traffic::udp;
+use mpt_lab::traffic::{tcp, udp};
 
 use crate::site::{
     QUICK, SHORT, Site, TWO_LINKS, assert_flawless, change_interface, eventually, inner,
@@ -22,6 +23,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("accepted_connections_obey_commands", commands),
     ("an_accepted_client_that_is_configured_later_changes_over", configured),
     ("whom_a_template_let_in_goes_with_its_socket_only", reloaded),
+    ("a_download_is_shared_out_by_the_weights_of_the_client", weights_of_the_client),
+    ("a_configured_weight_of_a_template_wins", weight_of_the_template),
 ];
 
 /// The server's configuration, whose paths are as fast to be found dead and forgotten as the tests
@@ -300,4 +303,84 @@ fn commands() {
     });
     site.await_all_up();
     site.assert_flawless(4);
+}
+
+/// Links of 40 and 10 Mbit/s, and a client that gives its paths weights to match.
+fn unequal(more: &str) -> Site {
+    let links = TWO_LINKS.replacen("rate_mbps = 50", "rate_mbps = 40", 1);
+    let links = links.replacen("rate_mbps = 50", "rate_mbps = 10", 1);
+    let site = Site::start_with(&links, "", |side, config| match side {
+        Side::Left => config
+            .replace("name = 'one'\n", "name = 'one'\nweight = 40\n")
+            .replace("name = 'two'\n", "name = 'two'\nweight = 10\n"),
+        Side::Right => server(more),
+    });
+    eventually("the client is let in with both paths", || accepted(&site).is_some_and(all_up(2)));
+    site.await_all_up();
+    site
+}
+
+/// The weights that the server has for the client's paths, in the order of the links.
+fn weights(site: &Site) -> [u64; 2] {
+    by_link(site, |path| path.weight)
+}
+
+fn by_link(site: &Site, of: impl Fn(&mpt_control::PathState) -> u64) -> [u64; 2] {
+    let paths = accepted(site).expect("a connection").paths;
+    [0, 1].map(|link| {
+        let name = format!("{}:4754", site.lab.left().address(link));
+        paths.iter().find(|path| path.name == name).map_or(0, &of)
+    })
+}
+
+/// The first link's part of the datagrams by which the server sends what the client downloads.
+fn first_share(site: &Site) -> f64 {
+    let sent = || by_link(site, |path| path.sent.packets);
+    let before = sent();
+    let address = inner(Side::Left, 4);
+    let (client, server) = (site.lab.left(), site.lab.right());
+    let listen = || tcp::Sink::listen(tcp::Transport::Tcp, address, None);
+    let sink = client.run(listen).expect("a sink");
+    let connect = || tcp::Source::connect(tcp::Transport::Tcp, sink.address(), None, "cubic");
+    let source = server.run(connect).expect("a source");
+    let flow = tcp::Flow::start(sink, source, Duration::from_secs(1)).expect("a flow");
+    let report = flow.finish();
+    assert_eq!(report.failure, None);
+    let after = sent();
+    let [one, two] = [0, 1].map(|path| (after[path] - before[path]) as f64);
+    assert!(one + two > 100.0, "{before:?} to {after:?}");
+    one / (one + two)
+}
+
+fn weights_of_the_client() {
+    let site = unequal("");
+    eventually("the client's weights are obeyed", || weights(&site) == [40, 10]);
+    let share = first_share(&site);
+    assert!((0.78..=0.82).contains(&share), "40 of 50: {share}");
+
+    let weight = |connection: Option<String>, path: String, weight| Request::Path {
+        connection,
+        path,
+        status: None,
+        weight: Some(weight),
+        priority: None,
+    };
+    let mut client = Client::connect(site.daemon(Side::Left).socket()).expect("a daemon");
+    let reply = client.request(&weight(None, "two".into(), 40)).expect("an answer");
+    assert_eq!(reply, Reply::Done);
+    eventually("what the client changes is obeyed", || weights(&site) == [40, 40]);
+    let share = first_share(&site);
+    assert!((0.48..=0.52).contains(&share), "40 of 80: {share}");
+
+    let name = accepted(&site).expect("a connection").name;
+    let path = format!("{}:4754", site.lab.left().address(0));
+    assert_eq!(ask(&site, &weight(Some(name), path, 1)), Reply::Done);
+    eventually("what the server's operator says wins", || weights(&site) == [1, 40]);
+}
+
+fn weight_of_the_template() {
+    let site = unequal("weight = 3\n");
+    let share = first_share(&site);
+    assert!((0.48..=0.52).contains(&share), "3 of 6: {share}");
+    assert_eq!(weights(&site), [3, 3]);
 }

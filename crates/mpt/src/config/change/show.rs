@@ -83,6 +83,8 @@ fn different_keys(from: &Accept, to: &Accept) -> Vec<&'static str> {
         ("checksum", before.checksum != after.checksum),
         ("sequence", before.sequence != after.sequence),
         ("reorder", before.reorder != after.reorder),
+        ("weight", from.weight != to.weight),
+        ("priority", from.priority != to.priority),
         ("keepalive", from.keepalive != to.keepalive),
         ("dead_time", from.dead_time != to.dead_time),
     ];

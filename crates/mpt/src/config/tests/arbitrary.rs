@@ -220,6 +220,7 @@ impl Choices {
             local: if bound { self.maybe(|_| local.parse().unwrap()) } else { None },
             remote,
             weight: 1 + self.small(Path::MAX_WEIGHT),
+            weight_from_peer: false,
             priority: self.small(256) as u8,
             keepalive,
             dead_time,
@@ -290,6 +291,8 @@ impl Choices {
                 sequence: !self.flag(),
                 reorder: self.reorder(scheduler, PeerKind::Mpt),
             },
+            weight: self.maybe(|choices| 1 + choices.small(Path::MAX_WEIGHT)),
+            priority: self.small(256) as u8,
             keepalive,
             dead_time,
         }

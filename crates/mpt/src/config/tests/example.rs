@@ -58,6 +58,7 @@ fn the_example_shows_the_defaults() {
     let commands = tunnel.connections[2].commands.as_mut().unwrap();
     commands.auth = Auth::Sha256(Secret::new("write-32-characters-of-your-own!").unwrap());
     tunnel.accepts[0].policies.key = Some(7);
+    tunnel.accepts[0].weight = Some(1);
     tunnel.accepts[0].local = Some("192.0.2.10".parse().unwrap());
     assert_eq!(shown, expected);
 }
