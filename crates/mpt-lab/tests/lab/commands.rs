@@ -11,12 +11,15 @@ use crate::world::{Test, lab};
 
 pub(crate) const TESTS: &[Test] = &[
     ("doctor_names_every_need_and_its_verdict", doctor),
-    ("the_selftest_measures_every_property_and_the_exit_code_says_if_one_fails", selftest),
     ("shell_runs_a_command_in_the_host", shell),
     ("shell_says_what_is_up_if_asked_for_something_else", shell_of_nothing),
     ("a_stale_announcement_is_removed", stale),
     ("a_folder_open_to_others_is_refused", open_folder),
 ];
+
+/// Those that measure the machine.
+pub(crate) const TESTS_ALONE: &[Test] =
+    &[("the_selftest_measures_every_property_and_the_exit_code_says_if_one_fails", selftest)];
 
 fn mpt_lab(folder: &tempfile::TempDir) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mpt-lab"));

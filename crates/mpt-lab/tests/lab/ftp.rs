@@ -12,7 +12,7 @@ use mpt_lab::lab::{Host, Lab};
 use mpt_lab::traffic::ftp::{self, Client, Download, Options, Program, Report, Server, StartError};
 
 use crate::mptcp::{allow, links};
-use crate::world::{Test, eventually, give_up};
+use crate::world::{Test, eventually, skip};
 
 pub(crate) const TESTS: &[Test] = &[
     ("vsftpd_serves_a_file_ipv4", || whole(Program::Vsftpd, 4)),
@@ -106,7 +106,7 @@ fn several() {
 
 fn no_start() {
     let lab = links(&[4]);
-    let program = Program::find(false).unwrap_or_else(|reason| give_up(reason.to_string()));
+    let program = Program::find(false).unwrap_or_else(|reason| skip(&reason.to_string()));
     // An address of the other host.
     let address = lab.left().address(0);
     let error = Server::start(lab.right(), Options { program, address, bytes: 1, mptcp: None });
@@ -126,7 +126,7 @@ fn serve(lab: &Lab, program: Program, bytes: u64, mptcp: Option<Mptcp>) -> Optio
             assert!(reason.to_string().contains("root"), "{reason}");
             None
         }
-        Err(StartError::Unavailable(reason)) => give_up(reason.to_string()),
+        Err(StartError::Unavailable(reason)) => skip(&reason.to_string()),
         Err(error) => panic!("{error}"),
     }
 }

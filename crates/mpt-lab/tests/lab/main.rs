@@ -1,12 +1,11 @@
 //! Real hosts, links and programs in namespaces that the tests make for themselves.
 //!
-//! The tests run one after the other, because some of them look at time, and once more as a user
-//! without any privilege. What this machine does not permit is reported as ignored, with the
-//! reason; with `MPT_NO_SKIP` set it fails instead.
+//! They run as the user who started them and, where rights can make a difference, once more without any
+//! privilege. What this machine does not
+//! permit is reported as ignored, with the reason; with `MPT_NO_SKIP` set it fails instead.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "it is a test without a harness")]
 
-mod again;
 mod capture;
 mod cleanup;
 mod commands;
@@ -14,21 +13,40 @@ mod ftp;
 mod links;
 mod mptcp;
 mod netem;
+mod pool;
 mod run;
 mod traffic;
 mod world;
 
-use libtest_mimic::{Arguments, Trial};
+use std::process::ExitCode;
 
-fn main() {
+use mpt_lab::privilege;
+use nix::unistd::Uid;
+use pool::{Case, Mode};
+
+/// As started, which is usually as root.
+const USUAL: Mode = Mode { name: "", enter: || privilege::enter().map(drop) };
+
+/// As a user without any right: root becomes nobody, with a TUN node as distributions ship it, and enters a
+/// user namespace as any user would.
+const UNPRIVILEGED: Mode = Mode {
+    name: "unprivileged",
+    enter: || privilege::become_nobody().and_then(|()| privilege::enter().map(drop)),
+};
+
+fn main() -> ExitCode {
     mpt_lab::guard::stand_in();
-    if cleanup::play_victim() || again::refuse_as_nobody() {
-        return;
+    if cleanup::play_victim() {
+        return ExitCode::SUCCESS;
     }
-    let entered = mpt_lab::privilege::enter().map(drop).map_err(|error| format!("{error:#}"));
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads = Some(1);
-    let tests = [
+    let cases = cases();
+    pool::run_one(&cases).unwrap_or_else(|| pool::run(&cases, &[]).exit_code())
+}
+
+fn cases() -> Vec<Case> {
+    // Longest first, so that none of them is left for the end.
+    let twice = [
+        run::TESTS,
         links::TESTS,
         netem::TESTS,
         capture::TESTS,
@@ -36,14 +54,19 @@ fn main() {
         commands::TESTS,
         ftp::TESTS,
         mptcp::TESTS,
-        run::TESTS,
-        traffic::TESTS,
-    ]
-    .concat();
-    let trials = tests.into_iter().map(|(name, test)| {
-        let entered = entered.clone();
-        Trial::ignorable_test(name, move || world::run(entered, test))
-    });
-    let trials = trials.chain(again::trial()).collect();
-    libtest_mimic::run(&arguments, trials).exit();
+    ];
+    let mut cases = pool::cases(USUAL, &twice);
+    // Who is not root runs all of them without privilege anyway.
+    if Uid::effective().is_root() && in_first_user_namespace() {
+        cases.extend(pool::cases(UNPRIVILEGED, &twice));
+    }
+    cases.extend(pool::cases(USUAL, &[traffic::TESTS]));
+    cases.extend(pool::cases_alone(USUAL, &[commands::TESTS_ALONE]));
+    cases
+}
+
+/// Whether all users outside are mapped (user_namespaces(7)), nobody among them.
+fn in_first_user_namespace() -> bool {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    map.split_whitespace().eq(["0", "0", "4294967295"])
 }

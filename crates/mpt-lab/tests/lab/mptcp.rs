@@ -8,7 +8,7 @@ use mpt_lab::lab::Lab;
 use mpt_lab::lab::mptcp::{self, Connection, Doors, Mptcp, Refusal};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::world::{PATIENCE, Test, eventually, give_up, lab};
+use crate::world::{PATIENCE, Test, eventually, lab, skip};
 
 pub(crate) const TESTS: &[Test] = &[
     ("mptcp_uses_every_link_ipv4", || all_links(&[4, 4])),
@@ -87,7 +87,7 @@ fn one_server() {
 pub(crate) fn allow(lab: &Lab) -> Mptcp {
     match mptcp::allow(lab) {
         Ok(mptcp) => mptcp,
-        Err(Refusal::Unavailable(reason)) => give_up(reason),
+        Err(Refusal::Unavailable(reason)) => skip(&reason),
         Err(Refusal::Failed(error)) => panic!("{error:#}"),
     }
 }

@@ -1,63 +1,16 @@
-//! What the tests share: how one is run, and labs and sockets in a line each.
+//! What the tests share: labs and sockets in a line each.
 
-use std::env;
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
-use libtest_mimic::{Completion, Failed};
 use mpt_lab::lab::{Host, Lab};
 use mpt_lab::topology::Topology;
 
-/// A test by name; it fails by panicking.
-pub(crate) type Test = (&'static str, fn());
+pub(crate) use crate::pool::{Test, lacks_module, skip};
 
 /// No packet of these tests needs longer; only a failure waits for it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Runs a test, unless the machine does not permit it.
-pub(crate) fn run(entered: Result<(), String>, test: fn()) -> Result<Completion, Failed> {
-    if let Err(reason) = entered {
-        return skip(reason);
-    }
-    match catch_unwind(AssertUnwindSafe(test)) {
-        Ok(()) => Ok(Completion::Completed),
-        Err(payload) if payload.is::<Lacking>() => {
-            let Lacking(reason) = *payload.downcast().expect("it was looked at");
-            skip(reason)
-        }
-        Err(payload) => match payload.downcast::<Skip>() {
-            Ok(skip) => Ok(Completion::ignored_with(skip.0)),
-            Err(_) => Err("it panicked; see above".into()),
-        },
-    }
-}
-
-/// Why a test found out on its way that this machine cannot run it.
-struct Lacking(String);
-
-/// Ends a test that this machine cannot run, saying what it lacks.
-pub(crate) fn give_up(reason: String) -> ! {
-    resume_unwind(Box::new(Lacking(reason)))
-}
-
-struct Skip(String);
-
-/// Ends a test for which the kernel lacks a module. Few kernels have them all, so that this fails
-/// only where `MPT_NO_SKIP` is `all`.
-pub(crate) fn lacks_module(reason: &str) -> ! {
-    assert_ne!(env::var("MPT_NO_SKIP").as_deref(), Ok("all"), "{reason}");
-    resume_unwind(Box::new(Skip(reason.to_owned())))
-}
-
-/// Reports a test as ignored, or as failed where nothing may be.
-pub(crate) fn skip(reason: String) -> Result<Completion, Failed> {
-    match env::var_os("MPT_NO_SKIP") {
-        Some(_) => Err(reason.into()),
-        None => Ok(Completion::ignored_with(reason)),
-    }
-}
 
 /// A lab from a topology in TOML.
 pub(crate) fn lab(topology: &str) -> Lab {

@@ -1,7 +1,7 @@
-//! The real daemon at both ends of real links, by whatever right these tests were started.
+//! The real daemon at both ends of real links.
 //!
-//! The tests run one after the other, because some of them look at time. What this machine does
-//! not permit is reported as ignored, with the reason; with `MPT_NO_SKIP` set it fails instead.
+//! What this machine does not permit is reported as ignored, with the reason; with `MPT_NO_SKIP` set it
+//! fails instead. [`suite`] says which tests run how, [`pool`] runs them.
 
 mod black_hole;
 mod carry;
@@ -25,6 +25,8 @@ mod names;
 mod netmon;
 mod original;
 mod outside;
+#[path = "../../../mpt-lab/tests/lab/pool.rs"]
+mod pool;
 mod rights;
 mod router;
 mod routing;
@@ -35,9 +37,15 @@ mod threads;
 mod translator;
 mod uplinks;
 
-fn main() {
-    let entered = mpt_lab::privilege::enter().map(drop);
-    site::copy_daemon(None);
-    let more = [experiment::TESTS, evidence::TESTS, original::TESTS_ONCE, rights::TESTS_OF_ROOT];
-    suite::run(entered, 1, &more.concat());
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    mpt_lab::guard::stand_in();
+    let cases = suite::cases();
+    if let Some(code) = pool::run_one(&cases) {
+        names::remove_files();
+        return code;
+    }
+    let (_folder, daemon) = site::copy_daemon(suite::owner());
+    pool::run(&cases, &[(site::DAEMON, daemon)]).exit_code()
 }

@@ -22,7 +22,6 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 /// Those that only root can begin.
-#[allow(dead_code, reason = "one binary runs them: in the other nobody is root")]
 pub(crate) const TESTS_OF_ROOT: &[Test] = &[
     ("a_daemon_started_as_root_goes_on_as_another_user", another_user),
     ("another_user_removes_the_socket_that_root_made", socket_of_another_user),
@@ -109,6 +108,10 @@ fn supervised() {
             break;
         }
     }
+    // The other end may take the paths for down for a little longer.
+    eventually("all paths are up at the right", || {
+        site.connection(Side::Right).paths.iter().all(|path| path.state == "up")
+    });
     assert_eq!(site.ping(4, 5).lost, 0);
 
     signal(&child, Signal::SIGHUP);

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -13,34 +12,30 @@ use mpt_lab::daemon::Daemon;
 use mpt_lab::lab::{Host, Lab};
 use mpt_lab::topology::{Addressing, Side, Topology};
 use mpt_lab::traffic::{ping, udp};
+use nix::unistd::Uid;
 use tempfile::TempDir;
 
 /// Nothing in these tests needs longer; only a failure waits for it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Where the daemon under test lies: in a folder of its own that `owner` may enter, because the one
-/// it was built in may be closed to other users.
-static DAEMON: Mutex<Option<TempDir>> = Mutex::new(None);
+/// The environment variable that tells the process of a test where the daemon under test lies.
+pub(crate) const DAEMON: &str = "MPT_TEST_DAEMON";
 
-/// Copies the daemon to where a user may run it, and remove it again.
-pub(crate) fn copy_daemon(owner: Option<u32>) {
+/// Copies the daemon into a folder of its own that `owner` may enter, because the one it was built in may be
+/// closed to other users. The copy goes with the folder.
+pub(crate) fn copy_daemon(owner: Option<Uid>) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let copy = folder.path().join("mpt");
     std::fs::copy(env!("CARGO_BIN_EXE_mpt"), &copy).expect("a copy of mpt");
     for path in [folder.path(), &copy] {
-        std::os::unix::fs::chown(path, owner, owner).expect("an owner");
+        nix::unistd::chown(path, owner, None).expect("an owner");
     }
-    *DAEMON.lock().expect("one thread") = Some(folder);
+    (folder, copy)
 }
 
 /// The daemon's binary.
 pub(crate) fn daemon() -> PathBuf {
-    DAEMON.lock().expect("one thread").as_ref().expect("a copy").path().join("mpt")
-}
-
-/// Removes the copy. Nobody else would: the process ends without destructors.
-pub(crate) fn remove_daemon() {
-    *DAEMON.lock().expect("one thread") = None;
+    std::env::var_os(DAEMON).expect("the parent copied it").into()
 }
 
 /// How many threads carry the packets of a tunnel, unless a test or `MPT_THREADS` says otherwise.

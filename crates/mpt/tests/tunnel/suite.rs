@@ -1,97 +1,101 @@
-//! Running the tests of both binaries.
+//! Which tests there are, and how they run.
 //!
-//! Each binary runs all of them once: one as root with a thread per tunnel, the other as nobody with
-//! two. So both modes see every test, in no more time than one would take. Where a test fails in one
-//! binary only, `MPT_THREADS=1` or `2` shows whether the threads have to do with it: the daemons
+//! Where rights or threads can make a difference, a test runs twice: by the right by which the tests were
+//! started, with one thread for each tunnel; and as nobody, who may do nothing but open a TUN device and
+//! enters a user namespace as any user would, with two threads. The others run once, with two
+//! threads: one thread is what the tests of the core and of the simulated network have. Where a test
+//! fails in one mode only, `MPT_THREADS=1` or `2` shows whether the threads have to do with it: the daemons
 //! inherit it, and it wins over their configuration.
 
-use std::env;
-use std::panic::{catch_unwind, resume_unwind};
+use mpt_lab::privilege;
+use nix::unistd::Uid;
 
-use libtest_mimic::{Arguments, Completion, Failed, Trial};
-
+use crate::pool::{self, Case, Mode};
+pub(crate) use crate::pool::{Test, skip};
 use crate::{
-    black_hole, carry, change, commands, cost, crowd, failover, gre, hostile, identity, import,
-    inner_mtu, lifetime, many, mapping, measured, names, netmon, original, outside, rights,
-    routing, site, threads, translator,
+    black_hole, carry, change, commands, cost, crowd, evidence, experiment, failover, gre, hostile,
+    identity, import, inner_mtu, lifetime, many, mapping, measured, names, netmon, original,
+    outside, rights, routing, site, threads, translator,
 };
 
-/// A test by name; it fails by panicking.
-pub(crate) type Test = (&'static str, fn());
+/// As started, which is usually as root, and with one thread.
+const ONE_THREAD: Mode = Mode { name: "", enter: || enter(1) };
 
-/// Runs the tests of both binaries and `more` with so many threads for each tunnel, or none if the
-/// way in was barred.
-pub(crate) fn run(entered: anyhow::Result<()>, threads: u64, more: &[Test]) {
+/// As started, and with two threads.
+const TWO_THREADS: Mode = Mode { name: "", enter: || enter(2) };
+
+/// As a user without any right, and with two threads.
+const UNPRIVILEGED: Mode = Mode {
+    name: "unprivileged",
+    enter: || {
+        if Uid::effective().is_root() {
+            privilege::become_nobody()?;
+        }
+        enter(2)
+    },
+};
+
+/// Obtains namespaces and capabilities, as any program must that makes a lab.
+fn enter(threads: u64) -> anyhow::Result<()> {
+    privilege::enter()?;
     site::set_threads(threads);
     names::prepare();
-    let entered = entered.map_err(|error| format!("{error:#}"));
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads = Some(1);
-    let tests = [
+    Ok(())
+}
+
+/// All tests.
+pub(crate) fn cases() -> Vec<Case> {
+    let twice = [
         carry::TESTS,
         change::TESTS,
-        commands::TESTS,
+        cost::TESTS,
         failover::TESTS,
-        gre::TESTS,
-        lifetime::TESTS,
-        mapping::TESTS,
-        black_hole::TESTS,
-        import::TESTS,
+        hostile::TESTS,
+        identity::TESTS,
         inner_mtu::TESTS,
-        measured::TESTS,
+        lifetime::TESTS,
+        netmon::TESTS,
         original::TESTS,
         original::twins::TESTS,
         outside::TESTS,
         rights::TESTS,
-        hostile::TESTS,
-        threads::TESTS,
-        identity::TESTS,
-        translator::TESTS,
-        netmon::TESTS,
-        many::TESTS,
-        names::TESTS,
         routing::TESTS,
-        crowd::TESTS,
-        cost::TESTS,
-        more,
+        threads::TESTS,
     ];
-    let trial = |&(name, test): &Test| {
-        let entered = entered.clone();
-        Trial::ignorable_test(name, move || run_one(entered, test))
-    };
-    let trials = tests.concat().iter().map(trial).collect();
-    let conclusion = libtest_mimic::run(&arguments, trials);
-    site::remove_daemon();
-    names::remove_files();
-    conclusion.exit();
+    let once = [
+        black_hole::TESTS,
+        commands::TESTS,
+        evidence::TESTS,
+        experiment::TESTS,
+        gre::TESTS,
+        import::TESTS,
+        many::TESTS,
+        mapping::TESTS,
+        measured::TESTS,
+        names::TESTS,
+        original::TESTS_ONCE,
+        translator::TESTS,
+    ];
+    [
+        pool::cases(TWO_THREADS, &once),
+        pool::cases(ONE_THREAD, &twice),
+        pool::cases(UNPRIVILEGED, &twice),
+        pool::cases(ONE_THREAD, &[rights::TESTS_OF_ROOT]),
+        pool::cases_alone(TWO_THREADS, &[crowd::TESTS]),
+    ]
+    .concat()
+}
+
+/// The user called nobody everywhere.
+const NOBODY: Uid = Uid::from_raw(65534);
+
+/// Who is to own what the tests of both modes share; `None` if that is who started them.
+pub(crate) fn owner() -> Option<Uid> {
+    Uid::effective().is_root().then_some(NOBODY)
 }
 
 /// Prints a figure that a test has found out.
 #[allow(clippy::print_stderr, reason = "beside what the harness prints")]
 pub(crate) fn figure(text: &str) {
     eprintln!("{text}");
-}
-
-/// Ends a test for which this machine lacks something, as ignored; as failed where nothing may be.
-pub(crate) fn skip(reason: &str) -> ! {
-    resume_unwind(Box::new(Skip(reason.to_owned())))
-}
-
-struct Skip(String);
-
-fn run_one(entered: Result<(), String>, test: fn()) -> Result<Completion, Failed> {
-    let skipped = match entered {
-        Err(reason) => reason,
-        Ok(()) => match catch_unwind(test) {
-            Ok(()) => return Ok(Completion::Completed),
-            Err(payload) => match payload.downcast::<Skip>() {
-                Ok(skip) => skip.0,
-                Err(_) => return Err("it panicked; see above".into()),
-            },
-        },
-    };
-    match env::var_os("MPT_NO_SKIP") {
-        Some(_) => Err(skipped.into()),
-        None => Ok(Completion::ignored_with(skipped)),
-    }
 }

@@ -26,7 +26,7 @@ pub(crate) mod twins;
 
 use crate::suite::Test;
 
-/// For both ways in which the daemons run.
+/// Those that run in both modes.
 pub(crate) const TESTS: &[Test] = &[
     ("original::packets_pass_both_ways_in_order", carrying::both_ways),
     ("original::a_path_on_which_the_original_is_silent", liveness::silent),
@@ -35,7 +35,6 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 /// What neither rights nor threads have to do with.
-#[allow(dead_code, reason = "one binary runs them, which is enough")]
 pub(crate) const TESTS_ONCE: &[Test] = &[
     ("original::the_stand_in_is_true_to_what_is_known", true_to_what_is_known),
     ("original::frames_are_the_originals_byte_for_byte", carrying::frames),

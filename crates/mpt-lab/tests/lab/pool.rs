@@ -1,0 +1,212 @@
+//! Tests that run at the same time, each in a process of its own.
+//!
+//! Most of these tests wait: for a path to be found dead, for a link's delay, for a program to start. So
+//! several run at once. Each is a process, because it has a user, a mount namespace, descriptors and
+//! children, and those belong to processes: `main` starts its own executable again, which knows by its name
+//! (`argv[0]`) that it is to run one test. What that process prints is shown if it fails, or at once
+//! with `--nocapture`.
+//!
+//! A test that measures time or loads the processors runs alone, after the others.
+
+use std::env;
+use std::fs::File;
+use std::io::{Read as _, Seek as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::process::CommandExt as _;
+use std::os::unix::process::parent_id;
+use std::panic::{catch_unwind, resume_unwind};
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
+
+use libtest_mimic::{Arguments, Completion, Conclusion, Failed, Trial};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+
+/// A test by name; it fails by panicking.
+pub(crate) type Test = (&'static str, fn());
+
+/// A way to run tests.
+#[derive(Clone, Copy)]
+pub(crate) struct Mode {
+    /// Printed in brackets before the names of its tests; empty for the usual mode.
+    pub(crate) name: &'static str,
+    /// Called in the process of a test before the test, while there is one thread. An error says why this
+    /// machine cannot run tests this way.
+    pub(crate) enter: fn() -> anyhow::Result<()>,
+}
+
+/// A test in one of the modes that it runs in.
+#[derive(Clone, Copy)]
+pub(crate) struct Case {
+    mode: Mode,
+    test: Test,
+    /// No other test may run at the same time.
+    alone: bool,
+}
+
+/// All tests of some tables, in this mode.
+pub(crate) fn cases(mode: Mode, tables: &[&[Test]]) -> Vec<Case> {
+    tables.concat().into_iter().map(|test| Case { mode, test, alone: false }).collect()
+}
+
+/// The same, and each of these tests has the machine to itself.
+pub(crate) fn cases_alone(mode: Mode, tables: &[&[Test]]) -> Vec<Case> {
+    cases(mode, tables).into_iter().map(|case| Case { alone: true, ..case }).collect()
+}
+
+/// The name by which this executable knows that it runs one test.
+const CHILD: &str = "mpt-one-test";
+/// How the process of a test says that the machine cannot run it. The reason is in the file that is its
+/// standard input.
+const SKIPPED: u8 = 77;
+/// How the process of a test says that the test failed, as libtest does.
+const FAILED: u8 = 101;
+
+/// How many tests run at once for each processor.
+const TESTS_PER_PROCESSOR: usize = 2;
+/// How many tests are named as the slowest.
+const SLOWEST: usize = 8;
+
+/// Runs the test that this process was started for, and returns how it ended; `None` if this process was
+/// started to run them all. To be called before any thread starts.
+pub(crate) fn run_one(cases: &[Case]) -> Option<ExitCode> {
+    let mut arguments = env::args();
+    if arguments.next()? != CHILD {
+        return None;
+    }
+    let mut next = || arguments.next().expect("it was started by `start`");
+    let (parent, mode, name) = (next(), next(), next());
+    let case = cases.iter().find(|case| case.mode.name == mode && case.test.0 == name);
+    let case = case.expect("the same executable has the same tests");
+    Some(match case.run(&parent) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(payload) => match payload.downcast::<Skip>() {
+            Ok(skip) => {
+                report(&skip.0);
+                SKIPPED.into()
+            }
+            Err(_) => FAILED.into(),
+        },
+    })
+}
+
+/// Ends a test that this machine cannot run, saying what it lacks. With `MPT_NO_SKIP` set, that is a
+/// failure.
+pub(crate) fn skip(reason: &str) -> ! {
+    assert!(env::var_os("MPT_NO_SKIP").is_none(), "MPT_NO_SKIP is set, but {reason}");
+    resume_unwind(Box::new(Skip(reason.to_owned())))
+}
+
+/// Ends a test for which the kernel lacks a module. Few kernels have them all, so that this fails only where
+/// `MPT_NO_SKIP` is `all`.
+#[allow(dead_code, reason = "not every program with such tests has some that need modules")]
+pub(crate) fn lacks_module(reason: &str) -> ! {
+    assert_ne!(env::var("MPT_NO_SKIP").as_deref(), Ok("all"), "{reason}");
+    resume_unwind(Box::new(Skip(reason.to_owned())))
+}
+
+/// Why a test is skipped.
+struct Skip(String);
+
+impl Case {
+    /// Runs the test in this process.
+    fn run(self, parent: &str) -> std::thread::Result<()> {
+        catch_unwind(|| {
+            if let Err(error) = (self.mode.enter)() {
+                skip(&format!("{error:#}"));
+            }
+            // After the mode is entered: another user loses the signal (PR_SET_PDEATHSIG in prctl(2)).
+            set_pdeathsig(Signal::SIGKILL).expect("a signal at the end of the parent");
+            assert_eq!(parent, parent_id().to_string(), "the parent has ended already");
+            (self.test.1)();
+        })
+    }
+
+    /// Runs the test in a process of its own.
+    fn start(self, environment: &[Variable], captured: bool) -> Result<Completion, Failed> {
+        let (mut reason, mut output) = (tempfile::tempfile()?, tempfile::tempfile()?);
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0(CHILD).arg(std::process::id().to_string()).args([self.mode.name, self.test.0]);
+        command.envs(environment.iter().cloned()).stdin(reason.try_clone()?);
+        if captured {
+            command.stdout(output.try_clone()?).stderr(output.try_clone()?);
+        }
+        let status = command.status()?;
+        match status.code() {
+            Some(0) => Ok(Completion::Completed),
+            Some(code) if code == i32::from(SKIPPED) => {
+                Ok(Completion::ignored_with(content(&mut reason)?))
+            }
+            _ => Err(format!("{}{status}", content(&mut output)?).into()),
+        }
+    }
+}
+
+/// Tells the parent why a test is skipped.
+fn report(reason: &str) {
+    let file = std::io::stdin().as_fd().try_clone_to_owned().map(File::from);
+    file.and_then(|mut file| file.write_all(reason.as_bytes())).expect("a file as standard input");
+}
+
+fn content(file: &mut File) -> std::io::Result<String> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A variable of the environment of every test, and its value.
+pub(crate) type Variable = (&'static str, PathBuf);
+
+/// Runs the tests that the command line asks for, and says which took longest.
+pub(crate) fn run(cases: &[Case], environment: &[Variable]) -> Conclusion {
+    let mut arguments = Arguments::from_args();
+    let processors = available_parallelism().map_or(1, usize::from);
+    arguments.test_threads.get_or_insert(processors * TESTS_PER_PROCESSOR);
+    let captured = !arguments.nocapture;
+
+    let times = Arc::new(Mutex::new(Vec::new()));
+    let turns = Arc::new(RwLock::new(()));
+    let trial = |&case: &Case| {
+        let (times, turns) = (Arc::clone(&times), Arc::clone(&turns));
+        let environment = environment.to_vec();
+        let run = move || {
+            // Nothing panics that holds a lock, and if it did, there would be nothing to mend.
+            let beside =
+                (!case.alone).then(|| turns.read().unwrap_or_else(PoisonError::into_inner));
+            let alone = case.alone.then(|| turns.write().unwrap_or_else(PoisonError::into_inner));
+            let begun = Instant::now();
+            let outcome = case.start(&environment, captured);
+            drop((beside, alone));
+            let mut times = times.lock().unwrap_or_else(PoisonError::into_inner);
+            times.push((begun.elapsed(), case));
+            outcome
+        };
+        Trial::ignorable_test(case.test.0, run).with_kind(case.mode.name)
+    };
+    // The pool takes them in this order. One that runs alone waits until nothing else does, so that those
+    // together cost the least at the end.
+    let (alone, beside): (Vec<_>, Vec<_>) = cases.iter().partition(|case| case.alone);
+    let trials = beside.into_iter().chain(alone).map(trial).collect();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    print_slowest(&mut times.lock().unwrap_or_else(PoisonError::into_inner));
+    conclusion
+}
+
+#[allow(clippy::print_stdout, reason = "beside what the harness prints")]
+fn print_slowest(times: &mut Vec<(Duration, Case)>) {
+    if times.len() <= SLOWEST {
+        return;
+    }
+    let sum: Duration = times.iter().map(|(time, _)| *time).sum();
+    println!("one after the other they would have taken {:.0} s; the slowest:", sum.as_secs_f64());
+    times.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
+    for (time, case) in times.iter().take(SLOWEST) {
+        let alone = if case.alone { " (alone)" } else { "" };
+        println!("{:6.1} s  {} {}{alone}", time.as_secs_f64(), case.mode.name, case.test.0);
+    }
+    println!();
+}
