@@ -34,11 +34,11 @@ pub struct Status {
 pub struct ControlStatus {
     /// Where it listens.
     pub socket: String,
-    /// Visitors connected, the one that asks included.
+    /// Clients connected, the one that asks included.
     pub clients: u64,
     /// Requests carried out.
     pub requests: u64,
-    /// Lines that were no request, by name of the fault, and visitors turned away, by reason.
+    /// Lines that were no request, by fault, and clients that were refused or disconnected, by reason.
     pub refused: BTreeMap<String, u64>,
 }
 

@@ -2,7 +2,8 @@
 //!
 //! `cli` turns the command line into one of a few commands; `config` turns a file into settings;
 //! `daemon` knows which run, and keeps them so while the host changes (`world`); `tunnel` carries
-//! packets, a thread or two for each; `control` answers clients on a Unix socket; `output` is how
+//! packets, a thread or two for each; `control` answers clients on a Unix socket, `metrics` serves a page over
+//! HTTP, both with the bounded `server`; `output` is how
 //! everything looks on a terminal, `watch` how it looks live. `host` says what this machine lacks,
 //! `import` what files of an original MPT mean here, `privilege` leaves the daemon no right that it does not need, and `service` tells who started it
 //! how it fares.
@@ -20,6 +21,7 @@ mod netmon;
 mod output;
 mod preflight;
 mod privilege;
+mod server;
 mod service;
 mod tunnel;
 mod watch;

@@ -123,7 +123,7 @@ fn serve(
     pages: &mut Pages,
     service: &mut Service,
 ) -> Result<()> {
-    pages.settle(daemon.settings(), poll)?;
+    pages.reconcile(daemon.settings(), poll)?;
     for (signal, token) in [(&signals.end, END), (&signals.reload, RELOAD)] {
         poll.add(signal, token, Interest::READABLE).context("cannot wait for signals")?;
     }
@@ -172,7 +172,7 @@ fn serve(
         server.handle_timeout(poll, now);
         pages.handle_timeout(poll, now);
         daemon.retry(now);
-        if let Err(error) = pages.settle(daemon.settings(), poll) {
+        if let Err(error) = pages.reconcile(daemon.settings(), poll) {
             warn!("{error:#}");
         }
         follow(daemon, changed);

@@ -11,9 +11,10 @@ use std::os::unix::fs::{
     DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _,
     PermissionsExt as _,
 };
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
+use mpt_control::ErrorKind;
 use nix::fcntl::{AtFlags, OFlag};
 use nix::sys::socket::{getsockopt, sockopt};
 use nix::unistd::{User, fchownat};
@@ -22,6 +23,8 @@ use thiserror::Error;
 use tracing::warn;
 
 use super::lock::Lock;
+use super::server::{Decoder, error_line};
+use crate::server::{Accepted, Listen};
 
 /// Mode of the socket's file.
 const MODE: u32 = 0o600;
@@ -70,15 +73,6 @@ pub(crate) enum BindError {
         /// What the kernel reported.
         error: io::Error,
     },
-}
-
-/// What came of a client at the door.
-#[derive(Debug)]
-pub(crate) enum Arrival {
-    /// Somebody who may ask.
-    Allowed(UnixStream),
-    /// Somebody else, and who: the user id if the kernel told it.
-    Refused(UnixStream, Option<u32>),
 }
 
 impl Listener {
@@ -137,32 +131,38 @@ impl Listener {
         Ok(())
     }
 
-    /// The next client, or `None` if nobody waits. Its stream does not block.
-    ///
-    /// # Errors
-    /// The kernel's error, such as too many open files.
-    pub(crate) fn accept(&self) -> io::Result<Option<Arrival>> {
-        let stream = loop {
-            match self.socket.accept() {
-                Ok((stream, _)) => break stream,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(error) => return Err(error),
-            }
-        };
-        stream.set_nonblocking(true)?;
-        let user = getsockopt(&stream, sockopt::PeerCredentials).ok().map(|peer| peer.uid());
-        Ok(Some(match user {
-            Some(user) if user == 0 || user == self.owner => Arrival::Allowed(stream),
-            user => Arrival::Refused(stream, user),
-        }))
-    }
-
     /// As if the daemon belonged to `owner`.
     #[cfg(test)]
     pub(crate) fn set_owner(&mut self, owner: u32) {
         self.owner = owner;
+    }
+}
+
+impl Listen for Listener {
+    type Decoder = Decoder;
+
+    fn accept(&self) -> io::Result<Accepted> {
+        let (stream, _) = self.socket.accept()?;
+        stream.set_nonblocking(true)?;
+        let user = getsockopt(&stream, sockopt::PeerCredentials).ok().map(|peer| peer.uid());
+        let socket = Socket::from(OwnedFd::from(stream));
+        Ok(match user {
+            Some(user) if user == 0 || user == self.owner => Accepted::Allowed(socket),
+            user => {
+                let who =
+                    user.map_or_else(|| "an unknown user".into(), |user| format!("user {user}"));
+                let message = "only root and the daemon's own user may ask: use sudo";
+                Accepted::Refused {
+                    socket,
+                    reason: format!("{who} may not use the control socket"),
+                    reply: error_line(ErrorKind::NotAllowed, message),
+                }
+            }
+        })
+    }
+
+    fn busy(&self, message: &str) -> Vec<u8> {
+        error_line(ErrorKind::Busy, message)
     }
 }
 

@@ -1,11 +1,10 @@
-//! The control socket: whoever may, asks the running daemon.
+//! The control socket: its owner and root ask the running daemon.
 //!
-//! [`Listener`] is the file in the file system and decides who gets in, its [`lock`]
-//! lets one daemon at a time take it; [`Server`] keeps the
-//! clients, none of whom can hold up another or make the daemon grow; the
-//! [`Daemon`](crate::daemon::Daemon) knows the answers. All of it runs in the main thread on readiness, and the tunnels in theirs.
+//! [`Listener`] is the file in the file system and checks who connects, its [`lock`] lets one daemon at a
+//! time take it; [`Server`] reads requests from a bounded [`server`](crate::server) and sends replies; the
+//! [`Daemon`](crate::daemon::Daemon) answers them. All of it runs in the main thread on readiness, the
+//! tunnels in theirs.
 
-mod client;
 mod listener;
 mod lock;
 mod server;

@@ -1,17 +1,21 @@
 //! As much of HTTP/1.1 (RFC 9112) as one page needs.
 
-/// Longest head of a request in bytes, and all of it that is ever kept.
+use httparse::{EMPTY_HEADER, Error, Status};
+
+/// Longest head of a request in bytes.
 pub(super) const MAX_HEAD: usize = 8 << 10;
 
-/// What the bytes received so far are.
+/// Most fields of a request; browsers send about twenty.
+const MAX_FIELDS: usize = 64;
+
+/// What is answered to a request, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Head {
-    /// The beginning of a request.
-    Unfinished,
-    /// A request of this many bytes, and the answer it is to have.
-    Request { length: usize, answer: Answer, stay: bool },
-    /// Nothing that could be gone on from.
-    Bad(Answer),
+pub(super) struct Request {
+    pub(super) answer: Answer,
+    /// The method is HEAD: the answer ends before the body (RFC 9110 section 9.3.2).
+    head: bool,
+    /// The connection stays open.
+    pub(super) keep_alive: bool,
 }
 
 /// What is answered.
@@ -22,150 +26,99 @@ pub(super) enum Answer {
     NotFound,
     WrongMethod,
     TooLarge,
-    Busy,
 }
 
-/// Reads the head of a request at the beginning of `bytes`.
-pub(super) fn read(bytes: &[u8]) -> Head {
-    // RFC 9112 section 2.2: empty lines before a request are passed over.
-    let blank = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-    let mut lines = Lines { bytes, place: blank };
-    let Some(first) = lines.next() else {
-        return unfinished(bytes);
-    };
-    let Some(request) = request_line(first) else {
-        return Head::Bad(Answer::BadRequest);
-    };
-    let mut host = 0;
-    let mut body = false;
-    let mut stay = request.stay;
-    loop {
-        let Some(line) = lines.next() else {
-            return unfinished(bytes);
-        };
-        if line.is_empty() {
-            break;
-        }
-        let Some((name, value)) = field(line) else {
-            return Head::Bad(Answer::BadRequest);
-        };
-        match name.to_ascii_lowercase().as_str() {
-            "host" => host += 1,
-            "content-length" => body |= value != "0",
-            "transfer-encoding" => body = true,
-            "connection" => {
-                stay &= !value.split(',').any(|word| word.trim().eq_ignore_ascii_case("close"));
-            }
-            _ => {}
-        }
+/// Reads the request at the beginning of `bytes` and says how long its head is, or `None` if it goes on
+/// beyond them and is not longer than [`MAX_HEAD`].
+pub(super) fn parse(bytes: &[u8]) -> Option<(usize, Request)> {
+    let mut fields = [EMPTY_HEADER; MAX_FIELDS];
+    let mut request = httparse::Request::new(&mut fields);
+    // After these nothing more is read, as what follows could not be told from the request.
+    let last = |answer| Some((bytes.len(), Request { answer, head: false, keep_alive: false }));
+    match request.parse(&bytes[..bytes.len().min(MAX_HEAD)]) {
+        Ok(Status::Complete(length)) => match understand(&request) {
+            Some(request) => Some((length, request)),
+            None => last(Answer::BadRequest),
+        },
+        Ok(Status::Partial) if bytes.len() < MAX_HEAD => None,
+        Ok(Status::Partial) | Err(Error::TooManyHeaders) => last(Answer::TooLarge),
+        Err(_) => last(Answer::BadRequest),
     }
-    // RFC 9112 section 3.2: a request of this version names one host.
-    if host > 1 || (request.stay && host == 0) {
-        return Head::Bad(Answer::BadRequest);
-    }
-    // A body is not read, so what follows it could not be told from it.
-    Head::Request { length: lines.place, answer: request.answer, stay: stay && !body }
 }
 
-/// The bytes of an answer; `page` is called if it is wanted.
-pub(super) fn write(answer: Answer, stay: bool, page: &mut dyn FnMut() -> String) -> Vec<u8> {
-    let (status, kind, body) = match answer {
-        Answer::Page => {
-            ("200 OK", "application/openmetrics-text; version=1.0.0; charset=utf-8", page())
-        }
-        Answer::BadRequest => ("400 Bad Request", PLAIN, "this is no request\n".to_owned()),
-        Answer::NotFound => ("404 Not Found", PLAIN, "there is only /metrics\n".to_owned()),
-        Answer::WrongMethod => {
-            ("405 Method Not Allowed\r\nAllow: GET", PLAIN, "there is only GET\n".to_owned())
-        }
-        Answer::TooLarge => (
-            "431 Request Header Fields Too Large",
-            PLAIN,
-            format!("a request has at most {MAX_HEAD} bytes\n"),
-        ),
-        Answer::Busy => (
-            "503 Service Unavailable\r\nRetry-After: 1",
-            PLAIN,
-            "others are being served: try again later\n".to_owned(),
-        ),
-    };
-    let connection = if stay { "keep-alive" } else { "close" };
-    let length = body.len();
-    format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\
-         Cache-Control: no-store\r\nConnection: {connection}\r\n\r\n{body}"
-    )
-    .into_bytes()
-}
-
-const PLAIN: &str = "text/plain; charset=utf-8";
-
-fn unfinished(bytes: &[u8]) -> Head {
-    if bytes.len() < MAX_HEAD { Head::Unfinished } else { Head::Bad(Answer::TooLarge) }
-}
-
-struct RequestLine {
-    answer: Answer,
-    /// HTTP/1.1: the connection stays, and a host is named.
-    stay: bool,
-}
-
-fn request_line(line: &[u8]) -> Option<RequestLine> {
-    let text = std::str::from_utf8(line).ok()?;
-    let mut parts = text.split(' ');
-    let (method, target, version) = (parts.next()?, parts.next()?, parts.next()?);
-    if parts.next().is_some() || method.is_empty() || !method.bytes().all(is_token) {
-        return None;
-    }
-    let stay = match version {
-        "HTTP/1.1" => true,
-        "HTTP/1.0" => false,
-        _ => return None,
-    };
+fn understand(request: &httparse::Request<'_, '_>) -> Option<Request> {
+    let (method, target) = (request.method?, request.path?);
     // RFC 9112 section 3.2.2: a proxy's form, with the host in front.
     let path = match target.strip_prefix("http://") {
-        Some(rest) => rest.find('/').map_or("/", |place| &rest[place..]),
+        Some(rest) => rest.find('/').map_or("/", |start| &rest[start..]),
         None => target,
     };
     let path = path.split('?').next().unwrap_or_default();
     if !path.starts_with('/') && path != "*" {
         return None;
     }
+    let field = |name: &'static str| {
+        let fields = request.headers.iter();
+        fields.filter(move |field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value)
+    };
+    // RFC 9112 section 3.2: a request of HTTP/1.1 names one host.
+    let persistent = request.version? == 1;
+    let hosts = field("host").count();
+    if hosts > 1 || (persistent && hosts == 0) {
+        return None;
+    }
+    // A body is not read, so what follows it could not be told from it.
+    let body = field("transfer-encoding").count() > 0
+        || field("content-length").any(|length| length != b"0");
+    let close = field("connection")
+        .flat_map(|value| value.split(|byte| *byte == b','))
+        .any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"));
     let answer = match (path, method) {
-        ("/metrics", "GET") => Answer::Page,
+        ("/metrics", "GET" | "HEAD") => Answer::Page,
         ("/metrics", _) => Answer::WrongMethod,
         _ => Answer::NotFound,
     };
-    Some(RequestLine { answer, stay })
+    Some(Request { answer, head: method == "HEAD", keep_alive: persistent && !body && !close })
 }
 
-/// A field's name and value. RFC 9112 section 5.1: nothing stands between the name and the colon.
-fn field(line: &[u8]) -> Option<(&str, &str)> {
-    let (name, value) = std::str::from_utf8(line).ok()?.split_once(':')?;
-    (!name.is_empty() && name.bytes().all(is_token)).then(|| (name, value.trim()))
+/// The bytes of an answer, with `page` as the body if it is [`Answer::Page`].
+pub(super) fn write(request: &Request, page: &str) -> Vec<u8> {
+    let (status, body) = match request.answer {
+        Answer::Page => ("200 OK", page),
+        Answer::BadRequest => ("400 Bad Request", "not an HTTP/1.1 request\n"),
+        Answer::NotFound => ("404 Not Found", "there is only /metrics\n"),
+        Answer::WrongMethod => {
+            ("405 Method Not Allowed\r\nAllow: GET, HEAD", "only GET and HEAD are allowed\n")
+        }
+        Answer::TooLarge => (
+            "431 Request Header Fields Too Large",
+            "a request has at most 8192 bytes and 64 header fields\n",
+        ),
+    };
+    let kind = match request.answer {
+        Answer::Page => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        Answer::BadRequest | Answer::NotFound | Answer::WrongMethod | Answer::TooLarge => PLAIN,
+    };
+    response(status, kind, request.keep_alive, body, !request.head)
 }
 
-/// What names are made of: RFC 9110 section 5.6.2.
-fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+/// The answer to a client for whom there is no place.
+pub(super) fn busy(message: &str) -> Vec<u8> {
+    let status = "503 Service Unavailable\r\nRetry-After: 1";
+    response(status, PLAIN, false, &format!("{message}\n"), true)
 }
 
-/// Finished lines without their ends.
-struct Lines<'b> {
-    bytes: &'b [u8],
-    place: usize,
-}
+const PLAIN: &str = "text/plain; charset=utf-8";
 
-impl<'b> Iterator for Lines<'b> {
-    type Item = &'b [u8];
-
-    fn next(&mut self) -> Option<&'b [u8]> {
-        let rest = self.bytes.get(self.place..)?;
-        let end = rest.iter().position(|byte| *byte == b'\n')?;
-        self.place += end + 1;
-        let line = &rest[..end];
-        Some(line.strip_suffix(b"\r").unwrap_or(line))
-    }
+fn response(status: &str, kind: &str, keep_alive: bool, body: &str, with_body: bool) -> Vec<u8> {
+    let connection = if keep_alive { "keep-alive" } else { "close" };
+    let length = body.len();
+    let body = if with_body { body } else { "" };
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\
+         Cache-Control: no-store\r\nConnection: {connection}\r\n\r\n{body}"
+    )
+    .into_bytes()
 }
 
 #[cfg(test)]
@@ -176,14 +129,15 @@ mod tests {
     fn a_request_for_the_page() {
         let text = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\nGET";
         let length = text.len() - 3;
-        assert_eq!(read(text), Head::Request { length, answer: Answer::Page, stay: true });
+        let request = Request { answer: Answer::Page, head: false, keep_alive: true };
+        assert_eq!(parse(text), Some((length, request)));
         for cut in 0..length {
-            assert_eq!(read(&text[..cut]), Head::Unfinished, "{cut}");
+            assert_eq!(parse(&text[..cut]), None, "{cut}");
         }
     }
 
     #[test]
-    fn who_asks_for_what_and_stays() {
+    fn the_answer_to_each_request_and_whether_the_connection_stays() {
         for (text, answer, stay) in [
             ("GET /metrics?x=1 HTTP/1.1\r\nhost:a\r\n\r\n", Answer::Page, true),
             ("GET http://a:1/metrics HTTP/1.1\nHost: a:1\n\n", Answer::Page, true),
@@ -204,28 +158,27 @@ mod tests {
             ("GET /metrics/ HTTP/1.1\r\nHost: a\r\n\r\n", Answer::NotFound, true),
             ("GET http://a HTTP/1.1\r\nHost: a\r\n\r\n", Answer::NotFound, true),
             ("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", Answer::NotFound, true),
-            ("HEAD /metrics HTTP/1.1\r\nHost: a\r\n\r\n", Answer::WrongMethod, true),
+            ("HEAD /metrics HTTP/1.1\r\nHost: a\r\n\r\n", Answer::Page, true),
             (
                 "POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc",
                 Answer::WrongMethod,
                 false,
             ),
         ] {
-            let Head::Request { answer: found, stay: stays, .. } = read(text.as_bytes()) else {
-                panic!("{text:?}: {:?}", read(text.as_bytes()));
-            };
-            assert_eq!((found, stays), (answer, stay), "{text:?}");
+            let (_, request) = parse(text.as_bytes()).unwrap_or_else(|| panic!("{text:?}"));
+            assert_eq!((request.answer, request.keep_alive), (answer, stay), "{text:?}");
+            assert_eq!(request.head, text.starts_with("HEAD"), "{text:?}");
         }
     }
 
     #[test]
-    fn what_is_no_request_is_known_by_its_first_bad_line() {
+    fn what_is_no_request_is_refused() {
         for text in [
             "hello\n",
             "GET /metrics\r\n",
             "GET /metrics HTTP/2\r\n",
             "GET  /metrics HTTP/1.1\r\n",
-            "GET metrics HTTP/1.1\r\n",
+            "GET metrics HTTP/1.1\r\nHost: a\r\n\r\n",
             "G(T /metrics HTTP/1.1\r\n",
             "\x16\x03\x01\u{2}\n",
             "GET /metrics HTTP/1.1\r\nHost : a\r\n",
@@ -233,16 +186,28 @@ mod tests {
             "GET /metrics HTTP/1.1\r\n\r\n",
             "GET /metrics HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
         ] {
-            assert_eq!(read(text.as_bytes()), Head::Bad(Answer::BadRequest), "{text:?}");
+            assert_eq!(answer(text.as_bytes()), Some(Answer::BadRequest), "{text:?}");
         }
-        assert_eq!(read(b"GET /\xff HTTP/1.1\r\n"), Head::Bad(Answer::BadRequest));
+        assert_eq!(answer(b"GET /\x01 HTTP/1.1\r\n"), Some(Answer::BadRequest));
     }
 
     #[test]
     fn a_head_has_a_limit() {
-        let endless = vec![b'x'; MAX_HEAD - 1];
-        assert_eq!(read(&endless), Head::Unfinished);
-        let endless = vec![b'x'; MAX_HEAD];
-        assert_eq!(read(&endless), Head::Bad(Answer::TooLarge));
+        let mut endless = vec![b'x'; MAX_HEAD - 1];
+        assert_eq!(answer(&endless), None);
+        endless.push(b'x');
+        assert_eq!(answer(&endless), Some(Answer::TooLarge));
+        // Nor does a larger read raise the limit.
+        endless.extend(b" /metrics HTTP/1.0\r\n\r\n");
+        assert_eq!(answer(&endless), Some(Answer::TooLarge));
+
+        let request =
+            |fields| ["GET /metrics HTTP/1.0\r\n", &"a: b\r\n".repeat(fields), "\r\n"].concat();
+        assert_eq!(answer(request(MAX_FIELDS).as_bytes()), Some(Answer::Page));
+        assert_eq!(answer(request(MAX_FIELDS + 1).as_bytes()), Some(Answer::TooLarge));
+    }
+
+    fn answer(bytes: &[u8]) -> Option<Answer> {
+        parse(bytes).map(|(_, request)| request.answer)
     }
 }

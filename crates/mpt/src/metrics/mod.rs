@@ -1,11 +1,9 @@
 //! What the daemon knows about itself, for Prometheus.
 //!
-//! [`page()`] turns a status into the text that Prometheus reads; [`Exporter`](exporter::Exporter) hands it out over HTTP
-//! to whoever asks on a loopback address. The exporter is a guest in somebody else's loop: it waits
-//! on their `Poll` and never blocks; [`Pages`] has one exactly while the settings want one. [`http`] is as much of HTTP/1.1 as one page needs, [`client`]
-//! one connection of it.
+//! [`page()`] turns a status into the text that Prometheus reads; [`Exporter`](exporter::Exporter) serves it
+//! over HTTP on a loopback address, from a bounded [`server`](crate::server) in the main thread's loop;
+//! [`Pages`] has one exactly while the settings want one. [`http`] is as much of HTTP/1.1 as one page needs.
 
-mod client;
 mod exporter;
 mod family;
 mod http;

@@ -27,12 +27,12 @@ impl Pages {
         Self { token, serving: None, refused: None }
     }
 
-    /// Begins or ends to serve, as the settings have it.
+    /// Starts or stops serving, as the settings have it.
     ///
     /// # Errors
     ///
     /// If the address cannot be had. It is not tried again before the settings name another.
-    pub(crate) fn settle(&mut self, settings: &Settings, poll: &Poll) -> Result<()> {
+    pub(crate) fn reconcile(&mut self, settings: &Settings, poll: &Poll) -> Result<()> {
         let wanted = settings.metrics.listen;
         let current = self.serving.as_ref().map(|(listen, _)| *listen);
         if wanted == current || (wanted.is_some() && wanted == self.refused) {
@@ -64,7 +64,7 @@ impl Pages {
         }
     }
 
-    /// Sends away who takes too long.
+    /// Closes connections that exceed a time limit.
     pub(crate) fn handle_timeout(&mut self, poll: &Poll, now: Instant) {
         if let Some((_, exporter)) = &mut self.serving {
             exporter.handle_timeout(poll, now);

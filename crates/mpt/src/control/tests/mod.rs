@@ -1,5 +1,6 @@
 //! The control socket with clients of every kind, served by tunnels that are only pretended.
 
+mod limits;
 mod served;
 
 use std::fs::{self, File, Permissions};
@@ -11,18 +12,16 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use mpt_control::codec::MAX_REQUEST;
 use mpt_control::{ErrorKind, PathStatus, Reply, Request};
-use mpt_io::poll::{Events, Poll};
 use nix::fcntl::{Flock, FlockArg};
 use proptest::prelude::*;
 
+use super::Listener;
 use super::listener::BindError;
 use super::lock::Lock;
-use super::server::MAX_CLIENTS;
-use super::{Listener, Server};
 use served::{LONG, PATIENCE, RawClient, Served};
 
 /// The user and group `nobody` of most systems; any but root's will do.
@@ -213,30 +212,6 @@ fn an_oversized_line_is_one_error_and_the_visit_goes_on() {
 }
 
 #[test]
-fn one_client_too_many_is_told_so_and_a_place_that_is_left_can_be_taken() {
-    let served = Served::start();
-    let mut clients: Vec<RawClient> = (0..MAX_CLIENTS).map(|_| served.visit()).collect();
-    // All are taken in when the last is answered.
-    let last = clients.last_mut().unwrap();
-    last.send(b"{\"request\":\"version\"}\n");
-    assert!(matches!(last.reply(), Reply::Version { .. }));
-    let mut extra = served.visit();
-    assert_eq!(extra.error(), ErrorKind::Busy);
-    assert!(extra.is_over());
-
-    drop(clients.pop());
-    let start = Instant::now();
-    loop {
-        let mut extra = served.visit();
-        let _ = extra.stream.write(b"{\"request\":\"version\"}\n");
-        if matches!(extra.reply(), Reply::Version { .. }) {
-            break;
-        }
-        assert!(start.elapsed() < PATIENCE, "the place is not given to anybody");
-    }
-}
-
-#[test]
 fn a_client_that_does_not_read_holds_up_nobody_and_costs_one_reply() {
     let served = Served::start();
     let stuck = served.visit();
@@ -278,39 +253,6 @@ fn a_client_in_the_middle_of_a_line_holds_up_nobody() {
     }
     slow.send(b"\n");
     assert!(matches!(slow.reply(), Reply::Version { .. }));
-}
-
-#[test]
-fn who_takes_too_long_is_sent_away() {
-    // Time is a parameter, so nobody has to wait for it.
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("control.sock");
-    let poll = Poll::new().unwrap();
-    let mut server = Server::new(Listener::bind(&path).unwrap(), &poll).unwrap();
-    let start = Instant::now();
-    let mut idle = RawClient::new(&path);
-    let mut slow = RawClient::new(&path);
-    slow.send(b"{");
-    let mut events = Events::with_capacity(8);
-    let mut turn = |server: &mut Server, now| {
-        while poll.wait(&mut events, Some(Duration::ZERO)).unwrap() > 0 {
-            for event in events.iter() {
-                server.handle(event, &poll, now, &mut |_, _| Reply::Done);
-            }
-        }
-        server.handle_timeout(&poll, now);
-        server.status()
-    };
-    assert_eq!(turn(&mut server, start).clients, 2);
-    // More of the same line buys no time.
-    slow.send(b"\"");
-    assert_eq!(turn(&mut server, start + Duration::from_secs(9)).clients, 2);
-    let status = turn(&mut server, start + Duration::from_secs(11));
-    assert_eq!((status.clients, status.refused["timeout"]), (1, 1));
-    assert!(slow.is_over());
-    let status = turn(&mut server, start + Duration::from_secs(61));
-    assert_eq!((status.clients, status.refused["timeout"]), (0, 2));
-    assert!(idle.is_over());
 }
 
 #[test]

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use mpt_io::poll::{Events, Poll};
 
-use super::super::exporter::{Exporter, MAX_CLIENTS, MAX_REFUSED};
+use super::super::exporter::{Exporter, MAX_CLIENTS};
 use super::super::http::MAX_HEAD;
+use crate::server::MAX_REFUSED;
 
 const GET: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
@@ -66,10 +67,6 @@ fn other_places_and_methods_are_told_so() {
             b"POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi",
             "405 Method Not Allowed",
         ),
-        (
-            b"HEAD /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
-            "405 Method Not Allowed",
-        ),
         (b"GET /metrics HTTP/1.1\r\n\r\n", "400 Bad Request"),
         (b"\x16\x03\x01\x02\x00\x01\n", "400 Bad Request"),
         (b"\n\n\nnonsense\n", "400 Bad Request"),
@@ -78,9 +75,25 @@ fn other_places_and_methods_are_told_so() {
         client.write_all(request).unwrap();
         let reply = read_reply(&mut client);
         assert!(reply.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{reply}");
-        assert_eq!(reply.contains("Allow: GET"), status.starts_with("405"), "{reply}");
+        assert_eq!(reply.contains("Allow: GET, HEAD\r\n"), status.starts_with("405"), "{reply}");
     }
     assert_eq!(served.pages(), 0);
+}
+
+#[test]
+fn head_is_answered_with_the_fields_of_get_and_no_body() {
+    let served = Served::new("page one\n");
+    let mut client = served.visit();
+    client.write_all(GET).unwrap();
+    let get = read_reply(&mut client);
+    // What follows is the head of the next reply, so the one before had no body.
+    let head = b"HEAD /metrics HTTP/1.1\r\nHost: a\r\n\r\n";
+    let last = b"HEAD /other HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    client.write_all(&[&head[..], last].concat()).unwrap();
+    let text = read_all(&mut client);
+    let rest = text.strip_prefix(get.strip_suffix("page one\n").unwrap()).expect(&text);
+    assert!(rest.starts_with("HTTP/1.1 404 Not Found\r\n"), "{text}");
+    assert!(rest.ends_with("\r\n\r\n"), "{text}");
 }
 
 #[test]
@@ -103,7 +116,7 @@ fn a_request_without_end_is_refused_and_the_reason_arrives() {
 }
 
 #[test]
-fn who_is_slow_is_sent_away() {
+fn a_slow_request_times_out() {
     let served = Served::new("page");
     let mut client = served.visit();
     served.wait_for_clients(1);
@@ -124,7 +137,7 @@ fn who_is_slow_is_sent_away() {
 }
 
 #[test]
-fn who_does_not_take_the_page_is_sent_away() {
+fn a_client_that_does_not_read_the_page_times_out() {
     let served = Served::new(&"x".repeat(32 << 20));
     let mut client = served.visit();
     client.write_all(GET).unwrap();
@@ -139,7 +152,7 @@ fn who_does_not_take_the_page_is_sent_away() {
 }
 
 #[test]
-fn who_was_served_may_rest_for_longer_than_an_interval() {
+fn a_connection_may_be_idle_between_requests() {
     let served = Served::new("page");
     let mut client = served.visit();
     client.write_all(GET).unwrap();
@@ -155,13 +168,14 @@ fn who_was_served_may_rest_for_longer_than_an_interval() {
 }
 
 #[test]
-fn visitors_have_a_number() {
+fn the_number_of_clients_is_bounded() {
     let served = Served::new("page");
     let idle: Vec<TcpStream> = (0..MAX_CLIENTS).map(|_| served.visit()).collect();
     served.wait_for_clients(MAX_CLIENTS);
     let mut refused = served.visit();
     let reply = read_reply(&mut refused);
     assert!(reply.starts_with("HTTP/1.1 503 "), "{reply}");
+    assert!(reply.contains("\r\n\r\ntoo many metrics clients (8): "), "{reply}");
     drop(refused);
     served.wait_for_clients(MAX_CLIENTS);
 
@@ -177,7 +191,7 @@ fn visitors_have_a_number() {
 }
 
 #[test]
-fn the_idlest_makes_room_and_not_who_is_served() {
+fn the_client_idle_longest_makes_room_and_not_one_being_served() {
     let served = Served::new(&"x".repeat(32 << 20));
     // One who does not take the page has been silent for longest, and still is no idle client.
     let mut served_first = served.visit();
