@@ -30,7 +30,7 @@ fn pair(client: &[u16], weight: u16, weight_from_peer: bool) -> Pair {
 fn shares(host: &mut Host, paths: usize, count: u32) -> Vec<u32> {
     let mut shares = vec![0; paths];
     for number in 0..count {
-        let sent = host.send(&packet(host.number, number)).expect("a path");
+        let sent = host.send(Instant::ZERO, &packet(host.number, number)).expect("a path");
         shares[sent.path.0 as usize] += 1;
     }
     shares
