@@ -82,13 +82,13 @@ impl Endpoint {
         sink: &mut impl Sink,
     ) {
         self.rx.arrivals(origin).handle_datagram(now, datagram, sink);
-        self.carry_path_updates(now);
+        self.carry_messages(now);
     }
 
     /// Does what is due at `now`; held packets whose time is over go to `sink`.
     pub fn handle_timeout(&mut self, now: Instant, sink: &mut impl Sink) {
         self.rx.handle_timeout(now, sink);
-        self.carry_path_updates(now);
+        self.carry_messages(now);
     }
 
     /// See [`TransmitSide::poll_transmit`].
@@ -120,7 +120,7 @@ impl Endpoint {
     pub fn change(&mut self, now: Instant, change: &Change, sink: &mut impl Sink) {
         self.tx.change(now, change);
         self.rx.change(now, change, sink);
-        self.carry_path_updates(now);
+        self.carry_messages(now);
     }
 
     /// Switches a path off or makes it available again: [`Change::SetStatus`].
@@ -140,7 +140,7 @@ impl Endpoint {
     pub fn close(&mut self, now: Instant, sink: &mut impl Sink) {
         self.tx.close(now);
         self.rx.close(now, sink);
-        self.carry_path_updates(now);
+        self.carry_messages(now);
     }
 
     /// The connections.
@@ -166,9 +166,9 @@ impl Endpoint {
         drops
     }
 
-    fn carry_path_updates(&mut self, now: Instant) {
-        while let Some((connection, update)) = self.rx.poll_path_update() {
-            self.tx.handle_path_update(now, connection, update);
+    fn carry_messages(&mut self, now: Instant) {
+        while let Some((connection, message)) = self.rx.poll_message() {
+            self.tx.handle_message(now, connection, message);
         }
     }
 }

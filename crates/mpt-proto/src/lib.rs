@@ -14,7 +14,7 @@
 //!
 //! An endpoint is a [`TransmitSide`] and a [`ReceiveSide`], which share nothing. [`Endpoint::split`]
 //! moves them apart for two threads; then the owner of the receive side asks it for
-//! [`PathUpdate`]s, as it does for events, and has them given to the transmit side.
+//! [`Message`]s, as it does for events, and has them given to the transmit side.
 //!
 //! Everything about an endpoint but its own addresses can change while it runs: connections and paths
 //! come and go, and so do their settings. A [`Change`] says what, and is handed to both sides, the
@@ -26,7 +26,7 @@
 //!
 //! To read it, follow the packet. Out: `tx::side`, `tx::connection`, `scheduler`, [`wire::gre`],
 //! `tx::retransmit`. In: `rx::side`, `demux::address`, [`wire::gre`], `rx::connection`,
-//! `path::liveness`, `rx::reorder`. Between the two: `path_update`. Measurements for people: `measure`.
+//! `path::liveness`, `rx::reorder`. Between the two: `messages`. Measurements for people: `measure`.
 //! Runtime reconfiguration: `change`, then `tx::reconfigure` and `rx::reconfigure`.
 
 mod change;
@@ -40,8 +40,8 @@ mod framing;
 mod hash;
 mod id;
 mod measure;
+mod messages;
 mod path;
-mod path_update;
 mod peer_kind;
 mod pins;
 mod ports;
@@ -71,11 +71,11 @@ pub use endpoint::Endpoint;
 pub use event::Event;
 pub use id::{AcceptId, ConnectionId, MAX_PATHS, PathId, SocketId};
 pub use measure::Reordering;
+pub use messages::{Feedback, KeepaliveFeedback, Message, PathUpdate, Reply};
 pub use path::estimator::{Heard, Quality};
 pub use path::metrics::PathMetrics;
 pub use path::rtt::RoundTrip;
 pub use path::{DownCause, PathState, PathStatus};
-pub use path_update::PathUpdate;
 pub use peer_kind::PeerKind;
 pub use pins::Pins;
 pub use ports::{MAX_PORT_RANGES, PortRanges, PortsError};

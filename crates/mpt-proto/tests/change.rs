@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mpt_proto::{
-    Change, ConnectionConfig, DownCause, Endpoint, Instant, Origin, PathConfig, PathId, PathState,
-    PathStatus, PathUpdate, ReorderConfig, SocketId,
+    Change, ConnectionConfig, DownCause, Endpoint, Instant, Message, Origin, PathConfig, PathId,
+    PathState, PathStatus, PathUpdate, ReorderConfig, SocketId,
 };
 use pair::{CONNECTION, Host, Inbox, Pair, Sent, Settings, config, outer_address, packet};
 
@@ -395,16 +395,17 @@ fn notes_about_what_is_gone_say_nothing() {
         let origin = Origin { socket: SocketId(u16::from(sent.path.0)), remote, tos: 0 };
         rx.arrivals(origin).handle_datagram(now, &sent.bytes, &mut inbox);
     }
-    let path_updates: Vec<_> = std::iter::from_fn(|| rx.poll_path_update()).collect();
-    let hears = |update: &PathUpdate| {
-        matches!(update, PathUpdate::Hearing { path: PathId(1), hearing: true })
+    let path_updates: Vec<_> = std::iter::from_fn(|| rx.poll_message()).collect();
+    let hears = |message: &Message| {
+        let hearing = PathUpdate::Hearing { path: PathId(1), hearing: true };
+        *message == Message::Update(hearing)
     };
     assert!(path_updates.iter().any(|(_, update)| hears(update)));
     tx.change(now, &remove_path(1));
     while tx.poll_transmit(now).is_some() {}
-    let up = |path| PathUpdate::State { path: PathId(path), state: PathState::Up };
+    let up = |path| Message::Update(PathUpdate::State { path: PathId(path), state: PathState::Up });
     let late = path_updates.iter().copied().chain([0, 1, 63].map(|path| (CONNECTION, up(path))));
-    late.clone().for_each(|(connection, update)| tx.handle_path_update(now, connection, update));
+    late.clone().for_each(|(connection, update)| tx.handle_message(now, connection, update));
     for number in 0..4 {
         let sent = tx.handle_inner(now, &packet(1, number)).map(|sent| sent.path);
         assert_eq!(sent, Some(PathId(0)));
@@ -414,7 +415,7 @@ fn notes_about_what_is_gone_say_nothing() {
     }
     tx.change(now, &Change::RemoveConnection { connection: CONNECTION });
     while tx.poll_transmit(now).is_some() {}
-    late.for_each(|(connection, update)| tx.handle_path_update(now, connection, update));
+    late.for_each(|(connection, update)| tx.handle_message(now, connection, update));
     assert!(tx.handle_inner(now, &packet(1, 0)).is_none());
     assert_eq!((tx.poll_timeout(), tx.poll_event()), (None, None));
 }

@@ -1,4 +1,4 @@
-//! An endpoint whose sides have been moved apart: the same as the joined one where path updates are carried
+//! An endpoint whose sides have been moved apart: the same as the joined one where messages are carried
 //! at once, and sound where they take their time.
 
 mod pair;
@@ -7,21 +7,21 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use mpt_proto::{
-    Change, ConnectionId, Endpoint, Event, Instant, Origin, PathId, PathState, PathStatus,
-    PathUpdate, ReceiveSide, SocketId, Traffic, Transmit, TransmitSide,
+    Change, ConnectionId, Endpoint, Event, Instant, Message, Origin, PathId, PathState, PathStatus,
+    ReceiveSide, SocketId, Traffic, Transmit, TransmitSide,
 };
 use pair::{CONNECTION, Host, Inbox, Pair, Sent, Settings, config, outer_address, packet};
 
 const STEP: Duration = Duration::from_millis(50);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A host as two threads would run it, with the time that a path update takes from one to the other.
+/// A host as two threads would run it, with the time that a message takes from one to the other.
 struct Apart {
     number: u8,
     tx: TransmitSide,
     rx: ReceiveSide,
     inbox: Inbox,
-    path_updates: VecDeque<(Instant, ConnectionId, PathUpdate)>,
+    messages: VecDeque<(Instant, ConnectionId, Message)>,
     delay: Duration,
 }
 
@@ -29,25 +29,25 @@ impl Apart {
     fn new(settings: &Settings, number: u8, now: Instant, delay: Duration) -> Self {
         let endpoint = Endpoint::new(&config(settings, number), now).expect("good settings");
         let (tx, rx) = endpoint.split();
-        Self { number, tx, rx, inbox: Inbox::default(), path_updates: VecDeque::new(), delay }
+        Self { number, tx, rx, inbox: Inbox::default(), messages: VecDeque::new(), delay }
     }
 
-    /// Takes the path updates of the one side and gives the other those that have arrived.
-    fn carry_path_updates(&mut self, now: Instant) {
-        while let Some((connection, update)) = self.rx.poll_path_update() {
-            self.path_updates.push_back((now + self.delay, connection, update));
+    /// Takes the messages of the one side and gives the other those that have arrived.
+    fn carry_messages(&mut self, now: Instant) {
+        while let Some((connection, update)) = self.rx.poll_message() {
+            self.messages.push_back((now + self.delay, connection, update));
         }
-        while let Some((due, connection, update)) = self.path_updates.front().copied()
+        while let Some((due, connection, update)) = self.messages.front().copied()
             && due <= now
         {
-            self.path_updates.pop_front();
-            self.tx.handle_path_update(now, connection, update);
+            self.messages.pop_front();
+            self.tx.handle_message(now, connection, update);
         }
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         self.rx.handle_timeout(now, &mut self.inbox);
-        self.carry_path_updates(now);
+        self.carry_messages(now);
     }
 
     fn send(&mut self, now: Instant, packet: &[u8]) -> Option<Sent> {
@@ -67,14 +67,14 @@ impl Apart {
         let remote = outer_address(3 - self.number, sent.path.0);
         let origin = Origin { socket: SocketId(u16::from(sent.path.0)), remote, tos: 0 };
         self.rx.arrivals(origin).handle_datagram(now, &sent.bytes, &mut self.inbox);
-        self.carry_path_updates(now);
+        self.carry_messages(now);
     }
 
     fn set_status(&mut self, now: Instant, path: u8, status: PathStatus) {
         let change = Change::SetStatus { connection: CONNECTION, path: PathId(path), status };
         self.tx.change(now, &change);
         self.rx.change(now, &change, &mut self.inbox);
-        self.carry_path_updates(now);
+        self.carry_messages(now);
     }
 
     fn emit(&mut self, now: Instant, transmit: &Transmit<'_>) -> Sent {
@@ -162,7 +162,7 @@ fn notes_carried_at_once_give_what_the_joined_endpoint_gives() {
             joined.left.endpoint.close(now, &mut joined.left.inbox);
             apart.left.tx.close(now);
             apart.left.rx.close(now, &mut apart.left.inbox);
-            apart.left.carry_path_updates(now);
+            apart.left.carry_messages(now);
         }
         let mut crossing: [Vec<Sent>; 2] = [Vec::new(), Vec::new()];
         let hosts = [(&mut joined.left, &mut apart.left), (&mut joined.right, &mut apart.right)];
@@ -236,7 +236,7 @@ fn a_path_switched_off_is_left_at_once_whatever_notes_are_on_their_way() {
     while !pair.all_up() {
         pair.run(STEP, |_| true);
     }
-    assert!(!pair.left.path_updates.is_empty(), "that path 0 is up is on its way");
+    assert!(!pair.left.messages.is_empty(), "that path 0 is up is on its way");
     pair.left.set_status(pair.now, 0, PathStatus::Off);
     let took = pair.run(SECOND, |_| true);
     assert!(!took.contains(&Some(PathId(0))) && took.contains(&Some(PathId(1))), "{took:?}");

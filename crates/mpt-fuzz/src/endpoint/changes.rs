@@ -79,7 +79,7 @@ impl World {
                 self.with(host, |host, now| host.carry_changes(now, usize::from(changes % 8)));
                 let (fetched, handed) =
                     (usize::from(path_updates & 0xf), usize::from(path_updates >> 4));
-                self.hosts[host].carry_path_updates(self.now, fetched, handed);
+                self.hosts[host].carry_messages(self.now, fetched, handed);
             }
         }
     }

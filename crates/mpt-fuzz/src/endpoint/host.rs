@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mpt_proto::{
-    Change, ConnectionId, Deadline, Drop, Endpoint, Event, Instant, Origin, PathState, PathUpdate,
+    Change, ConnectionId, Deadline, Drop, Endpoint, Event, Instant, Message, Origin, PathState,
     ReceiveSide, Traffic, Transmit, TransmitSide,
 };
 
@@ -27,7 +27,7 @@ pub(super) struct Host {
     /// What the receive side is yet to be told.
     changes: VecDeque<Change>,
     /// What the transmit side is yet to be told.
-    path_updates: VecDeque<(ConnectionId, PathUpdate)>,
+    messages: VecDeque<(ConnectionId, Message)>,
 }
 
 /// A datagram that a host sends.
@@ -51,7 +51,7 @@ impl Host {
             plan: Plan::default(),
             apart: false,
             changes: VecDeque::new(),
-            path_updates: VecDeque::new(),
+            messages: VecDeque::new(),
         };
         for (id, config) in (0..).map(ConnectionId).zip(config.connections) {
             host.inbox.expect(id, &config);
@@ -163,15 +163,15 @@ impl Host {
         forgotten
     }
 
-    /// Fetches path updates of the receive side, and hands some over.
-    pub(super) fn carry_path_updates(&mut self, now: Instant, fetched: usize, handed: usize) {
+    /// Fetches messages of the receive side, and hands some over.
+    pub(super) fn carry_messages(&mut self, now: Instant, fetched: usize, handed: usize) {
         for _ in 0..fetched {
-            let Some(update) = self.rx.poll_path_update() else { break };
-            self.path_updates.push_back(update);
+            let Some(update) = self.rx.poll_message() else { break };
+            self.messages.push_back(update);
         }
         for _ in 0..handed {
-            let Some((connection, update)) = self.path_updates.pop_front() else { break };
-            self.tx.handle_path_update(now, connection, update);
+            let Some((connection, update)) = self.messages.pop_front() else { break };
+            self.tx.handle_message(now, connection, update);
         }
         self.read_events();
     }
@@ -223,7 +223,7 @@ impl Host {
     /// After each call of the receive side: what came of it.
     fn settle(&mut self, now: Instant) {
         if !self.apart {
-            self.carry_path_updates(now, usize::MAX, usize::MAX);
+            self.carry_messages(now, usize::MAX, usize::MAX);
         }
         self.read_events();
     }

@@ -1,7 +1,7 @@
 //! The receive half of a connection: what is heard on each path, and the order of what arrives.
 //!
 //! It owns the state of the paths, because that follows from what is received. What the transmit
-//! half must know goes out as [`PathUpdate`]s. The state of each path is in [`path`](super::path),
+//! half must know goes out as [`Messages`]. The state of each path is in [`path`](super::path),
 //! runtime reconfiguration in [`reconfigure`](super::reconfigure).
 
 use std::net::IpAddr;
@@ -14,10 +14,10 @@ use crate::id::AcceptId;
 use crate::id::ConnectionId;
 use crate::id::PathId;
 use crate::measure::{Arrival as Came, Budget, Look, Reordering, Stream};
+use crate::messages::{Feedback, KeepaliveFeedback, Messages, PathUpdate, Reply};
 use crate::path::estimator::Quality;
 use crate::path::rtt::RoundTrip;
 use crate::path::{DownCause, PathState};
-use crate::path_update::{PathUpdate, PathUpdates};
 use crate::peer_kind::PeerKind;
 use crate::prefix::Prefix;
 use crate::rx::reorder::{Accepted, ReorderBuffer};
@@ -234,20 +234,20 @@ impl ReceiveHalf {
         arrival: Arrival,
         datagram: &Datagram<'_>,
         sink: &mut impl Sink,
-        updates: &mut PathUpdates,
+        messages: &mut Messages,
     ) {
         let Arrival { path, len, .. } = arrival;
         let heard = &mut self.paths[path.index()];
         // Before it is known whether it is wanted: what is refused has passed the path all the same.
         if let Some(len) = heard.longest.on_arrived(now, len) {
-            updates.update(self.id, PathUpdate::Arrived { path, len });
+            messages.feedback(self.id, Feedback { path, longest: len, keepalive: None });
         }
         let control = datagram.payload.first().is_some_and(|&first| first >= FIRST_CONTROL);
         let outcome = if control {
-            self.receive_control(now, path, datagram.payload, sink, updates)
+            self.receive_control(now, path, datagram.payload, sink, messages)
         } else {
             heard.estimator.on_data();
-            self.receive_inner(now, arrival, datagram, sink, updates)
+            self.receive_inner(now, arrival, datagram, sink, messages)
         };
         if let Err(reason) = outcome {
             self.drops.add(reason);
@@ -260,7 +260,7 @@ impl ReceiveHalf {
         path: PathId,
         message: &[u8],
         sink: &mut impl Sink,
-        updates: &mut PathUpdates,
+        messages: &mut Messages,
     ) -> Result<(), Drop> {
         let keepalive = self.read_keepalive(message)?;
         let heard = &mut self.paths[path.index()];
@@ -272,7 +272,7 @@ impl ReceiveHalf {
         let time = keepalive.trailer.map(|trailer| trailer.time);
         if heard.estimator.is_overtaken(keepalive.trailer, OUT_OF_ORDER) {
             heard.liveness.on_heard(now);
-            self.tell(now, sink, updates);
+            self.tell(now, sink, messages);
             return Ok(());
         }
         let was_deaf = heard.liveness.peer_deaf();
@@ -291,9 +291,11 @@ impl ReceiveHalf {
             self.calls = calls;
         }
         let weight = keepalive.weight;
-        let told =
-            PathUpdate::Keepalive { path, count, arrivals, weight, heard: echoed, round_trip };
-        updates.update(self.id, told);
+        let report = PathUpdate::Report { path, arrivals, weight, round_trip };
+        messages.update(self.id, report);
+        let keepalive_feedback = Some(KeepaliveFeedback { count, heard: echoed });
+        let feedback = Feedback { path, longest: 0, keepalive: keepalive_feedback };
+        messages.feedback(self.id, feedback);
         // Who tells of a loss tells the time too.
         if let Some(lost) = keepalive.lost.filter(|_| time.is_some()) {
             let others = self.paths.iter_mut().filter(|(other, _)| *other != path.index());
@@ -316,7 +318,7 @@ impl ReceiveHalf {
         if self.peer_kind == PeerKind::Original {
             self.reorder.on_restart_possible();
         }
-        self.tell(now, sink, updates);
+        self.tell(now, sink, messages);
         Ok(())
     }
 
@@ -343,7 +345,7 @@ impl ReceiveHalf {
         arrival: Arrival,
         datagram: &Datagram<'_>,
         sink: &mut impl Sink,
-        updates: &mut PathUpdates,
+        messages: &mut Messages,
     ) -> Result<(), Drop> {
         let inner = inner::parse(datagram.payload)
             .filter(|inner| inner.protocol == datagram.header.protocol)
@@ -356,7 +358,7 @@ impl ReceiveHalf {
         let Arrival { path, tos, len } = arrival;
         let heard = &mut self.paths[path.index()];
         if heard.on_packet(now, len) {
-            self.tell(now, sink, updates);
+            self.tell(now, sink, messages);
         }
         let mut packet = &datagram.payload[..inner.len];
         let tos = ecn::decapsulate(inner.tos, tos)?;
@@ -376,7 +378,7 @@ impl ReceiveHalf {
         match accepted? {
             Accepted::Fits => {}
             Accepted::Restart { expected } => {
-                updates.event(Event::Restart { connection: self.id, expected, found: seq });
+                messages.event(Event::Restart { connection: self.id, expected, found: seq });
             }
         }
         Ok(())
@@ -430,12 +432,12 @@ impl ReceiveHalf {
         &mut self,
         now: Instant,
         sink: &mut impl Sink,
-        updates: &mut PathUpdates,
+        messages: &mut Messages,
     ) {
         for (_, path) in self.paths.iter_mut() {
             path.liveness.on_timeout(now);
         }
-        self.tell(now, sink, updates);
+        self.tell(now, sink, messages);
         let mut sink = Counted { sink, delivered: &mut self.delivered };
         self.reorder.on_timeout(now, &mut sink);
     }
@@ -446,8 +448,8 @@ impl ReceiveHalf {
     /// The peer may send on a path as soon as it knows that we hear it, and what it sent before one
     /// of us left the path is still on its way. In both cases the path lingers, so that nobody takes
     /// for lost what a slow path has yet to bring.
-    pub(crate) fn tell(&mut self, now: Instant, sink: &mut impl Sink, updates: &mut PathUpdates) {
-        let connection = self.id;
+    pub(crate) fn tell(&mut self, now: Instant, sink: &mut impl Sink, messages: &mut Messages) {
+        let (connection, announces) = (self.id, self.peer_kind.tells());
         let max_delay = self.reorder.config().max_delay;
         let mut live = 0;
         for (index, path) in self.paths.iter_mut() {
@@ -465,16 +467,19 @@ impl ReceiveHalf {
                 path.lingers = None;
             }
             if hearing != path.told.0 {
-                updates.update(connection, PathUpdate::Hearing { path: id, hearing });
+                messages.update(connection, PathUpdate::Hearing { path: id, hearing });
+            }
+            if announces && (hearing, state) != path.told {
+                messages.reply(connection, Reply::Keepalive { path: id });
             }
             if state != path.told.1 {
-                updates.update(connection, PathUpdate::State { path: id, state });
+                messages.update(connection, PathUpdate::State { path: id, state });
                 if matches!(state, PathState::Down(DownCause::Absent | DownCause::PeerLost)) {
                     self.again_until = now + AGAIN;
                     self.reorder.expect_copies(self.again_until);
                 }
                 let (from, to) = (path.told.1, state);
-                updates.event(Event::Path { connection, path: id, from, to });
+                messages.event(Event::Path { connection, path: id, from, to });
             }
             path.told = (hearing, state);
             live |= u64::from(path.is_waited_for(now, self.calls)) << index;

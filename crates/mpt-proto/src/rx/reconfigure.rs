@@ -7,8 +7,8 @@ use super::connection::{Counted, ReceiveHalf};
 use super::path::ReceivePath;
 use crate::config::{ConnectionConfig, PathConfig};
 use crate::id::PathId;
+use crate::messages::Messages;
 use crate::path::PathStatus;
-use crate::path_update::PathUpdates;
 use crate::peer_kind::PeerKind;
 use crate::sink::Sink;
 use crate::time::Instant;
@@ -56,9 +56,9 @@ impl ReceiveHalf {
         now: Instant,
         id: PathId,
         sink: &mut impl Sink,
-        updates: &mut PathUpdates,
+        messages: &mut Messages,
     ) {
-        self.set_status(now, id, PathStatus::Off, sink, updates);
+        self.set_status(now, id, PathStatus::Off, sink, messages);
         let max_delay = self.reorder.config().max_delay;
         let Some(path) = self.staying(id) else { return };
         path.leaving = true;
@@ -72,12 +72,12 @@ impl ReceiveHalf {
         id: PathId,
         config: &PathConfig,
         sink: &mut impl Sink,
-        updates: &mut PathUpdates,
+        messages: &mut Messages,
     ) -> bool {
         let known_to_speak = self.known_to_speak();
         let Some(path) = self.staying(id) else { return false };
         path.set(config, known_to_speak);
-        self.set_status(now, id, config.status, sink, updates);
+        self.set_status(now, id, config.status, sink, messages);
         true
     }
 
@@ -95,11 +95,11 @@ impl ReceiveHalf {
         path: PathId,
         status: PathStatus,
         sink: &mut impl Sink,
-        updates: &mut PathUpdates,
+        messages: &mut Messages,
     ) {
         let Some(path) = self.staying(path) else { return };
         path.liveness.on_status(status);
-        self.tell(now, sink, updates);
+        self.tell(now, sink, messages);
     }
 
     /// A path can, or cannot, carry the least inner packet.
@@ -109,11 +109,11 @@ impl ReceiveHalf {
         path: PathId,
         fits: bool,
         sink: &mut impl Sink,
-        updates: &mut PathUpdates,
+        messages: &mut Messages,
     ) {
         let Some(path) = self.staying(path) else { return };
         path.liveness.on_mtu(fits);
-        self.tell(now, sink, updates);
+        self.tell(now, sink, messages);
     }
 
     /// The peer has said otherwise than by a keepalive that a path is down, or that it is not.
@@ -123,11 +123,11 @@ impl ReceiveHalf {
         path: PathId,
         down: bool,
         sink: &mut impl Sink,
-        updates: &mut PathUpdates,
+        messages: &mut Messages,
     ) {
         let Some(path) = self.staying(path) else { return };
         path.liveness.on_peer_down(down);
-        self.tell(now, sink, updates);
+        self.tell(now, sink, messages);
     }
 
     /// What a path needs of this host is there, or gone.
@@ -137,19 +137,19 @@ impl ReceiveHalf {
         path: PathId,
         present: bool,
         sink: &mut impl Sink,
-        updates: &mut PathUpdates,
+        messages: &mut Messages,
     ) {
         let Some(path) = self.staying(path) else { return };
         path.liveness.on_present(present);
-        self.tell(now, sink, updates);
+        self.tell(now, sink, messages);
     }
 
     /// Every path goes off.
-    pub(crate) fn close(&mut self, now: Instant, sink: &mut impl Sink, updates: &mut PathUpdates) {
+    pub(crate) fn close(&mut self, now: Instant, sink: &mut impl Sink, messages: &mut Messages) {
         for (_, path) in self.paths.iter_mut() {
             path.liveness.on_status(PathStatus::Off);
         }
-        self.tell(now, sink, updates);
+        self.tell(now, sink, messages);
     }
 
     /// The connection ends: what is held is delivered.

@@ -11,7 +11,7 @@ use crate::event::Event;
 use crate::id::AcceptId;
 use crate::id::ConnectionId;
 use crate::id::PathId;
-use crate::path_update::{PathUpdate, PathUpdates};
+use crate::messages::{Message, Messages};
 use crate::prefix::Prefix;
 use crate::rx::connection::{Arrival, ReceiveHalf};
 use crate::sink::Sink;
@@ -24,7 +24,7 @@ use crate::wire::gre;
 /// The side of an [`Endpoint`](crate::Endpoint) that receives.
 ///
 /// It shares nothing with the [`TransmitSide`](crate::TransmitSide) and may live on another thread.
-/// What that must know is fetched with [`poll_path_update`](Self::poll_path_update).
+/// What that must know is fetched with [`poll_message`](Self::poll_message).
 #[derive(Debug)]
 pub struct ReceiveSide {
     /// This end's tunnel addresses, by which keepalives are known.
@@ -33,7 +33,7 @@ pub struct ReceiveSide {
     origins: Origins,
     accepting: Accepting,
     deadlines: Deadlines,
-    updates: PathUpdates,
+    messages: Messages,
     drops: Drops,
 }
 
@@ -45,7 +45,7 @@ pub struct Arrivals<'a> {
     accepting: &'a mut Accepting,
     local: &'a [IpAddr],
     deadlines: &'a mut Deadlines,
-    updates: &'a mut PathUpdates,
+    messages: &'a mut Messages,
     drops: &'a mut Drops,
     origin: Origin,
     /// The key of the last datagram, and what it meant.
@@ -63,7 +63,7 @@ impl ReceiveSide {
             origins: Origins::default(),
             accepting: Accepting::default(),
             deadlines: Deadlines::default(),
-            updates: PathUpdates::default(),
+            messages: Messages::default(),
             drops: Drops::default(),
         }
     }
@@ -77,7 +77,7 @@ impl ReceiveSide {
             accepting: &mut self.accepting,
             local: &self.local,
             deadlines: &mut self.deadlines,
-            updates: &mut self.updates,
+            messages: &mut self.messages,
             drops: &mut self.drops,
             origin,
             chosen: None,
@@ -89,7 +89,7 @@ impl ReceiveSide {
     pub fn handle_timeout(&mut self, now: Instant, sink: &mut impl Sink) {
         while let Some((index, _)) = self.deadlines.first().filter(|&(_, at)| at <= now) {
             let (connection, id) = (&mut self.connections[index], ConnectionId(index as u16));
-            connection.handle_timeout(now, sink, &mut self.updates);
+            connection.handle_timeout(now, sink, &mut self.messages);
             for path in connection.take_gone(now) {
                 self.origins.remove(|owner, other| owner == id && other == path);
             }
@@ -103,16 +103,16 @@ impl ReceiveSide {
         self.connections[index].deadline()
     }
 
-    /// What [`TransmitSide::handle_path_update`](crate::TransmitSide::handle_path_update) is to be given next. To
+    /// What [`TransmitSide::handle_message`](crate::TransmitSide::handle_message) is to be given next. To
     /// be asked until `None`, after every other call. Whoever comes late gets the last word on each
-    /// path and not every word: no more than [`PathUpdate::KINDS`] for each ever wait.
-    pub fn poll_path_update(&mut self) -> Option<(ConnectionId, PathUpdate)> {
-        self.updates.poll_path_update()
+    /// path and not every word: no more than [`Message::PER_PATH`] for each ever wait.
+    pub fn poll_message(&mut self) -> Option<(ConnectionId, Message)> {
+        self.messages.poll_message()
     }
 
     /// What happened, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.updates.poll_event()
+        self.messages.poll_event()
     }
 
     /// Who asks to connect, oldest first. To be asked after datagrams came, if there are templates.
@@ -141,13 +141,13 @@ impl ReceiveSide {
             }
             return;
         };
-        let updates = &mut self.updates;
+        let messages = &mut self.messages;
         match change {
             // The number is in use.
             Change::AddConnection { .. } => {}
             Change::RemoveConnection { .. } => {
                 connection.end(sink);
-                updates.forget(id);
+                messages.forget(id);
                 self.accepting.remove(id, connection.peer(), connection.accepted_by());
                 self.connections.take(id.index());
                 self.origins.remove(|owner, _| owner == id);
@@ -161,28 +161,28 @@ impl ReceiveSide {
                     self.accepting.claimed(config.socket, config.remote);
                 }
             }
-            Change::RemovePath { path, .. } => connection.remove_path(now, *path, sink, updates),
+            Change::RemovePath { path, .. } => connection.remove_path(now, *path, sink, messages),
             Change::SetPath { path, config, .. } => {
-                if connection.set_path(now, *path, config, sink, updates) {
+                if connection.set_path(now, *path, config, sink, messages) {
                     self.origins.remove(|owner, other| owner == id && other == *path);
                     self.origins.claim(connection.origin(), *path, (config.socket, config.remote));
                 }
             }
             Change::SetStatus { path, status, .. } => {
-                connection.set_status(now, *path, *status, sink, updates);
+                connection.set_status(now, *path, *status, sink, messages);
             }
             Change::SetFits { path, fits, .. } => {
-                connection.set_fits(now, *path, *fits, sink, updates)
+                connection.set_fits(now, *path, *fits, sink, messages)
             }
             Change::SetPeerDown { path, down, .. } => {
-                connection.set_peer_down(now, *path, *down, sink, updates);
+                connection.set_peer_down(now, *path, *down, sink, messages);
             }
             Change::SetPresent { path, present, .. } => {
-                connection.set_present(now, *path, *present, sink, updates);
+                connection.set_present(now, *path, *present, sink, messages);
             }
         }
         if let Some(connection) = self.connections.get_mut(id.index()) {
-            connection.tell(now, sink, &mut self.updates);
+            connection.tell(now, sink, &mut self.messages);
         }
         settle(&mut self.deadlines, &self.connections, id);
     }
@@ -205,7 +205,7 @@ impl ReceiveSide {
             self.origins.claim(connection.origin(), path, (settings.socket, settings.remote));
         }
         self.accepting.add(id, &config.peer, by);
-        connection.tell(now, sink, &mut self.updates);
+        connection.tell(now, sink, &mut self.messages);
         self.connections.put(id.index(), connection);
         settle(&mut self.deadlines, &self.connections, id);
     }
@@ -213,7 +213,7 @@ impl ReceiveSide {
     /// Switches all paths off, after the transmit side was told.
     pub fn close(&mut self, now: Instant, sink: &mut impl Sink) {
         for (index, connection) in self.connections.iter_mut() {
-            connection.close(now, sink, &mut self.updates);
+            connection.close(now, sink, &mut self.messages);
             self.deadlines.set(index, connection.deadline().map(|deadline| deadline.at));
         }
     }
@@ -254,7 +254,7 @@ impl Arrivals<'_> {
                     self.touched = Some(connection);
                 }
                 let connection = &mut self.connections[connection.index()];
-                connection.receive(now, arrival, &parsed, sink, self.updates);
+                connection.receive(now, arrival, &parsed, sink, self.messages);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The transmit half of a connection: which path, which number, and the keepalives.
 //!
 //! It alone allocates sequence numbers. What it must know of the receive half comes as
-//! [`PathUpdate`](crate::PathUpdate)s.
+//! [`Message`](crate::Message)s.
 
 use std::net::IpAddr;
 use std::time::Duration;

@@ -1,5 +1,4 @@
-//! What is told to the peer beside inner packets, and what the receive half tells: keepalives go out, and
-//! [`PathUpdate`]s come in.
+//! Control messages: keepalives go out, and [`Message`]s of the receive half come in.
 
 use std::time::Duration;
 
@@ -7,8 +6,8 @@ use super::connection::TransmitHalf;
 use super::path::TransmitPath;
 use crate::framing::Stamp;
 use crate::id::PathId;
+use crate::messages::{Feedback, KeepaliveFeedback, Message, PathUpdate, Reply};
 use crate::path::{DownCause, PathState, PathStatus};
-use crate::path_update::PathUpdate;
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
 use crate::tx::retransmit::{LossWindow, PEER_UNNOTICED};
@@ -81,56 +80,60 @@ impl TransmitHalf {
         Some(Deadline { at, timer: Timer::Keepalive })
     }
 
-    /// The receive half has seen something that changes what is sent. Every change is told to the
-    /// peer at once, if it is of a kind that understands: that is how a path comes up in one round trip, also
-    /// after the peer restarted.
-    ///
-    /// Returns a path that proves too narrow, with the length of the longest datagram that it carries.
-    pub(crate) fn on_path_update(
-        &mut self,
-        update: PathUpdate,
-        now: Instant,
-    ) -> Option<(PathId, usize)> {
-        let tells = self.peer_kind.tells();
+    /// The receive half has a message. Returns a path that proves too narrow, with the length of the longest
+    /// datagram that it carries.
+    pub(crate) fn on_message(&mut self, message: Message, now: Instant) -> Option<(PathId, usize)> {
+        match message {
+            Message::Feedback(feedback) => self.on_feedback(feedback),
+            Message::Reply(Reply::Keepalive { path }) => {
+                if let Some(path) = self.staying(path) {
+                    path.keepalive_now(now);
+                }
+            }
+            Message::Update(update) => return self.on_update(update, now),
+        }
+        None
+    }
+
+    /// What arrived is reported by the next keepalive.
+    fn on_feedback(&mut self, Feedback { path, longest, keepalive }: Feedback) {
+        let Some(path) = self.paths.get_mut(path.index()) else { return };
+        path.arrived.on_arrived(longest);
+        if let Some(KeepaliveFeedback { count, heard }) = keepalive {
+            path.heard = heard;
+            path.arrived.on_keepalives(count);
+        }
+    }
+
+    fn on_update(&mut self, update: PathUpdate, now: Instant) -> Option<(PathId, usize)> {
         let mut flight = None;
         if let PathUpdate::State { path, state: PathState::Down(DownCause::PeerLost) } = update {
             flight = self.flight(path);
         }
         let path = self.paths.get_mut(update.path().index())?;
         match update {
-            PathUpdate::Arrived { len, .. } => path.arrived.on_arrived(len),
-            PathUpdate::Keepalive { path: id, count, arrivals, weight, heard, round_trip } => {
-                path.heard = heard;
+            PathUpdate::Hearing { hearing, .. } => path.hearing = hearing,
+            PathUpdate::Report { path: id, arrivals, weight, round_trip } => {
                 path.metrics.round_trip = round_trip;
-                path.arrived.on_keepalives(count);
                 let narrow = path.black_hole.on_told(now, arrivals);
                 let (before, weight) = (path.weight, path.weight.announced_as(weight));
-                // Forged keepalives could have the shares worked out again and again. What is not
-                // obeyed now is with a later keepalive.
+                // Limited, because forged keepalives could have the shares computed again and again. A
+                // change beyond the limit is applied with a later keepalive.
                 if weight.in_force() != before.in_force() && self.weights.take(now) {
                     path.weight = weight;
                     self.reschedule(now);
                 }
                 return Some((id, narrow?));
             }
-            PathUpdate::Hearing { hearing, .. } => {
-                path.hearing = hearing;
-                if tells {
-                    path.keepalive_now(now);
-                }
-            }
             PathUpdate::State { path: id, state } => {
                 let is_lost = path.usable() && state == PathState::Down(DownCause::PeerLost);
-                // Forged keepalives could have a path lost and found again and again.
+                // Limited, because forged keepalives could have a path lost and found again and again.
                 if is_lost && self.words.take(now) {
                     self.lost = Some((id, LossWindow::new(now, PEER_UNNOTICED, flight)));
                 }
                 self.change(id, now, |path| {
                     path.up = state == PathState::Up;
                     path.black_hole.forget();
-                    if tells {
-                        path.keepalive_now(now);
-                    }
                 });
             }
         }

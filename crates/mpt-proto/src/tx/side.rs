@@ -8,7 +8,7 @@ use crate::deadlines::Deadlines;
 use crate::event::{Event, Events};
 use crate::framing::Item;
 use crate::id::{ConnectionId, PathId};
-use crate::path_update::PathUpdate;
+use crate::messages::Message;
 use crate::prefix::{Prefix, own_address};
 use crate::slots::Slots;
 use crate::stats::{Drop, Drops, Traffic};
@@ -23,7 +23,7 @@ use crate::wire::{inner, keepalive};
 /// The side of an [`Endpoint`](crate::Endpoint) that sends.
 ///
 /// It shares nothing with the [`ReceiveSide`](crate::ReceiveSide) and may live on another thread.
-/// What it must know of that arrives as [`PathUpdate`]s.
+/// What it must know of that arrives as [`Message`]s.
 #[derive(Debug)]
 pub struct TransmitSide {
     /// This end's tunnel addresses.
@@ -132,17 +132,12 @@ impl TransmitSide {
         }
     }
 
-    /// Takes what [`ReceiveSide::poll_path_update`](crate::ReceiveSide::poll_path_update) gave out, in that order
+    /// Takes what [`ReceiveSide::poll_message`](crate::ReceiveSide::poll_message) gave out, in that order
     /// and sooner rather than later: until then packets go where they went before. A path update about what
     /// is gone by now says nothing any more.
-    pub fn handle_path_update(
-        &mut self,
-        now: Instant,
-        connection: ConnectionId,
-        update: PathUpdate,
-    ) {
+    pub fn handle_message(&mut self, now: Instant, connection: ConnectionId, message: Message) {
         let Some(half) = self.connections.get_mut(connection.index()) else { return };
-        if let Some((path, carries)) = half.on_path_update(update, now) {
+        if let Some((path, carries)) = half.on_message(message, now) {
             self.events.push(Event::Narrow { connection, path, carries });
         }
         self.settle(connection);

@@ -11,7 +11,7 @@ use mpt_io::poll::{Interest, Poll};
 use mpt_io::tun::Device;
 use mpt_io::udp::{Receive, Socket};
 use mpt_proto::{
-    AcceptConfig, ConnectRequest, ConnectionId, Event, Instant, Origin, PathUpdate, ReceiveHalf,
+    AcceptConfig, ConnectRequest, ConnectionId, Event, Instant, Message, Origin, ReceiveHalf,
     SocketId, TokenBucket,
 };
 
@@ -167,8 +167,8 @@ impl ReceiveLoop {
     }
 
     /// What the transmit side must know next.
-    pub(super) fn poll_path_update(&mut self) -> Option<(ConnectionId, PathUpdate)> {
-        self.endpoint.poll_path_update()
+    pub(super) fn poll_message(&mut self) -> Option<(ConnectionId, Message)> {
+        self.endpoint.poll_message()
     }
 
     /// Ends the burst of deliveries, and tells the events.

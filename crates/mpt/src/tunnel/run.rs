@@ -5,7 +5,7 @@
 //! level-triggered, so whatever a budget left behind is reported at once.
 //!
 //! On one thread ([`together`]) the sides call each other. On two ([`apart`]) what each has to tell
-//! the other crosses in a [`Handover`]: path updates about the paths from the receive side, orders from the
+//! the other crosses in a [`Handover`]: messages about the paths from the receive side, orders from the
 //! transmit side. No packet crosses, and the sides are the same code either way.
 
 use std::ops::ControlFlow;
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use mpt_io::poll::{Events, Interest, Poll, Waker};
-use mpt_proto::{ConnectionId, Instant, PathUpdate, SocketId};
+use mpt_proto::{ConnectionId, Instant, Message, SocketId};
 
 use super::Command;
 use super::handover::{Handed, Handover, handover};
@@ -35,14 +35,14 @@ const EVENTS: usize = 64;
 /// network or MTUs change; when the queue is full the transmit side waits.
 const ORDERS: usize = 64;
 
-/// PathUpdates that may wait for the transmit side: all that a few connections ever have. Those of more
+/// Messages that may wait for the transmit side: all that a few connections ever have. Those of more
 /// stay with the core for a moment.
-const NOTES: usize = 512;
+const MESSAGES: usize = 512;
 
-/// How soon the receive side tries again to hand over path updates. There is room for all that may wait
+/// How soon the receive side tries again to hand over messages. There is room for all that may wait
 /// for each path, and the transmit side has been woken, so this happens on a machine that stands
 /// still.
-const NOTES_AGAIN: Duration = Duration::from_millis(1);
+const MESSAGES_AGAIN: Duration = Duration::from_millis(1);
 
 /// What one thread of a tunnel does for its life. To drop it tells the other thread that it is over.
 pub(super) type Body = Box<dyn FnMut(&dyn Fn() -> Instant) -> anyhow::Result<()> + Send>;
@@ -78,10 +78,10 @@ pub(super) fn apart(
     let rx_poll = Arc::clone(&rx.poll);
     let (tx_waker, rx_waker) = (new_waker(&tx_poll)?, new_waker(&rx_poll)?);
     add_device(&tx_poll, &tx)?;
-    let (to_tx, path_updates) = handover(NOTES, tx_waker.clone());
+    let (to_tx, messages) = handover(MESSAGES, tx_waker.clone());
     let (to_rx, orders) = handover(ORDERS, rx_waker);
-    let mut transmitting = Transmitting { tx, commands, path_updates, to_rx };
-    let mut receiving = Receiving { rx, orders, to_tx, notes_again: None };
+    let mut transmitting = Transmitting { tx, commands, messages, to_rx };
+    let mut receiving = Receiving { rx, orders, to_tx, messages_again: None };
     let bodies: [Body; 2] = [
         Box::new(move |now| run(&tx_poll, now, &mut transmitting)),
         Box::new(move |now| run(&rx_poll, now, &mut receiving)),
@@ -139,9 +139,9 @@ struct Together {
 }
 
 impl Together {
-    fn carry_path_updates(&mut self, now: Instant) {
-        while let Some(update) = self.rx.poll_path_update() {
-            self.tx.handle_path_update(now, update);
+    fn carry_messages(&mut self, now: Instant) {
+        while let Some(update) = self.rx.poll_message() {
+            self.tx.handle_message(now, update);
         }
     }
 }
@@ -168,13 +168,13 @@ impl Work for Together {
                 }
             });
         }
-        self.carry_path_updates(now);
+        self.carry_messages(now);
         self.tx.send(now);
         let Self { tx, rx, .. } = self;
         tx.check_mtu(now, |order| {
             let _ = rx.carry_out(now, order);
         });
-        self.carry_path_updates(now);
+        self.carry_messages(now);
         // Last, as all of that may have led to events.
         self.rx.flush(now);
         flow
@@ -189,7 +189,7 @@ impl Work for Together {
 struct Transmitting {
     tx: TransmitLoop,
     commands: Receiver<Command>,
-    path_updates: Handed<(ConnectionId, PathUpdate)>,
+    messages: Handed<(ConnectionId, Message)>,
     to_rx: Handover<ReceiveCommand>,
 }
 
@@ -199,9 +199,9 @@ impl Work for Transmitting {
     }
 
     fn finish(&mut self, now: Instant) -> ControlFlow<()> {
-        let Self { tx, path_updates, .. } = self;
-        let mut flow = path_updates.take_all(|update| {
-            tx.handle_path_update(now, update);
+        let Self { tx, messages, .. } = self;
+        let mut flow = messages.take_all(|update| {
+            tx.handle_message(now, update);
             ControlFlow::Continue(())
         });
         while flow.is_continue()
@@ -229,9 +229,9 @@ impl Work for Transmitting {
 struct Receiving {
     rx: ReceiveLoop,
     orders: Handed<ReceiveCommand>,
-    to_tx: Handover<(ConnectionId, PathUpdate)>,
-    /// When to hand over the path updates for which there was no room.
-    notes_again: Option<Instant>,
+    to_tx: Handover<(ConnectionId, Message)>,
+    /// When to hand over the messages for which there was no room.
+    messages_again: Option<Instant>,
 }
 
 impl Work for Receiving {
@@ -243,13 +243,13 @@ impl Work for Receiving {
     fn finish(&mut self, now: Instant) -> ControlFlow<()> {
         self.rx.handle_timeout(now);
         let flow = self.orders.take_all(|order| self.rx.carry_out(now, order));
-        let all = self.to_tx.send_all(|| self.rx.poll_path_update());
-        self.notes_again = (!all).then(|| now + NOTES_AGAIN);
+        let all = self.to_tx.send_all(|| self.rx.poll_message());
+        self.messages_again = (!all).then(|| now + MESSAGES_AGAIN);
         self.rx.flush(now);
         flow
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.rx.deadline().into_iter().chain(self.notes_again).min()
+        self.rx.deadline().into_iter().chain(self.messages_again).min()
     }
 }

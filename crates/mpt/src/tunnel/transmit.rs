@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use mpt_io::tun::{Burst, Device};
-use mpt_proto::{Change, ConnectionId, Instant, PathUpdate, Traffic, TransmitKind};
+use mpt_proto::{Change, ConnectionId, Instant, Message, Traffic, TransmitKind};
 
 use super::Command;
 use super::clamp::Clamp;
@@ -93,12 +93,12 @@ impl TransmitLoop {
     }
 
     /// The receive side has something to say.
-    pub(super) fn handle_path_update(
+    pub(super) fn handle_message(
         &mut self,
         now: Instant,
-        (connection, update): (ConnectionId, PathUpdate),
+        (connection, update): (ConnectionId, Message),
     ) {
-        self.endpoint.handle_path_update(now, connection, update);
+        self.endpoint.handle_message(now, connection, update);
     }
 
     /// Does its part of what other threads ask for; what is left for the receive side goes to `order`.

@@ -1,0 +1,293 @@
+//! What the receive side tells the transmit side: three kinds of messages, each with its own bound.
+//!
+//! - A [`PathUpdate`] says how a path *is*. The last one of a kind and path replaces those before it.
+//! - [`Feedback`] says what arrived, and goes back to the peer. What waits for a path is merged into one.
+//! - A [`Reply`] asks the transmit side to send something at once. There is at most one per path.
+//!
+//! So what may wait for one path is [`Message::PER_PATH`], however late the transmit side asks. A packet is never
+//! in a message.
+
+use std::collections::VecDeque;
+use std::num::NonZeroU16;
+use std::time::Duration;
+
+use crate::event::{Event, Events};
+use crate::id::{ConnectionId, PathId};
+use crate::path::PathState;
+use crate::path::estimator::Heard;
+use crate::wire::keepalive::Arrivals;
+
+/// A message of the receive side to the transmit side about one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// What arrived on a path.
+    Feedback(Feedback),
+    /// Something to send at once.
+    Reply(Reply),
+    /// How a path is.
+    Update(PathUpdate),
+}
+
+/// How a path is, as far as the transmit side must know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathUpdate {
+    /// Whether this end hears the path.
+    Hearing {
+        /// The path.
+        path: PathId,
+        /// Whether it is heard.
+        hearing: bool,
+    },
+    /// What the peer last reported about datagrams of this end.
+    Report {
+        /// The path.
+        path: PathId,
+        /// What had reached the peer, if it reports that.
+        arrivals: Option<Arrivals>,
+        /// The weight that the peer wants for the path, if it announces one.
+        weight: Option<NonZeroU16>,
+        /// How long datagrams take to the peer and back: the latest or the smoothed round trip, whichever is
+        /// longer.
+        round_trip: Option<Duration>,
+    },
+    /// The state of the path.
+    State {
+        /// The path.
+        path: PathId,
+        /// Its state.
+        state: PathState,
+    },
+}
+
+/// What arrived on a path, for the peer to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Feedback {
+    /// The path.
+    pub path: PathId,
+    /// The longest datagram since the last feedback, in bytes of UDP payload; 0 if no longer one than before.
+    pub longest: u16,
+    /// The latest keepalive, if one came since the last feedback.
+    pub keepalive: Option<KeepaliveFeedback>,
+}
+
+/// What is known of the peer's keepalives on a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepaliveFeedback {
+    /// How many came since the start, modulo 256.
+    pub count: u8,
+    /// When the peer sent the latest one and when it came, if it says so.
+    pub heard: Option<Heard>,
+}
+
+/// Something for the transmit side to send at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// A keepalive: what it says has changed.
+    Keepalive {
+        /// The path.
+        path: PathId,
+    },
+}
+
+impl PathUpdate {
+    /// The path it is about.
+    pub(crate) fn path(&self) -> PathId {
+        match *self {
+            Self::Hearing { path, .. } | Self::Report { path, .. } | Self::State { path, .. } => {
+                path
+            }
+        }
+    }
+
+    /// Whether it makes `earlier` obsolete.
+    fn replaces(&self, earlier: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(earlier)
+            && self.path() == earlier.path()
+    }
+}
+
+impl Message {
+    /// The most messages that wait for one path: three updates, one feedback, one reply.
+    pub const PER_PATH: usize = 5;
+}
+
+/// Messages and events that wait to be fetched. Messages are kept by connection, so that one of thousands of
+/// connections is found at once.
+#[derive(Debug, Default)]
+pub(crate) struct Messages {
+    connections: Vec<Waiting>,
+    /// The connections that have messages, each once, in the order in which they got their first.
+    ready: VecDeque<ConnectionId>,
+    events: Events,
+}
+
+/// The messages of one connection.
+#[derive(Debug, Default)]
+struct Waiting {
+    feedback: VecDeque<Feedback>,
+    updates: VecDeque<PathUpdate>,
+    /// The paths with a reply, one bit each.
+    replies: u64,
+}
+
+impl Messages {
+    pub(crate) fn update(&mut self, connection: ConnectionId, update: PathUpdate) {
+        let updates = &mut self.of(connection).updates;
+        match updates.iter_mut().find(|earlier| update.replaces(earlier)) {
+            Some(earlier) => *earlier = update,
+            None => updates.push_back(update),
+        }
+    }
+
+    pub(crate) fn feedback(&mut self, connection: ConnectionId, feedback: Feedback) {
+        let waiting = &mut self.of(connection).feedback;
+        match waiting.iter_mut().find(|earlier| earlier.path == feedback.path) {
+            Some(earlier) => {
+                earlier.longest = earlier.longest.max(feedback.longest);
+                earlier.keepalive = feedback.keepalive.or(earlier.keepalive);
+            }
+            None => waiting.push_back(feedback),
+        }
+    }
+
+    pub(crate) fn reply(&mut self, connection: ConnectionId, Reply::Keepalive { path }: Reply) {
+        self.of(connection).replies |= 1 << path.0;
+    }
+
+    /// The messages of a connection, to which one is about to be added.
+    fn of(&mut self, connection: ConnectionId) -> &mut Waiting {
+        if self.connections.len() <= connection.index() {
+            self.connections.resize_with(connection.index() + 1, Waiting::default);
+        }
+        let waiting = &mut self.connections[connection.index()];
+        if waiting.is_empty() {
+            self.ready.push_back(connection);
+        }
+        waiting
+    }
+
+    /// A connection is gone, and with it what was to be told about it.
+    pub(crate) fn forget(&mut self, connection: ConnectionId) {
+        if let Some(waiting) = self.connections.get_mut(connection.index()) {
+            *waiting = Waiting::default();
+            self.ready.retain(|other| *other != connection);
+        }
+    }
+
+    pub(crate) fn event(&mut self, event: Event) {
+        self.events.push(event);
+    }
+
+    pub(crate) fn poll_message(&mut self) -> Option<(ConnectionId, Message)> {
+        let connection = *self.ready.front()?;
+        let waiting = &mut self.connections[connection.index()];
+        let message = waiting.pop();
+        if waiting.is_empty() {
+            self.ready.pop_front();
+        }
+        Some((connection, message?))
+    }
+
+    pub(crate) fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop()
+    }
+}
+
+impl Waiting {
+    fn is_empty(&self) -> bool {
+        self.feedback.is_empty() && self.updates.is_empty() && self.replies == 0
+    }
+
+    /// Feedback first, because what an update leads to may depend on it; replies last, because they tell the
+    /// peer of both.
+    fn pop(&mut self) -> Option<Message> {
+        if let Some(feedback) = self.feedback.pop_front() {
+            return Some(Message::Feedback(feedback));
+        }
+        if let Some(update) = self.updates.pop_front() {
+            return Some(Message::Update(update));
+        }
+        let path = u8::try_from(self.replies.trailing_zeros()).ok().filter(|&path| path < 64)?;
+        self.replies &= self.replies - 1;
+        Some(Message::Reply(Reply::Keepalive { path: PathId(path) }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONNECTION: ConnectionId = ConnectionId(0);
+
+    fn hearing(path: u8, hearing: bool) -> PathUpdate {
+        PathUpdate::Hearing { path: PathId(path), hearing }
+    }
+
+    fn state(path: u8, state: PathState) -> PathUpdate {
+        PathUpdate::State { path: PathId(path), state }
+    }
+
+    fn all(messages: &mut Messages) -> Vec<(ConnectionId, Message)> {
+        std::iter::from_fn(|| messages.poll_message()).collect()
+    }
+
+    #[test]
+    fn of_updates_that_wait_the_last_of_each_kind_and_path_remains() {
+        let mut messages = Messages::default();
+        for round in 0..1000 {
+            for path in 0..3 {
+                messages.update(CONNECTION, hearing(path, round % 2 == 0));
+                messages.update(CONNECTION, state(path, PathState::Up));
+            }
+        }
+        messages.update(CONNECTION, state(1, PathState::Probing));
+        messages.update(ConnectionId(1), state(1, PathState::Off));
+        let waiting = all(&mut messages);
+        let update = |update| (CONNECTION, Message::Update(update));
+        assert_eq!(waiting.len(), 7, "two per path, and one of another connection");
+        assert_eq!(
+            waiting[..2],
+            [update(hearing(0, false)), update(state(0, PathState::Up))],
+            "in the order in which the first of each came"
+        );
+        assert_eq!(waiting[3], update(state(1, PathState::Probing)));
+        assert_eq!(waiting[6], (ConnectionId(1), Message::Update(state(1, PathState::Off))));
+        assert_eq!(messages.poll_message(), None);
+    }
+
+    #[test]
+    fn feedback_of_a_path_is_merged_and_goes_first() {
+        let mut messages = Messages::default();
+        let keepalive = |count| Some(KeepaliveFeedback { count, heard: None });
+        let feedback = |longest, keepalive| Feedback { path: PathId(9), longest, keepalive };
+        messages.reply(CONNECTION, Reply::Keepalive { path: PathId(63) });
+        messages.update(CONNECTION, hearing(9, true));
+        messages.feedback(CONNECTION, feedback(5, keepalive(1)));
+        messages.feedback(CONNECTION, feedback(1472, None));
+        messages.feedback(CONNECTION, feedback(44, keepalive(2)));
+        messages.reply(CONNECTION, Reply::Keepalive { path: PathId(9) });
+        messages.reply(CONNECTION, Reply::Keepalive { path: PathId(63) });
+        let reply = |path| Message::Reply(Reply::Keepalive { path: PathId(path) });
+        let expected = [
+            Message::Feedback(feedback(1472, keepalive(2))),
+            Message::Update(hearing(9, true)),
+            reply(9),
+            reply(63),
+        ];
+        assert_eq!(all(&mut messages), expected.map(|message| (CONNECTION, message)));
+    }
+
+    #[test]
+    fn messages_about_a_connection_that_is_gone_are_forgotten() {
+        let mut messages = Messages::default();
+        [3, 1, 2].into_iter().for_each(|id| messages.update(ConnectionId(id), hearing(0, true)));
+        messages.reply(ConnectionId(1), Reply::Keepalive { path: PathId(0) });
+        messages.forget(ConnectionId(1));
+        messages.forget(ConnectionId(9));
+        messages.update(ConnectionId(3), state(0, PathState::Up));
+        let order: Vec<_> = all(&mut messages).into_iter().map(|(id, _)| id.0).collect();
+        assert_eq!(order, [3, 3, 2]);
+        messages.update(ConnectionId(1), hearing(0, true));
+        assert_eq!(all(&mut messages).len(), 1);
+    }
+}
