@@ -7,7 +7,8 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use mpt_control::{Client, ErrorKind, Reply, Request};
 
-use super::{ConnectionAction, Exit};
+use super::line::ConnectionAction;
+use crate::exit::Exit;
 use crate::output;
 
 /// Largest settings that are read from a file or standard input, in bytes.

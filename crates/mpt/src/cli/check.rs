@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::Exit;
 use crate::config::{self, LoadError, Settings};
+use crate::exit::Exit;
 use crate::output;
 use crate::preflight::{self, Severity};
 

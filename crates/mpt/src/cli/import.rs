@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 
-use super::Exit;
 use super::check::{counted, size};
 use crate::config::{Report, Settings};
+use crate::exit::Exit;
 use crate::import::{self, ImportError, Imported};
 use crate::output;
 

@@ -4,7 +4,8 @@ use anyhow::Result;
 use mpt_control::{PathStatus, Request};
 
 use super::change::ask;
-use super::{Exit, PathAction, PathName};
+use super::line::{PathAction, PathName};
+use crate::exit::Exit;
 
 /// Tells the daemon what we want of a path.
 pub(super) fn path(action: &PathAction) -> Result<Exit> {

@@ -17,12 +17,12 @@ use mpt_io::poll::{Events, Interest, Poll, Waker};
 use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
 
-use super::Exit;
 use super::environment::Environment;
 use super::signals::Signals;
 use crate::config::{self, LoadError, Settings};
 use crate::control::{Listener, Server};
 use crate::daemon::{Daemon, Machine};
+use crate::exit::Exit;
 use crate::metrics::{self, Pages};
 use crate::netmon::{Changed, NetMonitor};
 use crate::output;

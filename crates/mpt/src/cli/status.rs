@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use mpt_control::Client;
 
-use super::Exit;
+use crate::exit::Exit;
 use crate::{output, watch};
 
 /// Asks the daemon at `socket` for its status and prints it; with an interval to watch it by, again

@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use clap::error::ErrorKind;
 use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _};
 
-use super::{Exit, Line};
+use super::line::Line;
+use crate::exit::Exit;
 use crate::output;
 
 /// The command line as it was meant, or how the program ends because of it: 0 after help and

@@ -17,7 +17,7 @@ use simple_dns::rdata::RData;
 use simple_dns::{CLASS, Name, Packet, PacketFlag, Question, RCODE, TYPE};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-use crate::tunnel::MARK;
+use crate::mark::MARK;
 
 const HOSTS: &str = "/etc/hosts";
 

@@ -21,7 +21,7 @@ use carrier::Carriers;
 pub(crate) use resolve::{Names, Resolved};
 
 use crate::config;
-use crate::tunnel::MARK;
+use crate::mark::MARK;
 
 /// Changes read in one go. The kernel keeps the others, and the poll reports them.
 const READS: usize = 16;

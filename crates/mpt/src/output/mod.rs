@@ -11,8 +11,8 @@ use std::io::{self, IsTerminal, Write as _};
 
 use anyhow::{Context as _, Result};
 
-use crate::cli::Exit;
 use crate::config::Report;
+use crate::exit::Exit;
 
 pub(crate) use order::{distributions, order};
 pub(crate) use quantity::{bytes, counts, duration, percent, rate, short, three_digits};

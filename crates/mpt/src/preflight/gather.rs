@@ -17,7 +17,7 @@ use super::facts::{Closed, Facts, NoTun, of_interface};
 use super::holder;
 use super::needs::{self, Leg, Socket, User};
 use crate::config::Settings;
-use crate::tunnel::MARK;
+use crate::mark::MARK;
 
 /// How long a daemon may take to answer the door. One that hangs is there all the same, and its
 /// ports look taken then, which they are.

@@ -17,9 +17,7 @@ use mpt_io::netlink::{Error, IpVersion, Netlink, Route, Rule};
 
 use super::upkeep::{Part, TRUCE, Upkeep};
 use crate::config::{self, Prefix};
-
-/// The mark of all datagrams that MPT sends. The number says 4754, the port of GRE in UDP.
-pub(crate) const MARK: u32 = 0x4754;
+use crate::mark::MARK;
 
 /// The place of the rules among all rules: before the main table's 32766.
 const PRIORITY: u32 = 4754;

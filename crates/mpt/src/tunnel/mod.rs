@@ -15,9 +15,12 @@
 
 mod advice;
 mod clamp;
+mod command;
+mod core;
 mod handover;
 mod incoming;
 mod interface;
+mod interface_mtu;
 mod main_event;
 mod measured;
 mod mtu;
@@ -47,24 +50,15 @@ use mpt_control::TunnelStatus;
 use mpt_io::poll::Waker;
 
 use crate::config::{self, Threads};
+use command::Command;
 use main_event::{MainEvent, MainEvents};
-use op::{LastHeard, TunnelOp};
+use op::TunnelOp;
 
-pub(crate) use interface::MARK;
 pub(crate) use reconciler::Reconciler;
 
 /// How long a request waits for the tunnel's threads. A wake-up of the loop is bounded to some
 /// milliseconds of work, so this is only ever reached on a machine that stands still.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// What a tunnel is asked to do by other threads.
-enum Command {
-    Status(Sender<TunnelStatus>),
-    LastHeard(Sender<Vec<LastHeard>>),
-    // The largest of them, and the rarest.
-    TunnelOp(Box<TunnelOp>),
-    Stop,
-}
 
 /// A running tunnel.
 struct Handle {

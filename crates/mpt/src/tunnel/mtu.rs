@@ -7,14 +7,12 @@ use mpt_io::netlink::Netlink;
 use mpt_io::udp;
 use mpt_proto::{Change, Event, Instant};
 
-use super::interface::MARK;
+use super::interface_mtu::MIN_MTU;
 use super::op::ReceiveCommand;
 use super::table::Table;
 use super::transmit::TransmitLoop;
 use crate::config::{self, PeerKind};
-
-/// The least inner MTU: what every IPv6 link must carry (RFC 8200 section 5).
-pub(super) const MIN_MTU: u32 = 1280;
+use crate::mark::MARK;
 
 /// The longest datagram that an original MPT takes, in bytes; the rest of a longer one is lost.
 const ORIGINAL_DATAGRAM: usize = 1600;
@@ -22,24 +20,6 @@ const ORIGINAL_DATAGRAM: usize = 1600;
 /// How often a path's MTU is looked up while it refuses datagrams for their size, or is smaller than
 /// it was: nobody tells when it grows again.
 const MTU_INTERVAL: Duration = Duration::from_secs(1);
-
-/// The interface's MTU and when it may change.
-pub(super) struct Mtu {
-    /// What is in force, in bytes; 0 before there is any.
-    pub(super) bytes: u32,
-    /// The largest inner packet that is sent: that, or what the smallest usable path carries if a
-    /// larger MTU was configured.
-    pub(super) limit: u32,
-    /// The largest that the buffers allow.
-    pub(super) max: u32,
-    pub(super) next_check: Instant,
-    /// Whether any path carries less than it did.
-    pub(super) limited: bool,
-    /// Whether all paths are to be looked at, because routes have changed.
-    pub(super) all: bool,
-    /// Whether there are other paths than before.
-    pub(super) changed: bool,
-}
 
 impl TransmitLoop {
     /// When to look at the MTU of paths again, if of any.

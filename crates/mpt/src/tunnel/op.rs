@@ -16,8 +16,9 @@ use mpt_proto::{
     PathStatus, SocketId,
 };
 
+use super::core::pins;
 use super::outgoing::PathSender;
-use super::reconciler::pins;
+use super::sockets::NO_SOCKET;
 use crate::config;
 
 /// One step.
@@ -74,9 +75,6 @@ pub(super) struct LastHeard {
     /// How long ago; `None` = never.
     pub(super) ago: Option<Duration>,
 }
-
-/// The number of the socket of a path that has none: nobody ever sends on it.
-pub(super) const NO_SOCKET: SocketId = SocketId(u16::MAX);
 
 /// Where a path's datagrams go, and its settings.
 pub(crate) struct Place {

@@ -12,12 +12,13 @@ use anyhow::Context as _;
 use mpt_io::poll::Poll;
 use mpt_io::tun::{self, Burst, Device};
 use mpt_io::udp::{Receive, ReceiveOptions};
-use mpt_proto::{Endpoint, EndpointConfig, Instant, Prefix, TokenBucket, Traffic};
+use mpt_proto::{Endpoint, EndpointConfig, Instant, TokenBucket, Traffic};
 
 use super::clamp::Clamp;
+use super::core::core_prefix;
 use super::incoming::Incoming;
+use super::interface_mtu::Mtu;
 use super::main_event::MainEvents;
-use super::mtu::Mtu;
 use super::names::Names;
 use super::outgoing::Outgoing;
 use super::receive::ReceiveLoop;
@@ -121,9 +122,4 @@ pub(super) fn open(
         clamp: Clamp::default(),
     };
     Ok((tx, rx))
-}
-
-/// A prefix in the core's words; lengths have been checked.
-pub(super) fn core_prefix(prefix: &config::Prefix) -> Option<Prefix> {
-    Prefix::new(prefix.addr, prefix.len)
 }

@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use mpt_io::udp::{EgressRate, SendBatch, Sent};
 use mpt_proto::{ConnectionId, Instant, PathId, SocketId, Traffic, Transmit};
 
-use super::op::NO_SOCKET;
-use super::sockets::Sockets;
+use super::sockets::{NO_SOCKET, Sockets};
 
 /// The sending side of one path.
 pub(super) struct PathSender {

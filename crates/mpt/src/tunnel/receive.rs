@@ -19,9 +19,11 @@ use super::incoming::Incoming;
 use super::main_event::{MainEvent, MainEvents};
 use super::names::Names;
 use super::op::{LastHeard, ReceiveCommand};
-use super::run::SOCKETS;
 use super::sockets::Sockets;
 use crate::config;
+
+/// The token of socket 0 where sockets are waited for; the others follow. Those below are not sockets.
+pub(super) const SOCKETS: u64 = 2;
 
 /// Batches taken from one socket in one wake-up. One may hold a megabyte.
 const SOCKET_BATCHES: usize = 2;

@@ -17,16 +17,15 @@ use anyhow::Context as _;
 use mpt_io::poll::{Events, Interest, Poll, Waker};
 use mpt_proto::{ConnectionId, Instant, Message, SocketId};
 
-use super::Command;
+use super::command::Command;
 use super::handover::{Handed, Handover, handover};
 use super::op::ReceiveCommand;
-use super::receive::ReceiveLoop;
+use super::receive::{ReceiveLoop, SOCKETS};
 use super::transmit::TransmitLoop;
 
-/// What is ready: a wake-up by another thread, the interface, or one of the sockets from here on.
+/// What is ready: a wake-up by another thread, the interface, or, from [`SOCKETS`] on, a socket.
 const WAKER: u64 = 0;
 const DEVICE: u64 = 1;
-pub(super) const SOCKETS: u64 = 2;
 
 /// Sockets that one wait reports at the most. The kernel hands out the others next.
 const EVENTS: usize = 64;

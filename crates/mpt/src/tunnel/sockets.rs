@@ -7,6 +7,9 @@ use std::sync::Arc;
 use mpt_io::udp::Socket;
 use mpt_proto::SocketId;
 
+/// The number of the socket of a path that has none: nobody ever sends on it.
+pub(super) const NO_SOCKET: SocketId = SocketId(u16::MAX);
+
 /// A side's own list. The sockets themselves are shared with the other side.
 #[derive(Debug, Default)]
 pub(super) struct Sockets(Vec<Option<Arc<Socket>>>);

@@ -9,9 +9,9 @@ use anyhow::Context as _;
 use mpt_io::tun::{Burst, Device};
 use mpt_proto::{Change, ConnectionId, Instant, Message, Traffic, TransmitKind};
 
-use super::Command;
 use super::clamp::Clamp;
-use super::mtu::{MIN_MTU, Mtu};
+use super::command::Command;
+use super::interface_mtu::{MIN_MTU, Mtu};
 use super::narrowed::Narrowed;
 use super::op::{Place, ReceiveCommand, TunnelOp};
 use super::outgoing::Outgoing;

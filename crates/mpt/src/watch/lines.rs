@@ -9,7 +9,7 @@ use mpt_io::poll::{Events, Interest, Poll};
 
 use super::model::Lost;
 use super::sampler::{Rhythm, Sampler};
-use crate::cli::Exit;
+use crate::exit::Exit;
 use crate::output;
 
 /// Prints the status of the daemon at `socket` as a line of JSON at once and then every `interval`.

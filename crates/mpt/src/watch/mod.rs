@@ -29,7 +29,7 @@ use self::model::Model;
 use self::sampler::Sampler;
 use self::terminal::{Terminal, Word};
 use self::ui::{Flow, Ui};
-use crate::cli::Exit;
+use crate::exit::Exit;
 use crate::output;
 
 pub(crate) use lines::lines;

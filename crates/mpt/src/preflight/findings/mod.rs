@@ -4,11 +4,12 @@ mod network;
 mod paths;
 mod process;
 mod sockets;
+mod sysctl;
 
 use crate::config::Settings;
 
-use super::Finding;
 use super::facts::Facts;
+use super::finding::Finding;
 
 /// What the host that `facts` tell of lacks to run `settings`: the errors first, and otherwise in a
 /// fixed order: what the process may do, its sockets, its paths, the networks behind it.
@@ -20,9 +21,4 @@ pub(super) fn findings(settings: &Settings, facts: &Facts) -> Vec<Finding> {
     network::judge(settings, facts, &mut findings);
     findings.sort_by_key(|finding| finding.severity);
     findings
-}
-
-/// The command that sets a number below `/proc/sys`.
-fn set_sysctl(name: &str, value: impl std::fmt::Display) -> String {
-    format!("sysctl -w {}={value}", mpt_io::sysctl::with_dots(name))
 }

@@ -2,9 +2,10 @@
 
 use mpt_io::netlink::{Hook, IpVersion};
 
-use super::{Facts, Finding, set_sysctl};
+use super::sysctl::set_sysctl;
 use crate::config::Settings;
-use crate::preflight::facts::of_interface;
+use crate::preflight::facts::{Facts, of_interface};
+use crate::preflight::finding::Finding;
 use crate::preflight::needs;
 
 pub(super) fn judge(settings: &Settings, facts: &Facts, findings: &mut Vec<Finding>) {

@@ -1,8 +1,9 @@
 //! What the daemon's process may do, and whether there is room for its interfaces.
 
-use super::{Facts, Finding, set_sysctl};
+use super::sysctl::set_sysctl;
 use crate::config::Settings;
-use crate::preflight::facts::{NoTun, of_interface};
+use crate::preflight::facts::{Facts, NoTun, of_interface};
+use crate::preflight::finding::Finding;
 use mpt_io::netlink::IpVersion;
 
 pub(super) fn judge(settings: &Settings, facts: &Facts, findings: &mut Vec<Finding>) {

@@ -2,9 +2,10 @@
 
 use mpt_io::netlink::{Hook, IpVersion};
 
-use super::{Facts, Finding, set_sysctl};
+use super::sysctl::set_sysctl;
 use crate::config::Settings;
-use crate::preflight::facts::Closed;
+use crate::preflight::facts::{Closed, Facts};
+use crate::preflight::finding::Finding;
 use crate::preflight::needs::{self, Names, Socket, User};
 
 /// Wanted for each socket buffer, in bytes: as much as the daemon asks for.

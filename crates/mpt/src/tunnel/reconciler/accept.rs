@@ -14,103 +14,22 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mpt_proto::{
-    AcceptConfig, AcceptId, ConnectRequest, ConnectionId, MAX_PATHS, PathId, SocketId,
-};
+use mpt_proto::{AcceptId, ConnectRequest, ConnectionId, MAX_PATHS, PathId, SocketId};
 
-use super::core::core_connection;
+use super::Reconciler;
+use super::accepting::{Accepted, MAX_TEMPLATES, Path, Template, connection, path};
 use super::numbers::Numbers;
+use super::path::AGAIN;
 use super::socket::Key;
-use super::{AGAIN, Reconciler};
-use crate::config::{self, Accept, PathStatus, Remote};
+use crate::config::{self, Accept};
 use crate::netmon::NetMonitor;
-use crate::tunnel::Command;
-use crate::tunnel::mtu::{mtu_within, path_mtu};
-use crate::tunnel::op::{Place, TunnelOp};
-use crate::tunnel::open::core_prefix;
-
-/// The most templates of a tunnel at a time; a file with more is no file that anybody writes.
-const MAX_TEMPLATES: u16 = 1024;
-
-/// How often, in the time after which a path is forgotten, it is looked whether it has been heard.
-const LOOKS: u32 = 8;
-
-/// The longest time between two looks.
-const LONGEST: Duration = Duration::from_millis(2500);
+use crate::tunnel::command::Command;
+use crate::tunnel::core::core_connection;
+use crate::tunnel::op::TunnelOp;
 
 /// How long a path may stay of which nothing was ever heard but the connect request, which may be forged; or its dead
 /// time, if that is more.
 const TRIAL: Duration = Duration::from_secs(10);
-
-/// A path's MTU where no route tells it.
-const ETHERNET: u32 = 1500;
-
-/// The templates and what was made by them.
-pub(super) struct Accepting {
-    numbers: Numbers,
-    templates: BTreeMap<String, Template>,
-    connections: BTreeMap<String, Accepted>,
-    /// What the threads were told.
-    told: Vec<(AcceptConfig, String)>,
-    /// When to look for what is silent.
-    look: Option<Instant>,
-}
-
-/// A template in force.
-struct Template {
-    id: AcceptId,
-    settings: Accept,
-    /// At most one for each IP version.
-    sockets: Vec<SocketId>,
-}
-
-/// A connection that was accepted.
-struct Accepted {
-    id: ConnectionId,
-    template: String,
-    settings: config::Connection,
-    forget: Duration,
-    numbers: Numbers,
-    paths: BTreeMap<SocketAddr, Path>,
-}
-
-/// A path that was accepted.
-struct Path {
-    id: PathId,
-    settings: config::Path,
-    socket: SocketId,
-    since: Instant,
-    /// What this host lacks for it, and since when.
-    absence: Option<(String, Instant)>,
-}
-
-impl Accepting {
-    pub(super) fn new() -> Self {
-        Self {
-            numbers: Numbers::below(MAX_TEMPLATES),
-            templates: BTreeMap::new(),
-            connections: BTreeMap::new(),
-            told: Vec::new(),
-            look: None,
-        }
-    }
-
-    /// The settings of what was accepted.
-    pub(super) fn connections(&self) -> impl Iterator<Item = &config::Connection> {
-        self.connections.values().map(|accepted| &accepted.settings)
-    }
-
-    /// When there is something to look at.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.look
-    }
-
-    /// When to look next, given what there is.
-    fn next_look(&self, now: Instant) -> Option<Instant> {
-        let forget = self.connections.values().map(|accepted| accepted.forget).min()?;
-        Some(now + (forget / LOOKS).min(LONGEST))
-    }
-}
 
 impl Reconciler {
     /// Brings the templates in line with the settings. With a template, or with its sockets, all go whom
@@ -406,70 +325,5 @@ impl Reconciler {
         self.handle.step(TunnelOp::SetPath { connection: accepted.id, path: path.id, place });
         self.handle.wake_if_stepped();
         true
-    }
-}
-
-impl Template {
-    /// The template in the core's words.
-    fn core(&self) -> AcceptConfig {
-        let Accept { peers, sources, max_connections, max_paths, max_rate, .. } = &self.settings;
-        AcceptConfig {
-            id: self.id,
-            sockets: self.sockets.clone(),
-            peers: peers.iter().filter_map(core_prefix).collect(),
-            sources: sources.iter().filter_map(core_prefix).collect(),
-            key: self.settings.policies.key,
-            max_connections: *max_connections,
-            max_paths: *max_paths,
-            interval: Duration::from_secs_f64(1.0 / max_rate),
-            burst: max_rate.ceil() as u32,
-        }
-    }
-}
-
-impl Path {
-    fn place(&self, connection: &config::Connection, remote: SocketAddr) -> Place {
-        let known = path_mtu(&self.settings, remote, connection);
-        Place {
-            settings: self.settings.clone(),
-            socket: Some(self.socket),
-            remote,
-            mtu: known.unwrap_or_else(|| mtu_within(ETHERNET, remote, connection)),
-            absence: self.absence.as_ref().map(|(absence, _)| absence.clone()),
-        }
-    }
-}
-
-/// The settings of a connection by this template. Its remote port is that of the first path, and each path
-/// has its own.
-fn connection(accept: &Accept, name: String, request: &ConnectRequest) -> config::Connection {
-    config::Connection {
-        name,
-        peer_kind: config::PeerKind::Mpt,
-        commands: None,
-        peer: vec![request.peer],
-        networks: Vec::new(),
-        selector: None,
-        local_port: accept.local_port,
-        remote_port: request.remote.port(),
-        policies: accept.policies,
-        paths: Vec::new(),
-    }
-}
-
-/// The settings of a path by this template, which answers from where it was spoken to.
-fn path(accept: &Accept, remote: SocketAddr, local: Option<IpAddr>) -> config::Path {
-    config::Path {
-        name: remote.to_string(),
-        interface: accept.interface.clone(),
-        local: accept.local.or(local),
-        remote: Remote::Address(remote.ip()),
-        weight: accept.weight.unwrap_or(1),
-        weight_from_peer: accept.weight.is_none(),
-        priority: accept.priority,
-        keepalive: accept.keepalive,
-        dead_time: accept.dead_time,
-        status: PathStatus::Available,
-        pins: config::Pins::default(),
     }
 }

@@ -7,8 +7,9 @@
 //! missing, and what has not changed is not touched.
 
 mod accept;
+mod accepting;
 mod commands;
-mod core;
+mod connection;
 mod numbers;
 mod path;
 mod remotes;
@@ -18,21 +19,21 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Context as _;
 use mpt_control::TunnelStatus;
 use mpt_io::poll::{Poll, Waker};
 use mpt_proto::{ConnectionConfig, ConnectionId, MAX_PATHS, PathId};
 
-use self::accept::Accepting;
+use self::accepting::Accepting;
 use self::commands::CommandPorts;
-use self::core::core_connection;
-pub(super) use self::core::pins;
+use self::connection::Connection;
 use self::numbers::Numbers;
-use self::path::{Path, Setter};
+use self::path::{AGAIN, Setter};
 use self::remotes::remotes;
 use self::socket::Opened;
+use super::core::core_connection;
 use super::interface::{Interface, routes};
 use super::main_event::MainEvent;
 use super::mtu::path_mtu;
@@ -41,9 +42,6 @@ use super::open::largest_mtu;
 use super::{Handle, advice};
 use crate::config;
 use crate::netmon::{Changed, NetMonitor};
-
-/// How soon what could not be had is tried again.
-const AGAIN: Duration = Duration::from_secs(2);
 
 /// The most connections of a tunnel at a time.
 const MAX_CONNECTIONS: u16 = 8192;
@@ -72,14 +70,6 @@ pub(crate) struct Reconciler {
 
 /// The connections that lead to each peer.
 type Claims = HashMap<Vec<IpAddr>, Vec<(ConnectionId, config::Connection, ConnectionConfig)>>;
-
-/// A connection as it runs.
-struct Connection {
-    id: ConnectionId,
-    settings: config::Connection,
-    numbers: Numbers,
-    paths: BTreeMap<String, Path>,
-}
 
 impl Reconciler {
     /// Starts a tunnel; it is ready when this returns. Times count from `epoch`, `main` is woken when
@@ -516,17 +506,4 @@ fn largest(settings: &config::Tunnel, netmon: &mut NetMonitor, now: Instant) -> 
         }
     }
     largest
-}
-
-impl Connection {
-    /// Whether it can become this without beginning anew.
-    fn can_become(&self, new: &config::Connection) -> bool {
-        let fixed = |settings: &config::Connection| {
-            let &config::Connection { peer_kind, local_port, remote_port, .. } = settings;
-            let config::Policies { key, checksum, sequence, .. } = settings.policies;
-            let framing = (key, checksum, sequence);
-            (peer_kind, local_port, remote_port, framing, settings.peer.clone())
-        };
-        fixed(&self.settings) == fixed(new)
-    }
 }

@@ -1,57 +1,26 @@
 //! One path: where it leads, by which socket, and whether this host has what it needs.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use mpt_proto::{PathId, SocketId};
 
+use super::connection::{Connection, Path};
 use super::numbers::Numbers;
 use super::remotes::{no_address, remotes};
 use super::socket::{Key, Opened};
-use super::{AGAIN, Connection};
 use crate::config::{self, Remote};
 use crate::netmon::{NetMonitor, Way};
 use crate::tunnel::Handle;
 use crate::tunnel::mtu::{mtu_within, path_mtu};
 use crate::tunnel::op::{Place, TunnelOp};
 
+/// How soon what could not be had is tried again.
+pub(super) const AGAIN: Duration = Duration::from_secs(2);
+
 /// A path's MTU where no route tells it: what nearly every link carries.
 const ETHERNET: u32 = 1500;
-
-/// A path as it runs.
-pub(super) struct Path {
-    pub(super) id: PathId,
-    pub(super) settings: config::Path,
-    pub(super) socket: Option<SocketId>,
-    pub(super) remote: Option<IpAddr>,
-    /// How it leaves this host, as far as it does.
-    way: Option<Way>,
-    /// What this host lacks for it.
-    absence: Option<String>,
-    /// Whether the peer is not heard on it, not yet or not any more.
-    pub(super) silent: bool,
-    /// Whether its name is to stand for another address from now on.
-    pub(super) doubted: bool,
-}
-
-impl Path {
-    /// How it leaves this host, as far as it does.
-    pub(super) fn way(&self) -> Option<Way> {
-        self.way
-    }
-
-    /// Whether this host lacks something for it.
-    pub(super) fn is_absent(&self) -> bool {
-        self.absence.is_some()
-    }
-
-    /// Whether it can become this without being another path.
-    pub(super) fn can_become(&self, new: &config::Path) -> bool {
-        let fixed = |path: &config::Path| (path.interface.clone(), path.local, path.remote.clone());
-        fixed(&self.settings) == fixed(new)
-    }
-}
 
 /// What is needed to bring a path in line.
 pub(super) struct Setter<'a> {

@@ -10,7 +10,7 @@ use mpt_proto::SocketId;
 
 use super::numbers::Numbers;
 use crate::config;
-use crate::tunnel::interface::MARK;
+use crate::mark::MARK;
 use crate::tunnel::op::TunnelOp;
 
 /// Wanted for each socket buffer, in bytes: what arrives at 1 Gbit/s while the machine stalls for

@@ -29,10 +29,10 @@ use mpt_proto::{ConnectionId, PathId};
 
 use self::sockets::Sockets;
 use self::station::{Leg, Station, reports};
-use super::Connection;
+use super::connection::Connection;
 use crate::config::{self, Auth, Prefix};
+use crate::tunnel::core::core_prefix;
 use crate::tunnel::op::TunnelOp;
-use crate::tunnel::open::core_prefix;
 
 /// Batches taken from one socket at a time. What waits beyond that is taken next time, when everybody
 /// else has had a turn.

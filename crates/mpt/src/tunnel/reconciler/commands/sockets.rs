@@ -10,7 +10,7 @@ use mpt_io::poll::{Interest, Poll};
 use mpt_io::udp::{self, Socket};
 
 use crate::config;
-use crate::tunnel::interface::MARK;
+use crate::mark::MARK;
 use crate::tunnel::reconciler::socket::Key;
 
 /// The sockets for the commands of a tunnel.

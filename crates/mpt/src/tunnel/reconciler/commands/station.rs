@@ -7,7 +7,7 @@ use mpt_control::PathStatus;
 use mpt_original::PathReport;
 use mpt_proto::PathId;
 
-use crate::tunnel::reconciler::path::Path;
+use crate::tunnel::reconciler::connection::Path;
 use crate::tunnel::reconciler::socket::Key;
 
 /// A connection that has commands.

@@ -5,7 +5,6 @@ use mpt_proto::{
 };
 
 use crate::config;
-use crate::tunnel::open::core_prefix;
 
 /// A connection without its paths. `alike` are all connections to its peer, itself included: networks
 /// behind that peer are behind each of them.
@@ -41,7 +40,7 @@ fn selector(settings: &config::Match) -> Selector {
 }
 
 /// Which ports a path is for.
-pub(in crate::tunnel) fn pins(settings: &config::Pins) -> Pins {
+pub(super) fn pins(settings: &config::Pins) -> Pins {
     Pins {
         tcp_dst: ports(&settings.tcp_dst),
         tcp_src: ports(&settings.tcp_src),
@@ -65,4 +64,9 @@ fn reorder(settings: &config::Reorder) -> ReorderConfig {
             config::Late::Drop => Late::Drop,
         },
     }
+}
+
+/// A prefix in the core's words; lengths have been checked.
+pub(super) fn core_prefix(prefix: &config::Prefix) -> Option<Prefix> {
+    Prefix::new(prefix.addr, prefix.len)
 }

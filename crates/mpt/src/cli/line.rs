@@ -1,0 +1,267 @@
+//! What the command line may be.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use super::{import, status};
+
+const EXAMPLES: &str = "\
+Examples:
+  mpt check /etc/mpt/mpt.toml  say what is wrong with a configuration, or missing here
+  mpt run /etc/mpt/mpt.toml    run its tunnels until TERM or INT
+  mpt status                   see tunnels, connections, paths and drops
+  mpt status --watch           see them live
+  mpt status --json | jq .     the same for programs
+  mpt path down fibre          take a path out of use
+  mpt path up server fibre     and into use again, the connection named
+  mpt reload                   carry out what changed in the configuration file
+  mpt import /opt/mpt          make a configuration of the original MPT's files
+
+Exit codes:
+  0  done
+  1  the answer is no: `check` found a problem, there is no such path
+  2  wrong usage or failure: no daemon, no permission, a file that cannot be read";
+
+/// The multipath tunnel: one IP tunnel over several network paths at once.
+#[derive(Debug, Parser)]
+#[command(name = "mpt", version, after_help = EXAMPLES, disable_help_subcommand = true)]
+pub(super) struct Line {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Run the tunnels of a configuration file
+    ///
+    /// Opens the TUN devices and sockets, installs addresses and routes, listens on the control
+    /// socket, logs that it is ready, and runs until TERM or INT. Then it removes what it made.
+    /// It needs the capability CAP_NET_ADMIN.
+    #[command(after_help = "\
+The log goes to standard error. MPT_LOG says how much: error, warn, info (default), debug, trace.
+
+Examples:
+  mpt run /etc/mpt/mpt.toml
+  MPT_LOG=debug mpt run /etc/mpt/mpt.toml")]
+    Run {
+        /// The configuration file (TOML)
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Say what is wrong with a configuration file, and what this host lacks to run it
+    ///
+    /// Changes nothing and needs no privilege. Each problem of the file is reported on standard error
+    /// with its place and what to do about it. If there is none, what the host lacks is printed: what
+    /// it is, what comes of it, and the command that mends it. An error there would keep `mpt run`
+    /// from starting as this user; a warning says what will not work. What only root may see, such as
+    /// the firewall, is looked at as root only.
+    #[command(after_help = "\
+Exit codes: 0 the file can be run, 1 it has problems or the host lacks something, 2 it cannot be read
+
+Examples:
+  sudo mpt check /etc/mpt/mpt.toml
+  mpt check --file-only /etc/mpt/mpt.toml      the same on every host")]
+    Check {
+        /// The configuration file (TOML)
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Look at the file alone and not at this host
+        #[arg(long)]
+        file_only: bool,
+    },
+    /// Show what the running daemon does
+    ///
+    /// Tunnels, connections and paths with their states and counters, drops by name, and socket
+    /// buffers that are smaller than wanted. With --watch live, with rates and the latest events,
+    /// until `q`; `?` shows the keys.
+    #[command(after_help = "\
+Exit codes: 0 shown, 2 no daemon answers
+
+Examples:
+  mpt status
+  mpt status --watch
+  mpt status --json | jq '.tunnels[].connections[].paths[] | {name, state}'
+  mpt status --watch --interval 10 --json >> status.jsonl")]
+    Status {
+        /// Show it live, or with --json print a line per interval
+        #[arg(long)]
+        watch: bool,
+        /// How often the daemon is asked, 0.1 to 3600 seconds
+        #[arg(
+            long, value_name = "SECONDS", default_value = "1", requires = "watch",
+            value_parser = status::interval
+        )]
+        interval: Duration,
+        /// Print one JSON object instead of tables
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+    /// Print what runs as a configuration file
+    ///
+    /// The file as it was last read, with what was changed by command since. Accepted connections are
+    /// not in it.
+    #[command(after_help = "\
+Exit codes: 0 printed, 2 no daemon answers
+
+Example:
+  mpt config > /etc/mpt/mpt.toml    keep what was changed by command")]
+    Config {
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+    /// Add or remove a connection while the daemon runs
+    Connection {
+        #[command(subcommand)]
+        action: ConnectionAction,
+    },
+    /// Make a configuration file of the original MPT's files
+    ///
+    /// Reads interface.conf and the files of connections, in the form of sections and in the form of
+    /// earlier packages, which has one value to a line. Each setting that is written is followed by where
+    /// it is from; what has no counterpart, or had to be changed, is written as a comment with the reason.
+    /// Nothing but the file is touched, and no privilege is needed.
+    #[command(after_help = "\
+Exit codes: 0 done, 1 done, but the result has problems to mend, 2 the files cannot be imported
+
+Examples:
+  mpt import --check /opt/mpt                  say what would come of it
+  mpt import /opt/mpt -o /etc/mpt/mpt.toml     for peers that run the original still
+  mpt import --peer mpt --stdout interface.conf connections/a.conf")]
+    Import(import::Import),
+    /// Change a path while the daemon runs
+    Path {
+        #[command(subcommand)]
+        action: PathAction,
+    },
+    /// Read the configuration file again and carry out what changed in it
+    ///
+    /// What did not change is not touched: no packet is lost and no sequence begins anew. The same
+    /// happens on HUP. If the file is wrong, nothing changes.
+    #[command(after_help = "\
+Exit codes: 0 done, 1 the file is wrong, 2 something could not be had, or no daemon answers
+
+Example:
+  mpt reload")]
+    Reload {
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+    /// Print the version
+    Version,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PathAction {
+    /// Use the path whenever it can carry packets
+    Up(PathName),
+    /// Take the path out of use: no inner packets, no keepalives
+    Down(PathName),
+    /// Give the path another share of the packets
+    Weight {
+        #[command(flatten)]
+        path: PathName,
+        /// Its share relative to the other paths', 1 to 10000
+        #[arg(long = "to", value_name = "WEIGHT", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+        weight: u16,
+    },
+    /// Put the path into another tier
+    Priority {
+        #[command(flatten)]
+        path: PathName,
+        /// Of the paths that are up those of the least number carry, 0 to 255
+        #[arg(long = "to", value_name = "PRIORITY")]
+        priority: u8,
+    },
+    /// Add a path to a connection
+    ///
+    /// The settings are what would stand below [[tunnel.connection.path]] in the configuration file,
+    /// each as one argument. The file is not changed.
+    #[command(after_help = "\
+Exit codes: 0 done, 1 the settings are wrong, 2 no daemon answers
+
+Examples:
+  mpt path add 'name = \"lte\"' 'interface = \"wwan0\"' 'remote = \"203.0.113.5\"'
+  mpt path add --connection server 'name = \"lte\"' 'remote = \"203.0.113.5\"' 'weight = 3'")]
+    Add {
+        /// The connection; may be left out if there is only one
+        #[arg(long, value_name = "CONNECTION")]
+        connection: Option<String>,
+        /// KEY = VALUE as in the configuration file
+        #[arg(value_name = "SETTING", required = true)]
+        settings: Vec<String>,
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+    /// Remove a path; the file is not changed
+    Remove(PathName),
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ConnectionAction {
+    /// Add a connection to a tunnel
+    ///
+    /// The settings are what would stand below [[tunnel.connection]] in the configuration file, read
+    /// from a file or from standard input, with the paths below [[path]]. The configuration file is
+    /// not changed.
+    #[command(after_help = "\
+Exit codes: 0 done, 1 the settings are wrong, 2 no daemon answers
+
+Example:
+  mpt connection add - <<END
+  name = \"branch\"
+  peer = [\"10.9.0.3\"]
+  [[path]]
+  name = \"fibre\"
+  remote = \"203.0.113.7\"
+  END")]
+    Add {
+        /// The tunnel; may be left out if there is only one
+        #[arg(long, value_name = "TUNNEL")]
+        tunnel: Option<String>,
+        /// A file with the settings, or - for standard input
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+    /// Remove a connection and its paths; the file is not changed
+    Remove {
+        /// The connection's name
+        #[arg(value_name = "CONNECTION")]
+        connection: String,
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(
+    allow_missing_positional = true,
+    after_help = "\
+Exit codes: 0 done, 1 there is no such path, 2 no daemon answers
+
+Examples:
+  mpt path down fibre            where only one connection has a path `fibre`
+  mpt path down server fibre     where several have one"
+)]
+pub(super) struct PathName {
+    /// The connection; may be left out if only one has such a path
+    #[arg(value_name = "CONNECTION")]
+    pub(super) connection: Option<String>,
+    /// The path's name in the configuration
+    #[arg(value_name = "PATH")]
+    pub(super) path: String,
+    #[command(flatten)]
+    pub(super) socket: SocketOption,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SocketOption {
+    /// The daemon's control socket
+    #[arg(long, value_name = "PATH", default_value = mpt_control::DEFAULT_SOCKET)]
+    pub(super) socket: PathBuf,
+}

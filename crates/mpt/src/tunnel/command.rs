@@ -1,0 +1,16 @@
+//! What a running tunnel is asked to do by other threads.
+
+use std::sync::mpsc::Sender;
+
+use mpt_control::TunnelStatus;
+
+use super::op::{LastHeard, TunnelOp};
+
+/// What a tunnel is asked to do by other threads.
+pub(super) enum Command {
+    Status(Sender<TunnelStatus>),
+    LastHeard(Sender<Vec<LastHeard>>),
+    // The largest of them, and the rarest.
+    TunnelOp(Box<TunnelOp>),
+    Stop,
+}

@@ -1,0 +1,65 @@
+//! A connection and its paths as they run.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use mpt_proto::{ConnectionId, PathId, SocketId};
+
+use super::numbers::Numbers;
+use crate::config;
+use crate::netmon::Way;
+
+/// A connection as it runs.
+pub(super) struct Connection {
+    pub(super) id: ConnectionId,
+    pub(super) settings: config::Connection,
+    pub(super) numbers: Numbers,
+    pub(super) paths: BTreeMap<String, Path>,
+}
+
+impl Connection {
+    /// Whether it can become this without beginning anew.
+    pub(super) fn can_become(&self, new: &config::Connection) -> bool {
+        let fixed = |settings: &config::Connection| {
+            let &config::Connection { peer_kind, local_port, remote_port, .. } = settings;
+            let config::Policies { key, checksum, sequence, .. } = settings.policies;
+            let framing = (key, checksum, sequence);
+            (peer_kind, local_port, remote_port, framing, settings.peer.clone())
+        };
+        fixed(&self.settings) == fixed(new)
+    }
+}
+
+/// A path as it runs.
+pub(super) struct Path {
+    pub(super) id: PathId,
+    pub(super) settings: config::Path,
+    pub(super) socket: Option<SocketId>,
+    pub(super) remote: Option<IpAddr>,
+    /// How it leaves this host, as far as it does.
+    pub(super) way: Option<Way>,
+    /// What this host lacks for it.
+    pub(super) absence: Option<String>,
+    /// Whether the peer is not heard on it, not yet or not any more.
+    pub(super) silent: bool,
+    /// Whether its name is to stand for another address from now on.
+    pub(super) doubted: bool,
+}
+
+impl Path {
+    /// How it leaves this host, as far as it does.
+    pub(super) fn way(&self) -> Option<Way> {
+        self.way
+    }
+
+    /// Whether this host lacks something for it.
+    pub(super) fn is_absent(&self) -> bool {
+        self.absence.is_some()
+    }
+
+    /// Whether it can become this without being another path.
+    pub(super) fn can_become(&self, new: &config::Path) -> bool {
+        let fixed = |path: &config::Path| (path.interface.clone(), path.local, path.remote.clone());
+        fixed(&self.settings) == fixed(new)
+    }
+}
