@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use mpt_proto::{ConnectionId, Instant};
 
-use crate::auth::{Auth, Key};
-use crate::creator::Creator;
+use crate::auth::Auth;
+use crate::creator::{CreateCommands, Creator};
 use crate::description::Description;
 use crate::event::{CreateId, Event};
 use crate::initiator::Initiator;
@@ -30,16 +30,6 @@ pub struct ConnectionCommands {
     /// The addresses that they come from: those of the peer's ends of all paths. Empty is anywhere, as in
     /// the original.
     pub sources: Vec<IpAddr>,
-}
-
-/// How connections are created by peers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CreateCommands {
-    /// What they authenticate themselves by: each of these is good. Without any nobody is let in.
-    pub keys: Vec<Key>,
-    /// Whether a cookie of zero is good for every exchange, as it is in the original, which sends no other
-    /// in this command. Then who has recorded how a connection was created can have it created again.
-    pub zero_cookie: bool,
 }
 
 /// Where a message is to be sent.

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use mpt_proto::{Instant, TokenBucket};
 
-use crate::auth::Auth;
-use crate::commands::CreateCommands;
+use crate::auth::{Auth, Key};
 use crate::description::Description;
 use crate::event::{Create, CreateId};
 use crate::exchanges::{Exchanges, Opening, Third};
@@ -25,6 +24,16 @@ const FAILURES: u32 = 128;
 
 /// The time for one more of them. Each can have to be hashed, and have 16 KiB: that is 1 MiB per second.
 const FAILURE_INTERVAL: Duration = Duration::from_micros(15_625);
+
+/// How connections are created by peers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreateCommands {
+    /// What they authenticate themselves by: each of these is good. Without any nobody is let in.
+    pub keys: Vec<Key>,
+    /// Whether a cookie of zero is good for every exchange, as it is in the original, which sends no other
+    /// in this command. Then who has recorded how a connection was created can have it created again.
+    pub zero_cookie: bool,
+}
 
 /// Lets connections be created, or not.
 #[derive(Debug)]

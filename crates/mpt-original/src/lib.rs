@@ -72,7 +72,8 @@ mod responder;
 mod step;
 
 pub use auth::{Auth, AuthKind, Key, KeyError};
-pub use commands::{Commands, ConnectionCommands, CreateCommands, Destination, Transmit};
+pub use commands::{Commands, ConnectionCommands, Destination, Transmit};
+pub use creator::CreateCommands;
 pub use description::{
     DescribedNetwork, DescribedPath, Description, DescriptionError, MAX_NAME, MAX_NETWORKS,
     MAX_PATHS,

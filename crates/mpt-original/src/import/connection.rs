@@ -8,22 +8,20 @@ use mpt_proto::Prefix;
 
 use super::auth::auth;
 use super::document::Document;
-use super::interface::General;
+use super::general::{DEFAULT_COMMAND_PORT, General};
 use super::ledger::{Findings, Given, Ledger, empty_section};
+use super::name::{printable, unique};
+use super::network;
 use super::path;
 use super::table::Table;
 use super::target::{Peer, Target};
 use super::value::Value as _;
-use super::{network, pins};
 
 /// Most paths and networks that the original has room for.
 const MAX_COUNT: i64 = 20;
 
 /// The port that the original sends to where `remote_port` is missing.
 const DEFAULT_REMOTE_PORT: i64 = 65000;
-
-/// The original's port for commands where it is told none, at either end.
-pub(super) const DEFAULT_COMMAND_PORT: i64 = 65050;
 
 /// A connection, of which the others still may change something.
 #[derive(Debug)]
@@ -96,7 +94,7 @@ pub(super) fn read(
             "write `path_count` in `[connection]`, and for each path a section, `[path_0]`, `[path_1]` and so on",
         );
     }
-    let pinned = pins::share_out(&mut paths);
+    let pinned = path::share_out_ports(&mut paths);
 
     let mut table = Table::new("[[tunnel.connection]]");
     let name = name(&mut ledger, names);
@@ -135,9 +133,6 @@ pub(super) fn read(
     Connection { name: name.value, remote, local, networks, table, place, paths }
 }
 
-/// Longest name in bytes that `mpt` takes, less what makes it different from another.
-const MAX_NAME: usize = 56;
-
 /// What the connection is called: as it was, unless another is called so.
 fn name(ledger: &mut Ledger, names: &mut HashSet<String>) -> Given<String> {
     let mut given =
@@ -154,25 +149,6 @@ fn name(ledger: &mut Ledger, names: &mut HashSet<String>) -> Given<String> {
         ledger.change(&mut given, unique, &what);
     }
     given
-}
-
-/// As much of a text as can be a name.
-pub(super) fn printable(text: &str) -> String {
-    let mut name: String = text.chars().filter(|c| !c.is_control()).collect();
-    while name.len() > MAX_NAME {
-        name.pop();
-    }
-    name
-}
-
-/// The name, with a number if it is taken.
-pub(super) fn unique(name: &str, names: &mut HashSet<String>) -> String {
-    let numbered = (2..).map(|number| format!("{name}-{number}"));
-    let mut candidates = std::iter::once(name.to_owned()).chain(numbered);
-    let free = candidates.find(|candidate| !names.contains(candidate));
-    let free = free.unwrap_or_default();
-    names.insert(free.clone());
-    free
 }
 
 fn peer_of(table: &mut Table, ledger: &mut Ledger, peer: Peer, remote: Option<&Given<IpAddr>>) {

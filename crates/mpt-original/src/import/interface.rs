@@ -1,24 +1,14 @@
-//! `interface.conf`: the commands and the tunnel.
+//! `interface.conf`: the tunnel.
 
 use mpt_proto::Prefix;
 
-use super::connection::{Connection, DEFAULT_COMMAND_PORT};
+use super::connection::Connection;
 use super::document::{Document, Section};
+use super::general::General;
 use super::ledger::{Findings, Given, Ledger, Zero, empty_section};
 use super::own;
 use super::table::Table;
 use super::target::{Peer, Target};
-
-/// What `[general]` says of the connections.
-#[derive(Debug)]
-pub(super) struct General {
-    /// The UDP port of the command protocol.
-    pub(super) command_port: Given<i64>,
-    /// Whether the peer may create connections.
-    pub(super) accept_remote: Given<i64>,
-    tunnel_count: Given<i64>,
-    asides: Vec<String>,
-}
 
 /// The largest inner packet that the original receives whole: its buffer has room for 1600 bytes, of
 /// which the GRE header takes 8.
@@ -26,40 +16,6 @@ const ORIGINAL_MAX_MTU: u16 = 1592;
 
 /// What the original calls its tunnel where it is told nothing.
 const NAME: &str = "tun0";
-
-/// Reads `[general]`.
-pub(super) fn general(document: &mut Document, peer: Peer, findings: &mut Findings) -> General {
-    let section = document.take("general").unwrap_or_else(|| empty_section("general", document));
-    let mut ledger = Ledger::open(&document.label, section);
-    let tunnels = "the original has one tunnel at least";
-    let tunnel_count = ledger.number("tunnel_num", 1, 1..=i64::from(u32::MAX), tunnels);
-    if peer == Peer::Mpt {
-        ledger.aside("cmdport_local", "both ends are to run `mpt`, which has no such protocol");
-    }
-    let accept_remote = ledger.number("accept_remote", 0, 0..=1, "the original knows 0 and 1");
-    let peers_create = accept_remote.value == 1;
-    let why = "no peer can create connections here";
-    match peer {
-        Peer::Original if peers_create => {
-            let why = format!(
-                "{why}: what it asks for by `mpt create` is declined, logged and counted; write the connections into this file"
-            );
-            ledger.warn(&accept_remote.note, &why);
-        }
-        Peer::Mpt if peers_create => {
-            let why = format!("{why}: those that run `mpt` are let in by a [[tunnel.accept]]");
-            ledger.refuse(&accept_remote.note, &why);
-        }
-        Peer::Mpt if !accept_remote.missing => {
-            ledger.comment(format!("{}: {why}", accept_remote.note));
-        }
-        Peer::Original | Peer::Mpt => {}
-    }
-    let command_port = ledger.port("cmdport_local", DEFAULT_COMMAND_PORT);
-    ledger.aside("cmd_timeout", "commands reach the daemon over a socket of its own, not by UDP");
-    ledger.aside("interface_num", "the original only looks whether it is negative");
-    General { command_port, accept_remote, tunnel_count, asides: ledger.close(findings) }
-}
 
 /// Makes the tunnel, with the own addresses that its connections have.
 pub(super) fn tunnel(

@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use super::keys::closest;
-use super::{keys, positional};
+use super::{blocks, keys};
 
 /// What stands in place of a value that must not be seen.
 pub(super) const HIDDEN: &str = "(not shown)";
@@ -26,7 +26,7 @@ pub(super) fn is_secret(key: &str) -> bool {
 
 /// The text of a file as reports may show it, with everything in its place.
 pub(super) fn masked(text: &str) -> String {
-    if positional::is_one(text) { masked_values(text) } else { masked_settings(text) }
+    if blocks::is_positional(text) { masked_values(text) } else { masked_settings(text) }
 }
 
 /// `key = value`, of which a `\` or nothing behind the `=` moves the value to the next line.

@@ -12,14 +12,17 @@
 //! says in a `target` which of them matter here.
 
 mod auth;
+mod blocks;
 mod connection;
 mod document;
+mod general;
 mod ini;
 mod integer;
 mod interface;
 mod keys;
 mod ledger;
 mod mask;
+mod name;
 mod network;
 mod own;
 mod path;
@@ -101,7 +104,7 @@ pub fn import(from: &Sources, target: &Target) -> Result<Imported, ImportError> 
         asides
     };
 
-    let general = interface::general(&mut sorted.interface, target.peer, &mut findings);
+    let general = general::read(&mut sorted.interface, target.peer, &mut findings);
     let mut connections = Vec::new();
     let mut names = HashSet::new();
     for document in &mut sorted.connections {
@@ -138,7 +141,7 @@ fn read(files: &[Source]) -> Result<Vec<Document>, ImportError> {
     let mut documents = Vec::new();
     let mut malformed = Vec::new();
     for (Source { name, text }, label) in files.iter().zip(source::labels(files)) {
-        let read = if positional::is_one(text) {
+        let read = if blocks::is_positional(text) {
             positional::read(name, text)
         } else {
             ini::read(name, text).map(|document| vec![document])
@@ -239,7 +242,7 @@ fn heading(Sources { files, unread }: &Sources) -> String {
     for file in unread {
         let _ = writeln!(text, "# {}", self::unread(file));
     }
-    if files.iter().any(|source| positional::is_one(&source.text)) {
+    if files.iter().any(|source| blocks::is_positional(&source.text)) {
         text += "# Where a file has one value to a line, it is shown with the key that it has in other files.\n";
     }
     text

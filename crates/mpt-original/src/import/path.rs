@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::connection::{printable, unique};
 use super::document::{Document, Form};
 use super::ledger::{Findings, Given, Ledger};
+use super::name::{printable, unique};
 use super::pins::Pinned;
 use super::table::Table;
 use super::target::Target;
@@ -49,6 +49,33 @@ pub(super) fn read_all(
         last.table.asides.append(&mut beyond);
     }
     paths
+}
+
+/// Gives each port to the last path that names it, and says whether there are any.
+pub(super) fn share_out_ports(paths: &mut [Path]) -> bool {
+    let mut claimed = HashSet::new();
+    let mut any = false;
+    for Path { table, pinned } in paths.iter_mut().rev() {
+        for Pinned { key, mut ports } in pinned.drain(..) {
+            let before = ports.value.clone();
+            ports.value.retain(|&port| claimed.insert((key, port)));
+            let lost: Vec<String> = before
+                .iter()
+                .filter(|port| !ports.value.contains(port))
+                .map(u16::to_string)
+                .collect();
+            if !lost.is_empty() {
+                ports.note += &format!(" (a later path has {})", lost.join(", "));
+            }
+            if ports.value.is_empty() {
+                table.asides.push(format!("{}: no port is left", ports.note));
+            } else {
+                any = true;
+                table.set(key, &ports);
+            }
+        }
+    }
+    any
 }
 
 fn read(

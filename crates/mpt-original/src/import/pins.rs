@@ -2,11 +2,8 @@
 //!
 //! The original has one table for each of the four keys, in which the last path to name a port stands.
 
-use std::collections::HashSet;
-
 use super::integer;
 use super::ledger::{Given, Ledger};
-use super::path::Path;
 
 /// The keys, which are the same on both sides.
 const KEYS: [&str; 4] = ["tcp_dst", "tcp_src", "udp_dst", "udp_src"];
@@ -17,8 +14,8 @@ const SEPARATORS: [char; 5] = [' ', '\t', ',', ':', ';'];
 /// The ports of one key that a path claims.
 #[derive(Debug)]
 pub(super) struct Pinned {
-    key: &'static str,
-    ports: Given<Vec<u16>>,
+    pub(super) key: &'static str,
+    pub(super) ports: Given<Vec<u16>>,
 }
 
 impl Pinned {
@@ -46,31 +43,4 @@ impl Pinned {
         }
         Some(Self { key, ports })
     }
-}
-
-/// Gives each port to the last path that names it, and says whether there are any.
-pub(super) fn share_out(paths: &mut [Path]) -> bool {
-    let mut claimed = HashSet::new();
-    let mut any = false;
-    for Path { table, pinned } in paths.iter_mut().rev() {
-        for Pinned { key, mut ports } in pinned.drain(..) {
-            let before = ports.value.clone();
-            ports.value.retain(|&port| claimed.insert((key, port)));
-            let lost: Vec<String> = before
-                .iter()
-                .filter(|port| !ports.value.contains(port))
-                .map(u16::to_string)
-                .collect();
-            if !lost.is_empty() {
-                ports.note += &format!(" (a later path has {})", lost.join(", "));
-            }
-            if ports.value.is_empty() {
-                table.asides.push(format!("{}: no port is left", ports.note));
-            } else {
-                any = true;
-                table.set(key, &ports);
-            }
-        }
-    }
-    any
 }

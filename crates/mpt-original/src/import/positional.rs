@@ -14,34 +14,13 @@
 //!
 //! What is read becomes the document that the other form would have given, under its names.
 
-use std::ops::Range;
-
+use super::blocks::{Block, blocks, span};
 use super::document::{Document, Entry, Form, Section};
 use super::keys;
 use super::problem::Problem;
 
-/// The values between two separators.
-type Block = Vec<Value>;
-
-/// A line that has a value.
-#[derive(Debug)]
-struct Value {
-    text: String,
-    line: usize,
-    span: Range<usize>,
-}
-
 /// As many values as make a block that of a connection rather than of a path.
 const CONNECTION: usize = keys::POSITIONAL_CONNECTION.len() - 1;
-
-/// Whether a text has this form: no sections, but separators, and values that are no settings.
-pub(super) fn is_one(text: &str) -> bool {
-    let blocks = blocks(text);
-    let mut values = blocks.iter().flatten().peekable();
-    values.peek().is_some()
-        && values.all(|value| !value.text.contains('=') && !value.text.starts_with('['))
-        && text.lines().any(|line| line.trim_start().starts_with(';'))
-}
 
 /// Reads the file: an interface, or each of the connections in it.
 ///
@@ -59,30 +38,6 @@ pub(super) fn read(name: &str, text: &str) -> Result<Vec<Document>, Vec<Problem>
         ..Document::new(name.to_owned(), text.to_owned(), sections)
     };
     Ok(found.into_iter().map(document).collect())
-}
-
-/// The blocks that have values.
-fn blocks(text: &str) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    let mut block = Block::new();
-    let mut start = 0;
-    for (number, line) in (1..).zip(text.split_inclusive('\n')) {
-        let begin = start;
-        start += line.len();
-        if line.trim_start_matches('\u{feff}').trim_start().starts_with(';') {
-            blocks.push(std::mem::take(&mut block));
-            continue;
-        }
-        let value = line.split('#').next().unwrap_or_default();
-        let text = value.trim_start_matches('\u{feff}').trim();
-        if let (false, Some(from)) = (text.is_empty(), value.find(text)) {
-            let span = begin + from..begin + from + text.len();
-            block.push(Value { text: text.to_owned(), line: number, span });
-        }
-    }
-    blocks.push(block);
-    blocks.retain(|block| !block.is_empty());
-    blocks
 }
 
 fn read_interface(blocks: &[Block]) -> Result<Vec<Section>, Vec<Problem>> {
@@ -164,23 +119,15 @@ fn section(
     Ok(Section { name: name.to_owned(), span: span(block), entries: entries.collect() })
 }
 
-/// Where a block is, without the comments around it.
-fn span(block: &Block) -> Range<usize> {
-    match &block[..] {
-        [first, .., last] => first.span.start..last.span.end,
-        [only] => only.span.clone(),
-        [] => 0..0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::blocks::is_positional;
 
     #[test]
     fn values_are_known_by_their_place() {
         let text = ";;;; a\n 60456  # port\n1\n\n0\n;\n;\n15\n;\ntun0\n1440 # bytes\n10.0.0.1/24\n";
-        assert!(is_one(text));
+        assert!(is_positional(text));
         let [document] = &read("f", text).unwrap()[..] else { panic!("one document") };
         let shown: Vec<_> = document
             .sections
@@ -202,12 +149,5 @@ mod tests {
         );
         let first = &document.sections[0].entries[0];
         assert_eq!(&text[first.span.clone()], "60456");
-    }
-
-    #[test]
-    fn the_other_form_is_recognised() {
-        for text in ["", "; a comment\n", "[general]\n;\n1\n", ";\na = b\n", "1\n"] {
-            assert!(!is_one(text), "{text}");
-        }
     }
 }
