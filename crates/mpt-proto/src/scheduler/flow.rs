@@ -20,7 +20,7 @@ use crate::hash::mix;
 use crate::id::MAX_PATHS;
 use crate::id::PathId;
 use crate::pins::Pins;
-use crate::scheduler::Share;
+use crate::scheduler::share::Share;
 use crate::wire::flow::Flow;
 
 /// How many buckets. A path's number of them varies by about its square root, as if they were drawn

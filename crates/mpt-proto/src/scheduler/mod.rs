@@ -4,15 +4,16 @@
 //! carry; the others stand by, and carry only what is pinned to them.
 
 mod flow;
+mod share;
 mod weighted;
 
 use crate::config::SchedulerConfig;
 use crate::framing::Item;
 use crate::id::PathId;
 use crate::path::metrics::PathMetrics;
-use crate::pins::Pins;
 use crate::time::Instant;
 use flow::FlowMapping;
+pub(crate) use share::Share;
 use weighted::Weighted;
 
 /// Tiers, and the policy that chooses within the best.
@@ -28,17 +29,6 @@ pub(crate) struct Scheduler {
 enum Policy {
     Flow(FlowMapping),
     Weighted(Weighted),
-}
-
-/// What a usable path is entitled to.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Share<'p> {
-    pub(crate) path: PathId,
-    /// At least 1.
-    pub(crate) weight: u16,
-    /// Its tier; the least is the best.
-    pub(crate) priority: u8,
-    pub(crate) pins: &'p Pins,
 }
 
 /// What a policy may ask about the paths.

@@ -30,9 +30,11 @@ use super::Violation;
 use super::files::Files;
 
 /// The crates that are looked at, and how deep.
-const CRATES: [(&str, Depth); 4] = [
+const CRATES: [(&str, Depth); 6] = [
     ("crates/mpt-io", Depth::All),
     ("crates/mpt-control", Depth::All),
+    ("crates/mpt-original", Depth::All),
+    ("crates/mpt-proto", Depth::All),
     ("crates/mpt-sim", Depth::All),
     ("crates/mpt-lab", Depth::Folders),
 ];
