@@ -184,10 +184,20 @@ fn a_path_that_is_lost_is_not_back_by_what_was_sent_before() {
 /// The path that carried the word of the loss is slower than the one that was lost.
 #[test]
 fn a_path_that_is_back_is_not_lost_by_old_word_of_it() {
+    // The word that loses the path if it comes in time.
+    let lose = |pair: &mut Pair| {
+        pair.left.change(pair.now, &set_present(1, false));
+        let word = pair.left.keepalives(pair.now);
+        assert_eq!(word.iter().map(|sent| sent.path).collect::<Vec<_>>(), [PathId(0)]);
+        word
+    };
     let mut pair = Pair::up(&Settings::default());
-    pair.left.change(pair.now, &set_present(1, false));
-    let word = pair.left.keepalives(pair.now);
-    assert!(word.iter().all(|sent| sent.path.0 == 0));
+    let word = lose(&mut pair);
+    arrive(&mut pair, &word);
+    assert_eq!(pair.right.state(1), PathState::Down(DownCause::PeerLost));
+
+    let mut pair = Pair::up(&Settings::default());
+    let word = lose(&mut pair);
     pair.now += Duration::from_millis(2);
     pair.left.change(pair.now, &set_present(1, true));
     pair.exchange(|_, path| path.0 == 1);
