@@ -19,7 +19,9 @@ use mpt_lab::netns::Namespace;
 use mpt_lab::topology::Side;
 use mpt_lab::traffic::{ping, udp};
 
-use crate::site::{SHORT, assert_flawless, daemon, eventually, threads_line};
+use crate::site::{
+    SHORT, assert_flawless_between, daemon, eventually, eventually_or, threads_line,
+};
 
 /// Keepalives that are so rare, and a dead time so long, that what these tests wait for must come from
 /// something else.
@@ -119,9 +121,16 @@ impl Uplinks {
 
     /// Waits until a path is in that state.
     pub(crate) fn await_state(&self, side: Side, name: &str, state: &str) {
-        eventually(&format!("path {name} is {state} at {side:?}"), || {
-            self.path(side, name).state == state
+        let mut last = None;
+        let reached = eventually_or(|| {
+            let path = self.path(side, name);
+            let reached = path.state == state;
+            last = Some(path);
+            reached
         });
+        let log =
+            || [&self.on_client, &self.on_server].map(|daemon| daemon.as_ref().map(Daemon::log));
+        assert!(reached, "{side:?}: path {name} is not {state}: {last:?}, logs: {:#?}", log());
     }
 
     /// Waits until a path is in that state at both ends.
@@ -141,7 +150,8 @@ impl Uplinks {
 
     /// Asserts that packets from client to server arrive once and in order.
     pub(crate) fn assert_flawless(&self) {
-        assert_flawless(stream(&self.client, &self.server, "10.9.0.2"));
+        let daemons = [self.daemon(Side::Left), self.daemon(Side::Right)];
+        assert_flawless_between(daemons, || stream(&self.client, &self.server, "10.9.0.2"));
     }
 
     /// Has a daemon read another file in the place of its own.

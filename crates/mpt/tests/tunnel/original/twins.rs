@@ -84,8 +84,11 @@ fn commands_work(site: &Site) {
         site.await_all_up();
     }
     for side in [Side::Left, Side::Right] {
+        eventually("the last message has arrived", || {
+            let commands = commands(site, side);
+            commands.messages_received >= 8 && commands.messages_sent >= 8
+        });
         let commands = commands(site, side);
-        assert!(commands.messages_received >= 8 && commands.messages_sent >= 8, "{commands:?}");
         assert!(commands.refused.is_empty(), "{commands:?}");
     }
 }
@@ -124,6 +127,7 @@ fn reload() {
         assert_eq!(changes.len(), 1, "{changes:?}");
         assert!(changes[0].contains("command") && !changes[0].contains("anew"), "{changes:?}");
         let commands = commands(&site, side);
+        assert_eq!(commands.local.len(), 2, "a socket for each path: {commands:?}");
         assert!(commands.local.iter().all(|at| at.ends_with(":65051")), "{commands:?}");
     }
     assert!(site.connection(Side::Right).reorder.next >= next, "the count goes on");
