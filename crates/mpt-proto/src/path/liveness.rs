@@ -166,16 +166,21 @@ impl Liveness {
         self.dead_time = dead_time;
     }
 
-    /// What the path needs of this host is there, or gone. What was known of it is out of date.
+    /// What the path needs of this host is there, or gone.
+    ///
+    /// When it is gone, what was known of the path is out of date. When it is there again, what was heard since
+    /// then counts: where the path is sent on and received on by two threads, the peer's answer to the first
+    /// keepalive may be here before this is.
     pub(crate) fn on_present(&mut self, present: bool) {
-        if present != self.present {
+        if self.present && !present {
             let Self { status, dead_time, heard, fits, .. } = *self;
             let heard = match heard {
                 Heard::At(at) => Heard::TooLongAgo(at),
                 Heard::Never | Heard::TooLongAgo(_) => heard,
             };
-            *self = Self { heard, fits, present, ..Self::new(status, dead_time) };
+            *self = Self { heard, fits, ..Self::new(status, dead_time) };
         }
+        self.present = present;
     }
 
     /// The path can, or cannot, carry the least inner packet.
@@ -240,6 +245,20 @@ mod tests {
         assert_eq!(path.state(), PathState::Off);
         path.on_status(PathStatus::Available);
         assert_eq!(path.state(), PathState::Probing);
+    }
+
+    #[test]
+    fn what_was_heard_before_a_path_is_known_to_be_there_again_counts() {
+        let mut path = Liveness::new(PathStatus::Available, Some(DEAD));
+        path.on_keepalive(at(0), deaf(false));
+        path.on_present(false);
+        path.on_present(true);
+        assert_eq!(path.state(), PathState::Down(DownCause::Silent), "what was heard before does not");
+        path.on_present(false);
+        path.on_keepalive(at(1000), deaf(false));
+        assert_eq!(path.state(), PathState::Down(DownCause::Absent));
+        path.on_present(true);
+        assert_eq!(path.state(), PathState::Up);
     }
 
     #[test]
