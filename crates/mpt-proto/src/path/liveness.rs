@@ -253,7 +253,11 @@ mod tests {
         path.on_keepalive(at(0), deaf(false));
         path.on_present(false);
         path.on_present(true);
-        assert_eq!(path.state(), PathState::Down(DownCause::Silent), "what was heard before does not");
+        assert_eq!(
+            path.state(),
+            PathState::Down(DownCause::Silent),
+            "what was heard before does not"
+        );
         path.on_present(false);
         path.on_keepalive(at(1000), deaf(false));
         assert_eq!(path.state(), PathState::Down(DownCause::Absent));
