@@ -78,7 +78,7 @@ impl Endpoint {
         &mut self,
         now: Instant,
         origin: Origin,
-        datagram: &[u8],
+        datagram: &mut [u8],
         sink: &mut impl Sink,
     ) {
         self.rx.arrivals(origin).handle_datagram(now, datagram, sink);

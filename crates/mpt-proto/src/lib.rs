@@ -69,6 +69,7 @@ pub use demux::accept::{AcceptConfig, ConnectRequest};
 pub use demux::address::Origin;
 pub use endpoint::Endpoint;
 pub use event::Event;
+pub use framing::datagram::Opened;
 pub use id::{AcceptId, ConnectionId, MAX_PATHS, PathId, SocketId};
 pub use measure::Reordering;
 pub use messages::{Feedback, KeepaliveFeedback, Message, PathUpdate, Reply};

@@ -236,7 +236,7 @@ fn without_memory_to_hold_packets_a_loss_does_not_stop_the_rest() {
     for number in (0..10_000).filter(|&number| number != 10) {
         let sent = pair.left.send(pair.now, &packet(1, number)).expect("a path is up");
         let origin = Origin { socket: SocketId(0), remote: outer_address(1, 0), tos: 0 };
-        pair.right.endpoint.handle_datagram(pair.now, origin, &sent.bytes, &mut sink);
+        pair.right.endpoint.handle_datagram(pair.now, origin, &mut sent.bytes.clone(), &mut sink);
     }
     assert_eq!(sink.delivered, 9_999);
 }

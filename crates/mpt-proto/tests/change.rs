@@ -403,7 +403,7 @@ fn notes_about_what_is_gone_say_nothing() {
     for sent in peer.keepalives(now) {
         let remote = outer_address(2, sent.path.0);
         let origin = Origin { socket: SocketId(u16::from(sent.path.0)), remote, tos: 0 };
-        rx.arrivals(origin).handle_datagram(now, &sent.bytes, &mut inbox);
+        rx.arrivals(origin).handle_datagram(now, &mut sent.bytes.clone(), &mut inbox);
     }
     let path_updates: Vec<_> = std::iter::from_fn(|| rx.poll_message()).collect();
     let hears = |message: &Message| {

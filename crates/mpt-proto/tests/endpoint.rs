@@ -249,7 +249,7 @@ fn connections_behind_one_socket_are_told_apart_by_address_key_and_port() {
         remote.set_port(port);
         let origin = Origin { socket: SocketId(0), remote, tos: 0 };
         let before = inbox.delivered.len();
-        endpoint.handle_datagram(Instant::ZERO, origin, &sent.bytes, &mut inbox);
+        endpoint.handle_datagram(Instant::ZERO, origin, &mut sent.bytes.clone(), &mut inbox);
         inbox.delivered.len() > before
     };
     assert!(receive(None, 1, 4754));
@@ -318,14 +318,14 @@ fn the_type_of_service_is_copied_out_and_congestion_marks_are_carried_in() {
     pair.left.endpoint.emit(pair.now, &transmit, &mut bytes);
     let origin = |tos| Origin { socket: SocketId(0), remote: outer_address(1, 0), tos };
     let Host { endpoint, inbox, .. } = &mut pair.right;
-    endpoint.handle_datagram(pair.now, origin(0b11), &bytes, inbox);
+    endpoint.handle_datagram(pair.now, origin(0b11), &mut bytes.clone(), inbox);
     assert_eq!(inbox.delivered[0][1], 0xb8 | 0b11, "the DSCP stays, the mark is carried");
 
     let not_ect = pair.left.send(pair.now, &packet(1, 1)).unwrap();
     let Host { endpoint, inbox, .. } = &mut pair.right;
     let remote = outer_address(1, not_ect.path.0);
     let origin = Origin { socket: SocketId(u16::from(not_ect.path.0)), remote, tos: 0b11 };
-    endpoint.handle_datagram(pair.now, origin, &not_ect.bytes, inbox);
+    endpoint.handle_datagram(pair.now, origin, &mut not_ect.bytes.clone(), inbox);
     assert_eq!(inbox.delivered.len(), 1);
     assert_eq!(pair.right.dropped(Drop::EcnIllegal), 1);
 }

@@ -4,7 +4,7 @@ mod pair;
 
 use std::time::Duration;
 
-use mpt_proto::{Change, PathId, PathState, PathStatus, wire};
+use mpt_proto::{Change, Drop, PathId, PathState, PathStatus, wire};
 use pair::{CONNECTION, Pair, Sent, Settings, config, packet, packet_v6};
 use proptest::prelude::*;
 
@@ -23,6 +23,32 @@ fn captures() -> Vec<Vec<u8>> {
         captures.extend(pair.left.keepalives(pair.now).into_iter().map(|sent| sent.bytes));
     }
     captures
+}
+
+/// Nothing is believed before it is validated: not even that a path carries long datagrams.
+#[test]
+fn a_malformed_packet_is_not_reported_as_arrived() {
+    for (valid, longest) in [(false, 0), (true, 1208)] {
+        let mut pair = Pair::up(&Settings::default());
+        let mut inner = packet(1, 0);
+        inner.resize(1200, 0);
+        inner[2..4].copy_from_slice(&1200_u16.to_be_bytes());
+        let mut sent = pair.left.send(pair.now, &inner).expect("a path is up");
+        if !valid {
+            // An IP version that does not exist.
+            sent.bytes[8] = 0x15;
+        }
+        pair.right.receive(pair.now, &sent);
+        assert_eq!(pair.right.dropped(Drop::InnerMalformed), u64::from(!valid));
+        pair.now += Duration::from_secs(1);
+        let keepalives = pair.right.keepalives(pair.now);
+        let keepalive = keepalives.iter().find(|keepalive| keepalive.path == sent.path);
+        let keepalive = keepalive.expect("one is due");
+        let payload = wire::gre::parse(&keepalive.bytes).expect("a datagram").payload;
+        let keepalive = wire::keepalive::Keepalive::parse(payload).expect("a keepalive");
+        let reported = keepalive.arrivals.map_or(0, |arrivals| arrivals.longest.get());
+        assert_eq!(reported.max(60), longest.max(60), "valid: {valid}");
+    }
 }
 
 #[derive(Clone, Debug)]

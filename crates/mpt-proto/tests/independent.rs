@@ -126,7 +126,7 @@ impl Frame {
         let mut inbox = Inbox::default();
         let remote = self.outer_address(1);
         let origin = Origin { socket: SocketId(0), remote, tos: self.tos };
-        endpoint.handle_datagram(NOW, origin, datagram, &mut inbox);
+        endpoint.handle_datagram(NOW, origin, &mut datagram.to_vec(), &mut inbox);
         let of_connection = endpoint.connection(CONNECTION).stats().drops;
         let drops: Vec<_> = endpoint.drops().iter().chain(of_connection.iter()).collect();
         Received { delivered: inbox.delivered, drops }

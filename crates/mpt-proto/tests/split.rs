@@ -66,7 +66,7 @@ impl Apart {
     fn receive(&mut self, now: Instant, sent: &Sent) {
         let remote = outer_address(3 - self.number, sent.path.0);
         let origin = Origin { socket: SocketId(u16::from(sent.path.0)), remote, tos: 0 };
-        self.rx.arrivals(origin).handle_datagram(now, &sent.bytes, &mut self.inbox);
+        self.rx.arrivals(origin).handle_datagram(now, &mut sent.bytes.clone(), &mut self.inbox);
         self.carry_messages(now);
     }
 
@@ -276,12 +276,12 @@ fn datagrams_of_one_origin_are_told_apart_by_their_keys() {
     // Packets 0 and 2 went by path 0.
     let mut arrivals = rx.arrivals(origin(0, 1));
     for datagram in [&good[0].bytes, &foreign, &broken, &foreign, &good[2].bytes] {
-        arrivals.handle_datagram(pair.now, datagram, &mut inbox);
+        arrivals.handle_datagram(pair.now, &mut datagram.clone(), &mut inbox);
     }
     drop(arrivals);
-    rx.arrivals(origin(1, 1)).handle_datagram(pair.now, &good[1].bytes, &mut inbox);
-    rx.arrivals(origin(0, 9)).handle_datagram(pair.now, &good[1].bytes, &mut inbox);
-    rx.arrivals(origin(0, 9)).handle_datagram(pair.now, &broken, &mut inbox);
+    rx.arrivals(origin(1, 1)).handle_datagram(pair.now, &mut good[1].bytes.clone(), &mut inbox);
+    rx.arrivals(origin(0, 9)).handle_datagram(pair.now, &mut good[1].bytes.clone(), &mut inbox);
+    rx.arrivals(origin(0, 9)).handle_datagram(pair.now, &mut broken.clone(), &mut inbox);
     assert_eq!(inbox.delivered, [packet(1, 0), packet(1, 1), packet(1, 2)]);
     let counts = [Drop::GreKey, Drop::GreFlags, Drop::UnknownSource].map(|d| rx.drops().count(d));
     assert_eq!(counts, [2, 2, 1]);

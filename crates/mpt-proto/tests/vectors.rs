@@ -147,7 +147,7 @@ impl Case {
         let mut endpoint = Endpoint::new(&config, Instant::ZERO).expect("good settings");
         let mut inbox = Inbox::default();
         let origin = Origin { socket: SocketId(0), remote: outer_address(1, 0), tos: 0 };
-        endpoint.handle_datagram(Instant::ZERO, origin, &self.datagram, &mut inbox);
+        endpoint.handle_datagram(Instant::ZERO, origin, &mut self.datagram.clone(), &mut inbox);
         assert!(inbox.delivered.is_empty(), "{:02x?}", self.datagram);
         let of_connection = endpoint.connection(pair::CONNECTION).stats().drops;
         let drops: Vec<_> = endpoint.drops().iter().chain(of_connection.iter()).collect();

@@ -191,7 +191,7 @@ impl Both {
         let now = Instant::from_nanos(self.now);
         let socket = mpt_proto::SocketId(path as u16);
         let origin = Origin { socket, remote: remote(path), tos: 0 };
-        self.core.handle_datagram(now, origin, &datagram, &mut self.sink);
+        self.core.handle_datagram(now, origin, &mut datagram, &mut self.sink);
         match self.model.insert(self.now, path, number) {
             Outcome::Taken => {}
             Outcome::Duplicate => self.drops.0 += 1,

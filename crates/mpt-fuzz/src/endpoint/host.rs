@@ -105,7 +105,7 @@ impl Host {
 
     pub(super) fn receive(&mut self, now: Instant, origin: Origin, datagram: &[u8]) {
         self.accounts.received += 1;
-        self.rx.arrivals(origin).handle_datagram(now, datagram, &mut self.inbox);
+        self.rx.arrivals(origin).handle_datagram(now, &mut datagram.to_vec(), &mut self.inbox);
         self.settle(now);
     }
 

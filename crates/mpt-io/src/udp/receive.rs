@@ -6,6 +6,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::Ordering;
 
@@ -80,6 +81,15 @@ struct Filled {
     received: Received,
 }
 
+impl Filled {
+    /// Where the datagram of this number lies.
+    #[inline]
+    fn span(&self, number: usize) -> Range<usize> {
+        let from = number * self.stride;
+        self.start + from..self.start + self.len.min(from + self.stride)
+    }
+}
+
 impl Receive {
     /// An empty batch. Numbers out of range are brought into range.
     pub fn new(options: &ReceiveOptions) -> Self {
@@ -102,14 +112,49 @@ impl Receive {
 
     /// What the last [`Socket::receive`] took in, slot by slot, in the order of arrival. What can be
     /// found out once for all datagrams of a sender need not be found out for each.
-    pub fn coalesced(&self) -> impl Iterator<Item = Coalesced<'_>> {
-        self.filled.iter().map(|filled| Coalesced {
+    pub fn coalesced(&self) -> impl ExactSizeIterator<Item = Coalesced<'_>> {
+        (0..self.filled.len()).map(|index| self.piece(index))
+    }
+
+    /// How many pieces the last [`Socket::receive`] took in.
+    pub fn pieces(&self) -> usize {
+        self.filled.len()
+    }
+
+    /// One of these pieces, in the order of arrival.
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many.
+    pub fn piece(&self, index: usize) -> Coalesced<'_> {
+        let filled = &self.filled[index];
+        Coalesced {
             payload: &self.memory[filled.start..filled.start + filled.len],
             stride: filled.stride,
             remote: filled.remote,
             local: filled.received.local,
             tos: filled.received.tos,
-        })
+        }
+    }
+
+    /// The payload of one datagram of a piece, counted from 0.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such piece, or if it has no such datagram.
+    #[inline]
+    pub fn payload(&self, piece: usize, number: usize) -> &[u8] {
+        &self.memory[self.filled[piece].span(number)]
+    }
+
+    /// The same, to be changed in place: for decryption before the packet is used.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such piece, or if it has no such datagram.
+    #[inline]
+    pub fn payload_mut(&mut self, piece: usize, number: usize) -> &mut [u8] {
+        &mut self.memory[self.filled[piece].span(number)]
     }
 
     /// The datagrams that the last [`Socket::receive`] took in, in the order of their arrival.

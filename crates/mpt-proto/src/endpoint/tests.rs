@@ -245,7 +245,7 @@ proptest! {
                 let remote = path_config(connection, path, [1, 1]).remote;
                 let origin = Origin { socket: SocketId(path.into()), remote, tos: 0 };
                 for datagram in datagrams(connection, path, number) {
-                    endpoint.handle_datagram(now, origin, &datagram, &mut sink);
+                    endpoint.handle_datagram(now, origin, &mut datagram.clone(), &mut sink);
                 }
             }
             if let Act::Pass { ms } = act {

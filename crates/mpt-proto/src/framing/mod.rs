@@ -2,22 +2,19 @@
 //!
 //! A framing has two halves. [`Tx`] stamps what is sent: it allocates sequence numbers and writes headers.
 //! What it decided about one datagram is a [`Stamp`], so that the bytes can be written later and once more
-//! for a retransmission. Extended framing (section 8 of `docs/protocol.md`) becomes a further variant of
-//! each enum.
+//! for a retransmission. [`Rx`] reads what arrives: an [`Opened`] datagram names connection and path, its [`Body`]
+//! is validated. Nothing is believed before that. Extended framing (section 8 of
+//! `docs/protocol.md`) becomes a further variant of each enum.
 
+pub(crate) mod datagram;
 pub(crate) mod plain;
 
-use crate::wire::gre::Protocol;
-use crate::wire::inner::Inner;
+use std::net::IpAddr;
 
-/// An inner packet to be sent.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Item<'p> {
-    /// The packet without what follows its IP length.
-    pub(crate) packet: &'p [u8],
-    /// Its IP header.
-    pub(crate) inner: &'p Inner,
-}
+use datagram::{Body, Item, Opened};
+
+use crate::stats::Drop;
+use crate::wire::gre::Protocol;
 
 /// The sending half of a connection's framing.
 #[derive(Debug)]
@@ -31,11 +28,52 @@ pub(crate) enum Stamp {
     Plain(plain::tx::Stamp),
 }
 
+/// The receiving half of a connection's framing.
+#[derive(Debug)]
+pub(crate) enum Rx {
+    Plain(plain::rx::Rx),
+}
+
+impl Rx {
+    /// Validates a payload.
+    ///
+    /// # Errors
+    ///
+    /// Why it is dropped.
+    #[inline(always)]
+    pub(crate) fn read(&self, opened: &Opened, payload: &[u8]) -> Result<Body, Drop> {
+        match self {
+            Self::Plain(plain) => plain.read(opened.protocol, payload),
+        }
+    }
+
+    /// Whether the peer is told at once of what changes on a path.
+    pub(crate) fn announces(&self) -> bool {
+        match self {
+            Self::Plain(plain) => plain.announces(),
+        }
+    }
+
+    /// The peer's tunnel addresses.
+    pub(crate) fn peer(&self) -> &[IpAddr] {
+        match self {
+            Self::Plain(plain) => plain.peer(),
+        }
+    }
+}
+
 impl Tx {
     /// How many bytes of header stand before each inner packet.
     pub(crate) fn overhead(&self) -> usize {
         match self {
             Self::Plain(plain) => plain.overhead(),
+        }
+    }
+
+    /// Whether the peer is told at once of what changes on a path.
+    pub(crate) fn announces(&self) -> bool {
+        match self {
+            Self::Plain(plain) => plain.announces(),
         }
     }
 

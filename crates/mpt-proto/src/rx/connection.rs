@@ -7,18 +7,18 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::path::{OUT_OF_ORDER, ReceivePath};
+use super::path::ReceivePath;
 use crate::config::{ConnectionConfig, ReorderConfig};
 use crate::event::Event;
+use crate::framing::datagram::{Body, Opened};
+use crate::framing::{Rx, plain};
 use crate::id::AcceptId;
 use crate::id::ConnectionId;
 use crate::id::PathId;
 use crate::measure::{Arrival as Came, Budget, Look, Reordering, Stream};
-use crate::messages::{Feedback, KeepaliveFeedback, Messages, PathUpdate, Reply};
+use crate::messages::{Feedback, Messages, PathUpdate, Reply};
 use crate::path::estimator::Quality;
-use crate::path::rtt::RoundTrip;
 use crate::path::{DownCause, PathState};
-use crate::peer_kind::PeerKind;
 use crate::prefix::Prefix;
 use crate::rx::reorder::{Accepted, ReorderBuffer};
 use crate::sequence::Seq;
@@ -27,9 +27,8 @@ use crate::slots::Slots;
 use crate::stats::{ConnectionStats, Drop, Drops, PathStats, Traffic};
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
-use crate::wire::gre::Datagram;
-use crate::wire::keepalive::{Activation, FIRST_CONTROL, Keepalive};
-use crate::wire::{ecn, inner};
+use crate::wire::ecn;
+use crate::wire::inner::Inner;
 
 /// How a datagram came.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +52,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct ReceiveHalf {
     pub(super) id: ConnectionId,
-    pub(super) peer_kind: PeerKind,
+    pub(super) framing: Rx,
     pub(super) key: Option<u32>,
     /// The template that it was accepted by.
     pub(super) accepted_by: Option<AcceptId>,
@@ -63,9 +62,6 @@ pub struct ReceiveHalf {
     pub(super) stream: Stream,
     /// How many of them are looked at.
     pub(super) budget: Budget,
-    /// The tunnel addresses of this end and of the peer, by which keepalives are known.
-    pub(super) addresses: Vec<IpAddr>,
-    pub(super) peer: Vec<IpAddr>,
     pub(super) networks: Vec<Prefix>,
     /// The paths on which the peer may be sending, one bit each.
     pub(super) live: u64,
@@ -88,15 +84,13 @@ impl ReceiveHalf {
     ) -> Self {
         let mut half = Self {
             id,
-            peer_kind: config.peer_kind,
+            framing: Rx::Plain(plain::rx::Rx::new(config, addresses)),
             key: config.key,
             accepted_by,
             paths: Slots::default(),
             reorder: ReorderBuffer::new(config.reorder),
             stream: Stream::default(),
             budget: Budget::default(),
-            addresses: addresses.to_vec(),
-            peer: config.peer.clone(),
             networks: config.networks.clone(),
             live: 0,
             calls: 0,
@@ -123,7 +117,7 @@ impl ReceiveHalf {
 
     /// The peer's tunnel addresses.
     pub(crate) fn peer(&self) -> &[IpAddr] {
-        &self.peer
+        self.framing.peer()
     }
 
     /// Its paths, those included that have been left and from which something may still come.
@@ -212,13 +206,13 @@ impl ReceiveHalf {
     /// Bytes of memory that it takes, its own size included: paths, order and measurements. Packets that
     /// are held lie with the caller.
     pub fn memory(&self) -> usize {
-        let addresses = self.addresses.capacity() + self.peer.capacity();
+        let Rx::Plain(plain) = &self.framing;
         size_of::<Self>()
             + self.paths.memory()
             + self.reorder.memory()
             + self.measurement_memory()
             + self.marked.capacity()
-            + addresses * size_of::<IpAddr>()
+            + plain.memory()
             + self.networks.capacity() * size_of::<Prefix>()
     }
 
@@ -227,130 +221,54 @@ impl ReceiveHalf {
         self.stream.memory() + self.paths.iter().map(|(_, path)| path.order.memory()).sum::<usize>()
     }
 
-    /// A datagram of this connection came.
+    /// A datagram of this connection arrived, `len` bytes long.
     pub(crate) fn receive(
         &mut self,
         now: Instant,
         arrival: Arrival,
-        datagram: &Datagram<'_>,
+        opened: &Opened,
+        payload: &[u8],
         sink: &mut impl Sink,
         messages: &mut Messages,
     ) {
-        let Arrival { path, len, .. } = arrival;
-        let heard = &mut self.paths[path.index()];
-        // Before it is known whether it is wanted: what is refused has passed the path all the same.
-        if let Some(len) = heard.longest.on_arrived(now, len) {
-            messages.feedback(self.id, Feedback { path, longest: len, keepalive: None });
-        }
-        let control = datagram.payload.first().is_some_and(|&first| first >= FIRST_CONTROL);
-        let outcome = if control {
-            self.receive_control(now, path, datagram.payload, sink, messages)
-        } else {
-            heard.estimator.on_data();
-            self.receive_inner(now, arrival, datagram, sink, messages)
+        let outcome = match self.framing.read(opened, payload) {
+            Ok(Body::Inner(inner)) => {
+                self.receive_inner(now, arrival, opened.sequence, &inner, payload, sink, messages)
+            }
+            Ok(Body::Keepalive(keepalive)) => {
+                self.receive_keepalive(now, arrival, &keepalive, sink, messages)
+            }
+            Err(reason) => Err(reason),
         };
         if let Err(reason) = outcome {
             self.drops.add(reason);
         }
     }
 
-    fn receive_control(
-        &mut self,
-        now: Instant,
-        path: PathId,
-        message: &[u8],
-        sink: &mut impl Sink,
-        messages: &mut Messages,
-    ) -> Result<(), Drop> {
-        let keepalive = self.read_keepalive(message)?;
-        let heard = &mut self.paths[path.index()];
-        if !heard.speaks_keepalive {
-            return Err(Drop::ControlUnknown);
+    /// A valid datagram arrived on a path. Whether it is wanted has no part in it.
+    #[inline(always)]
+    pub(super) fn on_arrived(&mut self, now: Instant, arrival: Arrival, messages: &mut Messages) {
+        let Arrival { path, len, .. } = arrival;
+        if let Some(longest) = self.paths[path.index()].plain.on_arrived(now, len) {
+            messages.feedback(self.id, Feedback { path, longest, keepalive: None });
         }
-        heard.keepalives_received += 1;
-        let (count, arrivals) = (heard.keepalives_received as u8, keepalive.arrivals);
-        let time = keepalive.trailer.map(|trailer| trailer.time);
-        if heard.estimator.is_overtaken(keepalive.trailer, OUT_OF_ORDER) {
-            heard.liveness.on_heard(now);
-            self.tell(now, sink, messages);
-            return Ok(());
-        }
-        let was_deaf = heard.liveness.peer_deaf();
-        heard.liveness.on_keepalive(now, keepalive.report);
-        let echoed = heard.estimator.on_keepalive(now, keepalive.trailer);
-        if heard.is_from_before_loss(time) {
-            heard.liveness.on_peer_lost();
-        } else {
-            heard.lost_at = None;
-        }
-        let round_trip = heard.estimator.quality().round_trip.map(RoundTrip::recent);
-        heard.peer_id = keepalive.path;
-        let Activation { standby, calls } = keepalive.activation;
-        heard.stands_by = standby.then_some(calls);
-        if Activation::is_after(calls, self.calls) {
-            self.calls = calls;
-        }
-        let weight = keepalive.weight;
-        let report = PathUpdate::Report { path, arrivals, weight, round_trip };
-        messages.update(self.id, report);
-        let keepalive_feedback = Some(KeepaliveFeedback { count, heard: echoed });
-        let feedback = Feedback { path, longest: 0, keepalive: keepalive_feedback };
-        messages.feedback(self.id, feedback);
-        // Who tells of a loss tells the time too.
-        if let Some(lost) = keepalive.lost.filter(|_| time.is_some()) {
-            let others = self.paths.iter_mut().filter(|(other, _)| *other != path.index());
-            for (_, other) in others.filter(|(_, other)| other.peer_id == Some(lost)) {
-                // Word of the loss may have been overtaken on a quicker path by the path's return.
-                if !other.estimator.heard_after(time) {
-                    other.lost_at = time;
-                    other.liveness.on_peer_lost();
-                }
-            }
-        }
-        // A peer that has just started has heard nothing. So has one whose path died, but then its
-        // numbers go on, and the first that fits takes the word back.
-        let all_deaf = || self.paths.iter().all(|(_, path)| path.liveness.peer_deaf());
-        if keepalive.report.deaf && (!was_deaf || all_deaf()) {
-            self.reorder.on_restart_announced();
-            self.calls = calls;
-        }
-        // Nothing in it tells an original's first keepalive from any other.
-        if self.peer_kind == PeerKind::Original {
-            self.reorder.on_restart_possible();
-        }
-        self.tell(now, sink, messages);
-        Ok(())
     }
 
-    /// The keepalive in a control message, as far as it is to be believed of this kind of peer.
-    fn read_keepalive(&self, message: &[u8]) -> Result<Keepalive, Drop> {
-        if self.peer_kind == PeerKind::Gre {
-            return Err(Drop::ControlUnknown);
-        }
-        let keepalive = Keepalive::parse(message)?;
-        let Keepalive { sender, receiver, .. } = keepalive;
-        let original = self.peer_kind == PeerKind::Original;
-        // The original leaves its own address out where it should have taken it from its interface.
-        let from_peer = self.peer.contains(&sender) || original && sender.is_unspecified();
-        if !from_peer || !self.addresses.contains(&receiver) {
-            return Err(Drop::ControlAddress);
-        }
-        // What an original does not mean to say it has not said.
-        Ok(if original { Keepalive::bare(sender, receiver) } else { keepalive })
-    }
-
+    #[expect(clippy::too_many_arguments, reason = "what arrived, and where it goes")]
+    #[inline(always)]
     fn receive_inner(
         &mut self,
         now: Instant,
         arrival: Arrival,
-        datagram: &Datagram<'_>,
+        sequence: Option<Seq>,
+        inner: &Inner,
+        payload: &[u8],
         sink: &mut impl Sink,
         messages: &mut Messages,
     ) -> Result<(), Drop> {
-        let inner = inner::parse(datagram.payload)
-            .filter(|inner| inner.protocol == datagram.header.protocol)
-            .ok_or(Drop::InnerMalformed)?;
-        let from_peer = self.peer.contains(&inner.source)
+        self.on_arrived(now, arrival, messages);
+        self.paths[arrival.path.index()].estimator.on_data();
+        let from_peer = self.framing.peer().contains(&inner.source)
             || self.networks.iter().any(|network| network.contains(inner.source));
         if !from_peer {
             return Err(Drop::InnerSource);
@@ -360,16 +278,16 @@ impl ReceiveHalf {
         if heard.on_packet(now, len) {
             self.tell(now, sink, messages);
         }
-        let mut packet = &datagram.payload[..inner.len];
+        let mut packet = &payload[..inner.len];
         let tos = ecn::decapsulate(inner.tos, tos)?;
         if tos != inner.tos {
             self.marked.clear();
             self.marked.extend_from_slice(packet);
-            ecn::set_type_of_service(&mut self.marked, &inner, tos);
+            ecn::set_type_of_service(&mut self.marked, inner, tos);
             packet = &self.marked;
         }
         let mut sink = Counted { sink, delivered: &mut self.delivered };
-        let Some(seq) = datagram.header.sequence else {
+        let Some(seq) = sequence else {
             self.reorder.pass(packet, &mut sink);
             return Ok(());
         };
@@ -449,7 +367,7 @@ impl ReceiveHalf {
     /// of us left the path is still on its way. In both cases the path lingers, so that nobody takes
     /// for lost what a slow path has yet to bring.
     pub(crate) fn tell(&mut self, now: Instant, sink: &mut impl Sink, messages: &mut Messages) {
-        let (connection, announces) = (self.id, self.peer_kind.tells());
+        let (connection, announces) = (self.id, self.framing.announces());
         let max_delay = self.reorder.config().max_delay;
         let mut live = 0;
         for (index, path) in self.paths.iter_mut() {

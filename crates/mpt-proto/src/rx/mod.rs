@@ -1,10 +1,11 @@
 //! The way in: datagram to path, order, and inner packet.
 //!
-//! Follow the datagram: [`side`] finds connection and path, [`connection`] reads control messages and checks
-//! inner packets, [`reorder`] puts them in order. [`path`] is what is known of each path as a receiver,
+//! Follow the datagram: [`side`] finds connection and path, [`connection`] checks inner packets, [`keepalive`] reads
+//! what the peer says of itself, [`reorder`] puts them in order. [`path`] is what is known of each path as a receiver,
 //! [`reconfigure`] changes settings at run time.
 
 pub(crate) mod connection;
+mod keepalive;
 mod path;
 mod reconfigure;
 pub(crate) mod reorder;

@@ -6,10 +6,10 @@
 use super::connection::{Counted, ReceiveHalf};
 use super::path::ReceivePath;
 use crate::config::{ConnectionConfig, PathConfig};
+use crate::framing::Rx;
 use crate::id::PathId;
 use crate::messages::Messages;
 use crate::path::PathStatus;
-use crate::peer_kind::PeerKind;
 use crate::sink::Sink;
 use crate::time::Instant;
 
@@ -47,7 +47,8 @@ impl ReceiveHalf {
     /// Whether the peer sends keepalives even where none are sent to it and none are missed: one that
     /// was accepted has asked to connect with one, and an original sends them by its own settings.
     fn known_to_speak(&self) -> bool {
-        self.accepted_by.is_some() || self.peer_kind == PeerKind::Original
+        let Rx::Plain(plain) = &self.framing;
+        self.accepted_by.is_some() || plain.always_sends_keepalives()
     }
 
     /// A path goes, as soon as nothing can be in flight on it any more.

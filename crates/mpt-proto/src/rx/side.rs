@@ -8,6 +8,7 @@ use crate::deadlines::Deadlines;
 use crate::demux::accept::{AcceptConfig, Accepting, ConnectRequest};
 use crate::demux::address::{Candidate, Origin, Origins, choose};
 use crate::event::Event;
+use crate::framing::datagram::Opened;
 use crate::id::AcceptId;
 use crate::id::ConnectionId;
 use crate::id::PathId;
@@ -239,23 +240,52 @@ impl ReceiveSide {
 }
 
 impl Arrivals<'_> {
-    /// Takes a datagram from the network. Inner packets whose turn it is go to `sink`.
-    pub fn handle_datagram(&mut self, now: Instant, datagram: &[u8], sink: &mut impl Sink) {
+    /// Reads the header of a datagram and finds its connection and path; where it is encrypted, it is decrypted in
+    /// place. `None` if it was dropped; then it is counted. Nothing it says is believed yet:
+    /// [`receive`](Self::receive) comes next.
+    #[inline]
+    pub fn open(&mut self, now: Instant, datagram: &mut [u8]) -> Option<Opened> {
         let parsed = match gre::parse(datagram) {
             Ok(parsed) => parsed,
-            Err(reason) => return self.drops.add(reason),
+            Err(reason) => {
+                self.drops.add(reason);
+                return None;
+            }
         };
         match self.choose(parsed.header.key) {
-            Err(reason) => self.refuse(now, &parsed, reason),
-            Ok(Candidate { connection, path, .. }) => {
-                let arrival = Arrival { path, tos: self.origin.tos, len: datagram.len() };
-                if self.touched != Some(connection) {
-                    self.settle();
-                    self.touched = Some(connection);
-                }
-                let connection = &mut self.connections[connection.index()];
-                connection.receive(now, arrival, &parsed, sink, self.messages);
+            Err(reason) => {
+                self.refuse(now, &parsed, reason);
+                None
             }
+            Ok(Candidate { connection, path, .. }) => {
+                let gre::Header { protocol, sequence, .. } = parsed.header;
+                let start = parsed.header.size();
+                Some(Opened { connection, path, protocol, sequence, start })
+            }
+        }
+    }
+
+    /// Takes an opened datagram. Inner packets that are next in order go to `sink`.
+    ///
+    /// # Panics
+    ///
+    /// If `datagram` is not the one that was opened.
+    #[inline]
+    pub fn receive(&mut self, now: Instant, opened: Opened, datagram: &[u8], sink: &mut impl Sink) {
+        let Opened { connection, path, start, .. } = opened;
+        let arrival = Arrival { path, tos: self.origin.tos, len: datagram.len() };
+        if self.touched != Some(connection) {
+            self.settle();
+            self.touched = Some(connection);
+        }
+        let half = &mut self.connections[connection.index()];
+        half.receive(now, arrival, &opened, &datagram[start..], sink, self.messages);
+    }
+
+    /// Opens and takes a datagram.
+    pub fn handle_datagram(&mut self, now: Instant, datagram: &mut [u8], sink: &mut impl Sink) {
+        if let Some(opened) = self.open(now, datagram) {
+            self.receive(now, opened, datagram, sink);
         }
     }
 

@@ -15,7 +15,7 @@
 //! The table is made when it is first needed after a change, so that sixty-four paths that come up
 //! one after the other, or a thousand idle connections, cost nothing.
 
-use crate::framing::Item;
+use crate::framing::datagram::Item;
 use crate::hash::mix;
 use crate::id::MAX_PATHS;
 use crate::id::PathId;

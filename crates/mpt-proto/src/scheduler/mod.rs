@@ -8,7 +8,7 @@ mod share;
 mod weighted;
 
 use crate::config::SchedulerConfig;
-use crate::framing::Item;
+use crate::framing::datagram::Item;
 use crate::id::PathId;
 use crate::path::metrics::PathMetrics;
 use crate::time::Instant;

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use super::path::TransmitPath;
 use crate::config::{ConnectionConfig, SchedulerConfig};
-use crate::framing::{Item, Stamp, Tx, plain};
+use crate::framing::datagram::Item;
+use crate::framing::{Stamp, Tx, plain};
 use crate::id::PathId;
 use crate::path::metrics::PathMetrics;
-use crate::peer_kind::PeerKind;
 use crate::scheduler::{Paths, Scheduler};
 use crate::slots::Slots;
 use crate::stats::{ConnectionStats, Drop, Drops, PathStats, Traffic};
@@ -25,7 +25,6 @@ use crate::wire::keepalive::Activation;
 /// What one connection needs for sending.
 #[derive(Debug)]
 pub struct TransmitHalf {
-    pub(super) peer_kind: PeerKind,
     pub(super) framing: Tx,
     /// Whether copies of what is sent are kept for retransmission.
     pub(super) keeps: bool,
@@ -59,7 +58,6 @@ impl TransmitHalf {
         now: Instant,
     ) -> Self {
         let mut half = Self {
-            peer_kind: config.peer_kind,
             framing: Tx::Plain(plain::tx::Tx::new(config)),
             keeps: false,
             lost: None,
@@ -212,7 +210,7 @@ impl TransmitHalf {
         self.keeps = self.recognises_copies() && usable.clone().nth(1).is_some();
         let stand_by = self.scheduler.standby();
         let usable = usable.fold(0, |bits, (id, _)| bits | 1_u64 << id);
-        if stood_by & usable & !stand_by != 0 && self.peer_kind.tells() {
+        if stood_by & usable & !stand_by != 0 && self.framing.announces() {
             self.calls = Activation::next(self.calls);
             // Forged keepalives could ask for one volley after the other.
             if !self.volley.take(now) {

@@ -27,7 +27,7 @@ impl TransmitHalf {
         let off = path.status == PathStatus::Off;
         // The first one says that nothing was heard before it, also if the peer has been quicker: that
         // is how it knows a beginning. The truth follows behind it.
-        let tells = self.peer_kind.tells();
+        let tells = self.framing.announces();
         let first = tells && path.keepalives_sent == 0;
         let deaf = !off && (first || !path.hearing);
         let next = |every| if first && path.hearing { now } else { now + every };

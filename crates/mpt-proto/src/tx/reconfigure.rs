@@ -41,7 +41,7 @@ impl TransmitHalf {
             path.keepalive_now(now);
         }
         self.set_status(id, config.status, now);
-        let tells = self.peer_kind.tells();
+        let tells = self.framing.announces();
         let Some(path) = self.staying(id) else { return };
         let weight = path.weight.configured_as(config);
         if tells && weight.to_announce() != path.weight.to_announce() {
@@ -74,7 +74,7 @@ impl TransmitHalf {
     /// The operator wants something else of a path. Going off is told to the peer once, if it is of a kind
     /// that would understand.
     pub(crate) fn set_status(&mut self, path: PathId, status: PathStatus, now: Instant) {
-        let tells = self.peer_kind.tells();
+        let tells = self.framing.announces();
         self.change(path, now, |path| {
             if status != path.status {
                 path.status = status;
@@ -104,7 +104,7 @@ impl TransmitHalf {
         if lost {
             self.lost = doubt.map(|doubt| (path, doubt));
         }
-        if lost && self.peer_kind.tells() {
+        if lost && self.framing.announces() {
             self.told_lost = path.index().wrapping_sub(1).min(MAX_PATHS);
             self.paths.iter_mut().for_each(|(_, path)| path.keepalive_now(now));
         }

@@ -6,7 +6,7 @@ use crate::change::Change;
 use crate::config::ConnectionConfig;
 use crate::deadlines::Deadlines;
 use crate::event::{Event, Events};
-use crate::framing::Item;
+use crate::framing::datagram::Item;
 use crate::id::{ConnectionId, PathId};
 use crate::messages::Message;
 use crate::prefix::{Prefix, own_address};

@@ -159,7 +159,7 @@ impl Host {
     /// Receives a datagram from any address at the socket of that path.
     pub(crate) fn receive_from(&mut self, now: Instant, sent: &Sent, remote: SocketAddr) {
         let origin = Origin { socket: SocketId(u16::from(sent.path.0)), remote, tos: 0 };
-        self.endpoint.handle_datagram(now, origin, &sent.bytes, &mut self.inbox);
+        self.endpoint.handle_datagram(now, origin, &mut sent.bytes.clone(), &mut self.inbox);
     }
 
     /// Changes something while it runs.

@@ -145,7 +145,10 @@ impl Host {
 
     pub(super) fn handle_datagram(&mut self, now: Instant, origin: Origin, datagram: &[u8]) {
         match &mut self.endpoint {
-            Some(endpoint) => endpoint.handle_datagram(now, origin, datagram, &mut self.inbox),
+            Some(endpoint) => {
+                let datagram = &mut datagram.to_vec();
+                endpoint.handle_datagram(now, origin, datagram, &mut self.inbox);
+            }
             None => self.stats.stopped += 1,
         }
     }

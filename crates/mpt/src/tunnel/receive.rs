@@ -63,16 +63,22 @@ impl ReceiveLoop {
                 self.receive_errors[usize::from(id.0)] += 1;
                 break;
             };
-            let mut sink = self.incoming.to(&self.receive, &self.device);
-            for coalesced in self.receive.coalesced() {
+            for piece in 0..self.receive.pieces() {
+                let coalesced = self.receive.piece(piece);
                 let origin = Origin { socket: id, remote: coalesced.remote, tos: coalesced.tos };
+                let (local, datagrams) = (coalesced.local, coalesced.payloads().len());
                 let mut arrivals = self.endpoint.arrivals(origin);
-                for datagram in coalesced.payloads() {
-                    arrivals.handle_datagram(now, datagram, &mut sink);
+                for number in 0..datagrams {
+                    let opened = arrivals.open(now, self.receive.payload_mut(piece, number));
+                    let Some(opened) = opened else { continue };
+                    // Shared again: packets that wait may stay where they are.
+                    let datagram = self.receive.payload(piece, number);
+                    let mut sink = self.incoming.to(&self.receive, &self.device);
+                    arrivals.receive(now, opened, datagram, &mut sink);
                 }
                 drop(arrivals);
                 while let Some(request) = self.endpoint.poll_connect_request() {
-                    self.requests.push((request, coalesced.local));
+                    self.requests.push((request, local));
                 }
             }
             if taken < self.receive.slots() {

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use mpt_proto::{
     ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Instant, MAX_WINDOW, Origin,
-    PathConfig, PathStatus, PeerKind, Pins, Prefix, ReorderConfig, SchedulerConfig, Seq, SocketId,
+    PathConfig, PathStatus, PeerKind, Pins, Prefix, ReceiveSide, ReorderConfig, SchedulerConfig,
+    Seq, SocketId,
 };
 
 pub(crate) use keep::Keep;
@@ -87,7 +88,7 @@ pub(crate) fn packet(len: usize) -> Vec<u8> {
 /// A receiver, and the datagrams of one round on their way to it. A round continues the numbers of the
 /// one before.
 pub(crate) struct Arrivals {
-    endpoint: Endpoint,
+    receiver: ReceiveSide,
     /// Two rounds of datagrams one behind the other, so that what is held since the last round is still
     /// there.
     datagrams: Vec<u8>,
@@ -190,7 +191,7 @@ impl Arrivals {
         }
         assert_eq!(datagrams.len(), 2 * order.len() * size, "packets of one length");
         let mut arrivals = Self {
-            endpoint: endpoint([RECEIVER, SENDER], &vec![1; paths], config),
+            receiver: endpoint([RECEIVER, SENDER], &vec![1; paths], config).split().1,
             datagrams,
             size,
             order: before.to_vec(),
@@ -217,11 +218,15 @@ impl Arrivals {
     /// The next datagram arrives, and what is then next in order is delivered.
     pub(crate) fn arrive(&mut self, deliver: &mut impl FnMut(&[u8])) {
         let (origin, place) = self.next();
-        let Self { endpoint, datagrams, size, keep, .. } = self;
-        let (size, datagrams) = (*size, &datagrams[..]);
-        let mut receiver = Receiver { keep, datagrams, size, header: HEADER_LEN, place, deliver };
-        let datagram = &datagrams[place * size..][..size];
-        endpoint.handle_datagram(Instant::ZERO, origin, datagram, &mut receiver);
+        let Self { receiver, datagrams, size, keep, .. } = self;
+        let (size, span) = (*size, place * *size..(place + 1) * *size);
+        let mut arrivals = receiver.arrivals(origin);
+        let opened = arrivals.open(Instant::ZERO, &mut datagrams[span.clone()]);
+        let datagrams = &datagrams[..];
+        let mut sink = Receiver { keep, datagrams, size, header: HEADER_LEN, place, deliver };
+        if let Some(opened) = opened {
+            arrivals.receive(Instant::ZERO, opened, &datagrams[span], &mut sink);
+        }
     }
 
     /// Writes the number of the next datagram, and says where that comes from and lies.
@@ -248,9 +253,9 @@ impl Arrivals {
     ///
     /// If something was.
     pub(crate) fn check(&self) {
-        let stats = self.endpoint.connection(ConnectionId(0)).stats();
+        let stats = self.receiver.connection(ConnectionId(0)).stats();
         let reorder = stats.reorder;
-        assert_eq!(self.endpoint.drops().total() + stats.drops.total(), 0, "{stats:?}");
+        assert_eq!(self.receiver.drops().total() + stats.drops.total(), 0, "{stats:?}");
         assert_eq!(reorder.in_order + reorder.reordered + reorder.held, self.arrived, "{stats:?}");
         let lost = reorder.lost_early_release + reorder.lost_max_delay + reorder.lost_window;
         assert_eq!(lost + reorder.late + reorder.restarts, 0, "{stats:?}");

@@ -2,4 +2,6 @@
 //! it requires because its header says so little.
 
 pub(crate) mod black_hole;
+pub(crate) mod path;
+pub(crate) mod rx;
 pub(crate) mod tx;

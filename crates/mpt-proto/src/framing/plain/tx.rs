@@ -18,6 +18,7 @@ pub(crate) struct Tx {
     next: Option<Seq>,
     /// Whether the receiver drops copies.
     recognises_copies: bool,
+    kind: PeerKind,
 }
 
 /// The header of one datagram.
@@ -31,7 +32,13 @@ impl Tx {
             checksum: config.checksum,
             next: config.sequence.then_some(Seq::FIRST),
             recognises_copies: recognises_copies(config),
+            kind: config.peer_kind,
         }
+    }
+
+    /// Whether the peer is told at once of what changes on a path.
+    pub(crate) fn announces(&self) -> bool {
+        self.kind.tells()
     }
 
     /// Takes over what can change at run time. Returns whether anything did.

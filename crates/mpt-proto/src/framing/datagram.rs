@@ -1,0 +1,40 @@
+//! One datagram, as every framing sees it: an inner packet to send, or what arrived.
+
+use crate::id::{ConnectionId, PathId};
+use crate::sequence::Seq;
+use crate::wire::gre::Protocol;
+use crate::wire::inner::Inner;
+use crate::wire::keepalive::Keepalive;
+
+/// An inner packet to be sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Item<'p> {
+    /// The packet without what follows its IP length.
+    pub(crate) packet: &'p [u8],
+    /// Its IP header.
+    pub(crate) inner: &'p Inner,
+}
+
+/// A datagram whose header was read and that belongs to a path. It refers to no memory: its bytes can be
+/// decrypted in place before, and shared after.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct Opened {
+    pub(crate) connection: ConnectionId,
+    pub(crate) path: PathId,
+    /// The protocol type of the header.
+    pub(crate) protocol: Protocol,
+    /// Its place in the order, if it has one.
+    pub(crate) sequence: Option<Seq>,
+    /// Where the payload begins.
+    pub(crate) start: usize,
+}
+
+/// What a datagram carries, validated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Body {
+    /// The packet at the start of the payload.
+    Inner(Inner),
+    /// A status of the peer.
+    Keepalive(Keepalive),
+}

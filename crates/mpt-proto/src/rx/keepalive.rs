@@ -1,0 +1,84 @@
+//! What a keepalive of the peer changes.
+
+use super::connection::{Arrival, ReceiveHalf};
+use crate::framing::Rx;
+use crate::framing::plain::path::OUT_OF_ORDER;
+use crate::messages::{Feedback, KeepaliveFeedback, Messages, PathUpdate};
+use crate::path::rtt::RoundTrip;
+use crate::sink::Sink;
+use crate::stats::Drop;
+use crate::time::Instant;
+use crate::wire::keepalive::{Activation, Keepalive};
+
+impl ReceiveHalf {
+    /// A keepalive of the peer arrived.
+    pub(super) fn receive_keepalive(
+        &mut self,
+        now: Instant,
+        arrival: Arrival,
+        keepalive: &Keepalive,
+        sink: &mut impl Sink,
+        messages: &mut Messages,
+    ) -> Result<(), Drop> {
+        let path = arrival.path;
+        if !self.paths[path.index()].plain.speaks_keepalive {
+            return Err(Drop::ControlUnknown);
+        }
+        self.on_arrived(now, arrival, messages);
+        let heard = &mut self.paths[path.index()];
+        heard.keepalives_received += 1;
+        let (count, arrivals) = (heard.keepalives_received as u8, keepalive.arrivals);
+        let time = keepalive.trailer.map(|trailer| trailer.time);
+        if heard.estimator.is_overtaken(keepalive.trailer, OUT_OF_ORDER) {
+            heard.liveness.on_heard(now);
+            self.tell(now, sink, messages);
+            return Ok(());
+        }
+        let was_deaf = heard.liveness.peer_deaf();
+        heard.liveness.on_keepalive(now, keepalive.report);
+        let echoed = heard.estimator.on_keepalive(now, keepalive.trailer);
+        if heard.plain.is_from_before_loss(time) {
+            heard.liveness.on_peer_lost();
+        } else {
+            heard.plain.lost_at = None;
+        }
+        let round_trip = heard.estimator.quality().round_trip.map(RoundTrip::recent);
+        heard.plain.peer_id = keepalive.path;
+        let Activation { standby, calls } = keepalive.activation;
+        heard.plain.stands_by = standby.then_some(calls);
+        if Activation::is_after(calls, self.calls) {
+            self.calls = calls;
+        }
+        let weight = keepalive.weight;
+        let report = PathUpdate::Report { path, arrivals, weight, round_trip };
+        messages.update(self.id, report);
+        let keepalive_feedback = Some(KeepaliveFeedback { count, heard: echoed });
+        let feedback = Feedback { path, longest: 0, keepalive: keepalive_feedback };
+        messages.feedback(self.id, feedback);
+        // Who tells of a loss tells the time too.
+        if let Some(lost) = keepalive.lost.filter(|_| time.is_some()) {
+            let others = self.paths.iter_mut().filter(|(other, _)| *other != path.index());
+            for (_, other) in others.filter(|(_, other)| other.plain.peer_id == Some(lost)) {
+                // Word of the loss may have been overtaken on a quicker path by the path's return.
+                if !other.estimator.heard_after(time) {
+                    other.plain.lost_at = time;
+                    other.liveness.on_peer_lost();
+                }
+            }
+        }
+        // A peer that has just started has heard nothing. So has one whose path died, but then its
+        // numbers go on, and the first that fits takes the word back.
+        let all_deaf = || self.paths.iter().all(|(_, path)| path.liveness.peer_deaf());
+        if keepalive.report.deaf && (!was_deaf || all_deaf()) {
+            self.reorder.on_restart_announced();
+            self.calls = calls;
+        }
+        // Nothing in it tells an original's first keepalive from any other.
+        let Rx::Plain(plain) = &self.framing;
+        if plain.may_restart_silently() {
+            self.reorder.on_restart_possible();
+        }
+        self.tell(now, sink, messages);
+        Ok(())
+    }
+}
