@@ -245,15 +245,6 @@ impl ReceiveHalf {
         }
     }
 
-    /// A valid datagram arrived on a path. Whether it is wanted has no part in it.
-    #[inline(always)]
-    pub(super) fn on_arrived(&mut self, now: Instant, arrival: Arrival, messages: &mut Messages) {
-        let Arrival { path, len, .. } = arrival;
-        if let Some(longest) = self.paths[path.index()].plain.on_arrived(now, len) {
-            messages.feedback(self.id, Feedback { path, longest, keepalive: None });
-        }
-    }
-
     #[expect(clippy::too_many_arguments, reason = "what arrived, and where it goes")]
     #[inline(always)]
     fn receive_inner(
@@ -266,15 +257,17 @@ impl ReceiveHalf {
         sink: &mut impl Sink,
         messages: &mut Messages,
     ) -> Result<(), Drop> {
-        self.on_arrived(now, arrival, messages);
-        self.paths[arrival.path.index()].estimator.on_data();
+        let Arrival { path, tos, len } = arrival;
+        let heard = &mut self.paths[path.index()];
+        if let Some(longest) = heard.plain.on_arrived(now, len) {
+            messages.feedback(self.id, Feedback { path, longest, keepalive: None });
+        }
+        heard.estimator.on_data();
         let from_peer = self.framing.peer().contains(&inner.source)
             || self.networks.iter().any(|network| network.contains(inner.source));
         if !from_peer {
             return Err(Drop::InnerSource);
         }
-        let Arrival { path, tos, len } = arrival;
-        let heard = &mut self.paths[path.index()];
         if heard.on_packet(now, len) {
             self.tell(now, sink, messages);
         }

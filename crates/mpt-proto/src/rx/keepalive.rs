@@ -20,12 +20,14 @@ impl ReceiveHalf {
         sink: &mut impl Sink,
         messages: &mut Messages,
     ) -> Result<(), Drop> {
-        let path = arrival.path;
-        if !self.paths[path.index()].plain.speaks_keepalive {
+        let Arrival { path, len, .. } = arrival;
+        let heard = &mut self.paths[path.index()];
+        if !heard.plain.speaks_keepalive {
             return Err(Drop::ControlUnknown);
         }
-        self.on_arrived(now, arrival, messages);
-        let heard = &mut self.paths[path.index()];
+        if let Some(longest) = heard.plain.on_arrived(now, len) {
+            messages.feedback(self.id, Feedback { path, longest, keepalive: None });
+        }
         heard.keepalives_received += 1;
         let (count, arrivals) = (heard.keepalives_received as u8, keepalive.arrivals);
         let time = keepalive.trailer.map(|trailer| trailer.time);
