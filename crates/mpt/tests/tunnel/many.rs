@@ -302,6 +302,9 @@ fn commands() {
         accepted(&site).is_some_and(|connection| connection.id != before && all_up(2)(connection))
     });
     site.await_all_up();
+    // Numbers begin with the first packet that arrives. Were it one of a stream, it could have overtaken the
+    // one before it on the other path.
+    assert_eq!(site.ping(4, 1).lost, 0);
     site.assert_flawless(4);
 }
 
