@@ -121,7 +121,7 @@ impl Client {
     pub fn request(&mut self, request: &Request) -> Result<Reply, ClientError> {
         let deadline = Instant::now() + self.timeout;
         let line = codec::encode_request(request).map_err(|error| self.codec(error))?;
-        // Whoever is turned away is told why before the daemon hangs up, so an answer may wait
+        // The daemon tells a client why it refuses it before it hangs up, so an answer may wait
         // although the request could not be written.
         let written = self.stream.write_all(&line);
         match self.read_line(deadline) {

@@ -2,7 +2,7 @@
 //!
 //! Counters count from the start of the daemon and never go back. Times are seconds unless the name
 //! ends in `_ms`, sizes are bytes, addresses are text. Every field has a default, so that a reader
-//! can take the status of an older daemon, and whoever makes one names only what it has.
+//! can take the status of an older daemon, and a writer names only what it has.
 //! `docs/status.md` describes the same for those who read the JSON.
 
 use std::collections::BTreeMap;

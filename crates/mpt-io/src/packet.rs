@@ -1,4 +1,4 @@
-//! Packet sockets: what passes an interface, for whoever wants to look (`packet(7)`).
+//! Packet sockets: copies of the packets that pass an interface (`packet(7)`).
 //!
 //! The kernel hands such a socket a copy of each packet that comes in or goes out, from its network
 //! header on, together with the direction and, if asked, the time. Super-packets are not cut up and

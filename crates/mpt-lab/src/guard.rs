@@ -1,4 +1,4 @@
-//! Programs that die with whoever started them.
+//! Programs that die with the process that started them.
 //!
 //! A lab may be killed outright, and then no destructor runs. The kernel can send a child a signal
 //! when its parent ends, but only the child itself can ask for that, after it is born and before it
@@ -55,7 +55,7 @@ pub fn stand_in() {
 pub(crate) fn is_stand_in(process: u32) -> bool {
     let arguments = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
     if arguments.is_empty() {
-        // Whoever is in the middle of becoming a program has none yet, and may be about to become the
+        // A process in the middle of `exec` has no program yet, and may be about to become the
         // stand-in: its parent goes on as soon as the old program is gone. One that has ended has no
         // executable either.
         return fs::read_link(format!("/proc/{process}/exe")).is_ok();

@@ -81,7 +81,7 @@ impl Namespace {
     {
         let inside = || {
             setns(&self.descriptor, CloneFlags::CLONE_NEWNET)
-                .expect("whoever made a namespace may enter it");
+                .expect("a namespace may be entered by the process that made it");
             work()
         };
         thread::scope(|scope| scope.spawn(inside).join())
@@ -118,7 +118,7 @@ impl Drop for Namespace {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(keeper) = self.keeper.take() {
-            // A keeper that panicked has nothing left to tell: whoever waited for its reply has had
+            // A keeper that panicked has nothing left to tell: the caller that waited for its reply has had
             // the error.
             let _ = keeper.join();
         }

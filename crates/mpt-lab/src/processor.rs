@@ -1,8 +1,8 @@
 //! Processor time: of the whole machine, of this process, and of the emulator in it.
 //!
 //! A process's own time leaves out what the kernel does on its behalf in interrupts. The machine's busy
-//! time has it, but everybody else's work too, and it is sampled: a tick of 10 ms is charged to whoever
-//! happens to run, so that many short pieces of work are missed. It suits a benchmark that keeps the
+//! time has it, but everybody else's work too, and it is sampled: a tick of 10 ms is charged to the thread
+//! that happens to run, so that many short pieces of work are missed. It suits a benchmark that keeps the
 //! machine busy; experiments on slow links count what processes and threads have spent.
 
 use std::fs;

@@ -2,8 +2,8 @@
 //!
 //! A lab that is up leaves a file with its process id and the descriptors of its hosts, in a
 //! folder that belongs to the user and that nobody else may write to. The file goes with the lab;
-//! should it stay behind, the process it names is gone or younger than the file says, and whoever
-//! finds it so removes it.
+//! should it stay behind, the process it names is gone or younger than the file says, and the
+//! next reader removes it.
 
 use std::env;
 use std::fs::{self, DirBuilder};
@@ -108,7 +108,7 @@ impl Folder {
             started: start_of(pid).context("cannot tell when this process was started")?,
             hosts: [lab.left(), lab.right()].map(host).into(),
         };
-        // Whoever looks meanwhile must not find half a file, so it gets its name when it is whole.
+        // A reader must not find half a file, so it gets its name when it is whole.
         let mut file = NamedTempFile::new_in(&self.path)
             .with_context(|| format!("cannot make a file in {}", self.path.display()))?;
         let entry = Entry { file: self.path.join(format!("{name}.json")) };

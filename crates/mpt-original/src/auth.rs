@@ -1,7 +1,7 @@
 //! Who says so: the three kinds of authentication that commands have.
 //!
 //! They are the original's, and none of them is good: the first is nothing, the second a number that
-//! whoever sees the answer can repeat, the third a hash with a secret appended. What they are worth is
+//! anyone who sees the answer can repeat, the third a hash with a secret appended. What they are worth is
 //! said in `docs/protocol.md`. The kind that counts is always the connection's and never the message's.
 
 use std::fmt;

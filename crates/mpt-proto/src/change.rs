@@ -1,8 +1,8 @@
 //! What can change while an endpoint runs.
 //!
 //! One description serves both sides: each takes from it what concerns it. On two threads the
-//! transmit side is told first, so that nothing is sent any more on what is about to go; whoever is
-//! told later still knows what is in flight.
+//! transmit side is told first, so that nothing is sent any more on what is about to go; the receive
+//! side, told later, still knows what is in flight.
 //!
 //! Numbers name connections and paths for as long as they live. One that was given up should be used
 //! again late: a path update that is on its way between two threads would be taken for the new one's.

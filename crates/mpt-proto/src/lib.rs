@@ -1,7 +1,7 @@
 //! The MPT protocol without I/O: framing, paths, scheduling, reordering.
 //!
 //! An [`Endpoint`] is one end of a tunnel. It opens no socket, reads no clock and starts no thread:
-//! whoever owns those brings packets and the time, and takes away what is to be sent. So the same
+//! the caller owns those, brings packets and the time, and takes away what is to be sent. So the same
 //! code runs in the daemon, in the simulator under virtual time, and in a debugger at leisure.
 //!
 //! The order of calls, at one instant `now`:

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 /// The most ranges of one [`PortRanges`]. Every packet may be compared with every list, so a list
-/// stays short; whoever needs more has ports without order and names their complement.
+/// stays short; a longer list is better written as its complement.
 pub const MAX_PORT_RANGES: usize = 64;
 
 /// A set of ports: ranges in ascending order that neither overlap nor touch.

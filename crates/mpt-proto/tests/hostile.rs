@@ -233,7 +233,7 @@ fn a_flood_leaves_no_trace_but_counters() {
     assert!(events <= 256, "events are bounded: {events}");
 }
 
-/// Whoever can forge the peer's keepalives can have a path that stands by called up time and again. The
+/// An attacker who forges the peer's keepalives can have a standby path activated time and again. The
 /// keepalives that tell the peer of it are not for an attacker to ask for.
 #[test]
 fn forged_keepalives_are_not_answered_by_one_volley_each() {

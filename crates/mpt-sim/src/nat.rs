@@ -110,7 +110,7 @@ impl Nat {
         self
     }
 
-    /// The same translator, which keeps the port of whoever comes first, as most at home do
+    /// The same translator, which keeps the port of the first that uses it, as most at home do
     /// (RFC 4787 section 4.2.1), until it [rebinds](Self::rebind).
     #[must_use]
     pub fn with_preserved_ports(mut self) -> Self {

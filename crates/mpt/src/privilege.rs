@@ -9,8 +9,8 @@
 //!
 //! This happens while the process has a single thread, because Linux keeps these things for each
 //! thread and those started later inherit them. What is needed of the file system is done before:
-//! the configuration has been read and the control socket is bound and handed over. Whoever
-//! becomes another user must also be allowed to read the file again when it is reloaded.
+//! the configuration has been read and the control socket is bound and handed over. A daemon
+//! that becomes another user must also be allowed to read the file again when it is reloaded.
 
 use std::fs;
 use std::io;

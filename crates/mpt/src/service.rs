@@ -1,4 +1,4 @@
-//! A word to whoever started the daemon: ready, alive, reloading, stopping.
+//! A message to the service manager that started the daemon: ready, alive, reloading, stopping.
 //!
 //! This is the protocol of sd_notify(3): lines of `NAME=VALUE` in one datagram to the Unix socket
 //! that `NOTIFY_SOCKET` names. A daemon that was started by hand has no such variable and says

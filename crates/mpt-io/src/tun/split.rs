@@ -165,7 +165,7 @@ impl<'p> Unfinished<'p> {
     }
 
     /// Whether the packet lacks its transport checksum, so that a change of what that covers needs no
-    /// other. Otherwise the field holds the checksum, and whoever changes the packet mends it.
+    /// other. Otherwise the field holds the checksum, and a caller that changes the packet must update it.
     #[inline]
     pub fn lacks_checksum(&self) -> bool {
         self.missing.is_some()

@@ -128,8 +128,7 @@ impl Socket {
         // local that outlives the call.
         let result =
             unsafe { libc::ioctl(self.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
-        // A socket has this request for as long as it is open. Whoever asks can do nothing about it
-        // but take it that nothing waits.
+        // An open socket supports this request. Should it fail all the same, nothing is taken to wait.
         if result == -1 { 0 } else { u64::try_from(bytes).unwrap_or(0) }
     }
 

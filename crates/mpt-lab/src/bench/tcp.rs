@@ -79,7 +79,7 @@ impl Streams {
 }
 
 impl Drop for Streams {
-    /// Ends all streams: whoever is blocked is woken, and what is still queued is thrown away.
+    /// Ends all streams: blocked threads are woken, and what is still queued is thrown away.
     fn drop(&mut self) {
         for socket in &self.sockets {
             // One that is closed already needs no shutting down.

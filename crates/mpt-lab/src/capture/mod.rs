@@ -132,7 +132,7 @@ impl Capture {
 impl Drop for Capture {
     fn drop(&mut self) {
         if self.recorder.is_some() {
-            // Whoever wants to know how it went calls `finish`.
+            // A caller that needs the outcome calls `finish`.
             let _ = self.end();
         }
     }

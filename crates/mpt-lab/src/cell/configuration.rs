@@ -25,8 +25,8 @@ pub fn inner_address(side: Side, version: IpVersion) -> IpAddr {
     }
 }
 
-/// The configuration of the daemon on one side. Where it listens for control is left to whoever
-/// starts it.
+/// The configuration of the daemon on one side. The caller that starts it
+/// says where it listens for control.
 pub fn configuration(topology: &Topology, tunnel: &super::Tunnel, side: Side) -> String {
     let other = match side {
         Side::Left => Side::Right,

@@ -19,13 +19,13 @@ use std::io::{self, Write as _};
 
 use anyhow::{Context as _, Result};
 
-/// Tells how something goes on. Whoever does not read it misses nothing that matters.
+/// Tells how something goes on. A failed write is ignored: nothing that matters is lost.
 pub(crate) fn tell(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Prints a line of a result. A reader that has gone away is no failure: whoever pipes into `head`
-/// got what was asked for.
+/// Prints a line of a result. A reader that has gone away is no failure: `| head`
+/// got what it asked for.
 ///
 /// # Errors
 ///

@@ -27,7 +27,7 @@ pub fn find(explicit: Option<&Path>) -> Result<PathBuf> {
         let own = env::current_exe().context("cannot tell where this program lies")?;
         (own.with_file_name("mpt"), "expected beside this program")
     };
-    // Whoever starts it may do so from elsewhere.
+    // It may be started from another folder.
     let binary = binary.canonicalize().with_context(|| {
         format!(
             "no daemon at {}, {origin}; build it with `cargo build --release -p mpt`, or name it \

@@ -1,7 +1,7 @@
 //! What this machine has for a laboratory, and the command that mends what it lacks.
 //!
 //! Everything is tried rather than looked up where that harms nobody: namespaces are made and a
-//! TUN device is opened by a child process ([`probe`]), because whoever enters a user namespace
+//! TUN device is opened by a child process ([`probe`]), because a process that enters a user namespace
 //! cannot leave it.
 
 mod check;

@@ -241,7 +241,7 @@ impl Relay {
 
     /// Whether to go on.
     fn obey(&mut self, command: Command) -> bool {
-        // Whoever gave a command waits for the answer; if not, there is nobody to tell.
+        // The sender of a command waits for the answer; if it does not, nobody needs it.
         match command {
             Command::Blackout { direction, cut, done } => {
                 self.each(direction, |link, _| link.set_blackout(cut));

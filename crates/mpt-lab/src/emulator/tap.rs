@@ -1,6 +1,6 @@
 //! The way of packets from where they pass to the thread that writes them.
 //!
-//! Whoever holds a [`Tap`] must never be kept waiting: the thread of a link would be late, and the
+//! A thread that holds a [`Tap`] must never wait for it: the thread of a link would be late, and the
 //! link no longer what its profile says. So a tap only copies the packet and puts it into a queue;
 //! it wakes nobody, because that is a system call, and what finds no room is counted.
 

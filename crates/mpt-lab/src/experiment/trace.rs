@@ -53,7 +53,7 @@ impl Trace {
                 | Change::Rate(_) => None,
             };
             let since = match event.change {
-                // Whoever moves is back when the sender, having left him, finds him again.
+                // After a move, the link is back when the sender, having left it, uses it again.
                 Change::Roam => left.map(|left| at + left),
                 change if is_bad(change) => None,
                 // Only a link that was left can be used again.

@@ -111,7 +111,7 @@ impl Mptcp {
     }
 
     /// How many of the lab's links, the last ones, are not used because the kernel has no room for more
-    /// than [`MAX_LINKS`] in a connection. Whoever reports a result tells this, too.
+    /// than [`MAX_LINKS`] in a connection. A report of a result must say so.
     pub fn left_out(&self) -> usize {
         self.left_out
     }

@@ -43,7 +43,7 @@ impl<W: Write> Live<W> {
         Self { out, terminal, detail, step: None, drawn: 0, next_line: Duration::ZERO }
     }
 
-    /// Writes lines that stay. Whoever does not read them any more misses nothing that matters.
+    /// Writes lines that stay. A failed write is ignored: nothing that matters is lost.
     fn say(&mut self, lines: &[String]) {
         let mut text = self.erasure();
         for line in lines {

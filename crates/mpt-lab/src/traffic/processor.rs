@@ -7,7 +7,7 @@ use nix::time::{ClockId, clock_gettime};
 /// Processor time, user and system, that the calling thread has used since it was started.
 ///
 /// It includes what the kernel does inside the thread's own system calls. What the kernel does in
-/// interrupts is charged to whoever happens to run, so a figure is a lower bound of the cost.
+/// interrupts is charged to the thread that happens to run, so a figure is a lower bound of the cost.
 pub(super) fn thread_time() -> Duration {
     // The clock of the calling thread exists as long as there is somebody to ask for it.
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)

@@ -102,7 +102,7 @@ impl Ready {
         let (source, sink) = match (source, sink) {
             (Ok(source), Ok(sink)) => (source, sink),
             (Err(why), _) | (_, Err(why)) => {
-                // Whoever waits to be told to begin learns that there is nothing to begin with.
+                // The end that waits for the start is told that there is none.
                 let (sender, receiver) = (sender.give_up(), receiver.give_up());
                 drop((sender.join(), receiver.join()));
                 return Err(SetupError::Handshake { remote, why });

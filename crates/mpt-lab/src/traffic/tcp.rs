@@ -162,7 +162,7 @@ struct Received {
     processor: Duration,
     failure: Option<String>,
     /// Neither end closes before the other has had its last word: a connection that was reset is
-    /// an error to whoever still reads, and of Multipath TCP nothing is left to be asked.
+    /// an error to an end that still reads, and of Multipath TCP nothing is left to be asked.
     _open: Option<TcpStream>,
 }
 

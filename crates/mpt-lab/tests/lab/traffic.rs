@@ -154,7 +154,7 @@ fn reordering() {
     let report = stream(&lab, 1_600_000, Duration::from_millis(1000));
     let order = report.order;
     assert_eq!(order.lost, 0);
-    // One packet a millisecond: whoever skips the delay overtakes the twenty or so before it.
+    // One packet a millisecond: a packet that skips the delay overtakes the twenty or so before it.
     assert!(order.reordered > 100, "{order:?}");
     assert!(order.reordering_extent >= 1, "{order:?}");
     let delay = report.delay_ms.unwrap();

@@ -8,7 +8,7 @@
 //! comments show nothing (`mask`).
 //!
 //! What means nothing, or is missing and cannot be guessed, is a `problem` with its place, and then there is
-//! no result. What can be read becomes a text. This crate does not read it again: whoever does has the rules, and
+//! no result. What can be read becomes a text. This crate does not read it again: the caller has the rules, and
 //! says in a `target` which of them matter here.
 
 mod auth;

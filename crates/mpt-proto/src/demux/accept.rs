@@ -2,8 +2,8 @@
 //!
 //! A keepalive from an origin that no path has, for a tunnel address that nobody configured, is a
 //! *connect request* if it fits a template ([`AcceptConfig`]): then the owner is told ([`ConnectRequest`]) and makes a
-//! connection, or a further path of one that was made so. Plain framing proves nothing, so whoever can
-//! guess what a template asks for can connect request. What that can cost is bounded here, before anything is made:
+//! connection, or a further path of one that was made so. Plain framing authenticates nothing, so a host
+//! that guesses what a template asks for can send a connect request. What that can cost is bounded here, before anything is made:
 //! connections and paths in number, both together in rate, and what is remembered of asks to connect that nobody
 //! has answered yet. Everything refused is counted.
 
@@ -24,8 +24,8 @@ use crate::wire::keepalive::{FIRST_CONTROL, Keepalive};
 /// How many asks to connect may wait to be answered; what comes beyond that is refused as too fast.
 const MAX_PENDING: usize = 256;
 
-/// How long a connect request waits for the connection or path that it asked for. Whoever asks to connect again after that
-/// begins anew; until then it is the same connect request.
+/// How long a connect request waits for the connection or path that it asked for. Later connect requests
+/// of the same peer are new ones; until then they are the same connect request.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How often it is told that a template refuses somebody.
@@ -199,7 +199,7 @@ impl Accepting {
         let Some(keepalive) = control.then(|| Keepalive::parse(message).ok()).flatten() else {
             return Ok(false);
         };
-        // Whoever takes leave does not want to come in.
+        // A peer that says that it stops does not ask to connect.
         let peer = keepalive.sender;
         if keepalive.report.off || !own.contains(&keepalive.receiver) || !is_possible(peer, own) {
             return Ok(false);
@@ -221,7 +221,7 @@ impl Accepting {
             let again = (pending.peer, pending.accept) == (peer, accept);
             return if again { Ok(true) } else { Err(Drop::AcceptRate) };
         }
-        // Whoever is about to be let in by one template is not let in by another beside.
+        // A peer that one template is about to accept is not accepted by another one, too.
         let elsewhere = |pending: &Pending| pending.peer == peer && pending.accept != accept;
         if self.pending.values().filter(waits).any(elsewhere) {
             return Ok(false);

@@ -142,7 +142,7 @@ impl Density {
     /// Settles the first packet of the window.
     fn settle(&mut self) {
         let Some(seq) = self.window.pop_front() else { return };
-        // Whoever is late let somebody go before it who has not had its turn as an index.
+        // A late packet was overtaken by one whose number has not been the receive index yet.
         let index = self.first_index().unwrap_or(self.next);
         let displacement = index.offset_from(seq);
         let counts = displacement.unsigned_abs() <= self.threshold;

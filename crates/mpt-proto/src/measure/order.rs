@@ -267,7 +267,7 @@ impl Detail {
         report.extent_max = self.extent_max;
         report.late_sum = self.late_sum;
         report.late_max = self.late_max;
-        // Whoever is n-reordered is (n - 1)-reordered as well.
+        // An n-reordered packet is (n - 1)-reordered as well.
         let mut n_reordered = 0;
         let n_reordering = self.degrees[1..].iter().rev().map(|degree| {
             n_reordered += degree;

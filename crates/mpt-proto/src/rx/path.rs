@@ -60,8 +60,8 @@ impl ReceivePath {
     pub(super) fn on_packet(&mut self, now: Instant, len: usize) -> bool {
         self.received.add(len);
         self.liveness.on_heard(now);
-        // Whoever stands by sends only what is pinned to it; or has been called up, and word of that was
-        // lost.
+        // A standby path carries only what is pinned to it; or it has been activated, and the message
+        // that says so was lost.
         self.plain.stands_by.take().is_some() || self.told.0 != self.liveness.hearing()
     }
 

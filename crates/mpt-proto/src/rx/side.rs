@@ -105,8 +105,8 @@ impl ReceiveSide {
     }
 
     /// What [`TransmitSide::handle_message`](crate::TransmitSide::handle_message) is to be given next. To
-    /// be asked until `None`, after every other call. Whoever comes late gets the last word on each
-    /// path and not every word: no more than [`Message::PER_PATH`] for each ever wait.
+    /// be asked until `None`, after every other call. A late caller gets the last update of each kind for each
+    /// path and not every update: no more than [`Message::PER_PATH`] for each ever wait.
     pub fn poll_message(&mut self) -> Option<(ConnectionId, Message)> {
         self.messages.poll_message()
     }

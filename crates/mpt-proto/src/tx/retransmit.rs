@@ -8,7 +8,7 @@
 //! remembers numbers, passes on one of each.
 //!
 //! They are kept in one ring for all connections. It grows as long as it would have to overwrite what
-//! may still be needed, up to [`CAPACITY`]; whoever sends little needs little. As each is copied once
+//! may still be needed, up to [`CAPACITY`]; a tunnel that sends little needs little. As each is copied once
 //! more, no more than an [`Allowance`] per second is kept.
 
 use std::collections::VecDeque;

@@ -89,7 +89,7 @@ impl Routes {
             let Ok(place) = self.place(prefix) else { continue };
             for claim in &self.known[place].claims {
                 let Some(selector) = &claim.selector else {
-                    // Whoever asks for this destination again needs the same look at the packet.
+                    // Cached only if no selector was asked: it looks at more of a packet than its destination.
                     if flow.is_none() {
                         self.last = Some((destination, claim.connection));
                     }

@@ -276,7 +276,7 @@ impl TransmitSide {
     }
 
     /// Counts an inner packet that is not offered because it is bigger than what the paths carry, which
-    /// is known to whoever sends the datagrams.
+    /// the sender of the datagrams knows.
     pub fn drop_too_big(&mut self) {
         self.drops.add(Drop::InnerTooBig);
     }

@@ -49,7 +49,7 @@ pub struct Report {
 
 /// What the sender of a keepalive sends its inner packets on.
 ///
-/// Whoever puts packets in order waits for no path that stands by. So before a path that stood by
+/// A receiver that puts packets in order waits for no standby path. So before a path that stood by
 /// carries its first packet, that must be known to whom the next ones reach by a faster path: every
 /// path then brings a keepalive with another number of calls, which makes what was said before of
 /// standing by a thing of the past.

@@ -3,7 +3,7 @@
 //! A host announces in its SYN how large the segments may be that it is sent (RFC 9293 section 3.7.1),
 //! reckoned from the MTU of its own link. Behind a tunnel that is too much, and path MTU discovery has
 //! to find that out; where somebody on the way swallows its ICMP messages, connections hang (RFC 2923
-//! section 2.1). Whoever forwards the SYN can lower the announcement, in both directions, since either
+//! section 2.1). A router that forwards the SYN can lower the announcement, in both directions, since either
 //! host announces for the other.
 //!
 //! It is a change to somebody else's packet, so it is done only where it is asked for, and nothing but

@@ -36,7 +36,7 @@ pub(crate) struct Upper {
     pub(crate) at: usize,
     /// The packet is a fragment other than the first: no header is there, only data.
     pub(crate) later_fragment: bool,
-    /// An authentication header (RFC 4302) stands before it: whoever changes the packet breaks it.
+    /// An authentication header (RFC 4302) stands before it: a change of the packet breaks it.
     pub(crate) authenticated: bool,
 }
 

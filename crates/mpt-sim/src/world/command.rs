@@ -80,7 +80,7 @@ impl World {
         self.flush(host);
     }
 
-    /// Gives a datagram to one of a host's sockets, whoever may really have sent it.
+    /// Gives a datagram to one of a host's sockets, with any source address.
     pub fn inject(&mut self, host: HostId, origin: Origin, datagram: &[u8]) {
         self.hosts[host.0].handle_datagram(self.now, origin, datagram);
         self.flush(host);

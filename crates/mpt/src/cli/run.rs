@@ -179,7 +179,7 @@ fn serve(
     }
 }
 
-/// A signal asks for a reload; whoever sent it reads the log.
+/// A signal asks for a reload; its sender finds the outcome in the log.
 fn reload(daemon: &mut Daemon<Machine>) {
     match daemon.answer(Request::Reload {}, ControlStatus::default()) {
         Reply::Error { message, report, .. } => {

@@ -1,6 +1,6 @@
 //! The socket in the file system: who may come in, and how it comes and goes.
 //!
-//! The file has mode 0600 from the moment it exists. Behind that stands a second gate: whoever gets
+//! The file has mode 0600 from the moment it exists. There is a second check: a client with
 //! a connection must be root or the user of the daemon by the credentials that the kernel recorded
 //! (`SO_PEERCRED`, unix(7)), whatever became of the file's mode.
 

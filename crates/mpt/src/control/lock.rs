@@ -1,8 +1,8 @@
 //! One daemon at a time takes a control socket.
 //!
 //! Finding a dead socket, removing it and binding a fresh one are three steps, and two daemons that
-//! take them side by side could remove each other's. So whoever begins holds `SOCKET.lock`, a file
-//! of our own beside the socket. It has mode 0600, because whoever may open a file may lock it: a
+//! take them side by side could remove each other's. So a daemon first takes `SOCKET.lock`, a file
+//! of our own beside the socket. It has mode 0600, because a process that may open a file may lock it: a
 //! lock on the directory could be held by every local user. Nobody is waited for.
 //!
 //! The file goes when the socket is bound. One that was left behind, by a daemon killed in between,

@@ -10,7 +10,7 @@ use crate::config;
 use crate::netmon::NetMonitor;
 use crate::tunnel::Reconciler;
 
-/// Whoever runs tunnels: the machine, or a test that pretends.
+/// What runs tunnels: the machine, or a test's substitute.
 pub(crate) trait Host {
     /// A running tunnel.
     type Tunnel;

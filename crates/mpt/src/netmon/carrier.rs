@@ -1,7 +1,7 @@
 //! Carriers, looked at more often than the kernel tells of them.
 //!
 //! The kernel gathers its announcements of lost carriers and may take a second over each
-//! (`net/core/link_watch.c`), unless the interface stands on another. Whoever asks is told the truth at
+//! (`net/core/link_watch.c`), unless the interface stands on another. A query gets the current state at
 //! once. What an interface without a carrier is given meanwhile is lost in silence, so those that carry
 //! packets are asked about every few milliseconds; where nothing is carried, nothing can be lost. What is
 //! received counts too: the peer goes on sending until it is told.

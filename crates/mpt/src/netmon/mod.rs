@@ -1,8 +1,8 @@
 //! The host as it is at this moment: its interfaces and addresses, where its routes lead, and what
 //! names stand for.
 //!
-//! The kernel tells of every change ([`Monitor`]), so nothing is asked again and again. Whoever needs a
-//! path's [`Way`] asks here; what stands in the way is told in words, for the operator.
+//! The kernel tells of every change ([`Monitor`]), so nothing is asked again and again. A caller that
+//! needs a path's [`Way`] asks here; what stands in the way is told in words, for the operator.
 
 mod carrier;
 mod lookup;

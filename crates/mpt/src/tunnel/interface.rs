@@ -99,8 +99,8 @@ impl Interface {
                 Ok(false) => {}
                 Ok(true) if self.upkeep.on_put_back(part, now) => tracing::warn!(
                     tunnel,
-                    "{part} is put back and will be left to whoever removes it, because that happens \
-                     again and again; MPT looks after it again in {} s, or after `mpt reload`",
+                    "{part} is put back and will be left removed next time, because another program \
+                     removes it again and again; MPT looks after it again in {} s, or after `mpt reload`",
                     TRUCE.as_secs()
                 ),
                 Ok(true) => {

@@ -148,7 +148,7 @@ impl Handle {
     /// Has the steps carried out that wait, and waits until that is done.
     fn await_steps(&self) {
         if self.stepped.take() {
-            // Whoever answers has done what he was asked before.
+            // A thread answers after it has done what it was asked before.
             self.status();
         }
     }

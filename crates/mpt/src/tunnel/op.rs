@@ -1,6 +1,6 @@
 //! The steps by which a running tunnel changes.
 //!
-//! Whoever decides ([`reconciler`](super::reconciler)) has done beforehand whatever can fail: the sockets are
+//! The [`reconciler`](super::reconciler), which decides, has done beforehand whatever can fail: the sockets are
 //! open, the names are resolved. So a step is carried out, and that is all. The transmit side does its
 //! part and leaves the rest as an [`ReceiveCommand`] to the receive side.
 

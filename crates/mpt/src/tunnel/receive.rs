@@ -120,7 +120,7 @@ impl ReceiveLoop {
     pub(super) fn carry_out(&mut self, now: Instant, order: ReceiveCommand) -> ControlFlow<()> {
         let mut sink = self.incoming.to(&self.receive, &self.device);
         match order {
-            // Whoever asked may have lost patience; then nobody reads the answer.
+            // The asking thread may have timed out; then nobody reads the answer.
             ReceiveCommand::Status { mut status, reply } => {
                 self.complete(now, &mut status);
                 let _ = reply.send(*status);
@@ -189,7 +189,7 @@ impl ReceiveLoop {
 
     fn tell(&mut self, now: Instant, event: Event) {
         let recent = self.names.describe(now, &event);
-        // The log is not for whoever sends to fill.
+        // Senders of datagrams must not be able to fill the log.
         if self.lines.take(now) {
             tracing::info!(tunnel = self.settings.name, "{}", recent.text);
         }

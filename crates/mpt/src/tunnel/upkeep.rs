@@ -70,7 +70,7 @@ impl Upkeep {
         self.look.into_iter().chain(self.left.values().copied()).min()
     }
 
-    /// Whether to look at once at everything that is not [left alone](Self::is_left); whoever asks does so.
+    /// Whether to look at once at everything that is not [left alone](Self::is_left); the caller then does so.
     pub(super) fn is_due(&mut self, now: Instant) -> bool {
         let due = self.deadline().is_some_and(|at| at <= now);
         if due {
@@ -84,7 +84,7 @@ impl Upkeep {
         due
     }
 
-    /// Whether this is left to whoever removed it.
+    /// Whether this is left removed.
     pub(super) fn is_left(&self, part: Part) -> bool {
         self.left.contains_key(&part)
     }

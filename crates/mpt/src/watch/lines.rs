@@ -55,7 +55,7 @@ fn print(text: &str) -> io::Result<()> {
     stdout.flush()
 }
 
-/// Whoever reads standard output.
+/// The reader of standard output.
 struct Reader(Poll);
 
 impl Reader {

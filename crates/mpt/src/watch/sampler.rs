@@ -9,7 +9,7 @@ use mpt_control::{Client, Reply, Request, Status};
 use super::model::Lost;
 use super::terminal::{Farewell, Word};
 
-/// Whoever asks one daemon for its status many times.
+/// Asks one daemon for its status many times.
 #[derive(Debug)]
 pub(super) struct Sampler {
     socket: PathBuf,

@@ -67,7 +67,7 @@ fn look_for_tshark() {
 /// What tshark finds in the packets of a file that pass the filter.
 fn tshark(file: &Path, ours: bool, filter: &str, names: &[&'static str]) -> Vec<Fields> {
     let mut command = Command::new("tshark");
-    // Nothing of whoever runs this: no settings, no other dissectors.
+    // Nothing of the user who runs this: no settings, no other dissectors.
     let home = tempfile::tempdir().expect("a temporary folder");
     command.env("HOME", home.path()).env("XDG_CONFIG_HOME", home.path());
     if ours {

@@ -1,4 +1,4 @@
-//! Connections that nobody configured: a server that lets in whoever fits its template.
+//! Connections that nobody configured: a server that accepts the peers that match its template.
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::time::Duration;

@@ -23,7 +23,7 @@ const LINKS: &str = "[[link]]\nname = 'one'\ndelay_ms = 10\nloss = 0.05\n\
 const STREAM: udp::Options =
     udp::Options { interval: Duration::from_millis(1), size: 200, length: Duration::from_secs(2) };
 
-#[expect(clippy::print_stderr, reason = "the figures are for whoever reads the run")]
+#[expect(clippy::print_stderr, reason = "the figures are for the reader of the run")]
 fn links() {
     let metrics = |_, config| format!("[metrics]\nlisten = '127.0.0.1:9475'\n\n{config}");
     let mut site = Site::links_only(LINKS, "reorder = { max_delay = 1, early_release = false }");

@@ -156,7 +156,7 @@ fn removed() {
     }
     logged(&world, "a rule of the IPv6 default route was removed");
 
-    // Whoever insists has it, until a reload.
+    // A program that insists has its way, until a reload.
     let insisted = || {
         let log = world.daemon(Side::Left).log();
         log.contains("the route to 0.0.0.0/0 is put back and will be left")

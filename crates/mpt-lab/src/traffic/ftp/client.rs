@@ -31,7 +31,7 @@ pub struct Client {
     pub(super) bytes: u64,
 }
 
-/// A client's sockets, for whoever must wake a thread that is blocked in them.
+/// A client's sockets, with which to wake a thread that is blocked in them.
 #[derive(Debug)]
 pub(super) struct Sockets {
     pub(super) control: TcpStream,
@@ -81,7 +81,7 @@ impl Sockets {
         Ok(Self { control: self.control.try_clone()?, data: self.data.try_clone()? })
     }
 
-    /// Wakes whoever waits for the server, for good.
+    /// Wakes the thread that waits for the server, for good.
     pub(super) fn shut_down(&self) {
         // One that is not connected, or no longer, wakes nobody.
         let _ = self.control.shutdown(Shutdown::Both);

@@ -18,7 +18,7 @@ use crate::guard;
 use crate::lab::Host;
 use crate::lab::mptcp::{Doors, Mptcp};
 
-/// Where the server listens for clients. The usual port, 21, may be refused to whoever is not root.
+/// Where the server listens for clients. The usual port, 21, may be refused to a user other than root.
 const PORT: u16 = 2121;
 /// Where it listens for data connections: one port for each client that may fetch at the same time, and
 /// some more for what the last ones left behind.

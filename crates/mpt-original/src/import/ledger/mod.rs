@@ -1,6 +1,6 @@
 //! What has become of each entry of a section: none may be forgotten.
 //!
-//! Whoever makes a setting takes the entries it is made of, and gets a note of where they stood; what
+//! The code that makes a setting takes the entries it is made of, and gets a note of where they stood; what
 //! has no counterpart is put aside with the reason. What nobody took when the ledger is closed is
 //! a key that the original does not know either.
 
@@ -43,7 +43,7 @@ impl<T> Given<T> {
 /// What is found out about a file, besides its settings.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    /// What whoever imports should know: an unknown key, a number out of bounds.
+    /// What the user should know: an unknown key, a number out of bounds.
     pub(super) warnings: Vec<String>,
     /// What is missing or means nothing.
     pub(super) problems: Vec<Problem>,
@@ -132,13 +132,13 @@ impl Ledger {
         given.value = value;
     }
 
-    /// Puts aside what has been taken, which whoever imports should know.
+    /// Puts aside what has been taken, and warns the user.
     pub(super) fn refuse(&mut self, note: &str, why: &str) {
         self.findings.warnings.push(format!("{note}: {why}"));
         self.asides.push(format!("{note}: {why}"));
     }
 
-    /// Notes what whoever imports should know of what has been taken.
+    /// Warns the user about what has been taken.
     pub(super) fn warn(&mut self, note: &str, what: &str) {
         self.findings.warnings.push(format!("{note}: {what}"));
     }

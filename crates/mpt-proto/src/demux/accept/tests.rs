@@ -1,4 +1,4 @@
-//! Whoever asks to connect, and however often: what is let in stays within the template's bounds.
+//! Any number of connect requests of any peers: what is accepted stays within the template's bounds.
 
 use super::*;
 use crate::wire::gre::{self, Header, Protocol};

@@ -14,7 +14,7 @@ pub(super) struct Ring {
     window: u32,
     held: u32,
     /// The held packets that no earlier one outranks in number: both numbers and arrival times
-    /// rise, and the front is the longest held of all. Whoever arrives below the back leaves
+    /// rise, and the front is the longest held of all. A packet that arrives below the back leaves
     /// before it does, so nobody needs to remember when that one came.
     records: VecDeque<(Seq, Instant)>,
 }

@@ -1,4 +1,4 @@
-//! Answers are read by another library; whoever may not be answered is not.
+//! Answers are read by another library; a packet that must not be answered is not.
 
 use etherparse::{
     IcmpEchoHeader, Icmpv4Header, Icmpv4Type, Icmpv6Header, Icmpv6Type, NetSlice, PacketBuilder,

@@ -230,7 +230,7 @@ proptest! {
             let lowered = clamp(&mut packet, mtu, kind);
             prop_assert_eq!(packet.len(), before.len());
             prop_assert!(lowered || packet == before);
-            prop_assert!(is_syn(&before) || !lowered, "whoever asks first misses nothing");
+            prop_assert!(is_syn(&before) || !lowered, "a SYN is never missed");
         }
     }
 }

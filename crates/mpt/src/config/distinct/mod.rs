@@ -1,6 +1,6 @@
 //! What must differ between tunnels, connections and paths.
 //!
-//! Whoever reads a value claims it here with its place; the second to claim the same is a problem
+//! The reader of a value claims it here with its place; the second to claim the same is a problem
 //! that shows both places. [`names`], [`inner`] addresses, [`sockets`] and [`templates`] each know
 //! what may not meet.
 

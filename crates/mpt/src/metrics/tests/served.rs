@@ -222,7 +222,7 @@ fn the_client_idle_longest_makes_room_and_not_one_being_served() {
     }
     assert!(read_reply(&mut served_first).starts_with("HTTP/1.1 200 "));
 
-    // Whoever begins a request and does not go on is no better than who says nothing.
+    // A client that begins a request and does not go on is treated like one that sends nothing.
     for client in &mut idle[3..] {
         client.write_all(&GET[..4]).unwrap();
     }

@@ -1,7 +1,7 @@
 //! Changes of what runs, under traffic that must not notice them.
 //!
 //! Beside every change runs a stream of a thousand packets per second, over links so different that
-//! whoever forgets what is still on its way, at either end, breaks its order.
+//! an end that forgets what is still in flight breaks its order.
 
 mod many;
 mod reload;

@@ -170,7 +170,7 @@ pub(super) fn losses() {
     assert_eq!(refused(&meeting), []);
 }
 
-/// A connection is not created for whoever asks, and the original is told so.
+/// A connection is not created at a peer's request, and the original is told so.
 pub(super) fn create() {
     const TEXT: &str = ";;;;;;;###\n[connection]\nname = another\nip_ver = 4\npath_count = 0\n";
     let key = Auth::ALL[2];

@@ -24,7 +24,7 @@ pub(super) struct Terms {
     pub(super) inner: u8,
     /// IP version of the paths.
     pub(super) outer: u8,
-    /// Our window and the original's: whoever has one sends numbers.
+    /// Our window and the original's: an end with one sends sequence numbers.
     pub(super) windows: [u32; 2],
     pub(super) auth: Auth,
     /// Of either path, at both ends.
