@@ -1,8 +1,8 @@
-//! Who says so: the three kinds of authentication that commands have.
+//! Authentication of commands: the three kinds of the original.
 //!
-//! They are the original's, and none of them is good: the first is nothing, the second a number that
-//! anyone who sees the answer can repeat, the third a hash with a secret appended. What they are worth is
-//! said in `docs/protocol.md`. The kind that counts is always the connection's and never the message's.
+//! None of them is good. The first is nothing, the second a number that anyone who sees the answer can
+//! repeat, the third a SHA-256 hash with the key appended. `docs/protocol.md` says what they are worth. The
+//! kind that counts is that of the connection, never that of the message.
 
 use std::fmt;
 
@@ -11,19 +11,19 @@ use crate::refusal::Refusal;
 /// The length of a hash.
 const HASH_LEN: usize = 32;
 
-/// Where the authentication block begins, and in it the cookie.
+/// Offset of the authentication block, which begins with the cookie.
 pub(crate) const BLOCK: usize = 4;
 
-/// Where the hash stands in a message of kind 2.
+/// The bytes of the hash in a message of kind 2.
 const HASH: std::ops::Range<usize> = BLOCK + 4..BLOCK + 4 + HASH_LEN;
 
-/// A kind of authentication, as a message names it.
+/// A kind of authentication, by its number on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum AuthKind {
-    /// None at all.
+    /// No authentication.
     None = 0,
-    /// A cookie: a number that the responder invents and the initiator repeats.
+    /// A cookie: a random number of the responder, which the initiator repeats.
     Random = 1,
     /// The cookie, and a SHA-256 hash over message and key.
     Sha256 = 2,
@@ -50,10 +50,10 @@ impl AuthKind {
     }
 }
 
-/// What the commands of a connection are authenticated by.
+/// How the commands of a connection are authenticated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Auth {
-    /// Nothing.
+    /// No authentication.
     None,
     /// A cookie.
     Random,
@@ -71,13 +71,13 @@ impl Auth {
         }
     }
 
-    /// Whether `message` is authenticated in this way. The cookie is not looked at: it belongs to an
-    /// exchange, not to a message.
+    /// Checks that `message` is authenticated in this way. The cookie is not checked: it belongs to the
+    /// exchange.
     ///
     /// # Errors
     ///
-    /// [`Refusal::AuthMismatch`] if it is authenticated in another way, [`Refusal::AuthHash`] if its
-    /// hash is wrong, [`Refusal::Short`] if there is no room for one.
+    /// [`Refusal::AuthMismatch`] if it has another kind of authentication, [`Refusal::AuthHash`] if its
+    /// hash is wrong, [`Refusal::Short`] if it is too short for a hash.
     pub fn verify(&self, message: &[u8]) -> Result<(), Refusal> {
         let kind = *message.get(2).ok_or(Refusal::Short)?;
         if kind != self.kind() as u8 {
@@ -88,7 +88,7 @@ impl Auth {
         if are_equal(claimed, &key.hash(message)) { Ok(()) } else { Err(Refusal::AuthHash) }
     }
 
-    /// Writes the hash into a message that is complete otherwise.
+    /// Writes the hash into a message of which all else is written.
     pub(crate) fn seal(&self, message: &mut [u8]) {
         if let Self::Sha256(key) = self {
             let hash = key.hash(message);
@@ -97,30 +97,30 @@ impl Auth {
     }
 }
 
-/// A secret that both ends know.
+/// A key that both ends have.
 ///
 /// The original hashes the first 32 characters of its setting `auth_key` as text, even where the setting
-/// is written as hexadecimal digits. What stands behind them means nothing.
+/// is written as hexadecimal digits. It ignores the other characters.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key([u8; Self::LEN]);
 
 impl Key {
-    /// How many characters count.
+    /// The length of a key in characters.
     pub const LEN: usize = 32;
 
     /// The longest setting that the original has room for.
     pub const MAX_TEXT: usize = 127;
 
-    /// The characters that count of the key which is built into the original: the digits of the bytes
-    /// 0xA0 to 0xAF. Everybody knows it.
+    /// The first 32 characters of the key that is built into the original: the digits of the bytes
+    /// 0xA0 to 0xAF. It is public.
     const PUBLIC: [u8; Self::LEN] = *b"A0A1A2A3A4A5A6A7A8A9AAABACADAEAF";
 
-    /// The key that this text means.
+    /// The key of this setting.
     ///
     /// # Errors
     ///
-    /// If it is too short or too long, has other characters than ASCII ones that can be seen, or begins
-    /// like the key that is built into the original, in capital or small letters.
+    /// If it is too short or too long, has other characters than visible ones of ASCII, or begins like the
+    /// key that is built into the original, in upper or lower case.
     pub fn new(text: &str) -> Result<Self, KeyError> {
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(KeyError::Character);
@@ -135,7 +135,7 @@ impl Key {
         Ok(Self(*key))
     }
 
-    /// The hash of a message: over the message with zeroes in the hash's place, and then the key.
+    /// The hash of a message: over the message, with zeroes in place of the hash, and the key.
     fn hash(&self, message: &[u8]) -> [u8; HASH_LEN] {
         let mut hash = hmac_sha256::Hash::new();
         let behind = HASH.end.min(message.len());
@@ -147,21 +147,21 @@ impl Key {
     }
 }
 
-/// A secret is not shown.
+/// Hides the key.
 impl fmt::Debug for Key {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Key(..)")
     }
 }
 
-/// Why a text is no key.
+/// Why a text is not a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyError {
     /// A character that is not a visible one of ASCII.
     Character,
     /// More than [`Key::MAX_TEXT`] characters.
     Long,
-    /// It begins like the key that is built into the original, which everybody knows.
+    /// It begins like the key that is built into the original, which is public.
     Public,
     /// Fewer than [`Key::LEN`] characters.
     Short,
@@ -181,7 +181,7 @@ impl fmt::Display for KeyError {
 
 impl std::error::Error for KeyError {}
 
-/// Compares in a time that does not depend on where the first difference is.
+/// Compares in constant time.
 fn are_equal(one: &[u8], other: &[u8]) -> bool {
     let differences = one.iter().zip(other).fold(0, |bits, (a, b)| bits | (a ^ b));
     one.len() == other.len() && std::hint::black_box(differences) == 0
@@ -189,7 +189,7 @@ fn are_equal(one: &[u8], other: &[u8]) -> bool {
 
 #[cfg(test)]
 impl Key {
-    /// The key that everybody knows, to check what was recorded with it.
+    /// The public key, for captures that were made with it.
     pub(crate) const fn public() -> Self {
         Self(Self::PUBLIC)
     }
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_public_key_is_refused_however_it_is_written() {
+    fn the_public_key_is_refused_in_upper_and_lower_case_and_with_a_suffix() {
         let counted: String = (0xa0..=0xbf).map(|byte: u8| format!("{byte:02X}")).collect();
         assert_eq!(counted.as_bytes()[..32], Key::PUBLIC);
         for public in
@@ -224,13 +224,13 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_not_shown() {
+    fn debug_output_hides_the_key() {
         let key = Key::new("0123456789abcdef0123456789ABCDEF").unwrap();
         assert_eq!(format!("{:?}", Auth::Sha256(key)), "Sha256(Key(..))");
     }
 
     #[test]
-    fn every_difference_counts() {
+    fn the_constant_time_comparison_finds_every_difference() {
         assert!(are_equal(&[], &[]));
         assert!(are_equal(&[1, 2], &[1, 2]));
         assert!(!are_equal(&[1, 2], &[1]));

@@ -1,4 +1,4 @@
-//! All that is said on one command port: whose a message is, and what becomes of it.
+//! One command port: finds the connection of each message and passes it on.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -15,10 +15,10 @@ use crate::refusal::{Refusal, Refusals};
 use crate::responder::Responder;
 use crate::step::{Code, Command, PathReport};
 
-/// The most answers, and the most events, that wait for a caller who does not come; then the oldest goes.
+/// Most answers, and most events, in the queues. When a queue is full its oldest entry is dropped.
 const MAX_WAITING: usize = 256;
 
-/// How commands concern one connection. IPv4 addresses never stand in their mapped form.
+/// The commands of one connection. IPv4 addresses are never in their mapped form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionCommands {
     /// The own tunnel address.
@@ -27,22 +27,22 @@ pub struct ConnectionCommands {
     pub remote: IpAddr,
     /// How they are authenticated.
     pub auth: Auth,
-    /// The addresses that they come from: those of the peer's ends of all paths. Empty is anywhere, as in
-    /// the original.
+    /// The addresses that they may come from: the peer's end of each path. Empty permits all, as the
+    /// original does.
     pub sources: Vec<IpAddr>,
 }
 
-/// Where a message is to be sent.
+/// The destination of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// To whom it answers.
+    /// The source of the message that it answers.
     Source(SocketAddr),
-    /// To the command port of a connection's peer, at the remote address of a path that is up. Which one may
-    /// be chosen anew for each message.
+    /// The command port of a connection's peer, at the remote address of a path that is up. The caller may
+    /// choose another path for each message.
     Peer {
         /// The connection.
         connection: ConnectionId,
-        /// What it is about. If that is a path that is down, then another one is better.
+        /// What it reports. If that is a path that is down, choose another path.
         about: PathReport,
     },
 }
@@ -50,19 +50,19 @@ pub enum Destination {
 /// A message to send from the command port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// Where to.
+    /// Its destination.
     pub to: Destination,
     /// The payload of the datagram, of at most [`MAX_MESSAGE`](crate::MAX_MESSAGE) bytes.
     pub message: Vec<u8>,
 }
 
-/// What is said on one command port, for all the connections that share it.
+/// The commands on one command port, of all connections that share it.
 #[derive(Debug, Default)]
 pub struct Commands {
     connections: BTreeMap<ConnectionId, Station>,
-    /// By own tunnel address and peer's.
+    /// By local and remote tunnel address.
     by_addresses: HashMap<(IpAddr, IpAddr), ConnectionId>,
-    /// The connections that have something to tell.
+    /// The connections with a report to send.
     telling: BTreeSet<ConnectionId>,
     creator: Creator,
     answers: VecDeque<Transmit>,
@@ -79,8 +79,8 @@ struct Station {
 }
 
 impl Commands {
-    /// Commands concern a connection from now on, or in another way than before. What is being said on it
-    /// goes on, unless its tunnel addresses or its authentication are others.
+    /// Adds a connection, or changes its settings. Exchanges go on, unless its tunnel addresses or its
+    /// authentication changed.
     pub fn set_connection(&mut self, id: ConnectionId, settings: ConnectionCommands) {
         let lasts = |station: &Station| {
             let old = &station.settings;
@@ -96,26 +96,24 @@ impl Commands {
         self.connections.insert(id, Station { settings, responder, initiator });
     }
 
-    /// Commands do not concern a connection any more. What was to be told on it is not.
+    /// Removes a connection, with its reports that are not sent yet.
     pub fn remove_connection(&mut self, id: ConnectionId) {
         let Some(Station { settings, .. }) = self.connections.remove(&id) else { return };
         let addresses = (settings.local, settings.remote);
-        // Another connection may have them by this time.
+        // Another connection may have taken them over.
         if self.by_addresses.get(&addresses) == Some(&id) {
             self.by_addresses.remove(&addresses);
         }
         self.telling.remove(&id);
     }
 
-    /// Peers may have connections created from now on, or in another way, or not. Who waits for an answer goes
-    /// on doing so if nothing changes.
+    /// Sets how peers may create connections, `None` if not at all. Exchanges go on if nothing changed.
     pub fn set_create(&mut self, settings: Option<CreateCommands>) {
         self.creator.set(settings);
     }
 
-    /// Tells the peer of a connection that a path is down or up again, as soon as it has been told what was to
-    /// be told before. What waits to be told of the same path is not told any more. How it ends is an
-    /// [`Event::Told`].
+    /// Reports to the peer of a connection that a path is down or up again. Reports are sent one after the
+    /// other; a new one replaces one of the same path that still waits. [`Event::Told`] says how it ended.
     pub fn tell(&mut self, now: Instant, id: ConnectionId, report: PathReport) {
         let Some(station) = self.connections.get_mut(&id) else { return };
         if let Some((report, outcome)) = station.initiator.tell(now, report) {
@@ -124,8 +122,8 @@ impl Commands {
         self.telling.insert(id);
     }
 
-    /// Takes a message that came to the command port. `chance` gives a number that nobody can foresee,
-    /// and is asked for one where a cookie is needed.
+    /// Handles a message from the command port. `chance` gives an unpredictable number, and is called where a
+    /// cookie is needed.
     pub fn handle_datagram(
         &mut self,
         now: Instant,
@@ -138,7 +136,7 @@ impl Commands {
         }
     }
 
-    /// Gives up what the peer does not answer.
+    /// Ends exchanges that the peer does not answer.
     pub fn handle_timeout(&mut self, now: Instant) {
         let Self { connections, telling, events, .. } = self;
         telling.retain(|&connection| {
@@ -150,16 +148,16 @@ impl Commands {
         });
     }
 
-    /// Answers whether a connection is created: with the connection as it has been made at this end, or with
-    /// why it has not. It is sent in full; the original cuts off the last 36 bytes of its own. Returns whether
-    /// somebody still waits for that.
+    /// Answers a request for a connection: with the connection as this end has created it, or with the reason
+    /// why not. The description is sent in full; the original cuts off the last 36 bytes of its own. Returns
+    /// whether the request still waited for an answer.
     pub fn answer_create(&mut self, id: CreateId, made: Result<&Description, Code>) -> bool {
         let Some((to, message)) = self.creator.answer(id, made) else { return false };
         push(&mut self.answers, Transmit { to: Destination::Source(to), message });
         true
     }
 
-    /// What is to be sent at `now`.
+    /// The next message to send at `now`.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         if let Some(answer) = self.answers.pop_front() {
             return Some(answer);
@@ -181,12 +179,12 @@ impl Commands {
         self.telling.iter().filter_map(due).min()
     }
 
-    /// What happened, oldest first.
+    /// The next event, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// What was refused.
+    /// The counters of refused messages.
     pub fn refusals(&self) -> &Refusals {
         &self.refusals
     }

@@ -1,4 +1,4 @@
-//! Answers those who want a connection to be created.
+//! The responder of connection creates.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -13,62 +13,62 @@ use crate::message::Message;
 use crate::refusal::Refusal;
 use crate::step::{Code, Command, Round, Step};
 
-/// How many answers may follow one another at once: an exchange takes two, and twelve at the most.
+/// Most answers in a burst: an exchange takes two, and with retransmissions at most twelve.
 const BURST: u32 = 24;
 
-/// The time for one more answer. Nobody creates two connections in a second for long.
+/// The time for one more answer: two connections per second.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// How many messages without the key or the cookie may follow one another at once.
+/// Most messages with a wrong key or cookie in a burst.
 const FAILURES: u32 = 128;
 
-/// The time for one more of them. Each can have to be hashed, and have 16 KiB: that is 1 MiB per second.
+/// The time for one more of them. At 16 KiB to hash for each, that is 1 MiB per second.
 const FAILURE_INTERVAL: Duration = Duration::from_micros(15_625);
 
-/// How connections are created by peers.
+/// How peers may create connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreateCommands {
-    /// What they authenticate themselves by: each of these is good. Without any nobody is let in.
+    /// The keys that are accepted. Without any, no connection is created.
     pub keys: Vec<Key>,
-    /// Whether a cookie of zero is good for every exchange, as it is in the original, which sends no other
-    /// in this command. Then who has recorded how a connection was created can have it created again.
+    /// Whether a cookie of zero is valid in every exchange, as in the original, which sends no other in
+    /// this command. It permits replay of a recorded exchange.
     pub zero_cookie: bool,
 }
 
-/// Lets connections be created, or not.
+/// Answers connection creates, and passes valid ones on to the owner.
 #[derive(Debug)]
 pub(super) struct Creator {
-    /// What those who are let in authenticate themselves by; without any nobody is.
+    /// The keys that are accepted. Without any, all is refused.
     keys: Vec<Auth>,
-    /// Whether zero is a cookie.
+    /// Whether a cookie of zero is valid in every exchange.
     zero_cookie: bool,
     exchanges: Exchanges<Verdict>,
     bucket: TokenBucket,
-    /// For what is not authentic, so that it takes no answer from those who have the key.
+    /// For messages that fail authentication, so that they do not use up the answers to others.
     failures: TokenBucket,
-    /// How many have been asked for.
+    /// How many requests were passed on to the owner.
     asked: u64,
 }
 
 /// The answer to round 3.
 #[derive(Debug)]
 enum Verdict {
-    /// The owner is asked.
+    /// The owner has not answered yet.
     Asked { id: CreateId, from: SocketAddr, ends: (IpAddr, IpAddr), cookie: u32, key: usize },
-    /// It is done: the description of what was made.
+    /// It was created: the description of the connection.
     Done(Vec<u8>),
-    /// It is not done.
+    /// It was not created.
     Refused(Code),
 }
 
-/// What becomes of a message.
+/// The reaction to a message.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// What is sent to whom it came from; nothing while the owner thinks.
+    /// The answer; none until the owner has decided.
     pub(super) message: Option<Vec<u8>>,
-    /// What the owner is asked.
+    /// The request for the owner.
     pub(super) create: Option<Box<Create>>,
-    /// Under which reason it is counted although it is answered.
+    /// The reason under which it is counted although it is answered.
     pub(super) refusal: Option<Refusal>,
 }
 
@@ -86,7 +86,7 @@ impl Default for Creator {
 }
 
 impl Creator {
-    /// From now on those who have one of these keys are let in, or nobody.
+    /// Sets the keys that are accepted; `None` refuses all.
     pub(super) fn set(&mut self, settings: Option<CreateCommands>) {
         let (keys, zero_cookie) =
             settings.map(|settings| (settings.keys, settings.zero_cookie)).unwrap_or_default();
@@ -97,15 +97,15 @@ impl Creator {
         }
     }
 
-    /// Takes round 1 or 3; `bytes` are all of it. `known` is the connection with these tunnel addresses, if
-    /// there is one, by what it is authenticated.
+    /// Handles round 1 or 3; `bytes` is the whole message. `known` is the authentication of the connection
+    /// with these tunnel addresses, if there is one.
     ///
-    /// Nobody gets to see a hash who has not shown that he can make it: with one he could look for the key
-    /// wherever he likes.
+    /// Only an authenticated message is answered with a hash: with a hash, an attacker could search for the
+    /// key offline.
     ///
     /// # Errors
     ///
-    /// Why it is not answered.
+    /// The reason if it is not answered.
     pub(super) fn handle(
         &mut self,
         now: Instant,
@@ -127,7 +127,7 @@ impl Creator {
         }
     }
 
-    /// Takes round 1; and round 3 where nobody is let in, so that there was no round 2.
+    /// Handles round 1; and round 3 where there are no keys, so that there was no round 2.
     fn first(
         &mut self,
         now: Instant,
@@ -158,8 +158,8 @@ impl Creator {
         Ok(Answer { message: Some(message), create: None, refusal: None })
     }
 
-    /// Takes round 3, with a description. It may be long, so it is looked at only if somebody has
-    /// announced it who has a key, and hashed with that key alone.
+    /// Handles round 3, with a description. As it may be long, it is hashed only if an authenticated round 1
+    /// announced it, and only with the key of that round.
     fn third(
         &mut self,
         now: Instant,
@@ -209,7 +209,7 @@ impl Creator {
         Ok(Answer { message, create, refusal })
     }
 
-    /// The owner has decided. Returns the answer and whom it is for, if that is still waited for.
+    /// The owner has decided. Returns the answer and its destination, if the request still waits.
     pub(super) fn answer(
         &mut self,
         id: CreateId,
@@ -231,8 +231,8 @@ impl Creator {
         Some((from, message.emit(auth)))
     }
 
-    /// Nobody is let in, or not with this key. That is said without a hash where no key is agreed; where
-    /// one is, the message has been verified.
+    /// Refuses a request: there are no keys, or this one is of a connection that may not create others. The
+    /// refusal has no hash where no key is agreed; where one is, the request has been verified.
     fn refuse(
         &mut self,
         now: Instant,
@@ -253,7 +253,7 @@ impl Creator {
     }
 }
 
-/// What a message is authenticated by, of these. It is not looked at if too many have failed lately.
+/// Which of these authenticates a message. It is not checked if too many have failed lately.
 fn verify<'a>(
     now: Instant,
     failures: &mut TokenBucket,

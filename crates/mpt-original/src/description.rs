@@ -1,6 +1,6 @@
-//! A connection as one end has it, in the words of the original's configuration files.
+//! A connection as one end has it, in the form of the original's configuration files.
 //!
-//! `mpt save` writes them, and connection create sends them, all but the key.
+//! The original's `mpt save` writes such a file, and connection create sends it, without the key.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub const MAX_NAME: usize = 127;
 /// A connection as one end has it. Local is what is local to that end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// Its name: at most [`MAX_NAME`] visible characters and spaces of ASCII, and none that begins a comment.
+    /// Its name: at most [`MAX_NAME`] visible characters and spaces of ASCII, without those that begin a comment.
     pub name: String,
     /// The own tunnel address.
     pub local: IpAddr,
@@ -42,7 +42,7 @@ pub struct Description {
     pub reorder_window: u32,
     /// How long a packet is held at the most, in whole milliseconds.
     pub max_delay: Duration,
-    /// How commands are authenticated; the key is not told.
+    /// How commands are authenticated, without the key.
     pub auth: AuthKind,
     /// Its paths, at least one and at most [`MAX_PATHS`]; each is that of the same place at the other end.
     pub paths: Vec<DescribedPath>,
@@ -59,40 +59,40 @@ pub struct DescribedPath {
     pub public: IpAddr,
     /// The own address; unspecified if that is the interface's.
     pub private: IpAddr,
-    /// The next hop to the peer; unspecified if it is not told.
+    /// The next hop to the peer; unspecified if it is not given.
     pub gateway: IpAddr,
     /// The peer's address; unspecified if it is not known.
     pub remote: IpAddr,
     /// The interval of keepalives, in whole seconds up to 255; zero if none are sent.
     pub keepalive: Duration,
-    /// After which silence the path is down, in whole seconds up to 65535; zero if never.
+    /// The path is down when nothing was received for this time, in whole seconds up to 65535; zero if never.
     pub dead_time: Duration,
     /// The weight of what it sends, from 1 to 10000.
     pub weight_out: u16,
     /// The weight of what the peer is to send, from 1 to 10000.
     pub weight_in: u16,
-    /// Whether it is down, for whatever reason.
+    /// Whether it is down, for any reason.
     pub down: bool,
 }
 
-/// What is sent from one network to another goes by the connection.
+/// Packets from one network to another go by the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DescribedNetwork {
-    /// The one.
+    /// The network of their source.
     pub source: Prefix,
-    /// The other, of the same IP version.
+    /// The network of their destination, of the same IP version.
     pub destination: Prefix,
 }
 
-/// Why a text is no description.
+/// Why a text is not a description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DescriptionError {
     /// It does not begin with five marks of a comment.
     Begin,
     /// It is longer than [`MAX_DESCRIPTION`](crate::MAX_DESCRIPTION).
     Long,
-    /// The line of this number, from 1, is neither comment, section, nor key and value; or says again what was
-    /// said before.
+    /// The line of this number, from 1, is neither comment, section, nor key and value; or repeats a section
+    /// or key.
     Line(usize),
     /// A key is missing.
     Missing(&'static str),

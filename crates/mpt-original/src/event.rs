@@ -1,4 +1,4 @@
-//! What comes of commands: what a peer says, and what became of what it was told.
+//! Events: what a peer reports or requests, and how our reports to it ended.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,63 +7,62 @@ use mpt_proto::ConnectionId;
 use crate::description::Description;
 use crate::step::{Code, PathReport};
 
-/// The number of a connection that is to be created.
+/// The number of a request for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CreateId(pub(crate) u64);
 
-/// A connection that a peer wants to be created.
+/// A request of a peer for a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Create {
-    /// By which [`Commands::answer_create`](crate::Commands::answer_create) knows it.
+    /// Identifies it in [`Commands::answer_create`](crate::Commands::answer_create).
     pub id: CreateId,
-    /// Where it came from: somebody who knows the key, if that is not made up.
+    /// Its source, which has one of the keys unless the address is spoofed.
     pub from: SocketAddr,
-    /// The tunnel address that this end is to have. Nobody has checked that it does.
+    /// The tunnel address that the peer expects here. It is not checked.
     pub local: IpAddr,
-    /// The connection as the peer has it: what is local there is remote here.
+    /// The connection as the peer has it: its local addresses are the remote ones here.
     pub description: Description,
 }
 
-/// What became of what the peer was told.
+/// How a report to the peer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The peer has answered, but with another authentication than is agreed.
+    /// The peer answered, but with wrong authentication.
     AuthFailed,
-    /// The peer has taken path update of it.
+    /// The peer acknowledged it.
     Done,
-    /// The peer will not have it.
+    /// The peer refused it.
     Refused(Code),
-    /// It was not told to the end, because something later is to be told of the same path, or too much
-    /// waits to be told.
+    /// It was dropped: there is a later report of the same path, or there are too many reports.
     Superseded,
-    /// The peer has not answered.
+    /// The peer did not answer.
     Unanswered,
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The peer says that a path is down, or up again.
+    /// The peer reports that a path is down, or up again.
     Path {
         /// The connection.
         connection: ConnectionId,
-        /// The path's local address, as the peer sees it: behind address translation not one of this host.
+        /// The path's local address, as the peer sees it: behind NAT not an address of this host.
         local: IpAddr,
         /// The path's remote address.
         remote: IpAddr,
         /// Whether it is down.
         down: bool,
     },
-    /// Somebody wants a connection to be created; nobody has one with these tunnel addresses.
-    /// [`Commands::answer_create`](crate::Commands::answer_create) is waited for.
+    /// A peer requests a connection, and there is none with these tunnel addresses. The request waits for
+    /// [`Commands::answer_create`](crate::Commands::answer_create).
     Create(Box<Create>),
-    /// What became of what the peer was to be told.
+    /// A report to the peer ended.
     Told {
         /// The connection.
         connection: ConnectionId,
-        /// What it was.
+        /// The report.
         report: PathReport,
-        /// What became of it.
+        /// How it ended.
         outcome: Outcome,
     },
 }

@@ -1,8 +1,7 @@
-//! The exchanges that a responder has let begin.
+//! The open exchanges of a responder.
 //!
-//! Round 2 gives an exchange its cookie, and round 3 brings it back, once: what it commands is done then
-//! and never again, while the answer is given as often as round 3 is repeated. Nothing is remembered for
-//! longer than [`LIFE`], nor more than [`MAX_OPEN`] exchanges.
+//! Round 2 gives an exchange its cookie, and round 3 returns it. The command of a round 3 is executed once; the
+//! answer is repeated as often as round 3 is. An exchange is kept for [`LIFE`], and at most [`MAX_OPEN`] are.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -13,14 +12,14 @@ use mpt_proto::Instant;
 use crate::refusal::Refusal;
 
 /// How long an exchange may take. The original sends each of rounds 1 and 3 for 3 s, so its last
-/// round 3 comes 6 s after its first round 1 at the latest.
+/// round 3 comes at most 6 s after its first round 1.
 pub(super) const LIFE: Duration = Duration::from_secs(10);
 
-/// The most exchanges at a time. An initiator has one, and one more that it has begun anew; the others
-/// are for somebody who disturbs. When one more begins, the oldest ends.
+/// Most open exchanges. An initiator needs two, when it begins again before the first has expired; the
+/// others are for hosts that interfere. A further one replaces the oldest.
 pub(super) const MAX_OPEN: usize = 8;
 
-/// Exchanges, with what is remembered of the answers to their round 3.
+/// Open exchanges, with the answers to their round 3.
 #[derive(Debug)]
 pub(super) struct Exchanges<A>(VecDeque<Exchange<A>>);
 
@@ -29,11 +28,11 @@ struct Exchange<A> {
     opening: Opening,
     cookie: u32,
     until: Instant,
-    /// The round 3 that was answered: the hash of all of it, and the answer.
+    /// The round 3 that was answered: the hash of the message, and the answer.
     answered: Option<([u8; 32], A)>,
 }
 
-/// What round 1 says.
+/// What round 1 announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Opening {
     pub(super) from: SocketAddr,
@@ -43,16 +42,16 @@ pub(super) struct Opening {
     pub(super) size: u32,
     /// Whether its kind of authentication has a cookie.
     pub(super) has_cookie: bool,
-    /// Which of several keys it is authenticated by.
+    /// Which of several keys authenticates it.
     pub(super) key: usize,
 }
 
-/// What a round 3 is.
+/// Whether a round 3 is new.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Third<'e, A> {
-    /// To be followed, and the answer put here.
+    /// It is to be executed. The caller stores the answer with the hash.
     First(&'e mut Option<([u8; 32], A)>, [u8; 32]),
-    /// Followed already, with this answer.
+    /// It was executed already, with this answer.
     Again(&'e mut A),
 }
 
@@ -61,16 +60,16 @@ pub(super) enum Third<'e, A> {
 pub(super) struct Found<'e, A>(&'e mut Exchange<A>);
 
 impl<'e, A> Found<'e, A> {
-    /// Which key it was begun with.
+    /// The key of its round 1.
     pub(super) fn key(&self) -> usize {
         self.0.opening.key
     }
 
-    /// Takes its round 3, which is authentic.
+    /// Handles its round 3, which is authentic.
     ///
     /// # Errors
     ///
-    /// [`Refusal::Cookie`] if something else was said with its cookie.
+    /// [`Refusal::Cookie`] if its cookie was used for another message.
     pub(super) fn third(self, message: &[u8]) -> Result<Third<'e, A>, Refusal> {
         let hash = hmac_sha256::Hash::hash(message);
         match &mut self.0.answered {
@@ -88,8 +87,8 @@ impl<A> Default for Exchanges<A> {
 }
 
 impl<A> Exchanges<A> {
-    /// Round 1 came. Returns the cookie for round 2: `chance`, unless there is none, or the one that was
-    /// given already because it came before.
+    /// Opens an exchange on round 1. Returns the cookie for round 2: a new one from `chance`, zero if the kind
+    /// of authentication has none, or the same as before for a repeated round 1.
     pub(super) fn open(
         &mut self,
         now: Instant,
@@ -105,7 +104,7 @@ impl<A> Exchanges<A> {
         let mut cookie = 0;
         if opening.has_cookie {
             cookie = chance();
-            // Zero is what those send who have read no answer.
+            // Zero is what an initiator sends that has not read the answer.
             while cookie == 0 || self.0.iter().any(|exchange| exchange.cookie == cookie) {
                 cookie = cookie.wrapping_add(1);
             }
@@ -117,13 +116,13 @@ impl<A> Exchanges<A> {
         cookie
     }
 
-    /// The exchange that a round 3 goes on with, whose data has `size` bytes. `zero` says that the cookie 0
-    /// is good for every exchange between these two ends. The message itself is not read: it may be long.
+    /// The exchange of a round 3 with `size` bytes of data. `zero` says that the cookie 0 is valid for every
+    /// exchange between these two ends. The data, which may be long, is not read.
     ///
     /// # Errors
     ///
-    /// [`Refusal::Order`] if nothing is open, [`Refusal::Cookie`] if it is another exchange's
-    /// cookie, [`Refusal::Size`].
+    /// [`Refusal::Order`] if no exchange is open, [`Refusal::Cookie`] if none of these ends has the cookie,
+    /// [`Refusal::Size`] if round 1 announced another size.
     pub(super) fn find(
         &mut self,
         now: Instant,
@@ -140,7 +139,7 @@ impl<A> Exchanges<A> {
             (opening.initiator, opening.responder) == (initiator, responder)
                 && (exchange.cookie == cookie || (zero && cookie == 0))
         };
-        // Without cookies one exchange cannot be told from another: the latest is meant.
+        // Without cookies exchanges cannot be distinguished: take the latest.
         let exchange = self.0.iter_mut().rev().find(is_meant).ok_or(Refusal::Cookie)?;
         if usize::try_from(exchange.opening.size) != Ok(size) {
             return Err(Refusal::Size);
@@ -148,7 +147,7 @@ impl<A> Exchanges<A> {
         Ok(Found(exchange))
     }
 
-    /// The answers that are remembered.
+    /// The answers that are kept.
     pub(super) fn answers(&mut self) -> impl Iterator<Item = &mut A> {
         self.0.iter_mut().filter_map(|exchange| Some(&mut exchange.answered.as_mut()?.1))
     }

@@ -1,4 +1,4 @@
-//! The half of a connection that tells the peer of paths.
+//! The half of a connection that reports path states to the peer.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,35 +9,35 @@ use crate::event::Outcome;
 use crate::refusal::Refusal;
 use crate::step::{Command, PathReport, Round, Step};
 
-/// How long an answer is waited for before a round is sent again, as in the original.
+/// The retransmission interval of a round, as in the original.
 const RESEND: Duration = Duration::from_millis(500);
 
-/// How often a round is sent, as in the original.
+/// How often a round is sent before the exchange ends, as in the original.
 const SENDS: u32 = 6;
 
-/// The most that waits to be told: of each path the last.
+/// Most reports that wait: the last one of each path.
 const MAX_QUEUED: usize = mpt_proto::MAX_PATHS;
 
 /// The length of the data of round 3.
 const SIZE: u32 = 32;
 
-/// Begins exchanges on one connection, one after the other.
+/// Sends the reports of one connection, one exchange after the other.
 #[derive(Debug, Default)]
 pub(super) struct Initiator {
     current: Option<Exchange>,
     queue: VecDeque<PathReport>,
 }
 
-/// The exchange that goes on.
+/// The current exchange.
 #[derive(Debug)]
 struct Exchange {
     report: PathReport,
     round: Sending,
     /// How often the round has been sent.
     sends: u32,
-    /// When it is to be sent again, or if that was often enough, given up.
+    /// When it is sent again, or after the last time, when the exchange ends.
     due: Instant,
-    /// An answer came that was not authentic.
+    /// An answer failed authentication.
     auth_failed: bool,
 }
 
@@ -47,12 +47,12 @@ enum Sending {
     Three { cookie: u32 },
 }
 
-/// What was told, or not.
+/// A report and how it ended.
 pub(super) type Told = (PathReport, Outcome);
 
 impl Initiator {
-    /// Tells the peer, when what is being told has been. Returns what is not told for that: something
-    /// older of the same path, or the oldest.
+    /// Queues a report. Returns the one that it replaces: an older one of the same path, or the oldest of a full
+    /// queue.
     pub(super) fn tell(&mut self, now: Instant, report: PathReport) -> Option<Told> {
         let path = |report: &PathReport| (report.initiator, report.responder);
         let older = self.queue.iter().position(|queued| path(queued) == path(&report));
@@ -66,16 +66,16 @@ impl Initiator {
         out.map(|report| (report, Outcome::Superseded))
     }
 
-    /// Whether there is nothing to tell.
+    /// Whether there is no report to send.
     pub(super) fn is_idle(&self) -> bool {
         self.current.is_none()
     }
 
-    /// Rounds 2 and 4 of a path status change, authentic.
+    /// Handles rounds 2 and 4 of a path status change, which are authentic.
     ///
     /// # Errors
     ///
-    /// [`Refusal::Order`] if it answers nothing that was asked.
+    /// [`Refusal::Order`] if it does not answer the current round.
     pub(super) fn handle(
         &mut self,
         now: Instant,
@@ -89,7 +89,7 @@ impl Initiator {
                 (exchange.sends, exchange.due) = (0, now);
                 return Ok(None);
             }
-            // A responder may give a repeated round 1 another cookie, and remember only that.
+            // A responder may give a repeated round 1 another cookie, and keep only that.
             (Step::Proceed { .. }, Sending::Three { cookie: known }) => {
                 if cookie != known {
                     exchange.round = Sending::Three { cookie };
@@ -109,14 +109,14 @@ impl Initiator {
         Ok(self.end(now, outcome))
     }
 
-    /// An answer is not authentic.
+    /// An answer failed authentication.
     pub(super) fn on_forgery(&mut self) {
         if let Some(exchange) = &mut self.current {
             exchange.auth_failed = true;
         }
     }
 
-    /// Gives up what has been sent often enough.
+    /// Ends the exchange if its round was sent often enough.
     pub(super) fn handle_timeout(&mut self, now: Instant) -> Option<Told> {
         let exchange = self.current.as_ref()?;
         if now < exchange.due || exchange.sends < SENDS {
@@ -126,7 +126,7 @@ impl Initiator {
         self.end(now, outcome)
     }
 
-    /// The cookie and what is to be sent, if it is time.
+    /// The cookie, the round to send and its report, if it is time.
     pub(super) fn poll_transmit(
         &mut self,
         now: Instant,
@@ -145,7 +145,7 @@ impl Initiator {
         })
     }
 
-    /// When to come back.
+    /// When to call [`Self::handle_timeout`] and [`Self::poll_transmit`] next.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         Some(self.current.as_ref()?.due)
     }

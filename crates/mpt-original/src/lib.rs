@@ -2,28 +2,28 @@
 //!
 //! The commands are two: a path is down or up again, and a connection is to be made.
 //!
-//! The original has a UDP port for commands besides that for data. An exchange has four rounds. The
-//! initiator says what is to come, the responder lets it go on, the initiator says it, the responder has done
-//! it. In between, a cookie and a hash may show who speaks:
+//! The original has a UDP port for commands besides that for data. An exchange has four rounds: the
+//! initiator announces a command, the responder agrees, the initiator sends the command, the responder
+//! acknowledges it. A cookie and a hash may authenticate the rounds:
 //!
 //! ```text
 //! initiator                                        responder
-//!   1  path status change, the path is down  -->
-//!                                            <--    2  go on; cookie
-//!   3  cookie; it is this one                -->       (does it)
+//!   1  path status change, a path is down    -->
+//!                                            <--    2  proceed; cookie
+//!   3  cookie; the path                      -->       (executes it)
 //!                                            <--    4  done
 //! ```
 //!
 //! The initiator repeats a round that is not answered, every half second and six times in all. The responder
-//! answers whatever is repeated, and does it once. Either end may begin at any time, so both may at
-//! once: what one end begins and what the other does are two exchanges that know nothing of each other.
+//! answers each repetition, and executes the command once. Either end may begin at any time, so both may at
+//! once: these are two independent exchanges.
 //!
-//! [`Commands`] is all that is said on one command port, by the same contract as
-//! [`Endpoint`](mpt_proto::Endpoint): messages, the time and chance come in by method calls, what is to be sent
-//! and what happened is polled. It finds the connection of each message by its tunnel addresses and hands
+//! [`Commands`] is one command port, by the same contract as
+//! [`Endpoint`](mpt_proto::Endpoint): messages, the time and chance come in by method calls, messages to send and
+//! events are polled. It finds the connection of each message by its tunnel addresses and passes
 //! it to that connection's half: a `Responder` answers rounds 1 and 3, an
-//! `Initiator` begins exchanges and takes rounds 2 and 4. Neither knows more of paths than
-//! their addresses: what a command means for a path, its owner decides.
+//! `Initiator` begins exchanges and handles rounds 2 and 4. Both know paths by their addresses
+//! alone: what a command means for a path, the owner decides.
 //!
 //! ```
 //! use mpt_original::{Auth, Commands, ConnectionCommands, Destination, Event, PathReport};
@@ -36,12 +36,12 @@
 //! here.set_connection(id, settings(a, b));
 //! there.set_connection(id, settings(b, a));
 //!
-//! // A path goes down here, and both talk until all is said.
+//! // A path goes down here, and the hosts exchange messages until the exchange ends.
 //! let now = Instant::ZERO;
 //! let (initiator, responder) = ("192.0.2.1".parse()?, "192.0.2.2".parse()?);
 //! here.tell(now, id, PathReport { initiator, responder, down: true });
 //! while let Some(told) = here.poll_transmit(now) {
-//!     assert!(matches!(told.to, Destination::Peer { .. }), "the caller knows where that is");
+//!     assert!(matches!(told.to, Destination::Peer { .. }), "the caller knows the address");
 //!     there.handle_datagram(now, "192.0.2.1:65050".parse()?, &told.message, || 7);
 //!     while let Some(answer) = there.poll_transmit(now) {
 //!         here.handle_datagram(now, "192.0.2.2:65050".parse()?, &answer.message, || 8);
@@ -53,9 +53,9 @@
 //! # Ok::<(), std::net::AddrParseError>(())
 //! ```
 //!
-//! What the original does wrong is not repeated: the kind of authentication is the connection's and not the
-//! message's, every length is checked, a cookie is good for one exchange and some seconds, the
-//! key that is built in is no key, and a description of a connection has bounds.
+//! Faults of the original are not repeated: the kind of authentication is that of the connection and not that of
+//! the message, every length is checked, a cookie is valid for one exchange and some seconds, the
+//! key that is built in is refused, and a description of a connection has bounds.
 //! `docs/protocol.md` is the normative text.
 
 mod auth;

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! `s` is the length of the authentication block: 0, 4 or 36 bytes. Both addresses are tunnel addresses,
-//! and stay where they are in all rounds; IPv4 ones stand in their IPv4-mapped form. The data is:
+//! in the same place in all rounds; IPv4 ones are in their IPv4-mapped form. The data is:
 //!
 //! | round | path status change (0xA2) | connection create (0xA3) |
 //! |---|---|---|
@@ -23,8 +23,8 @@ use crate::step::{Code, Command, PATH_LEN, PathReport, Round, SIZE_LEN, Step};
 #[cfg(test)]
 mod tests;
 
-/// The longest description of a connection, in bytes. One with twenty paths and twenty networks, which
-/// is the most that the original can have, is not half as long.
+/// The longest description of a connection, in bytes. One with twenty paths and twenty networks, the most
+/// that the original has room for, is not half as long.
 pub const MAX_DESCRIPTION: usize = 16 * 1024;
 
 /// The longest message, in bytes.
@@ -33,33 +33,33 @@ pub const MAX_MESSAGE: usize = HEADER + AuthKind::Sha256.block_len() + MAX_DESCR
 /// The length of a message without authentication block and data.
 const HEADER: usize = 40;
 
-/// What a message with a path status has in its second byte if the path is down. The other bits of that
-/// byte are sent as zero, and ignored when received: the original keeps in them why it is down.
+/// The bit of the second byte of a path status change that says that the path is down. The other bits are
+/// sent as zero and ignored on receipt: the original has the cause in them.
 const DOWN: u8 = 0x80;
 
-/// One command in one round. It is as authentic as [`Auth::verify`] says.
+/// One round of a command. [`Auth::verify`] says whether it is authentic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// How it is authenticated, as it says itself.
+    /// The kind of authentication that it claims.
     pub auth: AuthKind,
-    /// The cookie of the exchange, by which the responder knows that the initiator has read its answer;
+    /// The cookie of the exchange, which proves to the responder that the initiator has read its answer;
     /// 0 in round 1, and where there is none.
     pub cookie: u32,
-    /// The tunnel address of who began the exchange.
+    /// The tunnel address of the host that began the exchange.
     pub initiator: IpAddr,
-    /// The tunnel address of the other; of the same IP version.
+    /// The tunnel address of the other host, of the same IP version.
     pub responder: IpAddr,
-    /// What is said.
+    /// The content of the round.
     pub step: Step<'a>,
 }
 
 impl<'a> Message<'a> {
-    /// Reads a message. Ignored are the bits of a path status other than the highest, in rounds 1 and 3,
-    /// the two bytes without a meaning, and what stands behind a refusal.
+    /// Reads a message. It ignores the bits of a path status other than the highest, in rounds 1 and 3,
+    /// the two reserved bytes, and the data of a refusal.
     ///
     /// # Errors
     ///
-    /// The first reason for which it is none.
+    /// The first fault.
     pub fn parse(message: &'a [u8]) -> Result<Self, Refusal> {
         if message.len() < HEADER {
             return Err(Refusal::Short);
@@ -102,15 +102,15 @@ impl<'a> Message<'a> {
         Ok(Self { auth, cookie, initiator, responder, step })
     }
 
-    /// Writes the message, authenticated as `auth` has it; its own `auth` does not matter. Every byte
-    /// without a meaning is zero.
+    /// Writes the message, authenticated by `auth`; the message's own `auth` is ignored. Reserved bytes are
+    /// zero.
     pub fn emit(&self, auth: &Auth) -> Vec<u8> {
         let mut message = self.emit_unsealed(auth.kind());
         auth.seal(&mut message);
         message
     }
 
-    /// The same, with zeroes where a hash would be.
+    /// Writes the message with zeroes in place of the hash.
     pub(crate) fn emit_unsealed(&self, kind: AuthKind) -> Vec<u8> {
         let Self { cookie, initiator, responder, step, .. } = *self;
         let status = match step {
@@ -184,7 +184,7 @@ fn done(command: Command, data: &[u8]) -> Result<Step<'_>, Refusal> {
     Ok(Step::Done { command, description: data })
 }
 
-/// Whether the second byte of rounds 1 and 3 says that a path is down.
+/// Whether the second byte of rounds 1 and 3 has a path down.
 fn is_down(command: Command, status: u8) -> Result<bool, Refusal> {
     match command {
         Command::PathStatus => Ok(status & DOWN != 0),
@@ -208,7 +208,7 @@ fn size(command: Command, data: &[u8]) -> Result<u32, Refusal> {
     }
 }
 
-/// The address that 16 bytes mean.
+/// The address in 16 bytes, an IPv4-mapped one as IPv4.
 fn address(octets: &[u8]) -> IpAddr {
     let mut place = [0; 16];
     place.copy_from_slice(octets);

@@ -1,10 +1,9 @@
-//! Why a command counts for nothing.
+//! Reasons for which a command is refused, with their counters.
 
-/// Why a command was not followed. Each has a name, under which it is counted; the last two are answered
-/// nevertheless.
+/// Why a command was refused. Each reason has a name, under which it is counted. Messages of the last two are
+/// answered, the others are not.
 ///
-/// In the order in which they are found: what a message is, whose it is, who says so, and what is to
-/// become of it.
+/// They are in the order of the checks: format, connection, authentication, exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(usize)]
 pub enum Refusal {
@@ -12,19 +11,18 @@ pub enum Refusal {
     Short,
     /// Neither a path status change nor a connection create.
     Unknown,
-    /// A kind of authentication above 2, which the original takes for one that always succeeds.
+    /// A kind of authentication above 2, which in the original always succeeds.
     AuthKind,
     /// The stated length of the authentication block is not that of its kind, or a connection create
     /// is not of kind 2.
     AuthLength,
     /// A round other than 1 to 4.
     Round,
-    /// The byte behind the command means nothing in such a message.
+    /// The second byte of a connection create is not zero in round 1 or 3.
     Status,
-    /// The message is not as long as one of its round and command.
+    /// The message does not have the length of its command and round.
     Length,
-    /// The announced size is none that the data of this command can have, or not that of the data
-    /// which came.
+    /// The announced size is impossible for this command, or the data has another size.
     Size,
     /// The addresses of a path are of different IP versions.
     PathAddress,
@@ -32,23 +30,22 @@ pub enum Refusal {
     Version,
     /// No connection has these tunnel addresses.
     Connection,
-    /// It came from an address that is none of the connection's peer.
+    /// Its source is not an address of the connection's peer.
     Source,
     /// Its kind of authentication is not the connection's.
     AuthMismatch,
     /// The hash is wrong.
     AuthHash,
-    /// Too many commands have come lately.
+    /// Too many commands were received lately.
     Rate,
-    /// Nobody began what it goes on with, or that has expired.
+    /// It belongs to no open exchange, or that has expired.
     Order,
-    /// It brings back another cookie than it was given, or one that was used for something else.
+    /// It has another cookie than it was given, or one that was used for another message.
     Cookie,
-    /// A connection create, and these are not accepted. Answered with
+    /// A connection create, and none are accepted. Answered with
     /// [`Code::UNKNOWN`](crate::Code::UNKNOWN).
     CreateOff,
-    /// The description in a connection create cannot be understood, or is not of these
-    /// tunnel addresses. Answered with [`Code::UNKNOWN`](crate::Code::UNKNOWN).
+    /// The description in a connection create cannot be read, or has other tunnel addresses. Answered with [`Code::UNKNOWN`](crate::Code::UNKNOWN).
     CreateText,
 }
 
@@ -102,12 +99,12 @@ impl Refusal {
     }
 }
 
-/// A counter for each reason.
+/// A counter of each reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refusals([u64; Refusal::ALL.len()]);
 
 impl Refusals {
-    /// How often `reason` was counted.
+    /// The count of `reason`.
     pub fn count(&self, reason: Refusal) -> u64 {
         self.0[reason as usize]
     }
@@ -117,7 +114,7 @@ impl Refusals {
         self.0.iter().sum()
     }
 
-    /// The reasons that were counted at least once, with their counts.
+    /// The reasons with a count above zero, with their counts.
     pub fn iter(&self) -> impl Iterator<Item = (Refusal, u64)> + '_ {
         Refusal::ALL.into_iter().map(|reason| (reason, self.count(reason))).filter(|(_, n)| *n > 0)
     }
@@ -132,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_reasons_are_listed_once_in_their_order_and_have_names_of_their_own() {
+    fn all_reasons_are_listed_in_order_and_their_names_are_unique() {
         for (place, reason) in Refusal::ALL.into_iter().enumerate() {
             assert_eq!(reason as usize, place);
         }
@@ -143,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_show_what_was_counted() {
+    fn refusals_count_each_reason() {
         let mut refusals = Refusals::default();
         refusals.add(Refusal::Round);
         refusals.add(Refusal::Short);

@@ -1,4 +1,4 @@
-//! The half of a connection that answers what the peer tells of paths.
+//! The half of a connection that answers the peer's reports of path states.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use crate::message::Message;
 use crate::refusal::Refusal;
 use crate::step::{Command, PathReport, Step};
 
-/// How many rounds 1 and 3 may follow one another at once: an exchange takes two, and twelve at the most,
-/// and an interface that goes down begins one for each path of it.
+/// Most rounds 1 and 3 in a burst: an exchange takes two, and with retransmissions at most twelve, and an
+/// interface that goes down begins one for each of its paths.
 const BURST: u32 = 64;
 
-/// The time for one more. Ten exchanges each second are more than anything that goes up and down should
-/// cause; and who guesses cookies, eight of which are good at the most, hits one in ten months on average.
+/// The time for one more. Ten exchanges per second are more than paths that go up and down cause. An attacker
+/// who guesses cookies, of which at most eight are valid, needs ten months on average.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Answers rounds 1 and 3 of path status changes on one connection.
@@ -26,12 +26,12 @@ pub(super) struct Responder {
     bucket: TokenBucket,
 }
 
-/// What becomes of a message.
+/// The answer to a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) cookie: u32,
     pub(super) step: Step<'static>,
-    /// What the peer says and has not said before.
+    /// The report, if it is new.
     pub(super) report: Option<PathReport>,
 }
 
@@ -42,11 +42,11 @@ impl Default for Responder {
 }
 
 impl Responder {
-    /// Takes round 1 or 3, which is authentic but for its cookie; `bytes` are all of it.
+    /// Handles round 1 or 3, which is authentic but for its cookie; `bytes` is the whole message.
     ///
     /// # Errors
     ///
-    /// Why it is not answered.
+    /// The reason if it is not answered.
     pub(super) fn handle(
         &mut self,
         now: Instant,
@@ -56,7 +56,7 @@ impl Responder {
         chance: impl FnOnce() -> u32,
     ) -> Result<Answer, Refusal> {
         let Message { auth, cookie, initiator, responder, step } = *message;
-        // Whether it is answered or not, so that cookies are not guessed any faster than that.
+        // Refused messages count too, which limits the rate of guessed cookies.
         if !self.bucket.take(now) {
             return Err(Refusal::Rate);
         }

@@ -1,4 +1,4 @@
-//! What is said in each of the four rounds of a command.
+//! The content of each of the four rounds of a command.
 
 use std::net::IpAddr;
 
@@ -8,13 +8,13 @@ pub(crate) const SIZE_LEN: usize = 4;
 /// The length of the data of a path status change.
 pub(crate) const PATH_LEN: usize = 32;
 
-/// What is commanded.
+/// A command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Command {
     /// A path is up or down.
     PathStatus = 0xa2,
-    /// A connection is to be made.
+    /// A connection is to be created.
     Create = 0xa3,
 }
 
@@ -22,13 +22,13 @@ pub enum Command {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Round {
-    /// The initiator has something to say.
+    /// The initiator announces a command.
     One = 1,
-    /// The responder listens.
+    /// The responder agrees.
     Two = 2,
-    /// The initiator says it.
+    /// The initiator sends the command.
     Three = 3,
-    /// The responder has done it, or not.
+    /// The responder has executed it, or not.
     Four = 4,
 }
 
@@ -39,21 +39,20 @@ impl Round {
     }
 }
 
-/// What a responder says of a command.
+/// The result of a command, from the responder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Code(pub u8);
 
 impl Code {
-    /// All is well.
+    /// Success.
     pub const OK: Self = Self(0);
-    /// There is no such connection, or its description cannot be understood, or it is not to be
-    /// created by the peer.
+    /// There is no such connection, or its description cannot be read, or the peer may not create it.
     pub const UNKNOWN: Self = Self(4);
     /// There is such a connection already.
     pub const EXISTS: Self = Self(5);
 }
 
-/// What the initiator says of a path.
+/// The state of a path, from the initiator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PathReport {
     /// The address of the initiator, as the responder sees it: the responder's remote one.
@@ -65,42 +64,42 @@ pub struct PathReport {
     pub down: bool,
 }
 
-/// What is said in a round.
+/// The content of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'a> {
-    /// Round 1: something is to be said.
+    /// Round 1: a command is announced.
     Open {
-        /// What it will be.
+        /// The command.
         command: Command,
-        /// Whether it is that a path is down.
+        /// Whether it is a path status change of a path that is down.
         down: bool,
         /// The length of the data of round 3, in bytes.
         size: u32,
     },
-    /// Round 2: go on.
+    /// Round 2: the initiator may proceed.
     Proceed {
-        /// What was asked.
+        /// The command.
         command: Command,
-        /// The length that was announced.
+        /// The announced length, in bytes.
         size: u32,
     },
     /// Round 3 of a path status change.
     Path(PathReport),
-    /// Round 3 of a connection create: the initiator's connection, as [`Description`](crate::Description)
-    /// reads it.
+    /// Round 3 of a connection create: the initiator's connection, as text of a
+    /// [`Description`](crate::Description).
     Create(&'a [u8]),
-    /// Round 4: it is done.
+    /// Round 4: the command was executed.
     Done {
-        /// What was done.
+        /// The command.
         command: Command,
-        /// The connection that was made; nothing for other commands.
+        /// The connection that was created; empty for other commands.
         description: &'a [u8],
     },
-    /// Round 2 or 4: it is not done.
+    /// Round 2 or 4: the command was refused.
     Refused {
-        /// What was asked.
+        /// The command.
         command: Command,
-        /// In which round.
+        /// The round.
         round: Round,
         /// Why; not [`Code::OK`].
         code: Code,
@@ -108,7 +107,7 @@ pub enum Step<'a> {
 }
 
 impl Step<'_> {
-    /// The command that it belongs to.
+    /// Its command.
     pub const fn command(&self) -> Command {
         match *self {
             Self::Open { command, .. }
@@ -133,7 +132,7 @@ impl Step<'_> {
 }
 
 impl Step<'_> {
-    /// The length of the data.
+    /// The length of the data, in bytes.
     pub(crate) fn data_len(&self) -> usize {
         match self {
             Self::Open { .. } | Self::Proceed { .. } => SIZE_LEN,

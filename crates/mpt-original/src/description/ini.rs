@@ -1,4 +1,4 @@
-//! Sections of keys and values, as the original's parser reads them, but without its leniency.
+//! Sections of keys and values, as the original's parser reads them, but strict.
 //!
 //! ```text
 //! ; a comment, or one with #
@@ -12,7 +12,7 @@ use super::DescriptionError;
 /// The longest line that the original reads.
 const MAX_LINE: usize = 1023;
 
-/// A section. Names are compared without regard to case.
+/// A section. Names are compared without case.
 #[derive(Debug)]
 pub(super) struct Section<'t> {
     pub(super) name: &'t str,
@@ -70,13 +70,13 @@ pub(super) fn sections(text: &str) -> Result<Vec<Section<'_>>, DescriptionError>
     Ok(sections)
 }
 
-/// What stands in front of a comment.
+/// The text before a comment.
 fn content(text: &str) -> &str {
     let end = text.find([';', '#']).unwrap_or(text.len());
     text[..end].trim_ascii()
 }
 
-/// What a value means.
+/// A value without quotes and comment.
 fn value(text: &str) -> Option<&str> {
     match text.trim_ascii_start().strip_prefix('"') {
         Some(quoted) => {
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sections_keys_and_values_are_found_behind_comments_and_quotes() {
+    fn sections_keys_and_values_are_read_with_comments_and_quotes() {
         let text = "\n;c\n#c\n [ One ] # c\na=1\n  B\t=  two words ; c\nc = \"; quoted #\" ;c\nd =\n[two]\n";
         let sections = sections(text).unwrap();
         let names: Vec<_> = sections.iter().map(|section| section.name).collect();
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_is_refused_with_its_line() {
+    fn other_lines_are_refused_with_their_number() {
         let long = format!("[s]\nk = {}", "v".repeat(MAX_LINE));
         for (text, line) in [
             ("k = v", 1),

@@ -1,4 +1,4 @@
-//! The text of a description: which keys there are, and what they mean.
+//! The text of a description: its keys and their bounds.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,25 +15,25 @@ use super::{
 use crate::auth::AuthKind;
 use crate::message::MAX_DESCRIPTION;
 
-/// The first line. The original drops the first four characters of what it is sent, and reads the others;
-/// so five of them begin a comment.
+/// The first line. The original drops the first four characters of a description that it receives, so five
+/// marks begin the comment.
 const FIRST_LINE: &str = ";;;;;;;### MPT connection ###;;;;;;;";
 
-/// How many characters at the beginning have to begin a comment.
+/// How many marks of a comment a description begins with, at least.
 const MARKS: usize = 5;
 
-/// What a maximum delay of zero means.
+/// The maximum delay where the text has zero.
 const DEFAULT_DELAY_MILLIS: u16 = 100;
 
 /// The longest name of an interface.
 const MAX_INTERFACE: usize = 15;
 
 impl Description {
-    /// Reads a description. Keys without a counterpart here are passed over, and so is a zero byte at the end.
+    /// Reads a description. Unknown keys are ignored, and so is a zero byte at the end.
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong.
+    /// The first error.
     pub fn parse(text: &[u8]) -> Result<Self, DescriptionError> {
         if text.len() > MAX_DESCRIPTION {
             return Err(DescriptionError::Long);
@@ -96,7 +96,7 @@ impl Description {
         })
     }
 
-    /// The text. [`Self::parse`] reads the same from it, if everything is in its bounds.
+    /// The text. [`Self::parse`] reads the same description from it, if all values are in their bounds.
     pub fn to_text(&self) -> String {
         let mut text = format!("{FIRST_LINE}\n");
         let mut section = |name: String, entries: &[(&str, &dyn std::fmt::Display)]| {
@@ -109,7 +109,7 @@ impl Description {
             "connection".to_owned(),
             &[
                 ("name", &self.name),
-                // To tell and to be told of paths, and in a good state: neither counts for anything.
+                // Permission to send and receive reports. The original enforces neither this nor `status`.
                 ("permission", &3),
                 ("ip_ver", &version(self.local)),
                 ("ip_local", &self.local),
@@ -140,7 +140,7 @@ impl Description {
                     ("dead_time", &path.dead_time.as_secs()),
                     ("weight_in", &path.weight_in),
                     ("weight_out", &path.weight_out),
-                    // That it is down, or not; the original knows reasons.
+                    // Down or not; the original has several values for down.
                     ("status", if path.down { &128 } else { &0 }),
                 ],
             );
@@ -245,7 +245,7 @@ impl Section<'_> {
         }
     }
 
-    /// Whether these are addresses of the version that the section is for.
+    /// Checks that these addresses are of the section's IP version.
     fn check_version<const N: usize>(
         &self,
         default: u8,
@@ -272,7 +272,7 @@ const fn version(address: IpAddr) -> u8 {
     if address.is_ipv4() { 4 } else { 6 }
 }
 
-/// Whether it survives being written and read: no comment begins in it, nor a quotation.
+/// Whether a name reads back as it is written: it has no mark of a comment and no quote.
 fn is_name(text: &str) -> bool {
     let is_plain = |byte: u8| {
         (byte == b' ' || byte.is_ascii_graphic()) && !matches!(byte, b';' | b'#' | b'"' | b'\\')
@@ -283,7 +283,7 @@ fn is_name(text: &str) -> bool {
         && text.bytes().all(is_plain)
 }
 
-/// Whether it can be the name of an interface, and nothing else to anybody who reads it.
+/// Whether a text can be the name of an interface, without characters that a shell or a file interprets.
 fn is_interface(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".:@_-".contains(&byte);
     (1..=MAX_INTERFACE).contains(&text.len()) && text.bytes().all(is_plain)

@@ -1,11 +1,11 @@
-//! How the commands of the original's protocol are authenticated.
+//! The authentication of the original's commands.
 
 use super::ledger::{Given, Ledger};
 use super::table::Table;
 use super::value::Value as _;
 use crate::auth::Key;
 
-/// Sets how commands are authenticated, and says whether that is by a key.
+/// Sets the authentication of commands, and returns whether it has a key.
 pub(super) fn auth(table: &mut Table, ledger: &mut Ledger) -> bool {
     let kind = ledger.number("auth_type", 0, 0..=255, "it is one byte");
     let key = ledger.text("auth_key");
@@ -49,7 +49,7 @@ fn by_key(
             }
         }
     };
-    // The peer's commands are refused with either kind; nobody else can forge one blindly with this.
+    // The peer's commands are refused with either kind. A cookie prevents blind forgery.
     let instead = "until both ends have a key: auth = { type = \"sha256\", key = \"...\" }";
     table.set_as("auth", "{ type = \"random\" }", instead);
     let why = format!("the key is not taken over: {fault}. Give both ends one of their own");
@@ -60,7 +60,7 @@ fn by_key(
     false
 }
 
-/// As many characters of a key as count.
+/// The characters of a key that count.
 fn first(key: &str) -> String {
     key.chars().take(Key::LEN).collect()
 }

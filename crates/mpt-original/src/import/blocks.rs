@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_other_form_is_recognised() {
+    fn other_texts_are_not_positional() {
         for text in ["", "; a comment\n", "[general]\n;\n1\n", ";\na = b\n", "1\n"] {
             assert!(!is_positional(text), "{text}");
         }

@@ -17,25 +17,25 @@ use super::table::Table;
 use super::target::{Peer, Target};
 use super::value::Value as _;
 
-/// Most paths and networks that the original has room for.
+/// The original's limit of paths and of networks.
 const MAX_COUNT: i64 = 20;
 
-/// The port that the original sends to where `remote_port` is missing.
+/// The original's default of `remote_port`.
 const DEFAULT_REMOTE_PORT: i64 = 65000;
 
-/// A connection, of which the others still may change something.
+/// A connection, which other connections may still change.
 #[derive(Debug)]
 pub(super) struct Connection {
-    /// What it is called here.
+    /// Its name here.
     pub(super) name: String,
     /// The peer's tunnel address, unless it is missing.
     pub(super) remote: Option<Given<IpAddr>>,
-    /// The own tunnel address that is written for it.
+    /// The local tunnel address in its file.
     pub(super) local: Option<Given<IpAddr>>,
     /// The networks behind the peer.
     pub(super) networks: Given<Vec<Prefix>>,
     table: Table,
-    /// Where among the settings the networks belong.
+    /// The place of the networks among the settings.
     place: usize,
     paths: Vec<Table>,
 }
@@ -47,17 +47,17 @@ impl Connection {
             || self.networks.value.iter().any(|network| network.address().is_ipv6())
     }
 
-    /// Adds what is no setting.
+    /// Adds a comment.
     pub(super) fn aside(&mut self, aside: String) {
         self.table.asides.push(aside);
     }
 
-    /// Whether it is shown and not in force.
+    /// Whether it is written as a comment.
     pub(super) fn is_disabled(&self) -> bool {
         self.table.disabled
     }
 
-    /// Shows it and takes it out of force.
+    /// Writes it as a comment.
     pub(super) fn disable(&mut self) {
         self.table.disabled = true;
         self.paths.iter_mut().for_each(|path| path.disabled = true);
@@ -133,7 +133,7 @@ pub(super) fn read(
     Connection { name: name.value, remote, local, networks, table, place, paths }
 }
 
-/// What the connection is called: as it was, unless another is called so.
+/// The name of the connection, made unique.
 fn name(ledger: &mut Ledger, names: &mut HashSet<String>) -> Given<String> {
     let mut given =
         ledger.text("name").unwrap_or_else(|| Given::missing("name", "connection".to_owned()));
@@ -171,7 +171,7 @@ fn peer_of(table: &mut Table, ledger: &mut Ledger, peer: Peer, remote: Option<&G
     }
 }
 
-/// The own tunnel address, if there is one that can count.
+/// The local tunnel address, if there is a valid one.
 fn local(ledger: &mut Ledger, remote: Option<&Given<IpAddr>>) -> Option<Given<IpAddr>> {
     let Given { value, note, .. } = ledger.text("ip_local")?;
     let address = value.split('/').next().unwrap_or_default().trim().parse::<IpAddr>();
@@ -222,7 +222,7 @@ fn commands(table: &mut Table, ledger: &mut Ledger, general: &General) {
     }
 }
 
-/// Milliseconds that the original holds packets where it is not told.
+/// The original's default of `max_buffdelay_msec`.
 const DEFAULT_DELAY: i64 = 100;
 
 fn ordering(table: &mut Table, ledger: &mut Ledger, target: &Target, pinned: bool) {

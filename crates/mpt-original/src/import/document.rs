@@ -1,4 +1,4 @@
-//! What a file of the original says, whichever of its two forms it is written in.
+//! A file of the original, in either of its two forms.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,14 +9,14 @@ use super::mask;
 /// A file that has been read.
 #[derive(Debug)]
 pub(super) struct Document {
-    /// As it was named.
+    /// The name of the file.
     pub(super) name: String,
-    /// What it is called in comments.
+    /// Its name in comments.
     pub(super) label: String,
-    /// As reports may show it.
+    /// The text with keys masked, for reports.
     pub(super) text: String,
     pub(super) form: Form,
-    /// No two of the same name.
+    /// Sections of different names.
     pub(super) sections: Vec<Section>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Entry {
     pub(super) line: usize,
     /// Where it is, in bytes of the text.
     pub(super) span: Range<usize>,
-    /// What to know about the way it is written.
+    /// A remark on how it is written.
     pub(super) remark: Option<String>,
 }
 
@@ -101,7 +101,7 @@ fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|number: &u32| number.to_string() == text)
 }
 
-/// As it stands in the file, on one line, but for a key.
+/// The entry on one line, with a key masked.
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if mask::is_secret(&self.key) {

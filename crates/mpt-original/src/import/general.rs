@@ -4,10 +4,10 @@ use super::document::Document;
 use super::ledger::{Findings, Given, Ledger, empty_section};
 use super::target::Peer;
 
-/// The original's port for commands where it is told none, at either end.
+/// The original's default port for commands, at either end.
 pub(super) const DEFAULT_COMMAND_PORT: i64 = 65050;
 
-/// What `[general]` says of the connections.
+/// Settings of `[general]` for the connections.
 #[derive(Debug)]
 pub(super) struct General {
     /// The UDP port of the command protocol.

@@ -1,4 +1,4 @@
-//! The form of today's files: `[section]` and `key = value`, in the dialect of iniparser 3.
+//! The form of current files: `[section]` and `key = value`, in the dialect of iniparser 3.
 //!
 //! Names are of any case. `;` or `#` begins a comment, at the start of a line or behind a value;
 //! quotes around a value, single or double, keep them. A `\` at the end continues a line.
@@ -9,7 +9,7 @@ use super::document::{Document, Entry, Section};
 use super::mask;
 use super::problem::Problem;
 
-/// What a last line without newline means.
+/// The remark on a last line without newline.
 const NO_NEWLINE: &str =
     "the original drops this line, because no newline ends it; it is taken here";
 
@@ -20,7 +20,7 @@ const NO_NEWLINE: &str =
 /// Each line that is neither section, key nor comment.
 pub(super) fn read(name: &str, text: &str) -> Result<Document, Vec<Problem>> {
     let mut sections = Vec::new();
-    // What stands outside of all sections.
+    // Entries before the first section.
     let mut section = Section { name: String::new(), span: 0..0, entries: Vec::new() };
     let mut problems = Vec::new();
     for line in Lines::new(text) {
@@ -62,7 +62,7 @@ struct Line {
     ended: bool,
 }
 
-/// What a line says.
+/// The content of a line.
 #[derive(Debug)]
 enum Content {
     Nothing,
@@ -72,7 +72,7 @@ enum Content {
         value: String,
         remark: Option<String>,
     },
-    /// What is wrong, and what to do about it.
+    /// What is wrong, and how to correct it.
     Wrong(&'static str, &'static str),
 }
 
@@ -95,7 +95,7 @@ impl Line {
             return Content::Wrong("a value without a key", "write `key = value`");
         }
         let (value, comment) = value_of(value.trim());
-        // The papers' separators of ports include the one that begins a comment.
+        // The separators of ports in the papers include the mark of a comment.
         let cut = comment.strip_prefix(';').is_some_and(|rest| {
             rest.trim_start().starts_with(|c: char| c.is_ascii_digit()) && !value.is_empty()
         });
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_to_write_a_value() {
+    fn values_are_read_with_all_forms_of_quotes_and_comments() {
         for (line, key, value) in [
             ("a = b\n", "a", "b"),
             ("\t A_B=c d \r\n", "a_b", "c d"),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_counted_with_those_that_continue_others() {
+    fn continued_lines_count_as_lines() {
         let text = "; one\n\n[A]\nb = 1 \\\n # two \\\n\nc = 2\n[ a ] # again\nd = 3";
         let document = read("f", text).unwrap();
         let [section] = &document.sections[..] else { panic!("{document:?}") };
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_that_a_semicolon_cuts_off_are_noticed() {
+    fn ports_after_a_semicolon_get_a_remark() {
         let document = read("f", "[p]\ntcp_dst = 80;443\nx = 1 ; only a comment\n").unwrap();
         let entries = &document.sections[0].entries;
         assert!(entries[0].remark.as_deref().unwrap().contains("`;443`"));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_of_it_is_told_with_its_place() {
+    fn malformed_lines_are_problems_with_their_place() {
         let text = "[a]\nnonsense\n[b\n= 1\n[c] d\n[ ]\n";
         let problems = read("f", text).unwrap_err();
         let places: Vec<_> = problems.iter().map(|problem| &text[problem.span.clone()]).collect();

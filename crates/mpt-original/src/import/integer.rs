@@ -1,7 +1,7 @@
 //! Numbers as the original reads them: with `strtol` of C, any base.
 
-/// The number at the beginning of a text and what stands behind it, which the original ignores; or
-/// `None` if there is no number, which the original takes for 0.
+/// The number at the beginning of a text and the rest, which the original ignores; `None` if there is no
+/// number, which the original takes for 0.
 pub(super) fn read(text: &str) -> Option<(i64, &str)> {
     let text = text.trim();
     let (negative, unsigned) = match text.strip_prefix('-') {
@@ -22,7 +22,7 @@ pub(super) fn read(text: &str) -> Option<(i64, &str)> {
     if digits.is_empty() {
         return None;
     }
-    // What does not fit is far beyond any limit, which is all that matters.
+    // A number that does not fit is beyond every limit.
     let number = i64::from_str_radix(digits, radix).unwrap_or(i64::MAX);
     Some((if negative { -number } else { number }, rest.trim_start()))
 }
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_c() {
+    fn numbers_are_read_as_strtol_does() {
         for (text, expected) in [
             ("0", Some((0, ""))),
             ("128", Some((128, ""))),

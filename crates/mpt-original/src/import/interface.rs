@@ -14,10 +14,10 @@ use super::target::{Peer, Target};
 /// which the GRE header takes 8.
 const ORIGINAL_MAX_MTU: u16 = 1592;
 
-/// What the original calls its tunnel where it is told nothing.
+/// The default name of the original's tunnel.
 const NAME: &str = "tun0";
 
-/// Makes the tunnel, with the own addresses that its connections have.
+/// Makes the table of the tunnel, with the local addresses of its connections.
 pub(super) fn tunnel(
     document: &mut Document,
     general: General,
@@ -77,7 +77,7 @@ fn addresses(
     Given::written(given.into_iter().map(|given| given.value).collect(), notes.join("; "))
 }
 
-/// The MTU, unless it is better found out.
+/// The MTU, unless it is to be discovered.
 fn mtu(ledger: &mut Ledger, target: &Target, ipv6: bool) -> Option<Given<u16>> {
     let (least, most) = target.mtu.clone().into_inner();
     let least = if ipv6 { target.min_mtu_ipv6 } else { least };

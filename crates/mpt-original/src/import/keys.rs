@@ -1,4 +1,4 @@
-//! Every key that files of the original have had.
+//! All keys of the original's files, of every version.
 
 /// Commands and the client, in `[general]`.
 pub(super) const GENERAL: [&str; 5] =
@@ -66,7 +66,7 @@ pub(super) fn closest<'k>(wrong: &str, keys: impl IntoIterator<Item = &'k str>) 
     near.min().map(|(_, key)| key)
 }
 
-/// The one whose value must not be seen.
+/// The key whose value is secret.
 pub(super) const SECRET: &str = "auth_key";
 
 /// All of them.

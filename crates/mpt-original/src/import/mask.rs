@@ -1,17 +1,17 @@
-//! What must not be seen: keys, in whatever is shown of a file.
+//! Masks keys in what is shown of a file.
 //!
-//! A key is printed as the setting that is made of it, and nowhere else. That holds for one whose name is
-//! misspelt, and for lines that reports show because something else is wrong with them.
+//! A key is written as the setting that is made of it, and nowhere else. This includes keys with a misspelt
+//! name, and lines that a report shows for another problem.
 
 use std::net::IpAddr;
 
 use super::keys::closest;
 use super::{blocks, keys};
 
-/// What stands in place of a value that must not be seen.
+/// Shown in place of a secret value.
 pub(super) const HIDDEN: &str = "(not shown)";
 
-/// Whether the value of a key, or of what may have been meant for one, must not be seen.
+/// Whether the value of a key is secret. A misspelt name counts.
 pub(super) fn is_secret(key: &str) -> bool {
     let key = key.trim().to_ascii_lowercase().replace([' ', '-'], "_");
     let known = keys::all();
@@ -24,7 +24,7 @@ pub(super) fn is_secret(key: &str) -> bool {
     }
 }
 
-/// The text of a file as reports may show it, with everything in its place.
+/// The text of a file with keys masked, of the same length.
 pub(super) fn masked(text: &str) -> String {
     if blocks::is_positional(text) { masked_values(text) } else { masked_settings(text) }
 }
@@ -55,8 +55,8 @@ fn masked_settings(text: &str) -> String {
     shown
 }
 
-/// Values without names, which reports show because there are too many or too few: then nobody knows
-/// which is the key, but a number or an address is none.
+/// The positional form, which a report shows if there are too many or too few values. Then any value may be the
+/// key, except a number or an address.
 fn masked_values(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelt_key_is_one() {
+    fn misspelt_keys_are_secret() {
         for key in
             ["auth_key", "AUTH_KEY", "auth_kye", "auth-key", "auth key", "authkey", "psk_key"]
         {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_stay_where_they_are() {
+    fn masking_keeps_the_length_of_lines() {
         for (text, shown) in [
             ("name = a\nauth_key = \"sä\" ; x\n", "name = a\nauth_key = ***** * *\n"),
             ("auth_key sesame", "auth_key ******"),

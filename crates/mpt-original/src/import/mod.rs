@@ -1,15 +1,15 @@
-//! What the original MPT was told, as a configuration of `mpt`.
+//! The import of the original's configuration files.
 //!
 //! Its files (`source`) are read in the form of today (`ini`) or in that of earlier packages
 //! (`positional`), and either gives a `document`: sections of entries, each with its place. From
-//! there it goes noun by noun (`interface`, `own`, `connection`, `peers`, `path`, `network`, `pins`, `auth`): a
+//! there it goes section by section (`interface`, `own`, `connection`, `peers`, `path`, `network`, `pins`, `auth`): a
 //! `ledger` makes sure that no entry is forgotten, and a `table` is filled with settings, each followed
 //! by where it is from. What has no counterpart becomes a comment with the reason. Of keys, messages and
 //! comments show nothing (`mask`).
 //!
-//! What means nothing, or is missing and cannot be guessed, is a `problem` with its place, and then there is
-//! no result. What can be read becomes a text. This crate does not read it again: the caller has the rules, and
-//! says in a `target` which of them matter here.
+//! A value that cannot be read, or is missing without a default, is a `problem` with its place, and then there is
+//! no result. Otherwise the result is the text of a configuration. Its reader is not part of this crate, and gives
+//! the bounds that it checks in a `target`.
 
 mod auth;
 mod blocks;
@@ -51,32 +51,32 @@ use document::{Document, Shown};
 use ledger::{Findings, Ledger};
 use table::Table;
 
-/// What has become of the files.
+/// The result of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
     /// The configuration, as TOML.
     pub text: String,
     /// Whether a key is in it, be it commented out.
     pub holds_key: bool,
-    /// What the user should know, one line each.
+    /// Warnings to the user, one line each.
     pub warnings: Vec<String>,
-    /// What is no setting here, one line each.
+    /// Entries that are no setting here, one line each.
     pub asides: Vec<String>,
 }
 
-/// Why there is no result.
+/// Why an import failed.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ImportError {
-    /// Files that are wrong, at least one.
+    /// Files with problems, at least one.
     #[error("{}", closing(.0))]
     Malformed(Vec<Malformed>),
-    /// There is nothing of a tunnel.
+    /// There is no file of a tunnel.
     #[error("there is no interface.conf: name it, or the folder that holds it")]
     NoInterface,
-    /// There are two tunnels.
+    /// There are two files of tunnels.
     #[error("{0} and {1} are both of an interface: name one of them")]
     TwoInterfaces(String, String),
-    /// There is nothing of a connection.
+    /// There is no file of a connection.
     #[error("there is no file of a connection: name them, or the folder that holds `connections`")]
     NoConnection,
 }
@@ -163,12 +163,12 @@ fn read(files: &[Source]) -> Result<Vec<Document>, ImportError> {
     if malformed.is_empty() { Ok(documents) } else { Err(ImportError::Malformed(malformed)) }
 }
 
-/// The documents by what they are of.
+/// The documents by kind.
 #[derive(Debug)]
 struct Sorted {
     interface: Document,
     connections: Vec<Document>,
-    /// What connections are made from that a peer creates.
+    /// Templates of connections that a peer creates.
     templates: Vec<Document>,
 }
 
@@ -207,7 +207,7 @@ impl Sorted {
     }
 }
 
-/// What is in sections that nobody knows.
+/// The entries of unknown sections.
 fn leftovers(document: &mut Document, findings: &mut Findings) -> Vec<String> {
     let sections = std::mem::take(&mut document.sections);
     let ledgers = sections.into_iter().map(|section| Ledger::open(&document.label, section));
@@ -224,7 +224,7 @@ fn add_problems(document: &Document, findings: &mut Findings, malformed: &mut Ve
     }
 }
 
-/// What is said of a file that is not read.
+/// The warning about a file that is not read.
 fn unread(file: &str) -> String {
     let file = Shown(file);
     format!("{file}: not read: beside `connections` the original reads interface.conf alone")

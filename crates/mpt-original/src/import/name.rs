@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-/// Longest name in bytes that `mpt` takes, less what makes it different from another.
+/// Longest name in bytes that `mpt` accepts, less a suffix that makes it unique.
 const MAX_NAME: usize = 56;
 
-/// As much of a text as can be a name.
+/// The text without characters that a name cannot have, cut to length.
 pub(super) fn printable(text: &str) -> String {
     let mut name: String = text.chars().filter(|c| !c.is_control()).collect();
     while name.len() > MAX_NAME {

@@ -14,15 +14,15 @@ pub(super) enum Version {
     V6,
 }
 
-/// The networks of a connection, and what is to be said of them.
+/// The networks of a connection, and the comments on them.
 #[derive(Debug)]
 pub(super) struct Networks {
     pub(super) destinations: Given<Vec<Prefix>>,
     pub(super) asides: Vec<String>,
 }
 
-/// Reads all networks of a connection, which may have to be of one version, and puts aside those
-/// beyond its count.
+/// Reads all networks of a connection, of one IP version if it is given. Those beyond `count` become
+/// comments.
 pub(super) fn read_all(
     document: &mut Document,
     count: &Given<i64>,

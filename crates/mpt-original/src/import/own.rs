@@ -1,7 +1,7 @@
-//! The tunnel's own addresses: those of the tunnel, and what its connections say of them in `ip_local`.
+//! The tunnel's local addresses: those of the tunnel, and `ip_local` of its connections.
 //!
-//! The original puts the tunnel's IPv4 address in place of whatever `ip_local` says, means to do the same
-//! for IPv6, and does not: there `ip_local` is the address by which the peer knows this host.
+//! The original replaces an IPv4 `ip_local` by the tunnel's address. For IPv6 it means to and does not: there
+//! `ip_local` is the address by which the peer knows this host.
 
 use std::net::IpAddr;
 
@@ -10,9 +10,9 @@ use mpt_proto::Prefix;
 use super::connection::Connection;
 use super::ledger::{Findings, Given};
 
-/// The addresses of the tunnel with those of its connections, of which it is said what has become.
+/// The addresses of the tunnel with those of its connections, each with a comment.
 ///
-/// Those of connections in force come first, because of several in the subnet of a peer it is shown the first.
+/// Those of enabled connections come first, because a peer sees the first that is in its subnet.
 pub(super) fn complete(
     of_tunnel: Vec<Given<Prefix>>,
     connections: &mut [Connection],
@@ -74,7 +74,7 @@ pub(super) fn complete(
     addresses
 }
 
-/// The address that the peer is shown: the first whose subnet has the peer's, or else the first.
+/// The address that the peer sees: the first in whose subnet it is, or else the first.
 fn shown(addresses: &[Given<Prefix>], connection: &Connection) -> Option<IpAddr> {
     let peer = connection.remote.as_ref().filter(|_| !connection.is_disabled())?.value;
     let own = || addresses.iter().map(|own| own.value);
@@ -83,7 +83,7 @@ fn shown(addresses: &[Given<Prefix>], connection: &Connection) -> Option<IpAddr>
     near.next().or_else(|| same.next()).map(|own| own.address())
 }
 
-/// An address that was written without a length: it has that of the tunnel's if it is in that subnet.
+/// An address without a length: it takes that of the tunnel's address if it is in that subnet.
 fn own(addr: IpAddr, tunnel: Option<&Given<Prefix>>) -> Prefix {
     let tunnel = tunnel.filter(|tunnel| tunnel.value.contains(addr));
     let prefix = tunnel.and_then(|tunnel| Prefix::new(addr, tunnel.value.bits()));

@@ -15,11 +15,11 @@ use super::target::Target;
 #[derive(Debug)]
 pub(super) struct Path {
     pub(super) table: Table,
-    /// The ports that it claims, before it is known which it gets.
+    /// The ports that it claims. A later path takes precedence.
     pub(super) pinned: Vec<Pinned>,
 }
 
-/// Makes all paths of a connection, and puts aside those beyond its count.
+/// Makes all paths of a connection. Those beyond `count` become comments.
 pub(super) fn read_all(
     document: &mut Document,
     count: &Given<i64>,
@@ -51,7 +51,7 @@ pub(super) fn read_all(
     paths
 }
 
-/// Gives each port to the last path that names it, and says whether there are any.
+/// Gives each port to the last path that names it. Returns whether there are any.
 pub(super) fn share_out_ports(paths: &mut [Path]) -> bool {
     let mut claimed = HashSet::new();
     let mut any = false;
@@ -129,7 +129,7 @@ fn interface(ledger: &mut Ledger, target: &Target) -> Option<Given<String>> {
     None
 }
 
-/// The name that the original gives where none was named.
+/// The original's default name of an interface.
 const NO_INTERFACE: &str = "unnamed_path";
 
 fn addresses(
@@ -166,7 +166,7 @@ fn addresses(
     version(ledger, remote.as_ref());
 }
 
-/// The address by which the peer knows the path, unless it is found out or that of the host.
+/// The address by which the peer knows the path, if it differs from `private_ipaddr`.
 fn public(ledger: &mut Ledger) -> Option<Given<IpAddr>> {
     const SAME: &str = "private_ipaddr";
     if ledger.value("public_ipaddr").is_some_and(|value| value.eq_ignore_ascii_case(SAME)) {
@@ -217,7 +217,7 @@ fn weights(table: &mut Table, ledger: &mut Ledger) {
     ledger.aside("weight_in", "the peer's `weight_out` decides what comes in");
 }
 
-/// How the life of a path is known, in seconds.
+/// The timers of a path, in seconds.
 #[derive(Clone, Copy, Debug)]
 struct Timers {
     keepalive: i64,
@@ -249,7 +249,7 @@ fn timers(table: &mut Table, ledger: &mut Ledger) -> Timers {
 /// The longest dead time of the original.
 const MAX_DEAD_TIME: i64 = 65535;
 
-/// The original's word for a path that is down until the peer is heard.
+/// The original's status of a path that is down until something is received.
 const DOWN: i64 = 128;
 
 /// The setting of a path that may send.
@@ -258,7 +258,7 @@ const AVAILABLE: &str = "available";
 /// The setting of a path that is switched off.
 const OFF: &str = "off";
 
-/// The original's words for a path that sends nothing, as numbers.
+/// Sets the status. The original has several that send nothing.
 fn status(table: &mut Table, ledger: &mut Ledger, Timers { keepalive, dead_time }: Timers) {
     let mut given = ledger.number("status", 0, 0..=255, "it is one byte");
     if given.value == DOWN && keepalive == 0 && dead_time == 0 {
@@ -281,5 +281,5 @@ fn status(table: &mut Table, ledger: &mut Ledger, Timers { keepalive, dead_time 
     table.set("status", &Given::written(status, note));
 }
 
-/// Longest time that the numbers of seconds above can stand for.
+/// The longest time here is below the limit of a dead time.
 const _: () = assert!(Duration::from_secs(MAX_DEAD_TIME.unsigned_abs()).as_secs() < 24 * 60 * 60);

@@ -1,8 +1,8 @@
-//! Connections to one peer, of which one can be in force here.
+//! Several connections to one peer, of which one can be enabled here.
 //!
-//! The original gives a packet to the first connection that matches by the peer's address or by its networks. So
-//! of those to one peer the first has the packets to the peer itself, and each has those to its networks: they
-//! become networks of the first, and change their paths.
+//! The original takes the first connection that matches a packet by the peer's address or by its networks. So
+//! of several to one peer the first carries the packets to the peer itself, and each those to its networks. Here
+//! the first gets the networks of the others.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use super::connection::Connection;
 use super::document::Shown;
 use super::ledger::{Findings, Given};
 
-/// Takes all but the first connection to each peer out of force.
+/// Disables all but the first connection to each peer.
 pub(super) fn merge(connections: &mut [Connection], findings: &mut Findings) {
     let mut firsts: HashMap<IpAddr, usize> = HashMap::new();
     for later in 0..connections.len() {
@@ -32,7 +32,7 @@ pub(super) fn merge(connections: &mut [Connection], findings: &mut Findings) {
     }
 }
 
-/// Which of the networks no earlier connection has: what those have goes over them in the original too.
+/// The networks that no earlier connection covers. Those go over the earlier one in the original too.
 fn uncovered(networks: &[Prefix], before: &[Connection]) -> Vec<Prefix> {
     let earlier = || before.iter().flat_map(|connection| &connection.networks.value);
     let covered = |network: &Prefix| {
@@ -51,7 +51,7 @@ fn extend(networks: &mut Given<Vec<Prefix>>, moved: Vec<Prefix>, later: &str) {
     networks.value.extend(moved);
 }
 
-/// What is told of a later connection: which packets change it, and which are lost.
+/// The comment on a later connection: which packets go over the first one, and which are lost.
 fn why(first: &Connection, later: &Connection, moved: &[Prefix]) -> String {
     let name = Shown(&first.name);
     let mut changed = Vec::new();

@@ -1,6 +1,6 @@
 //! The ports of the branch with flow mapping: `tcp_dst = 80, 443` in `[path_N]`.
 //!
-//! The original has one table for each of the four keys, in which the last path to name a port stands.
+//! The original has a table for each of the four keys, in which a later path replaces an earlier one.
 
 use super::integer;
 use super::ledger::{Given, Ledger};
@@ -19,7 +19,7 @@ pub(super) struct Pinned {
 }
 
 impl Pinned {
-    /// Takes all lists of a path.
+    /// Reads all lists of a path.
     pub(super) fn read(ledger: &mut Ledger) -> Vec<Self> {
         KEYS.into_iter().filter_map(|key| Self::list(key, ledger)).collect()
     }

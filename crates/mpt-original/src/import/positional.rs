@@ -1,6 +1,6 @@
-//! The form of earlier binary packages, which the papers print: one value to a line, known by its place.
+//! The form of earlier binary packages, as printed in the papers: one value per line, identified by its place.
 //!
-//! Lines that begin with `;` divide the values into blocks, and what follows `#` is a comment. A file
+//! Lines that begin with `;` separate blocks of values, and `#` begins a comment. A file
 //! of an interface has blocks for the commands, the client and the tunnel; one of connections has the
 //! number of connections, and then for each a block of its own and one for each of its paths:
 //!
@@ -12,14 +12,14 @@
 //! ...                             ...
 //! ```
 //!
-//! What is read becomes the document that the other form would have given, under its names.
+//! The result is the document that the other form would have given, with its names.
 
 use super::blocks::{Block, blocks, span};
 use super::document::{Document, Entry, Form, Section};
 use super::keys;
 use super::problem::Problem;
 
-/// As many values as make a block that of a connection rather than of a path.
+/// The least number of values of a connection's block. A path has fewer.
 const CONNECTION: usize = keys::POSITIONAL_CONNECTION.len() - 1;
 
 /// Reads the file: an interface, or each of the connections in it.
@@ -70,7 +70,7 @@ fn read_connections(count: &Block, blocks: &[Block]) -> Result<Vec<Vec<Section>>
             let name = format!("path_{}", connection.len() - 1);
             connection.push(section(&name, block, &keys::POSITIONAL_PATH, 1, "of the path")?);
         } else {
-            // Too short, and told so.
+            // Too short, which is reported.
             let keys = &keys::POSITIONAL_CONNECTION;
             connections.push(vec![section(name, block, keys, 1, "of the connection")?]);
         }
@@ -125,7 +125,7 @@ mod tests {
     use crate::import::blocks::is_positional;
 
     #[test]
-    fn values_are_known_by_their_place() {
+    fn values_get_the_keys_of_their_places() {
         let text = ";;;; a\n 60456  # port\n1\n\n0\n;\n;\n15\n;\ntun0\n1440 # bytes\n10.0.0.1/24\n";
         assert!(is_positional(text));
         let [document] = &read("f", text).unwrap()[..] else { panic!("one document") };

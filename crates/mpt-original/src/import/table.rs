@@ -1,4 +1,4 @@
-//! The file that comes of it: tables of settings, each followed by where it is from.
+//! Tables of the configuration, with the origin of each setting as a comment.
 
 use std::fmt::Write as _;
 
@@ -10,15 +10,15 @@ use super::value::Value;
 pub(super) struct Table {
     header: &'static str,
     settings: Vec<(String, String)>,
-    /// What has no place among the settings, as comments.
+    /// Entries that are no settings, as comments.
     pub(super) asides: Vec<String>,
-    /// Whether the table is shown and not in force.
+    /// Whether the table is written as a comment.
     pub(super) disabled: bool,
     /// Whether one of the settings is a key.
     pub(super) holds_key: bool,
 }
 
-/// Longest setting that the comment behind it is aligned with.
+/// Longest setting whose comment is aligned.
 const ALIGNED: usize = 40;
 
 impl Table {
@@ -27,12 +27,12 @@ impl Table {
         Self { header, settings: Vec::new(), asides: Vec::new(), disabled: false, holds_key: false }
     }
 
-    /// Adds a setting, and where it is from.
+    /// Adds a setting with its origin.
     pub(super) fn set<T: Value>(&mut self, key: &str, given: &Given<T>) {
         self.set_as(key, &given.value.toml(), &given.note);
     }
 
-    /// The same of a value that is TOML.
+    /// Adds a setting whose value is TOML already.
     pub(super) fn set_as(&mut self, key: &str, value: &str, note: &str) {
         self.settings.push((format!("{key} = {value}"), note.to_owned()));
     }
@@ -42,7 +42,7 @@ impl Table {
         self.settings.len()
     }
 
-    /// Adds a setting behind the first `place` ones.
+    /// Inserts a setting after the first `place` ones.
     pub(super) fn set_at<T: Value>(&mut self, place: usize, key: &str, given: &Given<T>) {
         let setting = format!("{key} = {}", given.value.toml());
         self.settings.insert(place, (setting, given.note.clone()));

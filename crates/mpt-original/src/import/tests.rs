@@ -14,8 +14,8 @@ use super::{ImportError, Imported, Peer, Source, Sources, Target, import, keys, 
 
 const PEERS: [Peer; 2] = [Peer::Original, Peer::Mpt];
 
-/// Values that are not what the original does anyway, for every key that it has or had. `mpt` has a test of the
-/// settings that come of them.
+/// Files with every key of the original, and values that are not its defaults. A test of `mpt` checks the
+/// settings that these files become.
 const FILES: [&str; 2] = [
     include_str!("tests/every-key/interface.conf"),
     include_str!("tests/every-key/connection.conf"),
@@ -38,7 +38,7 @@ fn every_key() -> Vec<Entry<'static>> {
 }
 
 #[test]
-fn every_key_ever_named_survives() {
+fn every_key_is_found_in_the_configuration() {
     for peer in PEERS {
         let imported = sections(&every_key(), peer).expect("files that can be imported");
         for (_, key, value) in every_key() {
@@ -57,7 +57,7 @@ fn shown(key: &str, value: &str) -> String {
 }
 
 #[test]
-fn a_key_is_seen_as_a_setting_only() {
+fn a_secret_key_is_written_as_a_setting_only() {
     const KEY: &str = "0pen-5e5ame-of-th3-f0rty-th1eve5";
     for (kind, peer, settings) in [
         ("2", Peer::Original, 1),
@@ -86,7 +86,7 @@ fn a_key_is_seen_as_a_setting_only() {
 }
 
 #[test]
-fn every_key_is_among_those_that_survive() {
+fn the_files_have_every_key() {
     let here = |section: &str, key: &str| {
         every_key().iter().any(|(other, k, _)| other.starts_with(section) && *k == key)
     };
@@ -105,7 +105,7 @@ fn every_key_is_among_those_that_survive() {
 }
 
 #[test]
-fn the_key_that_counts_is_the_first_32_characters() {
+fn the_key_is_cut_to_32_characters() {
     let text = sections(&every_key(), Peer::Original).expect("files that can be imported").text;
     let auth = "auth = { type = \"sha256\", key = \"0123456789abcdef0123456789abcdef\" }";
     assert!(text.contains(auth) && text.contains("\naccept_create = true"), "{text}");
@@ -132,7 +132,7 @@ fn the_public_key_is_never_taken_over() {
 
 proptest! {
     #[test]
-    fn whatever_is_written_is_found_again(entries in entries()) {
+    fn every_entry_is_found_in_the_configuration_which_is_toml(entries in entries()) {
         let entries: Vec<_> =
             entries.iter().map(|(section, key, value)| (*section, *key, &**value)).collect();
         for peer in PEERS {

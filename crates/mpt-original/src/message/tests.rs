@@ -14,7 +14,7 @@ fn captured() -> Vec<u8> {
 }
 
 #[test]
-fn the_hash_is_the_one_of_the_original() {
+fn the_hash_of_a_captured_message_is_verified_and_written() {
     let (captured, auth) = (captured(), Auth::Sha256(Key::public()));
     assert_eq!(auth.verify(&captured), Ok(()));
     let message = Message::parse(&captured).unwrap();
@@ -30,7 +30,7 @@ fn the_hash_is_the_one_of_the_original() {
 }
 
 #[test]
-fn no_bit_of_a_hashed_message_can_be_changed() {
+fn every_changed_bit_and_every_cut_of_a_hashed_message_is_refused() {
     let auth = Auth::Sha256(Key::public());
     for bit in 0..captured().len() * 8 {
         let mut changed = captured();
@@ -45,7 +45,7 @@ fn no_bit_of_a_hashed_message_can_be_changed() {
 }
 
 #[test]
-fn every_message_survives_the_round_trip() {
+fn every_message_reads_back_as_written() {
     let report = PathReport {
         initiator: "2001:db8::1".parse().unwrap(),
         responder: "2001:db8::2".parse().unwrap(),

@@ -55,7 +55,7 @@ impl Host {
         answer.cookie
     }
 
-    /// The code with which round 3 is refused.
+    /// The code by which round 3 is refused.
     fn refused(&mut self, message: &[u8]) -> u8 {
         let answer = self.answer(message).expect("round 4");
         assert_eq!(auth().verify(&answer), Ok(()));
@@ -81,7 +81,7 @@ fn sealed(auth: &Auth, cookie: u32, step: Step<'_>) -> Vec<u8> {
     Message { auth: AuthKind::Sha256, cookie, initiator, responder, step }.emit(auth)
 }
 
-/// A message with a hash by somebody who has not the key.
+/// A message with a wrong hash.
 fn forged(message: &[u8]) -> Vec<u8> {
     let mut forged = message.to_vec();
     forged[8] ^= 1;
@@ -98,7 +98,7 @@ fn create(cookie: u32, text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn nobody_creates_a_connection_unless_that_is_permitted() {
+fn create_is_refused_without_keys_and_with_a_hash_where_a_key_is_agreed() {
     let mut commands = Commands::default();
     for (message, round) in [(open(SAVED), 2), (create(0, SAVED), 4)] {
         commands.handle_datagram(Instant::ZERO, source(), &message, || unreachable!());
@@ -109,13 +109,13 @@ fn nobody_creates_a_connection_unless_that_is_permitted() {
     }
     assert_eq!(commands.refusals().count(Refusal::CreateOff), 2);
     assert_eq!(commands.poll_event(), None);
-    // Where a key is agreed, the refusal is authentic, and told to nobody else.
+    // Where a key is agreed, the refusal has a hash, and forged requests get none.
     let (local, remote) = (address("10.0.0.2"), address("10.0.0.3"));
     let settings = ConnectionCommands { local, remote, auth: auth(), sources: vec![] };
     commands.set_connection(ConnectionId(0), settings);
     for message in [open(SAVED), create(0, SAVED)] {
         commands.handle_datagram(Instant::ZERO, source(), &forged(&message), || unreachable!());
-        assert_eq!(commands.poll_transmit(Instant::ZERO), None, "nothing to look for the key in");
+        assert_eq!(commands.poll_transmit(Instant::ZERO), None, "no hash for an offline search");
     }
     assert_eq!(commands.refusals().count(Refusal::AuthHash), 2);
     commands.handle_datagram(Instant::ZERO, source(), &open(SAVED), || unreachable!());
@@ -125,7 +125,7 @@ fn nobody_creates_a_connection_unless_that_is_permitted() {
     let refused = Step::Refused { command, round, code: Code::UNKNOWN };
     assert_eq!(Message::parse(&answer).expect("a refusal").step, refused);
 
-    // And not too often.
+    // The rate of refusals is limited.
     let sent = (0..1000).filter(|_| {
         commands.handle_datagram(Instant::ZERO, source(), &open(SAVED), || unreachable!());
         commands.poll_transmit(Instant::ZERO).is_some()
@@ -135,7 +135,7 @@ fn nobody_creates_a_connection_unless_that_is_permitted() {
 }
 
 #[test]
-fn a_connection_is_created_once_and_its_description_sent_in_full() {
+fn a_repeated_create_is_executed_once_and_answered_in_full() {
     let mut host = Host::new(false);
     let cookie = host.open(SAVED);
     let third = create(cookie, SAVED);
@@ -157,12 +157,12 @@ fn a_connection_is_created_once_and_its_description_sent_in_full() {
     assert_eq!(host.commands.refusals().total(), 0);
 
     host.now += Duration::from_secs(10);
-    assert_eq!(host.answer(&third), None, "nobody can have it created again");
+    assert_eq!(host.answer(&third), None, "a replay is refused");
     assert_eq!(host.commands.refusals().count(Refusal::Order), 1);
 }
 
 #[test]
-fn the_owner_may_say_no_and_may_come_too_late() {
+fn a_refusal_of_the_owner_is_sent_and_a_late_answer_is_not() {
     let mut host = Host::new(false);
     let cookie = host.open(SAVED);
     host.answer(&create(cookie, SAVED));
@@ -178,12 +178,12 @@ fn the_owner_may_say_no_and_may_come_too_late() {
     let id = host.create().expect("a connection to be created").id;
     for settings in [None, Host::settings(false)] {
         host.commands.set_create(settings);
-        assert!(!host.commands.answer_create(id, Ok(&described())), "nobody waits any more");
+        assert!(!host.commands.answer_create(id, Ok(&described())), "the request is gone");
     }
 }
 
 #[test]
-fn what_cannot_be_created_has_its_code() {
+fn bad_descriptions_and_existing_connections_have_their_codes() {
     let mut host = Host::new(false);
     let truncated = &SAVED[..SAVED.len() - 40];
     let elsewhere = &SAVED.replace("10.0.0.3", "10.0.0.9");
@@ -203,7 +203,7 @@ fn what_cannot_be_created_has_its_code() {
 }
 
 #[test]
-fn only_who_has_the_key_and_reads_the_answers_creates_connections() {
+fn create_needs_the_key_the_cookie_and_the_announced_size() {
     let mut host = Host::new(false);
     assert_eq!(host.answer(&forged(&open(SAVED))), None);
     assert_eq!(host.commands.refusals().count(Refusal::AuthHash), 1);
@@ -219,7 +219,7 @@ fn only_who_has_the_key_and_reads_the_answers_creates_connections() {
 }
 
 #[test]
-fn the_cookie_that_the_original_sends_is_good_where_that_is_permitted() {
+fn a_zero_cookie_is_accepted_where_it_is_permitted() {
     let mut host = Host::new(true);
     let third = create(0, SAVED);
     assert_eq!(host.answer(&third), None);
@@ -229,14 +229,14 @@ fn the_cookie_that_the_original_sends_is_good_where_that_is_permitted() {
     let id = host.create().expect("a connection to be created").id;
     assert!(host.commands.answer_create(id, Ok(&described())));
     let fourth = host.commands.poll_transmit(host.now).expect("round 4").message;
-    assert_eq!(Message::parse(&fourth).expect("round 4").cookie, 0, "as it was asked");
+    assert_eq!(Message::parse(&fourth).expect("round 4").cookie, 0, "that of the request");
     assert_eq!(host.answer(&third), Some(fourth));
     assert_eq!(host.create(), None);
 }
 
-/// Every connection that permits it has a key of its own.
+/// Each connection that permits creates has a key.
 #[test]
-fn each_of_several_keys_is_good_and_is_answered_with_itself() {
+fn each_key_is_accepted_and_its_answer_is_hashed_with_it() {
     let keys = ["first", "other", "third"]
         .map(|name| Key::new(&format!("{name}-key-of-thirty-two-characters")).expect("a key"));
     let [first, other, third] = keys.clone().map(Auth::Sha256);
@@ -260,12 +260,12 @@ fn each_of_several_keys_is_good_and_is_answered_with_itself() {
         assert_eq!(auth.verify(&fourth), Ok(()));
         assert_eq!(host.answer(&asked), Some(fourth));
     }
-    // What was begun with one key does not go on with another.
+    // An exchange does not change its key.
     exchange(&mut host, &first);
     host.answer(&sealed(&other, 77, Step::Create(SAVED.as_bytes())));
     assert_eq!(host.commands.refusals().count(Refusal::AuthHash), 1);
 
-    // The connection that there is has a key that permits nothing.
+    // The key of an existing connection does not permit creates.
     assert_eq!(host.answer(&sealed(&third, 0, opening)), None);
     let (local, remote) = (address("10.0.0.2"), address("10.0.0.3"));
     let settings = ConnectionCommands { local, remote, auth: third.clone(), sources: vec![] };
@@ -280,7 +280,7 @@ fn each_of_several_keys_is_good_and_is_answered_with_itself() {
 }
 
 #[test]
-fn a_description_that_nobody_has_announced_is_not_hashed() {
+fn a_description_is_hashed_only_if_round_1_announced_it() {
     let mut host = Host::new(true);
     let count = |host: &Host, refusal| host.commands.refusals().count(refusal);
     assert_eq!(host.answer(&forged(&create(0, SAVED))), None);
@@ -295,7 +295,7 @@ fn a_description_that_nobody_has_announced_is_not_hashed() {
 }
 
 #[test]
-fn who_has_not_the_key_is_looked_at_so_often_and_takes_no_answer_from_others() {
+fn failed_authentication_has_a_rate_limit_of_its_own() {
     for after in [1, 3] {
         let mut host = Host::new(true);
         let message = if after == 1 { open(SAVED) } else { create(host.open(SAVED), SAVED) };

@@ -11,10 +11,10 @@ fn parse(text: &str) -> Result<Description, DescriptionError> {
 }
 
 #[test]
-fn what_the_original_saves_can_be_read() {
+fn a_description_as_the_original_writes_it_is_read() {
     assert_eq!(parse(SAVED), Ok(described()));
     assert_eq!(parse(&format!("{SAVED}\0")), Ok(described()), "a string may end with a zero byte");
-    assert_eq!(parse(SAVED.trim_end()), Ok(described()), "nor need the last line end");
+    assert_eq!(parse(SAVED.trim_end()), Ok(described()), "the last line needs no newline");
     assert_eq!(
         parse(&SAVED.to_uppercase().replace("ETH1", "eth1")).map(|read| read.paths.len()),
         Ok(2)
@@ -22,7 +22,7 @@ fn what_the_original_saves_can_be_read() {
 }
 
 #[test]
-fn what_is_written_is_read_as_the_same() {
+fn a_description_reads_back_as_written() {
     let text = described().to_text();
     assert!(text.starts_with(";;;;;"), "the original drops four characters of this comment");
     assert_eq!(parse(&text), Ok(described()));
@@ -36,7 +36,7 @@ fn what_is_written_is_read_as_the_same() {
 }
 
 #[test]
-fn what_is_not_said_is_as_the_original_has_it() {
+fn missing_keys_have_the_defaults_of_the_original() {
     let least = ";;;;;\n[connection]\nip_local = fd00::3\nip_remote = fd00::2\npath_count = 1\n\
                  [path_0]\npublic_ipaddr = 192.0.2.1\nkeepalive_time = 255";
     let description = parse(least).expect("a description");
@@ -55,7 +55,7 @@ fn what_is_not_said_is_as_the_original_has_it() {
 }
 
 #[test]
-fn whatever_is_out_of_its_bounds_is_refused() {
+fn values_out_of_bounds_are_refused_with_their_key_or_line() {
     use DescriptionError::{Begin, Line, Long, Missing, Sections, Value};
     let without = |line: &str| SAVED.replace(&format!("{line}\n"), "");
     let with = |key: &str, value: &str| {
@@ -113,15 +113,15 @@ fn whatever_is_out_of_its_bounds_is_refused() {
         (with("dst_addr", "::/0"), Value("ip_ver")),
         (without("dst_addr         = 0.0.0.0/0"), Missing("dst_addr")),
     ] {
-        // A mark of a comment ends a value, and what is left of it may be good.
+        // A mark of a comment ends a value; the rest of it may be valid.
         let expected = if text.contains("eth1; reboot") { Ok(()) } else { Err(error) };
         assert_eq!(parse(&text).map(drop), expected, "{text}");
     }
     let latin = [SAVED.as_bytes(), b"; \xf6\n"].concat();
     assert_eq!(Description::parse(&latin), Err(Line(49)));
-    // Without its length the last one is still the same.
+    // The last prefix has the length 0 with or without `/0`.
     for end in 0..SAVED.len() - "/0\n".len() {
         let read = parse(&SAVED[..end]);
-        assert!(read != Ok(described()), "cut off behind {end} bytes");
+        assert!(read != Ok(described()), "cut off after {end} bytes");
     }
 }

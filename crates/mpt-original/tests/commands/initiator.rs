@@ -1,4 +1,4 @@
-//! Path status changes that this host tells an original.
+//! Path status changes that this host reports to an original.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use mpt_original::{Code, Outcome, PathReport, Refusal};
 use crate::peer::*;
 
 #[test]
-fn a_peer_is_told_with_each_kind_of_authentication() {
+fn a_report_has_two_rounds_with_each_kind_of_authentication() {
     for kind in 0..=2 {
         let mut host = Host::new(kind);
         for down in [true, false] {
@@ -23,7 +23,7 @@ fn a_peer_is_told_with_each_kind_of_authentication() {
             expected = Frame { cookie, round: 3, data: [OWN_END, PEER_END].concat(), ..expected };
             assert_eq!(host.sent(), Some(clean(&expected)));
 
-            // The original may give its last answer yet another number.
+            // The original may give its last answer another cookie.
             let last = if kind == 0 { [0; 4] } else { [5; 4] };
             host.hears(&Frame::reply(kind, last, 4, 0));
             assert_eq!(host.told(), Some((report(down), Outcome::Done)));
@@ -34,7 +34,7 @@ fn a_peer_is_told_with_each_kind_of_authentication() {
 }
 
 #[test]
-fn each_round_is_sent_six_times_half_a_second_apart() {
+fn each_round_is_sent_six_times_every_half_second() {
     let half = Duration::from_millis(500);
     for answered in [false, true] {
         let mut host = Host::new(1);
@@ -57,14 +57,14 @@ fn each_round_is_sent_six_times_half_a_second_apart() {
 }
 
 #[test]
-fn refusals_end_an_exchange_in_their_round_only() {
+fn a_refusal_ends_an_exchange_in_its_round_only() {
     for (round, code) in [(2, 4), (4, 5)] {
         let mut host = Host::new(0);
         host.commands.tell(host.now, CONNECTION, report(true));
         host.sent().expect("round 1");
         if round == 4 {
             host.hears(&Frame::reply(0, [0; 4], 4, code));
-            assert_eq!(host.told(), None, "nobody waits for round 4");
+            assert_eq!(host.told(), None, "round 4 is not expected yet");
             host.hears(&Frame::reply(0, [0; 4], 2, 0));
         }
         host.hears(&Frame::reply(0, [0; 4], round, code));
@@ -72,9 +72,9 @@ fn refusals_end_an_exchange_in_their_round_only() {
     }
 }
 
-/// In the original any other round than the one that is waited for is the end.
+/// In the original any unexpected round ends the exchange.
 #[test]
-fn replies_out_of_turn_are_ignored() {
+fn unexpected_rounds_are_ignored() {
     let mut host = Host::new(1);
     let done = Frame::reply(1, [7; 4], 4, 0);
     host.hears(&done);
@@ -85,16 +85,16 @@ fn replies_out_of_turn_are_ignored() {
     host.hears(&Frame::reply(1, [7; 4], 2, 0));
     assert_eq!(cookie(&host.sent().expect("round 3")), [7; 4]);
     host.hears(&Frame::reply(1, [7; 4], 2, 0));
-    assert_eq!(host.sent(), None, "the same again changes nothing");
+    assert_eq!(host.sent(), None, "a repetition changes nothing");
     host.hears(&Frame::reply(1, [8; 4], 2, 0));
-    assert_eq!(cookie(&host.sent().expect("round 3")), [8; 4], "the peer knows this cookie only");
+    assert_eq!(cookie(&host.sent().expect("round 3")), [8; 4], "the peer has this cookie only");
     assert_eq!(host.told(), None);
     host.hears(&done);
     assert_eq!(host.told(), Some((report(true), Outcome::Done)));
 }
 
 #[test]
-fn an_answer_that_is_not_authentic_is_told_in_the_end() {
+fn failed_authentication_of_answers_is_reported_on_timeout() {
     let mut host = Host::new(2);
     host.commands.tell(host.now, CONNECTION, report(true));
     host.sent().expect("round 1");
@@ -112,9 +112,9 @@ fn an_answer_that_is_not_authentic_is_told_in_the_end() {
     assert_eq!(host.told(), Some((report(true), Outcome::AuthFailed)));
 }
 
-/// In the original both would give up what they have begun.
+/// In the original both exchanges would end.
 #[test]
-fn both_ends_may_begin_at_once() {
+fn two_exchanges_in_opposite_directions_both_complete() {
     for kind in 0..=2 {
         let mut host = Host::new(kind);
         host.commands.tell(host.now, CONNECTION, report(true));
@@ -132,7 +132,7 @@ fn both_ends_may_begin_at_once() {
 }
 
 #[test]
-fn of_what_waits_to_be_told_of_a_path_only_the_last_is_told() {
+fn a_later_report_replaces_a_waiting_one_of_the_same_path() {
     let mut host = Host::new(0);
     let other = PathReport { initiator: [203, 0, 113, 1].into(), ..report(true) };
     for told in [report(true), report(false), other, report(true)] {
@@ -159,18 +159,18 @@ fn of_what_waits_to_be_told_of_a_path_only_the_last_is_told() {
 }
 
 #[test]
-fn what_waits_to_be_told_has_a_limit() {
+fn the_queue_of_reports_is_bounded() {
     let mut host = Host::new(0);
     let path = |number: u8| PathReport { initiator: [203, 0, 113, number].into(), ..report(true) };
     for number in 0..=65 {
         host.commands.tell(host.now, CONNECTION, path(number));
     }
-    assert_eq!(host.told(), Some((path(1), Outcome::Superseded)), "0 is being told");
+    assert_eq!(host.told(), Some((path(1), Outcome::Superseded)), "0 is being sent");
     assert_eq!(host.told(), None);
 }
 
 #[test]
-fn a_connection_with_another_key_begins_anew_and_one_that_ends_tells_nothing() {
+fn a_changed_key_and_a_removed_connection_drop_reports_and_exchanges() {
     let mut host = Host::new(1);
     let cookie = host.open(1, DOWN);
     host.commands.tell(host.now, CONNECTION, report(true));

@@ -1,4 +1,4 @@
-//! The command protocol of the original MPT, by messages that the tests write byte by byte.
+//! The command protocol of the original MPT, with messages that the tests write byte by byte.
 
 mod create;
 mod description;

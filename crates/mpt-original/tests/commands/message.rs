@@ -13,7 +13,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     (0..digits.len()).step_by(2).map(byte).collect()
 }
 
-/// The message of a vector in section 11.4 of the document, whose title tells its length.
+/// The message of a vector in section 11.4 of the document, whose title has its length.
 fn vector(number: u8) -> Vec<u8> {
     let document = include_str!("../../../../docs/protocol.md");
     let begin = document.find(&format!("**11.4.{number}** ")).expect("a vector");
@@ -32,26 +32,26 @@ fn address(text: &str) -> IpAddr {
     text.parse().expect("an address")
 }
 
-/// What a vector from 10.0.0.3 to 10.0.0.2 says.
+/// The message of a vector from 10.0.0.3 to 10.0.0.2.
 fn message(auth: AuthKind, cookie: u32, step: Step<'_>) -> Message<'_> {
     let (initiator, responder) = (address("10.0.0.3"), address("10.0.0.2"));
     Message { auth, cookie, initiator, responder, step }
 }
 
-/// The path that the vectors are about.
+/// The path of the vectors.
 fn report() -> PathReport {
     PathReport { initiator: address("192.0.2.1"), responder: address("198.51.100.1"), down: true }
 }
 
-/// The bits whose change makes no difference; of the others each makes a refusal or another message.
-/// Every shorter message is refused.
+/// The bits that a receiver ignores. A change of any other bit gives a refusal or another message. Every
+/// shorter message is refused.
 fn ignored_bits<T: PartialEq + std::fmt::Debug, E>(
     bytes: &[u8],
     parse: impl Fn(&[u8]) -> Result<T, E>,
 ) -> BTreeSet<usize> {
     let Ok(original) = parse(bytes) else { panic!("it can be read") };
     for end in 0..bytes.len() {
-        assert!(parse(&bytes[..end]).is_err(), "cut off behind {end} bytes");
+        assert!(parse(&bytes[..end]).is_err(), "cut off after {end} bytes");
     }
     let is_ignored = |&bit: &usize| {
         let mut changed = bytes.to_vec();
@@ -71,7 +71,7 @@ fn bits(places: &[(std::ops::Range<usize>, std::ops::Range<usize>)]) -> BTreeSet
 }
 
 #[test]
-fn commands_without_a_hash_are_written_and_read() {
+fn commands_without_a_hash_match_the_vectors() {
     let command = Command::PathStatus;
     let cookie = 0x0102_0304;
     for (number, auth, message) in [
@@ -90,7 +90,7 @@ fn commands_without_a_hash_are_written_and_read() {
             let message = Message::parse(bytes).map(|message| format!("{message:?}"))?;
             auth.verify(bytes).map(|()| message)
         };
-        // The reason why a path is down, in rounds 1 and 3, and two bytes without a meaning.
+        // The cause why a path is down, in rounds 1 and 3, and two reserved bytes.
         let zeroes = 6 + auth.kind().block_len();
         let mut ignored = bits(&[(zeroes..zeroes + 2, 0..8)]);
         if message.step.round().is_request() {
@@ -103,7 +103,7 @@ fn commands_without_a_hash_are_written_and_read() {
 }
 
 #[test]
-fn commands_with_a_hash_are_written_and_read_and_no_bit_of_them_is_ignored() {
+fn commands_with_a_hash_match_the_vector_and_no_bit_is_ignored() {
     let (vector, auth) = (vector(6), Auth::Sha256(key()));
     let message = message(AuthKind::Sha256, 0x0102_0304, Step::Path(report()));
     assert_eq!(Message::parse(&vector), Ok(message));
@@ -114,15 +114,15 @@ fn commands_with_a_hash_are_written_and_read_and_no_bit_of_them_is_ignored() {
         assert!(Message::parse(&changed).and_then(|_| auth.verify(&changed)).is_err(), "bit {bit}");
     }
     for end in 0..vector.len() {
-        assert!(Message::parse(&vector[..end]).is_err(), "cut off behind {end} bytes");
+        assert!(Message::parse(&vector[..end]).is_err(), "cut off after {end} bytes");
     }
     let other = Key::new("0123456789abcdef0123456789ABCDEE").expect("a key");
     assert_eq!(Auth::Sha256(other).verify(&vector), Err(Refusal::AuthHash));
 }
 
-/// Without the key, which is no key here, it can be read but not believed.
+/// It can be read but not verified: its key is refused here.
 #[test]
-fn the_connection_create_of_the_original_can_be_read_but_its_key_is_none() {
+fn the_captured_create_is_read_and_its_public_key_refused() {
     let vector = vector(7);
     let step = Step::Open { command: Command::Create, down: false, size: 0x467 };
     let (initiator, responder) = (address("10.0.0.2"), address("10.0.0.3"));
@@ -138,9 +138,9 @@ fn the_connection_create_of_the_original_can_be_read_but_its_key_is_none() {
     assert!(Key::new(&built_in).is_err());
 }
 
-/// Each with the name under which it is counted.
+/// Each with the reason under which it is counted.
 #[test]
-fn every_wrong_field_has_its_name() {
+fn each_wrong_field_is_refused_for_its_reason() {
     let changed = |number, places: &[(usize, u8)]| {
         let mut message = vector(number);
         for &(place, byte) in places {
@@ -177,7 +177,7 @@ fn every_wrong_field_has_its_name() {
     ] {
         assert_eq!(Message::parse(&message), Err(refusal), "{}: {message:02x?}", refusal.name());
     }
-    // What stands behind a refusal is not read, whatever it is.
+    // The data of a refusal is not read.
     let mut refused = changed(2, &[(1, 4)]);
     refused.push(0);
     assert_eq!(Message::parse(&refused), Err(Refusal::Length), "more than the original sends");

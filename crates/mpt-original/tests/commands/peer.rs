@@ -21,7 +21,7 @@ pub(crate) const OWN_END: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 
 
 pub(crate) const DOWN: u8 = 0x80;
 
-/// A message as the original writes it. What it leaves uninitialised is 0xee.
+/// A message as the original writes it. Bytes that it leaves uninitialised are 0xee.
 pub(crate) struct Frame {
     pub(crate) status: u8,
     pub(crate) kind: u8,
@@ -82,7 +82,7 @@ pub(crate) fn report(down: bool) -> PathReport {
     PathReport { initiator, responder, down }
 }
 
-/// This end, with the peer that is played by hand.
+/// This host. The tests are its peer.
 pub(crate) struct Host {
     pub(crate) commands: Commands,
     pub(crate) now: Instant,
@@ -93,11 +93,11 @@ impl Host {
     pub(crate) fn new(kind: u8) -> Self {
         let mut commands = Commands::default();
         commands.set_connection(CONNECTION, settings(kind));
-        // Nothing depends on when a host was started.
+        // Nothing depends on the origin of time.
         Self { commands, now: Instant::from_nanos(1_000_000_000), chance: 0x0a0b_0c00 }
     }
 
-    /// What is answered to a message.
+    /// The answer to a message.
     pub(crate) fn answer(&mut self, message: &[u8]) -> Option<Vec<u8>> {
         let chance = &mut self.chance;
         self.commands.handle_datagram(self.now, source(), message, || {
@@ -110,13 +110,13 @@ impl Host {
         Some(answer.message)
     }
 
-    /// The cookie that an exchange gets, and the answer that has it.
+    /// Begins an exchange, and returns its cookie.
     pub(crate) fn open(&mut self, kind: u8, status: u8) -> [u8; 4] {
         let answer = self.answer(&Frame::request(kind, [0; 4], 1, status).bytes());
         cookie(&answer.expect("round 2"))
     }
 
-    /// That a message is refused for a reason, and not answered.
+    /// Checks that a message is refused for this reason and not answered.
     pub(crate) fn refuses(&mut self, message: &[u8], refusal: Refusal) {
         let before = *self.commands.refusals();
         assert_eq!(self.answer(message), None, "{}", refusal.name());
@@ -126,19 +126,19 @@ impl Host {
         assert_eq!(self.commands.poll_event(), None);
     }
 
-    /// What is sent to the peer now.
+    /// The next message to the peer.
     pub(crate) fn sent(&mut self) -> Option<Vec<u8>> {
         let transmit = self.commands.poll_transmit(self.now)?;
         assert!(matches!(transmit.to, Destination::Peer { connection: CONNECTION, .. }));
         Some(transmit.message)
     }
 
-    /// An answer of the peer.
+    /// Receives an answer of the peer.
     pub(crate) fn hears(&mut self, frame: &Frame) {
         self.commands.handle_datagram(self.now, source(), &frame.bytes(), || unreachable!());
     }
 
-    /// What became of what was told.
+    /// The report that ended, and how.
     pub(crate) fn told(&mut self) -> Option<(PathReport, Outcome)> {
         match self.commands.poll_event()? {
             Event::Told { connection: CONNECTION, report, outcome } => Some((report, outcome)),
@@ -148,7 +148,7 @@ impl Host {
         }
     }
 
-    /// Waits until something is due.
+    /// Advances the time to the next timeout.
     pub(crate) fn wait(&mut self) -> Duration {
         let due = self.commands.poll_timeout().expect("something is due");
         let waited = due.since(self.now);
@@ -162,13 +162,13 @@ pub(crate) fn cookie(message: &[u8]) -> [u8; 4] {
     if message[2] == 0 { [0; 4] } else { message[4..8].try_into().expect("four bytes") }
 }
 
-/// The path, as this end has it.
+/// The event of a report by the peer.
 pub(crate) fn heard(down: bool) -> Option<Event> {
     let (local, remote) = ([198, 51, 100, 1].into(), [192, 0, 2, 1].into());
     Some(Event::Path { connection: CONNECTION, local, remote, down })
 }
 
-/// As this end writes it: with zeroes in the bytes that mean nothing.
+/// The message as this host writes it: with zeroes in reserved bytes.
 pub(crate) fn clean(frame: &Frame) -> Vec<u8> {
     let mut bytes = frame.bytes();
     if frame.kind == 2 {

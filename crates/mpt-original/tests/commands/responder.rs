@@ -1,4 +1,4 @@
-//! Path status changes that an original tells this host.
+//! Path status changes that an original reports to this host.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use mpt_proto::ConnectionId;
 use crate::peer::*;
 
 #[test]
-fn a_peer_is_answered_in_rounds_2_and_4_with_each_kind_of_authentication() {
+fn a_report_is_answered_in_rounds_2_and_4_with_each_kind_of_authentication() {
     for kind in 0..=2 {
         let mut host = Host::new(kind);
         for (status, down) in [(DOWN, true), (0, false), (0x83, true), (0xff, true), (0x7f, false)]
@@ -20,7 +20,7 @@ fn a_peer_is_answered_in_rounds_2_and_4_with_each_kind_of_authentication() {
             assert_eq!(cookie == [0; 4], kind == 0, "kinds 1 and 2 have a cookie");
             let expected = Frame { status: 0, cookie, round: 2, ..first };
             assert_eq!(second, clean(&expected), "the echo of round 1");
-            assert_eq!(host.commands.poll_event(), None, "nothing has been said yet");
+            assert_eq!(host.commands.poll_event(), None, "round 1 has no report");
 
             let third = Frame::request(kind, cookie, 3, status);
             let fourth = host.answer(&third.bytes()).expect("round 4");
@@ -30,7 +30,7 @@ fn a_peer_is_answered_in_rounds_2_and_4_with_each_kind_of_authentication() {
 
             let again = Frame::request(kind, cookie, 3, status).bytes();
             assert_eq!(host.answer(&again), Some(fourth), "the answer may have been lost");
-            assert_eq!(host.commands.poll_event(), None, "but it is done once");
+            assert_eq!(host.commands.poll_event(), None, "but it is executed once");
         }
         assert_eq!(host.commands.refusals().total(), 0);
         assert_eq!(host.commands.poll_timeout(), None);
@@ -52,7 +52,7 @@ fn round_3_needs_the_cookie_of_an_exchange_that_is_open() {
 
         host.refuses(&third(cookie, 0), Refusal::Cookie);
         let next = host.open(kind, 0);
-        assert_ne!(next, cookie, "something else is said with another cookie");
+        assert_ne!(next, cookie, "another report has another cookie");
 
         host.now += Duration::from_secs(10);
         host.refuses(&third(cookie, DOWN), Refusal::Order);
@@ -74,10 +74,10 @@ fn without_cookies_round_3_still_needs_a_round_1() {
     assert_eq!(host.commands.poll_event(), heard(false));
 }
 
-/// In the original the kind that the message names decides where its fields are, and the connection's what is
-/// checked, so that the check can be led past them.
+/// The original takes the offsets of fields from the kind in the message, and the check from the kind of the
+/// connection, so that a message can bypass the check.
 #[test]
-fn the_kind_of_authentication_is_the_connection_s() {
+fn another_kind_of_authentication_than_the_connections_is_refused() {
     for kind in 0..=2_u8 {
         let mut host = Host::new(kind);
         let cookie = host.open(kind, DOWN);
@@ -87,7 +87,7 @@ fn the_kind_of_authentication_is_the_connection_s() {
                 host.refuses(&message, Refusal::AuthMismatch);
             }
         }
-        // The same bytes, which only say that they are of another kind.
+        // The same bytes with another kind in the header.
         for other in (0..=u8::MAX).filter(|other| *other != kind) {
             let mut message = Frame::request(kind, cookie, 3, DOWN).bytes();
             message[2] = other;
@@ -109,7 +109,7 @@ fn a_hash_with_another_key_is_refused_in_each_round() {
 }
 
 #[test]
-fn whose_a_message_is_its_tunnel_addresses_say() {
+fn a_message_belongs_to_the_connection_with_its_tunnel_addresses() {
     let mut host = Host::new(0);
     let mut reversed = Frame::request(0, [0; 4], 1, DOWN);
     (reversed.initiator, reversed.responder) = (OWN, PEER);
@@ -127,7 +127,7 @@ fn whose_a_message_is_its_tunnel_addresses_say() {
 }
 
 #[test]
-fn a_connection_may_take_over_the_addresses_of_one_that_ends() {
+fn a_connection_may_take_over_the_addresses_of_a_removed_one() {
     let mut host = Host::new(0);
     let heir = ConnectionId(4);
     host.commands.set_connection(heir, settings(0));
@@ -139,7 +139,7 @@ fn a_connection_may_take_over_the_addresses_of_one_that_ends() {
 }
 
 #[test]
-fn commands_from_elsewhere_are_refused_where_it_is_known_where_the_peer_is() {
+fn commands_from_other_sources_are_refused_where_sources_are_set() {
     let mut host = Host::new(1);
     let mut narrow = settings(1);
     narrow.sources = vec![[192, 0, 2, 9].into()];
@@ -149,11 +149,11 @@ fn commands_from_elsewhere_are_refused_where_it_is_known_where_the_peer_is() {
     narrow.sources.push([192, 0, 2, 1].into());
     host.commands.set_connection(CONNECTION, narrow);
     let third = Frame::request(1, cookie, 3, DOWN).bytes();
-    assert!(host.answer(&third).is_some(), "what was being said goes on");
+    assert!(host.answer(&third).is_some(), "the exchange goes on");
 }
 
 #[test]
-fn who_asks_too_often_waits_and_is_not_forgotten() {
+fn an_exchange_survives_the_rate_limit() {
     let mut host = Host::new(1);
     let (first, mut answered) = (Frame::request(1, [0; 4], 1, DOWN).bytes(), 0);
     let cookie = host.open(1, DOWN);
@@ -171,7 +171,7 @@ fn who_asks_too_often_waits_and_is_not_forgotten() {
 }
 
 #[test]
-fn cookies_are_not_guessed_any_faster_than_messages_are_answered() {
+fn the_rate_limit_applies_to_guessed_cookies() {
     for kind in [1, 2] {
         let mut host = Host::new(kind);
         host.open(kind, DOWN);
@@ -189,7 +189,7 @@ fn cookies_are_not_guessed_any_faster_than_messages_are_answered() {
 }
 
 #[test]
-fn of_many_exchanges_the_oldest_ends() {
+fn a_ninth_exchange_replaces_the_oldest() {
     let mut host = Host::new(2);
     let cookies: Vec<[u8; 4]> = (0..9)
         .map(|number| {
@@ -202,7 +202,7 @@ fn of_many_exchanges_the_oldest_ends() {
         .collect();
     let mut different = cookies.clone();
     different.dedup();
-    assert_eq!(different.len(), 9, "even where chance has no luck");
+    assert_eq!(different.len(), 9, "also where chance repeats itself");
     host.refuses(&Frame::request(2, cookies[0], 3, DOWN).bytes(), Refusal::Cookie);
     for &cookie in &cookies[1..] {
         assert!(host.answer(&Frame::request(2, cookie, 3, DOWN).bytes()).is_some());

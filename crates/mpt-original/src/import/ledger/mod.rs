@@ -1,8 +1,7 @@
-//! What has become of each entry of a section: none may be forgotten.
+//! Accounts for each entry of a section, so that none is lost.
 //!
-//! The code that makes a setting takes the entries it is made of, and gets a note of where they stood; what
-//! has no counterpart is put aside with the reason. What nobody took when the ledger is closed is
-//! a key that the original does not know either.
+//! A setting takes the entries it is made of, each with a note of its place. An entry without a counterpart
+//! is put aside with the reason. An entry that is left when the ledger is closed has an unknown key.
 
 mod values;
 
@@ -15,22 +14,22 @@ use super::problem::Problem;
 
 pub(super) use values::Zero;
 
-/// A value, and where it is from: what stands behind the setting that is made of it.
+/// A value and its origin, which becomes the comment on the setting.
 #[derive(Clone, Debug)]
 pub(super) struct Given<T> {
     pub(super) value: T,
     pub(super) note: String,
-    /// Whether nothing was written, and the value is the original's default.
+    /// Whether the key is missing and the value the original's default.
     pub(super) missing: bool,
 }
 
 impl<T> Given<T> {
-    /// What was written, as the note says.
+    /// A value of the file, with its origin.
     pub(super) fn written(value: T, note: String) -> Self {
         Self { value, note, missing: false }
     }
 
-    /// What the original does where `key` is missing.
+    /// The original's default where `key` is missing.
     pub(super) fn missing(key: &str, value: T) -> Self
     where
         T: Display,
@@ -40,12 +39,12 @@ impl<T> Given<T> {
     }
 }
 
-/// What is found out about a file, besides its settings.
+/// Warnings and problems of a file.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    /// What the user should know: an unknown key, a number out of bounds.
+    /// Warnings to the user: an unknown key, a number out of bounds.
     pub(super) warnings: Vec<String>,
-    /// What is missing or means nothing.
+    /// What is missing or cannot be read.
     pub(super) problems: Vec<Problem>,
 }
 
@@ -60,7 +59,7 @@ pub(super) struct Ledger {
 }
 
 impl Findings {
-    /// Notes that a section is missing which another entry promises.
+    /// Adds the problem that a section is missing which an entry announces.
     pub(super) fn missing_section(&mut self, document: &Document, name: &str, promise: &str) {
         let end = document.text.trim_end().len();
         self.problems.push(
@@ -124,7 +123,7 @@ impl Ledger {
         }
     }
 
-    /// Notes that a value has become another one, and why.
+    /// Changes a value, with a warning that says why.
     pub(super) fn change<T>(&mut self, given: &mut Given<T>, value: T, what: &str) {
         let file = if given.missing { format!("{}: ", self.file) } else { String::new() };
         self.findings.warnings.push(format!("{file}{}: {what}", given.note));
@@ -132,18 +131,18 @@ impl Ledger {
         given.value = value;
     }
 
-    /// Puts aside what has been taken, and warns the user.
+    /// Puts aside an entry that has been taken, with a warning.
     pub(super) fn refuse(&mut self, note: &str, why: &str) {
         self.findings.warnings.push(format!("{note}: {why}"));
         self.asides.push(format!("{note}: {why}"));
     }
 
-    /// Warns the user about what has been taken.
+    /// Adds a warning about an entry that has been taken.
     pub(super) fn warn(&mut self, note: &str, what: &str) {
         self.findings.warnings.push(format!("{note}: {what}"));
     }
 
-    /// Puts everything aside that is left, for one reason.
+    /// Puts all remaining entries aside, for one reason.
     pub(super) fn set_all_aside(&mut self, why: &str) {
         for place in 0..self.taken.len() {
             if !self.taken[place] {
@@ -158,38 +157,38 @@ impl Ledger {
         self.place(key).is_some()
     }
 
-    /// The value that a key would give.
+    /// The value of a key, without taking it.
     pub(super) fn value(&self, key: &str) -> Option<&str> {
         self.place(key).map(|place| &*self.section.entries[place].value)
     }
 
-    /// Whether a key would give this number.
+    /// Whether the value of a key is this number, without taking it.
     pub(super) fn says(&self, key: &str, number: i64) -> bool {
         self.value(key).and_then(integer::read).is_some_and(|(found, _)| found == number)
     }
 
-    /// Adds a comment of its own.
+    /// Adds a comment.
     pub(super) fn comment(&mut self, comment: String) {
         self.asides.push(comment);
     }
 
-    /// Says of what the ledger is of: `path_0`.
+    /// The name of the section: `path_0`.
     pub(super) fn name(&self) -> &str {
         &self.section.name
     }
 
-    /// Whether nothing has been found wrong so far.
+    /// Whether there are no problems so far.
     pub(super) fn is_sound(&self) -> bool {
         self.findings.problems.is_empty()
     }
 
-    /// Notes what is wrong with the section as a whole.
+    /// Adds a problem with the section as a whole.
     pub(super) fn problem(&mut self, title: &str, label: &str, help: &str) {
         let problem = Problem::new(title, self.section.span.clone()).label(label).help(help);
         self.findings.problems.push(problem);
     }
 
-    /// What has been put aside, with what is left: keys that the original does not know.
+    /// Puts the remaining entries, whose keys are unknown, aside. Returns all that were put aside.
     pub(super) fn close(mut self, findings: &mut Findings) -> Vec<String> {
         for place in 0..self.taken.len() {
             if self.taken[place] {

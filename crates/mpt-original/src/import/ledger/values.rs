@@ -1,4 +1,4 @@
-//! What entries say: texts, numbers, addresses.
+//! Values of entries: texts, numbers, addresses.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -10,7 +10,7 @@ use crate::import::document::Shown;
 use crate::import::integer;
 use crate::import::problem::Problem;
 
-/// What a prefix length of 0 means.
+/// The meaning of a prefix length of 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::import) enum Zero {
     /// There is no address.
@@ -26,7 +26,7 @@ impl Ledger {
         Some(Given::written(value.value, note))
     }
 
-    /// The number of a key, within `range`. `why` says what is wrong with others.
+    /// The number of a key, clamped to `range`. `why` is the reason in the warning.
     pub(in crate::import) fn number(
         &mut self,
         key: &str,
@@ -55,7 +55,7 @@ impl Ledger {
         given
     }
 
-    /// The UDP port of a key. 0 is none, and taken for the original's default.
+    /// The UDP port of a key. 0 stands for the original's default.
     pub(in crate::import) fn port(&mut self, key: &str, default: i64) -> Given<i64> {
         let mut given = self.number(key, default, 0..=65535, "a port is 1 to 65535");
         if given.value == 0 {
@@ -65,8 +65,8 @@ impl Ledger {
         given
     }
 
-    /// The address of a key, unless there is none or it stands for none. A prefix length, which the
-    /// papers print and the original does not understand, is ignored.
+    /// The address of a key; `None` if the key is missing or the address unspecified. A prefix length, which
+    /// the papers have and the original cannot read, is ignored.
     pub(in crate::import) fn address(&mut self, key: &str) -> Option<Given<IpAddr>> {
         let Given { value: entry, mut note, .. } = self.take(key)?;
         let (text, len) = match entry.value.split_once('/') {
@@ -90,7 +90,7 @@ impl Ledger {
         Some(Given::written(address, note))
     }
 
-    /// The same, which must be there. `title` says what it is to be without it.
+    /// The address of a key that is required. `title` is the problem if it is missing.
     pub(in crate::import) fn required_address(
         &mut self,
         key: &str,
@@ -106,8 +106,8 @@ impl Ledger {
         address
     }
 
-    /// The address with its length of a key. None if there is none or its length is 0, which is how
-    /// the original says that there is none.
+    /// The prefix of a key; `None` if the key is missing, or if the length is 0 and `zero` says that this
+    /// stands for no address.
     pub(in crate::import) fn prefix(&mut self, key: &str, zero: Zero) -> Option<Given<Prefix>> {
         let Given { value: entry, note, .. } = self.take(key)?;
         let (addr, len) = entry.value.split_once('/').unwrap_or((&entry.value, ""));

@@ -1,4 +1,4 @@
-//! `docs/migrate.md` against what is imported: it has every key, and names no setting that there is not.
+//! `docs/migrate.md` against the import: it has every key, and names existing settings only.
 
 use super::super::keys;
 
@@ -34,7 +34,7 @@ fn every_key_of_the_original_has_its_row() {
     }
 }
 
-/// Whether the example has such a setting, be it commented out.
+/// Whether the example has such a setting, even as a comment.
 fn is_setting(key: &str) -> bool {
     let lines = EXAMPLE.lines().map(|line| line.trim_start_matches("# "));
     lines.filter_map(|line| line.split_once(" = ")).any(|(found, _)| found == key)
