@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::document::{Document, Form};
+use super::document::{Document, Form, Shown};
 use super::ledger::{Findings, Given, Ledger};
 use super::name::{printable, unique};
 use super::pins::Pinned;
@@ -117,7 +117,7 @@ fn interface(ledger: &mut Ledger, target: &Target) -> Option<Given<String>> {
         // An alias is a second address of an interface by an old name, and no interface of its own.
         let alias = given.value.split_once(':').map(|(interface, _)| interface.to_owned());
         if let Some(interface) = alias.filter(|interface| !interface.is_empty()) {
-            let what = format!("bound to {interface}, of which this is an alias");
+            let what = format!("bound to {}, of which this is an alias", Shown(&interface));
             ledger.change(&mut given, interface, &what);
         }
         match (target.interface_fault)(&given.value) {
