@@ -26,7 +26,7 @@ pub use client::{Client, ClientError, DEFAULT_TIMEOUT};
 pub use message::{ErrorKind, PathStatus, Reply, Request};
 pub use status::{
     CommandStatus, ConnectionCounters, ConnectionState, ControlStatus, DeviceCounters, Event,
-    PathState, ReorderStatus, Reordering, SocketStatus, Status, Traffic, TunnelStatus,
+    LogStatus, PathState, ReorderStatus, Reordering, SocketStatus, Status, Traffic, TunnelStatus,
 };
 
 /// Where the daemon listens unless its configuration names another place, and where a visitor looks

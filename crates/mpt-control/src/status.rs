@@ -26,6 +26,8 @@ pub struct Status {
     pub silent_tunnels: Vec<String>,
     /// The control socket itself.
     pub control: ControlStatus,
+    /// The daemon's log.
+    pub log: LogStatus,
 }
 
 /// The control socket.
@@ -40,6 +42,17 @@ pub struct ControlStatus {
     pub requests: u64,
     /// Lines that were no request, by fault, and clients that were refused or disconnected, by reason.
     pub refused: BTreeMap<String, u64>,
+}
+
+/// The daemon's log: what is missing of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LogStatus {
+    /// Lines lost, by reason: `queue_full`, the log was not read in time; `write_failed`, it could not
+    /// be written.
+    pub lost: BTreeMap<String, u64>,
+    /// Why the last line that could not be written could not be.
+    pub error: Option<String>,
 }
 
 /// One tunnel: a TUN device, its connections and its sockets.

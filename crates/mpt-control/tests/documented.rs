@@ -15,6 +15,7 @@ const DOCUMENT: &str = include_str!("../../../docs/status.md");
 fn section(field: &str) -> Option<&'static str> {
     Some(match field {
         "control" => "The control socket",
+        "log" => "The log",
         "tunnels" => "A tunnel",
         "device" => "A device",
         "read" | "written" | "sent" | "received" | "transmitted" => "Traffic",

@@ -56,6 +56,24 @@ impl Daemon {
         Self::start_by(|command| host.spawn(command), name, config_toml, binary)
     }
 
+    /// As [`start`](Self::start), with a standard error of the caller's, where the daemon's log goes
+    /// then, and environment variables of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub fn start_logging_to(
+        stderr: impl Into<Stdio>,
+        host: &Host,
+        environment: &[(&str, &str)],
+        config_toml: &str,
+        binary: &Path,
+    ) -> Result<Self> {
+        let spawn =
+            |command: &mut Command| host.spawn(command.stderr(stderr).envs(environment.to_vec()));
+        Self::start_by(spawn, host.name(), config_toml, binary)
+    }
+
     /// As [`start`](Self::start), in a bare namespace and with environment variables of its own.
     ///
     /// # Errors

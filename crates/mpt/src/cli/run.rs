@@ -15,7 +15,6 @@ use anyhow::{Context as _, Result, bail};
 use mpt_control::{ControlStatus, Reply, Request};
 use mpt_io::poll::{Events, Interest, Poll, Waker};
 use tracing::{info, warn};
-use tracing_subscriber::EnvFilter;
 
 use super::environment::Environment;
 use super::signals::Signals;
@@ -23,9 +22,9 @@ use crate::config::{self, LoadError, Settings};
 use crate::control::{Listener, Server};
 use crate::daemon::{Daemon, Machine};
 use crate::exit::Exit;
+use crate::log::Log;
 use crate::metrics::{self, Pages};
 use crate::netmon::{Changed, NetMonitor};
-use crate::output;
 use crate::privilege::Privileges;
 use crate::service::Service;
 use crate::tunnel::Reconciler;
@@ -48,11 +47,18 @@ const PAGES: u64 = 1 << 32;
 
 /// Runs the tunnels of `file` until a signal ends them.
 pub(super) fn run(file: &Path) -> Result<Exit> {
-    start_log()?;
+    let mut log = Log::start()?;
+    Ok(run_with(&mut log, file).unwrap_or_else(|error| {
+        log.complain(format_args!("{error:#}"));
+        Exit::Failure
+    }))
+}
+
+fn run_with(log: &mut Log, file: &Path) -> Result<Exit> {
     let mut settings = match config::load(file) {
         Ok(settings) => settings,
         Err(LoadError::Invalid(report)) => {
-            output::report(&report);
+            log.report(&report);
             return Ok(Exit::Failure);
         }
         Err(error) => return Err(error.into()),
@@ -65,9 +71,11 @@ pub(super) fn run(file: &Path) -> Result<Exit> {
     let waker = Waker::new(&poll, WAKER).context("cannot make a waker")?;
     let mut service = Service::from_env();
     let listener = listen(&settings, file)?;
+    log.write();
     let mut server = Server::new(listener, &poll).context("cannot listen")?;
     let tunnels = Poll::new().context("cannot wait for events")?;
-    let machine = Machine::new(NetMonitor::open(waker.clone())?, waker, tunnels);
+    let netmon = NetMonitor::open(waker.clone())?;
+    let machine = Machine::new(netmon, waker, tunnels, log.counters());
     let environment = Box::new(move |settings: &mut Settings| environment.apply(settings));
     let mut daemon = Daemon::start(machine, file.to_path_buf(), settings, environment)?;
     let mut pages = Pages::new(PAGES);
@@ -96,22 +104,6 @@ fn listen(settings: &Settings, file: &Path) -> Result<Listener> {
         warn!("{file}: {error}; a reload will fail until user {user} may read it");
     }
     Ok(listener)
-}
-
-fn start_log() -> Result<()> {
-    let filter = match std::env::var("MPT_LOG") {
-        Ok(filter) => EnvFilter::try_new(&filter).with_context(|| {
-            format!("MPT_LOG is `{filter}`, but should be error, warn, info, debug or trace")
-        })?,
-        Err(_) => EnvFilter::new("info"),
-    };
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(output::colour_on(&std::io::stderr()))
-        .with_target(false)
-        .init();
-    Ok(())
 }
 
 /// Answers clients and follows the host until a signal comes or a tunnel fails.

@@ -3,10 +3,11 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use mpt_control::TunnelStatus;
+use mpt_control::{LogStatus, TunnelStatus};
 use mpt_io::poll::{Poll, Waker};
 
 use crate::config;
+use crate::log::LogCounters;
 use crate::netmon::NetMonitor;
 use crate::tunnel::Reconciler;
 
@@ -57,6 +58,11 @@ pub(crate) trait Host {
         false
     }
 
+    /// What became of the daemon's log; a machine that keeps none has lost nothing of it.
+    fn log(&self) -> LogStatus {
+        LogStatus::default()
+    }
+
     /// A tunnel's name.
     fn name<'t>(&self, tunnel: &'t Self::Tunnel) -> &'t str;
 
@@ -77,13 +83,14 @@ pub(crate) struct Machine {
     main: Waker,
     /// Descriptors for which the main thread is to be woken too.
     pub(crate) poll: Rc<Poll>,
+    log: LogCounters,
 }
 
 impl Machine {
     /// A machine whose tunnels wake `main` when they want attention, and put descriptors that do so
     /// into `poll`.
-    pub(crate) fn new(netmon: NetMonitor, main: Waker, poll: Poll) -> Self {
-        Self { netmon, epoch: Instant::now(), main, poll: Rc::new(poll) }
+    pub(crate) fn new(netmon: NetMonitor, main: Waker, poll: Poll, log: LogCounters) -> Self {
+        Self { netmon, epoch: Instant::now(), main, poll: Rc::new(poll), log }
     }
 }
 
@@ -130,6 +137,10 @@ impl Host for Machine {
         change: &dyn Fn(&mut config::Path),
     ) -> bool {
         tunnel.change_accepted(connection, path, change)
+    }
+
+    fn log(&self) -> LogStatus {
+        self.log.status()
     }
 
     fn name<'t>(&self, tunnel: &'t Reconciler) -> &'t str {

@@ -117,6 +117,7 @@ impl<H: Host> Daemon<H> {
             pid: std::process::id(),
             uptime_seconds: self.ready.elapsed().as_secs_f64(),
             control,
+            log: self.host.log(),
             ..Status::default()
         };
         for tunnel in &self.tunnels {

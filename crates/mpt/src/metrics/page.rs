@@ -24,6 +24,8 @@ pub(crate) fn page(status: &Status) -> String {
     let help = "Time since the daemon was ready.";
     page.gauge("mpt_uptime", Some(Unit::Seconds), help, vec![], status.uptime_seconds);
     control(&mut page, &status.control);
+    let help = "Lines of the daemon's log that were lost.";
+    counts(&mut page, "mpt_log_lost_lines", help, "reason", &vec![], &status.log.lost);
     let silent = status.silent_tunnels.iter().map(|name| (name, 0.0));
     for (name, answers) in status.tunnels.iter().map(|tunnel| (&tunnel.name, 1.0)).chain(silent) {
         let help = "Whether the tunnel told its status in time.";

@@ -32,9 +32,14 @@ pub(crate) fn print(text: &str) -> Result<Exit> {
 
 /// Says in one line what went wrong and what to do about it.
 pub(crate) fn complain(what: impl Display) {
-    let line = what.to_string().lines().map(str::trim).collect::<Vec<_>>().join(" ");
     // Where standard error is closed nobody wants to know.
-    let _ = writeln!(io::stderr(), "mpt: {line}");
+    let _ = writeln!(io::stderr(), "{}", complaint(what));
+}
+
+/// That line.
+pub(crate) fn complaint(what: impl Display) -> String {
+    let line = what.to_string().lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    format!("mpt: {line}")
 }
 
 /// Shows what is wrong with a configuration file.

@@ -25,6 +25,11 @@ pub(crate) fn status(status: &Status, colour: bool) -> String {
         status.pid,
         duration(status.uptime_seconds)
     );
+    if !status.log.lost.is_empty() {
+        let error = status.log.error.as_ref().map(|error| format!(" ({error})"));
+        let lost = counts(&status.log.lost);
+        say(&mut out, &format!("log lines lost: {lost}{}", error.unwrap_or_default()));
+    }
     for tunnel in &status.tunnels {
         write_tunnel(&mut out, tunnel, status.uptime_seconds, colour);
     }

@@ -18,6 +18,7 @@ mod identity;
 mod import;
 mod inner_mtu;
 mod lifetime;
+mod log;
 mod many;
 mod mapping;
 mod measured;

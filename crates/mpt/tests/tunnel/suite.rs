@@ -14,7 +14,7 @@ use crate::pool::{self, Case, Mode};
 pub(crate) use crate::pool::{Test, skip};
 use crate::{
     black_hole, carry, change, commands, cost, crowd, evidence, experiment, failover, gre, hostile,
-    identity, import, inner_mtu, lifetime, many, mapping, measured, names, netmon, original,
+    identity, import, inner_mtu, lifetime, log, many, mapping, measured, names, netmon, original,
     outside, rights, routing, site, threads, translator,
 };
 
@@ -69,6 +69,7 @@ pub(crate) fn cases() -> Vec<Case> {
         experiment::TESTS,
         gre::TESTS,
         import::TESTS,
+        log::TESTS,
         many::TESTS,
         mapping::TESTS,
         measured::TESTS,

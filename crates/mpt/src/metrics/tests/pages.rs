@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mpt_control::{
-    ConnectionCounters, ConnectionState, ControlStatus, DeviceCounters, PathState, ReorderStatus,
-    Reordering, SocketStatus, Status, Traffic, TunnelStatus,
+    ConnectionCounters, ConnectionState, ControlStatus, DeviceCounters, LogStatus, PathState,
+    ReorderStatus, Reordering, SocketStatus, Status, Traffic, TunnelStatus,
 };
 
 use super::super::page;
@@ -171,5 +171,6 @@ fn full() -> Status {
             requests: 17,
             refused: count("busy", 2),
         },
+        log: LogStatus { lost: count("write_failed", 3), error: None },
     }
 }
