@@ -22,12 +22,22 @@ pub struct Status {
     /// The tunnels in the order of the configuration. One that did not answer in time is left out
     /// and named in [`Status::silent_tunnels`].
     pub tunnels: Vec<TunnelStatus>,
-    /// Names of the tunnels whose thread did not answer in time.
+    /// Names of the tunnels whose thread did not answer in time, or that do not run.
     pub silent_tunnels: Vec<String>,
+    /// Why tunnels that should run do not, by name. They are started again every few seconds.
+    pub failed_tunnels: BTreeMap<String, String>,
     /// The control socket itself.
     pub control: ControlStatus,
     /// The daemon's log.
     pub log: LogStatus,
+}
+
+impl Status {
+    /// Names of the tunnels that run and did not answer in time.
+    pub fn stalled_tunnels(&self) -> impl Iterator<Item = &str> {
+        let runs = |name: &&String| !self.failed_tunnels.contains_key(*name);
+        self.silent_tunnels.iter().filter(runs).map(String::as_str)
+    }
 }
 
 /// The control socket.

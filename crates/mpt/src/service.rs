@@ -5,8 +5,9 @@
 //! nothing. What cannot be said is not worth ending for, so failures are only logged.
 //!
 //! `WATCHDOG_USEC` asks for a sign of life at least that often (sd_watchdog_enabled(3)). It is given
-//! twice as often, as that page advises, and only while every tunnel answers: a daemon whose packets
-//! stand still is as dead as one that crashed, and is started anew.
+//! twice as often, as that page advises, and only while every tunnel that runs answers: a daemon whose
+//! packets stand still is as dead as one that crashed, and is restarted. A tunnel that has failed is
+//! started again by the daemon, which a restart would not do better.
 
 use std::env;
 use std::ffi::OsStr;
@@ -110,7 +111,7 @@ impl Service {
     pub(crate) fn report(&mut self, now: Instant, status: &Status) {
         self.due = now + self.interval;
         let mut text = format!("STATUS={}", in_words(status));
-        if self.watched && status.silent_tunnels.is_empty() {
+        if self.watched && status.stalled_tunnels().next().is_none() {
             text.push_str("\nWATCHDOG=1");
         }
         self.tell(&text);
@@ -176,8 +177,13 @@ fn in_words(status: &Status) -> String {
     if unnamed > 0 {
         let _ = write!(text, " and {unnamed} more");
     }
-    if !status.silent_tunnels.is_empty() {
-        let _ = write!(text, "; silent: {}", status.silent_tunnels.join(", "));
+    let stalled: Vec<_> = status.stalled_tunnels().collect();
+    if !stalled.is_empty() {
+        let _ = write!(text, "; silent: {}", stalled.join(", "));
+    }
+    if !status.failed_tunnels.is_empty() {
+        let failed: Vec<_> = status.failed_tunnels.keys().map(String::as_str).collect();
+        let _ = write!(text, "; failed: {}", failed.join(", "));
     }
     text
 }
@@ -236,6 +242,21 @@ mod tests {
         service.report(now, &silent);
         let text = heard(&supervisor);
         assert!(text.contains("silent: mpt1") && !text.contains("WATCHDOG"), "{text}");
+    }
+
+    #[test]
+    fn a_failed_tunnel_is_reported_and_does_not_starve_the_watchdog() {
+        let (directory, supervisor) = supervisor();
+        let line = Line::open(directory.path().join("notify").as_os_str()).unwrap();
+        let mut service = Service::new(Some(line), Some(Duration::from_secs(6)));
+        let failed = Status {
+            silent_tunnels: vec!["mpt1".into()],
+            failed_tunnels: [("mpt1".into(), "no device".into())].into(),
+            ..Status::default()
+        };
+        service.report(Instant::now(), &failed);
+        let text = heard(&supervisor);
+        assert!(text.ends_with("; failed: mpt1\nWATCHDOG=1") && !text.contains("silent"), "{text}");
     }
 
     #[test]

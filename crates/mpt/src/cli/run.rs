@@ -11,7 +11,7 @@ use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use mpt_control::{ControlStatus, Reply, Request};
 use mpt_io::poll::{Events, Interest, Poll, Waker};
 use tracing::{info, warn};
@@ -106,7 +106,7 @@ fn listen(settings: &Settings, file: &Path) -> Result<Listener> {
     Ok(listener)
 }
 
-/// Answers clients and follows the host until a signal comes or a tunnel fails.
+/// Answers clients and follows the host until a signal comes.
 fn serve(
     signals: &Signals,
     poll: &Poll,
@@ -143,10 +143,8 @@ fn serve(
             reload(daemon);
             service.ready();
         }
-        if let Some((tunnel, failure)) = daemon.failure() {
-            bail!("tunnel `{tunnel}` failed, and so the daemon ends: {failure}");
-        }
         let now = Instant::now();
+        daemon.end_failed(now);
         if service.is_due(now) {
             service.report(now, &daemon.status(server.status()));
         }

@@ -8,6 +8,9 @@
 //! The settings that run are changed first, as a whole, and only if they still fit together. Then
 //! every tunnel is made what they say ([`Host`]). What cannot be had at that moment, such as a route
 //! that somebody else holds, is told and remains wanted.
+//!
+//! A tunnel that fails while it runs ends alone, and is started again as soon as that is possible. The
+//! other tunnels go on.
 
 mod find;
 mod host;
@@ -15,6 +18,7 @@ mod request;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -35,6 +39,8 @@ pub(crate) struct Daemon<H: Host> {
     /// What runs.
     running: Settings,
     tunnels: Vec<H::Tunnel>,
+    /// Why tunnels that are wanted do not run, by name.
+    failed: BTreeMap<String, String>,
     ready: Instant,
     /// When that was last tried which could not be had.
     tried: Instant,
@@ -83,6 +89,7 @@ impl<H: Host> Daemon<H> {
             loaded,
             running,
             tunnels,
+            failed: BTreeMap::new(),
             ready: Instant::now(),
             tried: Instant::now(),
         })
@@ -104,10 +111,23 @@ impl<H: Host> Daemon<H> {
         tunnels.into_iter().for_each(|tunnel| host.stop(tunnel));
     }
 
-    /// The first tunnel that does not run any more, and why.
-    pub(crate) fn failure(&self) -> Option<(&str, String)> {
-        let failed = |tunnel| Some((self.host.name(tunnel), self.host.failure(tunnel)?));
-        self.tunnels.iter().find_map(failed)
+    /// Ends the tunnels that have failed, and only those. [`retry`](Self::retry) starts them again.
+    pub(crate) fn end_failed(&mut self, now: Instant) {
+        let Self { host, tunnels, failed, tried, .. } = self;
+        let reasons: Vec<_> = tunnels.iter().map(|tunnel| host.failure(tunnel)).collect();
+        for (place, reason) in reasons.into_iter().enumerate().rev() {
+            let Some(reason) = reason else { continue };
+            let tunnel = tunnels.remove(place);
+            let name = host.name(&tunnel).to_owned();
+            tracing::error!(
+                tunnel = name,
+                "failed: {reason}; it is ended and started again in {} s, the other tunnels go on",
+                AGAIN.as_secs()
+            );
+            host.stop(tunnel);
+            failed.insert(name, reason);
+            *tried = now;
+        }
     }
 
     /// Everything that is known. `control` is what the socket knows about itself.
@@ -134,6 +154,7 @@ impl<H: Host> Daemon<H> {
         let wanted = self.running.tunnels.iter().map(|tunnel| &tunnel.name);
         let missing: Vec<String> = wanted.filter(|name| !answered(name)).cloned().collect();
         status.silent_tunnels.extend(missing);
+        status.failed_tunnels.clone_from(&self.failed);
         status
     }
 
@@ -183,11 +204,12 @@ impl<H: Host> Daemon<H> {
     /// Has these settings run. Returns what could not be had.
     fn change_to(&mut self, settings: Settings) -> Vec<String> {
         let mut failures = Vec::new();
-        let Self { host, tunnels, .. } = self;
+        let Self { host, tunnels, failed, .. } = self;
         let wanted = |name: &str| settings.tunnels.iter().any(|tunnel| tunnel.name == name);
         let gone = tunnels.extract_if(.., |tunnel| !wanted(host.name(tunnel)));
         let gone: Vec<H::Tunnel> = gone.collect();
         gone.into_iter().for_each(|tunnel| host.stop(tunnel));
+        failed.retain(|name, _| wanted(name));
         for wanted in &settings.tunnels {
             let place = tunnels.iter().position(|tunnel| host.name(tunnel) == wanted.name);
             let result = match place {
@@ -199,7 +221,16 @@ impl<H: Host> Daemon<H> {
                         .map(|place| tunnels.remove(place))
                         .into_iter()
                         .for_each(|tunnel| host.stop(tunnel));
-                    host.start(wanted).map(|tunnel| tunnels.push(tunnel))
+                    let started = host.start(wanted).map(|tunnel| tunnels.push(tunnel));
+                    let failure = started.as_ref().err().map(|error| format!("{error:#}"));
+                    match failure {
+                        Some(reason) => drop(failed.insert(wanted.name.clone(), reason)),
+                        None if failed.remove(&wanted.name).is_some() => {
+                            tracing::info!(tunnel = wanted.name, "runs again");
+                        }
+                        None => {}
+                    }
+                    started
                 }
             };
             if let Err(error) = result {

@@ -239,7 +239,6 @@ fn what_cannot_be_had_is_told_and_remains_wanted() {
         fixture.refused(add_path(Some("server"), "name = 'x'\nremote = '192.0.2.7'\n"));
     assert_eq!((kind, message.as_str()), (ErrorKind::Unavailable, "tunnel mpt0: no room for it"));
     assert_eq!(fixture.weight("x"), 1, "it remains wanted");
-    assert_eq!(fixture.daemon.failure(), Some(("mpt0", "no room for it".into())));
     fixture.daemon.host().0.barred.clear();
     fixture.done();
 
@@ -284,6 +283,37 @@ fn a_tunnel_that_could_not_start_again_is_tried_until_it_can() {
     assert_eq!(fixture.daemon.host().1[1].addresses[0].len, 25);
     fixture.daemon.retry(now + 10 * AGAIN);
     assert_eq!(fixture.done(), Vec::<String>::new());
+}
+
+#[test]
+fn a_tunnel_that_fails_ends_alone_and_is_started_again() {
+    let mut fixture = Fixture::start();
+    let now = Instant::now();
+    fixture.daemon.end_failed(now);
+    assert_eq!(fixture.done(), Vec::<String>::new(), "nothing has failed");
+    fixture.daemon.host().0.barred.push("mpt0");
+    fixture.daemon.end_failed(now);
+    assert_eq!(fixture.done(), ["stop mpt0"]);
+    let failed = |fixture: &Fixture| fixture.daemon.status(ControlStatus::default()).failed_tunnels;
+    let reason = || [("mpt0".to_owned(), "no room for it".to_owned())].into();
+    assert_eq!(failed(&fixture), reason());
+    fixture.daemon.retry(now + AGAIN - Duration::from_millis(1));
+    fixture.daemon.retry(now + AGAIN);
+    assert_eq!((fixture.done(), failed(&fixture)), (Vec::new(), reason()));
+    fixture.daemon.host().0.barred.clear();
+    fixture.daemon.retry(now + 2 * AGAIN);
+    assert_eq!((fixture.done(), failed(&fixture)), (vec!["start mpt0".into()], [].into()));
+}
+
+#[test]
+fn a_failed_tunnel_that_is_not_wanted_any_more_is_forgotten() {
+    let mut fixture = Fixture::start();
+    fixture.daemon.host().0.barred.push("mpt1");
+    fixture.daemon.end_failed(Instant::now());
+    fixture.write("name = 'mpt1'", "name = 'mpt2'");
+    fixture.changed(Request::Reload {});
+    let status = fixture.daemon.status(ControlStatus::default());
+    assert_eq!(status.failed_tunnels, [].into());
 }
 
 #[test]

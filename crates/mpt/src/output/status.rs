@@ -33,7 +33,12 @@ pub(crate) fn status(status: &Status, colour: bool) -> String {
     for tunnel in &status.tunnels {
         write_tunnel(&mut out, tunnel, status.uptime_seconds, colour);
     }
-    for tunnel in &status.silent_tunnels {
+    for (tunnel, reason) in &status.failed_tunnels {
+        let text =
+            format!("tunnel {tunnel} does not run, and is tried again every few seconds: {reason}");
+        say(&mut out, &format!("\n{text}"));
+    }
+    for tunnel in status.stalled_tunnels() {
         say(&mut out, &format!("\ntunnel {tunnel} did not answer: ask again, or see the log"));
     }
     out

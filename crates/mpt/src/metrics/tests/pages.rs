@@ -165,6 +165,7 @@ fn full() -> Status {
         uptime_seconds: 3_725.5,
         tunnels: vec![tunnel],
         silent_tunnels: vec!["mpt1".into()],
+        failed_tunnels: BTreeMap::new(),
         control: ControlStatus {
             socket: "/run/mpt/control.sock".into(),
             clients: 1,

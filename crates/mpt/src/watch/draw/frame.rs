@@ -28,7 +28,10 @@ pub(super) fn head(model: &Model, ui: &Ui, width: u16) -> Line<'static> {
     if memory > 0 {
         left.push(Span::raw(format!("  memory {}", bytes(memory))));
     }
-    for tunnel in &status.silent_tunnels {
+    for tunnel in status.failed_tunnels.keys() {
+        left.push(Span::styled(format!("  tunnel {tunnel} does not run"), shades.trouble()));
+    }
+    for tunnel in status.stalled_tunnels() {
         let text = format!("  tunnel {tunnel} does not answer");
         left.push(Span::styled(text, shades.trouble()));
     }
