@@ -89,7 +89,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// The kernel's error; `EBADFD` once the interface was removed.
+    /// The kernel's error; once the interface was removed one that [`is_removal`](Self::is_removal).
     pub fn read<'b>(&self, burst: &'b mut Burst) -> io::Result<Option<SuperPacket<'b>>> {
         let (memory, counters) = burst.parts();
         match (&self.file).read(memory) {
@@ -97,6 +97,12 @@ impl Device {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether an error of [`read`](Self::read) says that somebody has removed the interface
+    /// (`ip link del`). This device is of no use then, and its name is free.
+    pub fn is_removal(error: &io::Error) -> bool {
+        error.raw_os_error() == Some(libc::EBADFD)
     }
 
     /// Hands one complete IP packet to the kernel.

@@ -22,6 +22,11 @@ pub(crate) enum MainEvent {
         /// Whether it is.
         heard: bool,
     },
+    /// Somebody has deleted the tunnel's interface.
+    InterfaceGone {
+        /// Its number.
+        index: u32,
+    },
     /// A peer that nobody configured wants to be let in.
     ConnectRequest {
         /// Who, and by which template.
@@ -66,11 +71,13 @@ impl MainEvents {
         self.give(MainEvent::Heard { connection, path, heard });
     }
 
-    /// Gives a notice.
-    pub(super) fn give(&self, main_event: MainEvent) {
-        // A main thread that is gone or stands still needs no notice.
-        if self.queue.try_send(main_event).is_ok() {
+    /// Gives an event, if there is room for it. Returns whether there was.
+    pub(super) fn give(&self, main_event: MainEvent) -> bool {
+        // A main thread that is gone or stands still needs none.
+        let given = self.queue.try_send(main_event).is_ok();
+        if given {
             self.waker.wake();
         }
+        given
     }
 }

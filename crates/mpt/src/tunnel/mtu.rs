@@ -90,7 +90,7 @@ impl TransmitLoop {
         }
     }
 
-    fn set_interface_mtu(&mut self, mtu: u32) {
+    pub(super) fn set_interface_mtu(&mut self, mtu: u32) {
         let set = Netlink::open().and_then(|mut link| link.set_mtu(self.device.index(), mtu));
         match set {
             Ok(()) => {

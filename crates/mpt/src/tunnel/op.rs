@@ -10,6 +10,7 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use mpt_control::TunnelStatus;
+use mpt_io::tun::Device;
 use mpt_io::udp::{SendBatch, Socket};
 use mpt_proto::{
     AcceptConfig, AcceptId, Change, ConnectionConfig, ConnectionId, Event, PathConfig, PathId,
@@ -63,6 +64,8 @@ pub(crate) enum TunnelOp {
     SetAccepts { accepts: Vec<(AcceptConfig, String)> },
     /// The tunnel's own settings, as far as they can change while it runs.
     SetTunnel { settings: Arc<config::Tunnel> },
+    /// The interface, created again after somebody has deleted it.
+    SetDevice { device: Arc<Device> },
     /// Routes or interfaces have changed, so the MTU of paths may have.
     CheckMtu,
 }
@@ -133,6 +136,8 @@ pub(super) enum ReceiveCommand {
     Tell { event: Event },
     /// See [`TunnelOp::SetAccepts`].
     SetAccepts { accepts: Vec<(AcceptConfig, String)> },
+    /// See [`TunnelOp::SetDevice`].
+    SetDevice { device: Arc<Device> },
     /// When the paths of accepted connections were last heard.
     LastHeard { reply: Sender<Vec<LastHeard>> },
     /// The receive side's part of the status.

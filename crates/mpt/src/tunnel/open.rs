@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use mpt_io::poll::Poll;
-use mpt_io::tun::{self, Burst, Device};
+use mpt_io::tun::{self, Burst, Device, OpenError};
 use mpt_io::udp::{Receive, ReceiveOptions};
 use mpt_proto::{Endpoint, EndpointConfig, Instant, TokenBucket, Traffic};
 
@@ -56,14 +56,9 @@ fn slot_size(largest: u32) -> usize {
     MIN_SLOT.max(largest as usize + SLOT_MARGIN)
 }
 
-/// Opens the interface and makes both sides. Inner packets of more than `largest` bytes, or of some
-/// 2000, will never be received, whatever paths come later.
-pub(super) fn open(
-    settings: &config::Tunnel,
-    largest: u32,
-    main_events: MainEvents,
-) -> anyhow::Result<(TransmitLoop, ReceiveLoop)> {
-    let device = Device::open(&tun::Options {
+/// Opens the interface, which is down and has no addresses.
+pub(super) fn open_device(settings: &config::Tunnel) -> Result<Device, OpenError> {
+    Device::open(&tun::Options {
         name: settings.name.clone(),
         queue_len: Some(QUEUE_LEN),
         offloads: tun::Offloads {
@@ -71,7 +66,17 @@ pub(super) fn open(
             tso: settings.offloads.tso,
             uso: settings.offloads.uso,
         },
-    })?;
+    })
+}
+
+/// Opens the interface and makes both sides. Inner packets of more than `largest` bytes, or of some
+/// 2000, will never be received, whatever paths come later.
+pub(super) fn open(
+    settings: &config::Tunnel,
+    largest: u32,
+    main_events: MainEvents,
+) -> anyhow::Result<(TransmitLoop, ReceiveLoop)> {
+    let device = open_device(settings)?;
     let addresses = settings.addresses.iter().filter_map(core_prefix).collect();
     let config = EndpointConfig { addresses, connections: Vec::new() };
     let (tx_side, rx_side) = Endpoint::new(&config, Instant::ZERO)?.split();
@@ -84,11 +89,12 @@ pub(super) fn open(
         ..ReceiveOptions::default()
     });
     let (settings, device) = (Arc::new(settings.clone()), Arc::new(device));
+    let poll = Arc::new(Poll::new().context("cannot wait for packets")?);
     let rx = ReceiveLoop {
         settings: Arc::clone(&settings),
         device: Arc::clone(&device),
         sockets: Sockets::default(),
-        poll: Arc::new(Poll::new().context("cannot wait for packets")?),
+        poll: Arc::clone(&poll),
         endpoint: rx_side,
         incoming: Incoming::new(slot, settings.checksum_partial),
         receive,
@@ -96,7 +102,7 @@ pub(super) fn open(
         names: Names::default(),
         lines: TokenBucket::new(200, Duration::from_millis(100)),
         recent: VecDeque::new(),
-        main_events,
+        main_events: main_events.clone(),
         requests: Vec::new(),
     };
     let mtu = Mtu {
@@ -111,6 +117,8 @@ pub(super) fn open(
     let tx = TransmitLoop {
         settings,
         device,
+        poll,
+        main_events,
         sockets: Sockets::default(),
         table: Table::default(),
         endpoint: tx_side,

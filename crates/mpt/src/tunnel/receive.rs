@@ -145,6 +145,13 @@ impl ReceiveLoop {
                 self.names.set_accepts(accepts.iter().map(|accept| accept.id).zip(names));
                 self.endpoint.set_accepts(&accepts);
             }
+            ReceiveCommand::SetDevice { device } => {
+                self.device = device;
+                let text =
+                    "the interface was deleted, but not by MPT: it is created again".to_owned();
+                let at_seconds = now.since(Instant::ZERO).as_secs_f64();
+                keep(&mut self.recent, RecentEvent { at_seconds, text, ..RecentEvent::default() });
+            }
             ReceiveCommand::LastHeard { reply } => {
                 let _ = reply.send(self.last_heard(now));
             }

@@ -14,18 +14,17 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use mpt_io::poll::{Events, Interest, Poll, Waker};
+use mpt_io::poll::{Events, Poll, Waker};
 use mpt_proto::{ConnectionId, Instant, Message, SocketId};
 
 use super::command::Command;
 use super::handover::{Handed, Handover, handover};
 use super::op::ReceiveCommand;
 use super::receive::{ReceiveLoop, SOCKETS};
-use super::transmit::TransmitLoop;
+use super::transmit::{DEVICE, TransmitLoop};
 
 /// What is ready: a wake-up by another thread, the interface, or, from [`SOCKETS`] on, a socket.
 const WAKER: u64 = 0;
-const DEVICE: u64 = 1;
 
 /// Sockets that one wait reports at the most. The kernel hands out the others next.
 const EVENTS: usize = 64;
@@ -58,7 +57,7 @@ pub(super) fn together(
 ) -> anyhow::Result<(Waker, Body)> {
     let poll = Arc::clone(&rx.poll);
     let waker = new_waker(&poll)?;
-    add_device(&poll, &tx)?;
+    tx.wait_for_device()?;
     let mut together = Together { tx, rx, commands };
     Ok((waker, Box::new(move |now| run(&poll, now, &mut together))))
 }
@@ -69,14 +68,15 @@ pub(super) fn together(
 ///
 /// If nothing can be waited for.
 pub(super) fn apart(
-    tx: TransmitLoop,
+    mut tx: TransmitLoop,
     rx: ReceiveLoop,
     commands: Receiver<Command>,
 ) -> anyhow::Result<(Waker, [Body; 2])> {
-    let tx_poll = Poll::new().context("cannot wait for packets")?;
+    let tx_poll = Arc::new(Poll::new().context("cannot wait for packets")?);
     let rx_poll = Arc::clone(&rx.poll);
     let (tx_waker, rx_waker) = (new_waker(&tx_poll)?, new_waker(&rx_poll)?);
-    add_device(&tx_poll, &tx)?;
+    tx.poll = Arc::clone(&tx_poll);
+    tx.wait_for_device()?;
     let (to_tx, messages) = handover(MESSAGES, tx_waker.clone());
     let (to_rx, orders) = handover(ORDERS, rx_waker);
     let mut transmitting = Transmitting { tx, commands, messages, to_rx };
@@ -90,10 +90,6 @@ pub(super) fn apart(
 
 fn new_waker(poll: &Poll) -> anyhow::Result<Waker> {
     Waker::new(poll, WAKER).context("cannot make a waker")
-}
-
-fn add_device(poll: &Poll, tx: &TransmitLoop) -> anyhow::Result<()> {
-    poll.add(&*tx.device, DEVICE, Interest::READABLE).context("cannot wait for the interface")
 }
 
 /// Moves packets until told to stop.

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use mpt_io::poll::{Interest, Poll};
 use mpt_io::tun::{Burst, Device};
 use mpt_proto::{Change, ConnectionId, Instant, Message, Traffic, TransmitKind};
 
 use super::clamp::Clamp;
 use super::command::Command;
 use super::interface_mtu::{MIN_MTU, Mtu};
+use super::main_event::{MainEvent, MainEvents};
 use super::narrowed::Narrowed;
 use super::op::{Place, ReceiveCommand, TunnelOp};
 use super::outgoing::Outgoing;
@@ -19,6 +21,9 @@ use super::sockets::Sockets;
 use super::table::{ConnectionInfo, PathInfo, Table};
 use super::too_big::TooBig;
 use crate::config;
+
+/// The source of events that is the interface.
+pub(super) const DEVICE: u64 = 1;
 
 /// Reads from the interface in one wake-up, and the bytes after which there is no further one:
 /// enough to fill a send batch for each of a few paths, little enough that received datagrams do not wait
@@ -33,6 +38,9 @@ const UNNOTICED: Duration = Duration::from_secs(1);
 pub(super) struct TransmitLoop {
     pub(super) settings: Arc<config::Tunnel>,
     pub(super) device: Arc<Device>,
+    /// What waits for the device.
+    pub(super) poll: Arc<Poll>,
+    pub(super) main_events: MainEvents,
     pub(super) sockets: Sockets,
     pub(super) table: Table,
     pub(super) endpoint: mpt_proto::TransmitSide,
@@ -46,11 +54,45 @@ pub(super) struct TransmitLoop {
 }
 
 impl TransmitLoop {
+    /// Has the poll wait for the interface.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's refusal.
+    pub(super) fn wait_for_device(&self) -> anyhow::Result<()> {
+        let added = self.poll.add(&*self.device, DEVICE, Interest::READABLE);
+        added.context("cannot wait for the interface")
+    }
+
+    /// The interface was deleted. The main thread creates it again ([`TunnelOp::SetDevice`]); until then
+    /// there is nothing to read.
+    fn on_device_removed(&self) {
+        let index = self.device.index();
+        // If there is no room for the event, the poll reports the device again.
+        if self.main_events.give(MainEvent::InterfaceGone { index }) {
+            // It can only fail for a device that is not waited for.
+            let _ = self.poll.remove(&*self.device);
+        }
+    }
+
+    /// Goes on with another interface, which gets the MTU of the one before.
+    fn set_device(&mut self, device: &Arc<Device>) {
+        self.device = Arc::clone(device);
+        if let Err(error) = self.wait_for_device() {
+            tracing::error!(tunnel = self.settings.name, "nothing is sent: {error:#}");
+        }
+        let mtu = std::mem::take(&mut self.mtu.bytes);
+        if mtu > 0 {
+            self.set_interface_mtu(mtu);
+        }
+        self.mtu.changed = true;
+    }
+
     /// Takes inner packets from the interface and stages their datagrams.
     ///
     /// # Errors
     ///
-    /// If the interface is gone.
+    /// If the interface cannot be read, for another reason than that somebody has deleted it.
     pub(super) fn read_device(&mut self, now: Instant) -> anyhow::Result<()> {
         let checksum_partial = self.settings.checksum_partial;
         let limit = self.mtu.limit;
@@ -59,8 +101,15 @@ impl TransmitLoop {
             if self.read.bytes >= budget {
                 break;
             }
-            let read = self.device.read(&mut self.burst);
-            let Some(mut packets) = read.context("the interface is gone")? else { break };
+            let mut packets = match self.device.read(&mut self.burst) {
+                Ok(Some(packets)) => packets,
+                Ok(None) => break,
+                Err(error) if Device::is_removal(&error) => {
+                    self.on_device_removed();
+                    break;
+                }
+                Err(error) => return Err(error).context("cannot read from the interface"),
+            };
             // One answer is enough for all segments of a super-packet, as it is for the kernel.
             let mut answered = false;
             while let Some(mut packet) = packets.next_unfinished() {
@@ -219,6 +268,10 @@ impl TransmitLoop {
             TunnelOp::SetTunnel { settings } => {
                 self.settings = settings;
                 self.mtu.changed = true;
+            }
+            TunnelOp::SetDevice { device } => {
+                self.set_device(&device);
+                to_rx(ReceiveCommand::SetDevice { device });
             }
             TunnelOp::CheckMtu => self.mtu.all = true,
         }

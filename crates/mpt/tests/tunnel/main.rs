@@ -9,6 +9,7 @@ mod change;
 mod commands;
 mod cost;
 mod crowd;
+mod deleted;
 mod evidence;
 mod experiment;
 mod failover;

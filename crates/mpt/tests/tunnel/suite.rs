@@ -13,9 +13,9 @@ use nix::unistd::Uid;
 use crate::pool::{self, Case, Mode};
 pub(crate) use crate::pool::{Test, skip};
 use crate::{
-    black_hole, carry, change, commands, cost, crowd, evidence, experiment, failover, gre, hostile,
-    identity, import, inner_mtu, lifetime, log, many, mapping, measured, names, netmon, original,
-    outside, rights, routing, site, threads, translator,
+    black_hole, carry, change, commands, cost, crowd, deleted, evidence, experiment, failover, gre,
+    hostile, identity, import, inner_mtu, lifetime, log, many, mapping, measured, names, netmon,
+    original, outside, rights, routing, site, threads, translator,
 };
 
 /// As started, which is usually as root, and with one thread.
@@ -49,6 +49,7 @@ pub(crate) fn cases() -> Vec<Case> {
         carry::TESTS,
         change::TESTS,
         cost::TESTS,
+        deleted::TESTS,
         failover::TESTS,
         hostile::TESTS,
         identity::TESTS,

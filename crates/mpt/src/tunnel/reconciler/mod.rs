@@ -12,6 +12,7 @@ mod commands;
 mod connection;
 mod numbers;
 mod path;
+mod recreate;
 mod remotes;
 mod socket;
 
@@ -30,7 +31,8 @@ use self::accepting::Accepting;
 use self::commands::CommandPorts;
 use self::connection::Connection;
 use self::numbers::Numbers;
-use self::path::{AGAIN, Setter};
+use self::path::{AGAIN, Path, Setter};
+use self::recreate::Recreate;
 use self::remotes::remotes;
 use self::socket::Opened;
 use super::core::core_connection;
@@ -64,6 +66,7 @@ pub(crate) struct Reconciler {
     again: Option<Instant>,
     /// Whether not all routes could be had.
     unrouted: bool,
+    recreate: Recreate,
     /// What was last told about the host.
     advice: Vec<String>,
 }
@@ -103,6 +106,7 @@ impl Reconciler {
             commands: CommandPorts::new(epoch, poll),
             again: None,
             unrouted: false,
+            recreate: Recreate::default(),
             advice: Vec::new(),
         };
         match reconciler.bring_up(settings, netmon, now) {
@@ -175,6 +179,7 @@ impl Reconciler {
     pub(crate) fn on_wake_up(&mut self, netmon: &mut NetMonitor, change: Changed) {
         let now = Instant::now();
         let noticed = self.take_main_events(netmon, now);
+        self.recreate_if_due(now);
         self.forget_silent(now);
         let due = self.again.is_some_and(|at| at <= now);
         if due {
@@ -208,9 +213,10 @@ impl Reconciler {
         Some(TunnelStatus { commands: self.commands.status(), ..status })
     }
 
-    /// Why a thread ended, if one did so by itself. The other ends with it.
+    /// Why the tunnel cannot go on: why a thread ended, if one did so by itself, with which the other
+    /// ends; or why its interface could not be made again.
     pub(crate) fn failure(&self) -> Option<String> {
-        self.handle.failure()
+        self.recreate.failure.clone().or_else(|| self.handle.failure())
     }
 
     /// The tunnel's name.
@@ -235,6 +241,11 @@ impl Reconciler {
                     self.on_heard(connection, path, heard, netmon, now);
                     any = true;
                 }
+                MainEvent::InterfaceGone { index } if index == self.interface.index() => {
+                    self.recreate.on_gone(now);
+                }
+                // That one has been created again.
+                MainEvent::InterfaceGone { .. } => {}
                 MainEvent::ConnectRequest { request, local } => {
                     self.on_connect_request(&request, local, now);
                     requested = true;
@@ -472,6 +483,7 @@ impl Reconciler {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let parts = [
             self.again,
+            self.recreate.deadline(),
             self.sockets.deadline(),
             self.accepting.deadline(),
             self.commands.deadline(),
