@@ -46,6 +46,17 @@ impl Prefix {
         self.bits
     }
 
+    /// The address for all hosts of an IPv4 network (RFC 919 section 7); none for IPv6, nor for the networks
+    /// of two addresses of RFC 3021 and those of one.
+    pub(crate) fn broadcast(&self) -> Option<IpAddr> {
+        match self.address {
+            IpAddr::V4(address) if self.bits < 31 => {
+                Some(IpAddr::V4((address.to_bits() | u32::MAX >> self.bits).into()))
+            }
+            IpAddr::V4(_) | IpAddr::V6(_) => None,
+        }
+    }
+
     /// Whether `address` is inside; never true across IP versions.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.address.is_ipv4() == address.is_ipv4() && {
@@ -99,5 +110,19 @@ mod tests {
         assert!(Prefix::host(address("fd00::1")).contains(address("fd00::1")));
         assert!(!Prefix::host(address("fd00::1")).contains(address("fd00::2")));
         assert_eq!(Prefix::new(address("10.0.0.0"), 33), None);
+    }
+
+    #[test]
+    fn ipv4_networks_of_more_than_two_addresses_have_a_broadcast_address() {
+        let broadcast = |text: &str, bits| {
+            let prefix = Prefix::new(text.parse().unwrap(), bits).unwrap();
+            prefix.broadcast().map(|address| address.to_string())
+        };
+        assert_eq!(broadcast("10.9.0.1", 24).as_deref(), Some("10.9.0.255"));
+        assert_eq!(broadcast("10.9.0.5", 30).as_deref(), Some("10.9.0.7"));
+        assert_eq!(broadcast("10.9.0.5", 0).as_deref(), Some("255.255.255.255"));
+        for (text, bits) in [("10.9.0.5", 31), ("10.9.0.5", 32), ("fd00:9::1", 64)] {
+            assert_eq!(broadcast(text, bits), None, "{text}/{bits}");
+        }
     }
 }

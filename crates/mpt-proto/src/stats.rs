@@ -46,6 +46,8 @@ pub enum Drop {
     InnerTooBig,
     /// The packet came after it had been given up, and late packets are to be dropped.
     Late,
+    /// A multicast or broadcast destination that no connection's networks contain.
+    Multicast,
     /// No path of the connection is up.
     NoPath,
     /// No connection leads to the inner destination.
@@ -58,7 +60,7 @@ pub enum Drop {
 
 impl Drop {
     /// All reasons, in the order of their names.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::AcceptFull,
         Self::AcceptRate,
         Self::ControlAddress,
@@ -76,6 +78,7 @@ impl Drop {
         Self::InnerSource,
         Self::InnerTooBig,
         Self::Late,
+        Self::Multicast,
         Self::NoPath,
         Self::NoRoute,
         Self::Stray,
@@ -102,6 +105,7 @@ impl Drop {
             Self::InnerSource => "inner_source",
             Self::InnerTooBig => "inner_too_big",
             Self::Late => "late",
+            Self::Multicast => "multicast",
             Self::NoPath => "no_path",
             Self::NoRoute => "no_route",
             Self::Stray => "stray",

@@ -2,11 +2,12 @@
 
 mod pair;
 
+use std::net::Ipv6Addr;
 use std::time::Duration;
 
 use mpt_proto::{
     Change, ConfigError, DownCause, Drop, Endpoint, Event, Instant, Origin, PathId, PathState,
-    PathStatus, ReorderConfig, SocketId, Timer,
+    PathStatus, Prefix, ReorderConfig, SocketId, Timer,
 };
 use pair::{
     CONNECTION, Host, Inbox, Pair, Sent, Settings, config, outer_address, packet, packet_v6,
@@ -305,6 +306,41 @@ fn what_has_nowhere_to_go_is_counted() {
     assert!(pair.left.send(pair.now, &[]).is_none());
     assert_eq!(pair.left.dropped(Drop::NoRoute), 1);
     assert_eq!(pair.left.dropped(Drop::InnerMalformed), 2);
+}
+
+#[test]
+fn multicast_and_broadcast_that_nothing_leads_to_have_a_drop_of_their_own() {
+    let (destinations, last) = ([[224, 0, 0, 251], [239, 1, 2, 3], [255; 4]], [10, 9, 0, 255]);
+    let mut settings = config(&Settings::default(), 1);
+    settings.addresses = vec![Prefix::new("10.9.0.1".parse().unwrap(), 24).unwrap()];
+    let mut endpoint = Endpoint::new(&settings, Instant::ZERO).unwrap();
+    let mut send = |destination: [u8; 4]| {
+        let mut packet = packet(1, 0);
+        packet[16..20].copy_from_slice(&destination);
+        assert!(endpoint.handle_inner(Instant::ZERO, &packet).is_none(), "{destination:?}");
+        (endpoint.drops().count(Drop::Multicast), endpoint.drops().count(Drop::NoRoute))
+    };
+    for (count, destination) in (1..).zip(destinations) {
+        assert_eq!(send(destination), (count, 0), "{destination:?}");
+    }
+    assert_eq!(send(last), (4, 0), "to all hosts of the tunnel's network");
+    assert_eq!(send([10, 9, 0, 254]), (4, 1));
+
+    let mut group = packet_v6(1);
+    group[24..40].copy_from_slice(&"ff02::16".parse::<Ipv6Addr>().unwrap().octets());
+    assert!(endpoint.handle_inner(Instant::ZERO, &group).is_none());
+    assert_eq!(endpoint.drops().count(Drop::Multicast), 5);
+}
+
+#[test]
+fn a_network_that_contains_multicast_carries_it() {
+    let mut settings = config(&Settings::default(), 1);
+    settings.connections[0].networks.push(Prefix::new("224.0.0.0".parse().unwrap(), 4).unwrap());
+    let mut endpoint = Endpoint::new(&settings, Instant::ZERO).unwrap();
+    let mut group = packet(1, 0);
+    group[16..20].copy_from_slice(&[224, 0, 0, 251]);
+    assert!(endpoint.handle_inner(Instant::ZERO, &group).is_none());
+    assert_eq!(endpoint.drops().count(Drop::Multicast), 0, "it has a way, but no path is up");
 }
 
 #[test]

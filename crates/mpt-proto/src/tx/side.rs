@@ -68,13 +68,28 @@ impl TransmitSide {
         let connection = self.routes.find(packet, &inner);
         let found = connection.and_then(|id| Some((id, self.connections.get_mut(id.index())?)));
         let Some((id, connection)) = found else {
-            self.drops.add(Drop::NoRoute);
+            self.drops.add(self.unrouted(inner.destination));
             return None;
         };
         let packet = &packet[..inner.len];
         let (path, stamp) = connection.transmit(now, &Item { packet, inner: &inner })?;
         let payload = Payload::Inner { packet, keep: connection.keeps() };
         Some(Transmit { connection: id, path, tos: inner.tos, stamp, payload })
+    }
+
+    /// How a packet is counted to whose destination no connection leads.
+    #[cold]
+    fn unrouted(&self, destination: IpAddr) -> Drop {
+        let group = match destination {
+            IpAddr::V4(address) => address.is_multicast() || address.is_broadcast(),
+            IpAddr::V6(address) => address.is_multicast(),
+        };
+        let mut broadcasts = self.local.iter().filter_map(Prefix::broadcast);
+        if group || broadcasts.any(|broadcast| broadcast == destination) {
+            Drop::Multicast
+        } else {
+            Drop::NoRoute
+        }
     }
 
     /// Writes a datagram in place. `fill` is given the payload and the place for it, and copies the one to
