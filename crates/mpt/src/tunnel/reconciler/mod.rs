@@ -31,7 +31,7 @@ use self::accepting::Accepting;
 use self::commands::CommandPorts;
 use self::connection::Connection;
 use self::numbers::Numbers;
-use self::path::{AGAIN, Path, Setter};
+use self::path::{AGAIN, Setter};
 use self::recreate::Recreate;
 use self::remotes::remotes;
 use self::socket::Opened;
