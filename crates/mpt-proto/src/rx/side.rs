@@ -259,7 +259,7 @@ impl Arrivals<'_> {
             }
             Ok(Candidate { connection, path, .. }) => {
                 let gre::Header { protocol, sequence, .. } = parsed.header;
-                let start = parsed.header.size();
+                let start = datagram.len() - parsed.payload.len();
                 Some(Opened { connection, path, protocol, sequence, start })
             }
         }

@@ -113,6 +113,7 @@ pub struct Datagram<'a> {
 ///
 /// One of the drops whose names begin with `gre_`, except [`Drop::GreKey`], which only somebody who
 /// knows the connection can judge.
+#[inline(always)]
 pub fn parse(datagram: &[u8]) -> Result<Datagram<'_>, Drop> {
     let word = |at: usize| -> Result<[u8; 4], Drop> {
         let bytes = datagram.get(at..at + 4).ok_or(Drop::GreTruncated)?;
