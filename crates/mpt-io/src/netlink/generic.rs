@@ -9,6 +9,8 @@ use std::convert::Infallible;
 
 use netlink_packet_core::{NetlinkDeserializable, NetlinkHeader, NetlinkSerializable};
 
+use netlink_sys::protocols::NETLINK_GENERIC;
+
 use super::Error;
 use super::conversation::Conversation;
 
@@ -34,13 +36,51 @@ pub(super) struct Message {
     pub(super) attributes: Attributes,
 }
 
+/// A conversation with one family about one network namespace.
+#[derive(Debug)]
+pub struct Family {
+    conversation: Conversation,
+    number: u16,
+}
+
+impl Family {
+    /// Opens a conversation about the calling thread's network namespace.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`]; [`Error::NotFound`] if this kernel does not have the family.
+    pub fn open(name: &str) -> Result<Self, Error> {
+        let mut conversation = Conversation::open(NETLINK_GENERIC)?;
+        let number = number(&mut conversation, name)?;
+        Ok(Self { conversation, number })
+    }
+
+    /// Makes one request, command and version being those of the family's language, and returns the
+    /// attributes of each message that answers it. `action` completes the sentence "cannot ..." of an error.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`].
+    pub fn request(
+        &mut self,
+        command: u8,
+        version: u8,
+        attributes: Attributes,
+        action: &str,
+    ) -> Result<Vec<Attributes>, Error> {
+        let message = Message { family: self.number, command, version, attributes };
+        let answers = self.conversation.request(message, 0, action)?;
+        Ok(answers.into_iter().map(|answer| answer.attributes).collect())
+    }
+}
+
 /// A sequence of attributes as bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Attributes(Vec<u8>);
+pub struct Attributes(Vec<u8>);
 
 impl Attributes {
     /// The sequence with one more attribute. Values are a few bytes long.
-    pub(super) fn with(mut self, kind: u16, value: &[u8]) -> Self {
+    pub fn with(mut self, kind: u16, value: &[u8]) -> Self {
         let len = u16::try_from(ATTRIBUTE + value.len()).expect("values are a few bytes long");
         self.0.extend(len.to_ne_bytes());
         self.0.extend(kind.to_ne_bytes());
@@ -50,13 +90,13 @@ impl Attributes {
     }
 
     /// The sequence with one more attribute, which consists of attributes.
-    pub(super) fn with_nested(self, kind: u16, inner: &Self) -> Self {
+    pub fn with_nested(self, kind: u16, inner: &Self) -> Self {
         self.with(kind | NESTED, &inner.0)
     }
 
     /// The value of the first attribute of this kind, `None` if there is none before the end or
     /// before the first that is cut off.
-    pub(super) fn get(&self, kind: u16) -> Option<&[u8]> {
+    pub fn get(&self, kind: u16) -> Option<&[u8]> {
         let mut rest = &self.0[..];
         loop {
             let (head, _) = rest.split_first_chunk::<ATTRIBUTE>()?;
@@ -70,19 +110,19 @@ impl Attributes {
     }
 
     /// A value that consists of attributes.
-    pub(super) fn nested(&self, kind: u16) -> Option<Self> {
+    pub fn nested(&self, kind: u16) -> Option<Self> {
         self.get(kind).map(|value| Self(value.to_vec()))
     }
 
     /// A value of text, without the zero at its end.
-    pub(super) fn get_text(&self, kind: u16) -> Option<String> {
+    pub fn get_text(&self, kind: u16) -> Option<String> {
         let value = self.get(kind)?;
         let text = value.strip_suffix(&[0]).unwrap_or(value);
         Some(String::from_utf8_lossy(text).into_owned())
     }
 
     /// A value of four bytes.
-    pub(super) fn get_u32(&self, kind: u16) -> Option<u32> {
+    pub fn get_u32(&self, kind: u16) -> Option<u32> {
         self.get(kind)?.try_into().ok().map(u32::from_ne_bytes)
     }
 }
@@ -92,7 +132,7 @@ impl Attributes {
 /// # Errors
 ///
 /// [`Error::NotFound`] if this kernel does not have it.
-pub(super) fn family(conversation: &mut Conversation, name: &str) -> Result<u16, Error> {
+fn number(conversation: &mut Conversation, name: &str) -> Result<u16, Error> {
     let action = format!("find the part of the kernel called '{name}'");
     let terminated = [name.as_bytes(), &[0]].concat();
     let question = Message {

@@ -1,20 +1,18 @@
 //! Interfaces, addresses, routes and routing rules, by the kernel's route netlink (`rtnetlink(7)`),
-//! the paths of its MPTCP, by generic netlink, and a look at its firewall.
+//! a look at its firewall, and [`generic`] netlink for the rest.
 //!
 //! One request, one answer, in the calling thread: configuration is rare and short, and the kernel
 //! answers within the system call. What changes without our doing is told by a [`Monitor`]. A [`Netlink`] belongs to the network namespace in which it was
-//! opened, wherever its thread goes afterwards; so do a [`Monitor`] and an [`Mptcp`].
+//! opened, wherever its thread goes afterwards; so do a [`Monitor`] and a [`generic::Family`].
 
 mod address;
 mod conversation;
 mod error;
 mod firewall;
-mod generic;
+pub mod generic;
 mod hardware;
 mod link;
 mod monitor;
-mod mptcp;
-mod netem;
 mod route;
 mod rule;
 mod tbf;
@@ -25,8 +23,6 @@ pub use error::Error;
 pub use firewall::{Firewall, Hook, StrictChain};
 pub use link::Link;
 pub use monitor::{Change, Monitor};
-pub use mptcp::{Endpoint, Limits, Mptcp};
-pub use netem::{Netem, NetemCounters, NetemLoss};
 pub use route::{Leaving, Route, Way};
 pub use rule::{IpVersion, Rule, Selector};
 pub use tbf::TokenBucket;
@@ -53,8 +49,13 @@ impl Netlink {
         Ok(Self { conversation: Conversation::open(NETLINK_ROUTE)? })
     }
 
-    /// Makes one request; see [`Conversation::request`].
-    fn request(
+    /// Makes one request, with `flags` (`NLM_F_*`) beside those of every request, and returns the messages
+    /// that answer it. `action` completes the sentence "cannot ..." of an error.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`].
+    pub fn request(
         &mut self,
         message: RouteNetlinkMessage,
         flags: u16,

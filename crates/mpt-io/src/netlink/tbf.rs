@@ -47,7 +47,8 @@ pub struct TokenBucket {
 }
 
 impl Netlink {
-    /// Holds an interface back. It goes with the interface.
+    /// Holds an interface back. It goes with the interface. Its handle is `1:`, so another queueing
+    /// discipline can take the place of its queue, at `1:1`.
     ///
     /// # Errors
     ///
@@ -55,6 +56,7 @@ impl Netlink {
     /// kernel knows no such thing and says [`Error::NotFound`].
     pub fn add_token_bucket(&mut self, index: u32, bucket: TokenBucket) -> Result<(), Error> {
         let mut message = root(index);
+        message.header.handle = TcHandle { major: 1, minor: 0 };
         message.attributes.push(TcAttribute::Kind(KIND.to_owned()));
         message.attributes.push(TcAttribute::Options(bucket.options()));
         let message = RouteNetlinkMessage::NewQueueDiscipline(message);
@@ -89,7 +91,7 @@ fn root(index: u32) -> TcMessage {
 }
 
 impl TokenBucket {
-    pub(super) fn options(self) -> Vec<TcOption> {
+    fn options(self) -> Vec<TcOption> {
         let mut parameters = vec![0; PARAMETERS_LEN];
         parameters[LINK_LAYER_AT] = ETHERNET;
         let small = u32::try_from(self.rate).unwrap_or(u32::MAX);

@@ -7,6 +7,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests that is the assertion")]
 
+mod cable;
 mod default_route;
 mod ethtool;
 mod firewall;
@@ -14,7 +15,6 @@ mod firewall;
 #[path = "../super_packet/flow.rs"]
 mod flow;
 mod monitor;
-mod netem;
 mod netlink;
 mod tun;
 mod udp;
@@ -43,7 +43,7 @@ fn main() {
         udp::egress_rate::TESTS,
         udp::open::TESTS,
         udp::offload::TESTS,
-        netem::TESTS,
+        cable::TESTS,
         netlink::TESTS,
         monitor::TESTS,
         default_route::TESTS,

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use mpt_io::netlink::{Endpoint, Error, Leaving, Limits, Mptcp, Netlink, TokenBucket, Vxlan, Way};
+use mpt_io::netlink::{Error, Leaving, Netlink, TokenBucket, Vxlan, Way};
 use nix::errno::Errno;
 use socket2::SockRef;
 
@@ -21,7 +21,6 @@ pub(crate) const TESTS: &[Test] = &[
     ("netlink::a_cable_joins_two_namespaces", cable),
     ("netlink::the_kernels_own_tunnel_carries_packets", vxlan),
     ("netlink::a_token_bucket_is_set_and_read_back", token_bucket),
-    ("netlink::mptcp_is_told_its_addresses_and_limits", mptcp),
     ("netlink::no_address_is_generated_where_disabled", address_generation),
     ("netlink::errors_say_what_was_tried_and_why", errors),
 ];
@@ -283,34 +282,6 @@ fn vxlan() -> Outcome {
     let after = netlink.link("near").unwrap().unwrap().tx_bytes;
     assert!(after - before >= 5 + 28 + 50, "{before} {after}");
     host.join().unwrap();
-    Ok(())
-}
-
-fn mptcp() -> Outcome {
-    let mut mptcp = match Mptcp::open() {
-        Err(Error::NotFound { .. }) => return Err(Skip("this kernel has no MPTCP".into())),
-        other => other.unwrap(),
-    };
-    for limits in [
-        Limits { subflows: 3, accepted_addresses: 1 },
-        Limits { subflows: 0, accepted_addresses: 8 },
-    ] {
-        mptcp.set_limits(limits).unwrap();
-        assert_eq!(mptcp.limits().unwrap(), limits);
-    }
-    let too_many = mptcp.set_limits(Limits { subflows: 9, accepted_addresses: 0 });
-    assert!(matches!(too_many, Err(Error::Refused { .. })), "{too_many:?}");
-
-    for (address, endpoint) in
-        [(ip("192.0.2.1"), Endpoint::Announced), (ip("2001:db8::1"), Endpoint::Origin)]
-    {
-        mptcp.add_endpoint(address, endpoint).unwrap();
-        let again = mptcp.add_endpoint(address, endpoint);
-        assert!(matches!(again, Err(Error::Exists { .. } | Error::Refused { .. })), "{again:?}");
-        mptcp.remove_endpoints().unwrap();
-        mptcp.add_endpoint(address, endpoint).expect("it was taken back");
-        mptcp.remove_endpoints().unwrap();
-    }
     Ok(())
 }
 

@@ -25,6 +25,8 @@
 //! Every subflow sends with the congestion control that was set on the MPTCP socket (`TCP_CONGESTION`),
 //! before or after it came up; otherwise with that of its route, or else of its host.
 
+mod path_manager;
+
 use std::fmt;
 use std::fs;
 use std::io;
@@ -32,13 +34,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
 use mpt_io::mptcp_info::mptcp_info;
-use mpt_io::netlink::{self, Endpoint, Limits};
+use mpt_io::netlink;
 use nix::errno::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::{Host, Lab};
 use crate::netns::Namespace;
 use crate::topology::{Addressing, Side, Topology};
+use path_manager::{Limits, PathManager};
 
 /// Most links of one connection: the first, and as many others as the kernel announces and joins
 /// (`MPTCP_PM_ADDR_MAX` in `net/mptcp/protocol.h`).
@@ -162,14 +165,12 @@ impl Mptcp {
 
     /// Sets up a host, from within it.
     fn set_up(&self, announced: &[IpAddr]) -> Result<(), Refusal> {
-        let mut manager = netlink::Mptcp::open().map_err(Refusal::of_netlink)?;
+        let mut manager = PathManager::open().map_err(Refusal::of_netlink)?;
         let further = u32::try_from(self.further.len()).expect("at most FURTHER");
         let limits = Limits { subflows: further, accepted_addresses: further };
         manager.set_limits(limits).map_err(Refusal::of_netlink)?;
         for address in announced {
-            manager
-                .add_endpoint(address.to_canonical(), Endpoint::Announced)
-                .map_err(Refusal::of_netlink)?;
+            manager.announce(address.to_canonical()).map_err(Refusal::of_netlink)?;
         }
         match fs::write(BLACKHOLE, "0") {
             Ok(()) => {}

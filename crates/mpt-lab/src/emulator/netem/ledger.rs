@@ -1,11 +1,11 @@
 //! What netem has counted, in the words of the emulator's statistics.
 
-use mpt_io::netlink::NetemCounters;
 use mpt_sim::link::{Count, DropReason, Stats};
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
 
 use super::ETHERNET_HEADER;
+use super::qdisc::NetemCounters;
 
 /// What one direction has done. It has to be told before the settings change, because netem has one
 /// number for all drops and only the settings tell what they were.

@@ -11,19 +11,21 @@
 
 mod ledger;
 mod profile;
+mod qdisc;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use mpt_io::ethtool;
-use mpt_io::netlink::{self, Netem, Netlink};
+use mpt_io::netlink::{self, Netlink};
 use mpt_sim::profile::Profile;
 
 use super::{Direction, DirectionReport, Lateness, Report};
 use crate::topology::{LinkSpec, Topology};
 use ledger::Ledger;
 pub use profile::Unsupported;
+use qdisc::{Netem, NetemCounters, NetemLoss};
 
 /// Bytes in front of an IP packet in an Ethernet frame.
 const ETHERNET_HEADER: u32 = 14;
@@ -149,9 +151,9 @@ impl Plug {
                 if lacking { anyhow::Error::from(what) } else { error.into() }
             }
         };
-        let cutter = self.netlink.add_cutter(self.index, mtu + ETHERNET_HEADER);
+        let cutter = qdisc::add_cutter(&mut self.netlink, self.index, mtu + ETHERNET_HEADER);
         cutter.map_err(missing(NetemError::NoCutter))?;
-        let added = self.netlink.add_netem(self.index, netem);
+        let added = netem.add(&mut self.netlink, self.index);
         added.map_err(missing(NetemError::Missing))
     }
 }
@@ -236,14 +238,14 @@ impl Lane {
     fn apply(&mut self, mtu: u32) -> Result<()> {
         let mut netem = profile::netem(&self.profile, mtu, None)?;
         if self.cut {
-            netem.loss = netlink::NetemLoss::Random(1.0);
+            netem.loss = NetemLoss::Random(1.0);
         }
-        Ok(self.plug.netlink.change_netem(self.plug.index, &netem)?)
+        Ok(netem.change(&mut self.plug.netlink, self.plug.index)?)
     }
 
     /// Takes over what netem has counted under the settings in force.
     fn count(&mut self) -> Result<()> {
-        let counters = self.plug.netlink.netem_counters(self.plug.index)?;
+        let counters = NetemCounters::of(&mut self.plug.netlink, self.plug.index)?;
         let counters = counters.context("netem has vanished")?;
         self.ledger.enter(counters, ledger::reason(&self.profile, self.cut));
         Ok(())

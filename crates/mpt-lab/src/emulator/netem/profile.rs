@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use mpt_io::netlink::{Netem, NetemLoss};
 use mpt_sim::loss::{GilbertElliott, Loss};
 use mpt_sim::profile::Profile;
 
 use super::ETHERNET_HEADER;
+use super::qdisc::{Netem, NetemLoss};
 
 /// A key of a profile of which netem cannot do what it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,20 +1,17 @@
-//! Cables between hosts: what crosses them, who sees it, and netem at their ends.
+//! Cables between hosts: what crosses them, and who sees it.
 
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::sync::mpsc;
 
-use mpt_io::netlink::{Error, Netem, NetemCounters, Netlink};
+use mpt_io::netlink::{Error, Netlink, TokenBucket};
 use mpt_io::packet;
 use nix::sys::socket::{setsockopt, sockopt::UdpGsoSegment};
 
 use crate::world::{eventually, other_host, readable};
 use crate::{Outcome, Skip, Test};
 
-pub(crate) const TESTS: &[Test] = &[
-    ("netlink::super_packets_are_cut_on_a_cable_of_two", cut),
-    ("netlink::netem_is_added_or_not_found", netem),
-];
+pub(crate) const TESTS: &[Test] = &[("netlink::super_packets_are_cut_on_a_cable_of_two", cut)];
 
 const ADDRESS: [u8; 6] = [2, 0, 0, 0, 0, 9];
 const SEGMENT: usize = 1400;
@@ -50,13 +47,16 @@ fn cut() -> Outcome {
     send();
     eventually("a cable passes super-packets whole", || sent() == 1);
     let mut cutter = Netlink::open().unwrap();
-    match cutter.add_cutter(near, SEGMENT as u32 + 28 + 14) {
+    let frame = SEGMENT as u32 + 28 + 14;
+    let unlimited = TokenBucket { rate: 1_000_000_000_000, burst: frame, queue: 16 << 20 };
+    match cutter.add_token_bucket(near, unlimited) {
         Err(Error::NotFound { .. }) => {
             return Err(Skip("this kernel has no token bucket filter".into()));
         }
         other => other.unwrap(),
     }
-    assert!(matches!(cutter.add_cutter(near, 2000), Err(Error::Exists { .. })));
+    let again = cutter.add_token_bucket(near, unlimited);
+    assert!(matches!(again, Err(Error::Exists { .. })), "{again:?}");
     send();
     eventually("each frame crosses alone", || sent() == 1 + SEGMENTS as u64);
     host.join().unwrap();
@@ -84,29 +84,4 @@ fn end_of_cable(name: &str, address: &str) -> u32 {
     netlink.set_up(index, true).unwrap();
     netlink.add_address(index, address.parse().unwrap(), 24).unwrap();
     index
-}
-
-fn netem() -> Outcome {
-    let mut netlink = Netlink::open().unwrap();
-    netlink.add_veth("near", "far", None).unwrap();
-    let near = netlink.link("near").unwrap().unwrap().index;
-    match netlink.add_cutter(near, 1514) {
-        Err(Error::NotFound { .. }) => {
-            return Err(Skip("this kernel has no token bucket filter".into()));
-        }
-        other => other.unwrap(),
-    }
-    assert_eq!(netlink.netem_counters(near).unwrap(), None);
-    let settings = Netem { limit: 10, ..Netem::default() };
-    match netlink.add_netem(near, &settings) {
-        Ok(()) => {
-            let idle = Some(NetemCounters::default());
-            assert_eq!(netlink.netem_counters(near).unwrap(), idle);
-            netlink.change_netem(near, &settings).unwrap();
-            let again = netlink.add_netem(near, &settings);
-            assert!(matches!(again, Err(Error::Exists { .. })), "{again:?}");
-        }
-        Err(error) => assert!(matches!(error, Error::NotFound { .. }), "{error}"),
-    }
-    Ok(())
 }

@@ -13,11 +13,10 @@ use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_ECHO, NLM_F_EXCL};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcStats2};
 
-use super::{Error, Netlink, TokenBucket};
+use mpt_io::netlink::{Error, Netlink, TokenBucket};
 
 const KIND: &str = "netem";
-/// The filter at the root, its only class, and netem below it.
-const ROOT: TcHandle = TcHandle { major: 1, minor: 0 };
+/// The only class of the filter at the root, and netem below it.
 const BELOW_ROOT: TcHandle = TcHandle { major: 1, minor: 1 };
 const NETEM: TcHandle = TcHandle { major: 2, minor: 0 };
 /// Bytes per second at the root: a frame of 1514 bytes takes 1.5 ns.
@@ -46,33 +45,33 @@ const TICK: u128 = 64;
 /// What happens to packets that leave. Every probability lies in 0..=1; what lies outside acts as the
 /// nearest bound.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Netem {
+pub(super) struct Netem {
     /// Packets that may wait or be on the way; what comes then is dropped. 0 drops everything.
-    pub limit: u32,
+    pub(super) limit: u32,
     /// Added to each packet's time.
-    pub delay: Duration,
+    pub(super) delay: Duration,
     /// Standard deviation of the normally distributed part of the delay. Without a rate packets
     /// overtake each other by it, with one they never do.
-    pub jitter: Duration,
+    pub(super) jitter: Duration,
     /// Loss.
-    pub loss: NetemLoss,
+    pub(super) loss: NetemLoss,
     /// Probability that a packet is sent twice.
-    pub duplicate: f64,
+    pub(super) duplicate: f64,
     /// Probability that one bit of a frame is inverted, its Ethernet header included.
-    pub corrupt: f64,
+    pub(super) corrupt: f64,
     /// Probability that a packet is sent at once, ahead of those that wait.
-    pub reorder: f64,
+    pub(super) reorder: f64,
     /// Bytes per second; `None` is infinitely fast.
-    pub rate: Option<u64>,
+    pub(super) rate: Option<u64>,
     /// Bytes that each packet counts more than the length of its frame, or fewer, for the rate.
-    pub overhead: i32,
+    pub(super) overhead: i32,
     /// From which chance follows, on Linux 6.7 and later; `None` leaves it to the kernel.
-    pub seed: Option<u64>,
+    pub(super) seed: Option<u64>,
 }
 
 /// How netem loses packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum NetemLoss {
+pub(super) enum NetemLoss {
     /// Each with this probability.
     Random(f64),
     /// In bursts, by the Gilbert-Elliott chain.
@@ -96,82 +95,58 @@ impl Default for NetemLoss {
 
 /// What netem has done since it was added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NetemCounters {
+pub(super) struct NetemCounters {
     /// Packets that have left, copies included.
-    pub packets: u64,
+    pub(super) packets: u64,
     /// Their bytes, with Ethernet headers.
-    pub bytes: u64,
+    pub(super) bytes: u64,
     /// Packets lost, or refused because of the limit: the kernel does not tell them apart.
-    pub dropped: u64,
+    pub(super) dropped: u64,
     /// Packets that wait or are on the way.
-    pub waiting: u64,
+    pub(super) waiting: u64,
     /// Their bytes, with Ethernet headers.
-    pub waiting_bytes: u64,
+    pub(super) waiting_bytes: u64,
     /// Packets sent ahead of others.
-    pub reordered: u64,
+    pub(super) reordered: u64,
 }
 
-impl Netlink {
-    /// Has super-packets that leave through an interface cut into packets of at most `frame` bytes,
-    /// Ethernet header included. [`add_netem`](Self::add_netem) needs it.
-    ///
-    /// # Errors
-    ///
-    /// See [`Error`]; [`Error::Exists`] if the interface has a queueing discipline already. Without
-    /// `sch_tbf` the kernel says [`Error::NotFound`].
-    pub fn add_cutter(&mut self, index: u32, frame: u32) -> Result<(), Error> {
-        let bucket = TokenBucket { rate: UNLIMITED, burst: frame, queue: CUTTER_QUEUE };
-        let mut message = about(index, TcHandle::ROOT, ROOT);
-        message.attributes.push(TcAttribute::Kind("tbf".to_owned()));
-        message.attributes.push(TcAttribute::Options(bucket.options()));
-        let message = RouteNetlinkMessage::NewQueueDiscipline(message);
-        let action = format!("have super-packets cut at interface {index}");
-        self.request(message, NLM_F_CREATE | NLM_F_EXCL, &action).map(drop)
-    }
+/// Has super-packets that leave through an interface cut into packets of at most `frame` bytes, Ethernet
+/// header included. [`Netem::add`] needs it.
+///
+/// # Errors
+///
+/// See [`Error`]; [`Error::Exists`] if the interface has a queueing discipline already. Without `sch_tbf`
+/// the kernel says [`Error::NotFound`].
+pub(super) fn add_cutter(netlink: &mut Netlink, index: u32, frame: u32) -> Result<(), Error> {
+    let bucket = TokenBucket { rate: UNLIMITED, burst: frame, queue: CUTTER_QUEUE };
+    netlink.add_token_bucket(index, bucket)
+}
 
-    /// Emulates a network behind an interface that has a [cutter](Self::add_cutter). It goes with the
-    /// interface.
+impl Netem {
+    /// Emulates a network behind an interface that has a [cutter](add_cutter). It goes with the interface.
     ///
     /// # Errors
     ///
     /// See [`Error`]. Without `sch_netem` the kernel says [`Error::NotFound`].
-    pub fn add_netem(&mut self, index: u32, netem: &Netem) -> Result<(), Error> {
-        self.put_netem(index, netem, NLM_F_CREATE | NLM_F_EXCL)
+    pub(super) fn add(&self, netlink: &mut Netlink, index: u32) -> Result<(), Error> {
+        self.put(netlink, index, NLM_F_CREATE | NLM_F_EXCL)
     }
 
-    /// Changes what [`add_netem`](Self::add_netem) has set. Packets on the way keep their times.
+    /// Changes what [`add`](Self::add) has set. Packets on the way keep their times.
     ///
     /// # Errors
     ///
     /// See [`Error`].
-    pub fn change_netem(&mut self, index: u32, netem: &Netem) -> Result<(), Error> {
-        self.put_netem(index, netem, 0)
+    pub(super) fn change(&self, netlink: &mut Netlink, index: u32) -> Result<(), Error> {
+        self.put(netlink, index, 0)
     }
 
-    fn put_netem(&mut self, index: u32, netem: &Netem, flags: u16) -> Result<(), Error> {
-        let message = RouteNetlinkMessage::NewQueueDiscipline(netem.message(index));
-        self.request(message, flags, &format!("emulate a network at interface {index}")).map(drop)
+    fn put(&self, netlink: &mut Netlink, index: u32, flags: u16) -> Result<(), Error> {
+        let message = RouteNetlinkMessage::NewQueueDiscipline(self.message(index));
+        let action = format!("emulate a network at interface {index}");
+        netlink.request(message, flags, &action).map(drop)
     }
 
-    /// What netem has done at an interface; `None` if there is none.
-    ///
-    /// # Errors
-    ///
-    /// See [`Error`]; [`Error::NotFound`] if there is no such interface.
-    pub fn netem_counters(&mut self, index: u32) -> Result<Option<NetemCounters>, Error> {
-        let message = about(index, BELOW_ROOT, TcHandle::UNSPEC);
-        let message = RouteNetlinkMessage::GetQueueDiscipline(message);
-        let action = format!("read what netem did at interface {index}");
-        // The kernel answers who asks only by an echo; see `token_bucket`.
-        let answers = self.request(message, NLM_F_ECHO, &action)?;
-        Ok(answers.iter().find_map(|answer| {
-            let RouteNetlinkMessage::NewQueueDiscipline(found) = answer else { return None };
-            NetemCounters::read(found)
-        }))
-    }
-}
-
-impl Netem {
     fn message(&self, index: u32) -> TcMessage {
         let mut message = about(index, BELOW_ROOT, NETEM);
         message.attributes.push(TcAttribute::Kind(KIND.to_owned()));
@@ -231,6 +206,23 @@ impl Netem {
 }
 
 impl NetemCounters {
+    /// What netem has done at an interface; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`]; [`Error::NotFound`] if there is no such interface.
+    pub(super) fn of(netlink: &mut Netlink, index: u32) -> Result<Option<Self>, Error> {
+        let message = about(index, BELOW_ROOT, TcHandle::UNSPEC);
+        let message = RouteNetlinkMessage::GetQueueDiscipline(message);
+        let action = format!("read what netem did at interface {index}");
+        // The kernel answers who asks only by an echo; see `Netlink::token_bucket`.
+        let answers = netlink.request(message, NLM_F_ECHO, &action)?;
+        Ok(answers.iter().find_map(|answer| {
+            let RouteNetlinkMessage::NewQueueDiscipline(found) = answer else { return None };
+            Self::read(found)
+        }))
+    }
+
     fn read(message: &TcMessage) -> Option<Self> {
         let is_netem = |attribute: &_| matches!(attribute, TcAttribute::Kind(kind) if kind == KIND);
         message.attributes.iter().find(|attribute| is_netem(attribute))?;
