@@ -197,7 +197,7 @@ pub(crate) fn run(cases: &[Case], environment: &[Variable]) -> Conclusion {
 }
 
 #[allow(clippy::print_stdout, reason = "beside what the harness prints")]
-fn print_slowest(times: &mut Vec<(Duration, Case)>) {
+fn print_slowest(times: &mut [(Duration, Case)]) {
     if times.len() <= SLOWEST {
         return;
     }
