@@ -41,7 +41,7 @@ pub(super) fn read_all(
     for number in document.numbers("path_") {
         if let Some(section) = document.take(&format!("path_{number}")) {
             let mut ledger = Ledger::open(&document.label, section);
-            ledger.set_all_aside(&format!("a path beyond those that count: {}", count.note));
+            ledger.set_all_aside(&format!("a path beyond `path_count`: {}", count.note));
             beyond.append(&mut ledger.close(findings));
         }
     }
@@ -101,8 +101,8 @@ fn read(
     let timers = timers(&mut table, &mut ledger);
     status(&mut table, &mut ledger, timers);
     let pinned = Pinned::read(&mut ledger);
-    ledger.aside("cmd_default", "commands go over any path that is up");
-    ledger.aside("window_size", "the original reads it and makes no use of it");
+    ledger.aside("cmd_default", "commands use any path that is up");
+    ledger.aside("window_size", "the original reads it and does not use it");
     table.asides = ledger.close(findings);
     Path { table, pinned }
 }
@@ -112,7 +112,7 @@ fn interface(ledger: &mut Ledger, target: &Target) -> Option<Given<String>> {
     let why = if given.value.is_empty() {
         "names none".to_owned()
     } else if given.value == NO_INTERFACE {
-        "is what the original writes where none was named".to_owned()
+        "is the original's placeholder for none".to_owned()
     } else {
         // An alias is a second address of an interface by an old name, and no interface of its own.
         let alias = given.value.split_once(':').map(|(interface, _)| interface.to_owned());
@@ -122,10 +122,10 @@ fn interface(ledger: &mut Ledger, target: &Target) -> Option<Given<String>> {
         }
         match (target.interface_fault)(&given.value) {
             None => return Some(given),
-            Some(fault) => format!("can be no interface: {fault}"),
+            Some(fault) => format!("is not a valid interface name: {fault}"),
         }
     };
-    ledger.refuse(&given.note, &format!("{why}; so the host's routes say which it is"));
+    ledger.refuse(&given.note, &format!("{why}; so the host's routes determine the interface"));
     None
 }
 
@@ -152,7 +152,9 @@ fn addresses(
         let same = local.as_ref().is_some_and(|local| local.value == public.value);
         if !same {
             ledger.comment(format!(
-                "{}: the peer's `remote_ipaddr` of this path, which only the peer needs; commands about the path name the local address, so such a peer may learn of it from keepalives alone",
+                "{}: the peer's `remote_ipaddr` of this path, which only the peer needs; commands \
+                 about the path name the local address, so such a peer may detect changes by \
+                 keepalives only",
                 public.note
             ));
         } else if form == Form::Ini {
@@ -193,7 +195,8 @@ fn gateway(
         format!(" dev {name}")
     });
     ledger.comment(format!(
-        "{}: routes outside of the tunnel are the host's. If it has none there: ip route add {remote} via {}{device}",
+        "{}: MPT installs no routes outside the tunnel. If the host has none: ip route add {remote} \
+         via {}{device}",
         gateway.note, gateway.value
     ));
 }
@@ -205,16 +208,16 @@ fn version(ledger: &mut Ledger, remote: Option<&Given<IpAddr>>) {
     let version = ledger.number("ip_ver", 4, i64::MIN..=i64::MAX, "");
     let ipv6 = version.value == 6;
     if remote.is_some_and(|remote| remote.value.is_ipv6() != ipv6) {
-        ledger.refuse(&version.note, "`remote_ipaddr` is of the other version, and decides");
+        ledger.refuse(&version.note, "`remote_ipaddr` is of the other version, and is used");
     } else {
-        ledger.comment(format!("{}: seen from `remote_ipaddr`", version.note));
+        ledger.comment(format!("{}: derived from `remote_ipaddr`", version.note));
     }
 }
 
 fn weights(table: &mut Table, ledger: &mut Ledger) {
     let weight = ledger.number("weight_out", 1, 1..=10_000, "weights are 1 to 10000");
     table.set_as("weight", &weight.value.to_string(), &weight.note);
-    ledger.aside("weight_in", "the peer's `weight_out` decides what comes in");
+    ledger.aside("weight_in", "the peer's `weight_out` determines what is received");
 }
 
 /// The timers of a path, in seconds.
@@ -263,7 +266,7 @@ fn status(table: &mut Table, ledger: &mut Ledger, Timers { keepalive, dead_time 
     let mut given = ledger.number("status", 0, 0..=255, "it is one byte");
     if given.value == DOWN && keepalive == 0 && dead_time == 0 {
         let what = "taken as off, because without keepalives and dead time the path would be up before \
-                    the peer is heard: `mpt path up` when the peer is there";
+                    the peer is heard: run `mpt path up` when the peer is running";
         ledger.change(&mut given, DOWN, what);
         table.set("status", &Given::written(OFF, given.note));
         return;
