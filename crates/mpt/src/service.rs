@@ -57,7 +57,8 @@ impl Service {
         let line = variable("NOTIFY_SOCKET").and_then(|name| {
             let line = Line::open(&name);
             line.inspect_err(|error| {
-                warn!(%error, "nobody is told that the daemon is ready: NOTIFY_SOCKET is `{}`", name.display());
+                warn!(%error, "cannot notify the service manager that the daemon is ready: \
+                    NOTIFY_SOCKET is `{}`", name.display());
             })
             .ok()
         });
@@ -120,7 +121,7 @@ impl Service {
     fn tell(&self, text: &str) {
         let Some(line) = &self.line else { return };
         if let Err(error) = line.socket.send_to_addr(text.as_bytes(), &line.address) {
-            debug!(%error, "the supervisor could not be told");
+            debug!(%error, "cannot notify the service manager");
         }
     }
 }
@@ -148,7 +149,9 @@ fn watchdog(microseconds: Option<&OsStr>, pid: Option<&OsStr>, own: u32) -> Opti
     match number(microseconds?) {
         Some(microseconds @ 1..) => Some(Duration::from_micros(microseconds)),
         Some(0) | None => {
-            warn!("WATCHDOG_USEC is no number of microseconds: the watchdog is not fed");
+            warn!(
+                "WATCHDOG_USEC is not a number of microseconds: no watchdog notifications are sent"
+            );
             None
         }
     }

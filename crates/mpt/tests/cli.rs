@@ -120,8 +120,8 @@ fn what_the_host_lacks_is_told_with_a_remedy() {
     let text = stdout(&output);
     for what in [
         "good.toml: good: 1 tunnel",
-        "warning: interface no-such-if is not there: path fibre of server",
-        "\n  mend: ip -brief link",
+        "warning: interface no-such-if does not exist: path fibre of server",
+        "\n  fix: ip -brief link",
         "warning: no interface has the address 203.0.113.77: path radio of server",
     ] {
         assert!(text.contains(what), "{text}");
@@ -129,7 +129,7 @@ fn what_the_host_lacks_is_told_with_a_remedy() {
     // Warnings are no reason not to run. Errors are, and this user may meet some.
     if text.contains("\nerror: ") {
         assert_eq!(output.status.code(), Some(1));
-        assert!(complaint(&output).contains("cannot be run here: mend"), "{output:?}");
+        assert!(complaint(&output).contains("cannot be run here: fix"), "{output:?}");
     } else {
         assert_eq!(output.status.code(), Some(0));
         assert!(output.stderr.is_empty(), "{output:?}");

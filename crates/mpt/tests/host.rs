@@ -112,16 +112,16 @@ impl Host {
 
 const ADDRESSED: &str = "interface = \"uplink\"\nlocal = \"192.0.2.1\"\nremote = \"203.0.113.5\"";
 const ROUTED: &str = "remote = \"203.0.113.5\"";
-const FORWARDING: &str = "warning: net.ipv4.ip_forward is 0: nobody behind this host reaches \
-                          10.20.0.0/16 through it\n  mend: sysctl -w net.ipv4.ip_forward=1\n";
+const FORWARDING: &str = "warning: net.ipv4.ip_forward is 0: hosts behind this one cannot reach \
+    10.20.0.0/16 through it\n  fix: sysctl -w net.ipv4.ip_forward=1\n";
 
 fn missing(host: &Host) {
     let (code, findings, complaint) = host.check(ADDRESSED);
     let expected = [
-        "warning: interface uplink is not there: path fibre of server cannot be used until it is\n  \
-         mend: ip -brief link  (correct `interface` if none of them is it)\n",
+        "warning: interface uplink does not exist: path fibre of server cannot be used until it is up\n  \
+         fix: ip -brief link  (correct `interface` if none of them is it)\n",
         "warning: no interface has the address 192.0.2.1: path fibre of server cannot be used until \
-         one has\n  mend: ip address add 192.0.2.1/PREFIX dev INTERFACE\n",
+         one has\n  fix: ip address add 192.0.2.1/PREFIX dev INTERFACE\n",
         FORWARDING,
     ];
     assert_eq!(findings, expected.concat());
@@ -135,7 +135,7 @@ fn missing(host: &Host) {
     // Without an interface to try, the kernel has to know the way.
     let (code, findings, _) = host.check(ROUTED);
     let expected = "warning: no route leads to 203.0.113.5: path fibre of server cannot be used \
-                    until one does\n  mend: ip route add 203.0.113.5 via ROUTER\n";
+                    until one does\n  fix: ip route add 203.0.113.5 via ROUTER\n";
     assert_eq!((code, &*findings), (0, expected));
     let remote: IpAddr = "203.0.113.5".parse().unwrap();
     let router = Some("192.0.2.254".parse().unwrap());
@@ -150,15 +150,15 @@ fn taken(host: &Host) {
     let other = host.namespace.run(|| UdpSocket::bind("0.0.0.0:4754")).unwrap();
     let (code, findings, complaint) = host.check(ADDRESSED);
     let (what, rest) = findings.split_once(" (process ").unwrap();
-    assert!(what.starts_with("error: UDP 192.0.2.1:4754 is taken by "), "{findings}");
+    assert!(what.starts_with("error: UDP 192.0.2.1:4754 is in use by "), "{findings}");
     let expected = format!(
         "{}): path fibre of server cannot be opened\n  \
-         mend: ss -lunp 'sport = :4754'  (end that program, or set another local_port)\n",
+         fix: ss -lunp 'sport = :4754'  (end that program, or set another local_port)\n",
         std::process::id()
     );
     assert_eq!(rest, expected);
     assert_eq!(code, 1);
-    assert!(complaint.ends_with("cannot be run here: mend 1 error and try again\n"), "{complaint}");
+    assert!(complaint.ends_with("cannot be run here: fix 1 error and try again\n"), "{complaint}");
     drop(other);
     assert_eq!(host.check(ADDRESSED), (0, String::new(), String::new()));
 }
@@ -176,9 +176,9 @@ fn filtered(host: &Host) {
     assert_eq!(host.check(ADDRESSED), (0, String::new(), String::new()));
     host.set("conf/all/rp_filter", "1");
     let (code, findings, _) = host.check(ADDRESSED);
-    let expected = "warning: reverse path filtering is strict on uplink: the kernel drops what \
-                    arrives for path fibre of server, because the route to 203.0.113.5 leads \
-                    through other\n  mend: sysctl -w net.ipv4.conf.uplink.rp_filter=2\n";
+    let expected = "warning: reverse path filtering is strict on uplink: the kernel drops datagrams \
+        for path fibre of server, because the route to 203.0.113.5 leads \
+                    through other\n  fix: sysctl -w net.ipv4.conf.uplink.rp_filter=2\n";
     assert_eq!((code, &*findings), (0, expected));
     host.set("conf/uplink/rp_filter", "2");
     assert_eq!(host.check(ADDRESSED), (0, String::new(), String::new()));

@@ -143,7 +143,7 @@ fn who_may_read_is_decided_by_a_key() -> Result<(), Failed> {
         let output = mpt(folder.path(), &["import", "--force", &from.to_string_lossy()])?;
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         assert_eq!(mode()?, after, "{}", from.display());
-        let told = String::from_utf8(output.stdout)?.contains("mpt.toml: holds a key");
+        let told = String::from_utf8(output.stdout)?.contains("mpt.toml: contains a key");
         assert_eq!(told, after == 0o600);
     }
     fs::remove_file(&file)?;
@@ -181,7 +181,7 @@ fn a_link_keeps_its_place() -> Result<(), Failed> {
         let output =
             mpt(folder.path(), &["import", "--force", "-o", place, &sample.to_string_lossy()])?;
         assert_eq!(output.status.code(), Some(2), "{output:?}");
-        assert!(String::from_utf8(output.stderr)?.contains("is no file that could be replaced"));
+        assert!(String::from_utf8(output.stderr)?.contains("is not a regular file"));
     }
     Ok(())
 }
@@ -234,7 +234,7 @@ fn what_is_missing_is_told() -> Result<(), Failed> {
         (vec![sample.join("..").join("..").join("wrong/empty.conf")], "neither an interface nor"),
         (vec![interface.clone()], "there is no file of a connection"),
         (vec![connection.clone()], "there is no interface.conf"),
-        (vec![interface.clone(), interface, connection], "both of an interface"),
+        (vec![interface.clone(), interface, connection], "both describe an interface"),
         (vec![sample.join("..")], ""),
         (vec![data().join("..").join("snapshots")], "has no files that end in .conf"),
     ] {

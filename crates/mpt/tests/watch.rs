@@ -116,7 +116,7 @@ fn lines_go_on_when_the_daemon_is_back() {
     daemon.leave();
     let mut complaint = String::new();
     complaints.read_line(&mut complaint).unwrap();
-    assert!(complaint.starts_with("mpt: ") && complaint.contains("asking again"), "{complaint}");
+    assert!(complaint.starts_with("mpt: ") && complaint.contains("retrying"), "{complaint}");
     daemon.come_back();
     let asked = daemon.asked();
     while daemon.asked() < asked + 2 {

@@ -15,12 +15,12 @@ pub(super) fn auth(table: &mut Table, ledger: &mut Ledger) -> bool {
     let word = if kind.value == 1 { "random" } else { "none" };
     let mut note = kind.note;
     if kind.value > 2 {
-        ledger.refuse(&note, "there is no such kind; the original accepts everything then");
+        ledger.refuse(&note, "there is no such type; the original then accepts everything");
         note += " (accepts everything)";
     }
     table.set_as("auth", &format!("{{ type = \"{word}\" }}"), &note);
     if let Some(key) = key {
-        ledger.comment(format!("{}: of no use with that `auth_type`", key.note));
+        ledger.comment(format!("{}: not used with that `auth_type`", key.note));
     }
     false
 }
@@ -32,8 +32,7 @@ fn by_key(
     key: Option<Given<String>>,
 ) -> bool {
     let fault = match &key {
-        None => "without one the original takes that which is built in, so known to everybody"
-            .to_owned(),
+        None => "without one the original uses its built-in key, which is public".to_owned(),
         Some(key) => {
             let text = first(&key.value);
             match Key::new(&text) {
@@ -52,10 +51,10 @@ fn by_key(
     // The peer's commands are refused with either kind. A cookie prevents blind forgery.
     let instead = "until both ends have a key: auth = { type = \"sha256\", key = \"...\" }";
     table.set_as("auth", "{ type = \"random\" }", instead);
-    let why = format!("the key is not taken over: {fault}. Give both ends one of their own");
+    let why = format!("the key is not imported: {fault}. Give both ends the same private key");
     ledger.refuse(&kind.note, &why);
     if let Some(key) = key {
-        ledger.comment(format!("{}: not taken over", key.note));
+        ledger.comment(format!("{}: not imported", key.note));
     }
     false
 }

@@ -120,10 +120,8 @@ pub(super) fn read(
     without_counterpart(&mut ledger);
     for (what, count) in [("path", path_count), ("network", network_count)] {
         if !count.missing {
-            ledger.comment(format!(
-                "{}: how many {what}s there are is seen from the file",
-                count.note
-            ));
+            ledger
+                .comment(format!("{}: the number of {what}s is derived from the file", count.note));
         }
     }
     table.asides = ledger.close(findings);
@@ -145,7 +143,7 @@ fn name(ledger: &mut Ledger, names: &mut HashSet<String>) -> Given<String> {
     }
     let unique = unique(&given.value, names);
     if unique != given.value {
-        let what = format!("renamed to {unique}, because another has this name");
+        let what = format!("renamed to {unique}, because another connection has this name");
         ledger.change(&mut given, unique, &what);
     }
     given
@@ -165,9 +163,9 @@ fn peer_of(table: &mut Table, ledger: &mut Ledger, peer: Peer, remote: Option<&G
     }
     let version = ledger.number("ip_ver", 6, i64::MIN..=i64::MAX, "");
     if (version.value == 6) == remote.value.is_ipv6() {
-        ledger.comment(format!("{}: seen from `ip_remote`", version.note));
+        ledger.comment(format!("{}: derived from `ip_remote`", version.note));
     } else {
-        ledger.refuse(&version.note, "`ip_remote` is of the other version, and decides");
+        ledger.refuse(&version.note, "`ip_remote` is of the other version, and is used");
     }
 }
 
@@ -177,12 +175,12 @@ fn local(ledger: &mut Ledger, remote: Option<&Given<IpAddr>>) -> Option<Given<Ip
     let address = value.split('/').next().unwrap_or_default().trim().parse::<IpAddr>();
     match address {
         Ok(address) if address.is_unspecified() => {
-            ledger.comment(format!("{note}: stands for no address"));
+            ledger.comment(format!("{note}: no address"));
         }
         Ok(address) if remote.is_none_or(|remote| remote.value.is_ipv6() == address.is_ipv6()) => {
             return Some(Given::written(address, note));
         }
-        Ok(_) => ledger.refuse(&note, "`ip_remote` is of the other version, and decides"),
+        Ok(_) => ledger.refuse(&note, "`ip_remote` is of the other version, and is used"),
         Err(_) => ledger.refuse(&note, "no address, for the original neither"),
     }
     None
@@ -191,8 +189,7 @@ fn local(ledger: &mut Ledger, remote: Option<&Given<IpAddr>>) -> Option<Given<Ip
 fn ports(table: &mut Table, ledger: &mut Ledger) {
     let mut local = ledger.number("local_port", 0, 0..=65535, "a port is 1 to 65535");
     if local.value == 0 {
-        let what =
-            "any port has no counterpart; 65000 is where an original peer sends that was told none";
+        let what = "there is no counterpart of any port; 65000 is the default destination port of an original";
         ledger.change(&mut local, DEFAULT_REMOTE_PORT, what);
     }
     table.set_as("local_port", &local.value.to_string(), &local.note);
@@ -211,14 +208,11 @@ fn commands(table: &mut Table, ledger: &mut Ledger, general: &General) {
         table.set_as("accept_create", "true", &accept.note);
     } else if accept.value == 1 {
         ledger.comment(format!(
-            "{}: not taken over: without a key of its own, anybody could fill the log",
+            "{}: not imported: without its own key, any host could fill the log",
             accept.note
         ));
     } else if !accept.missing {
-        ledger.comment(format!(
-            "{}: as it is here unless `accept_create` says otherwise",
-            accept.note
-        ));
+        ledger.comment(format!("{}: the default here, unless `accept_create` is set", accept.note));
     }
 }
 
@@ -242,7 +236,7 @@ fn ordering(table: &mut Table, ledger: &mut Ledger, target: &Target, pinned: boo
     let seconds = seconds.as_secs_f64();
     let value = format!("{{ window = {}, max_delay = {seconds} }}", window.value);
     let early = if window.value > 0 {
-        "; gaps that are proven are given up earlier, unless early_release = false"
+        "; proven losses are given up earlier, unless early_release = false"
     } else {
         ""
     };
@@ -251,10 +245,10 @@ fn ordering(table: &mut Table, ledger: &mut Ledger, target: &Target, pinned: boo
 
 fn without_counterpart(ledger: &mut Ledger) {
     for (key, why) in [
-        ("connection_count", "how many connections there are is seen from the file"),
+        ("connection_count", "the number of connections is derived from the file"),
         ("permission", "the original reads it and enforces nothing"),
-        ("ip_ver", "seen from `ip_remote`"),
-        ("local_cmd_port", "the original takes `cmdport_local` instead"),
+        ("ip_ver", "derived from `ip_remote`"),
+        ("local_cmd_port", "the original uses `cmdport_local` instead"),
         ("status", "it has no effect in the original"),
         ("keepalive_time", "each path has its own"),
         ("dead_time", "each path has its own"),

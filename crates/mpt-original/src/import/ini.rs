@@ -11,7 +11,7 @@ use super::problem::Problem;
 
 /// The remark on a last line without newline.
 const NO_NEWLINE: &str =
-    "the original drops this line, because no newline ends it; it is taken here";
+    "the original drops this line, because no newline ends it; it is used here";
 
 /// Reads the file.
 ///
@@ -102,7 +102,7 @@ impl Line {
         let key = key.trim().to_ascii_lowercase();
         let comment = if mask::is_secret(&key) { mask::HIDDEN } else { comment };
         let remark = cut.then(|| {
-            format!("what stands behind the value is a comment for the original too: `{comment}`")
+            format!("the text after the value is a comment, as in the original: `{comment}`")
         });
         Content::Entry { key, value: value.to_owned(), remark }
     }
@@ -117,7 +117,7 @@ fn section(rest: &str) -> Content {
     };
     let behind = behind.trim();
     if !behind.is_empty() && !behind.starts_with(COMMENT) {
-        return Content::Wrong("something behind a section", HELP);
+        return Content::Wrong("text after a section", HELP);
     }
     match name.trim().to_ascii_lowercase() {
         name if name.is_empty() => Content::Wrong("a section without a name", HELP),

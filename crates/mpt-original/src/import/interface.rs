@@ -84,7 +84,9 @@ fn mtu(ledger: &mut Ledger, target: &Target, ipv6: bool) -> Option<Given<u16>> {
     let (most, why) = match target.peer {
         Peer::Original => (
             ORIGINAL_MAX_MTU,
-            format!("{least} to {ORIGINAL_MAX_MTU} is what the original takes whole"),
+            format!(
+                "{least} to {ORIGINAL_MAX_MTU} is the range that the original does not truncate"
+            ),
         ),
         Peer::Mpt => (most, format!("{least} to {most} is possible")),
     };

@@ -53,13 +53,13 @@ pub(super) fn read_all(
             None => {}
         }
         source(&mut ledger);
-        ledger.aside("ip_ver", "seen from the addresses");
+        ledger.aside("ip_ver", "derived from the addresses");
         asides.append(&mut ledger.close(findings));
     }
     for number in document.numbers("net_") {
         if let Some(section) = document.take(&format!("net_{number}")) {
             let mut ledger = Ledger::open(&document.label, section);
-            ledger.set_all_aside(&format!("a network beyond those that count: {}", count.note));
+            ledger.set_all_aside(&format!("a network beyond `network_count`: {}", count.note));
             asides.append(&mut ledger.close(findings));
         }
     }
@@ -93,7 +93,8 @@ fn source(ledger: &mut Ledger) {
     if given.value.bits() == 0 {
         ledger.comment(format!("{}: any source, as here", given.note));
     } else {
-        let why = "packets are chosen by their destination alone; what a host behind this one may send is a matter of its firewall";
+        let why =
+            "packets are routed by destination only; to restrict local sources use the firewall";
         ledger.refuse(&given.note, why);
     }
 }

@@ -50,10 +50,10 @@ pub(super) fn complete(
                 true,
             ),
             Some(tunnel) => {
-                (format!("the tunnel's address, {tunnel}, is taken, in the original too"), true)
+                (format!("the tunnel's address, {tunnel}, is used, as in the original"), true)
             }
             None => {
-                ("not taken: the tunnel has no IPv4 address, in the original too".to_owned(), true)
+                ("not used: the tunnel has no IPv4 address, as in the original".to_owned(), true)
             }
         };
         let line = format!("{}: {what}", local.note);
@@ -63,10 +63,7 @@ pub(super) fn complete(
         connection.aside(line);
         let shown = shown(&addresses, connection).filter(|shown| *shown != local.value);
         if let (true, Some(shown)) = (local.value.is_ipv6(), shown) {
-            let line = format!(
-                "{}: the peer is shown {shown} instead, by keepalives and commands",
-                local.note
-            );
+            let line = format!("{}: keepalives and commands contain {shown} instead", local.note);
             findings.warnings.push(line.clone());
             connection.aside(line);
         }

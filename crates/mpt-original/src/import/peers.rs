@@ -60,7 +60,7 @@ fn why(first: &Connection, later: &Connection, moved: &[Prefix]) -> String {
     }
     // The original looks at the source too: for IPv4 that is its own address or one of the networks'.
     if first.networks.value.is_empty() && !later.networks.value.is_empty() {
-        changed.push("what other hosts than this one send to the peer".to_owned());
+        changed.push("packets of other hosts to the peer".to_owned());
     }
     // And for IPv6 this.
     if let (Some(own), Some(other)) = (&later.local, &first.local)
@@ -70,16 +70,16 @@ fn why(first: &Connection, later: &Connection, moved: &[Prefix]) -> String {
         changed.push(format!("what {} sends to the peer", own.value));
     }
     let change = if changed.is_empty() {
-        ", in the original too; this one is not in force".to_owned()
+        ", as in the original; this one is not in force".to_owned()
     } else {
         let changed = changed.join(", and ");
         format!(
-            ". This one, which is not in force, had in the original {changed}: it goes over `{name}` here"
+            ". This one is not in force. In the original it carried {changed}; here `{name}` carries it"
         )
     };
     format!(
-        "`{name}` has the same peer, and takes all packets for it{change}. What the peer sends over this one is \
-         not received. With a `match` it would be in force: see docs/guide.md"
+        "`{name}` has the same peer, and carries all packets for it{change}. Packets of the peer \
+         over this one are not received. With a `match` it would be in force: see docs/guide.md"
     )
 }
 

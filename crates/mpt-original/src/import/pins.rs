@@ -36,7 +36,7 @@ impl Pinned {
                 }
                 Some(_) | None => {
                     let value = ports.value.clone();
-                    let what = format!("`{}` is no port, and left out", word.escape_debug());
+                    let what = format!("`{}` is not a port, and left out", word.escape_debug());
                     ledger.change(&mut ports, value, &what);
                 }
             }

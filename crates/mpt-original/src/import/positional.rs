@@ -45,7 +45,8 @@ fn read_interface(blocks: &[Block]) -> Result<Vec<Section>, Vec<Problem>> {
         let span = blocks.first().map_or(0..0, span);
         return Err(vec![
             Problem::new("the blocks of an interface are missing", span).label("too few").help(
-                "the form of the papers has blocks for the commands, the client and the tunnel, each begun by `;`",
+                "the positional format has blocks for the commands, the client and the tunnel, each \
+                 beginning with `;`",
             ),
         ]);
     };
@@ -82,7 +83,7 @@ fn read_connections(count: &Block, blocks: &[Block]) -> Result<Vec<Vec<Section>>
             return Err(vec![
                 Problem::new("no connection follows", declared.span)
                     .label("this block says how many there are")
-                    .help("give each connection a block, and each of its paths, each begun by `;`"),
+                    .help("give each connection a block, and each of its paths, each beginning with `;`"),
             ]);
         }
     }
@@ -102,9 +103,9 @@ fn section(
         let places = keys.join(", ");
         let title = format!("a block {what} with {} values", block.len());
         let label = if least == most {
-            format!("there are places for {most}")
+            format!("at most {most} are possible")
         } else {
-            format!("there are places for {least} or {most}")
+            format!("{least} or {most} are possible")
         };
         let help = format!("the values are, in this order and each on a line by itself: {places}");
         return Err(vec![Problem::new(title, span(block)).label(label).help(help)]);

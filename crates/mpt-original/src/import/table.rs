@@ -59,7 +59,7 @@ impl Table {
             let _ = writeln!(out, "{off}{setting:width$}  # {note}");
         }
         if !self.asides.is_empty() {
-            out.push_str("# Not a setting here:\n");
+            out.push_str("# No counterpart here:\n");
         }
         for aside in &self.asides {
             let _ = writeln!(out, "#   {aside}");

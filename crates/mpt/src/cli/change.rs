@@ -66,7 +66,7 @@ pub(super) fn ask(socket: &Path, request: &Request) -> Result<Exit> {
             }
         }
         other @ (Reply::Status { .. } | Reply::Version { .. }) => {
-            bail!("the daemon gave an answer to another question: {other:?}")
+            bail!("unexpected reply from the daemon: {other:?}")
         }
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn check(file: &Path, file_only: bool) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     output::complain(format_args!(
-        "{} cannot be run here: mend {} and try again",
+        "{} cannot be run here: fix {} and try again",
         file.display(),
         counted(errors, "error")
     ));

@@ -33,7 +33,9 @@ impl Environment {
             checksum_partial: checksum_partial()?,
         };
         if environment.checksum_partial {
-            warn!("inner checksums are left out; a peer that is not told so gets broken packets");
+            warn!(
+                "inner packets have partial checksums; a peer without this setting gets wrong checksums"
+            );
         }
         Ok(environment)
     }

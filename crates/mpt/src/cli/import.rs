@@ -86,7 +86,7 @@ impl Import {
             output::print(&format!("{name}: written: {}\n", outcome(&imported, &verdict)))?;
             if imported.holds_key {
                 output::print(&format!(
-                    "{name}: holds a key, and only its owner may read it; for the service: \
+                    "{name}: contains a key, and only its owner may read it; for the service: \
                      chgrp mpt FILE; chmod 0640 FILE\n"
                 ))?;
             }
@@ -96,7 +96,7 @@ impl Import {
             Err(report) => {
                 output::problems(report);
                 let problems = counted(report.count(), "problem");
-                output::complain(format_args!("{name} has {problems}: mend by hand what is shown"));
+                output::complain(format_args!("{name} has {problems}: fix the settings shown"));
                 Ok(Exit::Negative)
             }
         }
@@ -132,7 +132,7 @@ fn write(file: &Path, imported: &Imported, force: bool) -> Result<()> {
     let place = if force { fs::canonicalize(file) } else { Err(io::ErrorKind::NotFound.into()) };
     let place = place.unwrap_or_else(|_| file.to_owned());
     if force && place.exists() && !place.is_file() {
-        bail!("{} is no file that could be replaced: see --stdout", file.display());
+        bail!("{} is not a regular file, which could be replaced: see --stdout", file.display());
     }
     let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
@@ -152,7 +152,7 @@ fn write(file: &Path, imported: &Imported, force: bool) -> Result<()> {
     let put = if force { written.persist(&place) } else { written.persist_noclobber(&place) };
     match put.map_err(|failed| failed.error) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => bail!(
-            "{} exists already: name another file with --output, or write over it with --force",
+            "{} exists already: name another file with --output, or overwrite it with --force",
             file.display()
         ),
         put => put.with_context(what)?,

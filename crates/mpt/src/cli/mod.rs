@@ -1,8 +1,8 @@
-//! The command line: what there is, and what it ends with.
+//! The command line: its commands, options and exit codes.
 //!
-//! Parse first, act later; one file per command. Results go to standard output and nothing else
-//! does; whatever went wrong is one line on standard error that begins with `mpt:` and says what to
-//! do next. A reader that closed the pipe has seen enough, and that is success.
+//! Arguments are parsed first, then the command runs; one file per command. Only results go to
+//! standard output; an error is one line on standard error that begins with `mpt:` and says what to
+//! do next. If the reader of standard output closes the pipe, the command succeeds.
 
 mod change;
 mod check;
@@ -23,7 +23,7 @@ use crate::exit::Exit;
 use crate::output;
 use line::{Command, Line};
 
-/// Runs the command that `args` name, the program's name first.
+/// Runs the command given by `args`, which begin with the program's name.
 pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     let command = match usage::parse(args) {
         Ok(Line { command }) => command,
@@ -48,7 +48,7 @@ pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     })
 }
 
-/// What the command line may be.
+/// The definition of the command line.
 pub(crate) fn definition() -> clap::Command {
     Line::command()
 }

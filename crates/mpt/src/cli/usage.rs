@@ -30,7 +30,7 @@ fn answer(error: &clap::Error) -> Exit {
     }
     let text = error.render().to_string();
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        output::complain("no command given: run `mpt --help` for those there are");
+        output::complain("no command given: run `mpt --help` for a list");
     } else {
         output::complain(one_line(&text));
     }

@@ -177,10 +177,8 @@ fn sockets(accept: &Accept) -> impl Iterator<Item = Socket> {
 fn name(value: &Value<'_>, problems: &mut Problems) -> Option<String> {
     let name = value::name(value, problems)?;
     if name.len() > Accept::MAX_NAME {
-        let help = format!(
-            "use 1 to {} bytes: the peer's tunnel address is put behind them",
-            Accept::MAX_NAME
-        );
+        let help =
+            format!("use 1 to {} bytes: the peer's tunnel address is appended", Accept::MAX_NAME);
         problems.push(value.impossible(format!("{} bytes long", name.len())).help(help));
         return None;
     }
@@ -196,7 +194,7 @@ fn peers(
     let peers = table.required("peers", example, problems, value::list(address::network))?;
     if peers.is_empty() {
         problems.push(
-            Problem::new("a template that accepts nobody", table.span_of("peers"))
+            Problem::new("a template that accepts no peers", table.span_of("peers"))
                 .label("empty")
                 .help(format!("name the tunnel addresses that may connect: `peers = {example}`")),
         );
@@ -294,7 +292,7 @@ fn check_forget(accept: &Accept, table: &Table<'_>, problems: &mut Problems) {
                 accept.dead_time.as_secs_f64()
             ))
             .help(
-                "let `forget` be longer than `dead_time`, so that a path that comes back is known",
+                "set `forget` longer than `dead_time`, so that a path can recover before it is removed",
             ),
     );
 }

@@ -42,9 +42,9 @@ fn unusable(address: IpAddr) -> Option<(&'static str, String)> {
     if let Some(mapped) = mapped {
         Some(("an IPv4 address in IPv6 form", format!("write \"{mapped}\"")))
     } else if address.is_unspecified() {
-        Some(("stands for no address", "name the address of one host".into()))
+        Some(("is the unspecified address", "name the address of one host".into()))
     } else if address.is_multicast() || address == IpAddr::V4(Ipv4Addr::BROADCAST) {
-        Some(("stands for many hosts", "name the address of one host".into()))
+        Some(("is a multicast or broadcast address", "name the address of one host".into()))
     } else {
         None
     }

@@ -101,9 +101,17 @@ pub(super) fn read(
         kind @ (PeerKind::Mpt | PeerKind::Gre) => {
             for key in KEYS.into_iter().filter(|key| table.has(key)) {
                 problems.push(
-                    Problem::new(format!("`{key}` for a peer that has no commands"), table.span_of(key))
-                        .label("means something to an original MPT only")
-                        .help(format!("remove it; or write `peer = \"{}\"`, if that is what the peer is, and not \"{}\"", PeerKind::Original.name(), kind.name())),
+                    Problem::new(
+                        format!("`{key}` for a peer that has no commands"),
+                        table.span_of(key),
+                    )
+                    .label("applies to an original MPT only")
+                    .help(format!(
+                        "remove it; or write `peer = \"{}\"`, if the peer is one, and \
+                            not \"{}\"",
+                        PeerKind::Original.name(),
+                        kind.name()
+                    )),
                 );
             }
             return Some(None);
@@ -123,7 +131,10 @@ pub(super) fn read(
             problems.push(
                 Problem::new(format!("`{key}` and `{data_key}` are the same"), table.span_of(key))
                     .label("commands and data on one port")
-                    .help(format!("the original has a port for each: let `{key}` be what is `{there}` there, {default} by default")),
+                    .help(format!(
+                        "the original has a separate port for each: set `{key}` to its \
+                        `{there}`, {default} by default"
+                    )),
             );
         }
     }
@@ -137,7 +148,7 @@ pub(super) fn read(
     if commands.accept_create && !matches!(commands.auth, Auth::Sha256(_)) {
         problems.push(
             Problem::new("`accept_create` without a key", table.span_of("accept_create"))
-                .label("anybody could fill the log")
+                .label("any host could fill the log")
                 .help(
                     "add `auth = { type = \"sha256\", key = \"...\" }`, or remove `accept_create`",
                 ),
@@ -167,7 +178,7 @@ fn auth(table: &Table<'_>, problems: &mut Problems) -> Option<Auth> {
         }
         (_, Some(_)) => {
             problems.push(
-                Problem::new("a `key` that nothing is authenticated by", table.span_of("key"))
+                Problem::new("a `key` that is not used", table.span_of("key"))
                     .label("not used with this `type`")
                     .other(table.span_of("type"), "this one")
                     .help("write `type = \"sha256\"`, or remove `key`"),

@@ -47,10 +47,10 @@ fn user(value: &Value<'_>, problems: &mut Problems) -> Option<String> {
     let begins = |c: char| c.is_ascii_alphabetic() || c == '_';
     let allowed = |c: char| begins(c) || c.is_ascii_digit() || matches!(c, '-' | '.');
     let fault = if text == "root" {
-        let help = "name a user without rights such as \"mpt\", or remove `user`: then the daemon stays who it is";
-        problems.push(
-            value.impossible("has every right, and the purpose is to give them up").help(help),
-        );
+        let help =
+            "set an unprivileged user such as \"mpt\", or remove `user` to keep the current user";
+        problems
+            .push(value.impossible("has all privileges, which `user` is meant to drop").help(help));
         return None;
     } else if text.is_empty() {
         "empty".into()
@@ -78,7 +78,8 @@ fn listen(value: &Value<'_>, problems: &mut Problems) -> Option<SocketAddr> {
         Ok(listen) if listen.port() == 0 => ("has no port", example),
         Ok(listen) if !listen.ip().is_loopback() => (
             "not a loopback address",
-            "the page is for this host only: write \"127.0.0.1\" or \"[::1]\" with the port, and let a proxy that asks for a password show it to others",
+            "metrics are served on loopback only: write \"127.0.0.1\" or \"[::1]\" with the port, \
+             and use a proxy with authentication for remote access",
         ),
         Ok(listen) => return Some(listen),
     };

@@ -3,7 +3,7 @@
 //! The file is TOML. It is read in one pass over the parsed document ([`table`], [`value`],
 //! [`address`]), noun by noun ([`daemon`], [`tunnel`], [`connection`], [`path`], [`accept`]), and whatever is wrong becomes
 //! a [`report::Problem`] with its place in the text. Reading goes on after a problem, so that one
-//! look at the reports is enough to mend the file; what depends on a faulty value is not reported
+//! look at the reports is enough to fix the file; what depends on a faulty value is not reported
 //! again. What must differ between tunnels, connections and paths is kept in [`distinct`] while
 //! reading.
 //!

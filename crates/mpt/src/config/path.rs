@@ -129,7 +129,7 @@ pub(super) fn local(value: &Value<'_>, problems: &mut Problems) -> Option<IpAddr
     {
         problems.push(
             value
-                .impossible("stands for no address")
+                .impossible("is the unspecified address")
                 .help("remove `local`: then the kernel chooses the address"),
         );
         return None;
@@ -158,7 +158,7 @@ fn check_addresses(path: &Path, table: &Table<'_>, problems: &mut Problems) {
     {
         problems.push(
             Problem::new("a link-local `remote` without `interface`", table.span_of("remote"))
-                .label("means something on one interface only")
+                .label("is valid on one interface only")
                 .help("add `interface = \"...\"`"),
         );
     }

@@ -107,7 +107,10 @@ impl Peer {
             problems.push(
                 Problem::new("`match` towards an original MPT", table.span_of("match"))
                     .label("it has one connection for all packets")
-                    .help("remove `match`: the original knows a connection by its tunnel addresses, so there is one to each peer"),
+                    .help(
+                        "remove `match`: the original identifies a connection by its tunnel \
+                        addresses, so there is one per peer",
+                    ),
             );
         }
     }
@@ -119,7 +122,10 @@ impl Peer {
                     Problem::new("two tunnel addresses of an original MPT", second.span())
                         .label("one too many")
                         .other(first.span(), "the first one")
-                        .help("its connections carry one IP version each: make a connection for each address"),
+                        .help(
+                            "its connections carry one IP version each: configure a connection \
+                            for each address",
+                        ),
                 );
             }
             return;

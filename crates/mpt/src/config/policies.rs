@@ -65,8 +65,8 @@ fn for_original(
         ("checksum", "it would take the checksum for the packet", "UDP has a checksum of its own"),
         (
             "sequence",
-            "both ends send numbers if they have a window themselves",
-            "packets are numbered if the `window` of `reorder` is above 0",
+            "each end sends sequence numbers if its own window is above 0",
+            "packets have sequence numbers if the `window` of `reorder` is above 0",
         ),
     ] {
         if table.has(key) {
@@ -112,9 +112,9 @@ impl Read {
 fn profile(value: &Value<'_>, problems: &mut Problems) -> Option<Profile> {
     if value.get().as_str() == Some("adaptive") {
         problems.push(
-            value.impossible("not available yet").help(
-                "write \"auto\", which always takes the best profile there is, or \"classic\"",
-            ),
+            value
+                .impossible("not available yet")
+                .help("write \"auto\", which selects the best available profile, or \"classic\""),
         );
         return None;
     }

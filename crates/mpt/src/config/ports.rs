@@ -46,8 +46,8 @@ pub(super) fn ports(value: &Value<'_>, problems: &mut Problems) -> Option<Vec<Sp
         if let Some(other) = ports[..place].iter().find(same) {
             problems.push(
                 Problem::new("a port is listed twice", range.span())
-                    .label("holds ports again")
-                    .other(other.span(), "that stand here already")
+                    .label("repeats ports")
+                    .other(other.span(), "that are listed here already")
                     .help("list each port once, by itself or within a range"),
             );
             return None;

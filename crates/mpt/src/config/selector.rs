@@ -108,7 +108,7 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems) -> Option<Option<
     table.finish(problems);
     if !selects {
         problems.push(
-            Problem::new("a `match` that says nothing", table.span())
+            Problem::new("an empty `match`", table.span())
                 .label("neither `protocol` nor `ports`")
                 .help("name what the connection carries, such as { protocol = \"udp\", ports = [5060] }, or remove `match`: then it carries the rest"),
         );
@@ -150,7 +150,7 @@ fn protocol(value: &Value<'_>, problems: &mut Problems) -> Option<u8> {
     if known.is_none() {
         let near = closest(name, PROTOCOLS.iter().map(|(known, _)| *known));
         let help = near.map_or_else(help, |near| format!("did you mean \"{near}\"?"));
-        problems.push(value.impossible("not a protocol that has a name here").help(help));
+        problems.push(value.impossible("not a known protocol name").help(help));
     }
     known.map(|(_, number)| *number)
 }

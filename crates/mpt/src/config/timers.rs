@@ -52,9 +52,10 @@ fn without(table: &Table<'_>, problems: &mut Problems) -> Option<Timers> {
     for key in ["keepalive", "dead_time"].into_iter().filter(|key| table.has(key)) {
         problems.push(
             Problem::new(format!("`{key}` on a path to a GRE endpoint"), table.span_of(key))
-                .label("it knows no keepalives")
+                .label("it does not support keepalives")
                 .help(format!(
-                    "remove `{key}`: the path is up as long as this host has what it needs for it"
+                    "remove `{key}`: the path is up as long as this host has its interface, address \
+                     and route"
                 )),
         );
         timers = None;
@@ -74,6 +75,9 @@ fn check(Timers { keepalive, dead_time }: Timers, table: &Table<'_>, problems: &
                 keepalive.as_secs_f64(),
                 dead_time.as_secs_f64()
             ))
-            .help("a path would be down between two keepalives: let dead_time be at least twice keepalive, or set one of them to 0"),
+            .help(
+                "a path would be down between two keepalives: set dead_time to at least twice \
+                keepalive, or set one of them to 0",
+            ),
     );
 }

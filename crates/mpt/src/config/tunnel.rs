@@ -122,7 +122,7 @@ fn check_mtu(
             Mtu::MIN
         );
         problems.push(
-            Problem::new("impossible value for `mtu`", table.span_of("mtu"))
+            Problem::new("invalid value for `mtu`", table.span_of("mtu"))
                 .label("too small for the tunnel's IPv6 addresses")
                 .help(help),
         );

@@ -59,7 +59,7 @@ impl<'t> Value<'t> {
 
     /// The problem that the value is of the right type but impossible.
     pub(super) fn impossible(&self, label: impl Into<String>) -> Problem {
-        Problem::new(format!("impossible value for `{}`", self.key), self.span()).label(label)
+        Problem::new(format!("invalid value for `{}`", self.key), self.span()).label(label)
     }
 }
 

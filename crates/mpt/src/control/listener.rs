@@ -58,12 +58,12 @@ pub(crate) enum BindError {
     Living(PathBuf),
     /// Another daemon is about to live there.
     #[error(
-        "another daemon is taking {} and holds {}: try again, or name another `socket` in [control]",
+        "another daemon is starting on {} and holds {}: try again, or name another `socket` in [control]",
         .0.display(), Lock::path_of(.0).display()
     )]
     Locked(PathBuf),
     /// Something else is there.
-    #[error("{} exists and is no socket: remove it, or name another `socket` in [control]", .0.display())]
+    #[error("{} exists and is not a socket: remove it, or name another `socket` in [control]", .0.display())]
     NoSocket(PathBuf),
     /// The kernel did not let us.
     #[error("cannot listen on {}: {error}; {} another `socket` in [control]", .path.display(), remedy(.error))]
@@ -208,7 +208,7 @@ fn give(path: &Path, identity: (u64, u64), user: &User) -> io::Result<()> {
     let file = File::options().read(true).custom_flags(flags.bits()).open(path)?;
     let found = file.metadata()?;
     if (found.dev(), found.ino()) != identity {
-        return Err(io::Error::other("somebody else has replaced it"));
+        return Err(io::Error::other("another process has replaced it"));
     }
     fchownat(&file, "", Some(user.uid), Some(user.gid), AtFlags::AT_EMPTY_PATH)?;
     Ok(())

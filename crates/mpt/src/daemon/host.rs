@@ -114,7 +114,7 @@ impl Host for Machine {
             Err(reason) => {
                 tracing::warn!(
                     tunnel = settings.name,
-                    "starts again, and all its connections with it: {reason}"
+                    "restarts, with all its connections: {reason}"
                 );
                 false
             }

@@ -179,7 +179,7 @@ impl<H: Host> Daemon<H> {
         // the last word about all.
         if config::check(&running, "what would run").is_err() {
             running = Settings { control: running.control, daemon: running.daemon, ..new.clone() };
-            outcome.changes.push("what was changed by command is undone".into());
+            outcome.changes.push("changes made by command are undone".into());
         }
         let changes = config::difference(&self.running, &running);
         outcome.changes.splice(0..0, changes.iter().map(ToString::to_string));
@@ -196,7 +196,7 @@ impl<H: Host> Daemon<H> {
         if missing && now >= self.tried + AGAIN {
             self.tried = now;
             for failure in self.change_to(self.running.clone()) {
-                tracing::warn!("{failure}; it is tried again in {} s", AGAIN.as_secs());
+                tracing::warn!("{failure}; retrying in {} s", AGAIN.as_secs());
             }
         }
     }

@@ -48,11 +48,11 @@ impl<H: Host> Daemon<H> {
     fn answer_reload(&mut self) -> Result<Reply, Reply> {
         let outcome = self.reload().map_err(|error| match error {
             LoadError::Invalid(report) => {
-                let message = format!("{} is wrong; nothing has changed", self.file.display());
+                let message = format!("{} is wrong; nothing was changed", self.file.display());
                 Reply::bad_config(message, report.render(false))
             }
             LoadError::Unreadable { .. } => {
-                Reply::error(ErrorKind::BadConfig, format!("{error}; nothing has changed"))
+                Reply::error(ErrorKind::BadConfig, format!("{error}; nothing was changed"))
             }
         })?;
         for change in &outcome.changes {
@@ -100,7 +100,7 @@ impl<H: Host> Daemon<H> {
                 Reply::error(ErrorKind::NoSuchConnection, error.to_string())
             }
             FragmentError::Invalid(report) => {
-                let message = format!("{name}: the settings are wrong; nothing has changed");
+                let message = format!("{name}: invalid settings; nothing was changed");
                 Reply::bad_config(message, report.render(false))
             }
         })
@@ -130,7 +130,7 @@ impl<H: Host> Daemon<H> {
     /// Has these settings run, with something less than before.
     fn remove(&mut self, settings: Settings) -> Result<Reply, Reply> {
         if let Err(report) = config::check(&settings, "what would run") {
-            let message = "what would remain cannot run; nothing has changed";
+            let message = "the remaining configuration is invalid; nothing was changed";
             return Err(Reply::bad_config(message, report.render(false)));
         }
         self.settle(settings)

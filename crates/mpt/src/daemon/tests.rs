@@ -183,7 +183,7 @@ fn the_file_wins_where_both_do_not_fit_together() {
     // The same remote address under another name: the two could not be told apart.
     let fourth = "'192.0.2.2' }, { name = 'fourth', remote = '192.0.2.7' }";
     let changes = fixture.reload("'192.0.2.2' }", fourth);
-    let undone = "what was changed by command is undone";
+    let undone = "changes made by command are undone";
     assert_eq!(changes.last().map(String::as_str), Some(undone), "{changes:?}");
     assert!(
         changes.contains(&"connection server: path fibre: weight 5 -> 1".into()),
@@ -220,11 +220,11 @@ fn a_wrong_file_changes_nothing_and_is_shown() {
     fixture.write("'192.0.2.1' }", "'192.0.2.1', weight = 0 }");
     let (kind, message, report) = fixture.refused(Request::Reload {});
     assert_eq!(kind, ErrorKind::BadConfig);
-    assert!(message.ends_with("is wrong; nothing has changed"), "{message}");
+    assert!(message.ends_with("is wrong; nothing was changed"), "{message}");
     assert!(report.contains("mpt.toml:8:") && report.contains('^'), "{report}");
     fs::remove_file(&fixture.file).unwrap();
     let (kind, message, _) = fixture.refused(Request::Reload {});
-    assert!(kind == ErrorKind::BadConfig && message.contains("nothing has changed"), "{message}");
+    assert!(kind == ErrorKind::BadConfig && message.contains("nothing was changed"), "{message}");
     assert_eq!(fixture.done(), Vec::<String>::new());
     // What was wrong is not remembered as what the file said.
     fixture.write("'192.0.2.1' }", "'192.0.2.1', weight = 4 }");
@@ -322,7 +322,7 @@ fn what_takes_a_restart_of_the_daemon_is_told_and_the_rest_is_done() {
     let text = FILE.replace("'192.0.2.1' }", "'192.0.2.1', weight = 4 }");
     fs::write(&fixture.file, format!("[control]\nsocket = '/elsewhere'\n{text}")).unwrap();
     let (_, message, _) = fixture.refused(Request::Reload {});
-    assert!(message.contains("control.socket") && message.contains("run again"), "{message}");
+    assert!(message.contains("control.socket") && message.contains("restarted"), "{message}");
     assert_eq!(fixture.weight("fibre"), 4);
 }
 
@@ -358,7 +358,7 @@ fn what_would_remain_must_be_able_to_run() {
     let (kind, message, report) =
         fixture.refused(Request::ConnectionRemove { connection: "server".into() });
     assert_eq!(kind, ErrorKind::BadConfig);
-    assert_eq!(message, "what would remain cannot run; nothing has changed");
+    assert_eq!(message, "the remaining configuration is invalid; nothing was changed");
     assert!(report.contains("what would run:") && report.contains('^'), "{report}");
     let (kind, ..) = fixture
         .refused(Request::PathRemove { connection: Some("other".into()), path: "radio".into() });
@@ -369,7 +369,7 @@ fn what_would_remain_must_be_able_to_run() {
         let (kind, message, report) = fixture.refused(add_path(Some("server"), wrong));
         assert_eq!(
             (kind, message.as_str()),
-            (ErrorKind::BadConfig, "path add: the settings are wrong; nothing has changed")
+            (ErrorKind::BadConfig, "path add: invalid settings; nothing was changed")
         );
         assert!(report.contains(place) && report.contains('^'), "{report}");
     }

@@ -28,7 +28,7 @@ pub(crate) fn page(status: &Status) -> String {
     counts(&mut page, "mpt_log_lost_lines", help, "reason", &vec![], &status.log.lost);
     let silent = status.silent_tunnels.iter().map(|name| (name, 0.0));
     for (name, answers) in status.tunnels.iter().map(|tunnel| (&tunnel.name, 1.0)).chain(silent) {
-        let help = "Whether the tunnel told its status in time.";
+        let help = "Whether the tunnel reported its status in time.";
         page.gauge("mpt_tunnel_answers", None, help, vec![("tunnel", name.clone())], answers);
     }
     for status in &status.tunnels {
@@ -40,15 +40,15 @@ pub(crate) fn page(status: &Status) -> String {
 fn control(page: &mut Families, control: &ControlStatus) {
     let help = "Clients connected to the control socket.";
     page.gauge("mpt_control_clients", None, help, vec![], control.clients as f64);
-    let help = "Requests carried out on the control socket.";
+    let help = "Requests executed on the control socket.";
     page.counter("mpt_control_requests", None, help, vec![], control.requests);
-    let help = "Lines that were no request, and clients turned away from the control socket.";
+    let help = "Invalid requests and refused clients of the control socket.";
     counts(page, "mpt_control_refused", help, "reason", &vec![], &control.refused);
 }
 
 fn tunnel(page: &mut Families, tunnel: &TunnelStatus) {
     let labels = vec![("tunnel", tunnel.name.clone())];
-    let help = "Largest inner packet that the tunnel takes.";
+    let help = "MTU of the tunnel: its largest inner packet.";
     page.gauge("mpt_tunnel_mtu", Some(Unit::Bytes), help, labels.clone(), tunnel.mtu as f64);
     memory(page, "tunnel", &labels, tunnel.memory_bytes);
     let device = &tunnel.device;
@@ -56,12 +56,12 @@ fn tunnel(page: &mut Families, tunnel: &TunnelStatus) {
     traffic(page, "mpt_tunnel_device_read", "packets", help, &labels, device.read);
     let help = "Inner packets written to the TUN device, and their bytes.";
     traffic(page, "mpt_tunnel_device_written", "packets", help, &labels, device.written);
-    let help = "Inner packets that the TUN device did not take, or that could not be read.";
+    let help = "Inner packets that the TUN device did not accept, or that could not be read.";
     counts(page, "mpt_tunnel_device_drops", help, "reason", &labels, &device.drops);
-    let help = "Inner packets too big for the tunnel whose sender was told by ICMP.";
+    let help = "Inner packets too big for the tunnel that were answered by ICMP.";
     let answers = device.too_big_answers;
     page.counter("mpt_tunnel_too_big_answers", None, help, labels.clone(), answers);
-    let help = "TCP SYNs that were made to announce no larger segments than fit the tunnel.";
+    let help = "TCP SYNs whose MSS was clamped to the tunnel's MTU.";
     page.counter("mpt_tunnel_clamped_mss", None, help, labels.clone(), device.clamped_mss);
     let help = "Packets and datagrams dropped before a connection was found for them.";
     counts(page, "mpt_tunnel_drops", help, "reason", &labels, &tunnel.drops);
@@ -78,43 +78,43 @@ fn tunnel(page: &mut Families, tunnel: &TunnelStatus) {
 fn socket(page: &mut Families, labels: &Labels, socket: &SocketStatus) {
     for (what, bytes) in [("receive", socket.receive_buffer), ("send", socket.send_buffer)] {
         let labels = with(labels, "buffer", what.into());
-        let help = "Bytes that the kernel granted for a buffer of the socket.";
+        let help = "Socket buffer size granted by the kernel.";
         page.gauge("mpt_socket_buffer", Some(Unit::Bytes), help, labels, bytes as f64);
     }
-    let help = "Bytes asked for, for either buffer.";
+    let help = "Socket buffer size requested, for each buffer.";
     let wanted = socket.wanted as f64;
     page.gauge("mpt_socket_buffer_wanted", Some(Unit::Bytes), help, labels.clone(), wanted);
     let help = "Datagrams that the kernel dropped because the receive buffer was full.";
     page.counter("mpt_socket_kernel_drops", None, help, labels.clone(), socket.kernel_drops);
-    let help = "Datagrams longer than the largest that is read, and so dropped.";
+    let help = "Datagrams dropped because they exceed the receive slot.";
     page.counter("mpt_socket_truncated", None, help, labels.clone(), socket.truncated);
-    let help = "Datagrams whose control messages did not fit.";
+    let help = "Datagrams whose control messages (cmsg) were truncated.";
     let truncated = socket.control_truncated;
     page.counter("mpt_socket_control_truncated", None, help, labels.clone(), truncated);
-    let help = "Failures of sending and receiving.";
+    let help = "Send and receive errors.";
     counts(page, "mpt_socket_errors", help, "error", labels, &socket.errors);
 }
 
 fn connection(page: &mut Families, labels: &Labels, connection: &ConnectionState) {
     memory(page, "connection", labels, connection.memory_bytes);
     let counters = &connection.counters;
-    let help = "Inner packets handed to a path, towards the peer, and their bytes.";
+    let help = "Inner packets sent towards the peer, and their bytes.";
     traffic(page, "mpt_connection_transmitted", "packets", help, labels, counters.transmitted);
     let help = "Inner packets delivered to the TUN device, from the peer, and their bytes.";
     traffic(page, "mpt_connection_received", "packets", help, labels, counters.received);
     let help = "Inner packets and datagrams of the connection that were dropped.";
     counts(page, "mpt_connection_drops", help, "reason", labels, &connection.drops);
     let reorder = &connection.reorder;
-    let help = "Most packets that the reorder buffer holds; 0 if there is none.";
+    let help = "Window of the reorder buffer in packets; 0 if it is off.";
     page.gauge("mpt_connection_reorder_window", None, help, labels.clone(), reorder.window as f64);
-    let help = "Packets that the reorder buffer holds.";
+    let help = "Packets held in the reorder buffer.";
     page.gauge("mpt_connection_reorder_held", None, help, labels.clone(), reorder.held as f64);
     let mut outcomes = reorder.counters.clone();
     if let Some(most) = outcomes.remove("held_max") {
-        let help = "Most packets that the reorder buffer ever held.";
+        let help = "Maximum of packets held in the reorder buffer.";
         page.gauge("mpt_connection_reorder_held_max", None, help, labels.clone(), most as f64);
     }
-    let help = "What the reorder buffer did with packets, and found about numbers.";
+    let help = "Packets and sequence numbers by outcome in the reorder buffer.";
     counts(page, "mpt_connection_reorder_outcomes", help, "outcome", labels, &outcomes);
     reordering(page, "connection", labels, &connection.reordering);
     for status in &connection.paths {
@@ -129,30 +129,30 @@ fn path(page: &mut Families, labels: &Labels, path: &PathState) {
         let help = "Whether the path is in that state.";
         page.gauge("mpt_path_state", None, help, labels, truth(state == known));
     }
-    let help = "Whether the path is ready but leaves the packets to a better tier.";
+    let help = "Whether the path is on standby.";
     page.gauge("mpt_path_standby", None, help, labels.clone(), truth(path.standby));
-    let help = "Whether this host has what the path needs, such as its interface with carrier.";
+    let help = "Whether this host has the path's interface with carrier, its address and a route.";
     page.gauge("mpt_path_carrier", None, help, labels.clone(), truth(path.carrier));
-    let help = "The path's tier: the least number carries.";
+    let help = "The path's priority: the lowest number carries packets.";
     page.gauge("mpt_path_priority", None, help, labels.clone(), path.priority as f64);
-    let help = "The path's share of the packets relative to the others of its tier.";
+    let help = "The path's weight relative to the others of its tier.";
     page.gauge("mpt_path_weight", None, help, labels.clone(), path.weight as f64);
-    let help = "Largest inner packet that fits through the path.";
+    let help = "MTU of the path: its largest inner packet.";
     page.gauge("mpt_path_mtu", Some(Unit::Bytes), help, labels.clone(), path.mtu as f64);
     let help = "Datagrams sent on the path, and the bytes of their UDP payload.";
     traffic(page, "mpt_path_sent", "datagrams", help, labels, path.sent);
-    let help = "Datagrams sent that had been sent before, on a path that was lost.";
+    let help = "Retransmissions of datagrams that had been sent on a path that was lost.";
     page.counter("mpt_path_resent_datagrams", None, help, labels.clone(), path.resent);
     let help = "Datagrams received on the path, and the bytes of their UDP payload.";
     traffic(page, "mpt_path_received", "datagrams", help, labels, path.received);
     let help = "Datagrams of the path that could not be sent or were not accepted.";
     counts(page, "mpt_path_drops", help, "reason", labels, &path.drops);
     if let Some(lost) = path.lost {
-        let help = "Datagrams that the peer sent on the path and that never came.";
+        let help = "Datagrams that the peer sent on the path and that did not arrive.";
         page.counter("mpt_path_lost_datagrams", None, help, labels.clone(), lost);
     }
     let measured = [
-        ("mpt_path_loss_ratio", None, "Share of such datagrams lost lately.", path.loss),
+        ("mpt_path_loss_ratio", None, "Loss ratio over about the last 10 seconds.", path.loss),
         (
             "mpt_path_rtt",
             Some(Unit::Seconds),
@@ -174,7 +174,7 @@ fn path(page: &mut Families, labels: &Labels, path: &PathState) {
         (
             "mpt_path_rate_bytes_per_second",
             None,
-            "UDP payload that this host lets out on the path's socket, where it is held back.",
+            "Measured egress rate of UDP payload of the path's socket.",
             path.rate.map(|bits| bits as f64 / 8.0),
         ),
     ];
@@ -190,14 +190,22 @@ fn path(page: &mut Families, labels: &Labels, path: &PathState) {
 fn reordering(page: &mut Families, of: &str, labels: &Labels, order: &Reordering) {
     let name = |metric: &str| format!("mpt_{of}_reordering_{metric}");
     for (metric, help, count) in [
-        ("packets", "Numbered packets that came, without copies.", order.packets),
-        ("reordered_packets", "Those after one with a higher number (RFC 4737).", order.reordered),
-        ("duplicate_packets", "Packets that came a second time.", order.duplicates),
+        (
+            "packets",
+            "Packets with sequence numbers that arrived, without duplicates.",
+            order.packets,
+        ),
+        (
+            "reordered_packets",
+            "Packets that arrived after one with a higher number (RFC 4737).",
+            order.reordered,
+        ),
+        ("duplicate_packets", "Duplicate packets.", order.duplicates),
     ] {
         page.counter(name(metric), None, help, labels.clone(), count);
     }
     for (metric, unit, help, value) in [
-        ("ratio", None, "Reordered packets as a share (RFC 4737 section 4.1).", order.ratio),
+        ("ratio", None, "Share of reordered packets (RFC 4737 section 4.1).", order.ratio),
         (
             "extent_mean_packets",
             None,
@@ -233,7 +241,7 @@ fn reordering(page: &mut Families, of: &str, labels: &Labels, order: &Reordering
     let help = "Packets by displacement (reorder density, RFC 5236).";
     counts(page, &name("displaced_packets"), help, "displacement", labels, &order.density);
     for (held, &count) in order.buffer_occupancy.iter().enumerate() {
-        let help = "Arrivals by packets held to restore the order (RFC 5236).";
+        let help = "Arrivals by packets held in a resequencing buffer (RFC 5236).";
         let labels = with(labels, "held", held.to_string());
         page.counter(name("buffer_occupancy_arrivals"), None, help, labels, count);
     }
@@ -241,7 +249,7 @@ fn reordering(page: &mut Families, of: &str, labels: &Labels, order: &Reordering
 
 fn memory(page: &mut Families, of: &str, labels: &Labels, bytes: u64) {
     if bytes > 0 {
-        let help = "Memory taken, as far as the daemon accounts for it.";
+        let help = "Memory used, as far as the daemon accounts for it.";
         let name = format!("mpt_{of}_memory");
         page.gauge(name, Some(Unit::Bytes), help, labels.clone(), bytes as f64);
     }

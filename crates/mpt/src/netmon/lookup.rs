@@ -198,7 +198,7 @@ fn addresses(packet: &Packet<'_>, server: SocketAddr) -> io::Result<Vec<IpAddr>>
     }
     let code = packet.rcode();
     if code == RCODE::NameError {
-        let text = format!("{} says that there is no such name", server.ip());
+        let text = format!("{} answers that the name does not exist", server.ip());
         return Err(io::Error::new(io::ErrorKind::NotFound, text));
     } else if code != RCODE::NoError {
         return failed(format!("answers with {code:?}"));

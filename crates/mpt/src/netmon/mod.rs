@@ -74,7 +74,7 @@ impl NetMonitor {
     /// The kernel's refusal.
     pub(crate) fn open(main: Waker) -> anyhow::Result<Self> {
         // In this order: what changes in between is told.
-        let monitor = Monitor::open().context("cannot listen to the kernel")?;
+        let monitor = Monitor::open().context("cannot subscribe to kernel notifications")?;
         let netlink = Netlink::open()?;
         let (links, addresses) = (BTreeMap::new(), Vec::new());
         let (carriers, names) = (Carriers::default(), Names::new(main));
@@ -120,7 +120,7 @@ impl NetMonitor {
                 Ok(_) => {}
                 Err(error) => {
                     tracing::warn!(
-                        "the kernel does not tell what changed: {error}; all interfaces are looked at instead"
+                        "kernel notifications were lost: {error}; all interfaces are read again"
                     );
                     afresh = true;
                     break;
@@ -129,7 +129,7 @@ impl NetMonitor {
         }
         if afresh && let Err(error) = self.look() {
             tracing::warn!(
-                "cannot look at the interfaces: {error:#}; paths stay as they are until the next change"
+                "cannot read the interfaces: {error:#}; the paths keep their states until the next change"
             );
         }
         changed

@@ -54,10 +54,10 @@ fn write_tunnel(out: &mut String, tunnel: &TunnelStatus, uptime: f64, colour: bo
     write_counts(out, "  device drops", &device.drops);
     write_counts(out, "  drops", &tunnel.drops);
     if device.too_big_answers > 0 {
-        say(out, &format!("  answered for their size: {} packets", device.too_big_answers));
+        say(out, &format!("  too big, answered by ICMP: {} packets", device.too_big_answers));
     }
     if device.clamped_mss > 0 {
-        say(out, &format!("  segment size lowered: in {} TCP handshakes", device.clamped_mss));
+        say(out, &format!("  MSS clamped: in {} TCP handshakes", device.clamped_mss));
     }
     for connection in &tunnel.connections {
         write_connection(out, connection, colour);
@@ -199,7 +199,7 @@ fn write_path(out: &mut String, path: &PathState) {
     }
     if let Some(leaves) = path.rate {
         let (leaves, limit) = (rate(leaves as f64), bytes(path.send_batch_limit));
-        say(out, &format!("    {name} leaves at {leaves}, in batches of {limit}"));
+        say(out, &format!("    {name} egress rate {leaves}, batches of {limit}"));
     }
     write_counts(out, &format!("    {name} drops"), &path.drops);
 }
@@ -329,8 +329,8 @@ mod tests {
         what.text = "connection server: path radio was up, is down".into();
         assert_eq!(event(&what), "server/radio: was up, is down");
         what.path = None;
-        what.text = "connection server: the peer started anew".into();
-        assert_eq!(event(&what), "server: the peer started anew");
+        what.text = "connection server: peer restarted".into();
+        assert_eq!(event(&what), "server: peer restarted");
         what.connection = None;
         assert_eq!(event(&what), what.text);
     }

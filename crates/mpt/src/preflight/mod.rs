@@ -1,4 +1,4 @@
-//! What a host lacks to run a configuration, and the command that mends it.
+//! What a host lacks to run a configuration, and the command that fixes it.
 //!
 //! Three steps, one module each. [`needs`] says what the settings want of the host: sockets, paths,
 //! families. [`gather`] looks at the host, by `/proc` and netlink and by opening what the daemon

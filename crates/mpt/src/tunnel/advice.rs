@@ -10,7 +10,7 @@ use crate::config::{self, Prefix};
 /// Strict reverse path filtering (RFC 3704 section 2.2), in the numbers of `rp_filter`.
 const STRICT: u8 = 1;
 
-/// What stands in the way of these networks, each with the command that mends it. Nothing is said
+/// What stands in the way of these networks, each with the command that fixes it. Nothing is said
 /// about what cannot be found out.
 pub(super) fn about<'c>(
     networks: impl Iterator<Item = &'c Prefix> + Clone,
@@ -29,11 +29,12 @@ pub(super) fn about<'c>(
         for connection in connections {
             let filtered = connection.paths.iter().filter_map(|path| {
                 let interface = path.interface.as_deref()?;
-                let strict = is_strict(interface) && path.remote.address().is_none_or(|at| at.is_ipv4());
+                let strict =
+                    is_strict(interface) && path.remote.address().is_none_or(|at| at.is_ipv4());
                 strict.then(|| {
                     format!(
-                        "path {} of connection {}: interface {interface} takes no answers of the peer, because \
-                         the default route leads into the tunnel: \
+                        "path {} of connection {}: interface {interface} drops the peer's \
+                         datagrams, because the default route leads into the tunnel: \
                          `sysctl -w net.ipv4.conf.{interface}.rp_filter=2`",
                         path.name, connection.name
                     )

@@ -83,7 +83,7 @@ impl Interface {
         let mut netlink = match Netlink::open() {
             Ok(netlink) => netlink,
             Err(error) => {
-                tracing::warn!(tunnel, "cannot look after addresses and routes: {error}");
+                tracing::warn!(tunnel, "cannot monitor addresses and routes: {error}");
                 return;
             }
         };
@@ -99,18 +99,18 @@ impl Interface {
                 Ok(false) => {}
                 Ok(true) if self.upkeep.on_put_back(part, now) => tracing::warn!(
                     tunnel,
-                    "{part} is put back and will be left removed next time, because another program \
-                     removes it again and again; MPT looks after it again in {} s, or after `mpt reload`",
+                    "{part} is restored for the last time, because it is removed repeatedly; MPT \
+                     monitors it again in {} s, or after `mpt reload`",
                     TRUCE.as_secs()
                 ),
                 Ok(true) => {
-                    tracing::warn!(tunnel, "{part} was removed, but not by MPT: it is put back");
+                    tracing::warn!(tunnel, "{part} was removed, but not by MPT: it is restored");
                 }
                 Err(error) => {
                     self.upkeep.leave(part, now);
                     tracing::warn!(
                         tunnel,
-                        "{part} was removed and cannot be put back: {error}; it is tried again in {} s, \
+                        "{part} was removed and cannot be restored: {error}; retrying in {} s, \
                          or by `mpt reload`",
                         TRUCE.as_secs()
                     );
@@ -220,7 +220,9 @@ impl Interface {
             for rule in [own].into_iter().chain((!needed).then_some(common)) {
                 match netlink.remove_rule(&rule) {
                     Ok(()) | Err(Error::NotFound { .. }) => {}
-                    Err(error) => tracing::warn!("the {rule} stays, and leads nowhere: {error}"),
+                    Err(error) => {
+                        tracing::warn!("cannot remove the {rule}, which has no effect: {error}")
+                    }
                 }
             }
         }
@@ -238,7 +240,10 @@ impl Drop for Interface {
                 versions.into_iter().for_each(|version| self.remove_rules(&mut netlink, version));
             }
             Err(error) => {
-                tracing::warn!("the rules of the default route stay, and lead nowhere: {error}")
+                tracing::warn!(
+                    "cannot remove the rules of the default route, which have no effect: \
+                    {error}"
+                )
             }
         }
     }
@@ -262,7 +267,7 @@ pub(super) fn routes<'c>(
 
 /// A refusal, and what to do about it.
 fn refused(prefix: Prefix, error: Error) -> anyhow::Error {
-    let network = format!("the network {prefix} cannot be led into the tunnel");
+    let network = format!("the network {prefix} cannot be routed into the tunnel");
     if let Error::Exists { .. } = error {
         anyhow!(
             "{network}: this host has a route to it already; remove that with `ip route del {prefix}`, or \

@@ -54,10 +54,9 @@ impl Names {
         let ConnectRequest { accept, remote, peer, refused, .. } = request;
         let name = self.accepts.get(accept).map_or("?", String::as_str);
         let why = if (*refused)? == Drop::AcceptRate {
-            "too many connection requests at once; it is accepted later if it keeps sending (max_rate)"
+            "too many connection requests at once; it is accepted later if it continues to send (max_rate)"
         } else {
-            "there are as many as may be; it is let in when one is forgotten \
-             (max_connections, max_paths)"
+            "the limit is reached; it is accepted when one is forgotten (max_connections, max_paths)"
         };
         Some(RecentEvent {
             at_seconds: now.since(Instant::ZERO).as_secs_f64(),
@@ -89,7 +88,7 @@ impl Names {
             }
             Event::Restart { expected, found, .. } => {
                 format!(
-                    "connection {name}: the peer started anew at {found}, {expected} was next; its order begins there"
+                    "connection {name}: peer restarted: got sequence {found}, expected {expected}"
                 )
             }
         };
@@ -106,16 +105,16 @@ impl Names {
 fn next(state: PathState) -> &'static str {
     match state {
         PathState::Down(DownCause::Silent | DownCause::PeerDeaf) => {
-            "; paths that are up carry its packets, it is used again when the peer is heard"
+            "; it is used again when the peer is heard"
         }
         PathState::Down(DownCause::Absent | DownCause::PeerLost) => {
-            "; paths that are up carry its packets, it is used again when that is back"
+            "; it is used again when that is back"
         }
         PathState::UnusableMtu => "; it is used again when packets of 1280 bytes fit",
         PathState::Down(DownCause::PeerDown | DownCause::PeerOff) => {
-            "; paths that are up carry its packets, it is used again when the peer allows it"
+            "; it is used again when the peer allows it"
         }
-        PathState::Off => "; paths that are up carry its packets",
+        PathState::Off => "",
         PathState::Probing => "; it is used when the peer is heard",
         PathState::Up => "",
     }

@@ -175,7 +175,7 @@ impl ReceiveLoop {
             let local = socket.local_addr();
             tracing::error!(
                 tunnel = self.settings.name,
-                "paths from {local} hear nothing, which takes them down: cannot wait for their socket: {error}"
+                "paths from {local} receive nothing and go down: cannot wait for their socket: {error}"
             );
         }
         self.sockets.put(id, socket);

@@ -37,7 +37,7 @@ pub(crate) fn lines(socket: &Path, interval: Duration) -> Result<Exit> {
             }
             Err(_) if complained => {}
             Err(lost) => {
-                output::complain(format_args!("{}: asking again", lost.reason));
+                output::complain(format_args!("{}: retrying", lost.reason));
                 complained = true;
             }
         }

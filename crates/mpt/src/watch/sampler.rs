@@ -81,7 +81,7 @@ pub(crate) fn ask(client: &mut Client) -> Result<Status> {
     if let Reply::Error { message, .. } = reply {
         bail!(message);
     }
-    bail!("the daemon gave an answer to another question: {reply:?}")
+    bail!("unexpected reply from the daemon: {reply:?}")
 }
 
 /// Equal intervals, however long what happens in them takes.

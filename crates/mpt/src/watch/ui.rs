@@ -12,14 +12,14 @@ const PAGE: usize = 10;
 
 /// The keys with what they do, for the help.
 pub(super) const KEYS: [(&str, &str); 9] = [
-    ("j k, arrows", "select the next or previous row; scroll where there is nothing to select"),
+    ("j k, arrows", "select the next or previous row; scroll if there is nothing to select"),
     ("PgDn PgUp", "ten rows further or back"),
     ("g G", "to the beginning or the end"),
-    ("Enter, Tab", "look at the connection closely; Tab again: at the next one"),
-    ("/", "show only what contains a text: a name, a state, an address"),
+    ("Enter, Tab", "show details of the connection; Tab again: of the next one"),
+    ("/", "show only rows that contain a text: a name, a state, an address"),
     ("c", "connections only, without their paths; again: with them"),
-    ("p", "pause; again: go on"),
-    ("Esc", "one step back, and in the end out"),
+    ("p", "pause; again: resume"),
+    ("Esc", "one step back; at the top level quit"),
     ("q, Ctrl-C", "quit"),
 ];
 

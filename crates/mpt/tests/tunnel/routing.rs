@@ -159,7 +159,7 @@ fn removed() {
     // A program that insists has its way, until a reload.
     let insisted = || {
         let log = world.daemon(Side::Left).log();
-        log.contains("the route to 0.0.0.0/0 is put back and will be left")
+        log.contains("the route to 0.0.0.0/0 is restored for the last time")
     };
     let table = rules(&world.client)[1].table;
     let route = Route { table, ..Route::new((ip("0.0.0.0"), 0), number, None) };

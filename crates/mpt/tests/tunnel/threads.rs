@@ -78,7 +78,7 @@ fn lost_interface() {
         };
         let log = left.log();
         assert_eq!(status.code(), Some(2), "{log}");
-        assert!(log.contains("the interface is gone"), "{log}");
+        assert!(log.contains("the interface was deleted"), "{log}");
         eventually("the paths are down", || site.path(Side::Right, 0).state == "down");
         assert!(!has_interface(site.lab.left(), "mpt0"));
     }

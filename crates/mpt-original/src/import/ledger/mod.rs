@@ -88,7 +88,7 @@ impl Ledger {
         let place = self.place(key).or_else(|| self.alias(key))?;
         let entry = self.section.entries[place].clone();
         self.taken[place] = true;
-        let why = format!("line {} says otherwise", entry.line);
+        let why = format!("line {} overrides it", entry.line);
         for earlier in 0..place {
             if self.section.entries[earlier].key == entry.key && !self.taken[earlier] {
                 self.taken[earlier] = true;
@@ -200,7 +200,7 @@ impl Ledger {
             } else {
                 let known = keys::of_section(&self.section.name).iter().copied();
                 let meant = closest(&entry.key, known);
-                let meant = meant.map(|key| format!("; is `{key}` meant?")).unwrap_or_default();
+                let meant = meant.map(|key| format!("; did you mean `{key}`?")).unwrap_or_default();
                 let section = Shown(&self.section.name);
                 format!("no key of `[{section}]` that the original or `mpt` knows{meant}")
             };

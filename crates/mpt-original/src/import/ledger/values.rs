@@ -40,7 +40,7 @@ impl Ledger {
         let Some((number, rest)) = integer::read(&entry.value) else {
             let problem = Problem::new(format!("`{key}` is not a number"), entry.span)
                 .label("the original takes this for 0")
-                .help("write a number, in decimal, or in hexadecimal with 0x in front");
+                .help("write a number, in decimal, or in hexadecimal with prefix 0x");
             self.findings.problems.push(problem);
             return Given::written(default, note);
         };
@@ -81,7 +81,7 @@ impl Ledger {
             return None;
         };
         if address.is_unspecified() {
-            self.asides.push(format!("{note}: stands for no address"));
+            self.asides.push(format!("{note}: no address"));
             return None;
         }
         if let Some(len) = len {
@@ -99,7 +99,7 @@ impl Ledger {
         let known = self.findings.problems.len();
         let address = self.address(key);
         if address.is_none() && self.findings.problems.len() == known {
-            let label = format!("`{key}` is missing, or stands for no address");
+            let label = format!("`{key}` is missing, or is no address");
             let help = format!("write `{key}` in `[{}]`, such as 192.0.2.2", self.section.name);
             self.problem(title, &label, &help);
         }

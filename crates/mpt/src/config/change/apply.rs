@@ -8,7 +8,7 @@ use crate::config::{Connection, Settings, Tunnel};
 
 /// Why a change cannot be made in settings: what should change is not there.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0} is not there")]
+#[error("{0} does not exist")]
 pub(crate) struct ApplyError(pub(in crate::config) String);
 
 /// Makes one change.

@@ -14,10 +14,10 @@ impl fmt::Display for Change {
         }
         match self.effect() {
             Effect::InPlace => Ok(()),
-            Effect::PathReplaced => f.write_str(" (the path starts anew)"),
-            Effect::ConnectionReplaced => f.write_str(" (its sequence starts anew)"),
+            Effect::PathReplaced => f.write_str(" (the path is created again)"),
+            Effect::ConnectionReplaced => f.write_str(" (its sequence numbers restart)"),
             Effect::TunnelRestarted => f.write_str(" (restarts the tunnel)"),
-            Effect::DaemonRestarted => f.write_str(" (not before the daemon is run again)"),
+            Effect::DaemonRestarted => f.write_str(" (takes effect when the daemon is restarted)"),
         }
     }
 }
@@ -35,7 +35,7 @@ fn in_tunnel(f: &mut fmt::Formatter<'_>, tunnel: &str, change: &TunnelChange) ->
             AcceptChange::Removed => write!(f, "template {accept}: removed"),
             AcceptChange::Changed(edit) => {
                 let keys = different_keys(&edit.from, &edit.to).join(", ");
-                write!(f, "template {accept}: {keys} changed, for connections yet to be made")
+                write!(f, "template {accept}: {keys} changed, for new connections only")
             }
         },
         TunnelChange::Connection { connection, change } => {

@@ -87,13 +87,19 @@ impl Inner {
                 problems.push(problem.help("a tunnel address belongs to this host or to one peer, and all connections to a peer to one tunnel"));
             } else if none_matches {
                 let problem = duplicate(addr, span, first.clone());
-                problems.push(problem.help("a tunnel address belongs to this host or to one peer, and stands once; or give all connections to the peer but one a `match`"));
+                problems.push(problem.help(
+                    "a tunnel address belongs to this host or to one peer, \
+                    and is listed once; or give all connections to the peer except one a `match`",
+                ));
             } else if earlier.addresses != list {
                 problems.push(
                     Problem::new("two connections to one peer with different `peer` lists", span)
                         .label("this address is in both lists")
                         .other(earlier.span.clone(), "the first list")
-                        .help("several connections to one peer have the same `peer`, address for address; give another peer addresses of its own"),
+                        .help(
+                            "several connections to one peer must have the same `peer` list; give \
+                            another peer its own addresses",
+                        ),
                 );
                 return;
             } else {
@@ -175,8 +181,8 @@ impl Peer {
         if let Some((_, first)) = earlier {
             let problem = match &selector {
                 None => Problem::new("two connections to one peer without `match`", span.clone())
-                    .label("also carries what no other carries")
-                    .help("give all connections to a peer but one a `match`"),
+                    .label("also carries the remaining packets")
+                    .help("give all connections to a peer except one a `match`"),
                 Some(_) => Problem::new("a connection that never carries anything", span.clone())
                     .label("all that this matches")
                     .help("packets take the first connection to the peer that matches: put the narrower `match` first, or let them differ"),
@@ -195,5 +201,5 @@ fn duplicate(addr: IpAddr, span: Range<usize>, first: Range<usize>) -> Problem {
     Problem::new(format!("duplicate tunnel address `{addr}`"), span)
         .label("used again here")
         .other(first, "used first here")
-        .help("a tunnel address belongs to this host or to one peer, and stands once")
+        .help("a tunnel address belongs to this host or to one peer, and is listed once")
 }

@@ -77,7 +77,7 @@ impl Distinct {
                 Problem::new(format!("duplicate template name `{name}`"), span)
                     .label("used again here")
                     .other(first, "used first here")
-                    .help("give each connection and each template of the file a name of its own"),
+                    .help("give each connection and each template of the file a unique name"),
             );
         }
     }
@@ -192,11 +192,11 @@ impl Distinct {
             for (name, span) in taken {
                 problems.push(
                     Problem::new(
-                        format!("connection `{name}` is called like an accepted one"),
+                        format!("connection `{name}` has a name of accepted connections"),
                         span.clone(),
                     )
                     .label(format!("begins with `{template}-`"))
-                    .other(place.clone(), "connections made by this template do so")
+                    .other(place.clone(), "as do connections of this template")
                     .help("give the connection or the template another name"),
                 );
             }

@@ -59,7 +59,7 @@ pub(in crate::config) fn claim_name(
             Problem::new(format!("duplicate {what} name `{name}`"), span)
                 .label("used again here")
                 .other(first, "used first here")
-                .help(format!("give each {what} of {owner} a name of its own")),
+                .help(format!("give each {what} of {owner} a unique name")),
         );
     }
 }

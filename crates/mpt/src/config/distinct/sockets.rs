@@ -197,7 +197,7 @@ impl Sockets {
     ) -> bool {
         let Some(first) = self.receptions.claim(reception, span) else { return true };
         problems.push(
-            Problem::new("two paths cannot be told apart on reception", span.clone())
+            Problem::new("two paths cannot be distinguished on reception", span.clone())
                 .label("this path")
                 .other(first, "same interface, addresses, ports and key as this one")
                 .help("let them differ in `local`, `interface` or `remote`, or their connections in a port or `key`"),

@@ -22,7 +22,7 @@ pub(super) fn judge(settings: &Settings, facts: &Facts, findings: &mut Vec<Findi
         if facts.sysctl(&setting) == Some(0) {
             findings.push(Finding::warning(
                 format!("{} is 0", mpt_io::sysctl::with_dots(&setting)),
-                format!("nobody behind this host reaches {network} through it"),
+                format!("hosts behind this one cannot reach {network} through it"),
                 set_sysctl(&setting, 1),
             ));
         }
@@ -45,9 +45,10 @@ fn firewall(settings: &Settings, facts: &Facts) -> Vec<Finding> {
             }
             let device = &tunnel.name;
             findings.push(Finding::warning(
-                format!("the firewall chain {name} drops what none of its rules accepts"),
+                format!("the firewall chain {name} drops packets that no rule accepts"),
                 format!(
-                    "nothing is passed on through {device} unless it accepts that; its rules were not read"
+                    "nothing is forwarded through {device} unless a rule accepts it; mpt does not \
+                     read the rules"
                 ),
                 format!(
                     "nft insert rule {name} iifname {device} accept && \

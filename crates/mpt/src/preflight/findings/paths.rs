@@ -24,15 +24,15 @@ pub(super) fn judge(settings: &Settings, facts: &Facts, findings: &mut Vec<Findi
         by_address.iter().filter_map(|(local, users)| address(*local, &Names(users), facts)),
     );
     let by_leg = grouped(&users, |user| route(user, facts));
-    findings.extend(by_leg.into_iter().map(|((what, mend), users)| {
-        Finding::warning(what, format!("{} cannot be used until one does", Names(&users)), mend)
+    findings.extend(by_leg.into_iter().map(|((what, fix), users)| {
+        Finding::warning(what, format!("{} cannot be used until one does", Names(&users)), fix)
     }));
     let by_filter = grouped(&users, |user| reverse_path(user, settings, facts));
     findings.extend(by_filter.into_iter().map(|((interface, reason), users)| {
         let name = of_interface(IpVersion::V4, &interface, "rp_filter");
         Finding::warning(
             format!("reverse path filtering is strict on {interface}"),
-            format!("the kernel drops what arrives for {}, because {reason}", Names(&users)),
+            format!("the kernel drops datagrams for {}, because {reason}", Names(&users)),
             set_sysctl(&name, 2),
         )
     }));
@@ -54,15 +54,15 @@ fn grouped<'u, 's, K: Ord>(
 
 fn interface(name: &str, users: &Names<'_, '_>, facts: &Facts) -> Option<Finding> {
     let links = facts.links.as_ref()?;
-    let why = format!("{users} cannot be used until it is");
+    let why = format!("{users} cannot be used until it is up");
     match links.iter().find(|link| link.name == name) {
         None => Some(Finding::warning(
-            format!("interface {name} is not there"),
+            format!("interface {name} does not exist"),
             why,
             "ip -brief link  (correct `interface` if none of them is it)",
         )),
         Some(link) if !link.up => Some(Finding::warning(
-            format!("interface {name} is not switched on"),
+            format!("interface {name} is switched off"),
             why,
             format!("ip link set {name} up"),
         )),

@@ -11,7 +11,7 @@ pub(super) fn judge(settings: &Settings, facts: &Facts, findings: &mut Vec<Findi
     if facts.powerless {
         findings.push(Finding::error(
             "this process lacks the capability CAP_NET_ADMIN",
-            "it cannot make interfaces, addresses and routes",
+            "it cannot create interfaces, addresses and routes",
             "sudo mpt run FILE",
         ));
     }
@@ -20,7 +20,7 @@ pub(super) fn judge(settings: &Settings, facts: &Facts, findings: &mut Vec<Findi
     {
         findings.push(Finding::error(
             format!("there is no user {user}"),
-            "the daemon is to go on as that user",
+            "the daemon is configured to switch to that user",
             format!("useradd --system --no-create-home --shell /usr/sbin/nologin {user}"),
         ));
     }
@@ -29,7 +29,7 @@ pub(super) fn judge(settings: &Settings, facts: &Facts, findings: &mut Vec<Findi
     {
         findings.push(Finding::error(
             format!("user {user} may not open /dev/net/tun"),
-            "the daemon is to go on as that user, who can open no tunnel",
+            "the daemon is configured to switch to that user, which cannot open tunnels",
             "chmod 0666 /dev/net/tun",
         ));
     }
@@ -61,8 +61,8 @@ fn tun(missing: NoTun) -> Finding {
 fn name(tunnel: &str, facts: &Facts) -> Option<Finding> {
     facts.link(tunnel)?;
     Some(Finding::warning(
-        format!("there is an interface {tunnel} already"),
-        "unless it is a TUN interface that nobody uses, the tunnel of that name cannot be opened",
+        format!("interface {tunnel} exists already"),
+        "unless it is an unused TUN interface, the tunnel of that name cannot be opened",
         format!("ip link delete {tunnel}"),
     ))
 }
@@ -79,7 +79,6 @@ fn ipv6(settings: &Settings, facts: &Facts) -> Option<Finding> {
         return Some(Finding::error("the kernel has no IPv6", why, "modprobe ipv6"));
     }
     let disabled = facts.sysctl(&name)? != 0;
-    disabled.then(|| {
-        Finding::error("IPv6 is disabled on interfaces to come", why, set_sysctl(&name, 0))
-    })
+    disabled
+        .then(|| Finding::error("IPv6 is disabled on new interfaces", why, set_sysctl(&name, 0)))
 }

@@ -27,7 +27,7 @@ fn closed(socket: &Socket, reason: &Closed, users: &[User<'_>]) -> Finding {
             let key = users.first().map_or("local_port", |user| user.port_key);
             let by = holder.as_ref().map(|holder| format!(" by {holder}")).unwrap_or_default();
             Finding::error(
-                format!("UDP {} is taken{by}", socket.local),
+                format!("UDP {} is in use{by}", socket.local),
                 format!("{names} cannot be opened"),
                 format!("ss -lunp 'sport = :{port}'  (end that program, or set another {key})"),
             )
@@ -88,9 +88,10 @@ fn firewall(facts: &Facts, users: &[User<'_>]) -> Vec<Finding> {
             };
             let chain = format!("{} {} {}", chain.family, chain.table, chain.name);
             Some(Finding::warning(
-                format!("the firewall chain {chain} drops what none of its rules accepts"),
+                format!("the firewall chain {chain} drops packets that no rule accepts"),
                 format!(
-                    "peers are not heard unless it accepts UDP {text}; its rules were not read"
+                    "datagrams from peers are dropped unless a rule accepts UDP {text}; mpt does \
+                     not read the rules"
                 ),
                 format!("nft insert rule {chain} udp dport {set} accept"),
             ))

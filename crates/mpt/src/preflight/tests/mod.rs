@@ -92,8 +92,8 @@ fn found(text: &str, change: impl FnOnce(&mut Facts)) -> Vec<String> {
 }
 
 /// Asserts that the changes are one finding: its severity and what, its why, and its remedy.
-fn one(text: &str, change: impl FnOnce(&mut Facts), [what, why, mend]: [&str; 3]) {
-    assert_eq!(found(text, change), [format!("{what}: {why}\n  mend: {mend}")]);
+fn one(text: &str, change: impl FnOnce(&mut Facts), [what, why, fix]: [&str; 3]) {
+    assert_eq!(found(text, change), [format!("{what}: {why}\n  fix: {fix}")]);
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn networks_behind_peers_need_forwarding() {
         |_| (),
         [
             "warning: net.ipv4.ip_forward is 0",
-            "nobody behind this host reaches 10.20.0.0/16 through it",
+            "hosts behind this one cannot reach 10.20.0.0/16 through it",
             "sysctl -w net.ipv4.ip_forward=1",
         ],
     );
@@ -27,7 +27,7 @@ fn networks_behind_peers_need_forwarding() {
         |_| (),
         [
             "warning: net.ipv6.conf.all.forwarding is 0",
-            "nobody behind this host reaches fd00:20::/48 through it",
+            "hosts behind this one cannot reach fd00:20::/48 through it",
             "sysctl -w net.ipv6.conf.all.forwarding=1",
         ],
     );
@@ -45,8 +45,9 @@ fn a_strict_firewall_is_told_with_what_was_not_looked_at() {
         FILE,
         add(chain("inet", "input", Hook::Input)),
         [
-            "warning: the firewall chain inet filter input drops what none of its rules accepts",
-            "peers are not heard unless it accepts UDP port 4754; its rules were not read",
+            "warning: the firewall chain inet filter input drops packets that no rule accepts",
+            "datagrams from peers are dropped unless a rule accepts UDP port 4754; mpt does not \
+             read the rules",
             "nft insert rule inet filter input udp dport 4754 accept",
         ],
     );
@@ -70,8 +71,8 @@ fn a_strict_firewall_is_told_with_what_was_not_looked_at() {
             facts.strict_chains.push(chain("ip6", "FORWARD", Hook::Forward));
         },
         [
-            "warning: the firewall chain ip filter FORWARD drops what none of its rules accepts",
-            "nothing is passed on through mpt0 unless it accepts that; its rules were not read",
+            "warning: the firewall chain ip filter FORWARD drops packets that no rule accepts",
+            "nothing is forwarded through mpt0 unless a rule accepts it; mpt does not read the rules",
             "nft insert rule ip filter FORWARD iifname mpt0 accept && \
              nft insert rule ip filter FORWARD oifname mpt0 accept",
         ],

@@ -10,8 +10,8 @@ fn an_interface_that_is_not_there_or_not_on_is_a_warning() {
         FILE,
         |facts| facts.links.as_mut().unwrap().retain(|link| link.name != "eth0"),
         [
-            "warning: interface eth0 is not there",
-            "path fibre of server cannot be used until it is",
+            "warning: interface eth0 does not exist",
+            "path fibre of server cannot be used until it is up",
             "ip -brief link  (correct `interface` if none of them is it)",
         ],
     );
@@ -19,8 +19,8 @@ fn an_interface_that_is_not_there_or_not_on_is_a_warning() {
         FILE,
         |facts| facts.links.as_mut().unwrap()[2].up = false,
         [
-            "warning: interface wwan0 is not switched on",
-            "path radio of server cannot be used until it is",
+            "warning: interface wwan0 is switched off",
+            "path radio of server cannot be used until it is up",
             "ip link set wwan0 up",
         ],
     );
@@ -106,7 +106,7 @@ fn a_strict_filter_matters_where_the_way_back_is_another() {
     };
     const WHAT: &str = "warning: reverse path filtering is strict on eth0";
     const MEND: &str = "sysctl -w net.ipv4.conf.eth0.rp_filter=2";
-    const WHY: &str = "the kernel drops what arrives for path fibre of server, because the route \
+    const WHY: &str = "the kernel drops datagrams for path fibre of server, because the route \
                        to 203.0.113.5 leads through eth1";
     one(FILE, both, [WHAT, WHY, MEND]);
     let by_address = FILE.replace("interface = \"eth0\"\n", "");
@@ -125,7 +125,7 @@ fn a_strict_filter_matters_where_the_way_back_is_another() {
         "\n[[tunnel.connection.path]]\nname = \"fibre\"",
         "\nnetworks = [\"0.0.0.0/0\"]\n[[tunnel.connection.path]]\nname = \"fibre\"",
     );
-    let why = "the kernel drops what arrives for path fibre of server, because the default route \
+    let why = "the kernel drops datagrams for path fibre of server, because the default route \
                leads through the tunnel, unless 203.0.113.5 has a route of its own";
     one(&default, strict, [WHAT, why, MEND]);
 }

@@ -5,7 +5,7 @@ use crate::preflight::facts::{Facts, NoTun};
 
 #[test]
 fn a_tun_device_that_cannot_be_opened_is_an_error() {
-    for (tun, what, mend) in [
+    for (tun, what, fix) in [
         (NoTun::Driver, "error: the kernel has no TUN devices", "modprobe tun"),
         (
             NoTun::Node,
@@ -18,7 +18,7 @@ fn a_tun_device_that_cannot_be_opened_is_an_error() {
             "sudo mpt run FILE  (or allow every user: sudo chmod 0666 /dev/net/tun)",
         ),
     ] {
-        one(FILE, |facts| facts.tun = Some(tun), [what, "no tunnel can be opened", mend]);
+        one(FILE, |facts| facts.tun = Some(tun), [what, "no tunnel can be opened", fix]);
     }
 }
 
@@ -30,7 +30,7 @@ fn a_user_that_does_not_exist_is_an_error() {
         |facts| facts.user_missing = true,
         [
             "error: there is no user tunnels",
-            "the daemon is to go on as that user",
+            "the daemon is configured to switch to that user",
             "useradd --system --no-create-home --shell /usr/sbin/nologin tunnels",
         ],
     );
@@ -44,7 +44,7 @@ fn a_user_that_may_not_open_tun_devices_is_an_error() {
         |facts| facts.user_shut_out = true,
         [
             "error: user tunnels may not open /dev/net/tun",
-            "the daemon is to go on as that user, who can open no tunnel",
+            "the daemon is configured to switch to that user, which cannot open tunnels",
             "chmod 0666 /dev/net/tun",
         ],
     );
@@ -57,9 +57,8 @@ fn a_tunnels_name_that_an_interface_has_is_a_warning_unless_it_is_our_daemons() 
         FILE,
         there,
         [
-            "warning: there is an interface mpt0 already",
-            "unless it is a TUN interface that nobody uses, the tunnel of that name cannot be \
-             opened",
+            "warning: interface mpt0 exists already",
+            "unless it is an unused TUN interface, the tunnel of that name cannot be opened",
             "ip link delete mpt0",
         ],
     );
@@ -85,7 +84,7 @@ fn ipv6_that_the_tunnel_needs_and_the_host_lacks_is_an_error() {
         FILE,
         disable,
         [
-            "error: IPv6 is disabled on interfaces to come",
+            "error: IPv6 is disabled on new interfaces",
             WHY,
             "sysctl -w net.ipv6.conf.default.disable_ipv6=0",
         ],

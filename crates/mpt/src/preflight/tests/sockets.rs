@@ -13,12 +13,12 @@ fn without_the_capability_socket_buffers_are_limited() {
     assert_eq!(
         found,
         [
-            "error: this process lacks the capability CAP_NET_ADMIN: it cannot make interfaces, \
-             addresses and routes\n  mend: sudo mpt run FILE",
+            "error: this process lacks the capability CAP_NET_ADMIN: it cannot create interfaces, \
+             addresses and routes\n  fix: sudo mpt run FILE",
             "warning: net.core.rmem_max is 212992, less than 4194304: datagrams are dropped when \
-             the machine is busy for some milliseconds\n  mend: sysctl -w net.core.rmem_max=4194304",
+             the machine is busy for some milliseconds\n  fix: sysctl -w net.core.rmem_max=4194304",
             "warning: net.core.wmem_max is 212992, less than 4194304: datagrams are dropped when \
-             an interface is slow for some milliseconds\n  mend: sysctl -w net.core.wmem_max=4194304",
+             an interface is slow for some milliseconds\n  fix: sysctl -w net.core.wmem_max=4194304",
         ]
     );
     let enough = self::found(FILE, |facts| {
@@ -41,13 +41,13 @@ fn a_port_that_cannot_be_had_is_an_error() {
         FILE,
         fibre(Closed::Taken(Some("other (process 77)".into()))),
         [
-            "error: UDP 192.0.2.1:4754 is taken by other (process 77)",
+            "error: UDP 192.0.2.1:4754 is in use by other (process 77)",
             "path fibre of server cannot be opened",
             "ss -lunp 'sport = :4754'  (end that program, or set another local_port)",
         ],
     );
     let unknown = found(FILE, fibre(Closed::Taken(None)));
-    assert!(unknown[0].starts_with("error: UDP 192.0.2.1:4754 is taken: path"), "{unknown:?}");
+    assert!(unknown[0].starts_with("error: UDP 192.0.2.1:4754 is in use: path"), "{unknown:?}");
     one(
         FILE,
         fibre(Closed::Privileged),
@@ -96,8 +96,10 @@ remote = "server.example.org"
     let found = found(text, |_| ());
     assert_eq!(
         found,
-        ["warning: interface eth9 is not there: path radio of server, template vehicle cannot be \
-          used until it is\n  mend: ip -brief link  (correct `interface` if none of them is it)"]
+        [
+            "warning: interface eth9 does not exist: path radio of server, template vehicle cannot be \
+            used until it is up\n  fix: ip -brief link  (correct `interface` if none of them is it)"
+        ]
     );
 }
 
@@ -115,8 +117,8 @@ fn the_commands_of_an_original_need_a_socket_and_a_way_through_the_firewall() {
     assert_eq!(
         taken,
         [
-            "error: UDP 192.0.2.1:65050 is taken: commands by path fibre of server cannot be opened\n  \
-          mend: ss -lunp 'sport = :65050'  (end that program, or set another command_port)"
+            "error: UDP 192.0.2.1:65050 is in use: commands by path fibre of server cannot be opened\n  \
+          fix: ss -lunp 'sport = :65050'  (end that program, or set another command_port)"
         ]
     );
     let chain = StrictChain {

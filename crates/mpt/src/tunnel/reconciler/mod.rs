@@ -385,7 +385,7 @@ impl Reconciler {
             None => {
                 let id = self.numbers.take(now).with_context(|| {
                     format!(
-                        "connection {} is left out: the tunnel has no room for more",
+                        "connection {} is not added: the tunnel has its maximum of connections",
                         wanted.name
                     )
                 })?;
@@ -462,7 +462,7 @@ impl Reconciler {
         let wanted = routes(&self.settings.addresses, connections);
         let outcome = self.interface.set_routes(&wanted);
         if outcome.is_ok() && self.unrouted {
-            tracing::info!(tunnel = self.settings.name, "all networks are led into the tunnel");
+            tracing::info!(tunnel = self.settings.name, "all networks are routed into the tunnel");
         }
         self.unrouted = outcome.is_err();
         outcome

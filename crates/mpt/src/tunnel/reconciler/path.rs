@@ -155,8 +155,8 @@ impl Setter<'_> {
     ) -> anyhow::Result<Path> {
         let number = numbers.take(self.now).with_context(|| {
             format!(
-                "connection {}: path {} is left out: a connection has at most 64 paths, some of which \
-                 may have gone a moment ago; try again",
+                "connection {}: path {} is not added: a connection has at most 64 paths, and \
+                 recently removed ones still count; try again",
                 of.name, settings.name
             )
         })?;
@@ -200,7 +200,7 @@ impl Setter<'_> {
                     tracing::info!(
                         connection = of.name,
                         path = settings.name,
-                        "what the path lacked is there again"
+                        "the path's interface, address and route are back"
                     );
                 }
             }
@@ -219,7 +219,7 @@ fn tell(connection: &config::Connection, path: &config::Path, absence: &str) {
     tracing::warn!(
         connection = connection.name,
         path = path.name,
-        "{absence}; paths that are up carry its packets, it is used when that changes"
+        "{absence}; it is used when that changes"
     );
 }
 

@@ -26,7 +26,7 @@ pub(super) fn draw(
         Some((tunnel, connection, rates)) => {
             lines(tunnel, connection, rates, width, Shades::new(ui.colour))
         }
-        None => vec![Line::raw(format!("  connection {connection} is gone: Esc leads back"))],
+        None => vec![Line::raw(format!("  connection {connection} was removed: Esc goes back"))],
     };
     let top = ui.scroll_focus(lines.len(), height);
     let shown: Vec<Line<'_>> = lines.into_iter().skip(top).take(height).collect();
@@ -109,8 +109,8 @@ fn details(path: &PathState) -> String {
         Some(seconds) => format!("heard {} ago", duration(seconds)),
         None => "never heard".to_owned(),
     });
-    facts.extend(path.lost.map(|lost| format!("{lost} lost on their way here")));
-    facts.extend(path.rate.map(|bits| format!("leaves at {}", rate(bits as f64))));
+    facts.extend(path.lost.map(|lost| format!("{lost} lost towards this host")));
+    facts.extend(path.rate.map(|bits| format!("egress rate {}", rate(bits as f64))));
     facts.extend(order(&path.reordering).map(|order| format!("arrivals: {order}")));
     if !path.pins.is_empty() {
         facts.push(format!("pinned: {}", path.pins.join(" ")));

@@ -35,7 +35,7 @@ pub(super) fn head(model: &Model, ui: &Ui, width: u16) -> Line<'static> {
         let text = format!("  tunnel {tunnel} does not answer");
         left.push(Span::styled(text, shades.trouble()));
     }
-    let right = if ui.is_paused() { "paused: p goes on".to_owned() } else { rhythm };
+    let right = if ui.is_paused() { "paused: p resumes".to_owned() } else { rhythm };
     spread(left, &right, usize::from(width))
 }
 

@@ -8,8 +8,9 @@ use super::super::ui::KEYS;
 use crate::output::wrap;
 
 /// What the titles of the columns mean.
-const COLUMNS: &str = "pri: tier, the least number carries  share: of what the connection sends  \
-                       jit: jitter one way  loss: share lost on its way here  \
+const COLUMNS: &str = "pri: priority, the lowest number carries packets  share: of the connection's \
+    sending rate  \
+                       jit: one-way jitter  loss: share lost towards this host  \
                        drop/s: datagrams dropped here per second";
 
 /// Fills `area`.

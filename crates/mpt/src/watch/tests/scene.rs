@@ -60,7 +60,7 @@ fn status(uptime_seconds: f64, connections: Vec<ConnectionState>) -> Status {
             event(0.5, Some("fibre"), "probing -> up"),
             event(0.75, Some("radio"), "probing -> up"),
             event(3_700.0, Some("radio"), "up -> down (silent for its dead time)"),
-            event(3_726.5, None, "connection server: the peer started anew at 17, 5 was next"),
+            event(3_726.5, None, "connection server: peer restarted: got sequence 17, expected 5"),
         ],
         memory_bytes: 12_600_000,
         ..TunnelStatus::default()

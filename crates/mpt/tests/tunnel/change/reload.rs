@@ -63,19 +63,19 @@ pub(super) fn wrong() {
         .expect("a file");
     let (kind, message, report) = refused(&site, Side::Left, &Request::Reload {});
     assert_eq!(kind, ErrorKind::BadConfig);
-    assert!(message.ends_with("is wrong; nothing has changed"), "{message}");
+    assert!(message.ends_with("is wrong; nothing was changed"), "{message}");
     assert!(report.contains("mpt.toml:6:7") && report.contains("^^"), "line and caret: {report}");
     std::fs::remove_file(site.daemon(Side::Left).config()).expect("the file");
     let (kind, message, _) = refused(&site, Side::Left, &Request::Reload {});
     assert_eq!(kind, ErrorKind::BadConfig);
-    assert!(message.contains("nothing has changed"), "{message}");
+    assert!(message.contains("nothing was changed"), "{message}");
 
     let settings = "name = 'three'\nremote = '198.18.9.2'\nweight = 0\n".to_owned();
     let request = Request::PathAdd { connection: None, settings };
     let (kind, message, report) = refused(&site, Side::Left, &request);
     assert_eq!(
         (kind, message.as_str()),
-        (ErrorKind::BadConfig, "path add: the settings are wrong; nothing has changed")
+        (ErrorKind::BadConfig, "path add: invalid settings; nothing was changed")
     );
     assert!(report.contains("path add:3:10") && report.contains('^'), "{report}");
     for (weight, why) in [(0, "1 to 10000"), (10_001, "1 to 10000")] {
@@ -92,7 +92,7 @@ pub(super) fn wrong() {
     }
     let (_, message, _) =
         refused(&site, Side::Left, &Request::ConnectionRemove { connection: "peer".into() });
-    assert_eq!(message, "what would remain cannot run; nothing has changed");
+    assert_eq!(message, "the remaining configuration is invalid; nothing was changed");
     let after = site.connection(Side::Left);
     assert_eq!(before.id, after.id);
     assert_eq!(before.paths.len(), after.paths.len());
@@ -128,7 +128,7 @@ pub(super) fn replaces() {
     for (side, file) in BOTH.into_iter().zip(&files) {
         let changes =
             load(&site, side, &file.replacen("name = 'peer'\n", "name = 'peer'\nkey = 77\n", 1));
-        assert_eq!(changes, ["connection peer: key none -> 77 (its sequence starts anew)"]);
+        assert_eq!(changes, ["connection peer: key none -> 77 (its sequence numbers restart)"]);
     }
     site.await_all_up();
     assert_ne!(site.connection(Side::Left).id, id, "it is another connection");
@@ -138,7 +138,7 @@ pub(super) fn replaces() {
         let changes = load(&site, side, &file.replacen("name = 'peer'\n", ports, 1));
         assert!(
             changes.iter().any(|change| change
-                == "connection peer: local_port 4754 -> 5754 (its sequence starts anew)"),
+                == "connection peer: local_port 4754 -> 5754 (its sequence numbers restart)"),
             "{changes:?}"
         );
     }

@@ -257,7 +257,7 @@ impl CommandPorts {
                     if self.counters.create_declined.is_power_of_two() {
                         tracing::warn!(
                             from = %create.from,
-                            "a peer asks for connection {}, which is not made: add it to the file",
+                            "a peer requests connection {}, which is refused: add it to the file",
                             create.description.name
                         );
                     }
@@ -269,7 +269,7 @@ impl CommandPorts {
     fn on_told(&mut self, connection: ConnectionId, report: PathReport, outcome: Outcome) {
         let why = match outcome {
             Outcome::Done | Outcome::Superseded => return,
-            Outcome::AuthFailed => "it authenticates its commands in another way",
+            Outcome::AuthFailed => "its commands have another authentication type",
             Outcome::Refused(_) => "it refuses",
             Outcome::Unanswered => "it does not answer",
         };
@@ -281,7 +281,7 @@ impl CommandPorts {
         tracing::warn!(
             connection = station.name,
             path,
-            "the peer could not be told that it is {is}: {why}; it finds out by its dead time"
+            "cannot notify the peer that it is {is}: {why}; the peer detects it by keepalives"
         );
     }
 

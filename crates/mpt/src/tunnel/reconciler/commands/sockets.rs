@@ -105,7 +105,8 @@ impl Sockets {
             Err(error) => {
                 if told.is_none() {
                     tracing::warn!(
-                        "no commands of an original MPT: {error:#}; until that changes peers find out by their dead time what is down here"
+                        "cannot receive commands of an original MPT: {error:#}; until then its dead \
+                         time detects paths that are down here"
                     );
                     self.absent.push((key.clone(), format!("{error:#}")));
                 }
