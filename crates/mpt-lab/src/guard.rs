@@ -64,7 +64,7 @@ pub(crate) fn is_stand_in(process: u32) -> bool {
 }
 
 /// Returns only if the program could not be started, with the exit code.
-#[expect(clippy::print_stderr, reason = "a stand-in has nobody else to tell")]
+#[expect(clippy::print_stderr, reason = "a stand-in has no other way to report")]
 fn become_program(mut arguments: impl Iterator<Item = OsString>) -> i32 {
     let (Some(parent), Some(program)) = (arguments.next(), arguments.next()) else {
         return CANNOT_RUN;

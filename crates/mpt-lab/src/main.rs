@@ -7,13 +7,13 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use mpt_lab::guard;
 
-/// What could not be done at all, as opposed to an answer that is no.
+/// The exit code of a failure, as opposed to 1 for a negative result.
 const FAILURE: u8 = 2;
 
-/// The laboratory of MPT: hosts, links and daemons on one machine, and traffic to measure them.
+/// The lab of MPT: hosts, links and daemons on one machine, and traffic to measure them.
 ///
-/// Nothing it does touches the machine's own network. It needs root, or user namespaces and a TUN
-/// device open to everybody; `mpt-lab doctor` says which.
+/// It does not touch the machine's own network. It needs root, or unprivileged user namespaces and
+/// a TUN device that every user may open; `mpt-lab doctor` reports what is missing.
 #[derive(Debug, Parser)]
 #[command(name = "mpt-lab", version)]
 struct Arguments {

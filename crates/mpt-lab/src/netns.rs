@@ -67,7 +67,7 @@ impl Namespace {
             .context("cannot start the thread that keeps a network namespace")?;
         let descriptor = born
             .recv()
-            .context("the thread that makes a network namespace died")?
+            .context("the thread that creates a network namespace failed")?
             .context("cannot make a network namespace; `mpt-lab doctor` says what is missing")?;
         Ok(Self { descriptor, jobs: Some(jobs), keeper: Some(keeper) })
     }
@@ -100,7 +100,7 @@ impl Namespace {
         // The command travels to the keeper and back, so that no borrow has to outlive this call on
         // another thread.
         let taken = mem::replace(command, Command::new(""));
-        let ended = |_| io::Error::other("the keeper of the network namespace has died");
+        let ended = |_| io::Error::other("the thread of the network namespace has failed");
         jobs.send(Job { command: taken, reply }).map_err(|error| ended(error.to_string()))?;
         let (returned, child) = outcome.recv().map_err(|error| ended(error.to_string()))?;
         *command = returned;

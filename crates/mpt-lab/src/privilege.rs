@@ -58,7 +58,7 @@ pub fn enter() -> Result<Privilege> {
         Privilege::UserNamespace
     };
     check_tun(Path::new(TUN_NODE))
-        .map_err(|missing| anyhow!("{missing}; mend it with: {}", missing.remedy()))?;
+        .map_err(|missing| anyhow!("{missing}; fix it with: {}", missing.remedy()))?;
     Ok(privilege)
 }
 
@@ -72,7 +72,7 @@ pub fn enter() -> Result<Privilege> {
 /// Why it cannot be done here; tests then skip, saying so.
 pub fn become_nobody() -> Result<()> {
     if !Uid::effective().is_root() {
-        bail!("only root can become nobody with a TUN node of its own");
+        bail!("only root can become user nobody with its own TUN node");
     }
     open_tun_node_to_all()?;
     setgroups(&[]).context("supplementary groups stay")?;

@@ -27,7 +27,7 @@ const FIELDS: usize = 7;
 /// Processor time that all processors together spent working since the machine's start.
 pub(crate) fn machine() -> Result<Duration> {
     let text = fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
-    busy(&text).context("/proc/stat is not as proc(5) has it")
+    busy(&text).context("/proc/stat has not the format of proc(5)")
 }
 
 /// Share of one processor that somebody else keeps busy, 0 to the number of processors, watched

@@ -99,7 +99,7 @@ impl Folder {
     /// One of that name is up already, or the file cannot be written.
     pub fn announce(&self, name: &str, lab: &Lab) -> Result<Entry> {
         if self.find(name)?.is_some() {
-            bail!("a lab called `{name}` is up already: end it, or give this one a --name");
+            bail!("a lab called `{name}` is running already: end it, or give this one a --name");
         }
         let pid = std::process::id();
         let running = Running {

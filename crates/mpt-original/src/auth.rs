@@ -172,8 +172,9 @@ impl fmt::Display for KeyError {
         match self {
             Self::Character => formatter.write_str("a key has visible ASCII characters only"),
             Self::Long => write!(formatter, "a key has at most {} characters", Key::MAX_TEXT),
-            Self::Public => formatter
-                .write_str("this is the key built into the original, which everybody knows"),
+            Self::Public => {
+                formatter.write_str("this is the key built into the original, which is public")
+            }
             Self::Short => write!(formatter, "a key has at least {} characters", Key::LEN),
         }
     }

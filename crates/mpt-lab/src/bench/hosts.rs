@@ -125,5 +125,5 @@ impl Hosts {
 
 /// An interface that must be there.
 pub(super) fn find(netlink: &mut Netlink, name: &str) -> Result<mpt_io::netlink::Link> {
-    netlink.link(name)?.with_context(|| format!("interface `{name}` has vanished"))
+    netlink.link(name)?.with_context(|| format!("interface `{name}` was deleted"))
 }

@@ -73,7 +73,7 @@ impl Ready {
         let Some(rate) = self.wire.rate() else { return Ok(None) };
         let remote = SocketAddr::new(self.remote, 0);
         let mtu = self.hosts.left.run(|| udp::route_mtu(None, None, None, remote));
-        let mtu = mtu.context("cannot read the MTU that the subject has")?;
+        let mtu = mtu.context("cannot read the MTU of the subject")?;
         Ok(Some(ideal::goodput(rate, self.hosts.links(), mtu)))
     }
 

@@ -60,15 +60,14 @@ fn remarks(record: &Record) -> Vec<String> {
     for skipped in &record.skipped {
         lines.extend([
             String::new(),
-            format!("Left out: {}: {}.", row_title(skipped.wire, skipped.subject), skipped.why),
+            format!("Omitted: {}: {}.", row_title(skipped.wire, skipped.subject), skipped.why),
         ]);
     }
     let background = record.machine.background;
     if background > DOUBTFUL {
         lines.push(String::new());
         lines.push(format!(
-            "Doubtful: something else kept {background:.2} processors busy. Repeat it on a quiet \
-             machine."
+            "Doubtful: other programs used {background:.2} processors. Repeat it on an idle machine."
         ));
     }
     lines

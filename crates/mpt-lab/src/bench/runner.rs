@@ -242,14 +242,14 @@ fn least_share(carried: &[Sent]) -> Result<f64> {
     let bytes: Vec<u64> = carried.iter().map(|sent| sent.bytes).collect();
     let fair = bytes.iter().sum::<u64>() as f64 / bytes.len() as f64;
     let least = bytes.iter().copied().min().unwrap_or(0) as f64;
-    ensure!(least > fair * LEAST_SHARE, "a link carried nothing to speak of; bytes: {bytes:?}");
+    ensure!(least > fair * LEAST_SHARE, "a link was hardly used; bytes: {bytes:?}");
     Ok(least / fair)
 }
 
 /// Fails if packets crossed that are longer than a wire's.
 fn check_cut(carried: &[Sent]) -> Result<()> {
     let cut = |sent: &Sent| sent.bytes <= sent.packets * LONGEST_FRAME;
-    ensure!(carried.iter().all(cut), "super-packets crossed in one piece: {carried:?}");
+    ensure!(carried.iter().all(cut), "super-packets were not segmented: {carried:?}");
     Ok(())
 }
 

@@ -59,7 +59,9 @@ impl Listener {
     /// Ends it, after it has taken what had passed before.
     pub(super) fn stop(self) -> io::Result<()> {
         self.waker.wake();
-        self.thread.join().unwrap_or_else(|_| Err(io::Error::other("a capture's thread died")))
+        self.thread
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the thread of a capture failed")))
     }
 }
 

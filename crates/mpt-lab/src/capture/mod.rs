@@ -117,7 +117,7 @@ impl Capture {
         let listened: io::Result<Vec<()>> = self.listeners.drain(..).map(Listener::stop).collect();
         self.end.store(true, Ordering::Release);
         let recorder = self.recorder.take().context("it has ended before")?;
-        let written = recorder.join().map_err(|_| anyhow!("the thread that writes it died"))?;
+        let written = recorder.join().map_err(|_| anyhow!("its writing thread failed"))?;
         listened.context("a packet socket failed")?;
         let interface = |interface: Interface| InterfaceSummary {
             name: interface.name,
@@ -205,7 +205,7 @@ impl Plan {
             }
             for (host, tap) in [lab.left(), lab.right()].into_iter().zip(taps) {
                 let index = index(host, wire.name())?;
-                let index = index.with_context(|| format!("`{}` has vanished", wire.name()))?;
+                let index = index.with_context(|| format!("`{}` was deleted", wire.name()))?;
                 devices.push((host, index, tap));
             }
         }

@@ -10,16 +10,16 @@ use mpt_lab::{daemon, privilege};
 
 use super::print;
 
-/// Measures the daemon beside plain TCP, the kernel's MPTCP and its VXLAN tunnel, over bare pairs
-/// of virtual interfaces.
+/// Compares the daemon with plain TCP, the kernel's MPTCP and its VXLAN tunnel, over veth pairs
+/// without emulation.
 ///
-/// Everything is measured in turn, several times, in one run; compare ratios, not figures of two
-/// runs. It takes about ten minutes, and the machine should do nothing else.
+/// All subjects are measured in turn, several times, in one run; compare ratios, not figures of
+/// different runs. It takes about ten minutes, and the machine should be idle otherwise.
 ///
-/// Exit code 0: it ran, however the figures are. 2: it could not be run.
+/// Exit code 0: it ran, with any result. 2: it could not run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Print one JSON object with everything that was measured instead of tables.
+    /// Print one JSON object with all measurements instead of tables.
     #[arg(long)]
     json: bool,
     /// Print the tables as Markdown.
@@ -28,16 +28,16 @@ pub(crate) struct Arguments {
     /// Measure for about two minutes only: a first impression, with twice the noise.
     #[arg(long)]
     quick: bool,
-    /// Measure only these, by the names that --json gives them, with commas between: `raw,mpt-1`.
+    /// Measure only these subjects, by their names in --json, separated by commas: `raw,mpt-1`.
     #[arg(long, value_name = "CARRIERS", value_delimiter = ',')]
     only: Vec<String>,
-    /// Measure only over these kinds of pairs, with commas between: `pass`, `wire`, `shaped`.
+    /// Measure only over these kinds of wire, separated by commas: `pass`, `wire`, `shaped`.
     #[arg(long, value_name = "WIRES", value_delimiter = ',')]
     over: Vec<String>,
-    /// How often everything is measured: 5, or 3 with --quick.
+    /// Number of repetitions; default 5, or 3 with --quick.
     #[arg(long, value_name = "N")]
     repetitions: Option<usize>,
-    /// The daemon to run, if not MPT_BIN or the one beside this program.
+    /// The daemon to run; default MPT_BIN, or the one in this program's folder.
     #[arg(long, value_name = "PATH")]
     mpt: Option<PathBuf>,
 }
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         };
         options.wires = arguments.over.iter().map(find).collect::<Result<_>>()?;
     }
-    ensure!(options.measures_anything(), "--only and --over leave nothing to measure");
+    ensure!(options.measures_anything(), "--only and --over select nothing to measure");
     let binary = daemon::find(arguments.mpt.as_deref())?;
     privilege::enter()?;
     let stop = Stop::on_signals().context("cannot wait for signals")?;

@@ -9,16 +9,16 @@ use mpt_lab::results::Results;
 
 use super::print;
 
-/// Lays two folders of results beside each other, cell by cell, what became worse first.
+/// Compares two folders of results cell by cell, regressions first.
 ///
-/// A change is told from chance if the spreads of the repetitions have nothing in common and the
-/// medians differ by more than 5 %. Quick and full runs are not compared with each other.
+/// A change is significant if the ranges of the repetitions do not overlap and the medians differ
+/// by more than 5 %. Quick and full runs are not compared with each other.
 ///
-/// Exit code 0: they were compared. 1: something became worse by more than --worse. 2: they could not
-/// be compared.
+/// Exit code 0: they were compared. 1: a figure became worse by more than --worse. 2: they could
+/// not be compared.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The first folder, from which changes are counted.
+    /// The first folder, the baseline.
     a: PathBuf,
     /// The second folder.
     b: PathBuf,
@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     /// Print one JSON object instead of tables.
     #[arg(long)]
     json: bool,
-    /// Answer with exit code 1 if anything became worse by more than this, beyond chance.
+    /// Exit with code 1 if a figure became significantly worse by more than this many percent.
     #[arg(long, value_name = "PERCENT")]
     worse: Option<f64>,
 }

@@ -18,24 +18,24 @@ use super::print;
 /// The experiment that the demo is.
 const EXPERIMENT: &str = include_str!("../../experiments/demo.toml");
 
-/// What stands above the live view.
+/// The introduction above the live view.
 const GREETING: &str = "\
 MPT carries IP packets over several links at once, so that one TCP flow gets the sum of them.
-Here are two hosts made of network namespaces, joined by an emulated link of 40 and one of 20
-Mbit/s. In a minute you will have seen each link alone, a tunnel over both, and a link dying
-under a running flow. Nothing touches the network of this machine; Ctrl-C ends it at any time.
+This demonstration creates two hosts as network namespaces, connected by emulated links of 40 and
+20 Mbit/s. In a minute it shows each link alone, a tunnel over both, and the failure of a link
+during a running flow. It does not touch the machine's own network; Ctrl-C ends it at any time.
 ";
 
 /// What to do when the demo cannot run.
-const REMEDY: &str = "the demo cannot run here; `mpt-lab doctor` names everything that is missing";
+const REMEDY: &str = "the demo cannot run here; `mpt-lab doctor` lists everything that is missing";
 
-/// Shows in a minute what MPT is for: one TCP flow over two links, one of which then dies.
+/// Demonstrates MPT in a minute: one TCP flow over two links, one of which then fails.
 ///
-/// Needs no configuration and touches nothing of the machine's own network. Exit code 0: it ran. 2:
-/// it could not.
+/// Needs no configuration and does not touch the machine's own network. Exit code 0: it ran. 2: it
+/// could not run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The daemon to run, if not MPT_BIN or the one beside this program.
+    /// The daemon to run; default MPT_BIN, or the one in this program's folder.
     #[arg(long, value_name = "PATH")]
     mpt: Option<PathBuf>,
 }

@@ -8,15 +8,16 @@ use mpt_lab::guard;
 
 use super::print;
 
-/// Looks at what a lab needs of this machine and names the command that mends what is lacking.
+/// Checks the requirements of a lab on this machine and prints the command that fixes what is
+/// missing.
 ///
-/// Exit code 0: nothing is lacking. 1: something is. 2: it could not be found out.
+/// Exit code 0: nothing is missing. 1: something is missing. 2: the check failed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Print an array of JSON objects instead of lines.
     #[arg(long)]
     json: bool,
-    /// Do what a lab does first, and complain if that fails.
+    /// Create the first parts of a lab, and report an error if that fails.
     #[arg(long, hide = true)]
     probe: bool,
 }
@@ -24,8 +25,7 @@ pub(crate) struct Arguments {
 /// Runs the command.
 ///
 /// # Errors
-///
-/// The machine could not be looked at.
+/// The machine could not be checked.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.probe {
         doctor::probe()?;

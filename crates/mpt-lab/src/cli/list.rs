@@ -8,7 +8,7 @@ use mpt_lab::experiment::{Experiment, library};
 
 use super::print;
 
-/// Lists the experiments that come with the laboratory: name, cells, time, and question.
+/// Lists the built-in experiments: name, cells, time, and question.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Print one JSON object per experiment instead.

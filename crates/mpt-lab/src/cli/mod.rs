@@ -1,7 +1,7 @@
-//! The commands, one file each, and what they share: where their words go.
+//! The commands, one file each, and their common output functions.
 //!
-//! Results go to the standard output, everything else to the standard error. A command returns
-//! its exit code: 0, or 1 for an answer that is no. An error is a failure, and `main` makes it 2.
+//! Results go to the standard output, everything else to the standard error. A command returns its
+//! exit code: 0, or 1 for a negative result. An error is a failure, for which `main` returns 2.
 
 pub(crate) mod bench;
 pub(crate) mod compare;
@@ -19,13 +19,12 @@ use std::io::{self, Write as _};
 
 use anyhow::{Context as _, Result};
 
-/// Tells how something goes on. A failed write is ignored: nothing that matters is lost.
+/// Prints a line of progress to the standard error. It is not part of the result.
 pub(crate) fn tell(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Prints a line of a result. A reader that has gone away is no failure: `| head`
-/// got what it asked for.
+/// Prints a line of a result. A closed pipe, such as that of `head`, is not an error.
 ///
 /// # Errors
 ///

@@ -11,19 +11,19 @@ use serde::Serialize;
 
 use super::print;
 
-/// Computes, without running packets, the goodput that is to be expected of an experiment's cells, the
-/// reorder window they need and the time packets must be held.
+/// Predicts, without sending packets, the goodput of an experiment's cells, and the reorder window
+/// and hold time that they need.
 ///
-/// Exit code 0. 2: the file is no experiment.
+/// Exit code 0. 2: the file is not an experiment.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Files, or names of experiments that come with the laboratory (`mpt-lab list`), or `all`.
+    /// Files, or names of built-in experiments (`mpt-lab list`), or `all`.
     #[arg(required = true)]
     experiments: Vec<String>,
-    /// Only the cells of the short form, and for its seconds.
+    /// Only the cells of the short form, with its duration.
     #[arg(long)]
     quick: bool,
-    /// Which of the systems that are a tunnel: `classic`, with the experiment's settings, or `mpt`.
+    /// The system: `classic`, with the experiment's settings, or `mpt`.
     #[arg(long, default_value = "classic")]
     system: String,
     /// Print one JSON object per cell.
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// A cell and what is expected of it.
+/// A cell and its prediction.
 #[derive(Serialize)]
 struct Expected<'a> {
     experiment: &'a str,
@@ -48,7 +48,7 @@ struct Expected<'a> {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let system = System::by_name(&arguments.system).filter(System::has_daemons);
     let system = system
-        .with_context(|| format!("`{}` is no tunnel: name classic or mpt", arguments.system))?;
+        .with_context(|| format!("`{}` is not a tunnel: give classic or mpt", arguments.system))?;
     for word in &arguments.experiments {
         for experiment in library::find(word)? {
             let experiment = if arguments.quick { experiment.quick() } else { experiment };
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
                         print(text(arguments, &experiment.entry.name, cell, &prediction)?)?;
                     }
                     None => super::tell(&format!(
-                        "{}: no prediction: the model knows nothing of events",
+                        "{}: no prediction: the model does not support events",
                         cell.name_in(&experiment.entry.name)
                     )),
                 }

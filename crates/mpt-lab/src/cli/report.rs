@@ -10,21 +10,21 @@ use mpt_lab::results::Results;
 
 use super::print;
 
-/// Makes a page of a folder of results: one file of HTML that needs nothing else, and the same tables
-/// as Markdown. Nothing is run.
+/// Creates a report of a folder of results: one self-contained HTML file, and the same tables as
+/// Markdown. No experiment is run.
 ///
-/// Exit code 0: they are written, whatever they say. 2: they could not be.
+/// Exit code 0: they are written. 2: they could not be written.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The folder, as `mpt-lab run --out` makes it.
+    /// The folder, as created by `mpt-lab run --out`.
     folder: PathBuf,
-    /// Where the page goes: report.html in the folder if absent.
+    /// The HTML file to write; default: report.html in the folder.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Where the Markdown goes: report.md in the folder if absent.
+    /// The Markdown file to write; default: report.md in the folder.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
-    /// Write every plot into this folder too, each panel as a file of SVG.
+    /// Also write every plot to this folder, each panel as an SVG file.
     #[arg(long, value_name = "FOLDER")]
     plots: Option<PathBuf>,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let results = Results::read(&arguments.folder)?;
     for torn in &results.torn {
-        super::tell(&format!("left out: {torn}"));
+        super::tell(&format!("omitted: {torn}"));
     }
     let report = Report::of(&results);
     let place = |wanted: &Option<PathBuf>, name: &str| {

@@ -27,46 +27,49 @@ use super::print;
 
 /// Runs experiments: in every cell each link alone, then each system over all of them.
 ///
-/// Exit code 0: they ran, however the figures are; if they are doubtful, the answer says so and why.
-/// 2: something could not be run.
+/// Exit code 0: they ran, with any result; doubtful results are marked with the reason. 2:
+/// something could not run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Files, or names of experiments that come with the laboratory (`mpt-lab list`), or `all`.
+    /// Files, or names of built-in experiments (`mpt-lab list`), or `all`.
     #[arg(required = true)]
     experiments: Vec<String>,
-    /// The short form: the first, middle and last value of each axis, three seconds once.
+    /// The short form: the first, middle and last value of each axis, three seconds, one
+    /// repetition.
     #[arg(long)]
     quick: bool,
-    /// Print one JSON object per cell with everything that was measured instead of tables.
+    /// Print one JSON object per cell with all measurements instead of tables.
     #[arg(long)]
     json: bool,
-    /// Add what was measured to this folder, for `mpt-lab report`.
+    /// Append the results to this folder, for `mpt-lab report`.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Measure only these systems, by name; several with commas.
+    /// Measure only these systems, by name, separated by commas.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     system: Vec<String>,
-    /// Measure only cells at this place, such as `delay=10`; may be given once for each axis.
+    /// Measure only cells with this axis value, such as `delay=10`; may be given once for each
+    /// axis.
     #[arg(long, value_name = "AXIS=LABEL")]
     at: Vec<String>,
-    /// Keep every packet of the links and the tunnel in this folder, a pcapng file per measurement.
+    /// Capture all packets of the links and the tunnel to this folder, one pcapng file per
+    /// measurement.
     #[arg(long, value_name = "DIR")]
     capture: Option<PathBuf>,
-    /// What links are made of.
+    /// The implementation of the links.
     #[arg(long, default_value = "emulator")]
     backend: Backend,
-    /// The seed of all chance, instead of the file's.
+    /// The random seed, instead of the file's.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// The highest sum of link rates that this machine emulates, in Mbit/s, instead of measuring it.
     #[arg(long, value_name = "MBPS")]
     ceiling: Option<f64>,
-    /// The daemon to run, if not MPT_BIN or the one beside this program.
+    /// The daemon to run; default MPT_BIN, or the one in this program's folder.
     #[arg(long, value_name = "PATH")]
     mpt: Option<PathBuf>,
 }
 
-/// Sums of link rates up to this, in bit/s, need no look at what the machine carries: any does.
+/// Sums of link rates up to this, in bit/s, need no measurement of the machine's capacity.
 const HARMLESS: f64 = 220e6;
 
 /// Runs the command.
@@ -195,9 +198,7 @@ fn choose_systems(arguments: &Arguments, experiment: &mut Experiment) -> Result<
             let names: Vec<_> = left_out.map(System::name).collect();
             if !names.is_empty() {
                 let (experiment, names) = (&experiment.entry.name, names.join(", "));
-                super::tell(&format!(
-                    "{experiment}: --quick leaves out {names}; --system runs what it names"
-                ));
+                super::tell(&format!("{experiment}: --quick omits {names}; --system selects them"));
             }
         }
         return Ok(());

@@ -9,11 +9,11 @@ use mpt_lab::stop::Stop;
 
 use super::print;
 
-/// Measures the emulator itself, without any tunnel: delay, jitter, loss and rate against what was
-/// set, and the most it carries.
+/// Measures the emulator itself, without a tunnel: delay, jitter, loss and rate against the
+/// configured values, and its capacity.
 ///
-/// It takes about ten seconds, and the machine should do nothing else. Exit code 0: every check was
-/// passed. 1: one was not. 2: it could not be run.
+/// It takes about ten seconds, and the machine should be idle otherwise. Exit code 0: all checks
+/// passed. 1: a check failed. 2: it could not run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Print one JSON object instead of a table.

@@ -12,15 +12,14 @@ use nix::sched::{CloneFlags, setns};
 
 use mpt_lab::running::{Folder, Running};
 
-/// Runs a command inside a host of a lab that another terminal has brought up: your shell, unless
-/// another is given.
+/// Runs a command in a host of a running lab, by default your shell.
 ///
-/// Exit code: that of the command, or 2 if it could not be run.
+/// Exit code: that of the command, or 2 if it could not run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// `left` or `right`.
     host: String,
-    /// The lab's name; not needed while one is up.
+    /// The lab's name; not needed if only one is running.
     #[arg(long, value_name = "NAME")]
     lab: Option<String>,
     /// The command and its arguments.
@@ -54,10 +53,10 @@ fn choose(folder: &Folder, name: Option<&str>) -> Result<Running> {
     match (all.len(), name) {
         (1, _) => Ok(all.remove(0)),
         (_, _) if names.is_empty() => {
-            bail!("no lab is up: start one with `mpt-lab up FILE` in another terminal")
+            bail!("no lab is running: start one with `mpt-lab up FILE` in another terminal")
         }
-        (0, Some(name)) => bail!("no lab is called `{name}`; up are: {names}"),
-        _ => bail!("several labs are up, choose one with --lab: {names}"),
+        (0, Some(name)) => bail!("no running lab is called `{name}`; there are: {names}"),
+        _ => bail!("several labs are running, select one with --lab: {names}"),
     }
 }
 
@@ -97,5 +96,6 @@ fn other_namespace(process: &str, kind: &str) -> Result<Option<File>> {
 }
 
 fn open(file: &str) -> Result<File> {
-    File::open(file).with_context(|| format!("cannot open {file}: is the lab another user's?"))
+    File::open(file)
+        .with_context(|| format!("cannot open {file}: does the lab belong to another user?"))
 }

@@ -20,22 +20,21 @@ use signal_hook::low_level::pipe;
 
 use super::print;
 
-/// How often the daemons are looked at while the lab is up.
+/// Interval at which the daemons are checked while the lab runs.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Brings up the hosts, the links and the tunnel of an experiment and leaves the rest to you, until
+/// Creates the hosts, the links and the tunnel of an experiment for interactive use, until
 /// interrupted.
 ///
 /// Exit code 0: ended by INT, TERM or HUP. 2: failed, or a daemon ended by itself.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// A file, or the name of an experiment that comes with the laboratory. Of several cells the first
-    /// is made.
+    /// A file, or the name of a built-in experiment. If it has several cells, the first is used.
     experiment: String,
-    /// The lab's name for `mpt-lab shell`; the file's if absent.
+    /// The lab's name for `mpt-lab shell`; default: that of the file.
     #[arg(long)]
     name: Option<String>,
-    /// The daemon to run, if not MPT_BIN or the one beside this program.
+    /// The daemon to run; default MPT_BIN, or the one in this program's folder.
     #[arg(long, value_name = "PATH")]
     mpt: Option<PathBuf>,
 }
@@ -113,7 +112,7 @@ fn wait(mut end: UnixStream, mut daemons: [Daemon; 2]) -> Result<ExitCode> {
         let name = daemon.name().to_owned();
         let status = daemon.terminate()?;
         if !status.success() {
-            bail!("daemon `{name}` did not end well: {status}");
+            bail!("daemon `{name}` ended with an error: {status}");
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -123,7 +122,7 @@ fn guide(name: &str, lab: &Lab, daemons: &[Daemon; 2], binary: &Path) -> String 
     let topology = lab.topology();
     let version = mpt_lab::topology::IpVersion::V4;
     let [left, right] = [Side::Left, Side::Right].map(|side| inner_address(side, version));
-    let mut lines = vec![format!("lab `{name}` is up"), String::new()];
+    let mut lines = vec![format!("lab `{name}` is running"), String::new()];
     for (index, link) in topology.links.iter().enumerate() {
         let [near, far] = [Side::Left, Side::Right].map(|side| topology.address(side, index));
         lines.push(format!("  {:<15} left {near} - right {far}, {}", link.name, character(link)));

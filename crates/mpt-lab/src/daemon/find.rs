@@ -20,9 +20,9 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub fn find(explicit: Option<&Path>) -> Result<PathBuf> {
     let from_environment = || env::var_os(VARIABLE).filter(|value| !value.is_empty());
     let (binary, origin) = if let Some(path) = explicit {
-        (path.to_owned(), "named by --mpt")
+        (path.to_owned(), "given by --mpt")
     } else if let Some(path) = from_environment() {
-        (path.into(), "named by MPT_BIN")
+        (path.into(), "given by MPT_BIN")
     } else {
         let own = env::current_exe().context("cannot tell where this program lies")?;
         (own.with_file_name("mpt"), "expected beside this program")
@@ -30,8 +30,8 @@ pub fn find(explicit: Option<&Path>) -> Result<PathBuf> {
     // It may be started from another folder.
     let binary = binary.canonicalize().with_context(|| {
         format!(
-            "no daemon at {}, {origin}; build it with `cargo build --release -p mpt`, or name it \
-             with --mpt PATH",
+            "no daemon at {}, {origin}; build it with `cargo build --release -p mpt`, or give its \
+             path with --mpt PATH",
             binary.display()
         )
     })?;
@@ -47,11 +47,13 @@ fn check_version(binary: &Path) -> Result<()> {
         .with_context(|| format!("cannot run {name}: is it executable for this user?"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let Some(version) = version_in(&text).filter(|_| output.status.success()) else {
-        bail!("{name} does not tell its version, so it is no mpt: name one with --mpt PATH");
+        bail!(
+            "{name} does not report its version, so it is not mpt: give the path of one with --mpt PATH"
+        );
     };
     if version != VERSION {
         bail!(
-            "{name} is mpt {version}, but this is the laboratory of mpt {VERSION}: build both \
+            "{name} is mpt {version}, but this is mpt-lab {VERSION}: build both \
              together with `cargo build --release`"
         );
     }
@@ -93,6 +95,6 @@ mod tests {
             assert!(error.to_string().contains(part), "{error}");
         }
         let error = find(Some(&folder.path().join("none"))).unwrap_err();
-        assert!(error.to_string().contains("named by --mpt; build it with"), "{error}");
+        assert!(error.to_string().contains("given by --mpt; build it with"), "{error}");
     }
 }

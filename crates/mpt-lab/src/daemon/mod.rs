@@ -276,7 +276,7 @@ impl Daemon {
     }
 
     fn confused(&self, reply: &Reply) -> String {
-        format!("daemon `{}` answered another question: {reply:?}", self.name)
+        format!("daemon `{}` sent an unexpected reply: {reply:?}", self.name)
     }
 
     fn await_ready(&mut self) -> Result<()> {

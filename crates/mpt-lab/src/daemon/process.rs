@@ -13,7 +13,7 @@ const TICK: Duration = Duration::from_millis(10);
 pub(super) fn cpu_time(pid: u32) -> Result<Duration> {
     let file = format!("/proc/{pid}/stat");
     let text = fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;
-    time_in(&text).with_context(|| format!("{file} is not as proc(5) has it"))
+    time_in(&text).with_context(|| format!("{file} has not the format of proc(5)"))
 }
 
 /// User and system time in the stat file of a process or a thread.

@@ -89,7 +89,7 @@ fn user_namespaces() -> Finding {
         .map(|(name, _, _, value)| format!("{name}={value}"))
         .collect();
     if wrong.is_empty() {
-        return Finding::ok(WHAT, "no switch forbids them");
+        return Finding::ok(WHAT, "no sysctl forbids them");
     }
     let wrong = wrong.join(" ");
     Finding::lacking(WHAT, "forbidden to this user", format!("sudo sysctl -w {wrong}"))
@@ -103,7 +103,7 @@ fn whole(probe: &mut Command) -> Finding {
         Err(error) => Finding {
             what: WHAT,
             ok: false,
-            found: format!("cannot be tried: {error}"),
+            found: format!("cannot be tested: {error}"),
             remedy: None,
         },
     }

@@ -47,7 +47,7 @@ impl fmt::Display for Finding {
         let verdict = if self.ok { "ok" } else { "lacking" };
         write!(f, "{verdict:<8} {:<18} {}", self.what, self.found)?;
         if let Some(remedy) = &self.remedy {
-            write!(f, "\n         {:<18} mend with: {remedy}", "")?;
+            write!(f, "\n         {:<18} fix with: {remedy}", "")?;
         }
         Ok(())
     }

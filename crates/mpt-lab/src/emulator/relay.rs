@@ -314,7 +314,7 @@ impl Relay {
             match self.ends[number].losses() {
                 Ok(so_far) => so_far.since(before),
                 Err(error) => {
-                    failure.get_or_insert(format!("cannot tell what the hosts lost: {error}"));
+                    failure.get_or_insert(format!("cannot read the hosts' drop counters: {error}"));
                     Losses::default()
                 }
             }

@@ -99,7 +99,7 @@ impl DirectionReport {
             doubts.push(format!("{} packets were lost before the link", self.unread));
         }
         if self.unwritten > 0 {
-            doubts.push(format!("{} packets were lost behind the link", self.unwritten));
+            doubts.push(format!("{} packets were lost after the link", self.unwritten));
         }
         doubts
     }

@@ -111,11 +111,11 @@ fn check_event(
     let link = named(&link, topology)?;
     let wrong = |message: &str| Err(Mistake::new(span.clone(), message));
     if at >= traffic.seconds {
-        return wrong("it happens after the end of the traffic");
+        return wrong("it is after the end of the traffic");
     }
     let change = match (change, share) {
         (ChangeForm::Rate, _) if topology.links[link].forward.rate.is_none() => {
-            return wrong("the link has no `rate_mbps` of which a share could be left");
+            return wrong("the link has no `rate_mbps`, so there is no share of it");
         }
         (ChangeForm::Rate, Some(share)) if (0.001..=10.0).contains(&share) => Change::Rate(share),
         (ChangeForm::Rate, _) => return wrong("`rate` needs a `share` of 0.001 to 10"),

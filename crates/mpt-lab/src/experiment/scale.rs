@@ -49,8 +49,8 @@ impl Cell {
             return self;
         }
         let reason = format!(
-            "a tunnel over {:.0} Mbit/s of links asks for more than half of what this machine has, \
-             whose emulator carries {:.0} Mbit/s of plain TCP",
+            "a tunnel over {:.0} Mbit/s of links needs more than half of this machine's capacity; \
+             its emulator carries {:.0} Mbit/s of plain TCP",
             megabits(self.link_rates()),
             megabits(ceiling),
         );

@@ -90,8 +90,8 @@ pub(crate) fn allow_between<'n>(
     namespace: impl Fn(Side) -> &'n Namespace,
 ) -> Result<Mptcp, Refusal> {
     if topology.addressing == Addressing::OneServer {
-        let reason = "a server with one address has none to announce, so no link but the first \
-                      would be used; write `addressing = \"per-link\"`";
+        let reason = "a server with one address announces no others, so only the first link would \
+            be used; write `addressing = \"per-link\"`";
         return Err(Refusal::Unavailable(reason.into()));
     }
     let mptcp = Mptcp::plan(topology);
@@ -177,7 +177,7 @@ impl Mptcp {
             // Kernels before 6.12 never give up.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
-                let what = "cannot keep the kernel from giving MPTCP up when links are cut";
+                let what = "cannot configure the kernel to keep MPTCP when links are cut";
                 return Err(anyhow::Error::new(error).context(what).into());
             }
         }
@@ -263,13 +263,13 @@ impl Fallback {
     /// Counters of `/proc/net/netstat` and what they mean.
     const REASONS: [(&'static str, &'static str); 9] = [
         ("MPCapableFallbackSYNACK", "the peer answered without MPTCP"),
-        ("MPCapableFallbackACK", "the peer's third packet came without MPTCP"),
-        ("MPCapableSYNTXDrop", "SYNs with MPTCP were not answered"),
-        ("MPCapableSYNTXDisabled", "MPTCP was given up after SYNs with it had vanished"),
-        ("MPCapableDataFallback", "the first data came without MPTCP"),
+        ("MPCapableFallbackACK", "the peer's third packet had no MPTCP option"),
+        ("MPCapableSYNTXDrop", "SYNs with MPTCP got no answer"),
+        ("MPCapableSYNTXDisabled", "MPTCP fallback after SYNs with MPTCP were lost"),
+        ("MPCapableDataFallback", "the first data had no MPTCP option"),
         ("MPFallbackTokenInit", "there was no token for the connection"),
-        ("DSSCorruptionFallback", "the mapping of the data was corrupted"),
-        ("DssFallback", "data came without a mapping"),
+        ("DSSCorruptionFallback", "the data sequence mapping was corrupted"),
+        ("DssFallback", "data had no data sequence mapping"),
         ("SimultConnectFallback", "both ends connected at once"),
     ];
 
@@ -289,7 +289,7 @@ impl fmt::Display for Fallback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the connection is plain TCP: ")?;
         if self.reasons.is_empty() {
-            return f.write_str("the kernel counted no reason");
+            return f.write_str("the kernel reports no reason");
         }
         f.write_str(&self.reasons.join("; "))
     }

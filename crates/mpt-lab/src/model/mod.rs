@@ -102,11 +102,11 @@ impl Binding {
     pub fn name(self) -> &'static str {
         match self {
             Self::Machine => "the machine",
-            Self::Offered => "what is offered",
+            Self::Offered => "the offered load",
             Self::Links => "the sum of the links",
             Self::Weights => "the weights",
             Self::Loss => "TCP's response to loss",
-            Self::Hold => "waiting for lost packets",
+            Self::Hold => "waiting in the reorder buffer for lost packets",
             Self::Reordering => "packets out of order",
             Self::Convergence => "TCP's convergence",
         }
@@ -232,11 +232,13 @@ fn tcp(
     };
     let Some(growth) = simulated::growth(&traffic.congestion) else {
         let name = &traffic.congestion;
-        prediction.terms.push(format!("there is no model of `{name}`: the bound is taken"));
+        prediction
+            .terms
+            .push(format!("there is no model of `{name}`: the prediction is the bound"));
         return prediction;
     };
     if doubts.is_empty() {
-        prediction.terms.push("nothing keeps the flow from the bound".into());
+        prediction.terms.push("nothing limits the flow below the bound".into());
         return prediction;
     }
     prediction.terms.extend(view.closed_forms());
@@ -275,14 +277,14 @@ impl View<'_> {
         let lossy = self.paths.iter().any(|path| path.loss > 0.0 || path.loss_back > 0.0);
         let waits = reorder.window > 0 && !reorder.early_release && self.tunnel.sequence;
         if lossy && waits {
-            doubts.push((Binding::Hold, "the reorder buffer waits for what is lost".into()));
+            doubts.push((Binding::Hold, "the reorder buffer waits for lost packets".into()));
         } else if lossy {
             doubts.push((Binding::Loss, "packets are lost".into()));
         }
         if self.paths.len() > 1 || self.paths.iter().any(Path::reorders) {
             let (window, hold) = (self.need.window, self.need.hold);
             if reorder.window == 0 || !self.tunnel.sequence {
-                doubts.push((Binding::Reordering, "nothing puts packets in order".into()));
+                doubts.push((Binding::Reordering, "there is no reorder buffer".into()));
             } else if window > reorder.window || hold > reorder.max_delay {
                 let why = format!(
                     "the buffer's {} packets and {} s are less than the {window} and {hold:.3} needed",
@@ -301,7 +303,7 @@ impl View<'_> {
         let queue = path::queue_seconds(self.paths);
         if queue < response::least_queue(round_trip) {
             return Some(format!(
-                "queues of {:.1} ms are too short for CUBIC at a round-trip time of {:.1} ms",
+                "queues of {:.1} ms are too small for CUBIC at a round-trip time of {:.1} ms",
                 queue * 1e3,
                 round_trip * 1e3
             ));
@@ -310,12 +312,12 @@ impl View<'_> {
         let startup = response::startup(packets, round_trip);
         if startup > self.traffic.omit {
             return Some(format!(
-                "the start takes about {startup:.1} s, more than the {} s left out",
+                "the start-up takes about {startup:.1} s, more than the {} s omitted",
                 self.traffic.omit
             ));
         }
         let waits = self.tunnel.reorder.window > 0 && !self.tunnel.reorder.early_release;
-        waits.then(|| "each overflow of a queue makes the reorder buffer wait".into())
+        waits.then(|| "each queue overflow makes the reorder buffer wait".into())
     }
 
     /// What the formulae say where none of them holds alone.
@@ -338,7 +340,7 @@ impl View<'_> {
         if reorder.window > 0 && !reorder.early_release && there + back > 0.0 {
             let rate = stall::goodput(self.bound, self.sizes.segment, there, back, reorder);
             terms.push(format!(
-                "each loss halts the tunnel for up to {} s: at the most {:.2} Mbit/s",
+                "each loss blocks the tunnel for up to {} s: at the most {:.2} Mbit/s",
                 reorder.max_delay,
                 rate / 1e6
             ));

@@ -18,7 +18,7 @@ pub fn report(prediction: &Prediction) -> String {
         ),
     ];
     if let Some([low, high]) = prediction.goodput_range_mbps {
-        lines.insert(1, format!("          by chance {low:.2} to {high:.2} in a single run"));
+        lines.insert(1, format!("          random range of a single run {low:.2} to {high:.2}"));
     }
     if let Some(startup) = prediction.startup_seconds {
         lines.push(format!("start-up  {startup:.1} s"));

@@ -176,17 +176,14 @@ fn doubts(record: &Record, terminal: Terminal) -> Vec<String> {
     if reasons.is_empty() {
         return Vec::new();
     }
-    let title = "DOUBTFUL: these figures are not only those of links and tunnel, because";
+    let title = "DOUBTFUL: something other than links and tunnel affected these figures:";
     let mut lines = vec![terminal.paint(Style::Yellow, title)];
     lines.extend(reasons.iter().take(REASONS).map(|reason| format!("  - {reason}")));
     let rest = reasons.len().saturating_sub(REASONS);
     if rest > 0 {
-        lines.push(format!(
-            "  - and {rest} more reasons, all of them in the output of `run --json`"
-        ));
+        lines.push(format!("  - and {rest} more reasons: see the output of `run --json`"));
     }
-    lines
-        .push("Run it again on a quieter machine; `mpt-lab doctor` may know what is wrong.".into());
+    lines.push("Repeat it on a less busy machine; `mpt-lab doctor` may find the cause.".into());
     lines
 }
 
@@ -201,12 +198,12 @@ pub fn closing(record: &Record) -> String {
         rates.join(" and "),
     );
     if let Some(efficiency) = headline.efficiency {
-        sentence += &format!(", {:.1} % of what is possible", efficiency * 100.0);
+        sentence += &format!(", {:.1} % of the ideal", efficiency * 100.0);
     }
     let outage = first_run(record).and_then(|run| run.outage.as_ref());
     if let Some(cut) = outage.and_then(|outage| outage.cuts.first()) {
         sentence += &format!(
-            ".\nWhen link {} died without a word, the flow was silent for {:.1} s, and got\n{:.1} Mbit/s \
+            ".\nWhen link {} failed silently, the flow had a gap of {:.1} s, and got\n{:.1} Mbit/s \
              on average until the link was back",
             cut.link,
             cut.longest_gap_ms / 1e3,
@@ -215,8 +212,8 @@ pub fn closing(record: &Record) -> String {
     }
     format!(
         "{sentence}.\n\
-         Next: `mpt-lab up crates/mpt-lab/experiments/demo.toml` opens this lab for you to play in;\n\
-         README.md shows how to set up a tunnel between two machines of yours."
+         Next: `mpt-lab up crates/mpt-lab/experiments/demo.toml` opens this lab for interactive use;\n\
+         README.md shows how to set up a tunnel between two machines."
     )
 }
 

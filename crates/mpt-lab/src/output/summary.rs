@@ -43,7 +43,7 @@ fn reasons(doubtful: &[&CellRecord]) -> Vec<String> {
     if lines.len() > MAX_REASONS {
         let more = lines.len() - MAX_REASONS;
         lines.truncate(MAX_REASONS);
-        lines.push(format!("  and {more} more, which `--json` and reports tell"));
+        lines.push(format!("  and {more} more: see `--json` and reports"));
     }
     lines
 }

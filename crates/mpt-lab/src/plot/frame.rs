@@ -205,7 +205,7 @@ impl Key {
         match self {
             Self::Line(_, text) | Self::Plain(_, text) | Self::Bar(_, text) => text,
             Self::Published => "published",
-            Self::Omitted => "left out of goodput",
+            Self::Omitted => "omitted from goodput",
         }
     }
 

@@ -190,7 +190,7 @@ pub(super) fn describe(series: &[Series], stops: &Stops) -> String {
 /// What the marks mean.
 pub(super) fn caption(repeated: bool, published: bool) -> String {
     let mut words = Vec::new();
-    words.extend(repeated.then_some("Whiskers reach from the smallest to the largest repetition."));
+    words.extend(repeated.then_some("Whiskers show the minimum and maximum of the repetitions."));
     words.extend(published.then_some("Hollow marks are published values."));
     words.join(" ")
 }

@@ -135,7 +135,7 @@ fn legend(id: &str, keys: &[Key]) -> Option<Element> {
         return None;
     }
     let (drawn, height) = frame::alone(keys, WHOLE.0);
-    let words = "What the lines, bars and marks of the following panels mean.";
+    let words = "Legend of the following panels.";
     Some(svg(&format!("{id}-legend"), (WHOLE.0, height), "Legend", words).child(drawn))
 }
 

@@ -57,7 +57,7 @@ pub(super) fn draw(subject: &Subject<'_>, plot: &Plot, id: &str) -> Drawing {
         })
         .collect();
     let mut caption = Vec::new();
-    caption.extend((!shared).then_some("Each panel has a scale of its own."));
+    caption.extend((!shared).then_some("Each panel has its own scale."));
     let scaled = panels.iter().any(|panel| is_scaled(panel.cell));
     caption.extend(
         scaled.then_some("Times and rates of scaled cells are given in the units of the file."),

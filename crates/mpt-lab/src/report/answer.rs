@@ -76,7 +76,7 @@ pub fn answer(results: &Results, name: &str) -> Option<Answer> {
     if forms.len() > 1 {
         answer
             .remarks
-            .push("Cells of quick runs are set aside, because there are full ones.".into());
+            .push("Cells of quick runs are not used, because there are full ones.".into());
     }
     Some(answer)
 }
@@ -117,7 +117,7 @@ pub fn of_form(results: &Results, name: &str, form: Form) -> Answer {
     let mut remarks = Vec::new();
     if strangers > 0 {
         remarks.push(format!(
-            "{strangers} older cells have other axes than the experiment and are set aside."
+            "{strangers} older cells have other axes than the experiment and are not used."
         ));
     }
     Answer { entry, form, cells, missing, remarks }

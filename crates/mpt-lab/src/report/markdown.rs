@@ -7,7 +7,7 @@ use crate::plot::figure;
 
 /// The whole report.
 pub fn text(report: &Report) -> String {
-    let mut lines = vec!["# Report of the MPT laboratory".to_owned(), String::new()];
+    let mut lines = vec!["# Report of the MPT lab".to_owned(), String::new()];
     lines.extend(head(report));
     for section in &report.sections {
         lines.push(String::new());

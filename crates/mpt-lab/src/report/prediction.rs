@@ -75,8 +75,8 @@ impl Prediction {
         match possible {
             0 => close,
             _ => format!(
-                "{close}; in {possible} more the measurement lies where, by the model, chance alone may \
-                 bring a single run"
+                "{close}; in {possible} more the measurement is within the model's random range of \
+                 a single run"
             ),
         }
     }

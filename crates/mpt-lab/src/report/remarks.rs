@@ -95,7 +95,7 @@ fn shared(answer: &Answer) -> Option<String> {
     }
     let words: Vec<_> = counts.iter().map(|(name, count)| format!("{name} in {count}")).collect();
     Some(format!(
-        "Measured once for all cells in which it is the same, so taken from another cell: {}.",
+        "Measured once for all cells with the same settings, so copied from another cell: {}.",
         words.join(", ")
     ))
 }

@@ -260,8 +260,8 @@ impl Judgement {
             }
         };
         match self.verdict {
-            Verdict::NotClaimed => "a quick run says nothing about it".into(),
-            Verdict::NotMeasured if *cells == 0 => "no cell that it is about was measured".into(),
+            Verdict::NotClaimed => "a quick run does not measure it".into(),
+            Verdict::NotMeasured if *cells == 0 => "none of its cells was measured".into(),
             Verdict::Passed if self.doubtful > 0 => {
                 format!(
                     "in {reached} of {cells} cells, {} of them doubtful{unknown}",

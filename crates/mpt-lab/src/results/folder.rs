@@ -90,9 +90,9 @@ impl Results {
     pub fn read(folder: &Path) -> Result<Self> {
         let mut torn = Vec::new();
         let runs: Vec<_> = lines(&folder.join(RUNS), &mut torn)?;
-        ensure!(!runs.is_empty(), "{} holds no run", folder.display());
+        ensure!(!runs.is_empty(), "{} contains no run", folder.display());
         if !folder.join(CELLS).exists() {
-            bail!("{} holds a run, but no cell was measured", folder.display());
+            bail!("{} contains a run, but no cell was measured", folder.display());
         }
         let cells = lines(&folder.join(CELLS), &mut torn)?;
         Ok(Self { runs, cells, torn })
@@ -112,7 +112,7 @@ fn ends_with_newline(file: &Path) -> io::Result<bool> {
 
 fn lines<T: DeserializeOwned>(file: &Path, torn: &mut Vec<String>) -> Result<Vec<T>> {
     let open = File::open(file).with_context(|| {
-        format!("cannot read {}; `mpt-lab run --out` makes folders of results", file.display())
+        format!("cannot read {}; `mpt-lab run --out` creates folders of results", file.display())
     })?;
     let mut all = Vec::new();
     for (line, number) in BufReader::new(open).split(b'\n').zip(1..) {

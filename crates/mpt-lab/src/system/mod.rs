@@ -111,7 +111,7 @@ impl System {
             }
             Kind::Ftp | Kind::Tcp => None,
             Kind::Media | Kind::Ping | Kind::Quic | Kind::Udp if tcp_alone => {
-                Some("Multipath TCP carries TCP and nothing else".into())
+                Some("Multipath TCP carries only TCP".into())
             }
             Kind::Media | Kind::Ping | Kind::Quic | Kind::Udp => None,
         }

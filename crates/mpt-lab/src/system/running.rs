@@ -61,7 +61,7 @@ impl Running {
                 let tunnel = system.tunnel(cell).context("a system of daemons has a tunnel")?;
                 let pair = Pair::start(lab, &tunnel, cell.traffic.direction, binary, stop)?;
                 let mtu = u32::try_from(pair.inner_mtu()?);
-                let mtu = mtu.context("the daemon tells an impossible inner MTU")?;
+                let mtu = mtu.context("the daemon reports an impossible inner MTU")?;
                 Ok(Self::Tunnel(pair, tunnel, mtu))
             }
             System::Mptcp => match mptcp::allow(lab) {

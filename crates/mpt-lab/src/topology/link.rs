@@ -196,7 +196,7 @@ impl<'de> Visitor<'de> for SettingsVisitor {
     type Value = Settings;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("what differs in this direction, such as { rate_mbps = 5 }")
+        f.write_str("the differences in this direction, such as { rate_mbps = 5 }")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Settings, A::Error> {
@@ -250,14 +250,13 @@ impl TryFrom<String> for Name {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(plain) {
             return Err(format!(
-                "`{name}` cannot name a network device: use 1 to {MAX_NAME} letters, digits, `-`, \
+                "`{name}` is not a valid name of a network device: use 1 to {MAX_NAME} letters, \
+                 digits, `-`, \
                  `_` or `.`"
             ));
         }
         if matches!(name.as_str(), "." | ".." | "lo" | "all" | "default") {
-            return Err(format!(
-                "`{name}` means something else to the kernel: choose another name"
-            ));
+            return Err(format!("`{name}` is reserved by the kernel: choose another name"));
         }
         Ok(Self(name))
     }
@@ -274,7 +273,7 @@ impl TryFrom<u32> for Mtu {
         if MTU_RANGE.contains(&mtu) {
             return Ok(Self(mtu));
         }
-        Err(format!("an MTU lies between {} and {} bytes", MTU_RANGE.start(), MTU_RANGE.end()))
+        Err(format!("an MTU is {} to {} bytes", MTU_RANGE.start(), MTU_RANGE.end()))
     }
 }
 

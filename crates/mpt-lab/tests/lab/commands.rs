@@ -124,7 +124,7 @@ fn shell_of_nothing() {
         assert_eq!(output.status.code(), Some(2));
         words(&output).1
     };
-    assert!(complaint(None).contains("no lab is up: start one with `mpt-lab up FILE`"));
+    assert!(complaint(None).contains("no lab is running: start one with `mpt-lab up FILE`"));
     let lab = lab("[[link]]\nname = 'wire'");
     let _announced = [folder.announce("one", &lab).unwrap(), folder.announce("two", &lab).unwrap()];
     assert!(complaint(Some("three")).contains("no lab is called `three`; up are: one, two"));

@@ -221,7 +221,8 @@ const DEFAULT_DELAY: i64 = 100;
 
 fn ordering(table: &mut Table, ledger: &mut Ledger, target: &Target, pinned: bool) {
     if pinned {
-        let note = "some path has ports of its own; unlike in the original, other flows keep to one path too";
+        let note =
+            "a path has pinned ports; unlike in the original, other flows stay on one path too";
         table.set("scheduler", &Given::written("flow", note.to_owned()));
     }
     let most = i64::from(target.max_window);

@@ -36,7 +36,8 @@ pub(super) fn tunnel(
     let mut ledger = Ledger::open(&document.label, section);
     let mut name = ledger.text("name").unwrap_or_else(|| Given::missing("name", NAME.to_owned()));
     if let Some(fault) = (target.interface_fault)(&name.value) {
-        let what = format!("called {NAME}, because this can be no interface: {fault}");
+        let what =
+            format!("renamed to {NAME}, because this is not a valid interface name: {fault}");
         ledger.change(&mut name, NAME.to_owned(), &what);
     }
     table.set("name", &name);

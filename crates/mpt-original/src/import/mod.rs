@@ -70,14 +70,17 @@ pub enum ImportError {
     /// Files with problems, at least one.
     #[error("{}", closing(.0))]
     Malformed(Vec<Malformed>),
-    /// There is no file of a tunnel.
-    #[error("there is no interface.conf: name it, or the folder that holds it")]
+    /// There is nothing of a tunnel.
+    #[error("there is no interface.conf: give its path, or the folder that contains it")]
     NoInterface,
-    /// There are two files of tunnels.
-    #[error("{0} and {1} are both of an interface: name one of them")]
+    /// There are two tunnels.
+    #[error("{0} and {1} both describe an interface: give one of them")]
     TwoInterfaces(String, String),
-    /// There is no file of a connection.
-    #[error("there is no file of a connection: name them, or the folder that holds `connections`")]
+    /// There is nothing of a connection.
+    #[error(
+        "there is no file of a connection: give their paths, or the folder that contains \
+        `connections`"
+    )]
     NoConnection,
 }
 
@@ -190,7 +193,7 @@ impl Sorted {
                 interface = Some(document);
             } else {
                 let problem = Problem::new("neither an interface nor a connection", 0..0)
-                    .label("here begins nothing that is known")
+                    .label("not a known section")
                     .help("an interface has the sections `[general]` and `[tun_0]`, a connection `[connection]` and `[path_0]`");
                 let Document { name, text, .. } = document;
                 malformed.push(Malformed { name, text, problems: vec![problem] });
@@ -227,13 +230,13 @@ fn add_problems(document: &Document, findings: &mut Findings, malformed: &mut Ve
 /// The warning about a file that is not read.
 fn unread(file: &str) -> String {
     let file = Shown(file);
-    format!("{file}: not read: beside `connections` the original reads interface.conf alone")
+    format!("{file}: not read: beside `connections` the original reads only interface.conf")
 }
 
 fn heading(Sources { files, unread }: &Sources) -> String {
     const END: &str = "\
-# Behind each setting stands where it is from. What is no setting here stands below its table.\n";
-    let mut text = "# Made by `mpt import` from what the original MPT was told in\n".to_owned();
+# The comment after each setting gives its source. What has no counterpart is below its table.\n";
+    let mut text = "# Made by `mpt import` from these files of the original MPT:\n".to_owned();
     for source in files {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "#   {}", Shown(&source.name));
@@ -249,7 +252,7 @@ fn heading(Sources { files, unread }: &Sources) -> String {
 }
 
 fn template_asides(template: &mut Document, findings: &mut Findings) -> Vec<String> {
-    let why = "what the original makes of it when a peer creates a connection";
+    let why = "the original uses it when a peer creates a connection";
     let sections = std::mem::take(&mut template.sections);
     let ledgers = sections.into_iter().map(|section| Ledger::open(&template.label, section));
     ledgers
@@ -261,7 +264,9 @@ fn template_asides(template: &mut Document, findings: &mut Findings) -> Vec<Stri
 }
 
 fn write_template(text: &mut String, lines: &[String]) {
-    text.push_str("\n# A template. Peers that run `mpt` are let in by a [[tunnel.accept]]: see docs/guide.md.\n");
+    text.push_str(
+        "\n# A template. For peers that run `mpt` use a [[tunnel.accept]]: see docs/guide.md.\n",
+    );
     for line in lines {
         let _ = writeln!(text, "#   {line}");
     }

@@ -275,8 +275,8 @@ fn status(table: &mut Table, ledger: &mut Ledger, Timers { keepalive, dead_time 
         0 => (AVAILABLE, ""),
         DOWN => (AVAILABLE, " (down until the peer is heard, as any path is here)"),
         131 => (OFF, ""),
-        129 => (OFF, " (interface down; in the original it comes back by command only)"),
-        130 => (OFF, " (address down; in the original it comes back by command only)"),
+        129 => (OFF, " (interface down; in the original it comes up by command only)"),
+        130 => (OFF, " (address down; in the original it comes up by command only)"),
         255 => (OFF, " (disabled)"),
         _ => (OFF, " (not a status of the original, which sends nothing then)"),
     };

@@ -86,7 +86,7 @@ pub(super) fn write(request: &Request, page: &str) -> Vec<u8> {
     let (status, body) = match request.answer {
         Answer::Page => ("200 OK", page),
         Answer::BadRequest => ("400 Bad Request", "not an HTTP/1.1 request\n"),
-        Answer::NotFound => ("404 Not Found", "there is only /metrics\n"),
+        Answer::NotFound => ("404 Not Found", "only /metrics exists\n"),
         Answer::WrongMethod => {
             ("405 Method Not Allowed\r\nAllow: GET, HEAD", "only GET and HEAD are allowed\n")
         }

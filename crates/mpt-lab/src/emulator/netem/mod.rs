@@ -126,7 +126,7 @@ impl Plug {
     pub(crate) fn open(link: &LinkSpec) -> Result<Self> {
         let mut netlink = Netlink::open()?;
         let found = netlink.link(&link.name)?;
-        let index = found.with_context(|| format!("`{}` has vanished", link.name))?.index;
+        let index = found.with_context(|| format!("`{}` was deleted", link.name))?.index;
         netlink.set_point_to_point(index, HARDWARE_ADDRESS)?;
         for feature in OFFLOADS {
             match ethtool::set_feature(&link.name, feature, false) {
@@ -192,7 +192,7 @@ impl Cable {
         let mut failure = state.failure.clone();
         let reports = state.lanes.each_mut().map(|lane| {
             if let Err(error) = lane.count() {
-                failure.get_or_insert(format!("cannot tell what netem did: {error:#}"));
+                failure.get_or_insert(format!("cannot read netem's counters: {error:#}"));
             }
             DirectionReport {
                 stats: lane.ledger.stats(),
@@ -246,7 +246,7 @@ impl Lane {
     /// Takes over what netem has counted under the settings in force.
     fn count(&mut self) -> Result<()> {
         let counters = NetemCounters::of(&mut self.plug.netlink, self.plug.index)?;
-        let counters = counters.context("netem has vanished")?;
+        let counters = counters.context("the netem qdisc was deleted")?;
         self.ledger.enter(counters, ledger::reason(&self.profile, self.cut));
         Ok(())
     }

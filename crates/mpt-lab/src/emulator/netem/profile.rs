@@ -10,7 +10,7 @@ use super::qdisc::{Netem, NetemLoss};
 
 /// A key of a profile of which netem cannot do what it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("netem cannot do what `{key}` says: {why}; change it or use the emulator")]
+#[error("netem does not support this `{key}`: {why}; change it or use the emulator")]
 pub struct Unsupported {
     /// As written in the file.
     pub key: &'static str,
@@ -32,25 +32,22 @@ const DEVIATIONS: u32 = 4;
 pub(super) fn netem(profile: &Profile, mtu: u32, seed: Option<u64>) -> Result<Netem, Unsupported> {
     let no = |key, why| Err(Unsupported { key, why });
     if !profile.blackouts.is_empty() {
-        return no("blackouts", "it has no clock for them");
+        return no("blackouts", "netem has no schedule");
     }
     if profile.largest.is_some() {
-        return no("largest_bytes", "it passes packets of every length");
+        return no("largest_bytes", "netem has no length limit");
     }
     match (profile.jitter.is_zero(), profile.rate, profile.keep_order) {
         (false, None, true) => {
-            return no("keep_order", "with jitter but without a rate packets overtake each other");
+            return no("keep_order", "with jitter but without a rate, packets overtake each other");
         }
         (false, Some(_), false) => {
-            return no(
-                "jitter_ms",
-                "with a rate packets keep their order: add `keep_order = true`",
-            );
+            return no("jitter_ms", "with a rate, packets stay in order: add `keep_order = true`");
         }
         (true, _, _) | (false, None, false) | (false, Some(_), true) => {}
     }
     if profile.reorder > 0.0 && profile.rate.is_some() {
-        return no("reorder", "with a rate what is sent ahead does not take its time");
+        return no("reorder", "with a rate, a packet sent ahead skips its serialization delay");
     }
     Ok(Netem {
         limit: limit(profile, mtu),

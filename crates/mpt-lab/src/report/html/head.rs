@@ -10,7 +10,7 @@ use crate::results::{Manifest, SelfTest};
 /// The top of the page.
 pub(super) fn head(report: &Report) -> Vec<Element> {
     let mut parts = vec![
-        text("h1", "Report of the MPT laboratory"),
+        text("h1", "Report of the MPT lab"),
         text("p", INTRODUCTION).class("lead"),
         summary(report),
     ];
@@ -25,26 +25,25 @@ pub(super) fn head(report: &Report) -> Vec<Element> {
     parts.push(contents(report));
     parts.push(text("h3", "Prediction"));
     let words = report.prediction.outcome();
-    parts.push(Element::new("p").child(badge(Some(report.prediction.verdict()))).text(
-        format_args!(
-            " The model and the goodput of classic MPT: {words}. Wanted are 90\u{a0}% of the cells."
-        ),
-    ));
+    parts
+        .push(Element::new("p").child(badge(Some(report.prediction.verdict()))).text(format_args!(
+        " The model and the goodput of classic MPT: {words}. The target is 90\u{a0}% of the cells."
+    )));
     if !report.prediction.far.is_empty() {
         let far = report.prediction.far.iter();
         let far =
             far.map(|(place, off)| text("li", format_args!("{place}: {:+.1} %", off * 100.0)));
         let list = Element::new("ul").class("notes").children(far);
-        let title = format!("{} cells in which it is further off", report.prediction.far.len());
+        let title = format!("{} cells with a larger error", report.prediction.far.len());
         parts.push(folded(title, "words", list));
     }
     parts
 }
 
-const INTRODUCTION: &str = "Measurements of MPT, a multipath tunnel, and of what it is compared with, over \
-    links that are emulated on one machine. Real daemons, real kernels' TCP, real packets. Figures that \
-    publications printed stand beside those measured here. Every figure follows from the results in the \
-    folder of this page.";
+const INTRODUCTION: &str = "Measurements of MPT, a multipath tunnel, and of other systems, over \
+    links emulated on one machine. The daemons, the kernel's TCP and the packets are real. \
+    Published figures are shown beside those measured here. All figures are computed from the \
+    results in the folder of this page.";
 
 fn summary(report: &Report) -> Element {
     let counts = report.counts();
@@ -88,7 +87,9 @@ fn facts(report: &Report, run: &Manifest) -> Element {
     let scaled = cells().filter(|cell| cell.scale > 0.0 && cell.scale != 1.0).count();
     let scale = match (scaled, cells().count()) {
         (0, _) => "1 in all cells".to_owned(),
-        (some, all) => format!("{some} of {all} cells are scaled; their experiments say why"),
+        (some, all) => {
+            format!("{some} of {all} cells are scaled; see their experiments for the reason")
+        }
     };
     let doubtful = cells().filter(|cell| cell.doubtful).count();
     let rows = [
@@ -143,12 +144,13 @@ fn runs(runs: &[Manifest]) -> Element {
 }
 
 fn self_test(test: Option<&SelfTest>) -> Vec<Element> {
-    let title = text("h3", "What the emulated links are worth on this machine");
+    let title = text("h3", "Accuracy of the emulated links on this machine");
     let Some(test) = test else {
         return vec![title, text("p", "The emulator was not tested.")];
     };
     let failed = test.checks.iter().filter(|check| !check.passed).count();
-    let verdict = if failed == 0 { "All of them are accepted." } else { "Not all are accepted!" };
+    let verdict =
+        if failed == 0 { "All are within the limits." } else { "Not all are within the limits!" };
     let words = format!(
         "Measured without any tunnel. Links of {} Mbit/s in all are carried on time; cells above half of \
          that are scaled. {verdict}",

@@ -32,7 +32,7 @@ pub fn page(report: &Report) -> String {
                 .with("content", "width=device-width, initial-scale=1"),
         )
         .child(Element::new("meta").with("name", "color-scheme").with("content", "light dark"))
-        .child(Element::new("title").text("Report of the MPT laboratory"))
+        .child(Element::new("title").text("Report of the MPT lab"))
         .child(Element::new("style").text(plot::SHEET).text(SHEET));
     let sections = report.sections.iter().enumerate();
     let body = Element::new("body").child(

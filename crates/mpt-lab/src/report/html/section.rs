@@ -42,7 +42,7 @@ pub(super) fn section(section: &Section, number: usize) -> Element {
         parts.push(Element::new("ul").class("notes").children(items));
     }
     if !entry.command.is_empty() {
-        parts.push(text("h3", "To run it again"));
+        parts.push(text("h3", "To repeat it"));
         parts.push(Element::new("pre").child(text("code", &entry.command)));
     }
     Element::new("section").with("id", anchor).children(parts)
@@ -60,7 +60,7 @@ fn about(section: &Section) -> String {
         count => format!("{count} cells"),
     };
     let seconds = answer.cells.first().map(|cell| {
-        format!(", {} s of traffic each, the first {} s left out", cell.seconds, cell.omit)
+        format!(", {} s of traffic each, the first {} s omitted", cell.seconds, cell.omit)
     });
     format!(" · {form} · {cells}{}", seconds.unwrap_or_default())
 }
@@ -95,7 +95,7 @@ fn misses(judgement: &Judgement) -> Element {
     let more = judgement.misses.len().saturating_sub(MISSES);
     let more = (more > 0).then(|| text("li", format_args!("and {more} more")));
     let list = Element::new("ul").class("notes").children(list).children(more);
-    folded(format_args!("the {} cells that miss it", judgement.misses.len()), "words", list)
+    folded(format_args!("the {} cells that miss the target", judgement.misses.len()), "words", list)
 }
 
 fn drawings(section: &Section, anchor: &str) -> Vec<Element> {

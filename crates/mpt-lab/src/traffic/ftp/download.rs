@@ -190,7 +190,7 @@ fn transfer(
     if received == run.wanted {
         return Ok(());
     }
-    let short = format!("the server sent {received} bytes of {} and called it all", run.wanted);
+    let short = format!("the server sent {received} bytes of {} and reported success", run.wanted);
     Err(FtpError::ConnectionError(io::Error::new(io::ErrorKind::UnexpectedEof, short)))
 }
 

@@ -23,7 +23,7 @@ pub enum Program {
 
 /// No server program can be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no FTP server: {lacking}; mend it with: {remedy}")]
+#[error("no FTP server: {lacking}; fix it with: {remedy}")]
 pub struct Unavailable {
     lacking: String,
     remedy: &'static str,

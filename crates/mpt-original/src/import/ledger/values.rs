@@ -123,7 +123,7 @@ impl Ledger {
             return None;
         };
         if prefix.bits() == 0 && zero == Zero::Nothing {
-            self.asides.push(format!("{note}: a length of 0 stands for no address"));
+            self.asides.push(format!("{note}: a length of 0 means no address"));
             return None;
         }
         Some(Given::written(prefix, note))
