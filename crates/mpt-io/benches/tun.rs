@@ -129,7 +129,7 @@ fn coalesce_with_checksums_left_out<const SIZE: usize>(bencher: Bencher<'_, '_>,
     bench_coalesce(bencher, &partials(&super_packet(kind, SIZE)), Coalescer::push_partial);
 }
 
-/// The same, and nobody says that they are.
+/// The same, without an indication of it.
 #[divan::bench(args = KINDS, consts = SIZES)]
 fn coalesce_partial<const SIZE: usize>(bencher: Bencher<'_, '_>, kind: Kind) {
     bench_coalesce(bencher, &partials(&super_packet(kind, SIZE)), Coalescer::push_either);

@@ -20,7 +20,7 @@ const OFFLOADS: [(bool, bool); 4] = [(false, false), (true, false), (false, true
 /// Length of a datagram and number of them in a send batch.
 const BATCHES: [(usize, usize); 3] = [(64, 64), (1400, 44), (1400, 176)];
 
-/// Trains from socket to socket.
+/// Send batches from socket to socket.
 struct Road {
     near: Socket,
     far: Socket,

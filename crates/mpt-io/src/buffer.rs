@@ -68,7 +68,7 @@ impl Pool {
         slots * (slot_size + size_of::<u32>() + size_of::<u32>())
     }
 
-    /// Copies `packet` into a free slot, or counts why there is none for it.
+    /// Copies `packet` into a free slot; if there is none, counts the reason.
     pub fn store(&mut self, packet: &[u8]) -> Option<Slot> {
         if packet.len() > self.slot_size {
             self.counters.oversized += 1;

@@ -36,7 +36,7 @@ pub enum Error {
     /// The name cannot be an interface's.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// The kernel does not know the feature.
+    /// The kernel does not support the feature.
     #[error("interface '{interface}' has no feature '{feature}'; see 'ethtool -k {interface}'")]
     Unknown {
         /// The interface.
@@ -64,7 +64,7 @@ pub enum Error {
     },
 }
 
-/// All features that the kernel knows, as they are at `interface`.
+/// All features of the kernel with their state at `interface`.
 ///
 /// # Errors
 ///

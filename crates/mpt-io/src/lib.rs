@@ -1,9 +1,9 @@
 //! Linux packets in and out.
 //!
-//! A tunnel has two kinds of doors. Inner packets come and go through a TUN interface
-//! ([`tun::Device`]); datagrams come and go through UDP sockets ([`udp::Socket`]). This crate opens
-//! both, moves packets in batches through memory that was allocated at start, and counts what the
-//! kernel refuses. It knows nothing of what the bytes mean.
+//! A tunnel has two kinds of descriptors. Inner packets pass through a TUN interface
+//! ([`tun::Device`]); datagrams pass through UDP sockets ([`udp::Socket`]). This crate opens both,
+//! moves packets in batches through memory that was allocated at start, and counts what the kernel
+//! refuses. It does not interpret the bytes.
 //!
 //! In the order in which a packet meets them:
 //!
@@ -18,10 +18,10 @@
 //! - [`ethtool`], [`tcp_info`], [`mptcp_info`], [`limits`], [`sysctl`], [`capability`], [`interface`]:
 //!   the few questions to the kernel that fit nowhere else.
 //!
-//! Three rules hold throughout. A packet is never an error: what cannot be delivered is counted
-//! under a name, and errors are for what a human can mend. Whatever the kernel does not permit or
-//! does not have degrades alone, and what was really granted can be asked for. And this is the only
-//! crate of the workspace with `unsafe` code, each block saying why it is sound.
+//! Three rules apply. A packet is never an error: a packet that cannot be delivered is counted by
+//! reason, and errors are for problems that an operator can fix. A feature that the kernel does not
+//! permit or support is switched off separately, and a method returns what the kernel granted. This
+//! is the only crate of the workspace with `unsafe` code; each block states why it is sound.
 
 pub mod buffer;
 pub mod capability;

@@ -18,8 +18,8 @@ pub struct SocketBuffers {
 ///
 /// # Errors
 ///
-/// `NotFound` in a network namespace of its own on kernels that show these limits only in the
-/// initial one; otherwise what reading `/proc` says.
+/// `NotFound` in a separate network namespace on kernels that show these limits only in the initial
+/// one; or the error of reading `/proc`.
 pub fn socket_buffers() -> io::Result<SocketBuffers> {
     let number = |name| usize::try_from(sysctl::number(name)?).map_err(io::Error::other);
     Ok(SocketBuffers { receive: number("net/core/rmem_max")?, send: number("net/core/wmem_max")? })

@@ -1,4 +1,4 @@
-//! What the kernel knows of a Multipath TCP connection (`MPTCP_INFO`).
+//! The kernel's information about a Multipath TCP connection (`MPTCP_INFO`).
 
 use std::io;
 use std::os::fd::AsFd;
@@ -9,10 +9,10 @@ use crate::sockopt;
 const SOL_MPTCP: i32 = 284;
 const MPTCP_INFO: i32 = 1;
 
-/// The flag of a connection that goes on as plain TCP.
+/// The flag of a connection that fell back to plain TCP.
 const FALLBACK: u32 = 1;
 
-/// One Multipath TCP connection (RFC 8684). Fields that the kernel is too old to know are zero.
+/// One Multipath TCP connection (RFC 8684). Fields that an older kernel does not provide are zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MptcpInfo {
     /// Subflows that exist, the first one included as long as it does.
@@ -28,17 +28,19 @@ pub struct MptcpInfo {
 }
 
 /// Asks the kernel about the MPTCP socket `fd`. `None` says that the connection is plain TCP: the
-/// peer does not know MPTCP, something on the way took it away, or the socket never was of that kind.
+/// peer does not support MPTCP, a middlebox removed the option, or the socket is not an MPTCP
+/// socket.
 ///
 /// # Errors
 ///
 /// The kernel's error, for example when this is no stream socket.
 pub fn mptcp_info(fd: impl AsFd) -> io::Result<Option<MptcpInfo>> {
-    // Longer than any version of the structure so far; a kernel fills in what it knows.
+    // Longer than any version of the structure so far; a kernel fills in the fields that it
+    // supports.
     let mut raw = [0; 256];
     match sockopt::read(fd, SOL_MPTCP, MPTCP_INFO, &mut raw) {
         Ok(len) => Ok(parse(&raw[..len])),
-        // After a fallback the question is passed to TCP, which does not know it.
+        // After a fallback the option is passed to TCP, which does not support it.
         Err(error) if is_unknown(&error) => Ok(None),
         Err(error) => Err(error),
     }

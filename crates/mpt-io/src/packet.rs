@@ -1,4 +1,4 @@
-//! Packet sockets: copies of the packets that pass an interface (`packet(7)`).
+//! Packet sockets: capture of the packets at an interface (`packet(7)`).
 //!
 //! The kernel hands such a socket a copy of each packet that comes in or goes out, from its network
 //! header on, together with the direction and, if asked, the time. Super-packets are not cut up and
@@ -59,6 +59,6 @@ fn address(index: u32) -> io::Result<SockAddr> {
         }
         Ok(())
     };
-    // SAFETY: `fill` has written an address of the length that it told.
+    // SAFETY: `fill` has written an address of the length that it returned.
     unsafe { SockAddr::try_init(fill) }.map(|((), address)| address)
 }

@@ -9,9 +9,9 @@ use std::io;
 ///
 /// # Errors
 ///
-/// `NotFound` if this kernel has no such setting, as those below `net/ipv6` where there is no IPv6;
-/// `InvalidInput` if `name` leads out of `/proc/sys`; otherwise what reading says, or that the value
-/// is no number.
+/// `NotFound` if this kernel has no such setting, such as those below `net/ipv6` without IPv6;
+/// `InvalidInput` if `name` leads out of `/proc/sys`; or the error of reading, or of a value that
+/// is not a number.
 pub fn number(name: &str) -> io::Result<i64> {
     let leads_out = name.starts_with('/') || name.split('/').any(|part| part == "..");
     if leads_out {

@@ -1,4 +1,4 @@
-//! What the kernel knows of a TCP connection (`TCP_INFO`).
+//! The kernel's information about a TCP connection (`TCP_INFO`).
 
 use std::io;
 use std::os::fd::AsFd;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::sockopt;
 
-/// Measurements of one TCP connection. Fields that the kernel is too old to know are zero.
+/// Measurements of one TCP connection. Fields that an older kernel does not provide are zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Segments sent again, ever.
@@ -15,7 +15,7 @@ pub struct TcpInfo {
     pub rtt: Duration,
     /// Mean deviation of the round-trip time.
     pub rtt_variation: Duration,
-    /// Smallest round-trip time seen lately.
+    /// Smallest round-trip time measured recently.
     pub min_rtt: Duration,
     /// Congestion window, in segments.
     pub cwnd: u32,
@@ -43,7 +43,8 @@ pub struct TcpInfo {
 ///
 /// The kernel's error, for example when this is no TCP socket.
 pub fn tcp_info(fd: impl AsFd) -> io::Result<TcpInfo> {
-    // Longer than any version of the structure so far; a kernel fills in what it knows.
+    // Longer than any version of the structure so far; a kernel fills in the fields that it
+    // supports.
     let mut raw = [0; 512];
     let len = sockopt::read(fd, libc::IPPROTO_TCP, libc::TCP_INFO, &mut raw)?;
     Ok(parse(&raw[..len]))

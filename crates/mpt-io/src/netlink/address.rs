@@ -16,17 +16,17 @@ use crate::poll::{Events, Interest, Poll};
 /// An address of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// Number of the interface that has it.
+    /// Index of the interface that has it.
     pub index: u32,
     /// The address itself.
     pub address: IpAddr,
     /// How many of its leading bits name its network.
     pub prefix: u8,
     /// Whether sockets can be bound to it and packets leave with it. An IPv6 address is not usable
-    /// while the kernel asks whether another host has it (RFC 4862 section 5.4), nor if one does.
+    /// during duplicate address detection (RFC 4862 section 5.4), nor if that found a duplicate.
     pub usable: bool,
-    /// Whether its preferred time is over: what uses it may go on, but nothing should begin with it
-    /// (RFC 4862 section 5.5.4).
+    /// Whether its preferred lifetime has expired: existing connections may continue to use it, but
+    /// new ones should not (RFC 4862 section 5.5.4).
     pub deprecated: bool,
 }
 
@@ -51,10 +51,10 @@ impl Netlink {
     /// Gives the interface `index` an address whose first `prefix` bits name its network; the kernel
     /// adds the route to that network.
     ///
-    /// Duplicate address detection is skipped for IPv6: nobody else can have the address on the far
-    /// side of a tunnel, and it would take a second. Sockets can be bound to the address at once, but
-    /// the kernel delivers to an IPv6 address only a moment later, when the interface is up and
-    /// [`wait_for_address`](Self::wait_for_address) says so.
+    /// Duplicate address detection is skipped for IPv6: no other host can have the address on the
+    /// far side of a tunnel, and it would take a second. Sockets can be bound to the address at
+    /// once, but the kernel delivers to an IPv6 address only a moment later, when the interface is
+    /// up: see [`wait_for_address`](Self::wait_for_address).
     ///
     /// # Errors
     ///
@@ -139,7 +139,7 @@ impl Address {
             flags.contains(AddressFlags::Tentative) && !flags.contains(AddressFlags::Optimistic);
         Some(Self {
             index: message.header.index,
-            // IPv6 tells the local address apart only where it has a peer's.
+            // IPv6 has a separate local address only if there is a peer address.
             address: local.or(peer)?,
             prefix: message.header.prefix_len,
             usable: !asked_about && !flags.contains(AddressFlags::Dadfailed),
@@ -156,7 +156,8 @@ fn message(index: u32, address: IpAddr, prefix: u8) -> AddressMessage {
     if address.is_ipv6() {
         message.header.flags = AddressHeaderFlags::Nodad;
     }
-    // IPv4 tells the interface's own address from a peer's; the same in both means "no peer".
+    // IPv4 has separate attributes for the interface's own address and the peer's; the same in both
+    // means "no peer".
     message.attributes.push(AddressAttribute::Local(address));
     message.attributes.push(AddressAttribute::Address(address));
     message

@@ -54,10 +54,10 @@ impl Error {
         }
     }
 
-    /// Whether the interface has no IPv6 settings that could be changed. The kernel says so
-    /// (`validate_linkmsg` in `net/core/rtnetlink.c`) with `EAFNOSUPPORT` where IPv6 is not built
-    /// in, is switched off for the whole kernel (`ipv6.disable=1`) or does not run on the interface,
-    /// and with `EOPNOTSUPP` where its IPv6 takes no settings by netlink.
+    /// Whether the interface has no IPv6 settings that could be changed. The kernel returns
+    /// (`validate_linkmsg` in `net/core/rtnetlink.c`) `EAFNOSUPPORT` if IPv6 is not built in, is
+    /// switched off for the whole kernel (`ipv6.disable=1`) or is disabled on the interface, and
+    /// `EOPNOTSUPP` if its IPv6 has no settings by netlink.
     pub(super) fn is_without_ipv6_settings(&self) -> bool {
         let Self::Refused { source, .. } = self else { return false };
         matches!(source.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EOPNOTSUPP))

@@ -75,7 +75,7 @@ impl Firewall {
     ///
     /// # Errors
     ///
-    /// See [`Error`]: the kernel tells nobody without `CAP_NET_ADMIN`, and may have no nf_tables.
+    /// See [`Error`]: reading needs `CAP_NET_ADMIN`, and the kernel may have no nf_tables.
     pub fn strict_chains(&mut self) -> Result<Vec<StrictChain>, Error> {
         let everything = Chain(Message {
             family: GET_CHAIN,

@@ -1,8 +1,8 @@
-//! Generic netlink: one protocol for parts of the kernel that have none of their own.
+//! Generic netlink: one protocol shared by several kernel subsystems.
 //!
-//! Each part is a *family* with a name; the kernel numbers them as they are registered, and tells
-//! the number on request. A message is four bytes (command and version of the family's language)
-//! and attributes, each a length, a kind and a value, padded to four bytes
+//! Each subsystem is a *family* with a name; the kernel numbers them as they are registered, and
+//! returns the number on request. A message is four bytes (command and version of the family's
+//! protocol) and attributes, each a length, a type and a value, padded to four bytes
 //! (Documentation/userspace-api/netlink/intro.rst).
 
 use std::convert::Infallible;
@@ -18,7 +18,7 @@ use super::conversation::Conversation;
 const HEADER: usize = 4;
 /// Bytes of an attribute's length and kind.
 const ATTRIBUTE: usize = 4;
-/// The family that knows the families.
+/// The family that lists the families.
 const CONTROLLER: u16 = libc::GENL_ID_CTRL as u16;
 /// Marks an attribute that consists of attributes.
 const NESTED: u16 = 1 << 15;
@@ -95,7 +95,7 @@ impl Attributes {
     }
 
     /// The value of the first attribute of this kind, `None` if there is none before the end or
-    /// before the first that is cut off.
+    /// before the first truncated attribute.
     pub fn get(&self, kind: u16) -> Option<&[u8]> {
         let mut rest = &self.0[..];
         loop {

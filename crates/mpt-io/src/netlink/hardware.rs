@@ -6,9 +6,9 @@ use super::{Error, Netlink};
 
 impl Netlink {
     /// Makes the interface `index` one end of a cable at whose other end there is only one: it gets
-    /// this hardware address and asks nobody for theirs (`IFF_NOARP`). What it sends is addressed to
-    /// itself, so the other end must have the same address; then no packet but those of the hosts
-    /// crosses the cable.
+    /// this hardware address and does not use ARP (`IFF_NOARP`). It sends to its own hardware
+    /// address, so the other end must have the same address; then only packets of the hosts cross
+    /// the cable.
     ///
     /// # Errors
     ///

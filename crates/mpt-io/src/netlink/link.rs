@@ -37,8 +37,7 @@ pub struct Link {
     pub rx_bytes: u64,
     /// Bytes sent through it, ever, link-layer headers included.
     pub tx_bytes: u64,
-    /// Packets that were to be sent through it and were dropped, as a TUN interface does when nobody
-    /// reads fast enough.
+    /// Outgoing packets dropped, for instance by a TUN interface whose reader is too slow.
     pub tx_dropped: u64,
 }
 
@@ -102,7 +101,7 @@ impl Netlink {
     ///
     /// # Errors
     ///
-    /// See [`Error`]; the kernel's explanation tells the interface's limits.
+    /// See [`Error`]; the kernel's message contains the interface's limits.
     pub fn set_mtu(&mut self, index: u32, mtu: u32) -> Result<(), Error> {
         let attribute = LinkAttribute::Mtu(mtu);
         self.set_attribute(index, attribute, &format!("set the MTU of interface {index} to {mtu}"))
@@ -119,11 +118,11 @@ impl Netlink {
         self.set_attribute(index, attribute, &action)
     }
 
-    /// Keeps the kernel from giving the interface `index` an IPv6 link-local address of its own,
-    /// and so from sending router solicitations there. To be called before the interface is
-    /// switched on. An interface without IPv6 has no such address, so there is nothing to do: in a
-    /// kernel without IPv6 (`ipv6.disable=1`), and at an MTU below 1280 bytes. If that grows later,
-    /// IPv6 begins with the kernel's defaults.
+    /// Prevents the kernel from assigning an IPv6 link-local address to the interface `index`, and
+    /// so from sending router solicitations there. Call it before the interface is switched on. An
+    /// interface without IPv6 has no such address, so there is nothing to do: in a kernel without
+    /// IPv6 (`ipv6.disable=1`), and at an MTU below 1280 bytes. If the MTU is raised later, IPv6
+    /// starts with the kernel's defaults.
     ///
     /// # Errors
     ///

@@ -2,8 +2,9 @@
 //! a look at its firewall, and [`generic`] netlink for the rest.
 //!
 //! One request, one answer, in the calling thread: configuration is rare and short, and the kernel
-//! answers within the system call. What changes without our doing is told by a [`Monitor`]. A [`Netlink`] belongs to the network namespace in which it was
-//! opened, wherever its thread goes afterwards; so do a [`Monitor`] and a [`generic::Family`].
+//! answers within the system call. A [`Monitor`] reports changes by others. A [`Netlink`] belongs
+//! to the network namespace in which it was opened, wherever its thread goes afterwards; so do a
+//! [`Monitor`] and a [`generic::Family`].
 
 mod address;
 mod conversation;

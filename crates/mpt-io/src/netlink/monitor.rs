@@ -1,14 +1,14 @@
 //! What changes in a network namespace without our doing.
 //!
-//! A [`Monitor`] subscribes to the kernel's own announcements (the multicast groups of
-//! `rtnetlink(7)`): interfaces that come, go, or lose their carrier, addresses, routes and routing
-//! rules. Announcements wait in a receive buffer of limited size. When that is full the kernel drops
-//! what follows and says so once; from there on nothing that was announced can be relied on, and
-//! [`Change::Overrun`] asks for a look at everything, with [`Netlink::links`](super::Netlink::links)
-//! and [`Netlink::addresses`](super::Netlink::addresses).
+//! A [`Monitor`] subscribes to the kernel's notifications (the multicast groups of `rtnetlink(7)`):
+//! interfaces that appear, disappear, or lose their carrier, addresses, routes and routing rules.
+//! Notifications are queued in a receive buffer of limited size. When it is full the kernel drops
+//! further ones and reports this once. Then previous notifications are no longer reliable, and
+//! [`Change::Overrun`] requires that everything is read again, with
+//! [`Netlink::links`](super::Netlink::links) and [`Netlink::addresses`](super::Netlink::addresses).
 //!
-//! So the way to begin is: open the monitor, list everything, then read changes. What is announced
-//! between the first two steps is told twice, which does no harm, but never lost.
+//! To start, open the monitor, list everything, then read changes. A change between the first two
+//! steps is reported twice, which is harmless, but never lost.
 //!
 //! The kernel announces a lost carrier at once where the interface stands on another (both ends of
 //! a veth, VLANs), and within a second elsewhere, because it gathers such events
@@ -53,7 +53,8 @@ const LISTEN: &str = "listen to changes of interfaces, addresses and routes";
 pub enum Change {
     /// An interface appeared or changed: this is what it is like now.
     Link(Link),
-    /// An interface is gone, or has moved to another namespace. Its addresses and routes are told apart.
+    /// An interface was removed, or moved to another namespace. Its addresses and routes are
+    /// reported separately.
     LinkGone {
         /// The number that it had.
         index: u32,
@@ -64,8 +65,9 @@ pub enum Change {
     Address(Address),
     /// An address is gone.
     AddressGone(Address),
-    /// Routes or routing rules changed, told once for all that was read together: what leads where
-    /// has to be asked again. IPv4 routes that go with their interface or address are not announced.
+    /// Routes or routing rules changed, reported once for all changes read together: routes have to
+    /// be looked up again. The removal of IPv4 routes with their interface or address is not
+    /// notified.
     Route,
     /// Announcements were lost or could not be understood: everything has to be looked at afresh.
     Overrun,
@@ -89,7 +91,7 @@ impl Monitor {
     /// [`Error::Refused`] with what the kernel said.
     pub fn open() -> Result<Self, Error> {
         let socket = Conversation::open(NETLINK_ROUTE)?.socket;
-        // Whatever is granted will do, because what does not fit is told as an overrun.
+        // Any granted size is sufficient, because an overflow is reported as an overrun.
         let _ = sockopt::set(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, BUFFER)
             .or_else(|_| sockopt::set(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, BUFFER));
         socket.set_non_blocking(true).map_err(wrapped)?;
@@ -99,8 +101,8 @@ impl Monitor {
         Ok(Self { socket, announcement: vec![0; ANSWER].into() })
     }
 
-    /// Tells the changes that wait, in the order in which they happened, and returns how many were
-    /// told. After a storm that takes several calls; the descriptor stays readable until the last.
+    /// Reports the pending changes, in the order in which they happened, and returns their number.
+    /// Many pending changes need several calls; the descriptor stays readable until the last.
     ///
     /// # Errors
     ///
@@ -125,8 +127,8 @@ impl Monitor {
                 }
                 Ok(None) => break,
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
-                    // Until the buffer has been emptied the kernel goes on dropping and says no
-                    // more about it. Nothing is added meanwhile, so this ends.
+                    // Until the buffer is empty the kernel continues to drop without reporting it
+                    // again. Nothing is added in the meantime, so this loop ends.
                     while self.receive().map_err(wrapped)?.is_some() {}
                     tell(Change::Overrun);
                     return Ok(told);
@@ -163,7 +165,7 @@ fn wrapped(source: io::Error) -> Error {
     Error::new(LISTEN, source, None)
 }
 
-/// The changes that one announcement tells.
+/// The changes in one notification.
 fn changes(mut rest: &[u8]) -> Vec<Change> {
     let mut changes = Vec::new();
     while !rest.is_empty() {
@@ -212,8 +214,8 @@ fn is_of_interface(message: &LinkMessage) -> bool {
     message.header.interface_family == AddressFamily::Unspec
 }
 
-/// Whether the message tells everything. Wireless drivers also announce what is only theirs, and
-/// leave out the rest.
+/// Whether the message is complete. Wireless drivers also send notifications with only their own
+/// attributes.
 fn is_whole(message: &LinkMessage) -> bool {
     let has_mtu = |attribute| matches!(attribute, &LinkAttribute::Mtu(_));
     is_of_interface(message) && message.attributes.iter().any(has_mtu)

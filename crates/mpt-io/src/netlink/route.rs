@@ -30,7 +30,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// The table that everything is looked up in unless a rule says otherwise.
+    /// The main table, used for all lookups unless a rule selects another.
     pub const MAIN: u32 = RouteHeader::RT_TABLE_MAIN as u32;
 
     /// A route of the main table, with the kernel's metric.
@@ -86,10 +86,10 @@ impl Netlink {
         self.request(message, NLM_F_CREATE | NLM_F_EXCL, &action).map(drop)
     }
 
-    /// As [`add_route`](Self::add_route), in the place of a route to the same destination if there is
-    /// one; TCP connections that begin from here on and use the route send with a congestion control of
-    /// their own (`congctl` of `ip-route(8)`) unless their socket names another. Accepted connections
-    /// are meant, too: what counts is the route back to the client.
+    /// As [`add_route`](Self::add_route), replacing a route to the same destination if there is
+    /// one; later TCP connections over the route use the given congestion control (`congctl` of
+    /// `ip-route(8)`) unless their socket sets another. This includes accepted connections: the
+    /// route to the client applies.
     ///
     /// # Errors
     ///

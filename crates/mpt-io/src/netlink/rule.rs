@@ -1,11 +1,11 @@
 //! Routing rules: which table a packet's route is looked up in (`ip-rule(8)`).
 //!
-//! They exist here for one purpose: a default route through a tunnel that does not swallow the
-//! tunnel's own datagrams. The route stands in a table of its own; the datagrams' sockets carry a
-//! mark; and of the two rules of [`Rule::default_route`] the first keeps every route of the main
-//! table except its default routes, and the second sends what is left and has no mark to the table
-//! of the tunnel. Only datagrams of the tunnel, and packets that the tunnel has no route for, still
-//! reach the default route of the main table, which nobody has to change.
+//! They exist here for one purpose: a default route through a tunnel that does not route the
+//! tunnel's own datagrams into itself. The route is in a separate table; the datagrams' sockets set
+//! a mark (fwmark); and of the two rules of [`Rule::default_route`] the first keeps every route of
+//! the main table except its default routes, and the second directs the remaining unmarked packets
+//! to the table of the tunnel. Only datagrams of the tunnel, and packets that the tunnel has no
+//! route for, still use the default route of the main table, which stays unchanged.
 //!
 //! Unlike routes, rules do not go with an interface: what a killed process leaves behind is found
 //! by [`Netlink::rules`].
@@ -20,11 +20,11 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use super::{Error, Netlink, Route};
 
-/// Says in a rule who made it. It is the number that IP has for GRE, and iproute2 knows no other
-/// program that makes routes or rules with it (`/etc/iproute2/rt_protos`).
+/// Identifies the creator of a rule. It is the IP protocol number of GRE, and iproute2 lists no
+/// other program that uses it for routes or rules (`/etc/iproute2/rt_protos`).
 const PROTOCOL: u8 = 47;
 
-/// One of the two versions of IP. Each has rules of its own.
+/// One of the two versions of IP. Each has separate rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IpVersion {
     /// IPv4.
@@ -199,8 +199,8 @@ impl Netlink {
         self.request(message, 0, &format!("remove the {rule}")).map(drop)
     }
 
-    /// The rules of both versions of IP that [`add_rule`](Self::add_rule) made, whichever process
-    /// that was, and nobody removed; each version's in the order in which they are asked.
+    /// The existing rules of both versions of IP that were made by [`add_rule`](Self::add_rule), in
+    /// any process; those of each version in the order of evaluation.
     ///
     /// # Errors
     ///

@@ -28,9 +28,9 @@ const LINK_LAYER_AT: usize = 1;
 const RATE_AT: usize = 8;
 const LIMIT_AT: usize = 2 * RATE_SPEC;
 const BUCKET_AT: usize = LIMIT_AT + 4;
-/// `TC_LINKLAYER_ETHERNET`: lengths count as they are. The kernel wants a table of lengths otherwise.
+/// `TC_LINKLAYER_ETHERNET`: lengths are used unchanged. Other values need a table of lengths.
 const ETHERNET: u8 = 1;
-/// Nanoseconds in the unit in which the kernel tells the time that a bucket takes to fill
+/// Nanoseconds per unit of the kernel's value for the time that a bucket takes to fill
 /// (`PSCHED_SHIFT` in `net/pkt_sched.h`).
 const TICK: u64 = 64;
 
@@ -52,8 +52,8 @@ impl Netlink {
     ///
     /// # Errors
     ///
-    /// See [`Error`]; [`Error::Exists`] if it is held back already. Without `CONFIG_NET_SCH_TBF` the
-    /// kernel knows no such thing and says [`Error::NotFound`].
+    /// See [`Error`]; [`Error::Exists`] if it has a rate limit already; [`Error::NotFound`] for a
+    /// kernel without `CONFIG_NET_SCH_TBF`.
     pub fn add_token_bucket(&mut self, index: u32, bucket: TokenBucket) -> Result<(), Error> {
         let mut message = root(index);
         message.header.handle = TcHandle { major: 1, minor: 0 };
@@ -72,8 +72,8 @@ impl Netlink {
     pub fn token_bucket(&mut self, index: u32) -> Result<Option<TokenBucket>, Error> {
         let message = RouteNetlinkMessage::GetQueueDiscipline(root(index));
         let action = format!("read how interface {index} is held back");
-        // The kernel tells it as it tells everybody of a change; who asks hears it by asking for an echo
-        // (`rtnetlink_send` in `net/core/rtnetlink.c`).
+        // The kernel sends it as a notification of the change; the requester gets it by requesting
+        // an echo (`rtnetlink_send` in `net/core/rtnetlink.c`).
         let answers = self.request(message, NLM_F_ECHO, &action)?;
         Ok(answers.iter().find_map(|answer| {
             let RouteNetlinkMessage::NewQueueDiscipline(found) = answer else { return None };
@@ -111,7 +111,7 @@ impl TokenBucket {
         message.attributes.iter().find(|attribute| is_kind(attribute))?;
         let options = message.attributes.iter().find_map(|attribute| {
             let TcAttribute::Options(options) = attribute else { return None };
-            // Of a kind that the library does not know, all options come as one.
+            // For a type that the library does not support, all options are one attribute.
             options.first()
         })?;
         let mut bytes = vec![0; options.value_len()];
@@ -126,7 +126,7 @@ impl TokenBucket {
             let bytes = parameters.get(at..at + 4)?;
             bytes.try_into().ok().map(u32::from_ne_bytes)
         };
-        // The kernel tells it where 32 bits are too few.
+        // The kernel sends this attribute if 32 bits are not sufficient.
         let large = value(RATE).and_then(|value| value.try_into().ok().map(u64::from_ne_bytes));
         let rate = large.or_else(|| number(RATE_AT).map(u64::from))?;
         let fills = u128::from(number(BUCKET_AT)?) * u128::from(TICK);

@@ -1,4 +1,4 @@
-//! Waiting: for readiness of descriptors, for a word from another thread, and for one deadline.
+//! Waiting for the readiness of descriptors, a wake-up by another thread, and one deadline.
 //!
 //! A thin layer over epoll, level-triggered: what was not drained is reported again. The deadline has
 //! nanosecond resolution where the kernel offers it (`epoll_pwait2`, Linux 5.11); on older ones it is
@@ -185,7 +185,7 @@ fn owned(fd: libc::c_int) -> io::Result<OwnedFd> {
     if fd == -1 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just returned this descriptor to the caller, and nobody else has it.
+    // SAFETY: the kernel has just returned this descriptor to the caller, which owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

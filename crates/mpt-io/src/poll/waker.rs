@@ -1,4 +1,4 @@
-//! A word from another thread.
+//! A wake-up by another thread.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -27,8 +27,8 @@ impl Waker {
         // SAFETY: no pointers are involved.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         let eventfd = owned(fd)?;
-        // Edge-triggered: every write is an event of its own, however often the counter was left
-        // unread. It counts to 2^64.
+        // Edge-triggered: every write is a separate event, even if the counter was not read. It
+        // counts to 2^64.
         let bits = (libc::EPOLLIN | libc::EPOLLET) as u32;
         poll.control(libc::EPOLL_CTL_ADD, eventfd.as_fd(), token, bits)?;
         Ok(Self { eventfd: Arc::new(eventfd) })

@@ -4,8 +4,7 @@
 //! even places. So words are added eight bytes at a time, in the byte order of the machine, into
 //! lanes wide enough never to overflow; everything is folded to 16 bits once at the end.
 //!
-//! Bytes that have to be copied anyway are summed on the way: memory that nobody looked at yet costs
-//! more to fetch than to add up.
+//! Bytes are summed in the pass that copies them: fetching uncached memory costs more than adding.
 
 mod narrow;
 #[cfg(target_arch = "x86_64")]
@@ -64,7 +63,7 @@ impl Sum {
         Self(self.0 + other.0)
     }
 
-    /// The sum in 16 bits, not complemented: what a field holds whose checksum is to be completed.
+    /// The sum in 16 bits, not complemented: the content of the field of a partial checksum.
     ///
     /// Zero only if nothing but zeroes was added.
     #[inline]

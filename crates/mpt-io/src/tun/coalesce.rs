@@ -99,11 +99,11 @@ impl Coalescer {
     /// not say of which packets; forwarded ones, fragments and other protocols come complete.
     ///
     /// One complete packet in 65 536 looks like a partial one because its checksum happens to be
-    /// just that sum. Nothing is lost: completing such a packet gives the same checksum
-    /// again, so it arrives unchanged. Only it is not verified here, which matters to a packet that
-    /// was damaged before it came to the sender and that nobody noticed in between: of those one in
-    /// 65 536 passes for right, no more than pass a checksum that is verified. Between sender and
-    /// here something else must protect packets, as with [`push_partial`](Self::push_partial).
+    /// just that sum. Nothing is lost: completing such a packet gives the same checksum again, so
+    /// it arrives unchanged. Only the verification here is skipped. This matters for a packet that
+    /// was corrupted before it reached the sender: one in 65 536 of these is accepted, as with a
+    /// verified checksum. Between sender and receiver another mechanism must protect packets, as
+    /// with [`push_partial`](Self::push_partial).
     pub fn push_either(&mut self, device: &impl Outlet, packet: &[u8]) {
         self.take(device, packet, Field::Either);
     }
@@ -209,9 +209,9 @@ impl Coalescer {
 
     /// Writes a packet that lacks its checksum, or `None` if it has no place for one.
     ///
-    /// The kernel is told to complete the checksum, and trusts the packet, only if the field holds
-    /// what it should. Otherwise it is completed here from what it holds: after a routing header
-    /// that is right, after damage it stays wrong.
+    /// The kernel completes the checksum, and trusts the packet, only if the field has the expected
+    /// partial sum. If not, the checksum is completed here from the field: this is correct with a
+    /// routing header, and stays wrong after corruption.
     fn write_partial(&mut self, device: &impl Outlet, packet: &[u8]) -> Option<io::Result<()>> {
         let transport = Transport::find(packet)?;
         transport.headers_len(packet)?;

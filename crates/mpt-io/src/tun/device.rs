@@ -38,8 +38,8 @@ pub struct Options {
 impl Device {
     /// Creates the interface in the calling thread's network namespace, down and without addresses.
     ///
-    /// It disappears when the device is dropped, unless somebody made it persistent beforehand
-    /// (`ip tuntap add`): such an interface is taken over if nobody else holds it.
+    /// It is removed when the device is dropped, unless it was created as persistent (`ip tuntap
+    /// add`): such an interface is used if no other process holds it.
     ///
     /// # Errors
     ///

@@ -23,7 +23,7 @@ pub(super) enum Field {
     Complete,
     /// The sum of the pseudo header.
     Partial,
-    /// The sum of the pseudo header if it holds that, otherwise the checksum.
+    /// The sum of the pseudo header for a partial checksum, the checksum for a complete one.
     Either,
 }
 

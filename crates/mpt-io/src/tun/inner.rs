@@ -1,4 +1,4 @@
-//! Inner packets: where their headers are, as far as checksums and segments need to know.
+//! Inner packets: the positions of their headers, as far as needed for checksums and segments.
 
 use super::checksum::Sum;
 
@@ -29,7 +29,7 @@ pub(super) const FRAGMENT: u16 = 0x3fff;
 /// Don't fragment.
 pub(super) const DF: u16 = 0x4000;
 
-/// Version of IP, which the first byte of a packet tells.
+/// Version of IP, from the first byte of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
     V4,
@@ -189,7 +189,7 @@ impl Field {
     /// Writes the checksum of a packet in which all that it covers has this `sum`.
     fn write(self, packet: &mut [u8], sum: Sum) {
         let checksum = sum.checksum();
-        // In UDP a checksum of zero says that there is none (RFC 768).
+        // In UDP a checksum of zero means that there is none (RFC 768).
         let is_udp = self.at - self.start == UDP_CHECKSUM;
         put16(packet, self.at, if is_udp && checksum == 0 { 0xffff } else { checksum });
     }
@@ -198,7 +198,7 @@ impl Field {
 /// Where the checksum is in a UDP header.
 const UDP_CHECKSUM: usize = 6;
 
-/// Bytes of the IP header of `packet`, IPv6 extensions not included, if all of them are there.
+/// Bytes of the IP header of `packet`, without IPv6 extensions, if it is complete.
 pub(super) fn ip_header_len(packet: &[u8]) -> Option<usize> {
     let len = match Version::of(packet)? {
         Version::V4 => usize::from(packet[0] & 0xf) * 4,

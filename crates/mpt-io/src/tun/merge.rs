@@ -13,7 +13,7 @@
 //!   be fragmented, are merged only on demand ([`Identification::Renumber`]): a device gives them
 //!   consecutive ones.
 //!
-//! Checksums of packets that are merged are never seen by anybody again, so they are verified first.
+//! The checksums of merged packets are discarded, so they are verified first.
 
 use super::checksum::Sum;
 use super::inner::{ACK, DF, ECE, IPV4_LEN, IPV6_LEN, PSH};

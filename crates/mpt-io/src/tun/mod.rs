@@ -5,9 +5,9 @@
 //! slices of that same memory. Inwards, every packet goes through a [`Coalescer`], which puts packets
 //! together again as the kernel's own receive offload would and writes them as one.
 //!
-//! How much of this happens depends on the [`Offloads`] that were asked for and that the kernel has:
-//! from many TCP segments and UDP datagrams per system call down to one packet for each, finished by
-//! the kernel. Callers that keep to the two loops below need not know.
+//! How much of this is used depends on the [`Offloads`] requested and supported by the kernel: from
+//! many TCP segments and UDP datagrams per system call down to one packet for each, finished by the
+//! kernel. Callers that use the two loops below are not affected.
 //!
 //! ```no_run
 //! # use mpt_io::tun;
@@ -38,11 +38,11 @@
 //!
 //! # Checksums left out
 //!
-//! Two ends that agree to protect packets in between by something stronger can do without inner
-//! checksums: the one uses [`Unfinished::emit_partial`], the other [`Coalescer::push_either`]. Not every
-//! packet lacks its checksum then, and each shows whether it does. Where the datagram tells so
-//! besides, [`Coalescer::push_partial`] and [`push`](Coalescer::push) take the two kinds apart. Nothing of this
-//! happens with `next_packet`, `emit` and `push`.
+//! Two ends that protect packets between them by a stronger mechanism can omit inner checksums: the
+//! sender uses [`Unfinished::emit_partial`], the receiver [`Coalescer::push_either`]. Then some
+//! packets have partial checksums, which is visible from the packet. If the datagram also has a
+//! flag for it, [`Coalescer::push_partial`] and [`push`](Coalescer::push) handle the two kinds
+//! separately. None of this applies to `next_packet`, `emit` and `push`.
 
 mod checksum;
 mod coalesce;

@@ -7,8 +7,8 @@ use super::vnet;
 
 /// Work that is saved at a TUN device by handing over many packets as one.
 ///
-/// Asked for in [`Options`](super::Options), and as far as the kernel has it reported by
-/// [`Device::offloads`](super::Device::offloads). The two last ones need the first.
+/// Requested in [`Options`](super::Options); the subset that the kernel supports is returned by
+/// [`Device::offloads`](super::Device::offloads). The last two require the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offloads {
     /// A [header](super::VnetHeader) stands in front of every packet, and the kernel leaves inner
@@ -42,8 +42,8 @@ impl Offloads {
 
     /// What to try next after the kernel refused this; `None` when only the header is left.
     ///
-    /// The youngest goes first. The kernel wants both versions of USO or neither, and says
-    /// `EINVAL` to every flag that it does not know.
+    /// The newest flag is dropped first. The kernel requires both versions of USO or neither, and
+    /// returns `EINVAL` for every flag that it does not support.
     fn step_down(self) -> Option<Self> {
         match self {
             Self { uso: true, .. } => Some(Self { uso: false, ..self }),
@@ -65,7 +65,7 @@ impl Default for Offloads {
     }
 }
 
-/// Whether the driver knows the header at all; to be asked before a device is attached.
+/// Whether the driver supports the header; checked before a device is attached.
 pub(super) fn has_vnet_header(node: BorrowedFd<'_>) -> bool {
     let mut features: libc::c_uint = 0;
     // SAFETY: TUNGETFEATURES writes one C unsigned int, which is what the pointer leads to.
@@ -111,7 +111,7 @@ fn obtain(
 mod tests {
     use super::*;
 
-    /// A kernel that knows only some flags.
+    /// A kernel that supports only some flags.
     fn kernel(known: libc::c_uint) -> impl FnMut(libc::c_uint) -> io::Result<()> {
         move |flags| match flags & !known {
             0 => Ok(()),

@@ -111,7 +111,7 @@ impl Segments {
         (self.len - self.headers_len).div_ceil(self.size)
     }
 
-    /// The field whose checksum is to be completed in every segment.
+    /// The checksum field that is completed in every segment.
     pub(super) fn field(&self) -> Field {
         self.transport.field()
     }

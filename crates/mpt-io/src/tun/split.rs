@@ -35,7 +35,7 @@ pub struct Unfinished<'p> {
     missing: Option<Missing>,
 }
 
-/// A checksum that is to be filled in.
+/// A partial checksum, to be completed.
 #[derive(Clone, Copy, Debug)]
 struct Missing {
     field: Field,
@@ -77,10 +77,10 @@ impl Default for Burst {
 }
 
 impl<'b> SuperPacket<'b> {
-    /// Takes apart what a device with these `offloads` returned: a packet, with a [`VnetHeader`] in
-    /// front if `offloads` say so.
+    /// Parses what a device with these `offloads` returned: a packet, preceded by a [`VnetHeader`]
+    /// if `offloads` include it.
     ///
-    /// If that is not what it claims to be, the super-packet is empty and a counter tells why.
+    /// If it is invalid, the super-packet is empty and a counter shows the reason.
     pub fn new(memory: &'b mut [u8], offloads: Offloads, counters: &mut ReadCounters) -> Self {
         if !offloads.vnet_header {
             counters.packets += 1;
@@ -128,8 +128,8 @@ impl<'b> SuperPacket<'b> {
 
     /// The next inner packet, its transport checksum perhaps missing.
     ///
-    /// As [`next_packet`](Self::next_packet) otherwise. A checksum is left out only where the far
-    /// end can see from the packet alone which one it is.
+    /// In other respects like [`next_packet`](Self::next_packet). A checksum is left partial only
+    /// if the far end can recognize this from the packet.
     pub fn next_unfinished(&mut self) -> Option<Unfinished<'_>> {
         let (bytes, missing) = match &mut self.rest {
             Rest::Nothing => return None,
@@ -164,8 +164,9 @@ impl<'p> Unfinished<'p> {
         self.bytes
     }
 
-    /// Whether the packet lacks its transport checksum, so that a change of what that covers needs no
-    /// other. Otherwise the field holds the checksum, and a caller that changes the packet must update it.
+    /// Whether the transport checksum is partial, so that a change of the bytes that it covers
+    /// needs no update of the field. If not, the field contains the checksum, which must be updated
+    /// with every change of the packet.
     #[inline]
     pub fn lacks_checksum(&self) -> bool {
         self.missing.is_some()

@@ -32,7 +32,7 @@ pub(super) enum Extension {
     Last,
     /// It would be the next, but a checksum in it is wrong.
     Corrupt,
-    /// It is none of the packets that can be told at a glance; nothing was done.
+    /// It is not of the simple forms handled here; nothing was done.
     Unforeseen,
 }
 
@@ -218,7 +218,7 @@ impl Open {
     }
 }
 
-/// The header of a packet whose checksum in `field` is to be completed.
+/// The header of a packet with a partial checksum in `field`.
 pub(super) fn partial_header(field: Field) -> VnetHeader {
     VnetHeader {
         flags: VnetHeader::NEEDS_CSUM,

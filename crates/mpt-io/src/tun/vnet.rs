@@ -18,8 +18,7 @@ pub(super) const LEN: usize = 10;
 pub struct VnetHeader {
     /// [`NEEDS_CSUM`](Self::NEEDS_CSUM) and bits that mean nothing here.
     pub flags: u8,
-    /// How the packet is to be segmented: one of the `GSO_` constants, perhaps with
-    /// [`GSO_ECN`](Self::GSO_ECN).
+    /// The segmentation type: one of the `GSO_` constants, perhaps with [`GSO_ECN`](Self::GSO_ECN).
     pub gso_type: u8,
     /// Bytes of all headers together; a hint, never to be trusted.
     pub hdr_len: u16,
@@ -42,7 +41,7 @@ impl VnetHeader {
         csum_offset: 0,
     };
 
-    /// In `flags`: the checksum is to be completed, whether or not the packet is to be segmented.
+    /// In `flags`: the checksum is partial and must be completed, with or without segmentation.
     pub const NEEDS_CSUM: u8 = 1;
 
     /// The packet is not to be segmented.
@@ -58,7 +57,7 @@ impl VnetHeader {
     /// Beside a TCP type: the first segment alone carries CWR (RFC 3168).
     pub const GSO_ECN: u8 = 0x80;
 
-    /// Whether the checksum is to be completed.
+    /// Whether the checksum must be completed.
     pub fn needs_checksum(&self) -> bool {
         self.flags & Self::NEEDS_CSUM != 0
     }

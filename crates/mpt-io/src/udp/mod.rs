@@ -5,11 +5,11 @@
 //! each written once, in place, and [`Socket::send`] sends them together. What is received goes
 //! into a [`Receive`] batch and is looked at there.
 //!
-//! Two offloads make this cheap, as the kernel's work for a datagram is many times ours. Neighbours in
-//! a send batch that have one length leave as one super-datagram, which is cut into datagrams as late as
-//! possible; datagrams that arrive one behind the other from one sender are received as one
-//! [`Coalesced`] buffer. Where a kernel lacks either, everything goes on one by one.
-//! Super-datagrams that are too long for a slow first hop do harm; [`EgressRate`] finds out its rate.
+//! Two offloads reduce the kernel's work per datagram, which is many times ours. Neighbours of
+//! equal length in a send batch leave as one super-datagram, which is segmented as late as
+//! possible; consecutive datagrams from one sender are received as one [`Coalesced`] buffer.
+//! Without kernel support datagrams are processed one by one. Super-datagrams that are too long for
+//! a slow first hop cause delay; [`EgressRate`] measures its rate.
 //!
 //! ```no_run
 //! # use mpt_io::udp;

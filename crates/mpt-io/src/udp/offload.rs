@@ -28,8 +28,8 @@ impl Offloads {
     }
 }
 
-/// Succeeds if the kernel knows the option. Whether it can segment towards a certain remote address
-/// shows only when it is asked to.
+/// Succeeds if the kernel supports the option. Whether it can segment towards a certain remote
+/// address shows only when sending.
 fn knows_segmentation(socket: &socket2::Socket) -> io::Result<()> {
     sockopt::get(socket, libc::SOL_UDP, libc::UDP_SEGMENT).map(drop)
 }

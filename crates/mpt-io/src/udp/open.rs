@@ -153,8 +153,8 @@ pub fn route_mtu(
 }
 
 impl Socket {
-    /// Opens a socket that never blocks, never fragments, and tells the local address and the type
-    /// of service of what it receives.
+    /// Opens a socket that never blocks, never fragments, and reports the local address and the
+    /// type of service of received datagrams.
     ///
     /// # Errors
     ///
@@ -231,7 +231,7 @@ impl OpenError {
     }
 }
 
-/// Sets "don't fragment" and makes the kernel refuse what is longer than the path MTU it knows.
+/// Sets "don't fragment" and makes the kernel refuse datagrams longer than its cached path MTU.
 fn never_fragment(socket: &socket2::Socket, local: SocketAddr) -> io::Result<()> {
     match local {
         SocketAddr::V4(_) => {

@@ -38,7 +38,7 @@ pub struct Receive {
 
 /// Bytes of a datagram that stay where they were received.
 ///
-/// They do so until [`Receive::release`]; one that is dropped instead keeps its slot for good.
+/// They do so until [`Receive::release`]; one that is dropped instead keeps its slot permanently.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "what is not released stays"]
 pub struct Kept {

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use super::MAX_SEND_BATCH;
 
 /// Longest UDP payload over IPv4, in bytes: 65535 less an IP and a UDP header. Over IPv6 it is 20
-/// bytes more, which nobody needs.
+/// bytes more, which are not used.
 pub const MAX_DATAGRAM: usize = 65_535 - 20 - 8;
 
 /// Most bytes of payload that leave as one super-datagram.

@@ -1,9 +1,10 @@
 //! How far a send batch has been sent, and what its datagrams met with.
 //!
-//! This is the judgement behind [`Socket::send`](super::Socket::send) without the system calls. It
-//! cuts the send batch into runs, is told what the kernel said to them, and cuts the rest again. The kernel
-//! tells of an error only when it concerns the first message of a call; otherwise it says how many
-//! messages it took, and the error comes back when asked again from there.
+//! This is the logic of [`Socket::send`](super::Socket::send) without the system calls. It splits
+//! the send batch into runs, gets the kernel's result for them, and splits the rest again. The
+//! kernel reports an error only if it concerns the first message of a call; in other cases it
+//! returns the number of messages accepted, and the error is returned when sending continues from
+//! there.
 //!
 //! A run that is refused is not yet lost. If it may be the segmentation that the kernel objects to,
 //! its datagrams are tried singly. Only when one of them passes alone is it known that the kernel does

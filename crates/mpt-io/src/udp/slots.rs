@@ -1,8 +1,9 @@
 //! Which slots of a receive batch's memory are in use, and for what.
 //!
-//! A slot is *free*, or *filled* by the last receive, or *kept* because somebody still needs a packet
-//! in it. Free slots are handed out last-in first-out, so that a quiet tunnel lives in few that are
-//! warm in the cache, and fresh ones come last, so that memory is touched only as far as needed.
+//! A slot is *free*, or *filled* by the last receive, or *kept* because a packet in it is still in
+//! use. Free slots are allocated last-in first-out, so that a tunnel with little traffic uses few
+//! slots that stay in the cache, and unused ones come last, so that memory is touched only as far
+//! as needed.
 
 use std::cell::{Cell, RefCell};
 

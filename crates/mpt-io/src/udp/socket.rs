@@ -128,7 +128,8 @@ impl Socket {
         // local that outlives the call.
         let result =
             unsafe { libc::ioctl(self.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
-        // An open socket supports this request. Should it fail all the same, nothing is taken to wait.
+        // An open socket always supports this request. If it fails, the caller can only assume an
+        // empty queue.
         if result == -1 { 0 } else { u64::try_from(bytes).unwrap_or(0) }
     }
 

@@ -43,7 +43,7 @@ fn cut() -> Outcome {
     setsockopt(&socket, UdpGsoSegment, &(SEGMENT as i32)).unwrap();
     let mut sent = || netlink.link("near").unwrap().unwrap().tx_packets;
     let send = || socket.send_to(&[7; SEGMENT * SEGMENTS], "192.0.2.2:4754").unwrap();
-    // Nothing but what was sent, so nobody has asked for an address.
+    // Only what was sent, so there was no ARP request.
     send();
     eventually("a cable passes super-packets whole", || sent() == 1);
     let mut cutter = Netlink::open().unwrap();

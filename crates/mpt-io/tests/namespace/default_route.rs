@@ -155,7 +155,7 @@ impl Host {
             assert_ne!(poll.wait(&mut events, Some(PATIENCE)).unwrap(), 0, "nothing came");
             for device in devices {
                 while let Some(mut packets) = device.read(&mut burst).unwrap() {
-                    // IPv6 says other things of its own accord.
+                    // IPv6 sends other packets by itself.
                     while let Some(packet) = packets.next_packet() {
                         if packet.ends_with(payload) {
                             return device.name().to_owned();

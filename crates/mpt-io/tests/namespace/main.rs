@@ -1,9 +1,9 @@
 //! The kernel's side of the bargain: TUN devices, sockets and netlink in network namespaces that
 //! the tests make for themselves, so that no interface of the host is touched.
 //!
-//! Each test runs in a fresh namespace. As root that needs nothing else; otherwise the process first
-//! enters a user namespace. What this machine does not permit is reported as ignored, with the
-//! reason; with `MPT_NO_SKIP` set it fails instead.
+//! Each test runs in a new namespace. An unprivileged process first enters a user namespace. A test
+//! that this machine does not permit is reported as ignored, with the reason; with `MPT_NO_SKIP`
+//! set it fails instead.
 
 #![allow(clippy::unwrap_used, reason = "in tests that is the assertion")]
 

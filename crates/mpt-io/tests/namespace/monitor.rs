@@ -1,4 +1,4 @@
-//! What the kernel announces, as a monitor tells it.
+//! The kernel's notifications as reported by a monitor.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr, SocketAddrV6, UdpSocket};
@@ -18,7 +18,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("monitor::listings_are_complete_however_long", listings),
 ];
 
-/// A monitor, and what it told that was not looked at.
+/// A monitor, and its reports that were not checked yet.
 struct Heard {
     monitor: Monitor,
     waiting: VecDeque<Change>,
@@ -35,7 +35,7 @@ impl Heard {
         assert_eq!(told, self.waiting.len() - before);
     }
 
-    /// Forgets what was told until here.
+    /// Discards the reports until here.
     fn forget(&mut self) {
         while readable_within(&self.monitor, Duration::ZERO) {
             self.read();

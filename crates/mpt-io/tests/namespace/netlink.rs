@@ -302,7 +302,7 @@ fn token_bucket() -> Outcome {
     let far = netlink.link("far").unwrap().unwrap().index;
     assert_eq!(netlink.token_bucket(far).unwrap(), None, "the other end has none");
 
-    // Beyond what 32 bits tell.
+    // Beyond the range of 32 bits.
     let fast = TokenBucket { rate: 5_000_000_000, burst: 1_000_000, queue: 2_000_000 };
     netlink.add_token_bucket(far, fast).unwrap();
     let found = netlink.token_bucket(far).unwrap().unwrap();

@@ -40,7 +40,7 @@ pub(crate) fn is_real_root() -> bool {
     Uid::effective().is_root() && map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// Runs `body` on a thread in a network namespace of its own, with the loopback interface up.
+/// Runs `body` on a thread in a new network namespace, with the loopback interface up.
 pub(crate) fn in_fresh_namespace<T: Send + 'static>(
     body: impl FnOnce() -> T + Send + 'static,
 ) -> JoinHandle<T> {

@@ -1,4 +1,4 @@
-//! Packets whose checksum may be missing, which nobody says of them.
+//! Packets whose checksum may be partial, without an indication of it.
 
 use mpt_io::tun::{Coalescer, Counters, Offloads, Outlet, ReadCounters, SuperPacket, VnetHeader};
 use proptest::prelude::*;
@@ -49,7 +49,7 @@ proptest! {
         ][..]),
     ) {
         let (expected, sent) = match kind {
-            // Segments, a packet without checksum, and packets of somebody who fills it in.
+            // Segments, a packet without checksum, and packets with a complete checksum.
             0 => {
                 let (header, packet) = flow.super_packet(&payload, size);
                 (flow.packets(&payload, size), checksum_partial(&header, &packet))

@@ -157,7 +157,7 @@ fn equal_identifications_are_kept_or_renumbered() {
             assert_eq!(device.packets(), expected);
         }
     }
-    // What counted up does not go on with equal ones, nor the other way round.
+    // Increasing identifications are not merged with equal ones, nor the reverse.
     let flow = Flow {
         ip: Ip::V4 { identification: 0, dont_fragment: true, options: vec![] },
         ..Flow::udp4()

@@ -152,7 +152,7 @@ impl Flow {
         packets
     }
 
-    /// The flow as it goes on after `sent` bytes of payload in so many packets.
+    /// The continuation of the flow after `sent` bytes of payload in this many packets.
     pub(crate) fn continued(&self, sent: usize, packets: u16) -> Self {
         let mut flow = self.clone();
         if let Ip::V4 { identification, .. } = &mut flow.ip {

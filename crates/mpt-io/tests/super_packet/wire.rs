@@ -18,7 +18,7 @@ impl Recorder {
         Self { offloads, refuses: Vec::new(), writes: RefCell::default() }
     }
 
-    /// A kernel that does not know this kind of segmentation although it was thought to.
+    /// A kernel that does not support this type of segmentation although it was expected to.
     pub(crate) fn refusing(gso_type: u8) -> Self {
         Self { refuses: vec![gso_type], ..Self::new(Offloads::ALL) }
     }

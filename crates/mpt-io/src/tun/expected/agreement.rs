@@ -30,7 +30,7 @@ enum Edit {
     Longer,
     Push,
     Ahead(u16),
-    /// A payload for which the checksum is zero, and whether the field says so with ones.
+    /// A payload whose checksum is zero, and whether the field contains all ones for it.
     Zero(bool),
 }
 
@@ -164,7 +164,7 @@ impl Sent {
         stage
     }
 
-    /// Whether a packet of this run may be told at a glance.
+    /// Whether a packet of this run may have a simple form.
     fn is_plain(&self, packet: &[u8]) -> bool {
         packet.len() >= SPAN && self.headers_len() <= SPAN && self.packets > 1
     }

@@ -1,9 +1,9 @@
 //! How fast a socket's datagrams leave, found out by watching its queue.
 //!
-//! What is sent waits in the queue of the outgoing interface until a shaper or the network card takes
-//! it, and the kernel tells how much of a socket's is still there ([`Socket::unsent`]). So a slow
-//! first hop needs nobody to type in its rate. [`EgressRate`] is given two looks at that queue around each
-//! send, and judges every 10 ms or so what they show:
+//! Sent datagrams are queued at the outgoing interface until a shaper or the network card takes
+//! them, and the kernel reports how many bytes of a socket are still queued ([`Socket::unsent`]).
+//! So the rate of a slow first hop needs no configuration. [`EgressRate`] samples that queue before
+//! and after each send, and evaluates the samples about every 10 ms:
 //!
 //! - The queue was never empty: what left it meanwhile is what the interface can do. The estimate is the
 //!   median of the last five such [samples](SAMPLES), so that a machine that stood still between
@@ -17,8 +17,8 @@
 //! Looks cost a system call each. Where the queue is empty each time, as on a fast interface, only
 //! one send in [16](SELDOM) is watched.
 //!
-//! The queue is counted in the kernel's memory and not in bytes of payload. What a send adds tells how
-//! many of one there are in the other.
+//! The queue is counted in bytes of kernel memory and not of payload. The increase by a send gives
+//! the ratio of the two.
 
 mod window;
 
@@ -43,8 +43,7 @@ const BATCH_TIME: Duration = Duration::from_micros(200);
 
 /// An estimate of the rate at which a socket's datagrams leave this host.
 ///
-/// Of paths that share a socket, and leave through interfaces of their own all the same, it is the
-/// sum.
+/// For paths that share a socket but leave through different interfaces, it is the sum.
 #[derive(Debug, Default)]
 pub struct EgressRate {
     window: Option<Window>,
@@ -77,12 +76,12 @@ impl EgressRate {
         })
     }
 
-    /// Whether the next send is to be watched.
+    /// Whether the next send should be measured.
     fn is_due(&self) -> bool {
         self.empty < PATIENCE || self.unwatched + 1 >= SELDOM
     }
 
-    /// Some payload was sent that nobody watched.
+    /// Some payload was sent without a measurement.
     fn on_unwatched(&mut self, payload: usize) {
         self.unwatched += 1;
         if let Some(window) = &mut self.window {
@@ -237,7 +236,7 @@ mod tests {
             }
         }
 
-        /// Sends so much so often, at intervals.
+        /// Sends this amount this many times, at intervals.
         fn run(&mut self, sends: u32, payload: usize, interval: u64) {
             for _ in 0..sends {
                 self.send(payload);
@@ -313,7 +312,7 @@ mod tests {
 
     #[test]
     fn bursts_say_nothing_about_the_rate_between_them() {
-        // A card that tells a moment later that it has sent, as most do.
+        // A card that reports completion with a short delay, as most do.
         let mut host = Host::new(Some(GIGABIT), 104);
         for _ in 0..600 {
             host.run(8, 25_000, 250 * MICROSECOND);
@@ -385,7 +384,7 @@ mod tests {
         host.saturate(200, 60_000);
         host.rate = None;
         host.pass(1);
-        // Less than the rate: that does not tell.
+        // Less than the rate: this gives no information.
         host.run(1000, 25_000, 400 * MICROSECOND);
         assert_near(host.egress_rate.rate(), GIGABIT);
         host.run(1000, 25_000, 100 * MICROSECOND);
@@ -446,7 +445,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a kernel and a clock tell.
+        /// Any values of a kernel and a clock.
         #[test]
         fn limits_stay_in_range(
             looks in prop::collection::vec(

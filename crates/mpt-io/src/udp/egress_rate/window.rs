@@ -95,7 +95,7 @@ impl Window {
         if self.emptied {
             let passed = self.sent.saturating_sub(queued);
             if passed < 2 * MAX_SUPER as u64 {
-                // Of too little, nobody can say how fast it would have passed.
+                // Too little data gives no estimate of the rate.
                 return (length >= PATIENCE).then_some(Verdict::Nothing);
             }
             return Some(match self.seen && length <= LONGEST {
@@ -103,7 +103,7 @@ impl Window {
                 false => Verdict::Passed(per_second(passed)),
             });
         }
-        // More than was there: somebody else sends through the socket.
+        // More than was there: another sender uses the socket.
         let Some(drained) = (self.queued + self.grown).checked_sub(queued) else {
             return Some(Verdict::Nothing);
         };

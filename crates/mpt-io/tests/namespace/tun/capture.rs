@@ -88,7 +88,7 @@ fn read_one(
     copies.len() - before
 }
 
-/// Whether the test sent this packet. The kernel says things of its own accord.
+/// Whether the test sent this packet. The kernel sends packets by itself.
 fn is_ours(packet: &[u8]) -> bool {
     match packet[0] >> 4 {
         4 => packet[12..16] == [10, 9, 0, 1],
@@ -140,7 +140,7 @@ fn shapes() -> Vec<Shape> {
     shapes
 }
 
-/// Options and extension headers, which nobody merges.
+/// Options and extension headers, which are never merged.
 fn with_options(payload: &[u8]) -> Vec<Shape> {
     let ip = Ip::V4 { identification: 9, dont_fragment: false, options: vec![1; 8] };
     let mut shapes = vec![
@@ -219,7 +219,7 @@ impl Tap {
         // SAFETY: socket() takes numbers only.
         let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW, protocol.into()) };
         assert!(fd >= 0, "{}", io::Error::last_os_error());
-        // SAFETY: the descriptor was just opened, and nobody else has it.
+        // SAFETY: the descriptor was just opened, and has no other owner.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let on: libc::c_int = 1;
         let buffer: libc::c_int = 4 << 20;

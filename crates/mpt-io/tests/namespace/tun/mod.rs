@@ -52,7 +52,7 @@ fn tunnel(options: &Options) -> Result<(Device, Netlink), Skip> {
     Ok((device, netlink))
 }
 
-/// The next UDP packet out of the device; IPv6 says other things of its own accord.
+/// The next UDP packet out of the device; IPv6 sends other packets by itself.
 pub(crate) fn next_udp(device: &Device, burst: &mut Burst) -> Vec<u8> {
     loop {
         readable(device);

@@ -38,7 +38,7 @@ fn tcp_with_everything() -> Outcome {
 
 fn tcp_with_checksums_left_out() -> Outcome {
     tcp(Offloads::ALL, true)?;
-    // The other end may have no header to say so in.
+    // The other end may have no header that could indicate it.
     tcp(CHECKSUMS, true)
 }
 

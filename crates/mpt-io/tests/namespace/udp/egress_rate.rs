@@ -20,7 +20,7 @@ pub(crate) const TESTS: &[Test] = &[
 const PAYLOAD: usize = 1400;
 const HEADERS: usize = 8 + 20 + 14;
 
-/// Somebody who sends all that fits, and somebody who takes it.
+/// A sender that sends all that fits, and a receiver.
 struct Stream {
     socket: Socket,
     send_batch: SendBatch,
@@ -49,7 +49,7 @@ impl Stream {
         }
     }
 
-    /// Sends so many datagrams as soon as the queue has room.
+    /// Sends this many datagrams as soon as the queue has space.
     fn send(&mut self, datagrams: usize) {
         let ready = self.writable.wait(&mut Events::with_capacity(1), Some(PATIENCE)).unwrap();
         assert_eq!(ready, 1, "the queue never egress_rates");

@@ -100,7 +100,7 @@ pub(super) struct NetemCounters {
     pub(super) packets: u64,
     /// Their bytes, with Ethernet headers.
     pub(super) bytes: u64,
-    /// Packets lost, or refused because of the limit: the kernel does not tell them apart.
+    /// Packets lost, or dropped because of the limit: the kernel does not distinguish them.
     pub(super) dropped: u64,
     /// Packets that wait or are on the way.
     pub(super) waiting: u64,
@@ -147,6 +147,25 @@ impl Netem {
         netlink.request(message, flags, &action).map(drop)
     }
 
+    /// The counters of netem at an interface; `None` if it has no netem.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`]; [`Error::NotFound`] if there is no such interface.
+    pub(super) fn netem_counters(&mut self, index: u32) -> Result<Option<NetemCounters>, Error> {
+        let message = about(index, BELOW_ROOT, TcHandle::UNSPEC);
+        let message = RouteNetlinkMessage::GetQueueDiscipline(message);
+        let action = format!("read what netem did at interface {index}");
+        // The kernel answers who asks only by an echo; see `token_bucket`.
+        let answers = self.request(message, NLM_F_ECHO, &action)?;
+        Ok(answers.iter().find_map(|answer| {
+            let RouteNetlinkMessage::NewQueueDiscipline(found) = answer else { return None };
+            NetemCounters::read(found)
+        }))
+    }
+}
+
+impl Netem {
     fn message(&self, index: u32) -> TcMessage {
         let mut message = about(index, BELOW_ROOT, NETEM);
         message.attributes.push(TcAttribute::Kind(KIND.to_owned()));
@@ -178,7 +197,8 @@ impl Netem {
         if !self.jitter.is_zero() {
             put(&mut options, DELAY_DISTRIBUTION, &normal::table());
         }
-        // What is not told stays as it was: zeros, too, must be told when netem is changed.
+        // Attributes that are not sent keep their value: zeros must be sent too when netem is
+        // changed.
         for (kind, p) in [(REORDER, self.reorder), (CORRUPT, self.corrupt)] {
             // The second number would correlate one packet's fate with the last one's.
             put(&mut options, kind, &[chance(p), 0].map(u32::to_ne_bytes).concat());

@@ -1,4 +1,4 @@
-//! Byte by byte what the kernel is told, as `linux/pkt_sched.h` lays it out and `tc` sends it.
+//! The messages to the kernel byte by byte, as defined by `linux/pkt_sched.h` and sent by `tc`.
 
 use netlink_packet_core::Emitable;
 
