@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_there_is_said_so() {
+    fn a_missing_daemon_is_reported() {
         let (_dir, path, listener) = listen();
         drop(listener);
         for path in [path.clone(), path.with_file_name("none")] {
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_given_before_hanging_up_is_heard() {
+    fn a_reason_sent_before_disconnecting_is_read() {
         let (_dir, path, listener) = listen();
         let mut client = Client::connect(&path).unwrap();
         let (mut stream, _) = listener.accept().unwrap();
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn hanging_up_and_nonsense_are_told_apart() {
+    fn disconnect_and_garbage_are_distinguished() {
         let (_dir, path, listener) = listen();
         let mut client = Client::connect(&path).unwrap();
         drop(listener.accept().unwrap());

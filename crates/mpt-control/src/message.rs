@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_is_understood_whole_or_refused() {
+    fn a_request_is_parsed_completely_or_refused() {
         for text in [
             r#"{"request":"status","verbose":true}"#,
             r#"{"request":"path","path":"a","status":"off","when":"tomorrow"}"#,

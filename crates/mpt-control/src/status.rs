@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_that_does_not_speak_of_carrier_is_taken_to_have_it() {
+    fn a_status_without_carrier_means_carrier_is_present() {
         let path: PathState = serde_json::from_str(r#"{"name":"fibre"}"#).unwrap();
         assert!(path.carrier);
         let path: PathState = serde_json::from_str(r#"{"carrier":false}"#).unwrap();

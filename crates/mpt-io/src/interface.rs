@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_is_found_and_nonsense_is_not() {
+    fn loopback_is_found_and_an_unknown_name_is_not() {
         assert_eq!(index("lo").unwrap(), 1);
         assert_eq!(index("mpt-not-here").unwrap_err().raw_os_error(), Some(libc::ENODEV));
     }

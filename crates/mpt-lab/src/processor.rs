@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_file_has_no_time() {
+    fn a_file_of_another_format_has_no_time() {
         for stat in ["", "cpu0 1 2 3 4 5 6 7", "cpu  1 2 3", "cpu  1 2 3 4 5 6 x"] {
             assert_eq!(busy(stat), None, "{stat:?}");
         }

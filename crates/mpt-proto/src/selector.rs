@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_named_is_any() {
+    fn omitted_criteria_match_anything() {
         let piece = flow(Flow::UDP, None);
         assert!(selector(Some(Flow::UDP), None).matches(&piece));
         assert!(selector(None, None).matches(&flow(1, None)));

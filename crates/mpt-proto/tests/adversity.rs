@@ -102,7 +102,7 @@ fn a_burst_of_late_packets_is_no_restart() {
 
 /// This end finds a path too narrow, the peer does not and goes on sending there.
 #[test]
-fn an_overtaken_keepalive_says_nothing_any_more() {
+fn an_overtaken_keepalive_is_ignored() {
     let mut pair = Pair::up(&Settings::default());
     let mut switch = |status| {
         pair.now += ms(1);
@@ -187,7 +187,7 @@ fn without_a_dead_time_a_deaf_peer_takes_an_up_path_down() {
 
 /// A peer without keepalives could never take back what a forged one says.
 #[test]
-fn a_forged_keepalive_says_nothing_about_a_peer_without_keepalives() {
+fn a_forged_keepalive_of_a_peer_without_keepalives_is_dropped() {
     let mut pair = Pair::new(&Settings { keepalive: None, dead_time: None, ..Settings::default() });
     let mut forged = Pair::new(&Settings::default()).right.keepalives(pair.now).remove(0);
     forged.bytes[5] = 2;

@@ -72,7 +72,7 @@ fn a_path_lost_by_the_peer_loses_nothing() {
 }
 
 #[test]
-fn what_had_arrived_is_a_duplicate_and_no_restart() {
+fn a_late_duplicate_is_no_restart() {
     let mut pair = Pair::up(&Settings::default());
     let sent = send(&mut pair, 0..3000);
     arrive(&mut pair, &sent, None);
@@ -98,7 +98,7 @@ fn what_had_arrived_is_a_duplicate_and_no_restart() {
 }
 
 #[test]
-fn only_what_is_in_doubt_is_sent_again() {
+fn only_the_loss_window_is_retransmitted() {
     let mut pair = Pair::up(&Settings::default());
     let early = send(&mut pair, 0..100);
     arrive(&mut pair, &early, None);
@@ -113,7 +113,7 @@ fn only_what_is_in_doubt_is_sent_again() {
 }
 
 #[test]
-fn nothing_is_sent_again_where_no_path_was_lost_or_copies_do_harm() {
+fn no_retransmission_without_a_lost_path_or_duplicate_detection() {
     let off =
         Change::SetStatus { connection: CONNECTION, path: PathId(1), status: PathStatus::Off };
     let usual = Settings::default;
@@ -202,7 +202,7 @@ fn lose_and_find(pair: &mut Pair, path: u8) {
 }
 
 #[test]
-fn nothing_is_sent_again_more_than_twice() {
+fn no_datagram_is_retransmitted_more_than_twice() {
     let mut pair = Pair::up(&Settings::default());
     send(&mut pair, 0..100);
     (0..4).for_each(|round| lose_and_find(&mut pair, round % 2));
@@ -210,7 +210,7 @@ fn nothing_is_sent_again_more_than_twice() {
 }
 
 #[test]
-fn word_of_losses_again_and_again_is_listened_to_a_few_times() {
+fn repeated_loss_reports_are_rate_limited() {
     let mut pair = Pair::up(&Settings::default());
     for round in 0..20 {
         send(&mut pair, 10 * round..10 * (round + 1));
@@ -224,7 +224,7 @@ fn word_of_losses_again_and_again_is_listened_to_a_few_times() {
 }
 
 #[test]
-fn what_the_receiver_may_have_forgotten_is_not_sent_again() {
+fn packets_beyond_the_receivers_history_are_not_retransmitted() {
     let mut pair = Pair::up(&Settings::default());
     let sent = send(&mut pair, 0..10);
     let Pair { now, left, .. } = &mut pair;
@@ -239,7 +239,7 @@ fn what_the_receiver_may_have_forgotten_is_not_sent_again() {
 }
 
 #[test]
-fn a_host_that_stood_still_sends_again_what_it_sent_last() {
+fn after_a_stall_the_last_datagrams_sent_are_retransmitted() {
     let mut pair = Pair::up(&Settings::default());
     let sent = send(&mut pair, 0..100);
     arrive(&mut pair, &sent, Some(1));

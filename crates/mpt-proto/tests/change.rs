@@ -63,7 +63,7 @@ fn assert_nothing_lost(host: &Host) {
 }
 
 #[test]
-fn what_is_in_flight_on_a_path_that_the_receiver_removes_arrives_in_order() {
+fn packets_in_flight_on_a_path_removed_by_the_receiver_arrive_in_order() {
     let mut pair = Pair::up(&Settings::default());
     let sent = send(&mut pair, 0..10);
     pair.right.change(pair.now, &remove_path(1));
@@ -81,7 +81,7 @@ fn what_is_in_flight_on_a_path_that_the_receiver_removes_arrives_in_order() {
 }
 
 #[test]
-fn what_is_in_flight_on_a_path_that_the_sender_removes_arrives_in_order() {
+fn packets_in_flight_on_a_path_removed_by_the_sender_arrive_in_order() {
     let mut pair = Pair::up(&Settings::default());
     let sent = send(&mut pair, 0..10);
     pair.left.change(pair.now, &remove_path(1));
@@ -130,7 +130,7 @@ fn the_first_packets_on_an_added_path_are_waited_for() {
 }
 
 #[test]
-fn a_lost_carrier_is_told_on_another_path_and_stops_the_peer_until_it_is_back() {
+fn a_carrier_loss_is_reported_on_another_path_and_stops_the_peer_until_it_is_back() {
     let settings = Settings { weights: vec![1, 1, 1], ..Settings::default() };
     let mut pair = Pair::up(&settings);
     for lost in [1, 2] {
@@ -164,7 +164,7 @@ fn a_lost_carrier_is_told_on_another_path_and_stops_the_peer_until_it_is_back() 
 
 /// A keepalive that was on its way when the path was lost comes after the word of the loss.
 #[test]
-fn a_path_that_is_lost_is_not_back_by_what_was_sent_before() {
+fn a_lost_path_is_not_recovered_by_earlier_datagrams() {
     let mut pair = Pair::up(&Settings::default());
     pair.now += Duration::from_millis(500);
     let on_their_way = pair.left.keepalives(pair.now);
@@ -183,7 +183,7 @@ fn a_path_that_is_lost_is_not_back_by_what_was_sent_before() {
 
 /// The path that carried the word of the loss is slower than the one that was lost.
 #[test]
-fn a_path_that_is_back_is_not_lost_by_old_word_of_it() {
+fn a_recovered_path_is_not_lost_by_an_outdated_report() {
     // The word that loses the path if it comes in time.
     let lose = |pair: &mut Pair| {
         pair.left.change(pair.now, &set_present(1, false));
@@ -217,7 +217,7 @@ fn with_standby() -> Pair {
 }
 
 #[test]
-fn nobody_waits_for_a_path_that_stands_by() {
+fn a_standby_path_is_not_waited_for() {
     let mut pair = with_standby();
     for round in 0..4 {
         let sent = send(&mut pair, round * 40..round * 40 + 40);
@@ -293,7 +293,7 @@ fn a_window_that_was_off_begins_with_the_number_that_comes() {
 }
 
 #[test]
-fn a_connection_that_ends_delivers_what_it_holds_and_tells_the_peer() {
+fn a_removed_connection_delivers_held_packets_and_notifies_the_peer() {
     let mut pair = Pair::up(&Settings::default());
     let sent = send(&mut pair, 0..8);
     let rest: Vec<_> = sent.into_iter().filter(|sent| sent.path.0 == 0).collect();
@@ -348,7 +348,7 @@ fn numbers_can_be_used_again() {
 }
 
 #[test]
-fn what_is_not_there_or_about_to_go_does_not_change() {
+fn unknown_or_ending_paths_and_connections_do_not_change() {
     let mut pair = Pair::up(&Settings::default());
     let status = PathStatus::Available;
     let (connection, path) = (CONNECTION, PathId(1));
@@ -383,7 +383,7 @@ fn what_is_not_there_or_about_to_go_does_not_change() {
 }
 
 #[test]
-fn going_off_is_told_together_with_another_keepalive_interval() {
+fn switching_off_is_announced_with_a_changed_keepalive_interval() {
     let mut pair = Pair::up(&Settings::default());
     let keepalive = Some(Duration::from_millis(200));
     let config = PathConfig { keepalive, status: PathStatus::Off, ..path_config(1, 1) };
@@ -394,7 +394,7 @@ fn going_off_is_told_together_with_another_keepalive_interval() {
 }
 
 #[test]
-fn notes_about_what_is_gone_say_nothing() {
+fn updates_about_removed_paths_are_ignored() {
     let now = Instant::ZERO + Duration::from_secs(1000);
     let settings = Settings::default();
     let (mut tx, mut rx) = Endpoint::new(&config(&settings, 1), now).unwrap().split();

@@ -60,7 +60,7 @@ mod sending {
 
     /// The original prints a message, sleeps 10 ms with a lock held, and uses up no number.
     #[test]
-    fn without_a_path_a_packet_is_one_counter_and_no_number() {
+    fn a_packet_without_a_path_is_counted_and_consumes_no_number() {
         let mut pair = Pair::new(&Settings::default());
         for number in 0..1000 {
             assert!(pair.left.send(pair.now, &packet(1, number)).is_none());
@@ -182,7 +182,7 @@ mod reordering {
 
     /// A sender whose first 51 packets are lost is never heard again by the original.
     #[test]
-    fn a_restart_is_recognised_whatever_arrives_first() {
+    fn a_restart_is_detected_with_any_first_packet() {
         let mut pair = Pair::up(&Settings::default());
         for sent in numbers(&mut pair, 9000) {
             pair.right.receive(pair.now, &sent);
@@ -342,7 +342,7 @@ mod security {
 
     /// A keepalive holds a path of the original up whatever tunnel it speaks of.
     #[test]
-    fn a_keepalive_from_elsewhere_or_of_another_tunnel_holds_nothing_up() {
+    fn a_keepalive_from_elsewhere_or_of_another_tunnel_keeps_no_path_up() {
         let mut pair = Pair::up(&Settings::default());
         pair.wait(3 * SECOND, only(0));
         assert!(matches!(pair.right.state(1), PathState::Down(_)));
@@ -397,7 +397,7 @@ mod security {
 
     /// Creating connections from the network without end exhausts the original.
     #[test]
-    fn strangers_cost_a_counter_and_nothing_else() {
+    fn unknown_sources_only_increment_a_counter() {
         let mut pair = Pair::up(&Settings::default());
         let sent = pair.left.send(pair.now, &packet(1, 0)).unwrap();
         for stranger in 0..10_000_u32 {

@@ -16,7 +16,7 @@ use pair::{
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn paths_come_up_within_one_exchange_and_tell_it() {
+fn paths_come_up_within_one_exchange_and_emit_events() {
     let mut pair = Pair::up(&Settings::default());
     let up = |path| Event::Path {
         connection: CONNECTION,
@@ -81,7 +81,7 @@ fn padding_behind_an_inner_packet_is_cut() {
 }
 
 #[test]
-fn a_path_cut_in_any_direction_is_left_by_both_and_comes_back() {
+fn a_path_cut_in_any_direction_is_unused_by_both_and_recovers() {
     for (left_to_right, right_to_left) in [(false, false), (false, true), (true, false)] {
         let mut pair = Pair::up(&Settings::default());
         let cut = |from: u8, path: PathId| {
@@ -101,7 +101,7 @@ fn a_path_cut_in_any_direction_is_left_by_both_and_comes_back() {
 }
 
 #[test]
-fn the_cause_of_a_cut_tells_its_direction() {
+fn the_cause_of_a_cut_shows_its_direction() {
     let mut pair = Pair::up(&Settings::default());
     pair.wait(3 * SECOND, |from, path| path.0 != 1 || from == 2);
     assert_eq!(pair.left.state(1), PathState::Down(DownCause::PeerDeaf));
@@ -140,7 +140,7 @@ fn a_path_switched_off_is_left_by_the_peer_at_once() {
 }
 
 #[test]
-fn closing_tells_the_peer() {
+fn closing_notifies_the_peer() {
     let mut pair = Pair::up(&Settings::default());
     pair.left.endpoint.close(pair.now, &mut pair.left.inbox);
     pair.exchange(|_, _| true);
@@ -216,7 +216,7 @@ fn the_next_deadline_says_what_it_is_for() {
 }
 
 #[test]
-fn connections_behind_one_socket_are_told_apart_by_address_key_and_port() {
+fn connections_on_one_socket_are_distinguished_by_address_key_and_port() {
     let mut config = config(&Settings::default(), 2);
     let base = config.connections[0].clone();
     let connection = |key, peer: u8, port| {
@@ -297,7 +297,7 @@ fn settings_that_contradict_each_other_are_refused() {
 }
 
 #[test]
-fn what_has_nowhere_to_go_is_counted() {
+fn packets_without_a_route_are_counted() {
     let mut pair = Pair::up(&Settings::default());
     let mut stranger = packet(1, 0);
     stranger[19] = 77;
@@ -367,7 +367,7 @@ fn the_type_of_service_is_copied_out_and_congestion_marks_are_carried_in() {
 }
 
 #[test]
-fn keepalives_tell_what_arrived() {
+fn keepalives_report_what_arrived() {
     let mut pair = Pair::up(&Settings::default());
     let interval = Duration::from_millis(500);
     pair.now += interval;
@@ -384,7 +384,7 @@ fn keepalives_tell_what_arrived() {
 }
 
 #[test]
-fn a_path_that_carries_only_keepalives_is_told_to_be_narrow() {
+fn a_path_that_carries_only_keepalives_is_a_black_hole() {
     let mut pair = Pair::up(&Settings::default());
     let mut large = packet(1, 0);
     large.resize(1400, 0);

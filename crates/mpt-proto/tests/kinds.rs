@@ -85,7 +85,7 @@ fn wait(
 }
 
 #[test]
-fn an_original_gets_its_own_frame_at_a_steady_pace_whatever_becomes_of_the_path() {
+fn an_original_gets_its_own_keepalives_at_a_fixed_interval_in_every_state() {
     let mut host = host(&original(&Settings { weights: vec![1], ..Settings::default() }));
     let mut now = START;
     // Silent for 3 s, heard for 3 s, silent again: probing, up, down.
@@ -122,7 +122,7 @@ fn a_path_that_is_switched_off_sends_an_original_nothing_and_begins_at_once_when
 }
 
 #[test]
-fn a_lost_path_and_a_standby_path_are_not_told_to_an_original() {
+fn lost_and_standby_paths_are_not_reported_to_an_original() {
     let mut config = original(&Settings { weights: vec![1, 1, 1], ..Settings::default() });
     config.connections[0].paths[2].priority = 1;
     let mut host = host(&config);
@@ -141,7 +141,7 @@ fn a_lost_path_and_a_standby_path_are_not_told_to_an_original() {
 }
 
 #[test]
-fn of_an_original_only_that_it_is_heard_counts() {
+fn of_an_originals_keepalives_only_the_arrival_counts() {
     let mut host = host(&original(&Settings::default()));
     assert_eq!(host.state(0), PathState::Probing);
     host.receive(START, &keepalive(0));
@@ -170,7 +170,7 @@ fn of_an_original_only_that_it_is_heard_counts() {
 }
 
 #[test]
-fn without_a_dead_time_an_original_is_up_for_ever_and_its_keepalives_are_welcome() {
+fn without_a_dead_time_an_original_is_always_up_and_its_keepalives_are_accepted() {
     let settings = Settings { keepalive: None, dead_time: None, ..Settings::default() };
     let mut host = host(&original(&settings));
     host.receive(START, &keepalive(0));
@@ -228,7 +228,7 @@ fn offer(host: &mut Host, now: Instant, numbers: std::ops::Range<u32>) {
 }
 
 #[test]
-fn an_original_that_starts_anew_loses_nothing_behind_its_first_keepalive() {
+fn a_restarted_original_loses_nothing_after_its_first_keepalive() {
     for before in [1, 20, 1000, 20_000] {
         let mut host = host(&original(&Settings::default()));
         (0..2).for_each(|path| host.receive(START, &keepalive(path)));
@@ -246,7 +246,7 @@ fn an_original_that_starts_anew_loses_nothing_behind_its_first_keepalive() {
 }
 
 #[test]
-fn an_original_without_keepalives_that_starts_anew_is_believed_by_its_numbers() {
+fn a_restart_of_an_original_without_keepalives_is_detected_by_numbers() {
     let mut host = host(&original(&Settings::default()));
     offer(&mut host, START, 0..1000);
     host.numbers();
@@ -268,7 +268,7 @@ fn a_late_packet_behind_a_keepalive_of_an_original_is_no_restart() {
 }
 
 #[test]
-fn a_path_that_an_original_calls_down_is_left_until_it_is_heard_or_called_up() {
+fn a_path_that_an_original_reports_down_is_unused_until_heard_or_reported_up() {
     let mut host = host(&original(&Settings::default()));
     (0..2).for_each(|path| host.receive(START, &keepalive(path)));
     let down = |down| Change::SetPeerDown { connection: CONNECTION, path: PathId(0), down };
@@ -287,7 +287,7 @@ fn a_path_that_an_original_calls_down_is_left_until_it_is_heard_or_called_up() {
 }
 
 #[test]
-fn an_endpoint_of_rfc_8086_is_sent_inner_packets_only_and_taken_for_up() {
+fn an_rfc_8086_endpoint_gets_only_inner_packets_and_is_up() {
     for (key, checksum, sequence) in [(None, false, false), (Some(7), true, true)] {
         let mut host = host(&gre(&Settings { key, checksum, sequence, ..without_times() }));
         assert_eq!([host.state(0), host.state(1)], [PathState::Up; 2]);

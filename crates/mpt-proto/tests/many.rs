@@ -35,7 +35,7 @@ fn crowd() -> (Endpoint, Instant) {
 }
 
 #[test]
-fn keepalives_gather_and_none_is_late_or_earlier_than_a_sixteenth() {
+fn keepalives_are_sent_together_at_most_a_sixteenth_early() {
     let (mut endpoint, mut now) = crowd();
     let mut last = vec![now; CONNECTIONS as usize];
     let (mut wakes, mut sent) = (0, 0);

@@ -59,7 +59,7 @@ fn taken(endpoint: &mut Endpoint, destination: u16) -> Vec<u8> {
 }
 
 #[test]
-fn the_best_tier_carries_and_the_others_say_that_they_stand_by() {
+fn the_best_tier_carries_and_the_others_announce_standby() {
     let standby = |tx: &TransmitSide| -> Vec<bool> {
         let connection = tx.connection(CONNECTION);
         connection.paths().map(|path| connection.standby(path)).collect()
@@ -96,7 +96,7 @@ fn keepalives(endpoint: &mut Endpoint) -> Vec<(u8, Activation)> {
 }
 
 #[test]
-fn a_path_that_is_called_up_is_announced_on_every_path() {
+fn the_activation_of_a_standby_path_is_announced_on_every_path() {
     let mut settings = settings(&[0, 3, 3], SchedulerConfig::Weighted);
     for path in &mut settings.connections[0].paths {
         path.keepalive = Some(Duration::from_millis(500));
@@ -115,7 +115,7 @@ fn a_path_that_is_called_up_is_announced_on_every_path() {
 /// The slow path of two stands by and is called up. While its first packet is on its way, others
 /// arrive on the fast one, and wait for it; before that nobody waits for the slow one.
 #[test]
-fn nobody_waits_for_a_path_that_stands_by_until_it_is_called_up() {
+fn a_standby_path_is_not_waited_for_until_activated() {
     let settings = Settings {
         reorder: ReorderConfig { max_delay: Duration::from_secs(1), ..ReorderConfig::default() },
         ..Settings::default()

@@ -141,7 +141,7 @@ impl ApartPair {
 }
 
 #[test]
-fn notes_carried_at_once_give_what_the_joined_endpoint_gives() {
+fn updates_passed_at_once_equal_the_joined_endpoint() {
     let settings = Settings::default();
     let mut joined = Pair::new(&settings);
     let mut apart = ApartPair::new(Duration::ZERO);
@@ -205,7 +205,7 @@ fn notes_carried_at_once_give_what_the_joined_endpoint_gives() {
 }
 
 #[test]
-fn with_notes_that_take_their_time_paths_come_up_and_dead_ones_are_left() {
+fn with_delayed_updates_paths_come_up_and_failed_ones_are_unused() {
     for delay in [Duration::ZERO, STEP, 4 * STEP, SECOND] {
         let mut pair = ApartPair::new(delay);
         pair.run(3 * delay + SECOND, |_| true);
@@ -230,7 +230,7 @@ fn with_notes_that_take_their_time_paths_come_up_and_dead_ones_are_left() {
 }
 
 #[test]
-fn a_path_switched_off_is_left_at_once_whatever_notes_are_on_their_way() {
+fn a_path_switched_off_is_unused_at_once_with_any_updates_pending() {
     let mut pair = ApartPair::new(4 * STEP);
     // Off before its own side has heard of its coming up.
     while !pair.all_up() {
@@ -253,7 +253,7 @@ fn a_path_switched_off_is_left_at_once_whatever_notes_are_on_their_way() {
 }
 
 #[test]
-fn datagrams_of_one_origin_are_told_apart_by_their_keys() {
+fn datagrams_of_one_origin_are_distinguished_by_key() {
     use mpt_proto::Drop;
     let settings = Settings { key: Some(7), ..Settings::default() };
     let mut pair = Pair::up(&settings);

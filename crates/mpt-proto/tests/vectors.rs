@@ -119,7 +119,7 @@ fn keepalives_are_read_and_written_as_printed() {
 }
 
 #[test]
-fn no_printed_datagram_goes_untried() {
+fn every_printed_datagram_is_tested() {
     let blocks = section().matches("```").count() / 2;
     assert_eq!(blocks, 9, "a block was added to or taken from section 14");
 }
@@ -221,7 +221,7 @@ fn literal_datagram(cell: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_to_be_dropped_is_dropped_by_its_name() {
+fn vectors_to_be_dropped_are_dropped_by_name() {
     let rows = text(10).lines().filter(|line| line.starts_with("| ")).skip(1);
     let mut count = 0;
     for row in rows {
@@ -239,7 +239,7 @@ fn what_is_to_be_dropped_is_dropped_by_its_name() {
 }
 
 #[test]
-fn what_is_to_be_accepted_is_delivered() {
+fn vectors_to_be_accepted_are_delivered() {
     assert!(text(11).starts_with("Accepted: `03f80800` in place of the first word of 14.1"));
     let inner = datagram(1).split_off(4);
     let other_word = [bytes("03f80800"), inner.clone()].concat();

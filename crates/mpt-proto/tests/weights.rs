@@ -75,7 +75,7 @@ fn a_weight_that_is_changed_is_announced_at_once() {
 }
 
 #[test]
-fn who_obeys_the_peer_announces_nothing_to_it() {
+fn a_host_that_follows_announced_weights_announces_none() {
     let mut pair = pair(&[40, 10], 7, true);
     pair.now += INTERVAL;
     let announced = |host: &mut Host, now: Instant| -> Vec<u8> {
@@ -107,7 +107,7 @@ fn values_out_of_range_leave_the_weight_that_is_configured() {
 }
 
 #[test]
-fn announcements_that_change_all_the_time_are_obeyed_once_per_second() {
+fn frequent_announcements_are_applied_once_per_second() {
     let mut pair = pair(&[40, 10], 1, true);
     let (mut changes, mut before) = (0, weights(&pair.right));
     let Sent { path, bytes } = {

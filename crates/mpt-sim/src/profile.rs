@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_named() {
+    fn invalid_values_are_named_in_the_error() {
         let cases = [
             (Profile { rate: Some(0), ..Profile::default() }, "`rate_mbps` is zero"),
             (Profile { queue: Some(1), ..Profile::default() }, "`queue_bytes` means nothing"),

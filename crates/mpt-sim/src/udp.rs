@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_one_packet_is_refused() {
+    fn a_buffer_that_is_not_one_packet_is_refused() {
         let ((ipv4, _), (ipv6, _)) = (ends(true), ends(false));
         assert_eq!(emit(ipv4, ipv6, b"", true), None);
         assert_eq!(emit(ipv4, ipv4, &[0; 65_508], true), None);
@@ -205,7 +205,7 @@ mod tests {
         }
 
         #[test]
-        fn without_a_checksum_the_payload_is_believed(
+        fn without_a_checksum_the_payload_is_accepted(
             ipv4: bool,
             payload in prop::collection::vec(any::<u8>(), 1..100),
         ) {

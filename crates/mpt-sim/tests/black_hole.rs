@@ -59,7 +59,7 @@ fn narrow_down(pair: &mut Pair, direction: Direction, largest: usize) {
 }
 
 #[test]
-fn a_path_that_narrows_is_found_out_within_seconds() {
+fn a_black_hole_is_detected_within_seconds() {
     // A stream of one length, of several, and so little that it takes its time.
     for (lens, per_second, carries, most) in [
         (&[1400][..], 100, FLOOR, 7),
@@ -82,7 +82,7 @@ fn a_path_that_narrows_is_found_out_within_seconds() {
 }
 
 #[test]
-fn a_path_too_narrow_for_ipv6_is_found_out_in_two_steps() {
+fn a_black_hole_below_the_ipv6_minimum_is_detected_in_two_steps() {
     let mut pair = Pair::new(1, &two(&wire())).expect("a plan the core accepts");
     stream(&mut pair, 1, 1400, 50);
     // As after the first step: what fits a path that carries the least.
@@ -95,7 +95,7 @@ fn a_path_too_narrow_for_ipv6_is_found_out_in_two_steps() {
 }
 
 #[test]
-fn a_bulk_transfer_is_enough_to_find_it_out() {
+fn a_bulk_transfer_is_enough_to_detect_a_black_hole() {
     let mut pair = Pair::new(1, &two(&wire())).expect("a plan the core accepts");
     let flow = Pair::flow(false, 9);
     pair.world.add_bulk(pair.left, pair.right, Sender::new(flow, 1400, at(1), at(LIFE)));
@@ -133,14 +133,14 @@ fn never_narrow_over(what: &str, profile: Profile) {
 }
 
 #[test]
-fn random_loss_is_not_taken_for_it() {
+fn random_loss_is_not_taken_for_a_black_hole() {
     for loss in [0.05, 0.3, 0.4] {
         never_narrow_over("random loss", Profile { loss: Loss::Random(loss), ..wire() });
     }
 }
 
 #[test]
-fn losses_in_bursts_are_not_taken_for_it() {
+fn loss_bursts_are_not_taken_for_a_black_hole() {
     for (p, r) in [(0.02, 0.1), (0.1, 0.1), (0.005, 0.02)] {
         let bursts = GilbertElliott { p, r, h: 0.0, k: 1.0 };
         never_narrow_over("bursts", Profile { loss: Loss::GilbertElliott(bursts), ..wire() });
@@ -148,7 +148,7 @@ fn losses_in_bursts_are_not_taken_for_it() {
 }
 
 #[test]
-fn outages_are_not_taken_for_it() {
+fn outages_are_not_taken_for_a_black_hole() {
     for (every, millis, dead_time) in
         [(5, 1000, Some(1750)), (4, 3500, None), (20, 9000, None), (2, 1000, Some(700))]
     {
@@ -162,7 +162,7 @@ fn outages_are_not_taken_for_it() {
 }
 
 #[test]
-fn delay_and_reordering_are_not_taken_for_it() {
+fn delay_and_reordering_are_not_taken_for_a_black_hole() {
     for (delay, jitter, reorder) in [(20, 15, 0.2), (900, 300, 0.1), (1200, 0, 0.0)] {
         let [delay, jitter] = [delay, jitter].map(Duration::from_millis);
         never_narrow_over("delay", Profile { delay, jitter, reorder, ..wire() });
@@ -170,7 +170,7 @@ fn delay_and_reordering_are_not_taken_for_it() {
 }
 
 #[test]
-fn a_full_queue_is_not_taken_for_it() {
+fn a_full_queue_is_not_taken_for_a_black_hole() {
     // The busiest streams send 180 kbit/s over this path. All large packets are of one length: in a queue
     // that counts bytes and is never empty, packets a little shorter do take the place of longer ones
     // for ever, and to send shorter ones is then the right answer.
@@ -180,7 +180,7 @@ fn a_full_queue_is_not_taken_for_it() {
 }
 
 #[test]
-fn keepalives_at_different_intervals_are_not_taken_for_it() {
+fn different_keepalive_intervals_are_not_taken_for_a_black_hole() {
     for (left, right, loss) in
         [(10_000, 100, 0.3), (100, 10_000, 0.3), (3000, 500, 0.1), (100, 100, 0.3), (500, 0, 0.0)]
     {

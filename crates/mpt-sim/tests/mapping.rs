@@ -48,7 +48,7 @@ fn states(pair: &Pair, host: HostId) -> Vec<PathState> {
 }
 
 #[test]
-fn a_worse_tier_carries_while_the_better_is_down_and_only_then() {
+fn a_standby_tier_carries_only_while_the_better_tier_is_down() {
     let plans = vec![path(5), path(5), path(20).with_priority(1), path(40).with_priority(200)];
     for scheduler in [SchedulerConfig::Weighted, SchedulerConfig::Flow] {
         let mut plan = PairPlan::new(plans.clone());
@@ -99,7 +99,7 @@ fn a_worse_tier_carries_while_the_better_is_down_and_only_then() {
 }
 
 #[test]
-fn flows_stay_in_order_over_paths_of_unlike_delay_without_a_reorder_buffer() {
+fn flows_stay_in_order_over_paths_of_different_delay_without_a_reorder_buffer() {
     // Not a multiple of the paths, or taking turns would map flows as well.
     const FLOWS: u16 = 39;
     let out_of_order = |scheduler| {

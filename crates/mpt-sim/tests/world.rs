@@ -176,7 +176,7 @@ fn a_cut_is_survived_after_the_dead_time_whatever_its_direction() {
 }
 
 #[test]
-fn while_all_paths_are_down_packets_are_dropped_under_a_name_and_afterwards_they_flow() {
+fn while_all_paths_are_down_packets_are_counted_drops_and_then_flow_again() {
     let mut pair = pair(vec![path(40, 5)]);
     let stream = stream(&mut pair, false, 10, 1000, 9000);
     pair.world.run_until(at(3000));
@@ -195,7 +195,7 @@ fn while_all_paths_are_down_packets_are_dropped_under_a_name_and_afterwards_they
 }
 
 #[test]
-fn a_path_switched_off_by_one_operator_is_left_by_both_sides_at_once() {
+fn a_path_switched_off_by_one_operator_is_unused_by_both_sides_at_once() {
     let mut pair = pair(vec![path(40, 5), path(40, 5)]);
     let stream = stream(&mut pair, false, 20, 1000, 4000);
     pair.world.run_until(at(2000));
@@ -211,7 +211,7 @@ fn a_path_switched_off_by_one_operator_is_left_by_both_sides_at_once() {
 }
 
 #[test]
-fn either_side_may_restart_and_the_stream_goes_on() {
+fn either_side_may_restart_and_the_stream_continues() {
     for restarted in ["left", "right"] {
         let mut pair = pair(vec![path(40, 5), path(40, 5)]);
         let stream = stream(&mut pair, false, 20, 1000, 8000);
@@ -254,7 +254,7 @@ fn two_uplinks_reach_one_server_address() {
 }
 
 #[test]
-fn datagrams_from_a_translated_address_are_not_taken_for_the_peers() {
+fn datagrams_from_a_translated_address_are_from_an_unknown_source() {
     // Plain framing knows its peer by the address; one that appears from elsewhere is nobody.
     let mut pair = pair(vec![path(40, 5), path(40, 5)]);
     pair.world.set_nat(pair.wires[0], Some(Nat::new("198.51.100.1".parse().unwrap())));
@@ -268,7 +268,7 @@ fn datagrams_from_a_translated_address_are_not_taken_for_the_peers() {
 }
 
 #[test]
-fn a_translator_that_keeps_the_address_changes_only_the_port_and_may_rebind() {
+fn a_nat_that_keeps_the_address_changes_only_the_port_and_may_rebind() {
     // The outside address is the one the peer expects; RFC 8086 lets the source port vary.
     let mut pair = pair(vec![path(40, 5)]);
     let nat = Nat::new("10.0.1.1".parse().unwrap());

@@ -197,13 +197,13 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_user_is_found_out_before_anything_is_changed() {
+    fn an_unknown_user_is_detected_before_anything_is_changed() {
         let error = Privileges::needed(Some("nobody-of-that-name"), [4754]).unwrap_err();
         assert!(error.to_string().contains("useradd"), "{error}");
     }
 
     #[test]
-    fn whoever_is_the_user_already_stays_it() {
+    fn a_process_of_the_wanted_user_does_not_switch() {
         let me = User::from_uid(Uid::effective()).unwrap().unwrap();
         assert!(Privileges::needed(Some(&me.name), [4754]).unwrap().user().is_none());
         assert!(Privileges::needed(None, [4754]).unwrap().user().is_none());

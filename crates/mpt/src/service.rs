@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_is_said_as_the_protocol_has_it() {
+    fn notifications_have_the_format_of_the_protocol() {
         let (directory, supervisor) = supervisor();
         let line = Line::open(directory.path().join("notify").as_os_str()).unwrap();
         let service = Service::new(Some(line), None);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_watchdog_is_fed_in_half_its_time_and_only_while_all_tunnels_answer() {
+    fn the_watchdog_is_notified_at_half_its_time_while_all_tunnels_respond() {
         let (directory, supervisor) = supervisor();
         let line = Line::open(directory.path().join("notify").as_os_str()).unwrap();
         let mut service = Service::new(Some(line), Some(Duration::from_secs(6)));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_started_by_hand_has_nobody_to_tell() {
+    fn without_a_supervisor_nothing_is_notified() {
         let mut service = Service::new(None, None);
         assert_eq!(service.wait(Instant::now()), None);
         assert!(!service.is_due(Instant::now() + 2 * REPORT));
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_supervisor_that_is_gone_harms_nobody() {
+    fn a_missing_supervisor_is_harmless() {
         let (directory, supervisor) = supervisor();
         let line = Line::open(directory.path().join("notify").as_os_str()).unwrap();
         let mut service = Service::new(Some(line), Some(Duration::from_secs(6)));
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watchdog_for_somebody_else_or_without_a_sensible_time_is_none() {
+    fn a_watchdog_for_another_process_or_with_an_invalid_time_is_ignored() {
         let ask = |time: Option<&str>, pid: Option<&str>| {
             watchdog(time.map(OsStr::new), pid.map(OsStr::new), 77)
         };

@@ -31,7 +31,7 @@ remote = "203.0.113.6"
 "#;
 
 #[test]
-fn help_says_what_there_is() {
+fn help_lists_all_commands() {
     let output = mpt(&["--help"]);
     assert_eq!(output.status.code(), Some(0));
     assert!(output.stderr.is_empty());
@@ -39,7 +39,7 @@ fn help_says_what_there_is() {
 }
 
 #[test]
-fn every_command_has_help_with_an_example_and_what_it_ends_with() {
+fn every_command_has_help_with_an_example_and_exit_codes() {
     for command in [
         &["run"][..],
         &["check"],
@@ -108,7 +108,7 @@ fn a_good_file_is_said_to_be_good() {
 
 /// What exactly is said is tested where the host is made for it; here only what holds on any.
 #[test]
-fn what_the_host_lacks_is_told_with_a_remedy() {
+fn missing_host_requirements_are_reported_with_a_remedy() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("good.toml");
     let text = GOOD.replacen("remote", "interface = \"no-such-if\"\nremote", 1);
@@ -167,7 +167,7 @@ fn a_wrong_file_is_not_run() {
 }
 
 #[test]
-fn a_daemon_in_the_same_place_is_met_before_anything_is_made() {
+fn a_second_daemon_on_the_socket_is_detected_before_creating_anything() {
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("control.sock");
     let lock = directory.path().join("control.sock.lock");
@@ -222,7 +222,7 @@ fn a_wrong_word_in_the_environment_is_explained() {
 }
 
 #[test]
-fn without_a_daemon_the_remedy_is_named() {
+fn without_a_daemon_the_error_has_a_remedy() {
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("none.sock");
     let socket = socket.to_str().unwrap();
@@ -273,7 +273,7 @@ fn paths_up_and_down() {
 }
 
 #[test]
-fn what_the_daemon_refuses_is_told_in_one_line() {
+fn a_refusal_of_the_daemon_is_one_line() {
     for (kind, code) in [
         (ErrorKind::NoSuchPath, 1),
         (ErrorKind::NoSuchConnection, 1),
@@ -377,7 +377,7 @@ fn wrong_settings_are_shown_with_their_places() {
 }
 
 #[test]
-fn an_answer_to_another_question_is_a_failure() {
+fn an_unexpected_reply_is_a_failure() {
     let daemon = Pretended::new(vec![Reply::Done, status()]);
     assert_eq!(daemon.mpt(&["status"]).status.code(), Some(2));
     assert_eq!(daemon.mpt(&["path", "up", "fibre"]).status.code(), Some(2));

@@ -61,7 +61,7 @@ fn a_daemon_that_leaves_is_waited_for() {
 }
 
 #[test]
-fn what_is_no_terminal_is_told_of_json() {
+fn without_a_terminal_the_error_suggests_json() {
     let daemon = Daemon::new();
     let output = mpt(&daemon.socket, &[]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));

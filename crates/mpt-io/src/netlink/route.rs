@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_is_told_as_far_as_it_is_unusual() {
+    fn a_route_is_printed_with_its_unusual_attributes() {
         let (network, router) = (("10.9.0.0".parse().unwrap(), 16), "10.9.0.1".parse().unwrap());
         let plain = Route::new(network, 7, None);
         assert_eq!(plain.to_string(), "10.9.0.0/16 through interface 7");

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_told_in_the_words_of_ip_rule() {
+    fn rules_are_printed_in_the_format_of_ip_rule() {
         let [first, second] = Rule::default_route(IpVersion::V4, 4754, 0x1292, 100);
         assert_eq!(first.to_string(), "IPv4 rule 4754: lookup main suppress_prefixlength 0");
         assert_eq!(second.to_string(), "IPv4 rule 4755: not fwmark 0x1292 lookup 100");

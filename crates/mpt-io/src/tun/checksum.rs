@@ -130,7 +130,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_summed_on_the_way_arrives(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        fn bytes_summed_while_copying_arrive_unchanged(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             for copied in [Sum::of_copied, |bytes: &[u8], place: &mut [u8]| Sum(narrow::copy(bytes, place))] {
                 let mut place = vec![0xee; bytes.len()];
                 prop_assert_eq!(copied(&bytes, &mut place).partial(), plain(&bytes));

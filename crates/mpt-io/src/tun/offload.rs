@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn each_offload_is_given_up_alone() {
+    fn each_offload_is_disabled_separately() {
         use flag::*;
         let everything = CSUM | TSO4 | TSO6 | USO4 | USO6;
         let no_uso = Offloads { uso: false, ..Offloads::ALL };
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_granted_that_was_not_asked_for() {
+    fn only_requested_offloads_are_granted() {
         let only_uso = Offloads { tso: false, ..Offloads::ALL };
         assert_eq!(obtain(only_uso, kernel(!0)).unwrap(), only_uso);
         assert_eq!(Offloads { vnet_header: false, ..Offloads::ALL }.consistent(), Offloads::NONE);

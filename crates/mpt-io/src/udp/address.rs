@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_survives_the_way_there_and_back() {
+    fn an_address_survives_the_round_trip() {
         for text in ["192.0.2.1:4754", "0.0.0.0:0", "[2001:db8::7]:65535", "[fe80::1%3]:1"] {
             let address: SocketAddr = text.parse().unwrap();
             let (raw, len) = RawAddress::new(address);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_what_another_implementation_writes() {
+    fn it_equals_the_output_of_another_implementation() {
         for text in ["192.0.2.1:4754", "[2001:db8::7%9]:4754"] {
             let address: SocketAddr = text.parse().unwrap();
             let (raw, len) = RawAddress::new(address);

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_where_the_defaults_will_do() {
+    fn default_values_are_not_sent() {
         let mut control = SendControl::EMPTY;
         assert_eq!(control.write(false, None, 0, None), 0);
         assert_eq!(control.write(true, None, 0, None), 0);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_lie_are_not_followed() {
+    fn wrong_lengths_are_not_trusted() {
         let mut control = SendControl::EMPTY;
         let len = control.write(false, Some(Ipv4Addr::LOCALHOST.into()), 4, None);
         for lie in [0, 1, HEADER - 1, len + 1, 4096, usize::MAX] {

@@ -131,7 +131,7 @@ mod tests {
         /// Every datagram is in exactly one run, in order; every run is what the kernel takes; and no
         /// run could have been longer.
         #[test]
-        fn any_train_is_cut_right(
+        fn any_send_batch_is_split_correctly(
             datagrams in prop::collection::vec(
                 (prop_oneof![1usize..4, Just(1460), 1usize..=MAX_DATAGRAM], 0u8..2),
                 1..300,

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_lie_one_behind_the_other() {
+    fn datagrams_are_stored_consecutively() {
         let mut send_batch = send_batch();
         push(&mut send_batch, b"one");
         send_batch.set_tos(0xb8);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_datagram_can_carry_is_refused() {
+    fn a_datagram_that_is_too_long_is_refused() {
         let mut send_batch = send_batch();
         assert!(send_batch.reserve(MAX_DATAGRAM + 1).is_none());
         send_batch.commit();

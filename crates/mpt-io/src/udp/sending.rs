@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_willing_kernel_is_asked_once() {
+    fn a_kernel_that_accepts_is_called_once() {
         let lengths = [100, 100, 50, 300];
         let outcome = send(&lengths, false, false, |_, _| Ok(()));
         assert_eq!((outcome.sent.datagrams, outcome.sent.bytes, outcome.calls), (4, 550, 1));
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_train_takes_several_calls() {
+    fn a_long_send_batch_takes_several_calls() {
         let lengths: Vec<u32> = (0..150).map(|i| 100 + i).collect();
         let outcome = send(&lengths, true, false, |_, _| Ok(()));
         assert_eq!((outcome.calls, outcome.taken), (3, vec![1; 150]));
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_cannot_segment_is_stepped_down_for() {
+    fn without_kernel_segmentation_datagrams_are_sent_singly() {
         for errno in [libc::EIO, libc::EINVAL] {
             let kernel = |run: &[u32], _| if run.len() > 1 { Err(errno) } else { Ok(()) };
             let outcome = send(&[30, 100, 100, 100, 40, 40, 50], true, true, kernel);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_that_is_not_the_runs_is_no_reason_to_step_down() {
+    fn an_unrelated_error_does_not_disable_segmentation() {
         // A source address that is not this host's.
         let outcome = send(&[100; 64], true, true, |_, _| Err(libc::EINVAL));
         assert!(!outcome.stepped_down);
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_icmp_error_costs_no_datagram() {
+    fn a_pending_icmp_error_loses_no_datagram() {
         let kernel = |_: &[u32], call| if call == 1 { Err(libc::ECONNREFUSED) } else { Ok(()) };
         for segmentation in [false, true] {
             let outcome = send(&[10, 10], segmentation, true, kernel);
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_buffer_ends_the_train() {
+    fn a_full_buffer_ends_the_send_batch() {
         let mut room = 1;
         let kernel = |_: &[u32], _| {
             room -= 1;
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_message_leaves_the_rest_alone() {
+    fn a_refused_message_does_not_affect_the_rest() {
         let kernel = |run: &[u32], _| if run[0] == 20 { Err(libc::EPERM) } else { Ok(()) };
         let outcome = send(&[10, 20, 20, 30], true, false, kernel);
         assert_eq!((outcome.sent.datagrams, outcome.sent.failed), (2, 2));
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_route_ends_the_train() {
+    fn a_lost_route_ends_the_send_batch() {
         let outcome = send(&[10; 64], true, true, |_, _| Err(libc::ENETUNREACH));
         assert_eq!((outcome.sent.failed, outcome.icmp_errors, outcome.calls), (64, 0, 2));
     }
@@ -369,7 +369,7 @@ mod tests {
         /// Whatever a kernel that can say no to any message does: every datagram is accounted for once
         /// and asked about a bounded number of times, which `send` asserts.
         #[test]
-        fn any_kernel_is_survived(
+        fn any_kernel_result_is_handled(
             lengths in prop::collection::vec(prop_oneof![1u32..4, Just(1460)], 1..100),
             errors in prop::collection::vec(
                 prop::option::weighted(0.3, prop::sample::select(vec![

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_in_which_something_is_kept_is_passed_over() {
+    fn a_slot_with_a_kept_packet_is_skipped() {
         let mut slots = Slots::new(4);
         slots.refill(2);
         assert!(slots.keep(0) && slots.keep(0));

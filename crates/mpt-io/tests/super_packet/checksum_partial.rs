@@ -39,7 +39,7 @@ fn checksum_partial(header: &VnetHeader, packet: &[u8]) -> Vec<Vec<u8>> {
 
 proptest! {
     #[test]
-    fn whatever_is_sent_arrives(
+    fn all_datagrams_sent_arrive(
         (flow, payload, size) in (flows(), payload(4000), 1..2000_usize),
         kind in 0..3,
         offloads in prop::sample::select(&[
@@ -94,7 +94,7 @@ fn complete_and_partial_packets_are_merged_alike() {
 }
 
 #[test]
-fn a_lone_packet_is_completed_by_the_kernel_only_if_it_must_be() {
+fn a_single_packet_is_completed_by_the_kernel_only_if_partial() {
     for flow in Flow::mergeable() {
         for payload in [&b"odd"[..], b"even", b""] {
             let (partial, complete) = if payload.is_empty() {

@@ -111,7 +111,7 @@ fn switched_off_means_one_write_for_each_packet() {
 }
 
 #[test]
-fn a_kernel_that_refuses_super_packets_gets_them_apart() {
+fn a_kernel_that_refuses_super_packets_gets_single_packets() {
     for (flow, gso_type) in Flow::mergeable().into_iter().zip([
         VnetHeader::GSO_TCPV4,
         VnetHeader::GSO_TCPV6,
@@ -205,7 +205,7 @@ fn packets_without_checksum_are_merged_or_finished() {
 }
 
 #[test]
-fn a_damaged_packet_without_checksum_is_not_vouched_for() {
+fn a_damaged_packet_without_checksum_is_not_marked_valid() {
     for flow in Flow::mergeable() {
         let mut packets = flow.partials(&[5; 3000], 1000);
         packets[1][flow.checksum_at().1] ^= 1;

@@ -15,7 +15,7 @@ fn read(header: &VnetHeader, packet: &[u8], offloads: Offloads) -> ReadCounters 
 }
 
 #[test]
-fn every_lie_has_a_name() {
+fn every_invalid_header_has_a_drop_name() {
     const NONE: ReadCounters = ReadCounters {
         packets: 0,
         super_packets: 0,
@@ -108,7 +108,7 @@ fn every_lie_has_a_name() {
 }
 
 #[test]
-fn a_super_packet_must_have_something_to_cut() {
+fn a_super_packet_must_have_a_segment_size() {
     for flow in Flow::mergeable() {
         let (header, packet) = flow.super_packet(&[], 1000);
         let expected = ReadCounters { contradicted: 1, ..ReadCounters::default() };
@@ -117,7 +117,7 @@ fn a_super_packet_must_have_something_to_cut() {
 }
 
 #[test]
-fn what_was_not_asked_for_is_not_taken() {
+fn offloads_that_were_not_requested_are_off() {
     let (tcp, udp) = (Flow::tcp6(), Flow::udp4());
     let no_tso = Offloads { tso: false, ..Offloads::ALL };
     let no_uso = Offloads { uso: false, ..Offloads::ALL };

@@ -125,7 +125,7 @@ fn a_longer_packet_does_not_continue_a_run() {
 }
 
 #[test]
-fn packets_without_payload_stand_alone() {
+fn packets_without_payload_are_not_merged() {
     for flow in Flow::mergeable() {
         let run = flow.packets(&[1; 200], 100);
         let more = flow.continued(200, 2).packets(&[1; 200], 100);
@@ -203,7 +203,7 @@ fn other_forms_of_a_right_checksum_survive() {
 }
 
 #[test]
-fn fragments_other_protocols_and_trailing_bytes_stand_alone() {
+fn fragments_other_protocols_and_trailing_bytes_are_not_merged() {
     let flow = Flow::udp4();
     let fix = |packet: &mut Vec<u8>| {
         packet[10..12].fill(0);
@@ -267,7 +267,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 proptest! {
     #[test]
-    fn whatever_goes_in_comes_out_in_order_and_unchanged(steps in steps(), turn in 0..4_usize) {
+    fn packets_come_out_in_order_and_unchanged(steps in steps(), turn in 0..4_usize) {
         let mut flows = Flow::mergeable();
         flows.rotate_left(turn);
         let mut packets = Vec::new();

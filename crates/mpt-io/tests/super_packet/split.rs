@@ -50,7 +50,7 @@ proptest! {
     }
 
     #[test]
-    fn left_out_checksums_are_all_that_is_missing(
+    fn partial_checksums_are_the_only_difference(
         (flow, payload, size) in (flows(), payload(4000), 1..2000_usize),
     ) {
         let (header, packet) = flow.super_packet(&payload, size);
@@ -68,7 +68,7 @@ proptest! {
     }
 
     #[test]
-    fn emitted_packets_are_those_that_are_finished_or_left_in_place(
+    fn emitted_packets_equal_those_completed_in_place(
         (flow, payload, size) in (flows(), payload(4000), 1..2000_usize),
         segmented in any::<bool>(),
     ) {
@@ -133,7 +133,7 @@ fn a_flag_of_one_end_stays_at_that_end() {
 }
 
 #[test]
-fn a_checksum_that_the_far_end_would_not_find_is_never_left_out() {
+fn a_checksum_that_the_far_end_would_not_recognize_as_partial_is_completed() {
     // A datagram of another tunnel, in which the kernel left the inner checksum open: its place
     // cannot be seen from the outside.
     let (inner_header, inner) = Flow::tcp4().partial(b"in a tunnel in a tunnel");

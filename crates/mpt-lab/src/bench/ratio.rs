@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fills_the_wires_is_told_as_a_share() {
+    fn goodput_is_reported_as_a_share_of_the_ideal() {
         let parts = [
             ("shaped_raw_over_ideal", Subject::Raw),
             ("shaped_1path_over_ideal", Subject::MPT1),

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn every_length_is_padded_and_told_twice() {
+    fn every_length_is_padded_and_written_twice() {
         for len in 0..9 {
             let mut writer = Writer::new(Vec::new(), "x").unwrap();
             writer.interface("i", "", 100).unwrap();

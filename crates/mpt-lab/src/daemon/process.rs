@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_there() {
+    fn this_process_is_found() {
         let pid = std::process::id();
         assert!(resident_bytes(pid).unwrap() > 100_000);
         cpu_time(pid).unwrap();

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_link_is_believed() {
+    fn an_idle_link_is_accepted() {
         let report = Report::new("a", TIME, [quiet(), quiet()], None);
         assert!(!report.doubtful && report.reasons.is_empty());
     }

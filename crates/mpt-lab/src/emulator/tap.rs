@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_finds_no_room_is_counted_and_nobody_waits() {
+    fn packets_beyond_the_queue_are_counted_and_do_not_block() {
         let (entrance, exit) = queue(Origin::here(), 100);
         let (tap, dropped) = entrance.tap(3);
         let packets = QUEUE + 5;

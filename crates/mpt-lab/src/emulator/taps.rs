@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_to_a_packet_is_said_in_words() {
+    fn a_packets_fate_is_its_comment() {
         let perfect = Profile::default;
         assert_eq!(second(perfect()), "");
         assert_eq!(second(Profile { loss: Loss::Random(1.0), ..perfect() }), "lost");

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_leads_nowhere_is_told() {
+    fn a_key_that_does_not_exist_is_an_error() {
         for (key, part) in [
             ("link.c.delay_ms", "`link` has no `c`"),
             ("link.9.delay_ms", "`link` has no `9`"),

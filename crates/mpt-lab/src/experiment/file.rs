@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_told_with_its_line_and_a_caret() {
+    fn every_error_is_reported_with_line_and_caret() {
         for (text, message, marked) in [
             ("[tunnel]\nwieghts = [1, 1]", "unknown field `wieghts`", "wieghts"),
             ("[tunnel]\nweights = [1, 1, 1]", "3 weights, but 2 in [[link]]", "[tunnel]"),

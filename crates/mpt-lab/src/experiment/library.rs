@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist_is_told() {
+    fn a_missing_target_is_an_error() {
         let error = find("no-such-experiment").unwrap_err().to_string();
         assert!(error.contains("is called no-such-experiment"), "{error}");
     }

@@ -119,7 +119,7 @@ mod tests {
                         [[link]]\nname = 'b'\nrate_mbps = 100\n";
 
     #[test]
-    fn what_the_machine_cannot_carry_runs_in_slow_motion() {
+    fn cells_beyond_the_machines_capacity_run_in_slow_motion() {
         let scaled = cell(PAIR).scaled_to(3e9);
         assert_eq!(scaled.scale, 5.0, "three times 1100 are 2.2 times half of 3000");
         let [a, b] = scaled.topology.links.as_slice() else { panic!() };
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_or_asks_for_little_is_left_alone() {
+    fn cells_within_the_ceiling_are_not_scaled() {
         assert_eq!(cell(PAIR).scaled_to(6.6e9).scale, 1.0);
         let pings = cell(&format!("{PAIR}[traffic]\nkind = 'ping'\n")).scaled_to(1e9);
         assert_eq!(pings.scale, 1.0);

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_are_alike_are_one_and_the_kernel_knows_no_window() {
+    fn equal_links_are_merged_and_the_kernel_has_no_window() {
         let plain = keys("");
         assert_eq!(plain[0], plain[1], "two links that differ in their names");
         let window = keys("[tunnel]\nreorder = { window = 9 }\n");

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_left_and_used_again() {
+    fn leaving_and_reusing_a_link_are_measured() {
         // It is offered packets for half a second after the cut, and again 0.7 s after it was mended.
         let records =
             trace(35..67).records(&events([Change::Cut, Change::Mend]), |_| "a".to_owned());
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_is_never_left_or_never_used_again_has_no_figure() {
+    fn a_link_that_is_never_abandoned_or_reused_has_no_figure() {
         let records = trace(0..0).records(&events([Change::Cut, Change::Mend]), |_| "a".to_owned());
         assert_eq!((records[0].leave_seconds, records[1].return_seconds), (None, None));
         let late = [Event { at: 9.95, link: 0, change: Change::Cut }];

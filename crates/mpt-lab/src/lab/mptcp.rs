@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn links_beyond_the_kernels_limit_are_left_out_and_told() {
+    fn links_beyond_the_kernels_limit_are_omitted_with_a_message() {
         for (links, used) in [(1, 1), (9, 9), (12, 9)] {
             let plan = plan(&vec![4; links]);
             assert_eq!((plan.links(), plan.left_out()), (used, links - used));

@@ -105,7 +105,7 @@ fn a_prediction_can_be_written_and_read() {
 /// Infocommunications Journal 15(2), 2023, Table IV: 10 + 100 Mbit/s, loss in both directions of the
 /// first, and what was measured.
 #[test]
-fn the_published_fall_under_loss_is_that_of_a_buffer_that_waits() {
+fn the_published_goodput_under_loss_is_that_of_a_buffer_without_early_release() {
     for (loss, published) in [(0.01, 24.5), (0.02, 13.9), (0.03, 9.02), (0.04, 6.1), (0.05, 4.1)] {
         let lossy = format!("rate_mbps = 10\nloss = {loss}");
         let prediction = goodput(&links(&[&lossy, "rate_mbps = 100"]), &classic(&[10, 100]));

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_second_is_too_much_each_step_is_told() {
+    fn if_a_second_axis_is_too_large_each_step_is_listed() {
         assert_eq!(shown(Terminal::PLAIN, Detail::Steps).lines().count(), 3);
     }
 

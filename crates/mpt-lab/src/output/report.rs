@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn doubts_are_loud_and_bounded() {
+    fn doubts_are_prominent_and_bounded() {
         let reasons = (0..9).map(|number| format!("reason {number}")).collect();
         let doubtful = Run { reasons, ..run(56.0) };
         let text = text(&record(vec![doubtful]), Terminal::PLAIN);

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_broken_only_where_nobody_sees_it() {
+    fn lines_are_broken_only_at_invisible_places() {
         let item = |text: &str| Element::new("li").text(text);
         let list = Element::new("ul").children([item("a"), item("b")]);
         assert_eq!(list.to_string(), "<ul>\n<li>a</li>\n<li>b</li>\n</ul>");

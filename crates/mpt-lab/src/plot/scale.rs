@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_nonsense_have_a_scale_too() {
+    fn empty_and_invalid_data_have_a_scale_too() {
         for scale in [
             Scale::from_zero([], 200.0),
             Scale::around([f64::NAN], 200.0),

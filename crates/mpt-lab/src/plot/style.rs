@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_things_all_look_different() {
+    fn many_series_have_different_styles() {
         let looks: HashSet<_> =
             (0..120).map(Look::of).map(|look| (look.colour, look.dash, look.shape)).collect();
         assert_eq!(looks.len(), 120);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn crossed_looks_share_what_they_have_in_common() {
+    fn crossed_axes_share_their_common_cells() {
         let (one, two) = (Look::crossed(3, 0), Look::crossed(3, 1));
         assert_eq!((one.colour, one.shape), (two.colour, two.shape));
         assert_ne!(one.dash, two.dash);

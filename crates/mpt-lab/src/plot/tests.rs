@@ -196,7 +196,7 @@ fn a_plot_without_axes_takes_the_longest() {
 }
 
 #[test]
-fn a_drawing_says_in_words_what_it_shows() {
+fn a_plot_has_a_text_description() {
     let drawing = Fixture::new().draw(&plot(PlotKind::Lines, "delay", ""));
     let text = drawing.panels[1].to_string();
     assert!(

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_run_has_no_figures() {
+    fn systems_that_did_not_run_have_no_figures() {
         let measured = Measured { predicted_mbps: Figure::of(&[1.0]), ..Measured::default() };
         assert!(figures(&measured, 1.0).is_empty());
     }

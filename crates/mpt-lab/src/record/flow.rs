@@ -146,7 +146,7 @@ mod tests {
     use crate::emulator::Direction;
 
     #[test]
-    fn a_cut_is_told_by_what_came_before_during_and_after() {
+    fn a_cut_is_shown_with_goodput_before_during_and_after() {
         let mut series = Series::new(Duration::from_secs(12));
         for sample in 0..120u64 {
             let bytes = match sample {

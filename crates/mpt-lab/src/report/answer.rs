@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quick_run_misses_only_what_it_meant_to_measure() {
+    fn a_quick_run_reports_only_its_own_cells_as_missing() {
         let quick = |count| CellRecord { count, ..cell("0", true, "quick") };
         let answer_of = |cells| answer(&results(cells), "x").unwrap();
         assert!(answer_of(vec![quick(1)]).missing.is_empty());
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_run_knows_is_shown_by_its_cells() {
+    fn cells_without_a_run_are_shown() {
         let mut results = results(vec![cell("7", false, "lost")]);
         results.runs.clear();
         let answer = answer(&results, "x").unwrap();
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_that_the_experiment_does_not_know_comes_last() {
+    fn an_unknown_label_comes_last() {
         let answer =
             answer(&results(vec![cell("7", false, "full"), cell("20", false, "full")]), "x")
                 .unwrap();

@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_one_has_is_told() {
+    fn figures_of_only_one_folder_are_reported() {
         let name = "goodput_mbps";
         let a = folder(false, &[("0", name, &[1.0]), ("1", name, &[1.0])]);
         let b = folder(false, &[("0", name, &[1.0]), ("2", name, &[1.0])]);

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_chance_may_bring_is_told_and_does_not_count_as_close() {
+    fn results_within_the_random_range_are_reported_but_do_not_count_as_close() {
         let mut wide = answer(&[(100.0, 60.0)]);
         let figures = &mut wide.cells[0].systems[0].figures;
         figures.insert(PREDICTED.into(), Figure { median: 100.0, min: 50.0, max: 110.0, count: 1 });

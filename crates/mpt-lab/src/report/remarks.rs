@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_skipped_is_said_once_with_its_reason_and_its_cells() {
+    fn skipped_systems_are_listed_once_with_reason_and_cells() {
         let cells = (0..6).map(|n| cell(n, (n > 0).then_some("no kernel."), 1.0)).collect();
         let remarks = remarks(&answer(cells));
         assert_eq!(
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_other_cells_are_told() {
+    fn figures_copied_from_other_cells_are_marked() {
         let mut copied = cell(0, None, 1.0);
         copied.systems[0].shared = Some("x/1".into());
         assert!(notes(&answer(vec![copied]))[0].ends_with("another cell: mptcp in 1."));

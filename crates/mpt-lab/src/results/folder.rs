@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_added_is_read_and_adding_again_takes_nothing_away() {
+    fn appended_results_are_read_with_the_earlier_ones() {
         let place = tempfile::tempdir().unwrap();
         let folder = Folder::create(&place.path().join("new/results")).unwrap();
         for id in ["one", "two"] {
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_was_torn_is_named_and_harms_no_other() {
+    fn a_truncated_line_is_reported_and_others_are_read() {
         let place = tempfile::tempdir().unwrap();
         let folder = Folder::create(place.path()).unwrap();
         folder.add_run(&Manifest::default()).unwrap();

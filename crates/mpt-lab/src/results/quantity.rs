@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_what_they_mean() {
+    fn names_match_their_meaning() {
         for (name, heading, better) in [
             ("goodput_mbps", "Goodput, Mbit/s", Better::Higher),
             ("ideal_mbps", "Ideal, Mbit/s", Better::Neither),

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_under_way_during_a_stall_is_left_out() {
+    fn packets_in_flight_during_a_stall_are_omitted() {
         let ms = Duration::from_millis;
         let times = vec![(ms(0), ms(10)), (ms(1), ms(11)), (ms(14), ms(29)), (ms(15), ms(25))];
         let arrivals = Arrivals { sent: 4, size: 0, times, stalls: vec![(ms(11), ms(15))] };

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_s_record_is_what_it_carried_between_two_moments() {
+    fn a_paths_record_is_its_traffic_between_two_times() {
         let before = snapshot([10, 20], [9, 19]);
         let after = snapshot([110, 320], [99, 319]);
         let [one, two] = paths_between(&before, &after).try_into().unwrap();

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn directions_differ_only_where_they_say_so() {
+    fn directions_differ_only_in_overridden_keys() {
         let link = link(
             "[[link]]\nname = 'lte'\nversion = 6\nmtu = 1400\nrate_mbps = 20\ndelay_ms = 30\n\
              backward = { rate_mbps = 5, loss = 0.01 }",

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_topology_is_told() {
+    fn an_invalid_topology_is_an_error() {
         for (text, part) in [
             ("", "no link"),
             ("[[link]]\nname = 'a'\n[[link]]\nname = 'a'", "two links are called `a`"),

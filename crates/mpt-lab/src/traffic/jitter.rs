@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mean_weighs_every_difference_alike() {
+    fn the_mean_weighs_every_difference_equally() {
         let jitter = Jitter::of(&[10.0, 12.0, 9.0, 9.0]).unwrap();
         assert_eq!(jitter.mean, (2.0 + 3.0 + 0.0) / 3.0);
     }
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn steady_delay_has_no_jitter_and_one_packet_has_none_to_tell() {
+    fn steady_delay_has_no_jitter_and_one_packet_gives_none() {
         assert_eq!(Jitter::of(&[5.0, 5.0, 5.0]), Some(Jitter { mean: 0.0, rfc3550: 0.0 }));
         assert_eq!(Jitter::of(&[5.0]), None);
         assert_eq!(Jitter::of(&[]), None);

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_receives_is_lost_and_what_is_dropped_stops() {
+    fn unreceived_packets_are_lost_and_dropped_streams_stop() {
         let voice = ends();
         let elsewhere = udp::Sink::bind(Ipv4Addr::LOCALHOST.into()).unwrap();
         let deaf = Ends { sink: elsewhere, source: voice.source };

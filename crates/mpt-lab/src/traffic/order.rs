@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_and_strangers_are_counted_apart() {
+    fn duplicates_and_foreign_packets_are_counted_separately() {
         let summary = arrive(4, &[0, 1, 1, 3, 0, 2, 99]);
         assert_eq!((summary.received, summary.duplicated, summary.foreign), (4, 2, 1));
         assert_eq!((summary.reordered, summary.reordering_extent), (1, 1), "copies take no place");

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ledger_tells_lost_from_doubled() {
+    fn the_ledger_distinguishes_lost_from_duplicated() {
         let mut ledger = Ledger::default();
         for number in 0..3 {
             let sent = Duration::from_millis(number * 10);

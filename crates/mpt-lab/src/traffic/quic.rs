@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_of_which_one_end_fails_ends_early_and_says_so() {
+    fn a_flow_with_a_failed_end_ends_early_with_an_error() {
         let flow = start(Ipv4Addr::LOCALHOST.into(), Congestion::Cubic, Duration::from_secs(60));
         let began = Instant::now();
         flow.run.sink.close(VarInt::from_u32(7), b"enough");

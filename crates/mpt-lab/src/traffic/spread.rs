@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_left_out() {
+    fn values_that_are_not_numbers_are_omitted() {
         assert_eq!(Spread::of(&[f64::NAN]), None);
         assert_eq!(Spread::of(&[f64::NAN, 2.0]).unwrap().count, 1);
     }

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_whose_sink_dies_ends_early_and_says_so() {
+    fn a_flow_with_a_failed_sink_ends_early_with_an_error() {
         let sink = Sink::listen(Transport::Tcp, Ipv4Addr::LOCALHOST.into(), None).unwrap();
         let source = Source::connect(Transport::Tcp, sink.address(), None, CUBIC).unwrap();
         drop(sink.accept().unwrap());
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_of_multipath_tcp_tells_what_its_kernel_can() {
+    fn an_mptcp_flow_reports_what_its_kernel_supports() {
         if let Err(error) = Transport::Mptcp.socket(Ipv4Addr::LOCALHOST.into()) {
             assert!(std::env::var_os("MPT_NO_SKIP").is_none(), "no Multipath TCP: {error}");
             return;

@@ -11,7 +11,7 @@ fn lab(arguments: &[&str], place: &Path) -> Output {
 }
 
 #[test]
-fn a_report_stands_where_it_says() {
+fn a_report_is_written_to_the_given_place() {
     let place = tempfile::tempdir().unwrap();
     synthetic::write(&place.path().join("results"), 1.0);
     let output = lab(&["report", "results"], place.path());
@@ -59,7 +59,7 @@ fn a_folder_without_results_is_a_failure_with_a_reason() {
 }
 
 #[test]
-fn what_became_worse_is_an_answer() {
+fn a_regression_sets_the_exit_code() {
     let place = tempfile::tempdir().unwrap();
     synthetic::write(&place.path().join("a"), 1.0);
     synthetic::write(&place.path().join("b"), 0.7);

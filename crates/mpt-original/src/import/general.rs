@@ -33,12 +33,13 @@ pub(super) fn read(document: &mut Document, peer: Peer, findings: &mut Findings)
     match peer {
         Peer::Original if peers_create => {
             let why = format!(
-                "{why}: what it asks for by `mpt create` is declined, logged and counted; write the connections into this file"
+                "{why}: its `mpt create` requests are refused, logged and counted; write the \
+                 connections into this file"
             );
             ledger.warn(&accept_remote.note, &why);
         }
         Peer::Mpt if peers_create => {
-            let why = format!("{why}: those that run `mpt` are let in by a [[tunnel.accept]]");
+            let why = format!("{why}: for peers that run `mpt` use a [[tunnel.accept]]");
             ledger.refuse(&accept_remote.note, &why);
         }
         Peer::Mpt if !accept_remote.missing => {
@@ -48,6 +49,6 @@ pub(super) fn read(document: &mut Document, peer: Peer, findings: &mut Findings)
     }
     let command_port = ledger.port("cmdport_local", DEFAULT_COMMAND_PORT);
     ledger.aside("cmd_timeout", "commands reach the daemon over a socket of its own, not by UDP");
-    ledger.aside("interface_num", "the original only looks whether it is negative");
+    ledger.aside("interface_num", "the original only checks whether it is negative");
     General { command_port, accept_remote, tunnel_count, asides: ledger.close(findings) }
 }

@@ -246,7 +246,7 @@ fn heading(Sources { files, unread }: &Sources) -> String {
         let _ = writeln!(text, "# {}", self::unread(file));
     }
     if files.iter().any(|source| blocks::is_positional(&source.text)) {
-        text += "# Where a file has one value to a line, it is shown with the key that it has in other files.\n";
+        text += "# For a file with one value per line, the key that it has in other files is shown.\n";
     }
     text
 }

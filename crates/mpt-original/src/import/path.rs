@@ -68,7 +68,7 @@ pub(super) fn share_out_ports(paths: &mut [Path]) -> bool {
                 ports.note += &format!(" (a later path has {})", lost.join(", "));
             }
             if ports.value.is_empty() {
-                table.asides.push(format!("{}: no port is left", ports.note));
+                table.asides.push(format!("{}: no valid port is left", ports.note));
             } else {
                 any = true;
                 table.set(key, &ports);

@@ -173,7 +173,7 @@ mod tests {
     const B: [u8; 4] = [192, 0, 2, 2];
 
     #[test]
-    fn socket_address_and_key_tell_paths_apart_and_the_port_where_they_do_not() {
+    fn socket_address_and_key_identify_a_path_then_the_port() {
         let mut origins = Origins::default();
         let at = [config(0, (A, 1)), config(1, (A, 1)), config(0, (B, 1)), config(0, (A, 2))];
         for (path, config) in at.iter().enumerate() {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_found_no_more_although_it_was_found_last() {
+    fn a_removed_entry_is_not_found_even_if_it_was_found_last() {
         let mut origins = Origins::default();
         let at = [config(0, (A, 1)), config(0, (B, 1)), config(1, (A, 1))];
         for (path, config) in at.iter().enumerate() {

@@ -85,7 +85,7 @@ proptest! {
     }
 
     #[test]
-    fn so_is_an_order_of_which_much_is_not_there(numbers in trace(), keep in 2..5_u32, threshold in 1..40_u32) {
+    fn an_order_with_many_losses_follows_the_definitions(numbers in trace(), keep in 2..5_u32, threshold in 1..40_u32) {
         // What one of several paths brings.
         let mut seen = std::collections::BTreeSet::new();
         let numbers: Vec<u32> = numbers.into_iter().filter(|n| n % keep < 2 && seen.insert(*n)).collect();

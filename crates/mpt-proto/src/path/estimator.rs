@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn echoes_of_another_life_are_no_round_trips() {
+    fn echoes_from_before_a_restart_are_ignored() {
         let trip = |now, time, held| round_trip(at(now), Echo { time, held });
         assert_eq!(trip(1_000_000, 3_600_000_000, 0), None, "before the start");
         assert_eq!(trip(1_000_000, 900_000, 200_000), None, "waited longer than it was away");
@@ -161,14 +161,14 @@ mod tests {
     }
 
     #[test]
-    fn who_was_slower_is_known_whatever_the_peers_clock_says() {
+    fn the_slower_direction_is_known_with_any_peer_clock() {
         let [quick, slow] = [(u32::MAX - 4, 1000), (15, 1025)]
             .map(|(time, millionths)| Heard { time, at: at(millionths) });
         assert_eq!((slow.slower_than(quick), quick.slower_than(slow)), (5, -5));
     }
 
     #[test]
-    fn what_waited_too_long_is_not_echoed() {
+    fn a_keepalive_held_too_long_is_not_echoed() {
         let heard = Heard { time: 7, at: at(0) };
         assert_eq!(heard.echo(at(12)), Some(Echo { time: 7, held: 12 }));
         let longest = u64::from(u32::MAX) - 1;

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn sending_times_wrap_and_begin_anew() {
+    fn sending_times_wrap_and_restart() {
         assert_eq!(of(&[(u32::MAX - 99, 0), (400, 500)]), Some(Duration::ZERO));
         assert_eq!(of(&[(3_000_000_000, 0), (5, 500)]), None, "another clock");
         assert_eq!(of(&[(5, 0), (5, 300)]), None, "a copy");

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_dead_in_our_direction_only_is_left_too() {
+    fn a_path_that_fails_only_in_our_direction_is_unused() {
         let mut path = Liveness::new(PathStatus::Available, Some(DEAD));
         path.on_heard(at(0));
         assert_eq!(path.state(), PathState::Up);

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_and_did_not_arrive_is_lost() {
+    fn datagrams_sent_that_did_not_arrive_are_lost() {
         assert_eq!(Loss::default().lost(), None);
         let loss = after(&[(500, 20)]);
         assert_eq!((loss.lost(), loss.recent()), (Some(0), None), "what was before is not known");
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_overtakes_or_is_overtaken_is_put_right() {
+    fn overtaking_packets_are_accounted_for() {
         let loss = after(&[(0, 0), (100, 105)]);
         assert_eq!((loss.lost(), loss.recent()), (Some(0), Some(0.0)));
         let loss = after(&[(0, 0), (100, 105), (200, 198)]);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_starts_anew_leaves_what_was_lost() {
+    fn a_restarted_peer_keeps_the_loss_count() {
         let mut loss = after(&[(0, 0), (100, 95)]);
         let at = |second| Instant::ZERO + Duration::from_secs(second);
         // Its clock begins anew, earlier than it was; then later by chance, so that only the count tells.

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn who_chooses_comes_before_who_takes_the_rest_and_what_nobody_wants_goes_by_the_next_prefix() {
+    fn a_match_precedes_the_rest_and_unmatched_packets_use_the_next_prefix() {
         let mut routes = routes(&[
             ("10.9.0.2/32", 0, None),
             ("10.9.0.2/32", 1, Some(udp(&[53, 54]))),

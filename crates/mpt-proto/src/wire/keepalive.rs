@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_counted_in_a_circle() {
+    fn activation_epochs_wrap() {
         assert_eq!((Activation::next(0), Activation::next(31)), (1, 0));
         for (calls, known, after) in [
             (1, 0, true),

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn ipv4_options_are_stepped_over_and_later_fragments_told() {
+    fn ipv4_options_are_skipped_and_later_fragments_detected() {
         let mut header = Ipv4Header::new(20, 64, TCP.into(), [10, 0, 0, 1], [10, 0, 0, 2]).unwrap();
         header.options = (&[1_u8; 8][..]).try_into().unwrap();
         header.set_payload_len(20).unwrap();

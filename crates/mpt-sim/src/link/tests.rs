@@ -232,7 +232,7 @@ proptest! {
 // --- the stations one by one ---
 
 #[test]
-fn what_is_too_long_vanishes_and_nothing_else() {
+fn only_packets_that_are_too_long_are_dropped() {
     let mut link = Link::new(Profile { largest: Some(1400), ..perfect() }, 1);
     let fates = [1400, 1401, 20].map(|len| link.send(ms(0), numbered(0, len)));
     let due = ms(0);
@@ -333,7 +333,7 @@ fn corruption_inverts_exactly_one_bit() {
 }
 
 #[test]
-fn impairments_do_not_disturb_each_others_chance() {
+fn impairments_have_independent_random_numbers() {
     let lossy = Profile { loss: Loss::Random(0.3), ..perfect() };
     let worse = Profile {
         duplicate: 0.5,

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicates_and_late_packets_are_told_apart() {
+    fn duplicates_and_late_packets_are_distinguished() {
         let strict = Settings { deliver_late: false, ..SETTINGS };
         for (settings, outcome) in [(SETTINGS, Outcome::Taken), (strict, Outcome::Late)] {
             let mut model = fed(settings, &[0, 2]);

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn every_path_stands_in_the_vector_as_its_weight_says() {
+    fn every_path_is_in_the_vector_by_its_weight() {
         let weights = [12, 4, 8, 20];
         let vector = sending_vector(&weights);
         assert_eq!(vector.len(), 11);

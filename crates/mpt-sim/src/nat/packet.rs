@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_translated_is_left_alone() {
+    fn untranslatable_packets_are_not_changed() {
         let mut nat = Nat::new("198.51.100.1".parse().unwrap());
         let whole = built(true, false, b"payload");
         let mut fragment = whole.clone();

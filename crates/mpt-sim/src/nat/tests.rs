@@ -32,7 +32,7 @@ fn an_answer_finds_its_way_back_inside() {
 }
 
 #[test]
-fn a_preserved_port_is_kept_by_whoever_comes_first_until_the_next_rebinding() {
+fn a_preserved_port_belongs_to_its_first_user_until_the_next_rebinding() {
     let (inside, remote) = hosts();
     let mut nat = nat().with_preserved_ports();
     let mut outside = |inside| nat.outbound(NOW, Protocol::Udp, inside, remote).unwrap().port();
@@ -57,7 +57,7 @@ fn two_hosts_inside_get_two_ports() {
 }
 
 #[test]
-fn who_may_come_in_depends_on_the_filter() {
+fn the_filter_determines_which_sources_are_accepted() {
     let (inside, remote) = hosts();
     let (same_host, stranger) = (socket("203.0.113.5:1"), socket("203.0.113.6:4754"));
     for (filtering, host_passes, stranger_passes) in [
@@ -125,7 +125,7 @@ fn ports_run_out_and_come_back() {
 }
 
 #[test]
-fn a_translator_serves_one_ip_version() {
+fn a_nat_serves_one_ip_version() {
     let (_, remote) = hosts();
     let inside = socket("[fd00::2]:4754");
     let result = nat().outbound(NOW, Protocol::Udp, inside, remote);

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_and_duplicates_are_told_at_once() {
+    fn gaps_and_duplicates_are_reported_at_once() {
         let mut receiver = settled();
         let gap = give(&mut receiver, 5, 22).unwrap();
         assert_eq!((gap.next, gap.ranges[0], gap.echo), (20, Some((22, 23)), 0));

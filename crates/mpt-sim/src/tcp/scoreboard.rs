@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_flight_follows_from_what_is_known() {
+    fn the_flight_size_follows_from_the_scoreboard() {
         let mut board = Scoreboard::default();
         for _ in 0..6 {
             board.send(Instant::ZERO, 0);

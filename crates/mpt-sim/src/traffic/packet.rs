@@ -111,7 +111,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_emitted_is_read_and_nothing_else_is(
+        fn only_emitted_segments_are_parsed(
             ipv4: bool,
             number: u64,
             stamp: u64,

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_stream_is_flawless() {
+    fn a_stream_without_impairments_is_flawless() {
         let mut checker = Checker::new(flow());
         for (i, packet) in packets(5).iter().enumerate() {
             checker.on_bytes(at(10 + i as u64), packet);

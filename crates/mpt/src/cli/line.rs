@@ -9,19 +9,19 @@ use super::{import, status};
 
 const EXAMPLES: &str = "\
 Examples:
-  mpt check /etc/mpt/mpt.toml  say what is wrong with a configuration, or missing here
+  mpt check /etc/mpt/mpt.toml  report errors of a configuration and of this host
   mpt run /etc/mpt/mpt.toml    run its tunnels until TERM or INT
-  mpt status                   see tunnels, connections, paths and drops
-  mpt status --watch           see them live
-  mpt status --json | jq .     the same for programs
-  mpt path down fibre          take a path out of use
-  mpt path up server fibre     and into use again, the connection named
-  mpt reload                   carry out what changed in the configuration file
-  mpt import /opt/mpt          make a configuration of the original MPT's files
+  mpt status                   show tunnels, connections, paths and drops
+  mpt status --watch           show them live
+  mpt status --json | jq .     as JSON for programs
+  mpt path down fibre          take a path out of service
+  mpt path up server fibre     and back into service, with its connection
+  mpt reload                   apply the changes of the configuration file
+  mpt import /opt/mpt          convert the configuration files of the original MPT
 
 Exit codes:
   0  done
-  1  the answer is no: `check` found a problem, there is no such path
+  1  negative result: `check` found a problem, there is no such path
   2  wrong usage or failure: no daemon, no permission, a file that cannot be read";
 
 /// The multipath tunnel: one IP tunnel over several network paths at once.
@@ -40,7 +40,7 @@ pub(super) enum Command {
     /// socket, logs that it is ready, and runs until TERM or INT. Then it removes what it made.
     /// It needs the capability CAP_NET_ADMIN.
     #[command(after_help = "\
-The log goes to standard error. MPT_LOG says how much: error, warn, info (default), debug, trace.
+The log goes to standard error. MPT_LOG sets its level: error, warn, info (default), debug, trace.
 
 Examples:
   mpt run /etc/mpt/mpt.toml
@@ -108,7 +108,7 @@ Examples:
 Exit codes: 0 printed, 2 no daemon answers
 
 Example:
-  mpt config > /etc/mpt/mpt.toml    keep what was changed by command")]
+  mpt config > /etc/mpt/mpt.toml    store changes made by command")]
     Config {
         #[command(flatten)]
         socket: SocketOption,
@@ -125,11 +125,11 @@ Example:
     /// it is from; what has no counterpart, or had to be changed, is written as a comment with the reason.
     /// Nothing but the file is touched, and no privilege is needed.
     #[command(after_help = "\
-Exit codes: 0 done, 1 done, but the result has problems to mend, 2 the files cannot be imported
+Exit codes: 0 done, 1 done, but the result has errors to fix, 2 the files cannot be imported
 
 Examples:
-  mpt import --check /opt/mpt                  say what would come of it
-  mpt import /opt/mpt -o /etc/mpt/mpt.toml     for peers that run the original still
+  mpt import --check /opt/mpt                  report the result, and write nothing
+  mpt import /opt/mpt -o /etc/mpt/mpt.toml     for peers that still run the original
   mpt import --peer mpt --stdout interface.conf connections/a.conf")]
     Import(import::Import),
     /// Change a path while the daemon runs
@@ -142,7 +142,7 @@ Examples:
     /// What did not change is not touched: no packet is lost and no sequence begins anew. The same
     /// happens on HUP. If the file is wrong, nothing changes.
     #[command(after_help = "\
-Exit codes: 0 done, 1 the file is wrong, 2 something could not be had, or no daemon answers
+Exit codes: 0 done, 1 the file is wrong, 2 a change could not be applied, or no daemon answers
 
 Example:
   mpt reload")]
@@ -245,8 +245,8 @@ Example:
 Exit codes: 0 done, 1 there is no such path, 2 no daemon answers
 
 Examples:
-  mpt path down fibre            where only one connection has a path `fibre`
-  mpt path down server fibre     where several have one"
+  mpt path down fibre            if only one connection has a path `fibre`
+  mpt path down server fibre     if several have one"
 )]
 pub(super) struct PathName {
     /// The connection; may be left out if only one has such a path

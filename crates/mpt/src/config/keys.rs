@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_are_recognised_and_other_words_are_not() {
+    fn typing_errors_are_recognised_and_other_words_are_not() {
         let keys = PATH.keys.iter().copied();
         for (wrong, right) in [
             ("wieght", Some("weight")),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_in_the_wrong_table_is_told_where_it_belongs() {
+    fn a_key_in_the_wrong_table_gets_a_hint_at_the_right_one() {
         assert_eq!(
             CONNECTION.remedy(&"weight".into()),
             "`weight` belongs in `[[tunnel.connection.path]]`"

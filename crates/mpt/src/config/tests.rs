@@ -213,7 +213,7 @@ fn what_is_left_out_has_the_documented_default() {
 }
 
 #[test]
-fn nothing_is_held_by_default_of_flows_and_of_endpoints_that_begin_anew_without_a_word() {
+fn the_window_is_0_by_default_for_flows_and_rfc_8086_endpoints() {
     let window = |kind: &str, more: &str| {
         let text = two_paths("name = \"b\"\nremote = \"192.0.2.2\"");
         let peer = format!("peer = \"{kind}\"\npeer_addresses = [\"10.9.0.2\"]\n{more}");

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_holds_it_and_nobody_else_may_open_it() {
+    fn the_owner_holds_it_and_no_other_may_open_it() {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("control.sock");
         let lock = Lock::take(&socket).unwrap().unwrap();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_left_behind_is_locked_by_nobody() {
+    fn a_stale_lock_file_is_not_locked() {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("control.sock");
         fs::write(Lock::path_of(&socket), "").unwrap();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_removed_before_it_was_locked_is_worth_nothing() {
+    fn a_file_removed_before_it_was_locked_is_not_used() {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("control.sock");
         let path = Lock::path_of(&socket);

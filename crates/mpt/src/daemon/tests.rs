@@ -161,7 +161,7 @@ fn a_reload_touches_what_the_file_changed_and_nothing_else() {
 }
 
 #[test]
-fn what_was_done_by_command_stays_unless_the_file_says_otherwise() {
+fn changes_by_command_stay_unless_the_file_changes_the_same() {
     let mut fixture = Fixture::start();
     assert_eq!(fixture.ask(weight(None, "fibre", 5)), Reply::Done);
     assert_eq!(fixture.ask(weight(Some("server"), "radio", 6)), Reply::Done);
@@ -196,7 +196,7 @@ fn the_file_wins_where_both_do_not_fit_together() {
 }
 
 #[test]
-fn what_comes_by_command_and_by_file_is_there_once() {
+fn a_path_added_by_command_and_file_exists_once() {
     let mut fixture = Fixture::start();
     let third = "name = 'third', remote = '192.0.2.7'";
     fixture.changed(add_path(Some("server"), &third.replace(", ", "\n")));
@@ -232,7 +232,7 @@ fn a_wrong_file_changes_nothing_and_is_shown() {
 }
 
 #[test]
-fn what_cannot_be_had_is_told_and_remains_wanted() {
+fn a_change_that_fails_is_reported_and_retried() {
     let mut fixture = Fixture::start();
     fixture.daemon.host().0.barred.push("mpt0");
     let (kind, message, _) =
@@ -317,7 +317,7 @@ fn a_failed_tunnel_that_is_not_wanted_any_more_is_forgotten() {
 }
 
 #[test]
-fn what_takes_a_restart_of_the_daemon_is_told_and_the_rest_is_done() {
+fn changes_that_need_a_restart_are_reported_and_the_rest_is_applied() {
     let mut fixture = Fixture::start();
     let text = FILE.replace("'192.0.2.1' }", "'192.0.2.1', weight = 4 }");
     fs::write(&fixture.file, format!("[control]\nsocket = '/elsewhere'\n{text}")).unwrap();
@@ -327,7 +327,7 @@ fn what_takes_a_restart_of_the_daemon_is_told_and_the_rest_is_done() {
 }
 
 #[test]
-fn the_environment_has_its_say_after_every_reload() {
+fn the_environment_overrides_settings_after_every_reload() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("mpt.toml");
     fs::write(&file, FILE).unwrap();
@@ -353,7 +353,7 @@ fn nothing_runs_unless_everything_starts() {
 }
 
 #[test]
-fn what_would_remain_must_be_able_to_run() {
+fn the_remaining_configuration_must_be_valid() {
     let mut fixture = Fixture::start();
     let (kind, message, report) =
         fixture.refused(Request::ConnectionRemove { connection: "server".into() });
@@ -384,7 +384,7 @@ fn what_would_remain_must_be_able_to_run() {
 }
 
 #[test]
-fn what_is_meant_must_be_one() {
+fn an_ambiguous_name_is_refused() {
     let mut fixture = Fixture::start();
     let path = |connection: Option<&str>, path: &str| {
         Request::path_status(connection, path, PathStatus::Off)

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_said_about_nothing() {
+    fn nothing_is_printed_without_data() {
         assert_eq!(order(&Reordering::default()), None);
         assert!(distributions(&Reordering::default()).is_empty());
     }

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_peer_is_and_what_it_was_refused() {
+    fn the_kind_of_a_peer_and_its_refusals_are_shown() {
         let mut status = example();
         let text = self::status(&status, false);
         assert!(!text.contains("peer kind") && !text.contains("commands"), "{text}");

@@ -51,6 +51,6 @@ impl fmt::Display for Finding {
             Severity::Error => "error",
             Severity::Warning => "warning",
         };
-        write!(f, "{severity}: {what}: {why}\n  mend: {mend}")
+        write!(f, "{severity}: {what}: {why}\n  fix: {mend}")
     }
 }

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_found_counts_for_ten_minutes() {
+    fn a_detected_mtu_applies_for_ten_minutes() {
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
         let mut narrowed = Narrowed::default();
         assert_eq!((narrowed.is_set(), narrowed.mtu(at(0), 1464)), (false, 1464));

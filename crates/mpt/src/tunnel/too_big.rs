@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sender_is_told_by_whom_it_sought() {
+    fn the_icmp_answer_comes_from_the_packets_destination() {
         let mut too_big = TooBig::new();
         let packet = ipv6([0xfc; 16]);
         let mut told = Vec::new();
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_answers_for_a_group() {
+    fn no_icmp_answer_for_a_multicast_destination() {
         let group = [0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
         assert!(!TooBig::new().answer(at(0), &ipv6(group), 1300, |_| Ok(())));
     }

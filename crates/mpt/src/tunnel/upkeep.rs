@@ -121,7 +121,7 @@ mod tests {
     const RULES: Part = Part::Rules(IpVersion::V4);
 
     #[test]
-    fn the_first_change_is_looked_at_at_once_and_a_storm_once_in_a_second() {
+    fn the_first_change_is_handled_at_once_and_many_once_per_second() {
         let start = Instant::now();
         let mut upkeep = Upkeep::default();
         assert!(upkeep.deadline().is_none() && !upkeep.is_due(start), "nothing has happened");
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn who_removes_the_same_again_and_again_has_it_for_a_while() {
+    fn repeated_removals_are_left_alone_for_a_while() {
         let mut now = Instant::now();
         let mut upkeep = Upkeep::default();
         for time in 1..=MOST {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_now_and_then_is_always_put_back() {
+    fn rare_removals_are_always_restored() {
         let mut now = Instant::now();
         let mut upkeep = Upkeep::default();
         for _ in 0..10 * MOST {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reload_ends_every_truce() {
+    fn a_reload_ends_every_pause() {
         let now = Instant::now();
         let mut upkeep = Upkeep::default();
         upkeep.leave(ROUTE, now);

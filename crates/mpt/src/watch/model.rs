@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_anew_has_no_rate() {
+    fn after_a_counter_reset_there_is_no_rate() {
         let mut model = Model::new(status(1, 10.0, [("a", 1000), ("b", 5000)]));
         model.accept(status(2, 11.0, [("a", 4000), ("b", 6000)]));
         assert_eq!(model.rates[0].connections[0].flow, None, "another process");

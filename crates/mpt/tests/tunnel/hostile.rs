@@ -9,7 +9,7 @@ use crate::site::{Site, TWO_LINKS, eventually, kernel_drops};
 use crate::suite::Test;
 
 pub(crate) const TESTS: &[Test] = &[
-    ("strangers_cost_a_counter_and_no_memory", strangers),
+    ("unknown_sources_only_increment_a_counter_and_take_no_memory", strangers),
     ("forged_words_of_a_path_do_not_fill_the_log", flapping),
     ("garbage_from_the_peers_address_is_dropped_by_name", garbage),
 ];

@@ -221,7 +221,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
-    fn a_glance_says_what_the_rules_say(
+    fn the_fast_path_agrees_with_the_rules(
         (run, edits) in (runs(), edits()),
         field in prop::sample::select(&[Field::Complete, Field::Partial, Field::Either][..]),
         (sealed_before, sealed_after, partial) in any::<(bool, bool, bool)>(),

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_queue_nothing_is_limited_and_little_is_watched() {
+    fn without_a_queue_there_is_no_limit_and_few_measurements() {
         let mut host = Host::new(None, 104);
         host.run(64 + 1600, 60_000, 50 * MICROSECOND);
         assert_eq!(
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_is_found_again_although_little_is_watched() {
+    fn a_queue_is_detected_again_with_few_measurements() {
         let mut host = Host::new(None, 104);
         host.run(1000, 60_000, 50 * MICROSECOND);
         host.rate = Some(GIGABIT);
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_say_nothing_about_the_rate_between_them() {
+    fn bursts_give_no_rate_between_them() {
         // A card that reports completion with a short delay, as most do.
         let mut host = Host::new(Some(GIGABIT), 104);
         for _ in 0..600 {
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_phase_is_forgotten_however_slow_what_follows() {
+    fn a_slow_phase_is_discarded_even_if_followed_by_a_slower_one() {
         for rate in [GIGABIT / 50, GIGABIT / 20, GIGABIT / 11] {
             let mut host = Host::new(Some(GIGABIT / 1000), 104);
             host.saturate(2000, 1400);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_stood_still_is_forgotten() {
+    fn a_stalled_queue_is_discarded() {
         let mut host = Host::new(Some(GIGABIT / 10), 104);
         host.send(300_000);
         host.rate = Some(1);
@@ -354,14 +354,14 @@ mod tests {
     }
 
     #[test]
-    fn a_card_that_tells_late_is_watched_seldom() {
+    fn a_card_with_late_completions_is_measured_seldom() {
         let mut host = Host::new(Some(GIGABIT), 104);
         host.run(64 + 1600, 1000, 1000 * MICROSECOND);
         assert_eq!(host.watched, 64 + 100);
     }
 
     #[test]
-    fn a_trickle_says_nothing() {
+    fn a_low_send_rate_gives_no_estimate() {
         let mut host = Host::new(Some(GIGABIT), 104);
         host.run(1000, 60, 1000 * MICROSECOND);
         assert_eq!(host.egress_rate.rate(), None);
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn one_machine_stall_is_outvoted() {
+    fn one_machine_stall_does_not_change_the_estimate() {
         let mut host = Host::new(Some(GIGABIT), 104);
         host.saturate(400, 60_000);
         // The clock was read, then the machine stood still; the queue drained.

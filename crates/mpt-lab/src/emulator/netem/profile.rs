@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_named() {
+    fn impossible_settings_are_named_in_the_error() {
         let rate = Some(1_000_000);
         for (profile, key) in [
             (Profile { blackouts: vec![(MS, 2 * MS)], ..perfect() }, "blackouts"),

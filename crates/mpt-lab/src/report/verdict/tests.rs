@@ -82,7 +82,7 @@ fn a_quotient_by_what_was_published() {
 }
 
 #[test]
-fn cells_that_the_publication_leaves_out_do_not_count_but_some_must() {
+fn unpublished_cells_do_not_count_but_some_must_be_published() {
     let within = target(Bound::Within, 0.1, "published");
     let bare = CellRecord { published: Vec::new(), ..cell("1", 5.0) };
     let judged = judge(&answer(vec![cell("0", 90.0), bare.clone()]), &within);
@@ -157,7 +157,7 @@ fn nothing_passes_when_nothing_was_measured() {
 }
 
 #[test]
-fn what_is_missing_turns_no_verdict_that_stands_without_it() {
+fn missing_cells_do_not_change_a_certain_verdict() {
     let unknown = || CellRecord { systems: Vec::new(), ..cell("9", 0.0) };
     let mut least = target(Bound::AtLeast, 90.0, "");
     let with = |cells: Vec<CellRecord>, target: &Target| judge(&answer(cells), target);
@@ -193,7 +193,7 @@ fn figures_that_are_no_numbers_are_missing() {
 }
 
 #[test]
-fn a_quick_run_claims_nothing_that_needs_a_full_one() {
+fn a_quick_run_has_no_verdict_that_needs_a_full_run() {
     let mut least = target(Bound::AtLeast, 90.0, "");
     least.full = true;
     let mut quick = answer(vec![cell("0", 99.0)]);
@@ -207,7 +207,7 @@ fn a_quick_run_claims_nothing_that_needs_a_full_one() {
 }
 
 #[test]
-fn the_worst_miss_is_told_first_and_by_how_much() {
+fn the_worst_miss_is_reported_first_with_its_size() {
     let least = target(Bound::AtLeast, 0.97, "ideal_mbps");
     let mut cells = vec![cell("0", 96.0), cell("10", 91.0), cell("20", 99.0)];
     cells[1].doubtful = true;
@@ -224,7 +224,7 @@ fn the_worst_miss_is_told_first_and_by_how_much() {
 }
 
 #[test]
-fn a_target_without_words_gets_some() {
+fn a_target_without_title_gets_one() {
     let words = |target: &Target| judge(&answer(Vec::new()), target).text;
     assert_eq!(words(&target(Bound::AtLeast, 90.0, "")), "MPT classic: goodput at least 90 Mbit/s");
     let mut within = target(Bound::Within, 0.03, "published");
@@ -241,7 +241,7 @@ fn a_target_without_words_gets_some() {
 }
 
 #[test]
-fn the_worst_verdict_stands_for_all() {
+fn the_worst_verdict_is_the_overall_verdict() {
     let of = |verdict| Judgement { verdict, ..judge(&answer(Vec::new()), &Target::default()) };
     let all = [
         of(Verdict::Passed),

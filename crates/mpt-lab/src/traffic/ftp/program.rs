@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_program_is_no_candidate() {
+    fn a_file_that_is_not_executable_is_no_candidate() {
         assert!(candidates("sh").next().is_some());
         assert!(candidates("no-such-program").next().is_none());
         assert!(!is_program(Path::new("/")), "a folder can be entered, not run");

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn key_frames_are_several_times_larger_and_no_two_frames_alike() {
+    fn key_frames_are_several_times_larger_and_all_frames_differ() {
         let film = frames(&timetable(Duration::from_secs(4), 7));
         let ordinary = &film[1..GROUP];
         let largest = ordinary.iter().map(|&(_, bytes)| bytes).max().unwrap();

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_foreign_address_and_an_unknown_device_are_told() {
+    fn a_foreign_address_and_an_unknown_device_are_errors() {
         let foreign = IpAddr::from([192, 0, 2, 1]);
         let error = Sink::listen(foreign, None).unwrap_err();
         assert!(matches!(error, SetupError::Socket { address, .. } if address == foreign));

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_meets_silence_gives_up_at_the_limit() {
+    fn an_unanswered_connection_gives_up_at_the_limit() {
         let limit = Duration::from_millis(100);
         let [sink, source] = peers();
         // The sink's socket is open all the time, so that silence is all the source gets.
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_trusts_its_own_sink_alone() {
+    fn a_source_accepts_only_its_own_sink() {
         let [sink, mut source] = peers();
         let [_, stranger] = peers();
         let (Role::Source { configuration: ours, .. }, Role::Source { configuration: theirs, .. }) =

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_listener_is_told_whom_it_sought() {
+    fn a_connection_without_listener_names_its_target() {
         let sink = Sink::listen(Transport::Tcp, Ipv4Addr::LOCALHOST.into(), None).unwrap();
         let gone = sink.address();
         drop(sink);

@@ -108,7 +108,7 @@ impl Visit {
 }
 
 #[test]
-fn who_fits_is_told_once_until_there_is_a_path() {
+fn a_matching_request_is_reported_once_until_there_is_a_path() {
     let mut accepting = accepting(template());
     assert_eq!(VISIT.pay(at(0), &mut accepting, 0), Ok(true));
     let request = ConnectRequest {
@@ -158,7 +158,7 @@ fn a_datagram_outside_every_template_is_no_connection_request() {
 }
 
 #[test]
-fn a_configured_peer_is_not_let_in_beside() {
+fn a_configured_peer_is_not_accepted_by_a_template() {
     let mut accepting = accepting(template());
     accepting.add(ConnectionId(4), &[VISIT.peer.into()], None);
     assert_eq!(VISIT.pay(at(0), &mut accepting, 0), Ok(false));
@@ -184,7 +184,7 @@ fn one_origin_waits_for_one_answer_at_a_time() {
 }
 
 #[test]
-fn whom_one_template_is_about_to_let_in_no_other_lets_in_beside() {
+fn a_peer_pending_at_one_template_is_not_accepted_by_another() {
     let mut accepting = Accepting::default();
     let (first, mut second) = (template(), template());
     (second.id, second.sockets) = (AcceptId(8), vec![SocketId(4)]);
@@ -199,7 +199,7 @@ fn whom_one_template_is_about_to_let_in_no_other_lets_in_beside() {
 }
 
 #[test]
-fn connections_are_bounded_those_who_wait_included() {
+fn connections_are_bounded_including_pending_ones() {
     let mut accepting = accepting(template());
     let mut visit = |client, now| Visit::of(client).pay(at(now), &mut accepting, 0);
     assert_eq!([visit(0, 0), visit(1, 0), visit(2, 0)], [Ok(true); 3]);
@@ -215,7 +215,7 @@ fn connections_are_bounded_those_who_wait_included() {
 }
 
 #[test]
-fn paths_of_a_connection_are_bounded_those_that_wait_included() {
+fn paths_of_a_connection_are_bounded_including_pending_ones() {
     let mut accepting = accepting(template());
     Visit::of(0).open(&mut accepting, 0);
     let mut visit = |port, paths| Visit::of(0).port(port).pay(at(0), &mut accepting, paths);
@@ -241,7 +241,7 @@ fn the_rate_is_bounded_and_survives_other_settings() {
 }
 
 #[test]
-fn refusals_are_told_rarely_and_counted_always() {
+fn refusals_are_logged_rarely_and_counted_always() {
     let mut accepting = accepting(AcceptConfig { max_connections: 1, ..template() });
     Visit::of(0).open(&mut accepting, 0);
     for now in 0..30_000 {
@@ -253,7 +253,7 @@ fn refusals_are_told_rarely_and_counted_always() {
 }
 
 #[test]
-fn what_is_remembered_of_a_flood_is_bounded() {
+fn memory_for_a_flood_is_bounded() {
     let mut open = template();
     open.max_connections = u16::MAX;
     let mut accepting = accepting(open);

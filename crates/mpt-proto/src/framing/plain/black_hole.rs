@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_longer_than_all_that_arrives_is_lost() {
+    fn datagrams_longer_than_all_arrivals_are_lost() {
         let mut path = Path::new();
         assert_eq!(path.until(&[(1472, 100), (60, 9)], 1472), None, "all is well");
         // One keepalive to compare with, then three seconds from the first that proves something.
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_arrives_ends_the_suspicion() {
+    fn one_longer_arrival_discards_the_evidence() {
         for every in 2..8 {
             let mut path = Path::new();
             for interval in 0..1000 {
@@ -350,14 +350,14 @@ mod tests {
     }
 
     #[test]
-    fn small_datagrams_that_arrive_do_not_end_the_suspicion_against_large_ones() {
+    fn arriving_small_datagrams_keep_the_evidence_against_large_ones() {
         let mut path = Path::new();
         let verdict = (0..8).find_map(|n| path.interval(&[(1472, 9), (60 + n, 9)], 60 + n as u16));
         assert_eq!(verdict, Some(FLOOR));
     }
 
     #[test]
-    fn a_peer_that_tells_nothing_and_an_outage_prove_nothing() {
+    fn missing_reports_and_an_outage_are_no_evidence() {
         assert_eq!(Path::new().until(&[(1472, 100)], 0), None);
         // An outage that begins and ends with keepalives that got through alone, again and again.
         let mut path = Path::new();
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_state_begins_anew() {
+    fn a_change_of_state_discards_the_evidence() {
         let mut path = Path::new();
         for _ in 0..7 {
             assert_eq!(path.interval(&[(1472, 100)], 60), None);
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn keepalives_tell_the_longest_of_three_intervals() {
+    fn keepalives_report_the_longest_datagram_of_three_intervals() {
         let mut arrived = Arrived::new(Instant::ZERO);
         let tell = |arrived: &mut Arrived, n: u32| {
             let arrivals = arrived.tell(Instant::ZERO + INTERVAL * n, INTERVAL);

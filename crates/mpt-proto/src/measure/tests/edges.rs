@@ -5,7 +5,7 @@ use super::super::stream::Arrival;
 use super::*;
 
 #[test]
-fn what_is_in_order_takes_no_memory() {
+fn packets_in_order_take_no_memory() {
     let in_order = stream(0..100_000);
     assert_eq!(in_order.memory(), 0);
     let report = in_order.report();
@@ -70,7 +70,7 @@ fn a_restart_keeps_the_sums() {
 }
 
 #[test]
-fn a_restart_that_nobody_tells_is_believed_after_a_while() {
+fn an_unannounced_restart_is_accepted_after_a_while() {
     let mut stream = stream(0..100_000);
     let arrivals: Vec<_> = (0..40).map(|n| stream.on_arrival(at(0), Seq::new(n))).collect();
     assert_eq!(arrivals[..31], [Arrival::Stray; 31]);
@@ -109,7 +109,7 @@ fn over_a_path_that_was_idle_the_numbers_may_go_half_around() {
 }
 
 #[test]
-fn what_is_too_late_for_what_is_remembered_is_told_as_late_as_can_be() {
+fn packets_later_than_the_history_get_its_maximum_lateness() {
     // A run per packet; 64 are remembered before the last as long as none was reordered.
     let report = order(8, (0..1000).map(|n| n * 2).chain([1])).report();
     assert_eq!((report.reordered, report.extent_max), (1, 65));

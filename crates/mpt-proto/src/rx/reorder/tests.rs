@@ -209,7 +209,7 @@ fn duplicates_are_dropped_and_flush_nothing() {
 }
 
 #[test]
-fn one_far_number_changes_nothing() {
+fn one_far_number_has_no_effect() {
     for far in [1 << 20, 1 << 31, u32::MAX - 20_000] {
         let mut bench = Bench::default();
         bench.accept(0, 0..10);
@@ -219,7 +219,7 @@ fn one_far_number_changes_nothing() {
 }
 
 #[test]
-fn far_numbers_between_genuine_ones_are_never_believed() {
+fn far_numbers_between_genuine_ones_never_indicate_a_restart() {
     let mut bench = Bench::default();
     for seq in 0..100 {
         assert_eq!(bench.accept(0, [seq]), [seq]);
@@ -228,7 +228,7 @@ fn far_numbers_between_genuine_ones_are_never_believed() {
 }
 
 #[test]
-fn whatever_was_forged_the_genuine_packets_win_in_the_end() {
+fn after_any_forgery_genuine_packets_are_delivered_again() {
     for late in [Late::Deliver, Late::Drop] {
         for forged in [150, 5_000, 16_000] {
             let mut bench = Bench::new(ReorderConfig { late, ..config() });
@@ -252,7 +252,7 @@ fn whatever_was_forged_the_genuine_packets_win_in_the_end() {
 }
 
 #[test]
-fn a_restart_is_believed_at_once_when_it_was_announced() {
+fn an_announced_restart_is_accepted_at_once() {
     for before in [5, 100, 50_000] {
         let mut bench = Bench::default();
         bench.accept(0, 700..700 + before);
@@ -265,7 +265,7 @@ fn a_restart_is_believed_at_once_when_it_was_announced() {
 }
 
 #[test]
-fn a_restart_is_believed_after_a_while_when_it_was_not() {
+fn a_restart_is_accepted_late_without_an_announcement() {
     let mut bench = Bench::default();
     bench.accept(0, 100_000..100_010);
     assert_eq!(bench.receive(0, 0), Err(Drop::Stray));
@@ -292,7 +292,7 @@ fn an_outage_longer_than_the_window_costs_nothing_more() {
 }
 
 #[test]
-fn what_is_held_is_delivered_before_a_restart() {
+fn held_packets_are_delivered_before_a_restart() {
     let mut bench = Bench::default();
     assert_eq!(bench.accept(0, [40_000, 40_002]), [40_000]);
     bench.buffer.on_restart_announced();
@@ -301,7 +301,7 @@ fn what_is_held_is_delivered_before_a_restart() {
 }
 
 #[test]
-fn window_zero_takes_everything_as_it_comes() {
+fn with_window_zero_packets_are_delivered_as_they_arrive() {
     let mut bench = Bench::new(ReorderConfig { window: 0, ..config() });
     assert_eq!(bench.accept(0, [5, 3, 9, 3]), [5, 3, 9, 3]);
 }

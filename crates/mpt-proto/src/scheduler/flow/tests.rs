@@ -183,7 +183,7 @@ fn of_several_pins_the_least_path_wins_wherever_it_is_listed() {
 }
 
 #[test]
-fn a_path_that_stands_by_carries_what_is_pinned_to_it_and_nothing_else() {
+fn a_standby_path_carries_only_pinned_packets() {
     let standby = (1, 1, 9, pins(&[5060]));
     let mut scheduler = scheduler(&[plain(0, 1), standby.clone()]);
     assert!(scheduler.is_standby(PathId(1)) && !scheduler.is_standby(PathId(0)));

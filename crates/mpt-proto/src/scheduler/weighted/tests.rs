@@ -53,7 +53,7 @@ fn vectors_longer_than_the_originals_table_keep_every_share() {
 }
 
 #[test]
-fn equal_weights_take_turns_whatever_they_are() {
+fn equal_weights_alternate() {
     assert_eq!(vector(&[10_000], 3), [0, 0, 0]);
     assert_eq!(vector(&[7, 7, 7], 7), [0, 1, 2, 0, 1, 2, 0]);
     assert_eq!(vector_of_the_draft(&[7, 7, 7]), [0, 1, 2]);
@@ -96,7 +96,7 @@ proptest! {
 
     /// Paths come and go as well. Whatever was before, nobody is left waiting.
     #[test]
-    fn no_path_waits_for_more_turns_than_there_are_paths(
+    fn a_path_waits_for_at_most_one_turn_per_path(
         phases in prop::collection::vec(
             (prop::collection::btree_map(0..6_u8, 1..20_u16, 1..=6), 1..50_u32),
             1..60,
@@ -153,7 +153,7 @@ fn set(weighted: &mut Weighted, weights: impl IntoIterator<Item = (u8, u16)>) {
 }
 
 #[test]
-fn weights_that_change_every_hundred_packets_starve_nobody() {
+fn weights_that_change_every_hundred_packets_starve_no_path() {
     // 1,000 packets/s for 1,000 s, other weights every 100 ms.
     let mut deviation = Deviation::new(3);
     for phase in 0..10_000_u16 {
@@ -164,7 +164,7 @@ fn weights_that_change_every_hundred_packets_starve_nobody() {
 }
 
 #[test]
-fn weights_set_anew_but_unchanged_change_nothing() {
+fn setting_unchanged_weights_has_no_effect() {
     for weights in [&[1, 2, 3][..], &[1, 1, 1], &[7, 3, 1, 1]] {
         let expected = vector(weights, 100);
         let mut weighted = Weighted::default();
@@ -193,7 +193,7 @@ fn a_path_that_comes_and_goes_is_not_made_up_for() {
 }
 
 #[test]
-fn equal_weights_take_turns_again_after_others() {
+fn equal_weights_alternate_again_after_others() {
     let mut weighted = Weighted::default();
     set(&mut weighted, [(0, 10), (1, 1), (2, 1), (3, 1)]);
     (0..9).for_each(|_| assert_eq!(weighted.select(), Some(PathId(0))));

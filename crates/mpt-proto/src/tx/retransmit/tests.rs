@@ -37,7 +37,7 @@ fn since(millis: u64) -> LossWindow {
 }
 
 #[test]
-fn what_was_sent_on_the_lost_path_since_then_is_sent_again_once_in_order() {
+fn datagrams_sent_on_the_lost_path_are_retransmitted_once_in_order() {
     let mut recent = RetransmitBuffer::default();
     for number in 0..20 {
         let now = at(u64::from(number));
@@ -52,7 +52,7 @@ fn what_was_sent_on_the_lost_path_since_then_is_sent_again_once_in_order() {
 }
 
 #[test]
-fn what_was_sent_again_belongs_to_the_path_that_it_was_sent_on_last() {
+fn a_retransmission_belongs_to_the_path_that_it_was_last_sent_on() {
     let mut recent = RetransmitBuffer::default();
     recent.put(sent(at(0), 0, 7), &packet(7, 100));
     recent.send_again(CONNECTION, PathId(0), since(0));
@@ -114,7 +114,7 @@ fn small_packets_are_kept_up_to_their_number() {
 }
 
 #[test]
-fn who_sends_little_needs_little() {
+fn retransmission_of_few_packets_needs_little_memory() {
     let mut recent = RetransmitBuffer::default();
     assert_eq!(recent.memory(), 0);
     for number in 0..5000_u32 {
@@ -127,7 +127,7 @@ fn who_sends_little_needs_little() {
 }
 
 #[test]
-fn what_was_overwritten_before_its_turn_is_passed_over() {
+fn overwritten_packets_are_skipped() {
     let mut recent = RetransmitBuffer::default();
     (0..10).for_each(|number| recent.put(sent(at(0), 0, number), &packet(number, 1000)));
     recent.send_again(CONNECTION, PathId(0), since(0));
@@ -139,7 +139,7 @@ fn what_was_overwritten_before_its_turn_is_passed_over() {
 }
 
 #[test]
-fn so_many_bytes_are_kept_per_second_and_no_more() {
+fn the_bytes_kept_per_second_are_limited() {
     let mut allowance = Allowance::default();
     let packets =
         |allowance: &mut Allowance, now| (0..100_000).filter(|_| allowance.take(now, 1400)).count();
@@ -150,7 +150,7 @@ fn so_many_bytes_are_kept_per_second_and_no_more() {
 }
 
 #[test]
-fn the_doubt_follows_from_what_is_known_within_bounds() {
+fn the_loss_window_is_derived_from_measurements_within_bounds() {
     let ms = Duration::from_millis;
     let since = |now, unnoticed, round_trip| LossWindow::new(now, unnoticed, round_trip).since(now);
     let since_at_10_s = |unnoticed, round_trip| since(at(10_000), unnoticed, round_trip);
@@ -163,7 +163,7 @@ fn the_doubt_follows_from_what_is_known_within_bounds() {
 }
 
 #[test]
-fn who_stood_still_was_told_late() {
+fn a_stalled_host_learns_of_a_loss_late() {
     let doubt = LossWindow::new(at(10_000), Duration::ZERO, None);
     let reach = 50 + 5;
     assert_eq!(doubt.since(at(9_800)), at(9_800 - reach));

@@ -58,7 +58,7 @@ fn extension(number: u8, more: u8) -> (u8, Vec<u8>) {
 }
 
 #[test]
-fn the_five_protocols_with_ports_are_told_by_them_and_others_are_not() {
+fn flows_of_the_five_protocols_with_ports_are_identified_by_ports() {
     let above = [0x12, 0x34, 0x56, 0x78, 0, 0, 0, 0];
     for protocol in 0..=u8::MAX {
         let expected = match protocol {
@@ -200,7 +200,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_cut_off_or_altered_nothing_panics_and_nothing_is_made_up(
+    fn truncated_and_modified_packets_never_panic_or_yield_wrong_ports(
         packet in arbitrary_packet(),
         end: prop::sample::Index,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),

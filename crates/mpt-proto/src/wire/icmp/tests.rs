@@ -51,7 +51,7 @@ fn with_v6(mut packet: Vec<u8>, at: usize, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn ipv4_is_told_the_mtu_in_a_message_that_another_library_understands() {
+fn the_ipv4_packet_too_big_message_is_parsed_by_another_library() {
     for payload in [1300, 1301, 1473, 9000, 60_000] {
         let packet = udp_v4(payload);
         let found = answer(&packet, 1280, OWN_V4).expect("an answer");
@@ -74,7 +74,7 @@ fn ipv4_is_told_the_mtu_in_a_message_that_another_library_understands() {
 }
 
 #[test]
-fn ipv6_is_told_the_mtu_in_a_message_that_another_library_understands() {
+fn the_ipv6_packet_too_big_message_is_parsed_by_another_library() {
     for payload in [1300, 1301, 1473, 9000, 60_000] {
         let packet = udp_v6(payload);
         let found = answer(&packet, 1320, OWN_V6).expect("an answer");
@@ -103,7 +103,7 @@ fn short_packets_are_quoted_whole_and_padding_is_not() {
 }
 
 #[test]
-fn what_fits_and_what_every_link_carries_gets_no_answer() {
+fn packets_that_fit_get_no_icmp_answer() {
     assert_eq!(answer(&udp_v4(1252), 1280, OWN_V4), None, "1280 bytes");
     assert!(answer(&udp_v4(1253), 1280, OWN_V4).is_some());
     assert_eq!(answer(&udp_v6(1232), 576, OWN_V6), None, "1280 bytes");
@@ -151,7 +151,7 @@ fn addresses_that_are_not_one_host_get_no_answer() {
 }
 
 #[test]
-fn icmp_errors_get_no_answer_and_other_icmp_does() {
+fn icmp_errors_get_no_answer_and_other_icmp_messages_do() {
     let echo = IcmpEchoHeader { id: 1, seq: 2 };
     let mut packet = Vec::new();
     let builder = PacketBuilder::ipv4(SENDER_V4, TARGET_V4, 64);

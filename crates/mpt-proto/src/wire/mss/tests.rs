@@ -87,7 +87,7 @@ fn an_answer_to_a_syn_is_one_too() {
 }
 
 #[test]
-fn what_fits_already_is_not_raised() {
+fn an_mss_that_fits_is_not_changed() {
     for mss in [0, 100, 536, 1359, 1360] {
         let packet = ipv4(announcing(mss));
         let mut same = packet.clone();
@@ -97,7 +97,7 @@ fn what_fits_already_is_not_raised() {
 }
 
 #[test]
-fn no_announcement_sinks_below_what_everybody_accepts() {
+fn the_mss_is_never_clamped_below_the_minimum() {
     for mtu in [0, 40, 576, 575] {
         let mut packet = ipv4(announcing(1460));
         assert!(clamp(&mut packet, mtu, Checksum::Complete));
@@ -125,7 +125,7 @@ fn values_at_odd_places_and_repeated_ones_are_found() {
 }
 
 #[test]
-fn what_is_no_syn_with_the_option_is_not_touched() {
+fn packets_that_are_no_syn_with_the_option_are_not_changed() {
     let no_syn = TcpHeader { syn: false, ..announcing(1460) };
     let behind_the_end = with_raw_options(&[1, 0, 2, 4, 0x05, 0xb4, 0, 0]);
     let of_wrong_length = with_raw_options(&[2, 3, 0x05, 2, 6, 0x05, 0xb4, 0]);
@@ -143,7 +143,7 @@ fn what_is_no_syn_with_the_option_is_not_touched() {
 }
 
 #[test]
-fn fragments_and_authenticated_segments_are_told_apart() {
+fn fragments_and_authenticated_segments_are_distinguished() {
     let mut later = ipv4(announcing(1460));
     later[7] = 1;
     assert!(!clamp(&mut later, 1400, Checksum::Complete));
@@ -170,7 +170,7 @@ fn fragments_and_authenticated_segments_are_told_apart() {
 }
 
 #[test]
-fn a_missing_checksum_is_left_to_whoever_completes_it() {
+fn a_partial_checksum_stays_partial() {
     for mut packet in [ipv4(announcing(1460)), ipv6(announcing(1440))] {
         let at = if packet[0] >> 4 == 4 { 20 } else { 40 };
         let segment_len = (packet.len() - at) as u16;
@@ -195,7 +195,7 @@ fn a_missing_checksum_is_left_to_whoever_completes_it() {
 
 proptest! {
     #[test]
-    fn the_mended_checksum_is_the_computed_one(
+    fn the_updated_checksum_is_the_computed_one(
         mss in any::<u16>(),
         mtu in 500_u32..2000,
         shift in 0_usize..3,

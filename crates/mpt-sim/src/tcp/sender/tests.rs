@@ -41,7 +41,7 @@ fn three_segments_beyond_a_gap_mean_loss() {
 }
 
 #[test]
-fn a_segment_that_was_only_late_takes_the_reduction_back_and_is_remembered() {
+fn a_late_segment_undoes_the_reduction_and_adapts_the_reordering_window() {
     let mut sender = begun();
     acknowledge(&mut sender, 20, 0, Some((1, 4)));
     assert_eq!(send(&mut sender, 20)[0], 0);
@@ -77,7 +77,7 @@ fn silence_ends_in_a_probe_and_then_in_a_timeout() {
 }
 
 #[test]
-fn an_acknowledgement_that_was_overtaken_is_dropped_with_all_it_says() {
+fn an_overtaken_acknowledgement_is_ignored() {
     let mut sender = begun();
     acknowledge(&mut sender, 22, 2, None);
     let old = Acknowledgement {

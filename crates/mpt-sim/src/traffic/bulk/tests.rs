@@ -96,7 +96,7 @@ fn reordering_beyond_the_threshold_is_taken_for_loss() {
 }
 
 #[test]
-fn a_black_out_ends_in_a_timeout_and_the_transfer_goes_on() {
+fn a_black_out_ends_in_a_timeout_and_the_transfer_continues() {
     let window = (Duration::from_secs(3), Duration::from_secs(5));
     let cut = Profile { blackouts: vec![window], ..wire(10, 10) };
     let run = transfer(cut, wire(10, 10));

@@ -12,7 +12,7 @@ proptest! {
     /// The order of tunnels, templates and paths has no meaning, nor has that of connections to
     /// different peers.
     #[test]
-    fn what_differs_leads_from_one_to_the_other(
+    fn applying_the_difference_gives_the_other_settings(
         old in arbitrary::settings(),
         new in arbitrary::settings(),
     ) {
@@ -61,7 +61,7 @@ proptest! {
 
     /// A path that was added by command is nobody's business but the operator's.
     #[test]
-    fn what_was_done_by_command_stays(
+    fn changes_by_command_stay(
         file_old in arbitrary::settings(),
         file_new in arbitrary::settings(),
     ) {
@@ -105,7 +105,7 @@ fn what_was_set_by_command_stays_unless_the_file_changed_it() {
 }
 
 #[test]
-fn a_change_of_what_is_not_there_changes_nothing() {
+fn a_change_of_an_unknown_path_or_connection_has_no_effect() {
     let old = parse(super::FULL).unwrap();
     let mut new = old.clone();
     path(&mut new).weight = 3;
@@ -128,7 +128,7 @@ fn a_change_of_what_is_not_there_changes_nothing() {
 }
 
 #[test]
-fn what_no_longer_fits_together_is_reported() {
+fn conflicting_changes_are_reported() {
     let mut settings = parse(super::FULL).unwrap();
     assert!(check(&settings, "what would run").is_ok());
     path(&mut settings).name = "radio".into();

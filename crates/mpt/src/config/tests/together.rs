@@ -4,7 +4,7 @@ use super::two_paths;
 use crate::config::*;
 
 #[test]
-fn paths_that_can_be_told_apart_are_accepted() {
+fn paths_that_can_be_distinguished_are_accepted() {
     for (fields, good) in [("remote = \"192.0.2.1\"", false), ("remote = \"192.0.2.2\"", true)] {
         let text = two_paths(&format!("name = \"b\"\n{fields}"));
         assert_eq!(parse(&text).is_ok(), good, "{fields}");

@@ -32,7 +32,7 @@ fn a_client_that_exceeds_a_time_limit_is_disconnected() {
 }
 
 #[test]
-fn a_client_too_many_is_told_so_and_a_freed_place_is_taken() {
+fn a_client_beyond_the_limit_gets_an_error_until_a_place_is_free() {
     let mut served = Stepped::new();
     let mut clients = served.connect_all();
     let mut extra = served.connect();

@@ -102,7 +102,7 @@ fn the_socket_of_a_successor_is_left_alone() {
 }
 
 #[test]
-fn who_may_read_the_directory_cannot_hold_up_the_start() {
+fn other_users_cannot_block_the_start_by_a_lock() {
     let dir = tempfile::tempdir().unwrap();
     let directory = File::open(dir.path()).unwrap();
     let _held = Flock::lock(directory, FlockArg::LockExclusive).unwrap();
@@ -179,7 +179,7 @@ fn a_path_is_found_by_its_name_where_that_is_enough() {
 }
 
 #[test]
-fn garbage_is_an_error_each_line_and_the_visit_goes_on() {
+fn garbage_is_one_error_per_line_and_the_connection_stays_open() {
     let served = Served::start();
     let mut client = served.visit();
     for garbage in [
@@ -199,7 +199,7 @@ fn garbage_is_an_error_each_line_and_the_visit_goes_on() {
 }
 
 #[test]
-fn an_oversized_line_is_one_error_and_the_visit_goes_on() {
+fn an_oversized_line_is_one_error_and_the_connection_stays_open() {
     let served = Served::start();
     let mut client = served.visit();
     let mut line = vec![b'x'; 10 * MAX_REQUEST];
@@ -212,7 +212,7 @@ fn an_oversized_line_is_one_error_and_the_visit_goes_on() {
 }
 
 #[test]
-fn a_client_that_does_not_read_holds_up_nobody_and_costs_one_reply() {
+fn a_client_that_does_not_read_does_not_block_others_and_costs_one_reply() {
     let served = Served::start();
     let stuck = served.visit();
     stuck.stream.set_nonblocking(true).unwrap();
@@ -244,7 +244,7 @@ fn replies_arrive_whole_however_late_they_are_taken() {
 }
 
 #[test]
-fn a_client_in_the_middle_of_a_line_holds_up_nobody() {
+fn a_client_with_an_incomplete_line_does_not_block_others() {
     let served = Served::start();
     let mut slow = served.visit();
     for byte in b"{\"request\":\"version\"}" {

@@ -59,7 +59,7 @@ fn a_page_larger_than_any_buffer_arrives_whole() {
 }
 
 #[test]
-fn other_places_and_methods_are_told_so() {
+fn other_resources_and_methods_get_an_error() {
     let served = Served::new("page");
     for (request, status) in [
         (&b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"[..], "404 Not Found"),

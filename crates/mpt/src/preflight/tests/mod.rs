@@ -97,7 +97,7 @@ fn one(text: &str, change: impl FnOnce(&mut Facts), [what, why, fix]: [&str; 3])
 }
 
 #[test]
-fn a_good_host_and_an_unknown_one_lack_nothing() {
+fn a_complete_and_an_unknown_host_have_no_findings() {
     assert_eq!(found(FILE, |_| ()), [""; 0]);
     assert_eq!(findings(&settings(FILE), &Facts::default()), []);
 }
@@ -123,7 +123,7 @@ fn errors_come_first_and_many_users_are_counted() {
 }
 
 #[test]
-fn a_real_host_can_be_looked_at_by_anybody() {
+fn a_real_host_can_be_checked_by_any_user() {
     let facts = Facts::gather(&settings(FILE));
     let links = facts.links.unwrap();
     assert!(links.iter().any(|link| link.name == "lo"));

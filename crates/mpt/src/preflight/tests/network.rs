@@ -39,7 +39,7 @@ fn networks_behind_peers_need_forwarding() {
 }
 
 #[test]
-fn a_strict_firewall_is_told_with_what_was_not_looked_at() {
+fn a_strict_firewall_is_reported_with_the_unread_rules() {
     let add = |chain: StrictChain| move |facts: &mut Facts| facts.strict_chains.push(chain);
     one(
         FILE,

@@ -5,7 +5,7 @@ use crate::preflight::facts::Facts;
 use crate::preflight::needs::Leg;
 
 #[test]
-fn an_interface_that_is_not_there_or_not_on_is_a_warning() {
+fn a_missing_or_switched_off_interface_is_a_warning() {
     one(
         FILE,
         |facts| facts.links.as_mut().unwrap().retain(|link| link.name != "eth0"),
@@ -46,7 +46,7 @@ fn ipv6_disabled_on_an_interface_matters_to_ipv6_paths() {
 }
 
 #[test]
-fn an_address_that_is_not_there_or_not_usable_is_a_warning() {
+fn a_missing_or_unusable_address_is_a_warning() {
     one(
         FILE,
         |facts| facts.addresses.as_mut().unwrap().clear(),
@@ -68,7 +68,7 @@ fn an_address_that_is_not_there_or_not_usable_is_a_warning() {
 }
 
 #[test]
-fn a_peer_without_a_route_is_a_warning_of_its_own_only() {
+fn a_peer_without_a_route_is_a_warning_for_that_peer() {
     let cut_off = |facts: &mut Facts| {
         let local = Some(ip("192.0.2.1"));
         let remote = "203.0.113.5:4754".parse().unwrap();
@@ -91,7 +91,7 @@ fn a_peer_without_a_route_is_a_warning_of_its_own_only() {
 }
 
 #[test]
-fn a_strict_filter_matters_where_the_way_back_is_another() {
+fn a_strict_filter_is_reported_if_the_reverse_route_differs() {
     let strict = |facts: &mut Facts| {
         facts.sysctls.insert("net/ipv4/conf/eth0/rp_filter".into(), 1);
     };

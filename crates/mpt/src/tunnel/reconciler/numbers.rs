@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_rests_unless_there_is_no_other() {
+    fn a_freed_number_is_reused_last() {
         let (mut numbers, now) = (Numbers::below(3), Instant::now());
         assert_eq!((numbers.take(now), numbers.take(now)), (Some(0), Some(1)));
         numbers.give_back(now, 0);

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn the_current_address_stays_first_until_it_is_doubted() {
+    fn the_current_address_stays_first_until_the_peer_is_silent() {
         assert_eq!(turn(None, None, false), NAME, "in the order of the name");
         let second = "192.0.2.1 192.0.2.2 192.0.2.3 2001:db8::1";
         assert_eq!(turn(None, Some("192.0.2.1"), false), second);
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_fits_the_local_address_has_a_turn() {
+    fn only_addresses_of_the_local_version_are_tried() {
         let local = Some("192.0.2.77");
         assert_eq!(turn(local, None, false), "192.0.2.1 192.0.2.2 192.0.2.3");
         assert_eq!(turn(local, Some("192.0.2.3"), true), "192.0.2.1 192.0.2.2 192.0.2.3");

@@ -141,7 +141,7 @@ fn tab_goes_from_connection_to_connection() {
 }
 
 #[test]
-fn pausing_and_going_on() {
+fn pausing_and_resuming() {
     let model = scene::busy();
     assert!(!ui(&model, &[]).is_paused());
     assert!(ui(&model, &[KeyCode::Char('p')]).is_paused());

@@ -71,7 +71,7 @@ fn no_size_is_too_small() {
 }
 
 #[test]
-fn a_thousand_connections_are_drawn_where_they_are_looked_at() {
+fn of_a_thousand_connections_only_the_visible_are_drawn() {
     let model = scene::many(1000);
     let text = picture(&model, &[KeyCode::Char('G')], (80, 24));
     assert!(text.contains("site-1000 ") && !text.contains("site-1 "), "{text}");

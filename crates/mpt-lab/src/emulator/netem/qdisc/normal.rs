@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_distribution_is_that_of_printed_tables() {
+    fn the_distribution_matches_published_tables() {
         for (x, p) in
             [(0.0, 0.5), (1.0, 0.841_344_746), (-1.96, 0.024_997_895), (3.0, 0.998_650_102)]
         {

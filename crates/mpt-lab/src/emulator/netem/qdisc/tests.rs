@@ -58,7 +58,7 @@ fn the_message_is_about_the_place_below_the_root() {
 }
 
 #[test]
-fn times_are_told_in_both_units() {
+fn times_are_returned_in_both_units() {
     let netem = Netem {
         delay: Duration::from_millis(50),
         jitter: Duration::from_micros(640),
@@ -91,7 +91,7 @@ fn probabilities_are_fractions_of_32_bits() {
 }
 
 #[test]
-fn what_is_switched_off_is_told() {
+fn disabled_offloads_are_reported() {
     // Or a change would leave it as it was.
     let all = attributes(&Netem::default());
     let nothing = |kind, len| (kind, vec![0; len]);

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_off_missing_or_gone_is_told_and_what_is_new_is_not() {
+    fn lost_paths_are_notified_and_new_ones_are_not() {
         let before = legs([leg(1, 9), leg(2, 9)]);
         assert_eq!(reports(&before, &before), []);
         let off = legs([Leg { wanted: false, ..leg(1, 9) }, leg(2, 9)]);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_peer_is_told_by_a_path_that_is_up_and_not_by_the_one_that_goes_down() {
+    fn the_peer_is_notified_on_a_path_that_is_up_not_on_the_one_going_down() {
         let down = |leg| Leg { up: false, ..leg };
         let names = |station: &Station, about| -> Vec<String> {
             station.ways(about).map(|leg| leg.name.clone()).collect()
