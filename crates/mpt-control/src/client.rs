@@ -1,4 +1,4 @@
-//! A visitor of the daemon that asks and waits.
+//! A blocking client of the daemon.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -29,7 +29,7 @@ pub struct Client {
 /// Why there is no reply. Each message says what to do next.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// Nobody listens there.
+    /// No daemon listens there.
     #[error(
         "no daemon listens on {}: start one with `mpt run FILE`, or name its socket with --socket PATH",
         .socket.display()
@@ -95,8 +95,8 @@ impl Client {
         timeout: Duration,
     ) -> Result<Self, ClientError> {
         let socket = socket.as_ref().to_path_buf();
-        // The send timeout also bounds connect(2), which otherwise waits for ever while the backlog
-        // of a daemon that hangs is full; unix(7), socket(7).
+        // The send timeout also bounds connect(2), which would wait without limit while the backlog
+        // of a hanging daemon is full; unix(7), socket(7).
         let connect = || -> io::Result<UnixStream> {
             let stream = Socket::new(Domain::UNIX, Type::STREAM, None)?;
             stream.set_write_timeout(Some(timeout))?;
@@ -121,7 +121,7 @@ impl Client {
     pub fn request(&mut self, request: &Request) -> Result<Reply, ClientError> {
         let deadline = Instant::now() + self.timeout;
         let line = codec::encode_request(request).map_err(|error| self.codec(error))?;
-        // The daemon tells a client why it refuses it before it hangs up, so an answer may wait
+        // A refused client gets the reason before the daemon disconnects, so there may be an answer
         // although the request could not be written.
         let written = self.stream.write_all(&line);
         match self.read_line(deadline) {

@@ -1,4 +1,4 @@
-//! Lines: how messages are told apart in the stream.
+//! Lines: the framing of messages in the stream.
 //!
 //! A message is one JSON object on one line that ends with a line feed. A line longer than its limit
 //! is skipped up to its line feed while nothing of it is kept, so memory stays bounded whatever is
@@ -48,8 +48,9 @@ impl Lines {
 
     /// Takes bytes from the front of `bytes` until a line is complete or nothing is left.
     ///
-    /// Returns the line without its line feed, or `None` when all bytes were taken and the line goes
-    /// on. A line that is too long is one error, reported at its end; all of it is skipped.
+    /// Returns the line without its line feed, or `None` when all bytes were consumed and the line
+    /// is incomplete. A line that is too long is one error, reported at its end; all of it is
+    /// skipped.
     pub fn take(&mut self, bytes: &mut &[u8]) -> Option<Result<Vec<u8>, CodecError>> {
         let end = bytes.iter().position(|&byte| byte == b'\n');
         let (part, rest) = match end {

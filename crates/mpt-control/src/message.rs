@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Status;
 
-/// What a visitor asks of the daemon; one line of JSON, told apart by the field `request`.
+/// A request of a client to the daemon; one line of JSON, identified by the field `request`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
@@ -36,13 +36,14 @@ pub enum Request {
         connection: Option<String>,
         /// The path's name in the configuration.
         path: String,
-        /// Whether it is to be used.
+        /// Its administrative status.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<PathStatus>,
         /// Its share of the packets, 1 to 10000.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         weight: Option<u16>,
-        /// Its tier: those of the least number that are up carry, the others stand by.
+        /// Its priority: of the paths that are up, those with the lowest number carry packets, the
+        /// others are on standby.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         priority: Option<u8>,
     },
@@ -56,7 +57,7 @@ pub enum Request {
     },
     /// `{"request":"path_remove",...}`: a path goes. Answered by [`Reply::Changed`].
     PathRemove {
-        /// The connection that has it, or `None` to look in all.
+        /// The connection that has it, or `None` to search all.
         #[serde(default)]
         connection: Option<String>,
         /// Its name.
@@ -65,14 +66,14 @@ pub enum Request {
     /// `{"request":"reload"}`: read the configuration file again and carry out what changed in it.
     /// Answered by [`Reply::Changed`].
     Reload {},
-    /// `{"request":"status"}`: everything the daemon knows. Answered by [`Reply::Status`].
+    /// `{"request":"status"}`: the complete status. Answered by [`Reply::Status`].
     Status {},
     /// `{"request":"version"}`: the daemon's version. Answered by [`Reply::Version`].
     Version {},
 }
 
 impl Request {
-    /// Sets whether a path is to be used.
+    /// Sets the administrative status of a path.
     pub fn path_status(
         connection: Option<impl Into<String>>,
         path: impl Into<String>,
@@ -109,7 +110,7 @@ impl fmt::Display for PathStatus {
     }
 }
 
-/// What the daemon answers; one line of JSON, told apart by the field `reply`.
+/// A reply of the daemon; one line of JSON, identified by the field `reply`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "snake_case")]
 pub enum Reply {
@@ -138,7 +139,7 @@ pub enum Reply {
     },
     /// The answer to [`Request::Status`].
     Status {
-        /// Everything the daemon knows.
+        /// The complete status.
         status: Box<Status>,
     },
     /// The answer to [`Request::Version`].
@@ -170,7 +171,7 @@ pub enum ErrorKind {
     /// The line is not a request: too long, no JSON, an unknown request or field. The connection
     /// stays open after it.
     BadRequest,
-    /// As many visitors as the daemon serves at once are connected. The connection is closed.
+    /// The limit of connected clients is reached. The connection is closed.
     Busy,
     /// The path's name occurs in several connections and the request names none.
     AmbiguousPath,
@@ -178,11 +179,11 @@ pub enum ErrorKind {
     NoSuchConnection,
     /// No connection has a path of that name.
     NoSuchPath,
-    /// The visitor is neither root nor the user the daemon runs as. The connection is closed.
+    /// The client is neither root nor the daemon's user. The connection is closed.
     NotAllowed,
     /// The daemon cannot do it at the moment, such as a tunnel that did not answer in time.
     Unavailable,
-    /// A kind that this version does not know.
+    /// A kind unknown to this version.
     #[default]
     #[serde(other)]
     Other,

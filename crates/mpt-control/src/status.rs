@@ -1,9 +1,9 @@
-//! What the daemon knows about itself: a tree of plain values.
+//! The daemon's status: a tree of plain values.
 //!
 //! Counters count from the start of the daemon and never go back. Times are seconds unless the name
 //! ends in `_ms`, sizes are bytes, addresses are text. Every field has a default, so that a reader
-//! can take the status of an older daemon, and a writer names only what it has.
-//! `docs/status.md` describes the same for those who read the JSON.
+//! can parse the status of an older daemon. `docs/status.md` describes the same for readers of the
+//! JSON.
 
 use std::collections::BTreeMap;
 
@@ -206,7 +206,7 @@ pub struct ReorderStatus {
     pub max_delay: f64,
     /// Whether a gap is given up as soon as every live path has delivered a higher number.
     pub early_release: bool,
-    /// What becomes of a packet that comes after its place was given up: `deliver` or `drop`.
+    /// What happens to a packet that arrives after its gap was given up: `deliver` or `drop`.
     pub late: String,
     /// Packets held at this moment.
     pub held: u64,
@@ -240,8 +240,8 @@ pub struct Reordering {
     /// The largest late time offset, in milliseconds.
     pub late_ms_max: f64,
     /// Packets that are n-reordered, which means that at least the n packets right before them had
-    /// higher numbers (RFC 4737 section 5). Index 0 counts n = 1; n = 3 tells how often TCP would
-    /// take a packet for lost. Bounded; no zeros at the end.
+    /// higher numbers (RFC 4737 section 5). Index 0 counts n = 1; n = 3 is how often TCP would take
+    /// a packet for lost. Bounded; no zeros at the end.
     pub n_reordering: Vec<u64>,
     /// Packets by displacement, which is the place in which a packet came less the place that its
     /// number gives it: early ones are negative, late ones positive (reorder density, RD, of
@@ -276,8 +276,8 @@ pub struct PathState {
     pub remote: String,
     /// The network interface it is bound to, if any.
     pub interface: Option<String>,
-    /// Whether this host has what the path needs: its interface with carrier, its address, a route,
-    /// the address of a name. If not, `cause` says what is missing. True where nothing says otherwise.
+    /// Whether this host has the path's interface with carrier, its address, a route, and an
+    /// address of its host name. If not, `cause` says what is missing. True by default.
     #[serde(default = "presumed")]
     pub carrier: bool,
     /// Its share of the packets relative to the other paths', 1 to 10000.
@@ -313,8 +313,8 @@ pub struct PathState {
     /// One-way jitter from the peer to here in milliseconds (RFC 3550 section 6.4.1), from
     /// keepalives; none if the peer does not measure.
     pub jitter_ms: Option<f64>,
-    /// Datagrams with inner packets that the peer sent on this path and that never came, as far as
-    /// it has told; none if the peer does not measure.
+    /// Datagrams with inner packets that the peer sent on this path and that did not arrive, as far
+    /// as it has reported; none if the peer does not support the measurement.
     pub lost: Option<u64>,
     /// The share of such datagrams lost in the last 10 seconds or so, 0 to 1; none if the peer does
     /// not measure or sent nothing.

@@ -1,4 +1,4 @@
-//! The JSON of a status and its description tell of the same fields.
+//! The JSON of a status and its description have the same fields.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends where it stands")]
 

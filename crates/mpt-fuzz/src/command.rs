@@ -1,5 +1,5 @@
-//! The command protocol of the original MPT: what is read of messages and descriptions, and two hosts that
-//! speak it while somebody disturbs.
+//! The command protocol of the original MPT: parsing of messages and descriptions, and two hosts
+//! that use it while an attacker interferes.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -29,8 +29,8 @@ pub fn command(bytes: &[u8]) {
     }
 }
 
-/// Two hosts, and decisions: what they have to say, what becomes of their messages, what somebody else
-/// sends. The first byte says how they authenticate themselves.
+/// Two hosts, and a sequence of operations: commands to send, the fate of messages, messages of an
+/// attacker. The first byte selects the authentication.
 pub fn command_port(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let kind = AuthKind::new(input.byte() % 3).unwrap_or(AuthKind::None);
@@ -122,9 +122,9 @@ impl Talk {
                     self.deliver(to, &message);
                 }
             }
-            // From somebody else.
+            // From another sender.
             5 => self.deliver(host, input.bytes()),
-            // From somebody who has the key.
+            // From a sender that has the key.
             6 => {
                 if let Ok(message) = Message::parse(input.bytes()) {
                     self.deliver(host, &message.emit(&auth(message.auth)));
@@ -193,7 +193,7 @@ impl Talk {
         }
     }
 
-    /// What the hosts have to send goes on its way; then they have nothing to do at this time.
+    /// The hosts send all that is due; then they have nothing to do at this time.
     fn drain(&mut self) {
         for host in 0..2 {
             while let Some(transmit) = self.hosts[host].poll_transmit(self.now) {
@@ -218,14 +218,14 @@ impl Talk {
         if read.step.round() == Round::Two && message[0] == 0xa2 {
             self.opened[host] += 1;
         }
-        // Nobody waits for the oldest any more.
+        // The oldest is no longer expected.
         if self.wire.len() == 32 {
             self.wire.remove(0);
         }
         self.wire.push((1 - host, message));
     }
 
-    /// Everything that was to be told comes to an end, though nobody answers any more.
+    /// All queued commands end, even without answers.
     fn finish(mut self) {
         for _ in 0..10_000 {
             let Some(at) = self.hosts.iter().filter_map(Commands::poll_timeout).min() else {

@@ -3,8 +3,8 @@
 use mpt_control::codec::{self, Lines};
 use mpt_control::{Reply, Request};
 
-/// A stream of requests as a visitor sends it to the daemon, which reads it in pieces as they come.
-/// However it is cut, the lines are the same, and what is understood is written as it was understood.
+/// A stream of requests of a client, which the daemon reads in pieces. For any split the lines are
+/// the same, and a parsed request is written as it was parsed.
 pub fn control_request(bytes: &[u8]) {
     const LIMIT: usize = 256;
     let whole = lines(LIMIT, [bytes]);

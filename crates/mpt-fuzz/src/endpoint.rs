@@ -1,18 +1,18 @@
 //! Two endpoints, and whatever can happen to them and between them.
 //!
-//! The first bytes are settings, the others operations: packets offered, datagrams that arrive, get lost,
-//! arrive twice, late or damaged, datagrams and packets that nobody sent, hosts that start anew, time that
-//! passes, and changes of every kind: connections and paths that come and go, at either host and
-//! without the other's knowledge; also of what is not there, and between sides that hear of each other late.
-//! After each operation the promises of `mpt-proto` are checked:
+//! The first bytes are settings, the others operations: packets offered, datagrams that arrive, get
+//! lost, arrive twice, late or damaged, forged datagrams and packets, hosts that restart, time that
+//! passes, and changes of every kind: connections and paths added and removed, at either host and
+//! without the other's knowledge; also changes of unknown ones, and with delayed updates between
+//! the two sides. After each operation the invariants of `mpt-proto` are checked:
 //!
-//! - every packet and datagram that went in was sent, delivered, is held, or has a name as a drop;
-//! - what comes out is a whole packet of the peer's, and, if nobody touched it on its way, one that was
-//!   sent; none comes out twice, and none behind a later one where late packets are not wanted;
-//! - no more is held than the windows, and the sink's count of it is the endpoint's, also when what it was
-//!   held for is gone;
-//! - packets go by the connection that a plain search finds, and by paths that are up;
-//! - what was due is done: the next deadline lies ahead.
+//! - every packet and datagram that entered was sent, delivered, is held, or was counted as a drop;
+//! - each delivered packet is a complete packet of the peer, and, without tampering, one that was
+//!   sent; none is delivered twice, and none after a later one if late packets are dropped;
+//! - no more is held than the windows, and the sink's count of it is the endpoint's, also when its
+//!   connection was removed;
+//! - packets use the connection that a plain search finds, and paths that are up;
+//! - all due work is done: the next deadline is in the future.
 
 mod accounts;
 mod changes;
@@ -274,7 +274,7 @@ impl World {
         }
     }
 
-    /// Everything arrives, until nobody has anything to say.
+    /// Everything arrives, until no host has anything to send.
     fn converse(&mut self) {
         const MAX_ROUNDS: usize = 16;
         for _ in 0..MAX_ROUNDS {

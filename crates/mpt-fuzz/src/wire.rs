@@ -57,8 +57,8 @@ pub fn inner(bytes: &[u8]) {
     }
 }
 
-/// An inner packet, and what tells its flow from others. What does not belong to the flow changes nothing
-/// of it, and the ports are where they are said to be.
+/// An inner packet, and its flow key. Bytes outside the key do not affect it, and the ports are at
+/// the reported positions.
 pub fn flow(bytes: &[u8]) {
     let Some(inner) = inner_packet::parse(bytes) else { return };
     let flow = Flow::parse(bytes, &inner);

@@ -11,9 +11,9 @@
 //! 7. when its last bit has left, delay and jitter begin, or are skipped to reorder it;
 //! 8. at its due time the receiver may take it.
 //!
-//! The link never looks at a clock: the simulator calls it in virtual time, the laboratory's
-//! emulator in real time. Each impairment draws from a random stream of its own, so that turning
-//! one on changes nothing about the others, and the same seed and calls give the same run.
+//! The link never reads a clock: the simulator calls it in virtual time, the lab's emulator in real
+//! time. Each impairment has its own random stream, so that enabling one does not affect the
+//! others, and the same seed and calls give the same run.
 
 mod carried;
 mod chance;
@@ -128,7 +128,7 @@ impl<P: Carried> Link<P> {
         Some((due, packet))
     }
 
-    /// Cuts the wire or mends it. What is on the way arrives.
+    /// Cuts or restores the wire. Packets in flight arrive.
     pub fn set_blackout(&mut self, cut: bool) {
         self.cut = cut;
     }

@@ -18,10 +18,10 @@ use mpt_proto::Instant;
 /// The first port that is given out; those below are reserved (RFC 4787 REQ-3).
 const FIRST_PORT: u16 = 1024;
 
-/// The most remotes that one mapping remembers to let in; then the lowest address is forgotten.
+/// The most remotes that one mapping accepts; beyond that the lowest address is removed.
 const MAX_REMOTES: usize = 1024;
 
-/// A protocol with ports. Each has a port space of its own.
+/// A protocol with ports. Each has its own port space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
     /// TCP. Its connections are not followed; their mappings end by time as well.
@@ -38,7 +38,7 @@ pub enum Filtering {
     /// Exactly the address and port that was sent to: the commonest and strictest.
     #[default]
     AddressAndPort,
-    /// Everybody.
+    /// Any remote.
     EndpointIndependent,
 }
 
@@ -110,7 +110,7 @@ impl Nat {
         self
     }
 
-    /// The same translator, which keeps the port of the first that uses it, as most at home do
+    /// The same NAT with port preservation for the first user of a port, as in most home routers
     /// (RFC 4787 section 4.2.1), until it [rebinds](Self::rebind).
     #[must_use]
     pub fn with_preserved_ports(mut self) -> Self {
@@ -199,8 +199,8 @@ impl Nat {
         (now.since(used) < self.timeout).then_some(port)
     }
 
-    /// Makes a mapping on the port inside, if ports are preserved and it is free; otherwise on the
-    /// next port that is free, so that no port is soon used again.
+    /// Creates a mapping on the inside port, if ports are preserved and it is free; if not, on the
+    /// next free port, so that ports are reused late.
     fn map(
         &mut self,
         now: Instant,

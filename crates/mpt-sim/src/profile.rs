@@ -55,9 +55,11 @@ pub struct Profile {
     pub corrupt: f64,
     /// Probability that a packet skips delay and jitter and so overtakes others, in 0..=1.
     pub reorder: f64,
-    /// The longest packet that passes, in bytes; longer ones vanish without a word. `None` is any.
+    /// The longest packet that passes, in bytes; longer ones are dropped silently. `None`: no
+    /// limit.
     ///
-    /// So does a router whose next link is narrower, if it does not tell or its word does not arrive.
+    /// A router with a smaller next-hop MTU behaves so, if it sends no ICMP message or the message
+    /// is lost.
     pub largest: Option<u64>,
     /// Windows from start (inclusive) to end (exclusive), counted from the link's origin, in
     /// which nothing enters the wire. What is on the way arrives.

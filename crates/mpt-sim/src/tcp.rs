@@ -1,9 +1,9 @@
 //! TCP as Linux does it, without a byte of payload.
 //!
-//! [`crate::traffic::bulk`] is a transfer over the real core, every packet of it real. To foretell what a
-//! Linux host will measure, it is too simple and too slow; what decides there is how the kernel
-//! tells reordering from loss and how it takes a wrong guess back. So here segments are numbers, and the
-//! rules are the kernel's:
+//! [`crate::traffic::bulk`] is a transfer over the real core, every packet of it real. To predict
+//! what a Linux host will measure, it is too simple and too slow; the result depends on how the
+//! kernel distinguishes reordering from loss and how it undoes a wrong decision. So here segments
+//! are numbers, and the rules are the kernel's:
 //!
 //! - [`cubic`]: CUBIC (RFC 9438) with HyStart, and Reno;
 //! - [`sender`]: the scoreboard of selective acknowledgements (RFC 2018, RFC 2883), RACK's time-based

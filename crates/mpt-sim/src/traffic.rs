@@ -1,11 +1,11 @@
 //! What hosts send through a tunnel, and how it is judged at the other end.
 //!
-//! - [`stream`]: numbered packets at a steady rate. The receiver knows which were lost, doubled,
-//!   overtaken or altered, and how long the longest silence was.
-//! - [`bulk`]: a transfer that takes what it can get, as TCP does, to measure goodput.
+//! - [`stream`]: numbered packets at a steady rate. The receiver determines which were lost,
+//!   duplicated, overtaken or modified, and the longest gap.
+//! - [`bulk`]: a greedy transfer like TCP's, to measure goodput.
 //!
-//! Both send [`packet`]s, and both are driven from outside, like everything here: they say when
-//! they want to act and are told the time.
+//! Both send [`packet`]s, and both are driven by the caller, like everything here: they return
+//! their next deadline and take the time as argument.
 
 pub mod bulk;
 pub mod packet;

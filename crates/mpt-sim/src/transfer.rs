@@ -28,8 +28,8 @@ use tunnel::Way;
 /// The width of a sample of [`Outcome::samples`].
 pub const SAMPLE: Duration = Duration::from_millis(100);
 
-/// So many segments that follow each other, come at once and have the same time stamps are merged into
-/// one, as the kernel merges them: 64 kB.
+/// At most this many consecutive segments that arrive at once and have the same timestamps are
+/// merged into one, as by the kernel's GRO: 64 kB.
 const MOST_MERGED: u64 = 44;
 
 /// IP and TCP headers of an acknowledgement with time stamps, less the IP header.

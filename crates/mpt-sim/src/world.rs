@@ -35,7 +35,7 @@ use load::{Claim, Load};
 use wire::Wire;
 pub use wire::{Direction, End};
 
-/// So many moments in a row without time passing mean that something spins.
+/// This many consecutive steps without progress of time indicate an endless loop.
 const MOST_STEPS_AT_ONCE: u32 = 1_000_000;
 
 /// Hosts, wires, traffic and a clock.

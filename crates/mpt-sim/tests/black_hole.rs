@@ -1,4 +1,4 @@
-//! Paths that narrow without a word are found out, and nothing else is taken for it.
+//! MTU black holes are detected, and nothing else is taken for one.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn two(profile: &Profile) -> PairPlan {
     PairPlan::new(vec![PathPlan::symmetric(profile.clone()), PathPlan::symmetric(wire())])
 }
 
-/// Packets from left to right, so many in a second from the first to the last.
+/// Packets from left to right, this many per second from the first to the last.
 fn stream(pair: &mut Pair, port: u16, len: usize, per_second: u32) {
     let interval = Duration::from_secs(1) / per_second;
     let source = Source::new(Pair::flow(false, port), len, interval, at(1), at(LIFE));
@@ -190,7 +190,7 @@ fn different_keepalive_intervals_are_not_taken_for_a_black_hole() {
     }
 }
 
-/// A pair whose hosts send keepalives at intervals of so many milliseconds; 0 is never.
+/// A pair whose hosts send keepalives at intervals of this many milliseconds; 0 is never.
 fn uneven(seed: u64, plan: &PairPlan, millis: [u64; 2]) -> Pair {
     let with = |millis: u64| {
         let keepalive = (millis > 0).then(|| Duration::from_millis(millis));

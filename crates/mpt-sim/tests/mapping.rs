@@ -22,7 +22,7 @@ fn path(delay_ms: u64) -> PathPlan {
     })
 }
 
-/// A flow of a port of its own from left to right, a packet every millisecond.
+/// A flow with its own port from left to right, a packet every millisecond.
 fn stream(pair: &mut Pair, port: u16, start: u64, end: u64) -> StreamId {
     let (flow, interval) = (Pair::flow(port.is_multiple_of(2), port), Duration::from_millis(1));
     let source = Source::new(flow, LEN, interval, at(start), at(end));

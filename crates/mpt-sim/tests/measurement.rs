@@ -1,4 +1,5 @@
-//! What the core measures on simulated links is what the links were told to do, each direction for itself.
+//! The core's measurements on simulated links equal the links' settings, separately for each
+//! direction.
 
 use std::time::Duration;
 
@@ -99,7 +100,7 @@ fn losses_are_counted_one_by_one_in_their_direction() {
     let mut pair =
         pair(vec![plan(lossy(0.02, 10), lossy(0.1, 10)), plan(delay(25), lossy(0.005, 25))]);
     talk(&mut pair, 1000, 60_000);
-    // Long enough for a keepalive that tells of everything, on each path: they are lost as well.
+    // Long enough for a keepalive with the final counts on each path: keepalives are lost as well.
     pair.world.run_until(at(65_000));
     let (left, right) = (pair.left, pair.right);
     for (from, to, number) in

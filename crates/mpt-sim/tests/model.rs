@@ -157,8 +157,8 @@ impl Both {
         }
     }
 
-    /// Tells the model which paths may bring packets: those that are on, and those that were a
-    /// moment ago.
+    /// Tells the model which paths may deliver packets: those that are on, and those that were on
+    /// recently.
     fn settle_live(&mut self) {
         for until in &mut self.lingers {
             *until = until.filter(|&until| self.now < until);

@@ -182,7 +182,7 @@ fn run(seed: u64, plan: &PairPlan, actions: &[(u64, Action)]) -> Run {
     Run { pair, streams: [there, back] }
 }
 
-/// What is to be otherwise at a host whose connection began with these settings.
+/// A change at a host whose connection began with these settings.
 fn change(config: &ConnectionConfig, path: PathId, alteration: &Alteration) -> Change {
     let connection = Pair::CONNECTION;
     let path_config = config.paths[usize::from(path.0)].clone();

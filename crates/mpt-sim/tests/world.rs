@@ -150,8 +150,8 @@ fn a_cut_is_survived_after_the_dead_time_whatever_its_direction() {
         assert_eq!(state, PathState::Down(expected), "{what}");
         let down = became(&pair, 0, state, 3000).unwrap() - at(3000);
         // The dead time, counted from the last thing heard before the cut, which with keepalives
-        // alone is up to half a second old; and half a second more until the deaf peer says so,
-        // had it not said so at once.
+        // alone is up to half a second old; and half a second more until the peer reports that it
+        // does not hear us, if it had not done so at once.
         assert!(down <= Duration::from_millis(1750 + 10), "{what}: {down:?}");
         assert!(down >= Duration::from_millis(1250), "{what}: {down:?}");
 
@@ -255,7 +255,8 @@ fn two_uplinks_reach_one_server_address() {
 
 #[test]
 fn datagrams_from_a_translated_address_are_from_an_unknown_source() {
-    // Plain framing knows its peer by the address; one that appears from elsewhere is nobody.
+    // Plain framing identifies its peer by the address; a datagram from another address is from an
+    // unknown source.
     let mut pair = pair(vec![path(40, 5), path(40, 5)]);
     pair.world.set_nat(pair.wires[0], Some(Nat::new("198.51.100.1".parse().unwrap())));
     let stream = stream(&mut pair, false, 20, 1000, 3000);

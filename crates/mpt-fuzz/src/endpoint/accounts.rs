@@ -142,7 +142,8 @@ impl Accounts {
     }
 }
 
-/// The last counts of what is not there any more, or begins from zero under the same number.
+/// The last counts of removed connections and paths, or of those that restart at zero under the
+/// same number.
 fn departed<'c, K: Copy + Ord, C: Copy + PartialOrd>(
     before: &'c BTreeMap<K, C>,
     after: &'c BTreeMap<K, C>,

@@ -87,7 +87,7 @@ impl World {
     fn add_connection(&mut self, host: usize, input: &mut Input<'_>) {
         let connection = self.connection(input);
         if !self.hosts[host].plan.has(connection) {
-            // The numbers of the one before it go on at the peer, which does not know.
+            // The peer, which is not informed, continues with the numbers of the previous one.
             self.hosts[1 - host].inbox.distrust_order(connection);
         }
         if !self.settings.tells_connections_apart() {

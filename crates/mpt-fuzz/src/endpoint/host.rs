@@ -20,11 +20,11 @@ pub(super) struct Host {
     rx: ReceiveSide,
     pub(super) inbox: Inbox,
     accounts: Accounts,
-    /// What its operator wants, as the transmit side was told.
+    /// The administrative status, as given to the transmit side.
     pub(super) plan: Plan,
-    /// Whether what one side has to tell the other waits to be carried.
+    /// Whether updates between the sides are delayed.
     apart: bool,
-    /// What the receive side is yet to be told.
+    /// Pending changes for the receive side.
     changes: VecDeque<Change>,
     /// What the transmit side is yet to be told.
     messages: VecDeque<(ConnectionId, Message)>,
@@ -60,15 +60,14 @@ impl Host {
         host
     }
 
-    /// Forgets everything, as a host does that starts anew. What is not to be trusted is still on its
-    /// way to it.
+    /// Discards all state, like a restart. Untrusted datagrams are still in flight to it.
     pub(super) fn restart(&mut self, settings: &Settings, now: Instant) {
         let fresh = Self::new(settings, self.number, now);
         let old = std::mem::replace(self, fresh);
         self.inbox.remember(&old.inbox);
     }
 
-    /// An inner packet from the interface, and what becomes of it.
+    /// Processes an inner packet from the interface.
     pub(super) fn offer(&mut self, now: Instant, packet: &[u8]) -> Option<Sent> {
         self.accounts.offered += 1;
         let expected = self.plan.route(packet);
@@ -116,7 +115,7 @@ impl Host {
         self.observe();
     }
 
-    /// The datagrams of its own that are due.
+    /// Its own datagrams that are due.
     pub(super) fn poll(&mut self, now: Instant) -> Vec<Sent> {
         let mut due = Vec::new();
         if self.tx.poll_timeout().is_none_or(|deadline| deadline.at > now) {
@@ -134,8 +133,8 @@ impl Host {
         due
     }
 
-    /// Something is to be otherwise. Returns whether packets on their way may come out again, because the
-    /// history of the connection that they belong to is gone.
+    /// Applies a change. Returns whether packets in flight may be delivered again, because the
+    /// history of their connection was discarded.
     pub(super) fn change(&mut self, now: Instant, change: Change) -> bool {
         self.observe();
         self.plan.apply(&change);
@@ -176,7 +175,7 @@ impl Host {
         self.read_events();
     }
 
-    /// Has what one side tells the other wait, or not any more; returns what [`Self::change`] does.
+    /// Delays updates between the sides, or ends the delay; returns the same as [`Self::change`].
     pub(super) fn set_apart(&mut self, now: Instant, apart: bool) -> bool {
         self.apart = apart;
         let count = if apart { 0 } else { usize::MAX };

@@ -20,7 +20,7 @@ pub(super) struct Inbox {
     fresh: Vec<u64>,
     /// Numbers of packets that came out and may not do so again.
     seen: HashSet<u64>,
-    /// The connections that there are, as the receive side was told.
+    /// The connections known to the receive side.
     orders: BTreeMap<ConnectionId, Order>,
     /// The connection that the peer sent each packet on.
     sent_on: HashMap<u64, ConnectionId>,
@@ -89,7 +89,7 @@ impl Inbox {
         }
     }
 
-    /// From now on nobody can say what to expect.
+    /// From here on the expected result is unknown.
     pub(super) fn stop_judging(&mut self) {
         self.judging = false;
     }
@@ -111,8 +111,8 @@ impl Inbox {
         forgotten
     }
 
-    /// The receive side is about to be told of a change. Returns whether packets on their way may come
-    /// out again.
+    /// Called before a change reaches the receive side. Returns whether packets in flight may be
+    /// delivered again.
     pub(super) fn on_change(&mut self, change: &Change) -> bool {
         match change {
             Change::AddConnection { connection, config, .. } => {
@@ -140,8 +140,8 @@ impl Inbox {
         self.orders.remove(&id);
     }
 
-    /// The peer's numbers were found to have started anew, which begins a new history. Some of what just
-    /// came out belongs to the old one.
+    /// A restart of the peer was detected, which begins a new history. Some of the packets just
+    /// delivered belong to the old one.
     pub(super) fn forget(&mut self, connection: ConnectionId) {
         self.seen.clear();
         self.seen.extend(self.fresh.drain(..));

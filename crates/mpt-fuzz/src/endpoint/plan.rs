@@ -90,7 +90,7 @@ impl Plan {
         }
     }
 
-    /// Every path is to be off.
+    /// All paths off.
     pub(super) fn close(&mut self) {
         self.paths.values_mut().for_each(|path| path.config.status = PathStatus::Off);
     }

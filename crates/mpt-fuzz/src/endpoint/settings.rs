@@ -59,8 +59,8 @@ impl Settings {
         }
     }
 
-    /// Whether a datagram always belongs to the connection that it was sent on. Without keys it may be
-    /// taken for another one's when its own is not there.
+    /// Whether a datagram always belongs to the connection that it was sent on. Without keys it may
+    /// be taken for another one's if its own does not exist.
     pub(super) fn tells_connections_apart(&self) -> bool {
         self.key.is_some()
     }
@@ -247,7 +247,7 @@ pub(super) fn status(input: &mut Input<'_>) -> PathStatus {
     if input.flag() { PathStatus::Off } else { PathStatus::Available }
 }
 
-/// Where a host's datagrams come from if nobody translates its address.
+/// The source of a host's datagrams without NAT.
 pub(super) fn usual_origin(from: usize, connection: ConnectionId, lane: u8, tos: u8) -> Origin {
     let remote = outer_address(from, connection, lane);
     Origin { socket: SocketId(u16::from(lane)), remote, tos }

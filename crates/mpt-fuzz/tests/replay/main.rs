@@ -51,7 +51,7 @@ fn every_target_has_its_program_and_its_corpus() {
     }
 }
 
-/// It is cloned by everybody and replayed by every run of the tests.
+/// It is part of every clone and replayed by every test run.
 #[test]
 fn the_corpus_stays_small() {
     let files = TARGETS.iter().flat_map(|target| corpus::stored(target.name));

@@ -58,8 +58,8 @@ impl DropReason {
     }
 }
 
-/// Counters of a link. In packets and in bytes alike,
-/// `offered + duplicated = delivered + in_flight + dropped()`.
+/// Counters of a link. Both in packets and in bytes, `offered + duplicated = delivered + in_flight
+/// + dropped()`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Given to the link.

@@ -12,7 +12,7 @@ fn ms(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(ms)
 }
 
-/// A packet that can be told from all others.
+/// A packet distinguishable from all others.
 fn numbered(number: u32, len: usize) -> Vec<u8> {
     let mut packet = vec![0; len.max(4)];
     packet[..4].copy_from_slice(&number.to_be_bytes());

@@ -1,8 +1,8 @@
 //! What a reorder buffer has to do, as a list of rules applied until none applies.
 //!
-//! The model remembers every number it was ever given. It knows nothing of restarted senders: give
-//! it the numbers of one sender, and no number so far from the expected one, or so many in a row
-//! from behind, that the core would suspect a restart.
+//! The model remembers every number that it was given. It does not support restarts of the sender:
+//! give it the numbers of one sender, and no number so far from the expected one, or so many
+//! consecutive ones from behind, that the core would suspect a restart.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Translation of whole IP packets, in place.
 //!
-//! Ports and addresses are exchanged and the checksums mended by the difference (RFC 1624), so a
-//! packet that was corrupt before is as corrupt afterwards. IPv4 with options is understood;
-//! fragments and IPv6 extension headers are not, for a tunnel's datagrams have neither.
+//! Ports and addresses are rewritten and the checksums updated by the difference (RFC 1624), so a
+//! corrupt packet stays corrupt. IPv4 with options is supported; fragments and IPv6 extension
+//! headers are not, because a tunnel's datagrams have neither.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -102,7 +102,7 @@ impl Layout {
         }
     }
 
-    /// Writes `to` where `from` stands, and mends the checksums.
+    /// Replaces `from` by `to`, and updates the checksums.
     fn replace(&self, packet: &mut [u8], end: End, from: SocketAddr, to: SocketAddr) {
         let (address, port) = self.places(end);
         let (old_ip, new_ip) = (octets(from.ip()), octets(to.ip()));
@@ -110,20 +110,20 @@ impl Layout {
         packet[port..port + 2].copy_from_slice(&to.port().to_be_bytes());
 
         if self.is_ipv4 {
-            mend(packet, 10, &old_ip, &new_ip);
+            adjust(packet, 10, &old_ip, &new_ip);
         }
         let checksum = match self.protocol {
             Protocol::Tcp => self.transport + 16,
             Protocol::Udp => self.transport + 6,
         };
-        // A UDP checksum of zero means that there is none, and has to stay so; a computed one
-        // that is zero is sent as all ones (RFC 768).
+        // A UDP checksum of zero means that there is none, and must stay zero; a computed one that
+        // is zero is sent as all ones (RFC 768).
         let is_udp = self.protocol == Protocol::Udp;
         if is_udp && packet[checksum..checksum + 2] == [0, 0] {
             return;
         }
-        mend(packet, checksum, &old_ip, &new_ip);
-        mend(packet, checksum, &from.port().to_be_bytes(), &to.port().to_be_bytes());
+        adjust(packet, checksum, &old_ip, &new_ip);
+        adjust(packet, checksum, &from.port().to_be_bytes(), &to.port().to_be_bytes());
         if is_udp && packet[checksum..checksum + 2] == [0, 0] {
             packet[checksum..checksum + 2].copy_from_slice(&[0xff, 0xff]);
         }
@@ -139,7 +139,7 @@ fn octets(ip: IpAddr) -> Vec<u8> {
 
 /// Changes the Internet checksum at `place` for bytes that went from `old` to `new`: equation 3 of
 /// RFC 1624, HC' = ~(~HC + ~m + m'), over all 16-bit words.
-fn mend(packet: &mut [u8], place: usize, old: &[u8], new: &[u8]) {
+fn adjust(packet: &mut [u8], place: usize, old: &[u8], new: &[u8]) {
     let mut sum = u32::from(!u16::from_be_bytes([packet[place], packet[place + 1]]));
     for (old, new) in old.chunks_exact(2).zip(new.chunks_exact(2)) {
         sum += u32::from(!u16::from_be_bytes([old[0], old[1]]));

@@ -18,7 +18,7 @@ const C: f64 = 0.4;
 const RENO_SLOPE: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 /// HyStart looks only at windows from here on.
 const HYSTART_LEAST_WINDOW: f64 = 16.0;
-/// Acknowledgements that are no further apart belong to one train.
+/// Acknowledgements with at most this spacing belong to one ACK train.
 const HYSTART_TRAIN_GAP: Duration = Duration::from_millis(2);
 /// For so long after a reduction delays say nothing.
 const SETTLING: Duration = Duration::from_secs(1);
@@ -316,7 +316,7 @@ mod tests {
         let mut cubic = Cubic::new(Growth::Cubic);
         cubic.set_window(100.0);
         let ms = |ms| Instant::ZERO + Duration::from_millis(ms);
-        // One sample each 3 ms, so that no train is seen.
+        // One sample each 3 ms, so that there is no ACK train.
         for sample in 0..12 {
             let delay = Duration::from_millis(if sample < 2 { 20 } else { 30 });
             let (acknowledged, next) = if sample < 2 { (1, 101) } else { (102, 300) };

@@ -9,7 +9,7 @@ use super::{Acknowledgement, MOST_RANGES, OLD, Segment};
 
 /// How long the acknowledgement of a single segment may wait: Linux's least.
 const DELAY: Duration = Duration::from_millis(40);
-/// So many segments at the start are acknowledged at once, for the sender's slow start.
+/// The first segments, this many, are acknowledged at once, for the sender's slow start.
 const QUICK: u64 = 16;
 
 /// The receiving end.

@@ -13,7 +13,7 @@ pub(super) struct Entry {
     pub(super) transmission: u64,
     /// How many segments had been delivered then.
     pub(super) delivered: u64,
-    /// The receiver has it.
+    /// The receiver has received it.
     pub(super) arrived: bool,
     /// It is taken for lost, be it sent again or not.
     pub(super) lost: bool,
@@ -193,8 +193,8 @@ impl Scoreboard {
             .collect()
     }
 
-    /// Visits transmissions in the order of sending that have neither arrived nor are lost, until
-    /// `visit` returns false; marks those lost for which it says so.
+    /// Visits, in the order of sending, transmissions that have neither arrived nor are lost, until
+    /// `visit` returns false; marks those lost for which it requests it.
     pub(super) fn visit_by_time(&mut self, mut visit: impl FnMut(u64, &Entry) -> Visit) -> u64 {
         let mut marked = 0;
         let mut at = 0;

@@ -101,7 +101,7 @@ struct Rack {
 struct Undo {
     marker: u64,
     before: Before,
-    /// Repetitions that nobody has called needless; `None` before the first.
+    /// Retransmissions not reported as duplicates; `None` before the first.
     repetitions: Option<u64>,
 }
 

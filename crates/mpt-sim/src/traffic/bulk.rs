@@ -1,12 +1,12 @@
 //! A transfer that takes what it can get, as TCP does.
 //!
 //! The [`Sender`] has endless data and a congestion window that grows as [`cubic`] says. The
-//! [`Receiver`] acknowledges each segment at once: cumulatively, and naming the transmission that
-//! it answers. That one name replaces TCP's selective acknowledgements and time stamps: it tells
-//! which transmissions arrived although an earlier one did not, and gives a round-trip time
-//! that is never ambiguous. A transmission is lost when [`THRESHOLD`] later ones have been
-//! answered, or when nothing was for a retransmission timeout (RFC 6298). There is no handshake, no
-//! receive window, no delayed acknowledgement and no pacing.
+//! [`Receiver`] acknowledges each segment at once: cumulatively, and with the identifier of the
+//! transmission. This identifier replaces TCP's selective acknowledgements and timestamps: it shows
+//! which transmissions arrived although an earlier one did not, and gives an unambiguous round-trip
+//! time. A transmission is lost when [`THRESHOLD`] later ones have been answered, or when nothing
+//! was for a retransmission timeout (RFC 6298). There is no handshake, no receive window, no
+//! delayed acknowledgement and no pacing.
 
 pub mod cubic;
 

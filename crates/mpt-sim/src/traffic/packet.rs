@@ -1,4 +1,4 @@
-//! Inner packets that can be told apart and proven unaltered.
+//! Inner packets that are distinguishable and can be verified.
 //!
 //! Each is a real IP packet with a UDP header and right checksums. Its payload begins with what
 //! it is and which; the rest is filler that follows from the number, so that one changed,
@@ -11,7 +11,7 @@ use crate::udp;
 /// Kind, number, stamp.
 const TAG_LEN: usize = 17;
 
-/// Where packets come from, where they go, and what tells flows between the same hosts apart.
+/// Source and destination of packets, and the identifier of flows between the same hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Flow {
     /// The inner address of the sender.

@@ -30,7 +30,7 @@ impl Source {
         Duration::from_nanos(len as u64 * 8 * 1_000_000_000 / rate.max(1))
     }
 
-    /// When the next packet is to be sent; `None` after the last.
+    /// When the next packet is due; `None` after the last.
     pub fn next_due(&self) -> Option<Instant> {
         (self.next < self.end).then_some(self.next)
     }

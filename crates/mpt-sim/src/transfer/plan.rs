@@ -1,4 +1,4 @@
-//! What transfer is to be run, and over which paths.
+//! The plan of a transfer and its paths.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::order::Order;
 use crate::profile::Profile;
 use crate::tcp::cubic::Growth;
 
-/// What is to be run.
+/// The plan of a transfer.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The links and the paths over them, in their order; at least one.

@@ -10,12 +10,12 @@ use crate::traffic::bulk::{Receiver, Sender};
 use crate::traffic::stream::{Checker, Source};
 
 impl World {
-    /// Cuts one direction of a wire, or mends it. What is on the way arrives.
+    /// Cuts or restores one direction of a wire. Packets in flight arrive.
     pub fn cut(&mut self, wire: WireId, direction: Direction, cut: bool) {
         self.wires[wire.0].link_mut(direction).set_blackout(cut);
     }
 
-    /// Cuts both directions of a wire, or mends them.
+    /// Cuts or restores both directions of a wire.
     pub fn cut_both(&mut self, wire: WireId, cut: bool) {
         Direction::BOTH.into_iter().for_each(|direction| self.cut(wire, direction, cut));
     }
@@ -35,7 +35,7 @@ impl World {
         self.wires[wire.0].nat.as_mut()
     }
 
-    /// Ends a host's core without a word. What reaches the host is lost until it starts again.
+    /// Ends a host's core without notification. Packets to the host are lost until it restarts.
     pub fn stop(&mut self, host: HostId) {
         self.hosts[host.0].stop();
     }
@@ -80,7 +80,7 @@ impl World {
         self.flush(host);
     }
 
-    /// Gives a datagram to one of a host's sockets, with any source address.
+    /// Delivers a datagram to one of a host's sockets, with any claimed sender.
     pub fn inject(&mut self, host: HostId, origin: Origin, datagram: &[u8]) {
         self.hosts[host.0].handle_datagram(self.now, origin, datagram);
         self.flush(host);

@@ -3,7 +3,7 @@
 use mpt_proto::Instant;
 
 /// FNV-1a's step, taken by words of 64 bits instead of bytes, over records of time, place and
-/// content. It has to tell runs apart, not to withstand anybody.
+/// content. It only has to distinguish runs, not to resist attacks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Digest(u64);
 

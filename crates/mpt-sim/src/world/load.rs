@@ -33,7 +33,7 @@ pub(super) struct Bulk {
 pub(super) enum Claim {
     Nobody,
     Taken,
-    /// Somebody's who has this inner packet to send back.
+    /// A sender that returns this inner packet.
     Answered(Vec<u8>),
 }
 

@@ -1,8 +1,8 @@
 //! The commonest world: two hosts and some wires, one path over each.
 //!
-//! The left host has an outer address of its own at each wire, as somebody with several uplinks
-//! has. So does the right one, unless it is a server with a single address. Inner addresses are
-//! 10.9.0.1 and fd00:9::1 on the left, 10.9.0.2 and fd00:9::2 on the right.
+//! The left host has a separate outer address at each wire, like a host with several uplinks. So
+//! does the right one, unless it is a server with a single address. Inner addresses are 10.9.0.1
+//! and fd00:9::1 on the left, 10.9.0.2 and fd00:9::2 on the right.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub struct PathPlan {
 }
 
 impl PathPlan {
-    /// A path of weight 1 in the best tier over IPv4, alike in both directions.
+    /// A path of weight 1 in the best tier over IPv4, equal in both directions.
     pub fn symmetric(profile: Profile) -> Self {
         Self { there: profile.clone(), back: profile, weight: 1, priority: 0, ipv6: false }
     }

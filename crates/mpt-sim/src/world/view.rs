@@ -56,7 +56,7 @@ impl World {
         (&bulk.sender, &bulk.receiver)
     }
 
-    /// What the cores told, with the time and the host.
+    /// The events of the cores, with time and host.
     pub fn events(&self) -> &[(Instant, HostId, Event)] {
         &self.events
     }
