@@ -246,7 +246,8 @@ fn heading(Sources { files, unread }: &Sources) -> String {
         let _ = writeln!(text, "# {}", self::unread(file));
     }
     if files.iter().any(|source| blocks::is_positional(&source.text)) {
-        text += "# For a file with one value per line, the key that it has in other files is shown.\n";
+        text +=
+            "# For a file with one value per line, the key that it has in other files is shown.\n";
     }
     text
 }

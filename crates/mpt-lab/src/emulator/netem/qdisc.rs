@@ -146,23 +146,6 @@ impl Netem {
         let action = format!("emulate a network at interface {index}");
         netlink.request(message, flags, &action).map(drop)
     }
-
-    /// The counters of netem at an interface; `None` if it has no netem.
-    ///
-    /// # Errors
-    ///
-    /// See [`Error`]; [`Error::NotFound`] if there is no such interface.
-    pub(super) fn netem_counters(&mut self, index: u32) -> Result<Option<NetemCounters>, Error> {
-        let message = about(index, BELOW_ROOT, TcHandle::UNSPEC);
-        let message = RouteNetlinkMessage::GetQueueDiscipline(message);
-        let action = format!("read what netem did at interface {index}");
-        // The kernel answers who asks only by an echo; see `token_bucket`.
-        let answers = self.request(message, NLM_F_ECHO, &action)?;
-        Ok(answers.iter().find_map(|answer| {
-            let RouteNetlinkMessage::NewQueueDiscipline(found) = answer else { return None };
-            NetemCounters::read(found)
-        }))
-    }
 }
 
 impl Netem {
