@@ -134,7 +134,7 @@ mod tests {
     fn examples_stay_as_they_are_typed() {
         let pages = pages(mpt::command_line()).unwrap();
         let (_, text) = pages.iter().find(|(page, _)| page == "mpt-path-down.1").unwrap();
-        assert!(text.contains("\nmpt path down fibre            where"), "{text}");
+        assert!(text.contains("\nmpt path down fibre            if only"), "{text}");
     }
 
     fn help(command: &Command) -> String {

@@ -37,8 +37,8 @@ pub(super) enum Command {
     /// Run the tunnels of a configuration file
     ///
     /// Opens the TUN devices and sockets, installs addresses and routes, listens on the control
-    /// socket, logs that it is ready, and runs until TERM or INT. Then it removes what it made.
-    /// It needs the capability CAP_NET_ADMIN.
+    /// socket, logs that it is ready, and runs until TERM or INT. Then it removes all of these. It
+    /// needs the capability CAP_NET_ADMIN.
     #[command(after_help = "\
 The log goes to standard error. MPT_LOG sets its level: error, warn, info (default), debug, trace.
 
@@ -50,13 +50,13 @@ Examples:
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// Say what is wrong with a configuration file, and what this host lacks to run it
+    /// Check a configuration file, and whether this host can run it
     ///
-    /// Changes nothing and needs no privilege. Each problem of the file is reported on standard error
-    /// with its place and what to do about it. If there is none, what the host lacks is printed: what
-    /// it is, what comes of it, and the command that mends it. An error there would keep `mpt run`
-    /// from starting as this user; a warning says what will not work. What only root may see, such as
-    /// the firewall, is looked at as root only.
+    /// Changes nothing and needs no privilege. Each error of the file is reported on standard error
+    /// with its place and remedy. If there are none, missing host requirements are printed, with
+    /// their effect and the command that fixes them. An error there would prevent `mpt run` from
+    /// starting as this user; a warning says what will not work. Checks that need root, such as of
+    /// the firewall, are only done as root.
     #[command(after_help = "\
 Exit codes: 0 the file can be run, 1 it has problems or the host lacks something, 2 it cannot be read
 
@@ -67,15 +67,15 @@ Examples:
         /// The configuration file (TOML)
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// Look at the file alone and not at this host
+        /// Check only the file, not this host
         #[arg(long)]
         file_only: bool,
     },
-    /// Show what the running daemon does
+    /// Show the status of the running daemon
     ///
-    /// Tunnels, connections and paths with their states and counters, drops by name, and socket
-    /// buffers that are smaller than wanted. With --watch live, with rates and the latest events,
-    /// until `q`; `?` shows the keys.
+    /// Tunnels, connections and paths with their states and counters, drops by reason, and socket
+    /// buffers that are smaller than requested. With --watch a live view, with rates and the latest
+    /// events, until `q`; `?` shows the keys.
     #[command(after_help = "\
 Exit codes: 0 shown, 2 no daemon answers
 
@@ -85,10 +85,10 @@ Examples:
   mpt status --json | jq '.tunnels[].connections[].paths[] | {name, state}'
   mpt status --watch --interval 10 --json >> status.jsonl")]
     Status {
-        /// Show it live, or with --json print a line per interval
+        /// Live view; with --json print a line per interval
         #[arg(long)]
         watch: bool,
-        /// How often the daemon is asked, 0.1 to 3600 seconds
+        /// Interval of the live view, 0.1 to 3600 seconds
         #[arg(
             long, value_name = "SECONDS", default_value = "1", requires = "watch",
             value_parser = status::interval
@@ -100,10 +100,10 @@ Examples:
         #[command(flatten)]
         socket: SocketOption,
     },
-    /// Print what runs as a configuration file
+    /// Print the running configuration as a file
     ///
-    /// The file as it was last read, with what was changed by command since. Accepted connections are
-    /// not in it.
+    /// The file as it was last read, with later changes made by command. Accepted connections are
+    /// not included.
     #[command(after_help = "\
 Exit codes: 0 printed, 2 no daemon answers
 
@@ -118,12 +118,12 @@ Example:
         #[command(subcommand)]
         action: ConnectionAction,
     },
-    /// Make a configuration file of the original MPT's files
+    /// Convert the configuration files of the original MPT
     ///
-    /// Reads interface.conf and the files of connections, in the form of sections and in the form of
-    /// earlier packages, which has one value to a line. Each setting that is written is followed by where
-    /// it is from; what has no counterpart, or had to be changed, is written as a comment with the reason.
-    /// Nothing but the file is touched, and no privilege is needed.
+    /// Reads interface.conf and the files of connections, in the format with sections and in the
+    /// positional format of earlier packages, with one value per line. Each setting in the output
+    /// has a comment with its source; settings without a counterpart, and changed ones, are written
+    /// as comments with the reason. Only the output file is written, and no privilege is needed.
     #[command(after_help = "\
 Exit codes: 0 done, 1 done, but the result has errors to fix, 2 the files cannot be imported
 
@@ -137,10 +137,10 @@ Examples:
         #[command(subcommand)]
         action: PathAction,
     },
-    /// Read the configuration file again and carry out what changed in it
+    /// Read the configuration file again and apply its changes
     ///
-    /// What did not change is not touched: no packet is lost and no sequence begins anew. The same
-    /// happens on HUP. If the file is wrong, nothing changes.
+    /// Unchanged settings are not touched: no packet is lost and no sequence numbers restart. HUP
+    /// has the same effect. If the file has errors, nothing is changed.
     #[command(after_help = "\
 Exit codes: 0 done, 1 the file is wrong, 2 a change could not be applied, or no daemon answers
 
@@ -156,11 +156,11 @@ Example:
 
 #[derive(Debug, Subcommand)]
 pub(super) enum PathAction {
-    /// Use the path whenever it can carry packets
+    /// Put the path into service
     Up(PathName),
-    /// Take the path out of use: no inner packets, no keepalives
+    /// Take the path out of service: no inner packets, no keepalives
     Down(PathName),
-    /// Give the path another share of the packets
+    /// Change the path's share of the packets
     Weight {
         #[command(flatten)]
         path: PathName,
@@ -168,18 +168,18 @@ pub(super) enum PathAction {
         #[arg(long = "to", value_name = "WEIGHT", value_parser = clap::value_parser!(u16).range(1..=10_000))]
         weight: u16,
     },
-    /// Put the path into another tier
+    /// Change the path's priority
     Priority {
         #[command(flatten)]
         path: PathName,
-        /// Of the paths that are up those of the least number carry, 0 to 255
+        /// Of the paths that are up, those with the lowest number carry packets, 0 to 255
         #[arg(long = "to", value_name = "PRIORITY")]
         priority: u8,
     },
     /// Add a path to a connection
     ///
-    /// The settings are what would stand below [[tunnel.connection.path]] in the configuration file,
-    /// each as one argument. The file is not changed.
+    /// The settings are those of [[tunnel.connection.path]] in the configuration file, each as one
+    /// argument. The file is not changed.
     #[command(after_help = "\
 Exit codes: 0 done, 1 the settings are wrong, 2 no daemon answers
 
@@ -204,9 +204,8 @@ Examples:
 pub(super) enum ConnectionAction {
     /// Add a connection to a tunnel
     ///
-    /// The settings are what would stand below [[tunnel.connection]] in the configuration file, read
-    /// from a file or from standard input, with the paths below [[path]]. The configuration file is
-    /// not changed.
+    /// The settings are those of [[tunnel.connection]] in the configuration file, read from a file or
+    /// from standard input, with the paths below [[path]]. The configuration file is not changed.
     #[command(after_help = "\
 Exit codes: 0 done, 1 the settings are wrong, 2 no daemon answers
 

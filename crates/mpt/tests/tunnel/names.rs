@@ -160,7 +160,7 @@ fn unknown() {
     world.await_both("fibre", "up");
     world.await_cause(
         "lte",
-        "nowhere.example.org cannot be resolved: 203.0.113.1 says that there is no",
+        "nowhere.example.org cannot be resolved: 203.0.113.1 answers that the name does not exist",
     );
     server.tell("nowhere.example.org", SERVER);
     world.await_both("lte", "up");

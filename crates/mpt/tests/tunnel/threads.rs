@@ -1,20 +1,16 @@
-//! One thread for a tunnel or two: the same tunnel, and it ends as a whole.
+//! One thread for a tunnel or two: the same tunnel, also while it answers requests.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use mpt_control::PathStatus;
 use mpt_lab::topology::Side;
 
-use crate::site::{
-    PATIENCE, SHORT, Site, TWO_LINKS, change_interface, eventually, has_interface, threads_line,
-};
+use crate::site::{SHORT, Site, TWO_LINKS, threads_line};
 use crate::suite::Test;
 
 pub(crate) const TESTS: &[Test] = &[
     ("one_thread_at_one_end_and_two_at_the_other", mixed),
     ("requests_are_answered_under_load", requests),
-    ("a_tunnel_that_loses_its_interface_ends_as_a_whole", lost_interface),
 ];
 
 /// A site whose daemons, left and right, have so many threads for their tunnels.
@@ -61,25 +57,4 @@ fn requests() {
     assert_eq!(order.duplicated, 0, "{order:?}");
     site.await_all_up();
     site.assert_flawless(4);
-}
-
-fn lost_interface() {
-    for threads in [1, 2] {
-        let mut site = start([threads; 2]);
-        change_interface(site.lab.left(), "mpt0", |netlink, index| netlink.remove_link(index));
-        let left = site.left.as_mut().expect("a daemon");
-        let deadline = Instant::now() + PATIENCE;
-        let status = loop {
-            if let Some(status) = left.try_wait().expect("a process") {
-                break status;
-            }
-            assert!(Instant::now() < deadline, "the daemon runs on without its interface");
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        let log = left.log();
-        assert_eq!(status.code(), Some(2), "{log}");
-        assert!(log.contains("the interface was deleted"), "{log}");
-        eventually("the paths are down", || site.path(Side::Right, 0).state == "down");
-        assert!(!has_interface(site.lab.left(), "mpt0"));
-    }
 }
