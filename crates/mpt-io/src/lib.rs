@@ -15,6 +15,7 @@
 //! - [`poll`]: readiness and one deadline with nanosecond resolution.
 //! - [`netlink`]: addresses, routes, MTU and interfaces.
 //! - [`packet`]: a look at what passes an interface.
+//! - [`memory`]: what happens where there is none left.
 //! - [`ethtool`], [`tcp_info`], [`mptcp_info`], [`limits`], [`sysctl`], [`capability`], [`interface`]:
 //!   the few questions to the kernel that fit nowhere else.
 //!
@@ -28,6 +29,7 @@ pub mod capability;
 pub mod ethtool;
 pub mod interface;
 pub mod limits;
+pub mod memory;
 pub mod mptcp_info;
 pub mod netlink;
 pub mod packet;

@@ -2,6 +2,9 @@
 
 use std::process::ExitCode;
 
+#[global_allocator]
+static ALLOCATOR: mpt_io::memory::Allocator = mpt_io::memory::Allocator;
+
 fn main() -> ExitCode {
     mpt::run(std::env::args_os())
 }

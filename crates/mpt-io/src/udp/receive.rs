@@ -72,6 +72,13 @@ impl Default for ReceiveOptions {
     }
 }
 
+impl ReceiveOptions {
+    /// The memory that such a batch reserves, in bytes. It becomes real as far as it is used.
+    pub fn memory(&self) -> usize {
+        (self.slots + self.spare) * if self.coalescing { COALESCED } else { self.slot_size }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Filled {
     start: usize,

@@ -27,7 +27,7 @@ use crate::metrics::{self, Pages};
 use crate::netmon::{Changed, NetMonitor};
 use crate::privilege::Privileges;
 use crate::service::Service;
-use crate::tunnel::Reconciler;
+use crate::tunnel::{NO_THREAD, Reconciler};
 
 /// How often the tunnels are asked whether they still run. One wake-up per second costs nothing
 /// that could be measured.
@@ -71,7 +71,7 @@ fn run_with(log: &mut Log, file: &Path) -> Result<Exit> {
     let waker = Waker::new(&poll, WAKER).context("cannot make a waker")?;
     let mut service = Service::from_env();
     let listener = listen(&settings, file)?;
-    log.write();
+    log.write().context(NO_THREAD)?;
     let mut server = Server::new(listener, &poll).context("cannot listen")?;
     let tunnels = Poll::new().context("cannot wait for events")?;
     let netmon = NetMonitor::open(waker.clone())?;

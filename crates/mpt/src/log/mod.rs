@@ -38,12 +38,16 @@ use crate::output;
 /// milliseconds.
 const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 
+/// The stack of the thread that writes, in bytes: it formats a line at a time.
+const STACK: usize = 256 << 10;
+
 /// The log of this process. Dropping it writes what is queued, for at most [`FLUSH_LIMIT`].
 #[derive(Debug)]
 pub(crate) struct Log {
     queue: Arc<Queue>,
-    /// Where the lines go, until the writer has it.
-    sink: Option<File>,
+    sink: Arc<File>,
+    /// Whether there is a thread that writes.
+    writing: bool,
 }
 
 /// What has become of the lines, for whoever reports it.
@@ -82,16 +86,27 @@ impl Log {
             .init();
         let lines = Arc::clone(&queue);
         panic::set_hook(Box::new(move |panic| lines.push(panicked(panic).into_bytes())));
-        Ok(Self { queue, sink: Some(File::from(sink)) })
+        Ok(Self { queue, sink: Arc::new(File::from(sink)), writing: false })
     }
 
     /// Starts the thread that writes. To be called when the process has given up its privileges, which
     /// a thread from before would keep.
-    pub(crate) fn write(&mut self) {
-        let Some(sink) = self.sink.take() else { return };
-        let mut writer = Writer::new(StandardError(sink), Arc::clone(&self.queue));
-        // Without it nothing is logged, which the queue counts when it is full.
-        let _ = thread::Builder::new().name("log".into()).spawn(move || writer.run());
+    ///
+    /// # Errors
+    ///
+    /// There is no thread to be had.
+    pub(crate) fn write(&mut self) -> io::Result<()> {
+        if !self.writing {
+            let mut writer = self.writer();
+            let thread = thread::Builder::new().name("log".into()).stack_size(STACK);
+            thread.spawn(move || writer.run())?;
+            self.writing = true;
+        }
+        Ok(())
+    }
+
+    fn writer(&self) -> Writer<StandardError> {
+        Writer::new(StandardError(Arc::clone(&self.sink)), Arc::clone(&self.queue))
     }
 
     /// What `mpt status` shows of it.
@@ -113,8 +128,11 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        self.write();
-        self.queue.flush(FLUSH_LIMIT);
+        match self.write() {
+            Ok(()) => self.queue.flush(FLUSH_LIMIT),
+            // There is no memory for a thread, perhaps: what there is to say is said without one.
+            Err(_) => self.writer().write_queued(),
+        }
     }
 }
 

@@ -64,13 +64,16 @@ impl Queue {
     pub(super) fn pop(&self) -> Queued {
         let mut state = self.lock();
         loop {
-            if let Some(line) = state.lines.pop_front() {
-                state.bytes -= line.text.len();
-                state.writing = true;
+            if let Some(line) = state.take() {
                 return line;
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// The next line, if there is one. What became of it must be [told](Self::on_written).
+    pub(super) fn try_pop(&self) -> Option<Queued> {
+        self.lock().take()
     }
 
     /// The line that was taken out is written, or could not be.
@@ -111,6 +114,15 @@ impl Queue {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing in here panics half-way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn take(&mut self) -> Option<Queued> {
+        let line = self.lines.pop_front()?;
+        self.bytes -= line.text.len();
+        self.writing = true;
+        Some(line)
     }
 }
 

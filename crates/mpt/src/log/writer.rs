@@ -46,13 +46,20 @@ impl<S: Sink> Writer<S> {
     /// Writes all lines, for the life of the process.
     pub(super) fn run(&mut self) -> ! {
         loop {
-            self.write_next();
+            let line = self.queue.pop();
+            self.write_line(line);
         }
     }
 
-    /// Writes the next line, and before it what is missing.
-    fn write_next(&mut self) {
-        let Queued { text, dropped } = self.queue.pop();
+    /// Writes the lines that are queued.
+    pub(super) fn write_queued(&mut self) {
+        while let Some(line) = self.queue.try_pop() {
+            self.write_line(line);
+        }
+    }
+
+    /// Writes a line, and before it what is missing.
+    fn write_line(&mut self, Queued { text, dropped }: Queued) {
         self.missing.dropped += dropped;
         let result = self.write_missing().and_then(|()| self.write(&text));
         if let Err(error) = &result {
@@ -71,8 +78,8 @@ impl<S: Sink> Writer<S> {
         let reasons: Vec<_> = reasons.into_iter().flatten().collect();
         if !reasons.is_empty() {
             let (number, reasons) = (dropped + failed, reasons.join(", "));
-            let notice = format_args!("{number} log lines are missing here: {reasons}");
-            self.write(line("WARN", notice).as_bytes())?;
+            let text = format_args!("{number} log lines are missing here: {reasons}");
+            self.write(line("WARN", text).as_bytes())?;
             self.missing = Missing::default();
         }
         Ok(())
@@ -98,11 +105,11 @@ impl<S: Sink> Writer<S> {
 }
 
 /// Standard error by a descriptor of its own.
-pub(super) struct StandardError(pub(super) File);
+pub(super) struct StandardError(pub(super) Arc<File>);
 
 impl Write for StandardError {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
+        (&*self.0).write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -114,7 +121,7 @@ impl Sink for StandardError {
     /// Somebody who shares it has made it non-blocking, as shells and terminals do.
     fn await_room(&mut self) -> io::Result<()> {
         let poll = Poll::new()?;
-        poll.add(&self.0, 0, Interest::WRITABLE)?;
+        poll.add(&*self.0, 0, Interest::WRITABLE)?;
         poll.wait(&mut Events::with_capacity(1), None).map(drop)
     }
 }
@@ -167,7 +174,7 @@ mod tests {
 
     fn log(writer: &mut Writer<Disk>, text: &str) {
         writer.queue.push(text.into());
-        writer.write_next();
+        writer.write_queued();
     }
 
     fn lines(writer: &Writer<Disk>) -> Vec<String> {
@@ -214,7 +221,7 @@ mod tests {
         for _ in 0..3 {
             writer.queue.push(long.clone().into_bytes());
         }
-        writer.write_next();
+        writer.write_queued();
         log(&mut writer, "next\n");
         let lines = lines(&writer);
         assert!(lines[1].contains(" 2 log lines are missing here: 2 because"), "{}", lines[1]);

@@ -45,6 +45,11 @@ pub(super) struct Delivery<'a> {
 }
 
 impl Incoming {
+    /// The memory that is reserved for packets of up to `packet_size` bytes.
+    pub(super) const fn reserved(packet_size: usize) -> usize {
+        Pool::worst_case(MAX_HELD, packet_size)
+    }
+
     /// Nothing held, of what may be up to `packet_size` bytes. `partial`: packets may lack their
     /// transport checksum.
     pub(super) fn new(packet_size: usize, checksum_partial: bool) -> Self {

@@ -60,6 +60,11 @@ pub(crate) use reconciler::Reconciler;
 /// milliseconds of work, so this is only ever reached on a machine that stands still.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// What to do where a thread cannot be started.
+pub(crate) const NO_THREAD: &str = "cannot start a thread; is the memory of the process limited \
+                                    (`ulimit -v`), or the number of its threads (`ulimit -u`, \
+                                    `TasksMax=` of its unit)?";
+
 /// A running tunnel.
 struct Handle {
     /// The number of its interface.
@@ -113,7 +118,7 @@ impl Handle {
                     *reason = Some(format!("{error:#}"));
                 }
             });
-            threads.push(thread.context("cannot start a thread")?);
+            threads.push(thread.context(NO_THREAD)?);
         }
         Ok(Self {
             index,

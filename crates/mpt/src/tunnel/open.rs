@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use mpt_io::memory;
 use mpt_io::poll::Poll;
 use mpt_io::tun::{self, Burst, Device, OpenError};
 use mpt_io::udp::{Receive, ReceiveOptions};
@@ -76,18 +77,20 @@ pub(super) fn open(
     largest: u32,
     main_events: MainEvents,
 ) -> anyhow::Result<(TransmitLoop, ReceiveLoop)> {
+    let slot = slot_size(largest);
+    let receive_options = ReceiveOptions {
+        spare: RECEIVE_SLOTS - ReceiveOptions::default().slots,
+        slot_size: slot,
+        coalescing: settings.offloads.gro,
+        ..ReceiveOptions::default()
+    };
+    check_memory(Incoming::reserved(slot) + receive_options.memory())?;
     let device = open_device(settings)?;
     let addresses = settings.addresses.iter().filter_map(core_prefix).collect();
     let config = EndpointConfig { addresses, connections: Vec::new() };
     let (tx_side, rx_side) = Endpoint::new(&config, Instant::ZERO)?.split();
 
-    let slot = slot_size(largest);
-    let receive = Receive::new(&ReceiveOptions {
-        spare: RECEIVE_SLOTS - ReceiveOptions::default().slots,
-        slot_size: slot,
-        coalescing: settings.offloads.gro,
-        ..ReceiveOptions::default()
-    });
+    let receive = Receive::new(&receive_options);
     let (settings, device) = (Arc::new(settings.clone()), Arc::new(device));
     let poll = Arc::new(Poll::new().context("cannot wait for packets")?);
     let rx = ReceiveLoop {
@@ -130,4 +133,17 @@ pub(super) fn open(
         clamp: Clamp::default(),
     };
     Ok((tx, rx))
+}
+
+/// Checks that the buffers can be allocated. Without this a refusal would end the process, and not only
+/// this tunnel.
+fn check_memory(bytes: usize) -> anyhow::Result<()> {
+    memory::try_reserve(bytes).with_context(|| {
+        format!(
+            "no memory for its buffers, which reserve {} MiB and use what packets need of it; raise the \
+             limit of the process (`ulimit -v`, or `LimitAS=` of its unit), or see vm.overcommit_memory in \
+             sysctl(8)",
+            bytes >> 20
+        )
+    })
 }

@@ -23,6 +23,7 @@ mod log;
 mod many;
 mod mapping;
 mod measured;
+mod memory;
 mod names;
 mod netmon;
 mod original;

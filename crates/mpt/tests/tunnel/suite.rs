@@ -14,8 +14,8 @@ use crate::pool::{self, Case, Mode};
 pub(crate) use crate::pool::{Test, skip};
 use crate::{
     black_hole, carry, change, commands, cost, crowd, deleted, evidence, experiment, failover, gre,
-    hostile, identity, import, inner_mtu, lifetime, log, many, mapping, measured, names, netmon,
-    original, outside, rights, routing, site, threads, translator,
+    hostile, identity, import, inner_mtu, lifetime, log, many, mapping, measured, memory, names,
+    netmon, original, outside, rights, routing, site, threads, translator,
 };
 
 /// As started, which is usually as root, and with one thread.
@@ -74,6 +74,7 @@ pub(crate) fn cases() -> Vec<Case> {
         many::TESTS,
         mapping::TESTS,
         measured::TESTS,
+        memory::TESTS,
         names::TESTS,
         original::TESTS_ONCE,
         translator::TESTS,
