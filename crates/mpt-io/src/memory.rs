@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn a_message_is_cut_where_its_room_ends() {
         let mut message = Message { bytes: [0; MESSAGE], len: 0 };
-        write!(message, "{}{}", "x".repeat(MESSAGE - 2), "four").unwrap();
+        write!(message, "{}four", "x".repeat(MESSAGE - 2)).unwrap();
         assert_eq!(message.len, MESSAGE);
         assert!(message.bytes.ends_with(b"xfo"));
         write!(message, "more").unwrap();

@@ -205,7 +205,7 @@ pub(super) enum ConnectionAction {
     /// Add a connection to a tunnel
     ///
     /// The settings are those of [[tunnel.connection]] in the configuration file, read from a file or
-    /// from standard input, with the paths below [[path]]. The configuration file is not changed.
+    /// from standard input, with the paths below `[[path]]`. The configuration file is not changed.
     #[command(after_help = "\
 Exit codes: 0 done, 1 the settings are wrong, 2 no daemon answers
 

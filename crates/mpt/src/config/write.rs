@@ -2,7 +2,7 @@
 //!
 //! Reading the result gives the same settings. What is as it would be anyway is left out, so that
 //! it looks as if a person had written it. The one thing that no file can say,
-//! [`Tunnel::partial`](super::Tunnel::partial), is lost.
+//! [`Tunnel::checksum_partial`](super::Tunnel::checksum_partial), is lost.
 
 use std::fmt::Write as _;
 

@@ -9,7 +9,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transport {
     /// Multipath TCP, RFC 8684. Which subflows there are beside the first is up to the path manager
-    /// of the namespaces (see [`mpt_io::netlink::Mptcp`]).
+    /// of the namespaces (see [`Mptcp`](crate::lab::mptcp::Mptcp)).
     Mptcp,
     /// TCP, RFC 9293.
     #[default]
