@@ -73,7 +73,6 @@ fn thousand() {
         daemons.push(started.unwrap_or_else(|error| panic!("{error:#}")));
         report(&format!("start-up {}", number), begin.elapsed());
     }
-    let status = |daemon: &Daemon| daemon.status().unwrap_or_else(|error| panic!("{error:#}"));
     eventually("all paths are up", || daemons.iter().all(|daemon| all_up(&status(daemon))));
 
     for daemon in &daemons {
@@ -117,14 +116,24 @@ fn all_up(status: &Status) -> bool {
         && connections.iter().all(|connection| connection.paths[0].state == "up")
 }
 
+fn status(daemon: &Daemon) -> Status {
+    let reply = client(daemon).request(&Request::Status {}).expect("an answer");
+    let Reply::Status { status } = reply else { panic!("{reply:?}") };
+    *status
+}
+
+/// A client that waits as long as a busy machine takes without optimization.
+fn client(daemon: &Daemon) -> Client {
+    Client::connect_timeout(daemon.socket(), PATIENCE).expect("a daemon")
+}
+
 /// Has one connection of all get another weight.
 fn reload(daemon: &Daemon) {
     let file = daemon.socket().with_file_name("mpt.toml");
     let text = fs::read_to_string(&file).expect("a configuration");
     fs::write(&file, text + "weight = 7\n").expect("another configuration");
     let begin = Instant::now();
-    let mut client = Client::connect(daemon.socket()).expect("a daemon");
-    let reply = client.request(&Request::Reload {}).expect("an answer");
+    let reply = client(daemon).request(&Request::Reload {}).expect("an answer");
     report("reload", begin.elapsed());
     let Reply::Changed { changes } = reply else { panic!("{reply:?}") };
     assert_eq!(changes.len(), 1, "{changes:?}");
