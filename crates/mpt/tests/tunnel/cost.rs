@@ -37,7 +37,13 @@ fn log() {
     let links = "[[link]]\nname = 'one'\n[[link]]\nname = 'two'\ndelay_ms = 60\njitter_ms = 40\n";
     let reorder = "reorder = { window = 64, max_delay = 0.01, late = 'drop' }";
     let site = Site::start(links, reorder);
-    let lines = |side| site.daemon(side).log().lines().count();
+    // Of a path that a busy machine leaves unheard for its dead time, there may be lines.
+    let lines = |side| {
+        let log = site.daemon(side).log();
+        log.lines()
+            .filter(|line| !line.contains(" is down (") && !line.contains(", is up "))
+            .count()
+    };
     let before = [lines(Side::Left), lines(Side::Right)];
     let options = udp::Options { length: Duration::from_secs(1), ..SHORT };
     site.stream(4, options).finish().expect("a report");

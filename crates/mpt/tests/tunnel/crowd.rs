@@ -15,7 +15,7 @@ use mpt_lab::daemon::Daemon;
 use mpt_lab::netns::Namespace;
 
 use crate::router::{await_running, set_up};
-use crate::site::{daemon, eventually, threads_line};
+use crate::site::{PATIENCE, daemon, eventually, threads_line};
 use crate::suite::Test;
 
 pub(crate) const TESTS: &[Test] =
