@@ -5,9 +5,9 @@ use std::process::ExitCode;
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// It did what was asked.
+    /// Success.
     Done = 0,
-    /// It ran, and the answer is no: the file is wrong, there is no such path.
+    /// It ran, with a negative result: the file has errors, there is no such path.
     Negative = 1,
     /// It could not run: wrong usage, no daemon, no permission.
     Failure = 2,

@@ -20,37 +20,37 @@ pub(crate) struct Finding {
     pub(crate) what: String,
     /// What comes of it.
     pub(crate) why: String,
-    /// The command that mends it, or shows what to choose from. Words in capitals are to be replaced.
-    pub(crate) mend: String,
+    /// The command that fixes it, or shows what to choose from. Words in capitals are to be replaced.
+    pub(crate) fix: String,
 }
 
 impl Finding {
     pub(super) fn error(
         what: impl Into<String>,
         why: impl Into<String>,
-        mend: impl Into<String>,
+        fix: impl Into<String>,
     ) -> Self {
-        let (what, why, mend) = (what.into(), why.into(), mend.into());
-        Self { severity: Severity::Error, what, why, mend }
+        let (what, why, fix) = (what.into(), why.into(), fix.into());
+        Self { severity: Severity::Error, what, why, fix }
     }
 
     pub(super) fn warning(
         what: impl Into<String>,
         why: impl Into<String>,
-        mend: impl Into<String>,
+        fix: impl Into<String>,
     ) -> Self {
-        Self { severity: Severity::Warning, ..Self::error(what, why, mend) }
+        Self { severity: Severity::Warning, ..Self::error(what, why, fix) }
     }
 }
 
 impl fmt::Display for Finding {
     /// Two lines, the second indented.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { severity, what, why, mend } = self;
+        let Self { severity, what, why, fix } = self;
         let severity = match severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
         };
-        write!(f, "{severity}: {what}: {why}\n  fix: {mend}")
+        write!(f, "{severity}: {what}: {why}\n  fix: {fix}")
     }
 }
