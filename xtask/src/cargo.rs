@@ -1,4 +1,4 @@
-//! The cargo that runs a task, and what it knows of the workspace.
+//! The cargo that runs a task, and its information about the workspace.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,8 +12,9 @@ pub(crate) fn cargo() -> OsString {
     env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
-/// That cargo, to be started as if from a shell. What it told this task about the task's own crate would
-/// count as a change to some build scripts, and what depends on them would be built again each time.
+/// That cargo, to be started as if from a shell. Its environment variables about the task's own
+/// crate would count as a change to some build scripts, and their dependents would be rebuilt each
+/// time.
 pub(crate) fn command() -> Command {
     let mut command = Command::new(cargo());
     for (name, _) in env::vars_os() {

@@ -37,7 +37,7 @@ pub(crate) fn into(folder: &Path) -> anyhow::Result<()> {
         .status()
         .context("cannot start cargo")?;
     if !built.success() {
-        bail!("the build failed, so there is nothing to make manual pages with");
+        bail!("the build failed, so manual pages cannot be generated");
     }
     let program = workspace()?.target_directory.into_std_path_buf().join("debug/examples/generate");
     let done = Command::new(&program)

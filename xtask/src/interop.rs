@@ -91,7 +91,9 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
                 return Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
             }
             Err(error) if options.on == On::Host => {
-                return Err(error.context("this host's kernel cannot, or nobody may ask it"));
+                return Err(
+                    error.context("this host's kernel does not support it, or does not permit it")
+                );
             }
             Err(_) => {}
         }
@@ -132,8 +134,8 @@ fn probe() -> anyhow::Result<()> {
     command::output(&mut apart(&[Path::new("probe")])).map(|_| ())
 }
 
-/// This program in namespaces of its own, which end with it and take all they have with them. Who is not
-/// root becomes it in a user namespace.
+/// This program in new namespaces, which end with it together with their content. An unprivileged
+/// user becomes root in a user namespace.
 fn apart(part: &[&Path]) -> Command {
     let root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
     let mut command = Command::new("unshare");
@@ -158,7 +160,7 @@ fn built(target: &Path) -> anyhow::Result<PathBuf> {
     Ok(target.join("debug/mpt"))
 }
 
-/// The Debian packages of those programs that are not there.
+/// The Debian packages of missing programs.
 fn missing(programs: &[&str]) -> Vec<&'static str> {
     let packages = [
         ("busybox", "busybox-static"),

@@ -1,9 +1,9 @@
 //! `cargo xtask perf-gate`: instructions per packet, against stored figures.
 //!
-//! Time on a shared machine varies by more than what a change costs; the number of instructions does
-//! not. So [`count`] runs parts of the data path under callgrind, [`figures`] are what they took when
-//! somebody last looked and found it good, and [`verdict`] compares. It is a gate for what is done per
-//! packet, not for what memory, system calls and wake-ups cost.
+//! Time on a shared machine varies by more than what a change costs; the number of instructions
+//! does not. So [`count`] runs parts of the data path under callgrind, [`figures`] are the accepted
+//! counts, and [`verdict`] compares. It limits the work per packet, not the cost of memory, system
+//! calls and wake-ups.
 //!
 //! Another compiler makes other code, another kind of processor takes another way through it. Where the
 //! figures were taken under other [conditions](figures::Conditions), the comparison is shown and nothing
@@ -118,18 +118,17 @@ fn judge(
         eprintln!("perf-gate: worse by more than {tolerance} %: {}", worse.join(", "));
         // Cases go from the small to the whole, so the first is nearest to the cause.
         eprintln!(
-            "perf-gate: callgrind_annotate {} tells what takes them",
+            "perf-gate: callgrind_annotate {} shows the instructions by function",
             program.profile(worse[0]).display()
         );
         eprintln!(
-            "perf-gate: mend it, or, if it is worth its price, say so in the commit that stores it \
-             with {update}"
+            "perf-gate: fix it, or store the higher figure with {update} and justify it in the commit"
         );
     }
 
     if let Some(difference) = stored.conditions.difference(&measured.conditions) {
         println!(
-            "perf-gate: nothing refused, because the figures were taken with {difference}; take them anew \
+            "perf-gate: nothing fails, because the figures were measured with {difference}; store new ones \
              from a commit that is known to be good, with {update}"
         );
         return ExitCode::SUCCESS;

@@ -1,7 +1,7 @@
-//! `cargo xtask tidy`: rules of this repository that no other tool knows.
+//! `cargo xtask tidy`: rules of this repository that no other tool checks.
 //!
 //! Each rule is a file. It looks at the workspace and returns [`Violation`]s; each of them is shown
-//! as one line that says where, what, and how to mend it.
+//! as one line with place, problem, and remedy.
 
 mod dependencies;
 mod drops;

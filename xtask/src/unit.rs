@@ -1,8 +1,8 @@
 //! `cargo xtask unit`: the systemd units stay as closed as they are meant to be.
 //!
-//! `systemd-analyze security` rates what somebody who took the service over could do, from 0, nothing, to
-//! 10. Where that program is missing, this is said and the other rule checked alone: the unit for several
-//! files differs from the one for a single file by names only.
+//! `systemd-analyze security` rates the exposure of the service, from 0 to 10. If that program is
+//! missing, a message says so and only the other rule is checked: the unit for several files
+//! differs from the one for a single file by names only.
 
 use std::fs;
 use std::io;

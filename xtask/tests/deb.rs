@@ -1,4 +1,4 @@
-//! The Debian package: installed by dpkg in a root of its own, removed, and purged.
+//! The Debian package: installed by dpkg in a separate root, removed, and purged.
 
 #![expect(
     clippy::unwrap_used,
@@ -27,7 +27,7 @@ struct Debian {
 }
 
 impl Debian {
-    /// `None`, said aloud, where there is no dpkg.
+    /// `None`, with a message, if there is no dpkg.
     fn new() -> Option<Self> {
         if let Err(error) = Command::new("dpkg").arg("--version").output() {
             assert!(env::var_os("MPT_NO_SKIP").is_none(), "dpkg: {error}");
@@ -47,7 +47,8 @@ impl Debian {
         self.folder.path().join("root")
     }
 
-    /// Runs dpkg on that root, the package's scripts included. What the package depends on is not there.
+    /// Runs dpkg on that root, the package's scripts included. The package's dependencies are not
+    /// installed there.
     fn dpkg(&self, arguments: &[&str]) {
         let output = Command::new("dpkg")
             .arg(format!("--root={}", self.root().display()))
@@ -137,7 +138,7 @@ fn it_is_installed_removed_and_purged_and_nothing_stays() {
         Command::new(debian.root().join("usr/bin/mpt")).arg("--version").output().unwrap();
     assert!(program.status.success(), "the program was packaged whole");
 
-    // An administrator's own configuration is nobody's to remove.
+    // An administrator's own configuration must not be removed.
     fs::write(debian.root().join("etc/mpt/mpt.toml"), "mine").unwrap();
     debian.dpkg(&["--remove", "mpt"]);
     let kept = ["etc/mpt/mpt.toml", "etc/mpt/mpt.toml.example"].map(String::from);

@@ -155,7 +155,7 @@ fn figures_of_another_compiler_are_compared_with_but_refuse_nothing() {
     let (code, stdout, stderr) = told(&gate.run(&[]));
     assert_eq!(code, Some(0), "{stderr}");
     assert!(
-        stdout.contains("nothing refused, because the figures were taken with rustc 0."),
+        stdout.contains("nothing fails, because the figures were measured with rustc 0."),
         "{stdout}"
     );
     assert!(stderr.contains("worse by more than 5 %: parse"), "{stderr}");

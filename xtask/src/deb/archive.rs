@@ -30,7 +30,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Adds a file that anybody may read, compressed as hard as it gets. Its name should say so.
+    /// Adds a world-readable file with maximum compression. Its name should end in `.gz`.
     ///
     /// # Errors
     /// There is one of that name already.

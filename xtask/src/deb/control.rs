@@ -11,7 +11,7 @@ use super::Archive;
 use super::architecture::Architecture;
 use super::contents::CONFIGURATION;
 
-/// Who answers for the package unless `DEBFULLNAME` and `DEBEMAIL` say otherwise.
+/// The maintainer of the package, unless `DEBFULLNAME` and `DEBEMAIL` are set.
 const MAINTAINER: (&str, &str) = ("The MPT developers", "mpt@packages.invalid");
 
 /// The first packaging of a version.
@@ -46,13 +46,13 @@ impl Package {
              Depends: libc6 (>= {major}.{minor}), libgcc-s1 (>= 4.2)\n\
              Section: net\n\
              Priority: optional\n\
-             Description: one network interface out of several uplinks\n \
-              MPT is a multipath tunnel: IP packets that enter it on one host are spread\n \
-              over several paths to another, put back in order there, and move off a path\n \
-              that dies. It speaks GRE in UDP (RFC 8086) and works with the original\n \
+             Description: multipath tunnel that bonds several uplinks\n \
+              MPT distributes IP packets over several paths to a peer, which restores\n \
+              their order. When a path goes down, its traffic fails over to the others.\n \
+              It uses GRE in UDP (RFC 8086) and interoperates with the original\n \
               MPT-GRE.\n \
               .\n \
-              The package has the daemon, its command line and units for systemd. Nothing\n \
+              The package contains the daemon, its command line and systemd units. Nothing\n \
               runs before a configuration is written.\n",
             self.version,
             self.arch.name(),
@@ -61,7 +61,7 @@ impl Package {
         )
     }
 
-    /// Debian's change log, which only knows that this version was packaged.
+    /// Debian's change log, which only lists the packaging of this version.
     pub(super) fn changelog(&self, time: u64) -> String {
         format!(
             "mpt ({}-{REVISION}) unstable; urgency=medium\n\n  \
@@ -74,7 +74,7 @@ impl Package {
     }
 }
 
-/// All of it; the scripts are the files of `folder` that dpkg knows by name.
+/// The whole control archive; the scripts are the files of `folder` with dpkg's script names.
 pub(super) fn archive(
     folder: &Path,
     package: &Package,

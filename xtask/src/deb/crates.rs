@@ -1,4 +1,4 @@
-//! What the program contains of others, for those who want to know its licences.
+//! The dependencies contained in the program, with their licences.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -10,8 +10,8 @@ use anyhow::{Context, bail};
 use super::architecture::Architecture;
 use crate::cargo;
 
-/// Builds `mpt` in release mode and returns where it is. With a `rustc` of its own the output goes apart,
-/// because one compiler cannot use what another has made.
+/// Builds `mpt` in release mode and returns where it is. With a different `rustc` the output goes
+/// to a separate folder, because compilers cannot share artifacts.
 pub(super) fn build(
     target: &Path,
     arch: Architecture,

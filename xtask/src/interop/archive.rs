@@ -22,7 +22,7 @@ const TRAILER: &str = "TRAILER!!!";
 pub(super) struct Archive {
     bytes: Vec<u8>,
     entries: u32,
-    /// The folders that are there.
+    /// The folders that exist.
     folders: BTreeSet<String>,
 }
 

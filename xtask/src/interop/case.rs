@@ -1,4 +1,4 @@
-//! What is tried: the ways in which the kernel's tunnel and ours can be configured alike.
+//! The cases: matching configurations of the kernel's tunnel and ours.
 
 use std::fmt::Write as _;
 
@@ -26,9 +26,10 @@ pub(super) struct Case {
 pub(super) enum Outcome {
     /// Everything gets through.
     Carries,
-    /// Nothing does, because each end has a key that the other does not know, and drops what has it.
+    /// No traffic passes, because the keys differ and each end drops the other's packets.
     Refuses,
-    /// Nothing does, because our host's kernel drops what the other end sends before our socket has it.
+    /// No traffic passes, because our host's kernel drops the other end's datagrams before our
+    /// socket.
     Unheard,
 }
 
@@ -85,7 +86,7 @@ impl Case {
         }
     }
 
-    /// What tells it from the others.
+    /// Its unique name.
     pub(super) fn name(&self) -> String {
         let mut name = format!("over-ipv{}", self.outer);
         let mut add = |present: bool, what: &str| {
@@ -122,7 +123,7 @@ impl Case {
             link.push_str(if present { option } else { "" });
         }
         if self.outer == 6 {
-            // Otherwise a destination option goes before the UDP header.
+            // Without this a destination option precedes the UDP header.
             link.push_str(" encaplimit none");
         }
         let port = if self.any_port { "auto" } else { "4754" };

@@ -28,7 +28,7 @@ pub(super) fn output(command: &mut Command) -> anyhow::Result<String> {
     Ok(printed)
 }
 
-/// A command as somebody would type it.
+/// A command in shell syntax.
 fn line(command: &Command) -> String {
     let words = [command.get_program()].into_iter().chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")

@@ -156,7 +156,7 @@ fn initial_files(kernel: &Kernel, mpt: &Path, folder: &Path) -> anyhow::Result<V
     Ok(archive.finish())
 }
 
-/// A program in `PATH`, or where `PATH` of somebody who is not root does not lead.
+/// A program in `PATH`, or in folders that are only in root's `PATH`.
 pub(super) fn find(program: &str) -> anyhow::Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));

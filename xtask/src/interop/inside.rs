@@ -24,8 +24,8 @@ const FAILED: &str = "interop: failed";
 /// The tunnel addresses of the kernel, which ours talks to.
 const KERNEL: [&str; 2] = ["10.9.0.2", "fd00:9::2"];
 
-/// How long all cases may take, with all that they need but the build: who waits for them does not wait
-/// longer. It is not enforced, since that would be a judgement on the machine, but told in the verdict.
+/// The target duration of all cases, without the build. It is not enforced, because it depends on
+/// the machine, but shown in the verdict.
 const BUDGET: Duration = Duration::from_secs(180);
 
 /// Tries every case whose name contains `filter`: the verdict, which is good if all passed.
@@ -65,7 +65,7 @@ impl Verdict {
         format!("{}, in {} s{over}", self.line, time.as_secs())
     }
 
-    /// By which a program tells it.
+    /// The variable that tells it to a program.
     pub(super) fn exit_code(&self) -> ExitCode {
         if self.line.starts_with(PASSED) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
@@ -164,12 +164,16 @@ impl<'a> Trial<'a> {
             transfer(address).with_context(|| format!("TCP to {address}"))?;
         }
         if self.case.sequence {
-            // Made anew, the kernel's tunnel begins at 0 again, and nothing tells us.
+            // Created again, the kernel's tunnel begins at 0 again, without an announcement.
             for line in [self.case.kernel_tunnel_removed(), self.case.kernel_tunnel()].concat() {
                 ip(&format!("-n linux {line}"))?;
             }
             let answers = pings("mpt", KERNEL[0], 56)?;
-            ensure!(answers == PINGS, "{answers} of {PINGS} pings after the kernel began anew");
+            ensure!(
+                answers == PINGS,
+                "{answers} of {PINGS} pings after the kernel's tunnel was \
+                created again"
+            );
         }
         let drops = self.daemon.drops()?;
         ensure!(drops.is_empty(), "our daemon dropped: {}", drops.join(", "));
@@ -211,7 +215,7 @@ fn full_ping(mtu: u32, address: &str) -> u32 {
     mtu - 8 - if address.contains(':') { 40 } else { 20 }
 }
 
-/// How many pings with so many bytes of data, from a namespace, are answered.
+/// How many pings with this much data, from a namespace, are answered.
 fn pings(namespace: &str, address: &str, len: u32) -> anyhow::Result<usize> {
     let version = if address.contains(':') { "-6" } else { "-4" };
     let said = within(namespace, "busybox")

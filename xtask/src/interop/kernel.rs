@@ -39,8 +39,8 @@ pub(super) struct Module {
 }
 
 impl Kernel {
-    /// The kernel with the greatest version below `root`, which is `/` or a folder in which a package was
-    /// unpacked. `None` if there is none that can be read and has everything.
+    /// The kernel with the greatest version below `root`, which is `/` or a folder in which a
+    /// package was unpacked. `None` if there is no readable and complete one.
     pub(super) fn find(root: &Path) -> Option<Self> {
         let images = fs::read_dir(root.join("boot")).ok()?;
         let versions = images.filter_map(|entry| {

@@ -43,7 +43,7 @@ fn patient(stream: &TcpStream) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The bytes of one direction: no two places look alike to something that mixes packets up.
+/// The bytes of one direction: all positions differ, so that exchanged packets are detected.
 fn bytes(direction: u8) -> Vec<u8> {
     let mut state = u32::from(direction);
     let byte = |_| {

@@ -75,7 +75,7 @@ impl Program {
         let context = || format!("case {case}");
         let few = self.run(case, PACKETS).with_context(context)?;
         let many = self.run(case, 2 * PACKETS).with_context(context)?;
-        ensure!(many.packets > few.packets, "{case} moved no more packets when told to");
+        ensure!(many.packets > few.packets, "{case} did not process more packets when requested");
         let instructions = many.instructions.saturating_sub(few.instructions);
         ensure!(instructions > 0, "callgrind counted nothing in {COUNTED} of {case}");
         Ok(instructions as f64 / (many.packets - few.packets) as f64)
@@ -117,7 +117,7 @@ struct Run {
     instructions: u64,
 }
 
-/// What a program wrote, if it succeeded; otherwise its complaints are the error.
+/// The output of a program, if it succeeded; if not, its standard error is the error.
 fn succeeded(output: Output) -> anyhow::Result<String> {
     if !output.status.success() {
         bail!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());

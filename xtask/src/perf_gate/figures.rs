@@ -9,8 +9,8 @@ use std::{env, fmt};
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 
-/// Percent by which a count may grow: a change elsewhere in a crate moves the compiler's decisions about
-/// inlining by some percent, and nobody is to be bothered with that.
+/// Percent by which a count may grow: a change elsewhere in a crate moves the compiler's decisions
+/// about inlining by some percent, which should not fail the gate.
 const TOLERANCE: f64 = 5.0;
 
 /// What stands above the figures in their file.
@@ -72,7 +72,7 @@ impl Figures {
         self.instructions.keys().map(String::as_str)
     }
 
-    /// These figures with some taken anew.
+    /// These figures with some replaced.
     ///
     /// # Errors
     ///
@@ -105,11 +105,11 @@ impl Conditions {
     pub(super) fn here() -> anyhow::Result<Self> {
         let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
         let output = Command::new(rustc).arg("-vV").output().context("cannot start rustc")?;
-        ensure!(output.status.success(), "rustc does not tell its version");
+        ensure!(output.status.success(), "rustc does not report its version");
         let text = String::from_utf8_lossy(&output.stdout);
-        let compiler = text.lines().next().context("rustc says nothing")?.to_owned();
+        let compiler = text.lines().next().context("rustc prints nothing")?.to_owned();
         let target = text.lines().find_map(|line| line.strip_prefix("host: "));
-        let target = target.context("rustc does not say what it compiles for")?.to_owned();
+        let target = target.context("rustc does not report its target")?.to_owned();
         #[cfg(target_arch = "x86_64")]
         let avx2 = std::arch::is_x86_feature_detected!("avx2");
         #[cfg(not(target_arch = "x86_64"))]

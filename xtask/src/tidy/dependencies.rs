@@ -1,9 +1,9 @@
 //! Which crate may depend on which.
 //!
-//! `mpt-proto` and `mpt-io` know nothing of each other nor of anything else here; `mpt` alone joins
-//! them. `mpt-original` takes number types and time from `mpt-proto`, which does not know it. The lab runs
-//! the daemon as a process and never links it, so that it measures what ships. And nothing below
-//! `mpt-proto` and `mpt-original`, however far down, does input or output.
+//! `mpt-proto` and `mpt-io` are independent of each other and of all other crates here; only `mpt`
+//! joins them. `mpt-original` takes number types and time from `mpt-proto`, which does not know it.
+//! The lab runs the daemon as a process and never links it, so that it measures what ships. And
+//! nothing below `mpt-proto` and `mpt-original`, however far down, does input or output.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,8 @@
 //! The daemon and what it is made of start no program.
 //!
-//! Addresses, routes and interfaces are set by netlink. A name from a file or from the network can
-//! then reach no shell and no `PATH`, and nothing depends on what happens to be installed. Tests may
-//! start programs, and the laboratory does.
+//! Addresses, routes and interfaces are set by netlink. So a name from a file or from the network
+//! cannot reach a shell or `PATH`, and the daemon does not depend on installed programs. Tests may
+//! start programs, and the lab does.
 
 use std::path::Path;
 
