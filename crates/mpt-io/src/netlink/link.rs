@@ -64,6 +64,25 @@ impl Netlink {
         }
     }
 
+    /// The interface with this number, or `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`].
+    pub fn link_of(&mut self, index: u32) -> Result<Option<Link>, Error> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        let action = format!("look up interface {index}");
+        match self.request(RouteNetlinkMessage::GetLink(message), 0, &action) {
+            Ok(answers) => Ok(answers.into_iter().find_map(|answer| match answer {
+                RouteNetlinkMessage::NewLink(message) => Some(Link::from(message)),
+                _ => None,
+            })),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// All interfaces, in no particular order.
     ///
     /// # Errors

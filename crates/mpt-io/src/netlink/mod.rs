@@ -24,7 +24,7 @@ pub use error::Error;
 pub use firewall::{Firewall, Hook, StrictChain};
 pub use link::Link;
 pub use monitor::{Change, Monitor};
-pub use route::{Leaving, Route, Way};
+pub use route::{Leaving, Route, RouteMtu, Way};
 pub use rule::{IpVersion, Rule, Selector};
 pub use tbf::TokenBucket;
 pub use vxlan::Vxlan;

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
-    RouteScope, RouteType,
+    RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteMetric,
+    RouteProtocol, RouteScope, RouteType,
 };
 
 use super::{Error, Netlink, family};
@@ -187,6 +187,36 @@ impl Netlink {
         Ok(Some(Way { index, via, source }))
     }
 
+    /// How long a packet for `address` may be: by the interface and the route, which the operator set, and
+    /// by what ICMP messages told the kernel of the path (RFC 1191, RFC 8201), which may be forged.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`way_of`](Self::way_of).
+    pub fn mtu_of(&mut self, address: IpAddr, leaving: Leaving) -> Result<RouteMtu, Error> {
+        let action = format!("look up the MTU of the route to {address}");
+        let route = self.route_to(address, leaving, &action)?;
+        let index = route.attributes.iter().find_map(|attribute| match attribute {
+            RouteAttribute::Oif(index) => Some(*index),
+            _ => None,
+        });
+        let index = index.ok_or_else(|| Error::unreadable(&action, &"it has no interface"))?;
+        let Some(mtu) = mtu_metric(&route) else {
+            return Ok(RouteMtu { index, route: None, learned: None });
+        };
+        // What an ICMP message told stands in a copy of the route, which expires.
+        let expires = route.attributes.iter().any(
+            |attribute| matches!(attribute, RouteAttribute::CacheInfo(info) if info.expires != 0),
+        );
+        if !expires {
+            return Ok(RouteMtu { index, route: Some(mtu), learned: None });
+        }
+        // A route that no table has, such as that of a socket bound to an interface, has no MTU there.
+        let stored = self.look_up(address, leaving, RouteFlags::FibMatch, &action);
+        let stored = stored.ok().as_ref().and_then(mtu_metric);
+        Ok(RouteMtu { index, route: stored, learned: Some(mtu) })
+    }
+
     /// The route that a packet for `address` takes.
     pub(super) fn route_to(
         &mut self,
@@ -194,7 +224,18 @@ impl Netlink {
         leaving: Leaving,
         action: &str,
     ) -> Result<RouteMessage, Error> {
+        self.look_up(address, leaving, RouteFlags::empty(), action)
+    }
+
+    fn look_up(
+        &mut self,
+        address: IpAddr,
+        leaving: Leaving,
+        flags: RouteFlags,
+        action: &str,
+    ) -> Result<RouteMessage, Error> {
         let mut message = RouteMessage::default();
+        message.header.flags = flags;
         message.header.address_family = family(address);
         message.header.destination_prefix_length = if address.is_ipv4() { 32 } else { 128 };
         message.attributes.push(RouteAttribute::Destination(address.into()));
@@ -234,6 +275,29 @@ pub struct Way {
     pub via: Option<IpAddr>,
     /// The source address that they get there.
     pub source: Option<IpAddr>,
+}
+
+/// How long packets on a route may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteMtu {
+    /// Index of the interface that they leave through, which has an MTU of its own.
+    pub index: u32,
+    /// The MTU that the route was given, in bytes; `None` if it was given none.
+    pub route: Option<u32>,
+    /// The path MTU that ICMP messages told the kernel, in bytes; `None` if none did lately.
+    pub learned: Option<u32>,
+}
+
+/// The MTU in a route's metrics.
+fn mtu_metric(route: &RouteMessage) -> Option<u32> {
+    let metrics = route.attributes.iter().filter_map(|attribute| match attribute {
+        RouteAttribute::Metrics(metrics) => Some(metrics),
+        _ => None,
+    });
+    metrics.flatten().find_map(|metric| match metric {
+        RouteMetric::Mtu(mtu) if *mtu > 0 => Some(*mtu),
+        _ => None,
+    })
 }
 
 fn ip(address: &RouteAddress) -> Option<IpAddr> {

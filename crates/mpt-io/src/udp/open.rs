@@ -154,7 +154,8 @@ pub fn route_mtu(
 
 impl Socket {
     /// Opens a socket that never blocks, never fragments, and reports the local address and the
-    /// type of service of received datagrams.
+    /// type of service of received datagrams. Only the interface's MTU limits what it sends, not a path MTU
+    /// that ICMP messages reported (`IP_PMTUDISC_PROBE` in `ip(7)`).
     ///
     /// # Errors
     ///
@@ -231,17 +232,18 @@ impl OpenError {
     }
 }
 
-/// Sets "don't fragment" and makes the kernel refuse datagrams longer than its cached path MTU.
+/// Sets "don't fragment" and makes the kernel refuse only datagrams longer than the interface's MTU. Its cached path
+/// MTU does not limit what is sent, because ICMP messages can be forged.
 fn never_fragment(socket: &socket2::Socket, local: SocketAddr) -> io::Result<()> {
     match local {
         SocketAddr::V4(_) => {
-            sockopt::set(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
+            sockopt::set(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)
         }
         SocketAddr::V6(_) => sockopt::set(
             socket,
             libc::IPPROTO_IPV6,
             libc::IPV6_MTU_DISCOVER,
-            libc::IPV6_PMTUDISC_DO,
+            libc::IPV6_PMTUDISC_PROBE,
         ),
     }
 }

@@ -37,4 +37,6 @@ pub(crate) enum Body {
     Inner(Inner),
     /// A status of the peer.
     Keepalive(Keepalive),
+    /// Padding of some length, by which the peer finds out what the path carries.
+    Probe,
 }

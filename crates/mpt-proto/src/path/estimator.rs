@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use super::clock::{Doubt, Judgement, PeerClock, tolerance};
 use super::jitter::Jitter;
 use super::loss::Loss;
 use super::rtt::RoundTrip;
@@ -52,6 +53,12 @@ pub(crate) struct PathEstimator {
     /// How many datagrams with inner packets came, modulo 2^32, copies not counted.
     arrived: u32,
     heard: Option<Heard>,
+    /// The peer's clock, by the keepalives so far.
+    clock: Option<PeerClock>,
+    /// The clock and the losses before the last jump.
+    left: Option<Box<(PeerClock, Loss)>>,
+    /// Keepalives that may be forged, since the last one that followed.
+    doubt: Option<Doubt>,
 }
 
 impl PathEstimator {
@@ -66,12 +73,25 @@ impl PathEstimator {
         self.arrived = self.arrived.wrapping_sub(1);
     }
 
-    /// A keepalive came. Returns the sending time to be echoed, if the peer's keepalives tell any.
-    pub(crate) fn on_keepalive(&mut self, now: Instant, trailer: Option<Trailer>) -> Option<Heard> {
-        let Some(Trailer { sent, time, echo }) = trailer else {
+    /// A keepalive came that was so [judged](Self::judge). Returns the sending time to be echoed, if the peer's
+    /// keepalives tell any.
+    pub(crate) fn on_keepalive(
+        &mut self,
+        now: Instant,
+        trailer: Option<Trailer>,
+        judgement: Judgement,
+    ) -> Option<Heard> {
+        let Some(trailer @ Trailer { sent, time, echo }) = trailer else {
             self.heard = None;
             return None;
         };
+        if matches!(judgement, Judgement::Returns | Judgement::Jumps) {
+            self.change_clock(judgement);
+        }
+        match &mut self.clock {
+            Some(clock) => clock.on_keepalive(now, &trailer, self.arrived),
+            None => self.clock = Some(PeerClock::new(now, &trailer, self.arrived)),
+        }
         self.jitter.on_arrival(time, now);
         self.loss.on_keepalive(now, time, sent, self.arrived);
         if let Some(round_trip) = echo.and_then(|echo| round_trip(now, echo)) {
@@ -82,13 +102,63 @@ impl PathEstimator {
         self.heard
     }
 
-    /// Whether a keepalive with this trailer was overtaken on the path by one that was sent later, by up to
-    /// so many microseconds. One of a peer that has started anew was not, though its clock may have gone
-    /// back: it has sent nothing yet.
-    pub(crate) fn is_overtaken(&self, trailer: Option<Trailer>, by_at_most: u32) -> bool {
-        let Some((heard, trailer)) = self.heard.zip(trailer) else { return false };
-        let begins = trailer.sent == 0 && self.loss.sent() > 0;
-        is_before(trailer.time, heard.time, by_at_most) && !begins
+    /// Whether a keepalive can be the peer's, which sends one at this interval. To be asked before
+    /// [`on_keepalive`](Self::on_keepalive), which is only for those that are neither overtaken nor doubted.
+    pub(crate) fn judge(
+        &mut self,
+        now: Instant,
+        trailer: Option<Trailer>,
+        interval: Duration,
+    ) -> Judgement {
+        let Some(trailer) = trailer else { return Judgement::Follows };
+        let arrived = self.arrived;
+        let Some(clock) = self.clock.filter(|clock| !clock.is_old(now)) else {
+            return Judgement::Jumps;
+        };
+        let tolerance = tolerance(self.jitter.get());
+        let restarts = trailer.sent == 0 && self.loss.sent() > 0;
+        let allows = |clock: &PeerClock| clock.allows(now, &trailer, arrived, tolerance);
+        let follows = |clock: &PeerClock| allows(clock) && !clock.has_overtaken(&trailer);
+        let known = !restarts && allows(&clock);
+        if known && follows(&clock) {
+            self.doubt = None;
+            return Judgement::Follows;
+        }
+        if self.left.as_ref().is_some_and(|left| follows(&left.0)) {
+            return Judgement::Returns;
+        }
+        if known {
+            self.doubt = None;
+            return Judgement::Overtaken;
+        }
+        let doubt = Doubt::after(self.doubt, now, &trailer, arrived, tolerance);
+        self.doubt = Some(doubt);
+        match trailer.sent == 0 || doubt.is_over(now, interval) {
+            true => Judgement::Jumps,
+            false => Judgement::Doubted,
+        }
+    }
+
+    /// Leaves the clock for another one, or returns to the one before.
+    fn change_clock(&mut self, judgement: Judgement) {
+        let Some(clock) = self.clock else { return };
+        let here = (clock, self.loss.clone());
+        if judgement == Judgement::Returns
+            && let Some(left) = &mut self.left
+        {
+            let (clock, loss) = std::mem::replace(&mut **left, here);
+            (self.clock, self.loss) = (Some(clock), loss);
+        } else {
+            self.left = Some(Box::new(here));
+            self.clock = None;
+        }
+        self.doubt = None;
+        self.jitter.on_other_clock();
+    }
+
+    /// Whether the peer can have sent something at this time on another path, if that arrives now.
+    pub(crate) fn allows_elsewhere(&self, now: Instant, time: Option<u32>) -> bool {
+        self.clock.zip(time).is_some_and(|(clock, time)| clock.allows_elsewhere(now, time))
     }
 
     /// Whether a keepalive came over the path that the peer sent after this time, as far as both are told.

@@ -36,6 +36,11 @@ impl Jitter {
         self.scaled = Some(scaled + difference - (scaled + 8) / 16);
     }
 
+    /// The next keepalive tells the time of another clock.
+    pub(super) fn on_other_clock(&mut self) {
+        self.last = None;
+    }
+
     /// The jitter; `None` before two keepalives were compared.
     pub(super) fn get(&self) -> Option<Duration> {
         self.scaled.map(|scaled| Duration::from_nanos(scaled / 16))

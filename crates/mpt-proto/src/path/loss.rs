@@ -41,6 +41,8 @@ pub(super) struct Loss {
     known: Option<Known>,
     /// Lost before the peer started anew.
     before: u64,
+    /// What was known before the last keepalive, which may have been forged.
+    previous: Option<Box<Known>>,
 }
 
 #[derive(Clone, Debug)]
@@ -68,11 +70,24 @@ impl Loss {
         if (overtaken..=0).contains(&later) {
             return;
         }
+        // More had been sent by the last keepalive than by this one, so one of them was forged. What was known
+        // before both is right in either case.
+        if sent != 0
+            && sent.wrapping_sub(known.last.sent).cast_signed() < 0
+            && let Some(previous) = self.previous.take()
+            && sent.wrapping_sub(previous.last.sent).cast_signed() >= 0
+        {
+            *known = *previous;
+        }
         let (more, came) = point.since(&known.last);
         if later < overtaken || more.cast_signed() < 0 {
             self.before += known.lost();
             *known = Known::new(time, point);
             return;
+        }
+        match &mut self.previous {
+            Some(previous) => **previous = known.clone(),
+            None => self.previous = Some(Box::new(known.clone())),
         }
         known.time = time;
         known.last = point;

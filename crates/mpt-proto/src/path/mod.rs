@@ -4,6 +4,7 @@
 //! [`PathStatus`]; its [`PathState`] follows from that and from what was heard ([`liveness`]). Round trip,
 //! jitter and loss are in [`estimator`].
 
+pub(crate) mod clock;
 pub(crate) mod estimator;
 mod jitter;
 pub(crate) mod liveness;

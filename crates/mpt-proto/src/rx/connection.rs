@@ -174,7 +174,9 @@ impl ReceiveHalf {
     ///
     /// If the connection has no such path.
     pub fn path_stats(&self, path: PathId) -> PathStats {
-        let ReceivePath { received, keepalives_received, .. } = self.paths[path.index()];
+        let &ReceivePath { received, keepalives_received, probes_received, .. } =
+            &self.paths[path.index()];
+        let keepalives_received = keepalives_received + probes_received;
         PathStats { received, keepalives_received, ..PathStats::default() }
     }
 
@@ -238,6 +240,7 @@ impl ReceiveHalf {
             Ok(Body::Keepalive(keepalive)) => {
                 self.receive_keepalive(now, arrival, &keepalive, sink, messages)
             }
+            Ok(Body::Probe) => self.receive_probe(now, arrival, sink, messages),
             Err(reason) => Err(reason),
         };
         if let Err(reason) = outcome {
@@ -287,7 +290,7 @@ impl ReceiveHalf {
         let accepted = self.reorder.insert(now, path, seq, packet, &mut sink);
         self.measure(now, path, seq, accepted);
         match accepted? {
-            Accepted::Fits => {}
+            Accepted::Fits | Accepted::Return => {}
             Accepted::Restart { expected } => {
                 messages.event(Event::Restart { connection: self.id, expected, found: seq });
             }
@@ -312,7 +315,7 @@ impl ReceiveHalf {
         }
         let arrival = match judged {
             Err(Drop::Stray) => return,
-            Ok(Accepted::Restart { .. }) => {
+            Ok(Accepted::Restart { .. } | Accepted::Return) => {
                 self.stream.restart();
                 self.stream.on_arrival(now, seq);
                 Came::Restart

@@ -2,8 +2,8 @@
 
 use super::connection::{Arrival, ReceiveHalf};
 use crate::framing::Rx;
-use crate::framing::plain::path::OUT_OF_ORDER;
 use crate::messages::{Feedback, KeepaliveFeedback, Messages, PathUpdate};
+use crate::path::clock::Judgement;
 use crate::path::rtt::RoundTrip;
 use crate::sink::Sink;
 use crate::stats::Drop;
@@ -11,6 +11,28 @@ use crate::time::Instant;
 use crate::wire::keepalive::{Activation, Keepalive};
 
 impl ReceiveHalf {
+    /// A probe of the peer arrived: a sign that the path is heard, and a length.
+    pub(super) fn receive_probe(
+        &mut self,
+        now: Instant,
+        arrival: Arrival,
+        sink: &mut impl Sink,
+        messages: &mut Messages,
+    ) -> Result<(), Drop> {
+        let Arrival { path, len, .. } = arrival;
+        let heard = &mut self.paths[path.index()];
+        if !heard.plain.speaks_keepalive {
+            return Err(Drop::ControlUnknown);
+        }
+        if let Some(longest) = heard.plain.on_arrived(now, len) {
+            messages.feedback(self.id, Feedback { path, longest, keepalive: None });
+        }
+        heard.probes_received += 1;
+        heard.liveness.on_heard(now);
+        self.tell(now, sink, messages);
+        Ok(())
+    }
+
     /// A keepalive of the peer arrived.
     pub(super) fn receive_keepalive(
         &mut self,
@@ -31,14 +53,15 @@ impl ReceiveHalf {
         heard.keepalives_received += 1;
         let (count, arrivals) = (heard.keepalives_received as u8, keepalive.arrivals);
         let time = keepalive.trailer.map(|trailer| trailer.time);
-        if heard.estimator.is_overtaken(keepalive.trailer, OUT_OF_ORDER) {
+        let judgement = heard.estimator.judge(now, keepalive.trailer, heard.plain.interval());
+        if matches!(judgement, Judgement::Overtaken | Judgement::Doubted) {
             heard.liveness.on_heard(now);
             self.tell(now, sink, messages);
             return Ok(());
         }
         let was_deaf = heard.liveness.peer_deaf();
         heard.liveness.on_keepalive(now, keepalive.report);
-        let echoed = heard.estimator.on_keepalive(now, keepalive.trailer);
+        let echoed = heard.estimator.on_keepalive(now, keepalive.trailer, judgement);
         if heard.plain.is_from_before_loss(time) {
             heard.liveness.on_peer_lost();
         } else {
@@ -62,7 +85,8 @@ impl ReceiveHalf {
             let others = self.paths.iter_mut().filter(|(other, _)| *other != path.index());
             for (_, other) in others.filter(|(_, other)| other.plain.peer_id == Some(lost)) {
                 // Word of the loss may have been overtaken on a quicker path by the path's return.
-                if !other.estimator.heard_after(time) {
+                if other.estimator.allows_elsewhere(now, time) && !other.estimator.heard_after(time)
+                {
                     other.plain.lost_at = time;
                     other.liveness.on_peer_lost();
                 }

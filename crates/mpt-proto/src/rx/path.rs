@@ -28,6 +28,8 @@ pub(super) struct ReceivePath {
     pub(super) copies: u64,
     pub(super) received: Traffic,
     pub(super) keepalives_received: u64,
+    /// Keepalives that were padded to a length, which are not counted to the peer.
+    pub(super) probes_received: u64,
 }
 
 impl ReceivePath {
@@ -45,6 +47,7 @@ impl ReceivePath {
             copies: 0,
             received: Traffic::default(),
             keepalives_received: 0,
+            probes_received: 0,
         }
     }
 

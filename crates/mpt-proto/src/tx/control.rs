@@ -61,8 +61,31 @@ impl TransmitHalf {
         } else {
             Keepalive::bare(sender, receiver)
         };
-        let protocol = if sender.is_ipv4() { Protocol::Ipv4 } else { Protocol::Ipv6 };
-        Some((PathId(index as u8), self.framing.stamp_control(protocol), message))
+        Some((PathId(index as u8), self.control_stamp(), message))
+    }
+
+    /// The longest datagram that recently arrived at the peer on a path, in bytes, by its keepalives since the
+    /// last call; `None` if none reported it.
+    pub(crate) fn take_carried(&mut self, path: PathId) -> Option<usize> {
+        self.paths.get_mut(path.index())?.carried.take().map(usize::from)
+    }
+
+    /// The stamp and the message of a probe on a path, to be padded; `None` if the peer would not report its
+    /// arrival, or nothing may be sent on the path.
+    pub(crate) fn probe(&self, path: PathId) -> Option<(Stamp, Keepalive)> {
+        let path = self.paths.get(path.index())?;
+        let sends = path.present && path.status == PathStatus::Available && !path.leaving;
+        if !self.framing.announces() || !sends || path.keepalive.is_none() {
+            return None;
+        }
+        let (sender, receiver) = self.addresses;
+        Some((self.control_stamp(), Keepalive::bare(sender, receiver)))
+    }
+
+    /// The stamp of control messages.
+    fn control_stamp(&self) -> Stamp {
+        let protocol = if self.addresses.0.is_ipv4() { Protocol::Ipv4 } else { Protocol::Ipv6 };
+        self.framing.stamp_control(protocol)
     }
 
     /// The path to be told of as lost by a keepalive on another one: all of them in turn.
@@ -116,6 +139,8 @@ impl TransmitHalf {
             PathUpdate::Report { path: id, arrivals, weight, round_trip } => {
                 path.metrics.round_trip = round_trip;
                 let narrow = path.black_hole.on_told(now, arrivals);
+                let carried = arrivals.map(|arrivals| arrivals.longest.get());
+                path.carried = path.carried.max(carried).filter(|_| narrow.is_none());
                 let (before, weight) = (path.weight, path.weight.announced_as(weight));
                 // Limited, because forged keepalives could have the shares computed again and again. A
                 // change beyond the limit is applied with a later keepalive.
@@ -134,6 +159,7 @@ impl TransmitHalf {
                 self.change(id, now, |path| {
                     path.up = state == PathState::Up;
                     path.black_hole.forget();
+                    path.carried = None;
                 });
             }
         }

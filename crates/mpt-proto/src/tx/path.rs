@@ -37,6 +37,8 @@ pub(super) struct TransmitPath {
     pub(super) arrived: Arrived,
     /// What the peer's keepalives tell of ours.
     pub(super) black_hole: BlackHoleDetector,
+    /// The length of the longest datagram that lately arrived, by the peer's keepalives since somebody asked.
+    pub(super) carried: Option<u16>,
     /// The sending time that the next keepalive echoes.
     pub(super) heard: Option<Heard>,
     pub(super) metrics: PathMetrics,
@@ -62,6 +64,7 @@ impl TransmitPath {
             next_keepalive: config.keepalive.filter(|_| available).map(|_| now),
             arrived: Arrived::new(now),
             black_hole: BlackHoleDetector::new(header_len),
+            carried: None,
             heard: None,
             metrics: PathMetrics::default(),
             sent: Traffic::default(),

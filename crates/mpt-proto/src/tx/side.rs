@@ -1,5 +1,6 @@
 //! The transmit half of every connection, and which of them an inner packet is for.
 
+use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use crate::change::Change;
@@ -20,6 +21,9 @@ use crate::tx::route::Routes;
 use crate::tx::transmit::{Payload, Transmit, TransmitKind};
 use crate::wire::{inner, keepalive};
 
+/// The longest payload of UDP over IPv4, in bytes, less the longest GRE header.
+const MAX_PAYLOAD: usize = 65_507 - 16;
+
 /// The side of an [`Endpoint`](crate::Endpoint) that sends.
 ///
 /// It shares nothing with the [`ReceiveSide`](crate::ReceiveSide) and may live on another thread.
@@ -39,6 +43,8 @@ pub struct TransmitSide {
     woken: Option<Instant>,
     /// The last keepalive that was polled.
     control: [u8; keepalive::LEN],
+    /// Probes to send, with the lengths of their datagrams; at most one for each path.
+    probes: VecDeque<(ConnectionId, PathId, usize)>,
 }
 
 impl TransmitSide {
@@ -54,6 +60,7 @@ impl TransmitSide {
             drops: Drops::default(),
             woken: None,
             control: [0; keepalive::LEN],
+            probes: VecDeque::new(),
         }
     }
 
@@ -120,7 +127,11 @@ impl TransmitSide {
                 }
             }
             Payload::Control { len } => {
-                stamp.emit(datagram, |place| place.copy_from_slice(&self.control[..len]));
+                stamp.emit(datagram, |place| {
+                    let (message, padding) = place.split_at_mut(len.min(self.control.len()));
+                    message.copy_from_slice(&self.control[..message.len()]);
+                    padding.fill(0);
+                });
             }
             Payload::Kept { place, .. } => {
                 let packet = self.retransmit.packet(place);
@@ -176,7 +187,7 @@ impl TransmitSide {
         });
         // Keepalives first: the peer hears of a lost path before the retransmissions arrive.
         let Some((index, path, stamp, message)) = keepalive else {
-            return self.poll_retransmission(now);
+            return self.poll_probe().or_else(|| self.poll_retransmission(now));
         };
         let id = ConnectionId(index as u16);
         self.woken = Some(now);
@@ -186,6 +197,35 @@ impl TransmitSide {
         self.settle(id);
         let payload = Payload::Control { len: message.emit(&mut self.control).len() };
         Some(Transmit { connection: id, path, tos: 0, stamp, payload })
+    }
+
+    /// Sends a probe on a path with the next [`poll_transmit`](Self::poll_transmit): a keepalive padded to a
+    /// datagram of `len` bytes, at least 73. If it arrives the peer's keepalives report that length
+    /// ([`take_carried`](Self::take_carried)). Nothing is sent to a peer that would not report it, nor on a
+    /// path without keepalives.
+    pub fn send_probe(&mut self, connection: ConnectionId, path: PathId, len: usize) {
+        self.probes.retain(|&(other, on, _)| (other, on) != (connection, path));
+        self.probes.push_back((connection, path, len));
+    }
+
+    /// The longest datagram that recently arrived at the peer on a path, in bytes of UDP payload, by the
+    /// keepalives received since the last call (section 7.3 of `docs/protocol.md`); `None` if none reported it,
+    /// or the path changed its state.
+    pub fn take_carried(&mut self, connection: ConnectionId, path: PathId) -> Option<usize> {
+        self.connections.get_mut(connection.index())?.take_carried(path)
+    }
+
+    fn poll_probe(&mut self) -> Option<Transmit<'static>> {
+        while let Some((connection, path, len)) = self.probes.pop_front() {
+            let half = self.connections.get(connection.index());
+            if let Some((stamp, message)) = half.and_then(|half| half.probe(path)) {
+                message.emit(&mut self.control);
+                let len = len.saturating_sub(stamp.overhead());
+                let payload = Payload::Control { len: len.clamp(keepalive::LEN + 1, MAX_PAYLOAD) };
+                return Some(Transmit { connection, path, tos: 0, stamp, payload });
+            }
+        }
+        None
     }
 
     fn poll_retransmission(&mut self, now: Instant) -> Option<Transmit<'static>> {

@@ -32,6 +32,13 @@ pub const BARE_LEN: usize = 40;
 
 const TRAILER_LEN: usize = 16;
 
+/// Whether a control message is a probe: a keepalive without a trailer behind which padding makes it longer
+/// than one with a trailer. It says no more than that it arrived. Receivers that know no probes drop it,
+/// and count its length among what arrived all the same.
+pub(crate) fn is_probe(message: &[u8]) -> bool {
+    message.len() > LEN && message[0] == COMMAND
+}
+
 const COMMAND: u8 = 0xa1;
 const DEAF: u8 = 0x01;
 const OFF: u8 = 0x02;

@@ -21,4 +21,25 @@ pub(super) struct Mtu {
     pub(super) all: bool,
     /// Whether there are other paths than before.
     pub(super) changed: bool,
+    /// Packets that had been read from the interface at the last check.
+    pub(super) read: u64,
+    /// The place among all paths of the first one to be looked up in its turn.
+    pub(super) turn: usize,
+}
+
+impl Mtu {
+    /// For packets of at most so many bytes.
+    pub(super) fn new(max: u32) -> Self {
+        Self {
+            bytes: 0,
+            limit: u32::MAX,
+            max,
+            next_check: Instant::ZERO,
+            limited: false,
+            all: false,
+            changed: true,
+            read: 0,
+            turn: 0,
+        }
+    }
 }

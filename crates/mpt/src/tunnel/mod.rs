@@ -3,7 +3,7 @@
 //!
 //! [`open`] makes what every tunnel needs. That is two sides: [`transmit`] takes inner packets to
 //! the network, with [`outgoing`] the datagrams that wait to be sent, [`mtu`] what fits,
-//! [`narrowed`] what of that arrives, and [`too_big`] the answer to what does not fit;
+//! [`narrowed`] what of that arrives, [`reported`] what ICMP messages say of it, and [`too_big`] the answer to what does not fit;
 //! [`receive`] takes datagrams to the interface, with [`incoming`] the inner packets that wait to be
 //! delivered. [`clamp`] is for both: what TCP is to announce. [`run`] is the loop, for both on one thread or each on its own, between which
 //! [`handover`] carries what they have to tell each other. [`report`] is what `mpt status` shows, with what the core has [`measured`],
@@ -32,6 +32,7 @@ mod outgoing;
 mod receive;
 mod reconciler;
 mod report;
+mod reported;
 mod run;
 mod sockets;
 mod table;

@@ -1,14 +1,15 @@
 //! The interface's MTU, which follows that of the paths.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use mpt_io::netlink::Netlink;
-use mpt_io::udp;
+use mpt_io::interface;
+use mpt_io::netlink::{Error, Leaving, Netlink};
 use mpt_proto::{Change, Event, Instant};
 
 use super::interface_mtu::MIN_MTU;
 use super::op::ReceiveCommand;
+use super::reported::KnownMtu;
 use super::table::Table;
 use super::transmit::TransmitLoop;
 use crate::config::{self, PeerKind};
@@ -17,14 +18,22 @@ use crate::mark::MARK;
 /// The longest datagram that an original MPT takes, in bytes; the rest of a longer one is lost.
 const ORIGINAL_DATAGRAM: usize = 1600;
 
+/// The longest IP packet, in bytes.
+const MAX_OUTER: u32 = 65_535;
+
 /// How often a path's MTU is looked up while it refuses datagrams for their size, or is smaller than
 /// it was: nobody tells when it grows again.
 const MTU_INTERVAL: Duration = Duration::from_secs(1);
 
+/// So many other paths are looked up each time while the tunnel carries packets, in turn: nobody tells what
+/// ICMP messages told the kernel.
+const LOOKED_UP: usize = 32;
+
 impl TransmitLoop {
     /// When to look at the MTU of paths again, if of any.
     pub(super) fn mtu_check_due(&self) -> Option<Instant> {
-        let due = self.mtu.limited || self.outgoing.any_too_big();
+        let carries = self.read.packets != self.mtu.read;
+        let due = self.mtu.limited || self.outgoing.any_too_big() || carries;
         let now = self.mtu.all || self.mtu.changed;
         if now { Some(Instant::ZERO) } else { due.then_some(self.mtu.next_check) }
     }
@@ -50,14 +59,28 @@ impl TransmitLoop {
             return;
         }
         self.mtu.next_check = now + MTU_INTERVAL;
+        self.mtu.read = self.read.packets;
         let all = std::mem::take(&mut self.mtu.all);
         self.mtu.limited = false;
         self.outgoing.all_asked();
-        for (connection, path, info, settings) in self.table.paths_mut() {
+        let paths = self.table.paths().count();
+        let turn = std::mem::take(&mut self.mtu.turn);
+        self.mtu.turn = if turn + LOOKED_UP < paths { turn + LOOKED_UP } else { 0 };
+        let mut kernel = Kernel::default();
+        for (place, (connection, path, info, settings)) in self.table.paths_mut().enumerate() {
             let refused = self.outgoing.take_too_big(connection, path);
-            if all || refused || info.is_limited() {
-                let kernel = path_mtu(&info.settings, info.remote, settings);
-                let mtu = info.narrowed.mtu(now, kernel.unwrap_or(info.mtu));
+            let its_turn = (turn..turn + LOOKED_UP).contains(&place);
+            if (all || refused || its_turn || info.is_limited())
+                && let Some(known) = kernel.path_mtu(&info.settings, info.remote, settings)
+                // It can have gone since.
+                && let Some(half) = self.endpoint.find(connection)
+            {
+                let header = half.header_len();
+                let carried = self.endpoint.take_carried(connection, path);
+                let carried = carried.map(|len| len.saturating_sub(header) as u32);
+                let keepalive = info.settings.keepalive;
+                let mtu = info.reported.mtu(now, known, carried, keepalive);
+                let mtu = info.narrowed.mtu(now, mtu, carried);
                 if mtu != info.mtu {
                     info.mtu = mtu;
                     info.best_mtu = info.best_mtu.max(mtu);
@@ -65,9 +88,16 @@ impl TransmitLoop {
                     self.endpoint.change(now, &change);
                     to_rx(ReceiveCommand::Change { change, name: None });
                 }
+                let limited = mtu < known.allowed || info.reported.is_open();
+                let unusable = mtu < MIN_MTU;
+                if info.probing.is_due(now, limited, unusable) {
+                    let probe = if unusable { MIN_MTU.min(known.allowed) } else { known.allowed };
+                    self.endpoint.send_probe(connection, path, header + probe as usize);
+                }
             }
             self.mtu.limited |= info.is_limited();
         }
+        self.send(now);
         self.set_mtu(&mut to_rx);
     }
 
@@ -117,14 +147,57 @@ impl TransmitLoop {
     }
 }
 
-/// The largest inner packet that fits the kernel's idea of a path's MTU, if there is a route.
-pub(super) fn path_mtu(
-    path: &config::Path,
-    remote: SocketAddr,
-    connection: &config::Connection,
-) -> Option<u32> {
-    let outer = udp::route_mtu(path.local, path.interface.as_deref(), Some(MARK), remote).ok()?;
-    Some(mtu_within(outer, remote, connection))
+/// What the kernel knows of MTUs.
+#[derive(Default)]
+pub(super) struct Kernel {
+    netlink: Option<Netlink>,
+    /// The interfaces that have been looked up, and how long packets they take.
+    interfaces: Vec<(u32, u32)>,
+}
+
+impl Kernel {
+    /// The largest inner packet that fits a path, if there is a route.
+    pub(super) fn path_mtu(
+        &mut self,
+        path: &config::Path,
+        remote: SocketAddr,
+        connection: &config::Connection,
+    ) -> Option<KnownMtu> {
+        let (allowed, learned) = self.outer_mtu(path, remote.ip()).ok()??;
+        let inner = |outer| mtu_within(outer, remote, connection);
+        Some(KnownMtu { allowed: inner(allowed), reported: learned.map(inner) })
+    }
+
+    /// How long an outer packet may be by interface and route, and by what ICMP messages told.
+    fn outer_mtu(
+        &mut self,
+        path: &config::Path,
+        remote: IpAddr,
+    ) -> Result<Option<(u32, Option<u32>)>, Error> {
+        let mut netlink = match self.netlink.take() {
+            Some(netlink) => netlink,
+            None => Netlink::open()?,
+        };
+        let Some(index) = path.interface.as_deref().map(interface::index).transpose().ok() else {
+            return Ok(None);
+        };
+        let leaving = Leaving { mark: Some(MARK), index, source: path.local };
+        let route = netlink.mtu_of(remote, leaving)?;
+        let known = self.interfaces.iter().find(|(index, _)| *index == route.index);
+        let interface = match known {
+            Some(&(_, mtu)) => mtu,
+            None => match netlink.link_of(route.index)? {
+                Some(link) => link.mtu,
+                None => return Ok(None),
+            },
+        };
+        if known.is_none() {
+            self.interfaces.push((route.index, interface));
+        }
+        self.netlink = Some(netlink);
+        let allowed = route.route.unwrap_or(interface).min(interface).min(MAX_OUTER);
+        Ok(Some((allowed, route.learned)))
+    }
 }
 
 /// The largest inner packet that fits an outer packet of `outer` bytes.

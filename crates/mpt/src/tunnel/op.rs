@@ -19,6 +19,7 @@ use mpt_proto::{
 
 use super::core::pins;
 use super::outgoing::PathSender;
+use super::reported::KnownMtu;
 use super::sockets::NO_SOCKET;
 use crate::config;
 
@@ -86,7 +87,7 @@ pub(crate) struct Place {
     pub(super) socket: Option<SocketId>,
     pub(super) remote: SocketAddr,
     /// What fits, in bytes of inner packet.
-    pub(super) mtu: u32,
+    pub(super) mtu: KnownMtu,
     /// What this host lacks for it, in words.
     pub(super) absence: Option<String>,
 }

@@ -108,15 +108,7 @@ pub(super) fn open(
         main_events: main_events.clone(),
         requests: Vec::new(),
     };
-    let mtu = Mtu {
-        bytes: 0,
-        limit: u32::MAX,
-        max: largest_mtu(largest),
-        next_check: Instant::ZERO,
-        limited: false,
-        all: false,
-        changed: true,
-    };
+    let mtu = Mtu::new(largest_mtu(largest));
     let tx = TransmitLoop {
         settings,
         device,

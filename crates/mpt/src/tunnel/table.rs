@@ -7,6 +7,7 @@ use std::sync::Arc;
 use mpt_proto::{ConnectionId, PathId};
 
 use super::narrowed::Narrowed;
+use super::reported::{KnownMtu, Probing, Reported};
 use crate::config;
 
 /// One path.
@@ -21,18 +22,30 @@ pub(super) struct PathInfo {
     pub(super) best_mtu: u32,
     /// The largest that was found to arrive, where that is less than the kernel knows.
     pub(super) narrowed: Narrowed,
+    /// What ICMP messages reported of it.
+    pub(super) reported: Reported,
+    /// When it is probed for more.
+    pub(super) probing: Probing,
 }
 
 impl PathInfo {
-    /// A path through which inner packets of `mtu` bytes fit.
-    pub(super) fn new(settings: config::Path, remote: SocketAddr, mtu: u32) -> Self {
-        let narrowed = Narrowed::default();
-        Self { settings, remote, absence: None, mtu, best_mtu: mtu, narrowed }
+    /// A path of which so much is known.
+    pub(super) fn new(settings: config::Path, remote: SocketAddr, known: KnownMtu) -> Self {
+        Self {
+            settings,
+            remote,
+            absence: None,
+            mtu: known.at_first(),
+            best_mtu: known.allowed,
+            narrowed: Narrowed::default(),
+            reported: Reported::default(),
+            probing: Probing::default(),
+        }
     }
 
-    /// Whether it carries less than it did, so that it may carry more again.
+    /// Whether it carries less than it did, so that it may carry more again; or may do so.
     pub(super) fn is_limited(&self) -> bool {
-        self.mtu < self.best_mtu || self.narrowed.is_set()
+        self.mtu < self.best_mtu || self.narrowed.is_set() || self.reported.is_open()
     }
 }
 

@@ -17,6 +17,7 @@ use super::main_event::{MainEvent, MainEvents};
 use super::narrowed::Narrowed;
 use super::op::{Place, ReceiveCommand, TunnelOp};
 use super::outgoing::Outgoing;
+use super::reported::{Probing, Reported};
 use super::sockets::Sockets;
 use super::table::{ConnectionInfo, PathInfo, Table};
 use super::too_big::TooBig;
@@ -212,9 +213,9 @@ impl TransmitLoop {
             TunnelOp::AddPath { connection, path, place } => {
                 let (name, config) = (Some(place.settings.name.clone()), place.core());
                 self.outgoing.put(connection, path, place.path_sender());
-                let Place { settings, remote, mtu, absence, .. } = place;
-                let present = absence.is_none();
-                let info = PathInfo { absence, ..PathInfo::new(settings, remote, mtu) };
+                let Place { settings, remote, mtu: known, absence, .. } = place;
+                let (present, mtu) = (absence.is_none(), known.at_first());
+                let info = PathInfo { absence, ..PathInfo::new(settings, remote, known) };
                 self.table.put_path(connection, path, info);
                 self.change(now, Change::AddPath { connection, path, config }, name, to_rx);
                 let fits = Change::SetFits { connection, path, fits: mtu >= MIN_MTU };
@@ -225,7 +226,8 @@ impl TransmitLoop {
                 self.mtu.changed = true;
             }
             TunnelOp::SetPath { connection, path, place } => {
-                let (config, fits) = (place.core(), place.mtu >= MIN_MTU);
+                let (config, known) = (place.core(), place.mtu);
+                let fits = known.at_first() >= MIN_MTU;
                 let path_sender = self.outgoing.path_sender(connection, path);
                 if path_sender
                     .is_none_or(|path_sender| !path_sender.leads_to(place.socket(), place.remote))
@@ -235,9 +237,10 @@ impl TransmitLoop {
                 if let Some(info) = self.table.path_mut(connection, path) {
                     // Asked for by the operator, perhaps because the path has been mended.
                     info.narrowed = Narrowed::default();
+                    (info.reported, info.probing) = (Reported::default(), Probing::default());
                     (info.settings, info.remote, info.mtu) =
-                        (place.settings, place.remote, place.mtu);
-                    info.best_mtu = info.best_mtu.max(info.mtu);
+                        (place.settings, place.remote, known.at_first());
+                    info.best_mtu = info.best_mtu.max(known.allowed);
                 }
                 self.change(now, Change::SetPath { connection, path, config }, None, to_rx);
                 self.change(now, Change::SetFits { connection, path, fits }, None, to_rx);

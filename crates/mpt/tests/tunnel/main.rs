@@ -13,6 +13,7 @@ mod deleted;
 mod evidence;
 mod experiment;
 mod failover;
+mod forged;
 mod gre;
 mod hostile;
 mod identity;

@@ -13,9 +13,9 @@ use nix::unistd::Uid;
 use crate::pool::{self, Case, Mode};
 pub(crate) use crate::pool::{Test, skip};
 use crate::{
-    black_hole, carry, change, commands, cost, crowd, deleted, evidence, experiment, failover, gre,
-    hostile, identity, import, inner_mtu, lifetime, log, many, mapping, measured, memory, names,
-    netmon, original, outside, rights, routing, site, threads, translator,
+    black_hole, carry, change, commands, cost, crowd, deleted, evidence, experiment, failover,
+    forged, gre, hostile, identity, import, inner_mtu, lifetime, log, many, mapping, measured,
+    memory, names, netmon, original, outside, rights, routing, site, threads, translator,
 };
 
 /// As started, which is usually as root, and with one thread.
@@ -51,6 +51,7 @@ pub(crate) fn cases() -> Vec<Case> {
         cost::TESTS,
         deleted::TESTS,
         failover::TESTS,
+        forged::TESTS,
         hostile::TESTS,
         identity::TESTS,
         inner_mtu::TESTS,

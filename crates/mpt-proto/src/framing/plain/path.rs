@@ -6,9 +6,8 @@ use crate::config::PathConfig;
 use crate::path::estimator::{OVERTAKEN, is_before};
 use crate::time::Instant;
 
-/// For so many microseconds, 1 s, a keepalive may have been overtaken by another on the same path. A
-/// peer whose clock goes back by more has started anew.
-pub(crate) const OUT_OF_ORDER: u32 = 1_000_000;
+/// The interval at which a peer is taken to send keepalives to a host that sends none.
+const UNKNOWN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What plain framing infers about one path, as its receiver.
 #[derive(Debug)]
@@ -51,6 +50,11 @@ impl PlainPath {
     pub(crate) fn set(&mut self, config: &PathConfig, known_to_speak: bool) {
         self.longest.every = config.keepalive;
         self.speaks_keepalive = speaks_keepalive(config) || known_to_speak;
+    }
+
+    /// The interval at which the peer is taken to send keepalives: that of this end.
+    pub(crate) fn interval(&self) -> Duration {
+        self.longest.every.unwrap_or(UNKNOWN_INTERVAL)
     }
 
     /// A valid datagram of this length arrived. Returns its length if the peer is to be told.

@@ -8,7 +8,7 @@ use crate::peer_kind::PeerKind;
 use crate::stats::Drop;
 use crate::wire::gre::Protocol;
 use crate::wire::inner;
-use crate::wire::keepalive::{FIRST_CONTROL, Keepalive};
+use crate::wire::keepalive::{BARE_LEN, FIRST_CONTROL, Keepalive, is_probe};
 
 /// What the payloads of one connection must agree with.
 #[derive(Debug)]
@@ -53,13 +53,20 @@ impl Rx {
     #[inline(always)]
     pub(crate) fn read(&self, protocol: Protocol, payload: &[u8]) -> Result<Body, Drop> {
         if payload.first().is_some_and(|&first| first >= FIRST_CONTROL) {
-            return self.read_keepalive(payload).map(Body::Keepalive);
+            return self.read_control(payload);
         }
         let inner = inner::parse(payload).filter(|inner| inner.protocol == protocol);
         inner.map(Body::Inner).ok_or(Drop::InnerMalformed)
     }
 
     #[cold]
+    fn read_control(&self, message: &[u8]) -> Result<Body, Drop> {
+        if self.kind.tells() && is_probe(message) {
+            return self.read_keepalive(&message[..BARE_LEN]).map(|_| Body::Probe);
+        }
+        self.read_keepalive(message).map(Body::Keepalive)
+    }
+
     fn read_keepalive(&self, message: &[u8]) -> Result<Keepalive, Drop> {
         if self.kind == PeerKind::Gre {
             return Err(Drop::ControlUnknown);

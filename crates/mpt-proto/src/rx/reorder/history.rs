@@ -6,6 +6,10 @@ use crate::sequence::Seq;
 /// number's place is its low bits. 2 KiB per connection.
 pub(super) const LEN: u32 = 16_384;
 
+/// How far ahead a number can be and still be of the same order: an outage of so many packets is no
+/// restart.
+pub(super) const REACH: i32 = LEN as i32;
+
 #[derive(Debug)]
 pub(super) struct History(Box<[u64; (LEN / 64) as usize]>);
 

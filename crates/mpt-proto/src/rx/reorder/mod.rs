@@ -13,22 +13,21 @@
 //! What is out of all reach is a [`restart_detector`] of a restarted peer.
 
 mod history;
+mod left;
+mod misfit;
 mod restart_detector;
 mod ring;
 
-use crate::config::{Late, MAX_WINDOW, ReorderConfig};
+use crate::config::{MAX_WINDOW, ReorderConfig};
 use crate::id::PathId;
 use crate::sequence::Seq;
 use crate::sink::Sink;
 use crate::stats::{Drop, ReorderStats};
 use crate::time::Instant;
-use history::History;
-use restart_detector::{RestartDetector, Verdict};
+use history::{History, REACH};
+use left::LeftOrders;
+use restart_detector::RestartDetector;
 use ring::Ring;
-
-/// How far ahead a number can be and still be updates from the same sender: an outage of this many
-/// packets goes by without a question.
-const REACH: i32 = history::LEN as i32;
 
 /// How many of a sender's first packets another can overtake: as many as TCP sends before it hears
 /// of anything, and as long as a send batch.
@@ -45,6 +44,9 @@ pub(crate) struct ReorderBuffer {
     ring: Ring,
     history: History,
     restart_detector: RestartDetector,
+    /// The orders before this one, and how many packets had come when this one began.
+    left: LeftOrders,
+    begun_at: u64,
     /// The highest number that came by each path.
     highest: Vec<Option<Seq>>,
     /// The live paths, one bit each.
@@ -61,6 +63,8 @@ pub(crate) enum Accepted {
     Fits,
     /// It was delivered as the beginning of a new count; `expected` had been the next number.
     Restart { expected: Seq },
+    /// It was delivered or is held, and continues an order that had been left.
+    Return,
 }
 
 /// Why numbers are given up.
@@ -80,6 +84,8 @@ impl ReorderBuffer {
             ring: Ring::new(config.window),
             history: History::new(),
             restart_detector: RestartDetector::default(),
+            left: LeftOrders::default(),
+            begun_at: 0,
             highest: Vec::new(),
             live: 0,
             copies_until: Instant::ZERO,
@@ -151,6 +157,7 @@ impl ReorderBuffer {
             if config.window == 0 {
                 self.next = None;
                 self.restart_detector.clear();
+                self.left.clear();
                 self.history.clear();
                 self.highest.fill(None);
             }
@@ -245,61 +252,6 @@ impl ReorderBuffer {
         self.came_by(path, seq);
         self.deliver_run(sink);
         self.release_early(sink);
-    }
-
-    /// A number from behind, or out of all reach.
-    fn misfit(
-        &mut self,
-        now: Instant,
-        path: PathId,
-        seq: Seq,
-        offset: i32,
-        packet: &[u8],
-        sink: &mut impl Sink,
-    ) -> Result<Accepted, Drop> {
-        let behind = (-REACH..0).contains(&offset);
-        let needed = match behind {
-            true if now < self.copies_until => u32::MAX,
-            true => restart_detector::BEHIND,
-            false => restart_detector::STRAYS,
-        };
-        let missed = behind && !self.history.was_delivered(seq);
-        let begin = match self.restart_detector.on_misfit(seq, path, self.live, needed, missed) {
-            Verdict::Doubted => None,
-            Verdict::Announced => Some(first(seq)),
-            Verdict::Confirmed => Some(seq),
-        };
-        if let Some(begin) = begin {
-            let expected = self.restart(begin, sink);
-            self.fit(now, path, seq, packet, sink)?;
-            return Ok(Accepted::Restart { expected });
-        }
-        if !behind {
-            return Err(Drop::Stray);
-        }
-        if !missed {
-            return Err(Drop::Duplicate);
-        }
-        match self.config.late {
-            Late::Drop => Err(Drop::Late),
-            Late::Deliver => {
-                self.stats.late += 1;
-                sink.deliver(packet);
-                self.history.set_delivered(seq);
-                self.came_by(path, seq);
-                Ok(Accepted::Fits)
-            }
-        }
-    }
-
-    /// Begins to count anew, and returns the number that was expected; what was held is delivered.
-    fn restart(&mut self, begin: Seq, sink: &mut impl Sink) -> Seq {
-        self.release_all(sink);
-        self.stats.restarts += 1;
-        self.restart_detector.clear();
-        self.history.clear();
-        self.highest.fill(None);
-        self.next.replace(begin).unwrap_or(begin)
     }
 
     /// Every number below the least of the highest that the live paths have delivered is lost.

@@ -18,7 +18,7 @@ pub(super) const STRAYS: u32 = 3;
 pub(super) const BEHIND: u32 = 32;
 
 /// Numbers this near to each other tell the same story: more than the skew of paths spreads them.
-const NEAR: u32 = 1024;
+pub(super) const NEAR: u32 = 1024;
 
 /// A restarted sender begins at [`Seq::FIRST`], so once a restart has been announced a number below
 /// this proves it.
@@ -74,6 +74,17 @@ impl RestartDetector {
         *self = Self::default();
     }
 
+    /// Whether this number begins an order that was announced. One that was given up and `missed` since is
+    /// rather late, unless the beginning has surely been announced.
+    pub(super) fn is_announced(&self, seq: Seq, missed: bool) -> bool {
+        let announced = match self.announced {
+            Announced::Nothing => false,
+            Announced::Perhaps => !missed,
+            Announced::Surely => true,
+        };
+        announced && seq.value() < BEGINNING
+    }
+
     /// A number that came by `path` does not fit; it takes `needed` of its kind to be believed.
     /// `live` are the paths that may bring any, one bit each. One that was given up and `missed` since
     /// is rather late than a beginning, unless that has surely been announced.
@@ -85,12 +96,7 @@ impl RestartDetector {
         needed: u32,
         missed: bool,
     ) -> Verdict {
-        let announced = match self.announced {
-            Announced::Nothing => false,
-            Announced::Perhaps => !missed,
-            Announced::Surely => true,
-        };
-        if announced && seq.value() < BEGINNING {
+        if self.is_announced(seq, missed) {
             return Verdict::Announced;
         }
         match self.last.map(|last| seq.offset_from(last).unsigned_abs()) {

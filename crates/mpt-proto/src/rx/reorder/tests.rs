@@ -1,8 +1,11 @@
+mod forged;
+
 use std::time::Duration;
 
 use proptest::prelude::*;
 
 use super::*;
+use crate::config::Late;
 use crate::sink::Held;
 
 /// Delivers to a list, holds copies.
@@ -335,7 +338,7 @@ proptest! {
             let seq = start.wrapping_add(round as u32 + offset);
             match bench.receive(*path, seq) {
                 Ok(Accepted::Fits) => {}
-                Ok(Accepted::Restart { .. }) => restarted = true,
+                Ok(Accepted::Restart { .. } | Accepted::Return) => restarted = true,
                 Err(_) => drops += 1,
             }
             bench.now += Duration::from_millis(*wait);

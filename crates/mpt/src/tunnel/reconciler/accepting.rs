@@ -9,8 +9,9 @@ use mpt_proto::{AcceptConfig, AcceptId, ConnectRequest, ConnectionId, PathId, So
 use super::numbers::Numbers;
 use crate::config::{self, Accept, PathStatus, Remote};
 use crate::tunnel::core::core_prefix;
-use crate::tunnel::mtu::{mtu_within, path_mtu};
+use crate::tunnel::mtu::{Kernel, mtu_within};
 use crate::tunnel::op::Place;
+use crate::tunnel::reported::KnownMtu;
 
 /// The most templates of a tunnel at a time; a file with more is no file that anybody writes.
 pub(super) const MAX_TEMPLATES: u16 = 1024;
@@ -111,12 +112,13 @@ impl Template {
 
 impl Path {
     pub(super) fn place(&self, connection: &config::Connection, remote: SocketAddr) -> Place {
-        let known = path_mtu(&self.settings, remote, connection);
+        let known = Kernel::default().path_mtu(&self.settings, remote, connection);
+        let unknown = || KnownMtu::allowed(mtu_within(ETHERNET, remote, connection));
         Place {
             settings: self.settings.clone(),
             socket: Some(self.socket),
             remote,
-            mtu: known.unwrap_or_else(|| mtu_within(ETHERNET, remote, connection)),
+            mtu: known.unwrap_or_else(unknown),
             absence: self.absence.as_ref().map(|(absence, _)| absence.clone()),
         }
     }

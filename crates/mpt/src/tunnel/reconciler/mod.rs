@@ -38,7 +38,7 @@ use self::socket::Opened;
 use super::core::core_connection;
 use super::interface::{Interface, routes};
 use super::main_event::MainEvent;
-use super::mtu::path_mtu;
+use super::mtu::Kernel;
 use super::op::TunnelOp;
 use super::open::largest_mtu;
 use super::{Handle, advice};
@@ -508,12 +508,14 @@ fn largest(settings: &config::Tunnel, netmon: &mut NetMonitor, now: Instant) -> 
         config::Mtu::Fixed(mtu) => u32::from(mtu),
         config::Mtu::Auto => 0,
     };
+    let mut kernel = Kernel::default();
     for connection in &settings.connections {
         for path in &connection.paths {
             let remotes = remotes(path, netmon, now, None, false);
             if let Some(&remote) = remotes.as_ref().ok().and_then(|all| all.first()) {
                 let remote = SocketAddr::new(remote, connection.remote_port);
-                largest = largest.max(path_mtu(path, remote, connection).unwrap_or(0));
+                let known = kernel.path_mtu(path, remote, connection);
+                largest = largest.max(known.map_or(0, |known| known.allowed));
             }
         }
     }

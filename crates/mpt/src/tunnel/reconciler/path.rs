@@ -13,8 +13,9 @@ use super::socket::{Key, Opened};
 use crate::config::{self, Remote};
 use crate::netmon::{NetMonitor, Way};
 use crate::tunnel::Handle;
-use crate::tunnel::mtu::{mtu_within, path_mtu};
+use crate::tunnel::mtu::{Kernel, mtu_within};
 use crate::tunnel::op::{Place, TunnelOp};
+use crate::tunnel::reported::KnownMtu;
 
 /// How soon what could not be had is tried again.
 pub(super) const AGAIN: Duration = Duration::from_secs(2);
@@ -226,12 +227,14 @@ fn tell(connection: &config::Connection, path: &config::Path, absence: &str) {
 fn place(connection: &config::Connection, settings: &config::Path, target: &Target) -> Place {
     let remote = target.remote.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
     let remote = SocketAddr::new(remote, connection.remote_port);
-    let known = target.absence.is_none().then(|| path_mtu(settings, remote, connection)).flatten();
+    let look_up = || Kernel::default().path_mtu(settings, remote, connection);
+    let known = target.absence.is_none().then(look_up).flatten();
+    let unknown = || KnownMtu::allowed(mtu_within(ETHERNET, remote, connection));
     Place {
         settings: settings.clone(),
         socket: target.socket,
         remote,
-        mtu: known.unwrap_or_else(|| mtu_within(ETHERNET, remote, connection)),
+        mtu: known.unwrap_or_else(unknown),
         absence: target.absence.clone(),
     }
 }
