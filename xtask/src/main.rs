@@ -44,7 +44,7 @@ enum Task {
     /// Count the instructions that each part of the data path takes per packet, and compare with the
     /// stored figures. Needs valgrind.
     PerfGate(perf_gate::Options),
-    /// Check what compiler and clippy do not: dependencies, import cycles, unsafe code, programs started, file
+    /// Check what compiler and clippy do not: dependencies, import cycles, unsafe code, programs started, old words, file
     /// lengths, links, drop names.
     Tidy,
     /// Rate the systemd units and refuse one that is too open.

@@ -3,6 +3,7 @@
 //! Each rule is a file. It looks at the workspace and returns [`Violation`]s; each of them is shown
 //! as one line with place, problem, and remedy.
 
+mod core;
 mod dependencies;
 mod drops;
 mod files;
@@ -13,6 +14,7 @@ mod markdown;
 mod programs;
 mod source;
 mod unsafe_code;
+mod words;
 
 use std::fmt;
 use std::process::ExitCode;
@@ -61,6 +63,8 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         links::check(&files),
         drops::check(&files),
         imports::check(&files),
+        core::check(&files),
+        words::check(&files),
     ]
     .concat();
     for violation in &violations {
