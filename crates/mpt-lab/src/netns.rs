@@ -1,14 +1,14 @@
 //! Network namespaces that vanish with the process that made them.
 //!
-//! A namespace is made by a thread of its own, its *keeper*: the thread unshares its network and
+//! A namespace is made by a thread of its own, its *holder*: the thread unshares its network and
 //! hands back a descriptor of it. Nothing is bind-mounted and nothing is named, so the kernel
 //! removes the namespace, with every interface in it, when the last descriptor is closed and the
 //! last process in it has ended; a lab killed outright leaves nothing behind.
 //!
 //! Work is done inside in two ways. [`Namespace::run`] takes a closure to a fresh thread that has
 //! entered the namespace; sockets and files opened there keep belonging to it wherever they are
-//! used later. [`Namespace::spawn`] starts a program from the keeper, so the program is born
-//! inside. The keeper lives as long as the namespace value, which is what lets a guarded program
+//! used later. [`Namespace::spawn`] starts a program from the holder, so the program is born
+//! inside. The holder lives as long as the namespace value, which is what lets a guarded program
 //! (see [`crate::guard`]) be tied to it: the kernel's parent-death signal follows the thread, not
 //! the process, that spawned the child.
 
@@ -34,14 +34,14 @@ const BIRTH_LOOK_EVERY: Duration = Duration::from_micros(200);
 
 /// A network namespace of our own, empty but for a loopback interface that is down.
 ///
-/// Dropping the value ends the keeper and closes the descriptor; guarded programs started by
+/// Dropping the value ends the holder and closes the descriptor; guarded programs started by
 /// [`spawn`](Self::spawn) are then killed by the kernel.
 #[derive(Debug)]
 pub struct Namespace {
     descriptor: OwnedFd,
     /// `None` only while being dropped.
     jobs: Option<SyncSender<Job>>,
-    keeper: Option<JoinHandle<()>>,
+    holder: Option<JoinHandle<()>>,
 }
 
 impl Namespace {
@@ -54,8 +54,8 @@ impl Namespace {
     pub fn new() -> Result<Self> {
         let (made, born) = channel();
         let (jobs, work) = sync_channel(0);
-        let keeper = thread::Builder::new()
-            .name("netns-keeper".into())
+        let holder = thread::Builder::new()
+            .name("netns-holder".into())
             .spawn(move || match unshare_network() {
                 Ok(descriptor) => {
                     if made.send(Ok(descriptor)).is_ok() {
@@ -69,7 +69,7 @@ impl Namespace {
             .recv()
             .context("the thread that creates a network namespace failed")?
             .context("cannot make a network namespace; `mpt-lab doctor` says what is missing")?;
-        Ok(Self { descriptor, jobs: Some(jobs), keeper: Some(keeper) })
+        Ok(Self { descriptor, jobs: Some(jobs), holder: Some(holder) })
     }
 
     /// Runs `work` on a fresh thread inside the namespace and returns its value; a panic in it goes
@@ -95,9 +95,9 @@ impl Namespace {
     ///
     /// As [`Command::spawn`].
     pub fn spawn(&self, command: &mut Command) -> io::Result<Child> {
-        let jobs = self.jobs.as_ref().expect("the keeper lives until drop");
+        let jobs = self.jobs.as_ref().expect("the holder lives until drop");
         let (reply, outcome) = channel();
-        // The command travels to the keeper and back, so that no borrow has to outlive this call on
+        // The command travels to the holder and back, so that no borrow has to outlive this call on
         // another thread.
         let taken = mem::replace(command, Command::new(""));
         let ended = |_| io::Error::other("the thread of the network namespace has failed");
@@ -117,10 +117,10 @@ impl AsFd for Namespace {
 impl Drop for Namespace {
     fn drop(&mut self) {
         self.jobs = None;
-        if let Some(keeper) = self.keeper.take() {
-            // A keeper that panicked has nothing left to tell: the caller that waited for its reply has had
+        if let Some(holder) = self.holder.take() {
+            // A holder that panicked has nothing left to tell: the caller that waited for its reply has had
             // the error.
-            let _ = keeper.join();
+            let _ = holder.join();
         }
     }
 }
@@ -145,7 +145,7 @@ fn keep(work: &Receiver<Job>) {
         newborn.retain(|&process| guard::is_stand_in(process));
         newborn.extend(child.as_ref().ok().map(Child::id));
         // The caller waits for this reply; were it gone, the child would be dropped and, if
-        // guarded, die with the keeper.
+        // guarded, die with the holder.
         let _ = reply.send((command, child));
     }
     let deadline = Instant::now() + BIRTH_LIMIT;

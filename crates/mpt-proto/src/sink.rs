@@ -1,10 +1,10 @@
 //! Where received inner packets go.
 
-/// A held packet, as the number under which its keeper stored it.
+/// A held packet, as the number under which the sink stored it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held(pub u32);
 
-/// The receiver of inner packets, and the keeper of those that came too early.
+/// The receiver of inner packets, which also holds those that came too early.
 ///
 /// The core borrows every packet and never copies one. What must wait is stored by the sink, which
 /// alone knows whether a reference into its receive buffers will do or a copy is needed; the core

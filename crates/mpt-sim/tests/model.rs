@@ -139,7 +139,7 @@ impl Both {
             Step::Wait(micros) => {
                 self.now += micros * 1000;
                 self.core.handle_timeout(Instant::from_nanos(self.now), &mut self.sink);
-                self.settle_live();
+                self.update_live();
                 self.model.on_time(self.now);
             }
             Step::Switch { path, on } => {
@@ -152,7 +152,7 @@ impl Both {
                 let status = if on { PathStatus::Available } else { PathStatus::Off };
                 let (now, id) = (Instant::from_nanos(self.now), PathId(path as u8));
                 self.core.set_path_status(now, CONNECTION, id, status, &mut self.sink);
-                self.settle_live();
+                self.update_live();
             }
         }
     }

@@ -1,7 +1,7 @@
 //! `mpt`: the multipath tunnel for Linux, daemon and command line in one program.
 //!
 //! `cli` turns the command line into one of a few commands; `config` turns a file into settings;
-//! `daemon` knows which run, and keeps them so while the host changes (`world`); `tunnel` carries
+//! `daemon` knows which run, and keeps them so while the host changes (`netmon`); `tunnel` carries
 //! packets, a thread or two for each; `control` answers clients on a Unix socket, `metrics` serves a page over
 //! HTTP, both with the bounded `server`; `output` is how
 //! everything looks on a terminal, `watch` how it looks live. `host` says what this machine lacks,

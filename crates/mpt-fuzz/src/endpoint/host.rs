@@ -105,13 +105,13 @@ impl Host {
     pub(super) fn receive(&mut self, now: Instant, origin: Origin, datagram: &[u8]) {
         self.accounts.received += 1;
         self.rx.arrivals(origin).handle_datagram(now, &mut datagram.to_vec(), &mut self.inbox);
-        self.settle(now);
+        self.collect(now);
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         self.observe();
         self.rx.handle_timeout(now, &mut self.inbox);
-        self.settle(now);
+        self.collect(now);
         self.observe();
     }
 
@@ -153,7 +153,7 @@ impl Host {
             forgotten |= self.inbox.on_change(&change);
             self.observe();
             self.rx.change(now, &change, &mut self.inbox);
-            self.settle(now);
+            self.collect(now);
             self.observe();
             if let Change::RemoveConnection { connection } = change {
                 self.inbox.forget_connection(connection);
@@ -180,7 +180,7 @@ impl Host {
         self.apart = apart;
         let count = if apart { 0 } else { usize::MAX };
         let forgotten = self.carry_changes(now, count);
-        self.settle(now);
+        self.collect(now);
         forgotten
     }
 
@@ -188,7 +188,7 @@ impl Host {
         self.tx.close(now);
         self.rx.close(now, &mut self.inbox);
         self.plan.close();
-        self.settle(now);
+        self.collect(now);
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
@@ -220,7 +220,7 @@ impl Host {
     }
 
     /// After each call of the receive side: what came of it.
-    fn settle(&mut self, now: Instant) {
+    fn collect(&mut self, now: Instant) {
         if !self.apart {
             self.carry_messages(now, usize::MAX, usize::MAX);
         }

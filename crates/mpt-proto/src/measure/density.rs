@@ -2,19 +2,19 @@
 //!
 //! Each packet gets a receive index: the number that would have come in its place, had all that
 //! arrived come in order. Its displacement is the receive index less its number. What comes within the
-//! next packets decides whether a number is skipped as lost, so a packet is only settled when as many
-//! as the threshold have come behind it; until then it waits in a window. A packet that would be displaced by more
+//! next packets decides whether a number is skipped as lost, so a packet waits in a window until as many
+//! as the threshold have come behind it. A packet that would be displaced by more
 //! than the threshold is not counted, and neither is one whose number was skipped.
 //!
-//! The numbers of the window and the early packets that were settled before their turn are one set
+//! The numbers of the window and the early packets that left it before their turn are one set
 //! here; whatever is in it from the receive index on is still to get its index. For the buffer
-//! occupancy the least number of the window matters: every settled packet with a higher one would
+//! occupancy the least number of the window matters: every packet outside with a higher one would
 //! still be held. One window serves both, so both thresholds are the same.
 //!
-//! In two places the RFC's algorithm is mended. A packet that is displaced too far has had its number
+//! In two places the RFC's algorithm is corrected. A packet that is displaced too far has had its number
 //! given away as an index, so one index is skipped for it; otherwise everything that follows would
-//! count as displaced for ever. And numbers so far apart that they do not fit the set settle what is before
-//! them, whatever may come.
+//! count as displaced for ever. And numbers so far apart that they do not fit the set push what is before
+//! them out of the window.
 
 use std::collections::VecDeque;
 
@@ -24,17 +24,17 @@ use crate::sequence::Seq;
 #[derive(Clone, Debug)]
 pub(super) struct Density {
     threshold: u32,
-    /// What arrived and is not settled, in the order of arrival.
+    /// What arrived and is not counted yet, in the order of arrival.
     window: VecDeque<Seq>,
     /// Of the window, the numbers that none behind them is less than: its front is the least of all.
     least: VecDeque<Seq>,
-    /// What is in the window or was settled.
+    /// What is in the window or has left it.
     arrived: Bits,
     /// The number behind the highest that arrived.
     next: Seq,
     /// The least number that can be the next receive index.
     index: Seq,
-    /// How many settled packets wait for lower numbers.
+    /// How many packets that left the window wait for lower numbers.
     held: u32,
     counts: Counts,
 }
@@ -68,7 +68,7 @@ impl Density {
         &self.counts
     }
 
-    /// Whether nothing waits to be settled.
+    /// Whether nothing waits to be counted.
     pub(super) fn is_empty(&self) -> bool {
         self.window.is_empty()
     }
@@ -99,7 +99,7 @@ impl Density {
             if self.window.is_empty() {
                 self.begin(seq);
             } else {
-                self.settle();
+                self.count_first();
             }
         }
         let ahead = seq.offset_from(self.next);
@@ -114,7 +114,7 @@ impl Density {
         }
         self.least.push_back(seq);
         if self.window.len() > self.threshold as usize {
-            self.settle();
+            self.count_first();
         }
     }
 
@@ -124,10 +124,10 @@ impl Density {
         self.held == 0 && self.window.front().copied() == self.first_index()
     }
 
-    /// Settles what is in the window, as if nothing more were to come.
+    /// Counts what is in the window, as if nothing more were to come.
     pub(super) fn finish(&mut self) {
         while !self.window.is_empty() {
-            self.settle();
+            self.count_first();
         }
     }
 
@@ -139,8 +139,8 @@ impl Density {
         numbers * size_of::<Seq>() + counts * size_of::<u64>() + bits::LEN as usize / 8
     }
 
-    /// Settles the first packet of the window.
-    fn settle(&mut self) {
+    /// Counts the first packet of the window, which leaves it.
+    fn count_first(&mut self) {
         let Some(seq) = self.window.pop_front() else { return };
         // A late packet was overtaken by one whose number has not been the receive index yet.
         let index = self.first_index().unwrap_or(self.next);

@@ -100,7 +100,7 @@ impl Order {
 
     /// The sender's numbers begin anew. What was counted stays.
     pub(crate) fn restart(&mut self) {
-        self.settle();
+        self.finish_density();
         (self.begun, self.calm) = (false, false);
     }
 
@@ -177,7 +177,7 @@ impl Order {
     }
 
     /// Lets the density know of everything, as if nothing more were to come.
-    fn settle(&mut self) {
+    fn finish_density(&mut self) {
         if let Some(detail) = &mut self.detail {
             detail.density.finish();
             if self.calm {
@@ -191,9 +191,9 @@ impl Order {
     pub(crate) fn report(&self) -> Reordering {
         let Self { packets, reordered, .. } = *self;
         let mut report = Reordering { packets, reordered, ..Reordering::default() };
-        let mut settled = self.clone();
-        settled.settle();
-        match settled.detail {
+        let mut finished = self.clone();
+        finished.finish_density();
+        match finished.detail {
             Some(detail) => detail.report(&mut report),
             None if packets > 0 => {
                 report.density.insert(0, packets);

@@ -94,7 +94,7 @@ impl ReceiveSide {
             for path in connection.take_gone(now) {
                 self.origins.remove(|owner, other| owner == id && other == path);
             }
-            settle(&mut self.deadlines, &self.connections, id);
+            refresh_deadline(&mut self.deadlines, &self.connections, id);
         }
     }
 
@@ -185,7 +185,7 @@ impl ReceiveSide {
         if let Some(connection) = self.connections.get_mut(id.index()) {
             connection.tell(now, sink, &mut self.messages);
         }
-        settle(&mut self.deadlines, &self.connections, id);
+        refresh_deadline(&mut self.deadlines, &self.connections, id);
     }
 
     fn add(
@@ -208,7 +208,7 @@ impl ReceiveSide {
         self.accepting.add(id, &config.peer, by);
         connection.tell(now, sink, &mut self.messages);
         self.connections.put(id.index(), connection);
-        settle(&mut self.deadlines, &self.connections, id);
+        refresh_deadline(&mut self.deadlines, &self.connections, id);
     }
 
     /// Switches all paths off, after the transmit side was told.
@@ -275,7 +275,7 @@ impl Arrivals<'_> {
         let Opened { connection, path, start, .. } = opened;
         let arrival = Arrival { path, tos: self.origin.tos, len: datagram.len() };
         if self.touched != Some(connection) {
-            self.settle();
+            self.refresh_deadline();
             self.touched = Some(connection);
         }
         let half = &mut self.connections[connection.index()];
@@ -306,9 +306,9 @@ impl Arrivals<'_> {
         }
     }
 
-    fn settle(&mut self) {
+    fn refresh_deadline(&mut self) {
         if let Some(id) = self.touched {
-            settle(self.deadlines, self.connections, id);
+            refresh_deadline(self.deadlines, self.connections, id);
         }
     }
 
@@ -326,12 +326,12 @@ impl Arrivals<'_> {
 
 impl std::ops::Drop for Arrivals<'_> {
     fn drop(&mut self) {
-        self.settle();
+        self.refresh_deadline();
     }
 }
 
 /// Brings the deadline of a connection up to date.
-fn settle(deadlines: &mut Deadlines, connections: &Slots<ReceiveHalf>, id: ConnectionId) {
+fn refresh_deadline(deadlines: &mut Deadlines, connections: &Slots<ReceiveHalf>, id: ConnectionId) {
     let deadline = connections.get(id.index()).and_then(ReceiveHalf::deadline);
     deadlines.set(id.index(), deadline.map(|deadline| deadline.at));
 }

@@ -57,7 +57,7 @@ impl Routes {
         // Stable: what was first among its like stays first.
         claims.push(Claim { connection, selector: selector.cloned() });
         claims.sort_by_key(|claim| claim.selector.is_none());
-        self.settle();
+        self.rebuild_lookup();
     }
 
     /// Forgets a connection.
@@ -66,7 +66,7 @@ impl Routes {
             known.claims.retain(|claim| claim.connection != connection);
         }
         self.known.retain(|known| !known.claims.is_empty());
-        self.settle();
+        self.rebuild_lookup();
     }
 
     /// The connection behind which an inner packet's destination is.
@@ -109,7 +109,7 @@ impl Routes {
     }
 
     /// Brings what follows from `known` up to date.
-    fn settle(&mut self) {
+    fn rebuild_lookup(&mut self) {
         self.last = None;
         self.lengths.clear();
         let lengths =

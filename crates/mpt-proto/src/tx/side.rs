@@ -166,7 +166,7 @@ impl TransmitSide {
         if let Some((path, carries)) = half.on_message(message, now) {
             self.events.push(Event::Narrow { connection, path, carries });
         }
-        self.settle(connection);
+        self.refresh(connection);
     }
 
     /// What was found out about the paths, oldest first.
@@ -194,7 +194,7 @@ impl TransmitSide {
         if self.connections[index].is_over() {
             self.connections.take(index);
         }
-        self.settle(id);
+        self.refresh(id);
         let payload = Payload::Control { len: message.emit(&mut self.control).len() };
         Some(Transmit { connection: id, path, tos: 0, stamp, payload })
     }
@@ -256,7 +256,7 @@ impl TransmitSide {
         let Some(connection) = connection else {
             if let Change::AddConnection { config, .. } = change {
                 self.add(id, config, now);
-                self.settle(id);
+                self.refresh(id);
             }
             return;
         };
@@ -285,7 +285,7 @@ impl TransmitSide {
                 connection.set_present(*path, *present, *unnoticed, now);
             }
         }
-        self.settle(id);
+        self.refresh(id);
     }
 
     fn add(&mut self, id: ConnectionId, config: &ConnectionConfig, now: Instant) {
@@ -298,7 +298,7 @@ impl TransmitSide {
     }
 
     /// Brings what follows from a connection up to date.
-    fn settle(&mut self, id: ConnectionId) {
+    fn refresh(&mut self, id: ConnectionId) {
         let half = self.connections.get_mut(id.index());
         if let Some((path, doubt)) = half.and_then(TransmitHalf::take_lost) {
             self.retransmit.send_again(id, path, doubt);

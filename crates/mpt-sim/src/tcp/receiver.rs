@@ -101,7 +101,7 @@ mod tests {
     }
 
     /// A receiver past its quick start.
-    fn settled() -> Receiver {
+    fn past_quick_start() -> Receiver {
         let mut receiver = Receiver::default();
         let first = Segment { number: 0, stamp: 0, echo: 0 };
         receiver.on_segments(Instant::ZERO, first, 20).unwrap();
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn every_second_segment_in_order_is_acknowledged() {
-        let mut receiver = settled();
+        let mut receiver = past_quick_start();
         assert_eq!(give(&mut receiver, 1, 20), None);
         assert_eq!(give(&mut receiver, 2, 21).unwrap().next, 22);
         assert_eq!(give(&mut receiver, 3, 22), None);
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_late_segment_behind_a_repetition_is_dropped_as_too_old() {
-        let mut receiver = settled();
+        let mut receiver = past_quick_start();
         give(&mut receiver, 5, 23);
         // Segment 20 is repeated; of the first transmissions, 21 comes with an older stamp.
         give(&mut receiver, 9, 20);

@@ -136,7 +136,7 @@ impl Scoreboard {
         Some(entry)
     }
 
-    /// The receiver has a segment beyond a gap; returns what was known before, if that is news.
+    /// The receiver has a segment beyond a gap; returns what was known before, if that is new.
     pub(super) fn on_arrived(&mut self, number: u64) -> Option<Entry> {
         let before = *self.entry(number).filter(|entry| !entry.arrived)?;
         let entry = self.entry_mut(number)?;

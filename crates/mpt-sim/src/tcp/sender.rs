@@ -3,11 +3,11 @@
 //! Function by function this follows Linux's `tcp_ack` (net/ipv4/tcp_input.c, tcp_recovery.c and
 //! tcp_timer.c), whose names stand beside the methods. Left out is what a bulk transfer on a healthy host
 //! never meets: the receive window, ECN, pacing, deferred super-packets, compressed acknowledgements.
-//! What an acknowledgement says is in `news`, what follows for the segments in `loss`, and what may be
+//! What an acknowledgement says is in `acknowledgement`, what follows for the segments in `loss`, and what may be
 //! sent then in `room`.
 
+mod acknowledgement;
 mod loss;
-mod news;
 mod room;
 
 use std::time::Duration;
@@ -126,16 +126,16 @@ struct Usage {
 
 /// What one acknowledgement brought.
 #[derive(Clone, Copy, Debug, Default)]
-struct News {
+struct Progress {
     delivered_before: u64,
     first_before: u64,
     advanced: bool,
     repeated_acknowledged: bool,
     original_arrived: bool,
-    /// When the first and the last segment were sent that are news and were sent once.
+    /// When the first and the last segment were sent that are new and were sent once.
     acknowledged_sent: Option<(Instant, Instant)>,
     arrived_sent: Option<(Instant, Instant)>,
-    /// How many segments had been delivered when the latest of the news was sent.
+    /// How many segments had been delivered when the latest of these was sent.
     delivered_when_sent: Option<u64>,
     /// The lowest segment that came after a higher one and had been sent once.
     overtaken: Option<u64>,
@@ -248,23 +248,23 @@ impl Sender {
             return;
         }
         self.recent = self.recent.max(acknowledgement.stamp);
-        let mut news = News {
+        let mut progress = Progress {
             delivered_before: self.delivered,
             first_before: self.board.first(),
-            ..News::default()
+            ..Progress::default()
         };
         self.on_duplicate(acknowledgement);
         let highest_before = self.board.highest_arrived();
-        self.on_ranges(now, acknowledgement, &mut news);
-        self.on_next(now, acknowledgement, highest_before, &mut news);
-        self.on_round_trip(now, acknowledgement, &news);
-        self.update_reordering_window(&news);
-        if news.advanced {
+        self.on_ranges(now, acknowledgement, &mut progress);
+        self.on_next(now, acknowledgement, highest_before, &mut progress);
+        self.on_round_trip(now, acknowledgement, &progress);
+        self.update_reordering_window(&progress);
+        if progress.advanced {
             self.probing = false;
             self.restart_timers(now);
         }
-        self.change_state(now, acknowledgement, &mut news);
-        self.control_window(now, &news);
+        self.change_state(now, acknowledgement, &mut progress);
+        self.control_window(now, &progress);
         if self.board.outstanding() == 0 {
             (self.timeout_at, self.probe_at, self.reorder_at) = (None, None, None);
         }
@@ -274,7 +274,7 @@ impl Sender {
     pub fn on_time(&mut self, now: Instant) {
         if self.reorder_at.is_some_and(|at| at <= now) {
             self.reorder_at = None;
-            self.detect(now, &mut News::default());
+            self.detect(now, &mut Progress::default());
             if self.board.lost() > self.board.again() && self.state == State::Open {
                 self.enter_recovery();
             }

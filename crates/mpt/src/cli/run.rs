@@ -38,7 +38,7 @@ const EVENTS: usize = 32;
 
 const END: u64 = Server::FIRST_FREE_TOKEN;
 const RELOAD: u64 = END + 1;
-const WORLD: u64 = END + 2;
+const NETMON: u64 = END + 2;
 const WAKER: u64 = END + 3;
 const TUNNELS: u64 = END + 4;
 
@@ -154,7 +154,7 @@ fn serve(
         let now = Instant::now();
         let mut changed = false;
         for event in events.iter() {
-            changed |= event.token == WORLD;
+            changed |= event.token == NETMON;
             server
                 .handle(event, poll, now, &mut |request, control| daemon.answer(request, control));
             let control = server.status();

@@ -78,20 +78,20 @@ impl<H: Host> Daemon<H> {
         paths(&mut settings, &connection, |paths| {
             paths.iter_mut().filter(|path| path.name == name).for_each(&change);
         });
-        self.settle(settings)?;
+        self.commit(settings)?;
         Ok(Reply::Done)
     }
 
     fn add_path(&mut self, connection: Option<&str>, fragment: &str) -> Result<Reply, Reply> {
         let connection = &find::connection(&self.running, connection)?.name;
         let settings = self.add(Place::Path { connection }, fragment, "path add")?;
-        self.settle(settings)
+        self.commit(settings)
     }
 
     fn add_connection(&mut self, tunnel: Option<&str>, fragment: &str) -> Result<Reply, Reply> {
         let tunnel = find::tunnel(&self.running, tunnel)?;
         let settings = self.add(Place::Connection { tunnel }, fragment, "connection add")?;
-        self.settle(settings)
+        self.commit(settings)
     }
 
     fn add(&self, place: Place<'_>, fragment: &str, name: &str) -> Result<Settings, Reply> {
@@ -133,11 +133,11 @@ impl<H: Host> Daemon<H> {
             let message = "the remaining configuration is invalid; nothing was changed";
             return Err(Reply::bad_config(message, report.render(false)));
         }
-        self.settle(settings)
+        self.commit(settings)
     }
 
     /// Has these settings run, and tells what that changed.
-    fn settle(&mut self, settings: Settings) -> Result<Reply, Reply> {
+    fn commit(&mut self, settings: Settings) -> Result<Reply, Reply> {
         let changes = config::difference(&self.running, &settings);
         let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
         for change in &changes {

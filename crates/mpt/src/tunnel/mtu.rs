@@ -42,7 +42,7 @@ impl TransmitLoop {
     /// found out about those that swallow them. What the receive side has to do then goes to `order`.
     pub(super) fn check_mtu(&mut self, now: Instant, mut to_rx: impl FnMut(ReceiveCommand)) {
         while let Some(event) = self.endpoint.poll_event() {
-            if self.is_news(now, &event) {
+            if self.is_new(now, &event) {
                 self.mtu.next_check = now;
                 self.mtu.limited = true;
                 to_rx(ReceiveCommand::Tell { event });
@@ -136,8 +136,8 @@ impl TransmitLoop {
     }
 
     /// Takes in what was found out about a path. With an MTU that does not follow it is found out again
-    /// and again; then it is no updates.
-    fn is_news(&mut self, now: Instant, event: &Event) -> bool {
+    /// and again; then it is nothing new.
+    fn is_new(&mut self, now: Instant, event: &Event) -> bool {
         let &Event::Narrow { connection, path, carries } = event else { return true };
         // It can have gone since.
         let Some(half) = self.endpoint.find(connection) else { return false };

@@ -14,7 +14,7 @@ use crate::world::{LO, PATIENCE, readable};
 use crate::{Outcome, Test};
 
 pub(crate) const TESTS: &[Test] = &[
-    ("udp::a_train_arrives_whole_and_in_order", a_send_batch_arrives),
+    ("udp::a_send_batch_arrives_whole_and_in_order", a_send_batch_arrives),
     ("udp::type_of_service_travels_per_datagram", type_of_service),
     ("udp::a_shared_socket_answers_from_the_right_address", answers),
     ("udp::a_source_that_is_not_ours_is_counted", foreign_source),
@@ -24,7 +24,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("udp::truncated_datagrams_are_counted_and_left_out", truncated),
     ("udp::what_is_kept_stays_while_more_is_received", kept),
     ("udp::icmp_errors_cost_no_datagram", icmp_errors),
-    ("udp::a_missing_route_fails_the_whole_train", no_route),
+    ("udp::a_missing_route_fails_the_whole_send_batch", no_route),
 ];
 
 /// One loopback address of each family.

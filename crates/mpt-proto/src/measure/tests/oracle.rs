@@ -66,14 +66,14 @@ fn judge(arrivals: &[(u64, i64)], threshold: u32) -> Reordering {
     while result.n_reordering.last() == Some(&0) {
         result.n_reordering.pop();
     }
-    let settled = settle(&numbers, threshold as usize);
-    result.density = density(&settled);
-    result.buffer_occupancy = occupancy(&settled);
+    let counted = count(&numbers, threshold as usize);
+    result.density = density(&counted);
+    result.buffer_occupancy = occupancy(&counted);
     result
 }
 
 /// A number that left the window: its displacement if that counts, and what was still in the window.
-struct Settled {
+struct Counted {
     number: i64,
     displacement: Option<i32>,
     window: Vec<i64>,
@@ -81,10 +81,10 @@ struct Settled {
 
 /// The algorithm of RFC 5236 for reorder density with its window and buffer, from the number 0 on; with the
 /// index that is skipped for a packet that came too late.
-fn settle(numbers: &[i64], threshold: usize) -> Vec<Settled> {
+fn count(numbers: &[i64], threshold: usize) -> Vec<Counted> {
     let (mut window, mut buffer) = (Vec::new(), Vec::new());
     let (mut index, mut stream) = (0_i64, numbers.iter().copied());
-    let mut settled = Vec::new();
+    let mut counted = Vec::new();
     while window.len() <= threshold {
         match stream.find(|&s| s >= index) {
             Some(s) => window.push(s),
@@ -114,32 +114,32 @@ fn settle(numbers: &[i64], threshold: usize) -> Vec<Settled> {
             index += 1;
         }
         let displacement = counts.then_some(displacement as i32);
-        settled.push(Settled { number, displacement, window: window.clone() });
+        counted.push(Counted { number, displacement, window: window.clone() });
         window.extend(stream.find(|&s| s >= index));
     }
-    settled
+    counted
 }
 
 /// RD of RFC 5236, not normalized.
-fn density(settled: &[Settled]) -> BTreeMap<i32, u64> {
+fn density(counted: &[Counted]) -> BTreeMap<i32, u64> {
     let mut density = BTreeMap::new();
-    for displacement in settled.iter().filter_map(|settled| settled.displacement) {
+    for displacement in counted.iter().filter_map(|counted| counted.displacement) {
         *density.entry(displacement).or_default() += 1;
     }
     density
 }
 
-/// RBD of RFC 5236, not normalized: how many of those that were settled would wait for one in the window.
-fn occupancy(settled: &[Settled]) -> Vec<u64> {
+/// RBD of RFC 5236, not normalized: how many of those that were counted would wait for one in the window.
+fn occupancy(counted: &[Counted]) -> Vec<u64> {
     let mut occupancy = Vec::new();
-    for (last, Settled { window, .. }) in settled.iter().enumerate() {
-        if settled[last].displacement.is_none() {
+    for (last, Counted { window, .. }) in counted.iter().enumerate() {
+        if counted[last].displacement.is_none() {
             continue;
         }
-        let waits = |held: &&Settled| {
+        let waits = |held: &&Counted| {
             held.displacement.is_some() && window.iter().any(|&number| number < held.number)
         };
-        let held = settled[..=last].iter().filter(waits).count();
+        let held = counted[..=last].iter().filter(waits).count();
         if occupancy.len() <= held {
             occupancy.resize(held + 1, 0);
         }

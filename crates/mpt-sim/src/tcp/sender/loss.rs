@@ -6,7 +6,7 @@ use mpt_proto::Instant;
 
 use super::super::Acknowledgement;
 use super::super::scoreboard::Visit;
-use super::{News, Reduction, Sender, State, TICK, Undo};
+use super::{Progress, Reduction, Sender, State, TICK, Undo};
 
 impl Sender {
     /// How much later than its successors a segment may come (`tcp_rack_reo_wnd`).
@@ -20,11 +20,11 @@ impl Sender {
     }
 
     /// Finds what is lost by time (`tcp_rack_mark_lost`).
-    pub(super) fn detect(&mut self, now: Instant, news: &mut News) {
+    pub(super) fn detect(&mut self, now: Instant, progress: &mut Progress) {
         let limit = self.rack.round_trip + self.reordering_window();
         let reach = (self.rack.sent, self.rack.end);
         let mut longest = Duration::ZERO;
-        news.losses += self.board.visit_by_time(|number, entry| {
+        progress.losses += self.board.visit_by_time(|number, entry| {
             if (entry.sent, number + 1) >= reach {
                 return Visit::Stop;
             }
@@ -43,7 +43,7 @@ impl Sender {
         &mut self,
         now: Instant,
         acknowledgement: &Acknowledgement,
-        news: &mut News,
+        progress: &mut Progress,
     ) {
         if self.state == State::Open {
             if self.board.again() == 0 {
@@ -54,8 +54,8 @@ impl Sender {
         }
         match self.state {
             State::Recovery => {
-                if news.advanced && self.undo.is_some() && self.is_delayed(acknowledgement) {
-                    self.note_reordering(Some(news.first_before));
+                if progress.advanced && self.undo.is_some() && self.is_delayed(acknowledgement) {
+                    self.note_reordering(Some(progress.first_before));
                     if self.board.again() > 0 {
                         return;
                     }
@@ -65,14 +65,14 @@ impl Sender {
                     self.take_back(false);
                     self.state = State::Open;
                 }
-                self.detect(now, news);
+                self.detect(now, progress);
                 if self.state == State::Open && self.board.lost() > 0 {
                     self.enter_recovery();
                 }
             }
             State::Loss => {
-                self.doubt(acknowledgement, news);
-                self.detect(now, news);
+                self.doubt(acknowledgement, progress);
+                self.detect(now, progress);
                 if self.state == State::Open && self.board.lost() > 0 {
                     self.enter_recovery();
                 }
@@ -81,7 +81,7 @@ impl Sender {
                 if self.all_needless() {
                     self.take_back(false);
                 }
-                self.detect(now, news);
+                self.detect(now, progress);
                 if self.board.lost() > 0 {
                     self.enter_recovery();
                 }
@@ -138,25 +138,25 @@ impl Sender {
     }
 
     /// After a timeout: was it real? (`tcp_process_loss`)
-    pub(super) fn doubt(&mut self, acknowledgement: &Acknowledgement, news: &News) {
+    pub(super) fn doubt(&mut self, acknowledgement: &Acknowledgement, progress: &Progress) {
         let recovered = self.board.first() >= self.high;
         let delayed = self.undo.is_some() && self.is_delayed(acknowledgement);
-        if news.advanced && (delayed || self.all_needless()) {
+        if progress.advanced && (delayed || self.all_needless()) {
             self.take_back(true);
             self.state = State::Open;
             return;
         }
         if self.doubt_timeout {
-            if news.original_arrived {
+            if progress.original_arrived {
                 self.take_back(true);
                 self.state = State::Open;
                 return;
             }
             if self.board.next() > self.high {
-                if self.delivered > news.delivered_before {
+                if self.delivered > progress.delivered_before {
                     self.doubt_timeout = false;
                 }
-            } else if news.advanced && !recovered {
+            } else if progress.advanced && !recovered {
                 self.high = self.board.next();
                 self.doubt_timeout = false;
             }

@@ -7,7 +7,7 @@ use mpt_proto::Instant;
 use super::super::Acknowledgement;
 use super::super::cubic::Sample;
 use super::super::scoreboard::Entry;
-use super::{MOST_REORDERING, News, PERSISTENCE, Sender, State, millis};
+use super::{MOST_REORDERING, PERSISTENCE, Progress, Sender, State, millis};
 
 impl Sender {
     /// The receiver got something twice (`tcp_check_dsack`).
@@ -31,27 +31,29 @@ impl Sender {
         &mut self,
         now: Instant,
         acknowledgement: &Acknowledgement,
-        news: &mut News,
+        progress: &mut Progress,
     ) {
         for (start, end) in acknowledgement.ranges.into_iter().flatten() {
             for number in start.max(self.board.first())..end.min(self.board.next()) {
                 let highest = self.board.highest_arrived();
                 let Some(entry) = self.board.on_arrived(number) else { continue };
                 self.delivered += 1;
-                news.delivered_when_sent = news.delivered_when_sent.max(Some(entry.delivered));
+                progress.delivered_when_sent =
+                    progress.delivered_when_sent.max(Some(entry.delivered));
                 self.advance_rack(now, number, &entry);
                 if !entry.ever_again {
                     if number < highest {
-                        news.overtaken = Some(news.overtaken.map_or(number, |n| n.min(number)));
+                        progress.overtaken =
+                            Some(progress.overtaken.map_or(number, |n| n.min(number)));
                     }
-                    news.original_arrived |= number < self.high;
-                    let first = news.arrived_sent.map_or(entry.sent, |(first, _)| first);
-                    news.arrived_sent = Some((first, entry.sent));
+                    progress.original_arrived |= number < self.high;
+                    let first = progress.arrived_sent.map_or(entry.sent, |(first, _)| first);
+                    progress.arrived_sent = Some((first, entry.sent));
                 }
             }
         }
         if self.state != State::Loss || self.undo.is_some() {
-            self.note_reordering(news.overtaken.take());
+            self.note_reordering(progress.overtaken.take());
         }
     }
 
@@ -61,32 +63,33 @@ impl Sender {
         now: Instant,
         acknowledgement: &Acknowledgement,
         highest_before: u64,
-        news: &mut News,
+        progress: &mut Progress,
     ) {
         while self.board.first() < acknowledgement.next {
             let number = self.board.first();
             let Some(entry) = self.board.acknowledge_first() else { break };
-            news.advanced = true;
+            progress.advanced = true;
             if entry.ever_again {
-                news.repeated_acknowledged = true;
+                progress.repeated_acknowledged = true;
             } else if !entry.arrived {
-                let first = news.acknowledged_sent.map_or(entry.sent, |(first, _)| first);
-                news.acknowledged_sent = Some((first, entry.sent));
+                let first = progress.acknowledged_sent.map_or(entry.sent, |(first, _)| first);
+                progress.acknowledged_sent = Some((first, entry.sent));
                 if number < highest_before {
-                    news.overtaken = Some(news.overtaken.map_or(number, |n| n.min(number)));
+                    progress.overtaken = Some(progress.overtaken.map_or(number, |n| n.min(number)));
                 }
-                news.original_arrived |= number < self.high;
+                progress.original_arrived |= number < self.high;
             }
             if !entry.arrived {
                 self.delivered += 1;
-                news.delivered_when_sent = news.delivered_when_sent.max(Some(entry.delivered));
+                progress.delivered_when_sent =
+                    progress.delivered_when_sent.max(Some(entry.delivered));
                 let spurious = entry.ever_again && acknowledgement.echo < millis(entry.sent);
                 if !spurious {
                     self.advance_rack(now, number, &entry);
                 }
             }
         }
-        self.note_reordering(news.overtaken.take());
+        self.note_reordering(progress.overtaken.take());
     }
 
     /// A segment that was sent once came after a higher one (`tcp_check_sack_reordering`).
@@ -119,18 +122,18 @@ impl Sender {
         &mut self,
         now: Instant,
         acknowledgement: &Acknowledgement,
-        news: &News,
+        progress: &Progress,
     ) {
-        let acknowledged = news.acknowledged_sent.filter(|_| !news.repeated_acknowledged);
-        let by_stamp = (news.advanced && acknowledged.is_none()).then(|| {
+        let acknowledged = progress.acknowledged_sent.filter(|_| !progress.repeated_acknowledged);
+        let by_stamp = (progress.advanced && acknowledged.is_none()).then(|| {
             let age = millis(now).saturating_sub(acknowledgement.echo).max(1);
             Duration::from_millis(age)
         });
-        let first = acknowledged.or(news.arrived_sent).map(|(first, _)| now.since(first));
-        let last = news.arrived_sent.or(acknowledged).map(|(_, last)| now.since(last));
+        let first = acknowledged.or(progress.arrived_sent).map(|(first, _)| now.since(first));
+        let last = progress.arrived_sent.or(acknowledged).map(|(_, last)| now.since(last));
         if let Some(sample) = first.or(by_stamp) {
             self.round_trip.on_sample(sample);
-        } else if news.advanced {
+        } else if progress.advanced {
             self.round_trip.reset_backoff();
         }
         if let Some(delay) = last {
@@ -145,8 +148,8 @@ impl Sender {
     }
 
     /// `tcp_rack_update_reo_wnd`.
-    pub(super) fn update_reordering_window(&mut self, news: &News) {
-        let Some(delivered_when_sent) = news.delivered_when_sent else { return };
+    pub(super) fn update_reordering_window(&mut self, progress: &Progress) {
+        let Some(delivered_when_sent) = progress.delivered_when_sent else { return };
         // Not more than once per round trip.
         if delivered_when_sent < self.rack.delivered_at_change {
             self.rack.duplicate_seen = false;

@@ -2,7 +2,7 @@
 
 use mpt_proto::Instant;
 
-use super::{News, PROBE_ALLOWANCE, REORDERING, Sender, State, TICK, Usage, millis};
+use super::{PROBE_ALLOWANCE, Progress, REORDERING, Sender, State, TICK, Usage, millis};
 
 impl Sender {
     pub(super) fn repeat(&mut self, now: Instant, number: u64) {
@@ -24,17 +24,17 @@ impl Sender {
     }
 
     /// `tcp_cong_control`.
-    pub(super) fn control_window(&mut self, now: Instant, news: &News) {
-        let delivered = (self.delivered - news.delivered_before) as f64;
+    pub(super) fn control_window(&mut self, now: Instant, progress: &Progress) {
+        let delivered = (self.delivered - progress.delivered_before) as f64;
         if self.state == State::Recovery {
             if delivered > 0.0 {
-                self.reduce(delivered, news.advanced, news.losses > 0);
+                self.reduce(delivered, progress.advanced, progress.losses > 0);
             }
             return;
         }
         let in_use = self.cubic.window() < 2.0 * self.usage.outstanding as f64;
         let limited = self.usage.limited || self.cubic.is_in_slow_start() && in_use;
-        let raises = if self.reordering > REORDERING { delivered > 0.0 } else { news.advanced };
+        let raises = if self.reordering > REORDERING { delivered > 0.0 } else { progress.advanced };
         if raises && limited && delivered > 0.0 {
             self.cubic.on_delivered(now, delivered);
         }

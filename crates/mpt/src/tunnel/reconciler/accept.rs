@@ -38,7 +38,7 @@ impl Reconciler {
     /// # Errors
     ///
     /// If a template can have none of its sockets.
-    pub(super) fn settle_templates(
+    pub(super) fn reconcile_templates(
         &mut self,
         settings: &config::Tunnel,
         netmon: &mut NetMonitor,
@@ -54,7 +54,7 @@ impl Reconciler {
         gone.into_iter().for_each(|name| self.remove_template(&name, now));
         let mut outcome = Ok(());
         for accept in &settings.accepts {
-            outcome = outcome.and(self.settle_template(accept, settings.offloads, netmon, now));
+            outcome = outcome.and(self.reconcile_template(accept, settings.offloads, netmon, now));
         }
         let templates = self.accepting.templates.values();
         let accepts: Vec<_> = templates.map(|t| (t.core(), t.settings.name.clone())).collect();
@@ -65,7 +65,7 @@ impl Reconciler {
         outcome
     }
 
-    fn settle_template(
+    fn reconcile_template(
         &mut self,
         accept: &Accept,
         offloads: config::Offloads,
@@ -247,7 +247,7 @@ impl Reconciler {
             self.remove_accepted_at(name, now);
         }
         if !over.is_empty()
-            && let Err(error) = self.settle_routes()
+            && let Err(error) = self.reconcile_routes()
         {
             tracing::warn!(tunnel = self.settings.name, "{error:#}");
         }
@@ -255,7 +255,7 @@ impl Reconciler {
     }
 
     /// Looks at what the accepted paths need of this host.
-    pub(super) fn settle_accepted(&mut self, netmon: &mut NetMonitor, now: Instant) {
+    pub(super) fn reconcile_accepted(&mut self, netmon: &mut NetMonitor, now: Instant) {
         let Self { accepting, handle, .. } = self;
         for accepted in accepting.connections.values_mut() {
             let connection = accepted.id;
@@ -278,7 +278,7 @@ impl Reconciler {
         let is_there = self.accepting.connections.contains_key(name);
         if is_there {
             self.remove_accepted_at(name, Instant::now());
-            if let Err(error) = self.settle_routes() {
+            if let Err(error) = self.reconcile_routes() {
                 tracing::warn!(tunnel = self.settings.name, "{error:#}");
             }
             self.handle.wake_if_stepped();

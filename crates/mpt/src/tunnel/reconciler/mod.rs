@@ -124,15 +124,15 @@ impl Reconciler {
         netmon: &mut NetMonitor,
         now: Instant,
     ) -> anyhow::Result<()> {
-        self.settle_connections(settings, netmon, now)?;
+        self.reconcile_connections(settings, netmon, now)?;
         // The interface has its MTU, and the way out is ready, when the threads have answered.
         self.status();
         // Paths go down and come back by keepalives too. What cannot be had has been told, and is tried again.
-        if let Err(error) = self.settle_commands(&settings.addresses, now) {
+        if let Err(error) = self.reconcile_commands(&settings.addresses, now) {
             tracing::debug!(tunnel = settings.name, "{error:#}");
         }
         self.interface.bring_up(&settings.addresses)?;
-        self.settle_routes()?;
+        self.reconcile_routes()?;
         self.settings.clone_from(settings);
         self.advise();
         Ok(())
@@ -165,9 +165,9 @@ impl Reconciler {
         netmon: &mut NetMonitor,
     ) -> anyhow::Result<()> {
         let now = Instant::now();
-        let outcome = self.settle_connections(settings, netmon, now);
-        let outcome = outcome.and(self.settle_commands(&settings.addresses, now));
-        let routes = self.settle_routes();
+        let outcome = self.reconcile_connections(settings, netmon, now);
+        let outcome = outcome.and(self.reconcile_commands(&settings.addresses, now));
+        let routes = self.reconcile_routes();
         self.interface.upkeep.begin_anew(now);
         self.settings.clone_from(settings);
         self.advise();
@@ -189,9 +189,9 @@ impl Reconciler {
             paths.for_each(|path| path.doubted |= path.silent);
         }
         if change.ways || change.names || noticed || due {
-            self.settle_paths(netmon, now);
+            self.reconcile_paths(netmon, now);
             // What stands in the way may be gone. It was told when it was asked for.
-            if let Err(error) = self.settle_routes() {
+            if let Err(error) = self.reconcile_routes() {
                 tracing::debug!(tunnel = self.settings.name, "{error:#}");
             }
         }
@@ -252,7 +252,7 @@ impl Reconciler {
                 }
             }
         }
-        if requested && let Err(error) = self.settle_routes() {
+        if requested && let Err(error) = self.reconcile_routes() {
             tracing::warn!(tunnel = self.settings.name, "{error:#}");
         }
         any
@@ -281,7 +281,7 @@ impl Reconciler {
     }
 
     /// Brings connections and paths in line with the settings. All that can be done is done.
-    fn settle_connections(
+    fn reconcile_connections(
         &mut self,
         settings: &config::Tunnel,
         netmon: &mut NetMonitor,
@@ -310,16 +310,16 @@ impl Reconciler {
         for connection in &settings.connections {
             let alike = &peers[connection.peer.as_slice()];
             let offloads = settings.offloads;
-            let settled = self.settle_connection(connection, alike, offloads, netmon, now);
-            outcome = outcome.and(settled);
+            let result = self.reconcile_connection(connection, alike, offloads, netmon, now);
+            outcome = outcome.and(result);
         }
-        self.settle_claims(settings);
-        outcome.and(self.settle_templates(settings, netmon, now))
+        self.reconcile_claims(settings);
+        outcome.and(self.reconcile_templates(settings, netmon, now))
     }
 
     /// Has what leads to a peer be as the settings of all its connections together say: networks are
     /// common to them, and of those that match a packet the first in the file carries it.
-    fn settle_claims(&mut self, settings: &config::Tunnel) {
+    fn reconcile_claims(&mut self, settings: &config::Tunnel) {
         let mut claims: Claims = HashMap::new();
         for (peer, alike) in by_peer(settings) {
             let claim = |connection: &&config::Connection| {
@@ -343,8 +343,8 @@ impl Reconciler {
     }
 
     /// Has the commands of originals follow the connections, when these have what they need.
-    fn settle_commands(&mut self, own: &[config::Prefix], now: Instant) -> anyhow::Result<()> {
-        self.commands.settle(self.connections.values(), own, now);
+    fn reconcile_commands(&mut self, own: &[config::Prefix], now: Instant) -> anyhow::Result<()> {
+        self.commands.reconcile(self.connections.values(), own, now);
         let handle = &self.handle;
         if self.commands.lack_sockets() {
             // A port may be one that data came to until a moment ago.
@@ -371,7 +371,7 @@ impl Reconciler {
         self.numbers.give_back(now, connection.id.0);
     }
 
-    fn settle_connection(
+    fn reconcile_connection(
         &mut self,
         wanted: &config::Connection,
         alike: &[&config::Connection],
@@ -402,11 +402,11 @@ impl Reconciler {
                 self.handle.step(TunnelOp::AddConnection { id, settings, accepted_by, core });
             }
         }
-        self.settle_paths_of(wanted, offloads, netmon, now)
+        self.reconcile_paths_of(wanted, offloads, netmon, now)
     }
 
     /// Brings the paths of a connection in line with its settings.
-    fn settle_paths_of(
+    fn reconcile_paths_of(
         &mut self,
         wanted: &config::Connection,
         offloads: config::Offloads,
@@ -431,32 +431,33 @@ impl Reconciler {
         let mut outcome = Ok(());
         for settings in &wanted.paths {
             let setter = Setter { sockets: &mut *sockets, handle, offloads, netmon, now, again };
-            outcome = outcome.and(setter.settle(running, wanted, settings));
+            outcome = outcome.and(setter.reconcile(running, wanted, settings));
         }
         outcome
     }
 
     /// Looks at what the paths need of this host.
-    fn settle_paths(&mut self, netmon: &mut NetMonitor, now: Instant) {
+    fn reconcile_paths(&mut self, netmon: &mut NetMonitor, now: Instant) {
         self.again = None;
         let settings = self.settings.clone();
         for connection in &settings.connections {
             // What cannot be had is shown as the path's absence, and tried again.
-            if let Err(error) = self.settle_paths_of(connection, settings.offloads, netmon, now) {
+            if let Err(error) = self.reconcile_paths_of(connection, settings.offloads, netmon, now)
+            {
                 tracing::debug!(connection = connection.name, "{error:#}");
             }
         }
-        if let Err(error) = self.settle_commands(&settings.addresses, now) {
+        if let Err(error) = self.reconcile_commands(&settings.addresses, now) {
             tracing::debug!(tunnel = settings.name, "{error:#}");
         }
-        if let Err(error) = self.settle_templates(&settings, netmon, now) {
+        if let Err(error) = self.reconcile_templates(&settings, netmon, now) {
             tracing::debug!(tunnel = settings.name, "{error:#}");
         }
-        self.settle_accepted(netmon, now);
+        self.reconcile_accepted(netmon, now);
     }
 
     /// Has the networks led into the tunnel.
-    fn settle_routes(&mut self) -> anyhow::Result<()> {
+    fn reconcile_routes(&mut self) -> anyhow::Result<()> {
         let connections = self.connections.values().map(|connection| &connection.settings);
         let connections = connections.chain(self.accepting.connections());
         let wanted = routes(&self.settings.addresses, connections);

@@ -48,7 +48,7 @@ impl Setter<'_> {
     /// # Errors
     ///
     /// If its socket cannot be opened. It is there all the same, and shown as absent.
-    pub(super) fn settle(
+    pub(super) fn reconcile(
         mut self,
         running: &mut Connection,
         connection: &config::Connection,

@@ -83,7 +83,7 @@ impl CommandPorts {
     /// Follows the connections, of which some may have gone and some may be otherwise. `own` are the
     /// tunnel's addresses. What has changed of a path is told to its peer. Sockets that are not wanted any
     /// more are closed; the others are for [`Self::open`].
-    pub(super) fn settle<'c>(
+    pub(super) fn reconcile<'c>(
         &mut self,
         connections: impl Iterator<Item = &'c Connection>,
         own: &[Prefix],
