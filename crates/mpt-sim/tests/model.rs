@@ -139,7 +139,7 @@ impl Both {
             Step::Wait(micros) => {
                 self.now += micros * 1000;
                 self.core.handle_timeout(Instant::from_nanos(self.now), &mut self.sink);
-                self.update_live();
+                self.refresh_live();
                 self.model.on_time(self.now);
             }
             Step::Switch { path, on } => {
@@ -152,14 +152,14 @@ impl Both {
                 let status = if on { PathStatus::Available } else { PathStatus::Off };
                 let (now, id) = (Instant::from_nanos(self.now), PathId(path as u8));
                 self.core.set_path_status(now, CONNECTION, id, status, &mut self.sink);
-                self.update_live();
+                self.refresh_live();
             }
         }
     }
 
     /// Tells the model which paths may deliver packets: those that are on, and those that were on
     /// recently.
-    fn settle_live(&mut self) {
+    fn refresh_live(&mut self) {
         for until in &mut self.lingers {
             *until = until.filter(|&until| self.now < until);
         }

@@ -71,7 +71,7 @@ pub(super) struct PeerClock {
 
 /// Keepalives that do not follow the clock, the last of them, and when the first one arrived.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Doubt {
+pub(super) struct Unconfirmed {
     clock: PeerClock,
     since: Instant,
 }
@@ -135,7 +135,7 @@ impl PeerClock {
     }
 }
 
-impl Doubt {
+impl Unconfirmed {
     /// After another keepalive that does not follow the clock.
     pub(super) fn after(
         before: Option<Self>,

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::clock::{Doubt, Judgement, PeerClock, tolerance};
+use super::clock::{Judgement, PeerClock, Unconfirmed, tolerance};
 use super::jitter::Jitter;
 use super::loss::Loss;
 use super::rtt::RoundTrip;
@@ -58,7 +58,7 @@ pub(crate) struct PathEstimator {
     /// The clock and the losses before the last jump.
     left: Option<Box<(PeerClock, Loss)>>,
     /// Keepalives that may be forged, since the last one that followed.
-    doubt: Option<Doubt>,
+    doubt: Option<Unconfirmed>,
 }
 
 impl PathEstimator {
@@ -131,7 +131,7 @@ impl PathEstimator {
             self.doubt = None;
             return Judgement::Overtaken;
         }
-        let doubt = Doubt::after(self.doubt, now, &trailer, arrived, tolerance);
+        let doubt = Unconfirmed::after(self.doubt, now, &trailer, arrived, tolerance);
         self.doubt = Some(doubt);
         match trailer.sent == 0 || doubt.is_over(now, interval) {
             true => Judgement::Jumps,

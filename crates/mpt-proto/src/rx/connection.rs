@@ -8,23 +8,22 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::path::ReceivePath;
-use crate::config::{ConnectionConfig, ReorderConfig};
+use crate::config::ConnectionConfig;
 use crate::event::Event;
 use crate::framing::datagram::{Body, Opened};
 use crate::framing::{Rx, plain};
 use crate::id::AcceptId;
 use crate::id::ConnectionId;
 use crate::id::PathId;
-use crate::measure::{Arrival as Came, Budget, Look, Reordering, Stream};
+use crate::measure::{Arrival as Came, Budget, Look, Stream};
 use crate::messages::{Feedback, Messages, PathUpdate, Reply};
-use crate::path::estimator::Quality;
 use crate::path::{DownCause, PathState};
 use crate::prefix::Prefix;
 use crate::rx::reorder::{Accepted, ReorderBuffer};
 use crate::sequence::Seq;
 use crate::sink::{Held, Sink};
 use crate::slots::Slots;
-use crate::stats::{ConnectionStats, Drop, Drops, PathStats, Traffic};
+use crate::stats::{Drop, Drops, Traffic};
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
 use crate::wire::ecn;
@@ -123,104 +122,6 @@ impl ReceiveHalf {
     /// Its paths, those included that have been left and from which something may still come.
     pub fn paths(&self) -> impl Iterator<Item = PathId> + use<'_> {
         self.paths.iter().map(|(index, _)| PathId(index as u8))
-    }
-
-    /// The settings of the reorder buffer.
-    pub fn reorder_config(&self) -> &ReorderConfig {
-        self.reorder.config()
-    }
-
-    /// The sequence number expected next, once one has been received.
-    pub fn expected(&self) -> Option<Seq> {
-        self.reorder.next()
-    }
-
-    /// Whether the connection has such a path.
-    pub fn has(&self, path: PathId) -> bool {
-        self.paths.get(path.index()).is_some()
-    }
-
-    /// What a path is.
-    ///
-    /// # Panics
-    ///
-    /// If the connection has no such path.
-    pub fn state(&self, path: PathId) -> PathState {
-        self.paths[path.index()].liveness.state()
-    }
-
-    /// When a path was last heard.
-    ///
-    /// # Panics
-    ///
-    /// If the connection has no such path.
-    pub fn last_heard(&self, path: PathId) -> Option<Instant> {
-        self.paths[path.index()].liveness.last_heard()
-    }
-
-    /// What was received and what could not be used; the rest is known to the transmit half.
-    pub fn stats(&self) -> ConnectionStats {
-        ConnectionStats {
-            delivered: self.delivered,
-            reorder: self.reorder.stats(),
-            drops: self.drops,
-            ..ConnectionStats::default()
-        }
-    }
-
-    /// What was received on a path; the rest is known to the transmit half.
-    ///
-    /// # Panics
-    ///
-    /// If the connection has no such path.
-    pub fn path_stats(&self, path: PathId) -> PathStats {
-        let &ReceivePath { received, keepalives_received, probes_received, .. } =
-            &self.paths[path.index()];
-        let keepalives_received = keepalives_received + probes_received;
-        PathStats { received, keepalives_received, ..PathStats::default() }
-    }
-
-    /// How the packets of the connection were ordered when they came, before they were put in order.
-    pub fn reordering(&self) -> Reordering {
-        self.stream.report()
-    }
-
-    /// The same of those that came by a path, which are a part of the connection's. What was lost or is
-    /// missing is not in it.
-    ///
-    /// # Panics
-    ///
-    /// If the connection has no such path.
-    pub fn path_reordering(&self, path: PathId) -> Reordering {
-        let ReceivePath { order, copies, .. } = &self.paths[path.index()];
-        Reordering { duplicates: *copies, ..order.report() }
-    }
-
-    /// What a path does to the peer's datagrams, by the keepalives that came over it.
-    ///
-    /// # Panics
-    ///
-    /// If the connection has no such path.
-    pub fn quality(&self, path: PathId) -> Quality {
-        self.paths[path.index()].estimator.quality()
-    }
-
-    /// Bytes of memory that it takes, its own size included: paths, order and measurements. Packets that
-    /// are held lie with the caller.
-    pub fn memory(&self) -> usize {
-        let Rx::Plain(plain) = &self.framing;
-        size_of::<Self>()
-            + self.paths.memory()
-            + self.reorder.memory()
-            + self.measurement_memory()
-            + self.marked.capacity()
-            + plain.memory()
-            + self.networks.capacity() * size_of::<Prefix>()
-    }
-
-    /// Bytes of memory that the measurements take, apart from this value's own size.
-    pub fn measurement_memory(&self) -> usize {
-        self.stream.memory() + self.paths.iter().map(|(_, path)| path.order.memory()).sum::<usize>()
     }
 
     /// A datagram of this connection arrived, `len` bytes long.

@@ -2,11 +2,12 @@
 //!
 //! Follow the datagram: [`side`] finds connection and path, [`connection`] checks inner packets, [`keepalive`] reads
 //! what the peer says of itself, [`reorder`] puts them in order. [`path`] is what is known of each path as a receiver,
-//! [`reconfigure`] changes settings at run time.
+//! [`reconfigure`] changes settings at run time, [`report`] has what is counted.
 
 pub(crate) mod connection;
 mod keepalive;
 mod path;
 mod reconfigure;
 pub(crate) mod reorder;
+mod report;
 pub(crate) mod side;

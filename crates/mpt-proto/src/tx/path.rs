@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::weight::PathWeight;
 use crate::config::PathConfig;
-use crate::framing::plain::black_hole::{Arrived, BlackHoleDetector};
+use crate::framing::plain::arrived::Arrived;
+use crate::framing::plain::black_hole::BlackHoleDetector;
 use crate::id::PathId;
 use crate::path::PathStatus;
 use crate::path::estimator::Heard;

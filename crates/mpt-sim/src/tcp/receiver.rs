@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn gaps_and_duplicates_are_reported_at_once() {
-        let mut receiver = settled();
+        let mut receiver = past_quick_start();
         let gap = give(&mut receiver, 5, 22).unwrap();
         assert_eq!((gap.next, gap.ranges[0], gap.echo), (20, Some((22, 23)), 0));
         let again = give(&mut receiver, 6, 22).unwrap();

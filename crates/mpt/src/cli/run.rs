@@ -120,7 +120,7 @@ fn serve(
         poll.add(signal, token, Interest::READABLE).context("cannot wait for signals")?;
     }
     let netmon = daemon.host().0.netmon.readable();
-    poll.add(netmon, WORLD, Interest::READABLE)
+    poll.add(netmon, NETMON, Interest::READABLE)
         .context("cannot subscribe to kernel notifications")?;
     poll.add(&*daemon.host().0.poll, TUNNELS, Interest::READABLE)
         .context("cannot wait for events")?;

@@ -50,7 +50,7 @@ pub(crate) struct Log {
     writing: bool,
 }
 
-/// What has become of the lines, for whoever reports it.
+/// What has become of the lines, for reports.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LogCounters(Arc<Queue>);
 
@@ -68,7 +68,7 @@ impl Log {
             })?,
             Err(_) => EnvFilter::new("info"),
         };
-        // A descriptor of its own: whoever writes holds the lock of the library's.
+        // A separate descriptor, because a writer holds the lock of the library's.
         let sink = io::stderr().as_fd().try_clone_to_owned().context("cannot open the log")?;
         // A log that has reached the limit of a file's size (`ulimit -f`) is an error of writing, and
         // not a signal that ends the process (setrlimit(2)).

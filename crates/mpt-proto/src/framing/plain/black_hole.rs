@@ -15,14 +15,13 @@
 //! keepalives, which are the shorter ones that the peer counts for us, has a chance that Fisher's exact
 //! test tells (R. A. Fisher, Statistical Methods for Research Workers, section 21.02). A verdict takes
 //! a chance too small to believe in, and time, and several keepalives (the constants below); one longer
-//! datagram that arrives ends all suspicion. Where the peer tells nothing, or nothing arrived, nothing is
+//! datagram that arrives discards the evidence. Where the peer tells nothing, or nothing arrived, nothing is
 //! concluded: that is an outage, for the dead time to judge.
 //!
 //! Longer than what? A path is to carry inner packets of 1280 bytes; a datagram with one of them is
 //! the *floor*. Above it there is something to lower, the MTU. What is lost below it makes the path
-//! unusable. So there are two suspicions, and each is fed by the datagrams of its own side only.
+//! unusable. So there are two bodies of evidence, each from the datagrams of its own side only.
 
-use std::num::NonZeroU16;
 use std::time::Duration;
 
 use crate::time::Instant;
@@ -46,49 +45,9 @@ const CHANCE: f64 = 1e-8;
 /// misfortune, such as a full queue.
 const COUNTED: u32 = 8;
 
-/// Suspicions that did not grow for so long are forgotten. A TCP that meets losses only tries again less
+/// Evidence that did not grow for so long is forgotten. A TCP that meets losses only tries again less
 /// and less often, so this is long.
 const STALE: Duration = Duration::from_secs(30);
-
-/// The longest datagrams that arrived on a path, as its keepalives tell them. Whether they were wanted
-/// has no part in it: a datagram that is refused has passed the path.
-#[derive(Debug)]
-pub(crate) struct Arrived {
-    /// Of this keepalive interval and the two before, in bytes.
-    longest: [u16; 3],
-    /// When the present one began.
-    since: Instant,
-    /// How many keepalives were accepted, modulo 256.
-    keepalives: u8,
-}
-
-impl Arrived {
-    pub(crate) fn new(now: Instant) -> Self {
-        Self { longest: [0; 3], since: now, keepalives: 0 }
-    }
-
-    /// So many keepalives were accepted, modulo 256.
-    pub(crate) fn on_keepalives(&mut self, count: u8) {
-        self.keepalives = count;
-    }
-
-    /// A datagram of this length arrived.
-    pub(crate) fn on_arrived(&mut self, len: u16) {
-        self.longest[0] = self.longest[0].max(len);
-    }
-
-    /// What the keepalive that leaves now has to tell. Keepalives that leave at once for some reason
-    /// begin no interval: in a volley of them all would soon be forgotten.
-    pub(crate) fn tell(&mut self, now: Instant, interval: Duration) -> Option<Arrivals> {
-        let longest = self.longest.iter().copied().max().and_then(NonZeroU16::new);
-        if now.since(self.since) >= interval {
-            self.longest.rotate_right(1);
-            self.longest[0] = 0;
-            self.since = now;
-        }
-        longest.map(|longest| Arrivals { longest, keepalives: self.keepalives })
-    }
-}
 
 /// What became of the long datagrams sent on one path.
 #[derive(Debug)]
@@ -96,9 +55,9 @@ pub(crate) struct BlackHoleDetector {
     /// The length of a datagram with the least inner packet.
     floor: usize,
     /// Of datagrams longer than the floor.
-    above: Suspicion,
+    above: Evidence,
     /// Of all others.
-    below: Suspicion,
+    below: Evidence,
     /// Keepalives sent since the peer last told.
     keepalives_sent: u32,
     /// What the peer last told of them.
@@ -112,9 +71,9 @@ struct Small {
     arrived: u32,
 }
 
-/// That nothing longer than some limit arrives.
+/// Evidence that nothing longer than some limit arrives.
 #[derive(Debug)]
-struct Suspicion {
+struct Evidence {
     /// Longer datagrams are counted. `usize::MAX` as long as there is nothing to compare with.
     limit: usize,
     /// Longer ones sent since the last keepalive.
@@ -134,7 +93,7 @@ impl BlackHoleDetector {
     /// For datagrams with so many bytes of header before the inner packet.
     pub(crate) fn new(header_len: usize) -> Self {
         let floor = header_len + LEAST_INNER;
-        let (above, below) = (Suspicion::new(), Suspicion::new());
+        let (above, below) = (Evidence::new(), Evidence::new());
         Self { floor, above, below, keepalives_sent: 0, keepalives_told: None }
     }
 
@@ -145,8 +104,8 @@ impl BlackHoleDetector {
 
     /// A datagram of this length was sent.
     pub(crate) fn on_sent(&mut self, len: usize) {
-        let suspicion = if len > self.floor { &mut self.above } else { &mut self.below };
-        suspicion.sent += u32::from(len > suspicion.limit);
+        let evidence = if len > self.floor { &mut self.above } else { &mut self.below };
+        evidence.sent += u32::from(len > evidence.limit);
     }
 
     /// The peer has told what arrived, or nothing. Returns the length of the longest datagram that the
@@ -164,7 +123,7 @@ impl BlackHoleDetector {
         let below = if longest < self.floor {
             self.below.on_told(now, longest, small)
         } else {
-            self.below = Suspicion::new();
+            self.below = Evidence::new();
             None
         };
         below.or(above)
@@ -188,13 +147,13 @@ impl BlackHoleDetector {
 
     /// What is known is out of date: another state of the path, another status.
     pub(crate) fn forget(&mut self) {
-        (self.above, self.below) = (Suspicion::new(), Suspicion::new());
+        (self.above, self.below) = (Evidence::new(), Evidence::new());
         // The peer may have started anew, and its count with it.
         self.keepalives_told = None;
     }
 }
 
-impl Suspicion {
+impl Evidence {
     fn new() -> Self {
         Self::beyond(usize::MAX)
     }
@@ -206,7 +165,7 @@ impl Suspicion {
     }
 
     /// Nothing longer than `longest` arrived lately. Returns the limit once that is certain for
-    /// everything longer; then the suspicion begins anew.
+    /// everything longer; then it starts again.
     fn on_told(&mut self, now: Instant, longest: usize, small: Small) -> Option<usize> {
         let sent = std::mem::take(&mut self.sent);
         if longest > self.limit {
@@ -239,6 +198,8 @@ impl Suspicion {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU16;
+
     use super::*;
 
     const HEADER: usize = 8;
@@ -327,15 +288,15 @@ mod tests {
 
     #[test]
     fn the_chance_is_that_of_fishers_exact_test() {
-        let suspicion = |lost, sent, arrived| {
+        let evidence = |lost, sent, arrived| {
             let small = Small { sent, arrived };
-            Suspicion { lost, small, ..Suspicion::new() }.chance()
+            Evidence { lost, small, ..Evidence::new() }.chance()
         };
         let close = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-9, "{a} {b}");
-        close(suspicion(5, 20, 20), 1.0 / 53_130.0); // 1 / C(25, 5)
-        close(suspicion(3, 4, 2), 6.0 / 21.0); // C(4, 2) / C(7, 5)
-        close(suspicion(9, 0, 0), 1.0);
-        close(suspicion(9, 7, 0), 1.0);
+        close(evidence(5, 20, 20), 1.0 / 53_130.0); // 1 / C(25, 5)
+        close(evidence(3, 4, 2), 6.0 / 21.0); // C(4, 2) / C(7, 5)
+        close(evidence(9, 0, 0), 1.0);
+        close(evidence(9, 7, 0), 1.0);
     }
 
     #[test]
@@ -392,29 +353,5 @@ mod tests {
         }
         path.black_hole.forget();
         assert_eq!(path.until(&[(1472, 100)], 60), Some((8, FLOOR)));
-    }
-
-    #[test]
-    fn keepalives_report_the_longest_datagram_of_three_intervals() {
-        let mut arrived = Arrived::new(Instant::ZERO);
-        let tell = |arrived: &mut Arrived, n: u32| {
-            let arrivals = arrived.tell(Instant::ZERO + INTERVAL * n, INTERVAL);
-            arrivals.map_or((0, 0), |told| (told.longest.get(), told.keepalives))
-        };
-        arrived.on_keepalives(1);
-        assert_eq!(tell(&mut arrived, 0), (0, 0));
-        arrived.on_arrived(1472);
-        arrived.on_arrived(44);
-        // Keepalives out of turn make nothing older.
-        (0..9).for_each(|_| assert_eq!(tell(&mut arrived, 0), (1472, 1)));
-        for n in 1..=3 {
-            assert_eq!(tell(&mut arrived, n), (1472, 1));
-            arrived.on_arrived(44);
-        }
-        arrived.on_keepalives(0);
-        for n in 4..=6 {
-            assert_eq!(tell(&mut arrived, n), (44, 0));
-        }
-        assert_eq!(tell(&mut arrived, 7), (0, 0));
     }
 }

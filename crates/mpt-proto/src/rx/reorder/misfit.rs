@@ -23,7 +23,7 @@ impl ReorderBuffer {
         sink: &mut impl Sink,
     ) -> Result<Accepted, Drop> {
         let behind = (-REACH..0).contains(&offset);
-        // Whoever has announced a restart begins anew, wherever a former order ended.
+        // A peer that announced a restart begins at 0, wherever a former order ended.
         if !behind
             && !self.restart_detector.is_announced(seq, false)
             && let Some(left) = self.left.take(now, seq)

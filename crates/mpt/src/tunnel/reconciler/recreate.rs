@@ -71,7 +71,7 @@ impl Reconciler {
             "the interface was deleted, but not by MPT: it is created again, with its addresses and routes"
         );
         // What stands in the way of a route is tried again when it may be gone.
-        if let Err(error) = self.settle_routes() {
+        if let Err(error) = self.reconcile_routes() {
             tracing::warn!(tunnel = self.settings.name, "{error:#}");
         }
         Ok(())

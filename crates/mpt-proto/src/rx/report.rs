@@ -1,0 +1,114 @@
+//! What a receive half tells about itself.
+
+use super::connection::ReceiveHalf;
+use super::path::ReceivePath;
+use crate::config::ReorderConfig;
+use crate::framing::Rx;
+use crate::id::PathId;
+use crate::measure::Reordering;
+use crate::path::PathState;
+use crate::path::estimator::Quality;
+use crate::prefix::Prefix;
+use crate::sequence::Seq;
+use crate::stats::{ConnectionStats, PathStats};
+use crate::time::Instant;
+
+impl ReceiveHalf {
+    /// The settings of the reorder buffer.
+    pub fn reorder_config(&self) -> &ReorderConfig {
+        self.reorder.config()
+    }
+
+    /// The sequence number expected next, once one has been received.
+    pub fn expected(&self) -> Option<Seq> {
+        self.reorder.next()
+    }
+
+    /// Whether the connection has such a path.
+    pub fn has(&self, path: PathId) -> bool {
+        self.paths.get(path.index()).is_some()
+    }
+
+    /// What a path is.
+    ///
+    /// # Panics
+    ///
+    /// If the connection has no such path.
+    pub fn state(&self, path: PathId) -> PathState {
+        self.paths[path.index()].liveness.state()
+    }
+
+    /// When a path was last heard.
+    ///
+    /// # Panics
+    ///
+    /// If the connection has no such path.
+    pub fn last_heard(&self, path: PathId) -> Option<Instant> {
+        self.paths[path.index()].liveness.last_heard()
+    }
+
+    /// What was received and what could not be used; the rest is known to the transmit half.
+    pub fn stats(&self) -> ConnectionStats {
+        ConnectionStats {
+            delivered: self.delivered,
+            reorder: self.reorder.stats(),
+            drops: self.drops,
+            ..ConnectionStats::default()
+        }
+    }
+
+    /// What was received on a path; the rest is known to the transmit half.
+    ///
+    /// # Panics
+    ///
+    /// If the connection has no such path.
+    pub fn path_stats(&self, path: PathId) -> PathStats {
+        let &ReceivePath { received, keepalives_received, probes_received, .. } =
+            &self.paths[path.index()];
+        let keepalives_received = keepalives_received + probes_received;
+        PathStats { received, keepalives_received, ..PathStats::default() }
+    }
+
+    /// How the packets of the connection were ordered when they came, before they were put in order.
+    pub fn reordering(&self) -> Reordering {
+        self.stream.report()
+    }
+
+    /// The same of those that came by a path, which are a part of the connection's. What was lost or is
+    /// missing is not in it.
+    ///
+    /// # Panics
+    ///
+    /// If the connection has no such path.
+    pub fn path_reordering(&self, path: PathId) -> Reordering {
+        let ReceivePath { order, copies, .. } = &self.paths[path.index()];
+        Reordering { duplicates: *copies, ..order.report() }
+    }
+
+    /// What a path does to the peer's datagrams, by the keepalives that came over it.
+    ///
+    /// # Panics
+    ///
+    /// If the connection has no such path.
+    pub fn quality(&self, path: PathId) -> Quality {
+        self.paths[path.index()].estimator.quality()
+    }
+
+    /// Bytes of memory that it takes, its own size included: paths, order and measurements. Packets that
+    /// are held lie with the caller.
+    pub fn memory(&self) -> usize {
+        let Rx::Plain(plain) = &self.framing;
+        size_of::<Self>()
+            + self.paths.memory()
+            + self.reorder.memory()
+            + self.measurement_memory()
+            + self.marked.capacity()
+            + plain.memory()
+            + self.networks.capacity() * size_of::<Prefix>()
+    }
+
+    /// Bytes of memory that the measurements take, apart from this value's own size.
+    pub fn measurement_memory(&self) -> usize {
+        self.stream.memory() + self.paths.iter().map(|(_, path)| path.order.memory()).sum::<usize>()
+    }
+}
