@@ -18,9 +18,9 @@ use crate::path::PathStatus;
 
 /// A change to a running endpoint.
 ///
-/// What contradicts the rest of the settings ([`ConfigError`](crate::ConfigError)) is for the caller to
-/// refuse, who alone has them all. Of two that claim the same packets or datagrams the first is
-/// obeyed. A change of something that is not there changes nothing.
+/// The caller, which has all settings, must refuse a change that contradicts the others
+/// ([`ConfigError`](crate::ConfigError)). Of two that claim the same packets or datagrams the first
+/// applies. A change of an unknown connection or path has no effect.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// A connection begins, with the paths of its settings numbered from 0 in their order. Its first
@@ -34,7 +34,7 @@ pub enum Change {
         /// are known by the remote port too.
         accepted_by: Option<AcceptId>,
     },
-    /// A connection ends. The peer is told; what is held for it is delivered.
+    /// A connection ends. The peer is notified; packets held for it are delivered.
     RemoveConnection {
         /// Which.
         connection: ConnectionId,
@@ -57,7 +57,7 @@ pub enum Change {
         /// Its settings.
         config: PathConfig,
     },
-    /// A path goes. The peer is told, and what is in flight still arrives in order.
+    /// A path is removed. The peer is notified, and packets in flight still arrive in order.
     RemovePath {
         /// The connection.
         connection: ConnectionId,
@@ -79,7 +79,7 @@ pub enum Change {
         connection: ConnectionId,
         /// The path.
         path: PathId,
-        /// What is wanted.
+        /// The administrative status.
         status: PathStatus,
     },
     /// A path can, or cannot, carry inner packets of 1280 bytes, the least an IPv6 link may offer.

@@ -1,4 +1,4 @@
-//! One peer, as both halves together know it.
+//! One peer: the combined view of both halves.
 
 use crate::config::ReorderConfig;
 use crate::id::PathId;

@@ -1,9 +1,9 @@
 //! One end of a tunnel: a transmit side and a receive side, run in turn or moved apart.
 //!
-//! The caller brings the time, the packets and a [`Sink`] for what comes out, and asks what is to
-//! be sent and when to come back: see the crate's documentation for the order of calls. Everything
-//! either side does is in its own file. Here is what joins them: the path updates of the receive side are
-//! carried to the transmit side, every [`Change`] to both.
+//! The caller passes in the time, the packets and a [`Sink`] for delivered packets, and polls for
+//! datagrams to send and for the next deadline: see the crate's documentation for the order of
+//! calls. Each side is implemented in its own file. This file joins them: it passes the messages of
+//! the receive side to the transmit side, and every [`Change`] to both.
 
 use std::sync::Arc;
 

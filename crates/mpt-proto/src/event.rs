@@ -10,8 +10,8 @@ use crate::sequence::Seq;
 /// Something that happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A path loses everything longer than this, and nobody says so. The caller decides what follows:
-    /// a smaller MTU, or [`Change::SetFits`](crate::Change::SetFits).
+    /// A path silently drops all longer datagrams: an MTU black hole. The caller decides how to
+    /// react: a smaller MTU, or [`Change::SetFits`](crate::Change::SetFits).
     Narrow {
         /// The connection the path belongs to.
         connection: ConnectionId,
@@ -33,7 +33,7 @@ pub enum Event {
         /// What it is.
         to: PathState,
     },
-    /// The peer's sequence numbers started anew, most likely because the peer did.
+    /// The peer's sequence numbers restarted, most likely because the peer did.
     Restart {
         /// The connection.
         connection: ConnectionId,

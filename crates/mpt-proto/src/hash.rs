@@ -4,9 +4,8 @@
 /// the last step of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators,
 /// OOPSLA 2014), two multiplications and three shifts.
 ///
-/// It is no secret, and so no defence against somebody who wants his inputs to collide. What is
-/// mixed here decides which path carries a flow, and who sends the packets can load one path with
-/// a single flow as well.
+/// It has no secret, so it does not resist deliberate collisions. It only selects the path of a
+/// flow, and a sender of the packets can load one path with a single flow as well.
 #[inline]
 pub(crate) const fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);

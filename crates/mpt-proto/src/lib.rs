@@ -20,9 +20,9 @@
 //! come and go, and so do their settings. A [`Change`] says what, and is handed to both sides, the
 //! transmit side first. See [`Endpoint::change`].
 //!
-//! It does not know interfaces, routes or configuration files, and packets pass through it borrowed:
-//! those that must wait are stored by the caller's [`Sink`]. It copies only what may have to be sent
-//! again: [`TransmitSide::emit`].
+//! It does not know interfaces, routes or configuration files, and packets pass through it
+//! borrowed: the caller's [`Sink`] stores packets that must be held. It copies only packets that
+//! may have to be retransmitted: [`TransmitSide::emit`].
 //!
 //! To read it, follow the packet. Out: `tx::side`, `tx::connection`, `scheduler`, [`wire::gre`],
 //! `tx::retransmit`. In: `rx::side`, `demux::address`, [`wire::gre`], `rx::connection`,

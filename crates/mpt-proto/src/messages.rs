@@ -1,4 +1,4 @@
-//! What the receive side tells the transmit side: three kinds of messages, each with its own bound.
+//! The messages from the receive side to the transmit side: three kinds, each with its own bound.
 //!
 //! - A [`PathUpdate`] says how a path *is*. The last one of a kind and path replaces those before it.
 //! - [`Feedback`] says what arrived, and goes back to the peer. What waits for a path is merged into one.
@@ -28,7 +28,7 @@ pub enum Message {
     Update(PathUpdate),
 }
 
-/// How a path is, as far as the transmit side must know.
+/// The state of a path, as far as the transmit side needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathUpdate {
     /// Whether this end hears the path.
@@ -59,7 +59,7 @@ pub enum PathUpdate {
     },
 }
 
-/// What arrived on a path, for the peer to know.
+/// What arrived on a path, to be reported to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Feedback {
     /// The path.
@@ -75,7 +75,7 @@ pub struct Feedback {
 pub struct KeepaliveFeedback {
     /// How many came since the start, modulo 256.
     pub count: u8,
-    /// When the peer sent the latest one and when it came, if it says so.
+    /// When the peer sent the latest one, if it reports it, and when it arrived.
     pub heard: Option<Heard>,
 }
 
@@ -166,7 +166,7 @@ impl Messages {
         waiting
     }
 
-    /// A connection is gone, and with it what was to be told about it.
+    /// A connection was removed, and with it its pending messages.
     pub(crate) fn forget(&mut self, connection: ConnectionId) {
         if let Some(waiting) = self.connections.get_mut(connection.index()) {
             *waiting = Waiting::default();
@@ -198,8 +198,8 @@ impl Waiting {
         self.feedback.is_empty() && self.updates.is_empty() && self.replies == 0
     }
 
-    /// Feedback first, because what an update leads to may depend on it; replies last, because they tell the
-    /// peer of both.
+    /// Feedback first, because the effect of an update may depend on it; replies last, because they
+    /// report both to the peer.
     fn pop(&mut self) -> Option<Message> {
         if let Some(feedback) = self.feedback.pop_front() {
             return Some(Message::Feedback(feedback));

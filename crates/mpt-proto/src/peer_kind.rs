@@ -17,7 +17,7 @@ pub enum PeerKind {
     /// The original MPT (github.com/spyff/mpt): it reads of a keepalive only that it is one, and says
     /// no more with its own.
     Original,
-    /// Any endpoint of GRE in UDP (RFC 8086), which knows no control messages at all.
+    /// Any GRE-in-UDP endpoint (RFC 8086), without control messages.
     Gre,
 }
 
@@ -31,8 +31,7 @@ impl PeerKind {
         }
     }
 
-    /// Whether keepalives tell more than that their sender is there, and are sent whenever that
-    /// changes.
+    /// Whether keepalives contain a status, and are sent whenever it changes.
     pub(crate) const fn tells(self) -> bool {
         matches!(self, Self::Mpt)
     }

@@ -23,7 +23,7 @@ impl Pins {
         self.lists().all(|(_, ports)| ports.is_empty())
     }
 
-    /// Whether packets of this flow are pinned. Those whose ports cannot be told are not.
+    /// Whether packets of this flow are pinned. Those with unknown ports are not.
     #[inline]
     pub fn holds(&self, flow: &Flow) -> bool {
         let (source, destination) = match flow.protocol {

@@ -84,7 +84,7 @@ fn value(address: IpAddr) -> u128 {
     }
 }
 
-/// The address by which a peer knows this end.
+/// The address that identifies this end to a peer.
 pub(crate) fn own_address(local: &[Prefix], peer: IpAddr) -> Option<IpAddr> {
     let same_version = || local.iter().filter(|own| own.address().is_ipv4() == peer.is_ipv4());
     let own = same_version().find(|own| own.contains(peer)).or_else(|| same_version().next())?;

@@ -19,8 +19,8 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// Whether packets of this flow belong to the connection. A packet whose ports cannot be told,
-    /// be it a piece of a fragmented one, matches no rule that names ports.
+    /// Whether packets of this flow belong to the connection. A packet with unknown ports, such as
+    /// a fragment, matches no rule with ports.
     #[inline]
     pub fn matches(&self, flow: &Flow) -> bool {
         let port = |port| self.ports.contains(port);

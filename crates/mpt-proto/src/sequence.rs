@@ -4,8 +4,8 @@ use std::fmt;
 
 /// A 32-bit sequence number, compared by serial number arithmetic (RFC 1982 with SERIAL_BITS 32).
 ///
-/// It has no order of its own, because "greater" is only defined within half the number space:
-/// ask for the [`offset_from`](Self::offset_from) another number instead.
+/// It does not implement `Ord`, because "greater" is only defined within half the number space: use
+/// the [`offset_from`](Self::offset_from) another number instead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Seq(u32);
 

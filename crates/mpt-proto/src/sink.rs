@@ -1,14 +1,14 @@
 //! Where received inner packets go.
 
-/// A held packet, as the number under which the sink stored it.
+/// A held packet: the number under which the sink stored it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held(pub u32);
 
-/// The receiver of inner packets, which also holds those that came too early.
+/// The receiver of inner packets, which also stores those that arrived too early.
 ///
-/// The core borrows every packet and never copies one. What must wait is stored by the sink, which
-/// alone knows whether a reference into its receive buffers will do or a copy is needed; the core
-/// remembers only the [`Held`] number. Each number is given back exactly once, by
+/// The core borrows every packet and never copies one. Packets that must be held are stored by the
+/// sink, because only the sink knows whether a reference into its receive buffers is sufficient;
+/// the core stores only the [`Held`] number. Each number is returned exactly once, by
 /// [`deliver_held`](Self::deliver_held).
 pub trait Sink {
     /// Takes a packet that is next in order.

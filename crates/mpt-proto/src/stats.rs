@@ -11,15 +11,16 @@ use std::ops::AddAssign;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(usize)]
 pub enum Drop {
-    /// Somebody asks to connect, but the template has as many connections as it may, or the connection paths.
+    /// A connect request, but the template has its maximum of connections, or the connection its
+    /// maximum of paths.
     AcceptFull,
-    /// Somebody asks to connect, but too many did so lately.
+    /// A connect request, but too many arrived recently.
     AcceptRate,
     /// The tunnel addresses in a keepalive are not those of its connection.
     ControlAddress,
     /// A control message of the wrong length.
     ControlLength,
-    /// A control message that plain framing does not know.
+    /// A control message unknown to plain framing.
     ControlUnknown,
     /// A sequence number that was delivered before, or is held already.
     Duplicate,
@@ -202,7 +203,7 @@ pub struct ReorderStats {
     pub lost_max_delay: u64,
     /// Numbers given up because the window had to move on, or nothing more could be held.
     pub lost_window: u64,
-    /// How often the sender's numbers were found to have started anew.
+    /// How many restarts of the sender's numbers were detected.
     pub restarts: u64,
     /// Packets held at this moment.
     pub held: u64,

@@ -24,7 +24,7 @@ impl Instant {
         self.0
     }
 
-    /// Microseconds since the origin, modulo 2^32: as keepalives tell it.
+    /// Microseconds since the origin, modulo 2^32, as in keepalives.
     pub(crate) const fn micros(self) -> u32 {
         (self.0 / 1000) as u32
     }

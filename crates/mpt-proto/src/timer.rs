@@ -5,9 +5,9 @@ use crate::time::Instant;
 /// Why the core wants to be woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
-    /// A path that has been silent for its dead time is to be declared down.
+    /// The dead time of a silent path expires.
     DeadTime,
-    /// A keepalive is to be sent.
+    /// A keepalive is due.
     Keepalive,
     /// A path on which packets may still have been in flight has brought the last of them.
     Linger,

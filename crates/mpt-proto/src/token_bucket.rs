@@ -7,9 +7,8 @@ use crate::time::Instant;
 /// A token bucket: it holds a number of tokens at the most, each use takes one, and one comes back
 /// every interval.
 ///
-/// This is the way to limit ICMP errors that RFC 4443 section 2.4 (f) recommends: it lets a burst
-/// pass, as many senders need it that must be told the same thing at once, and bounds what a stream
-/// of them costs.
+/// This is the way to limit ICMP errors that RFC 4443 section 2.4 (f) recommends: it permits a
+/// burst, for many senders that need the same message at once, and bounds the rate.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenBucket {
     interval: Duration,

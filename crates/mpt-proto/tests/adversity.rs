@@ -100,7 +100,7 @@ fn a_burst_of_late_packets_is_no_restart() {
     assert_eq!(pair.right.endpoint.connection(CONNECTION).stats().reorder.restarts, 0);
 }
 
-/// This end finds a path too narrow, the peer does not and goes on sending there.
+/// This end finds the MTU of a path too small, the peer does not and continues to send there.
 #[test]
 fn an_overtaken_keepalive_is_ignored() {
     let mut pair = Pair::up(&Settings::default());
@@ -118,7 +118,8 @@ fn an_overtaken_keepalive_is_ignored() {
     let deaf = PathState::Down(DownCause::PeerDeaf);
     assert_eq!(pair.right.state(1), deaf, "it begins anew, and is not off");
 
-    // Not so of a peer that has started anew, whose clock went back far or which had sent something.
+    // This does not apply to a restarted peer, whose clock went back far or which had sent
+    // something.
     pair.exchange(|_, _| true);
     assert_eq!(pair.right.state(1), PathState::Up);
     let back = |pair: &mut Pair, millis| {

@@ -76,7 +76,8 @@ fn a_late_duplicate_is_no_restart() {
     let mut pair = Pair::up(&Settings::default());
     let sent = send(&mut pair, 0..3000);
     arrive(&mut pair, &sent, None);
-    // So that nobody waits for it any more, and a row of numbers from behind by the only path is suspect.
+    // So that it is no longer waited for, and consecutive numbers from behind on the only path are
+    // suspicious.
     let now = pair.now;
     pair.left.change(now, &lost(1));
     let again = pair.left.keepalives(now);
@@ -186,7 +187,7 @@ fn more_than_the_allowance_is_not_kept() {
     assert_eq!(resent(left, 0), 0);
 }
 
-/// The right host loses a path and finds it again, and tells so each time.
+/// The right host loses a path and recovers it, and reports this each time.
 fn lose_and_find(pair: &mut Pair, path: u8) {
     let found = Change::SetPresent {
         connection: CONNECTION,

@@ -94,7 +94,7 @@ fn packets_in_flight_on_a_path_removed_by_the_sender_arrive_in_order() {
     assert_eq!(pair.right.numbers(), Vec::from_iter(0..10));
     assert_nothing_lost(&pair.right);
     assert!(send(&mut pair, 10..14).iter().all(|sent| sent.path.0 == 0));
-    // Nobody waits for it any longer than something can be in flight.
+    // It is waited for only as long as packets can be in flight.
     pair.wait(KEEPALIVE, |_, _| true);
     let sent = send(&mut pair, 20..23);
     arrive(&mut pair, &sent[1..]);
@@ -162,7 +162,7 @@ fn a_carrier_loss_is_reported_on_another_path_and_stops_the_peer_until_it_is_bac
     assert!(used.contains(&1) && used.contains(&2), "{used:?}");
 }
 
-/// A keepalive that was on its way when the path was lost comes after the word of the loss.
+/// A keepalive that was in flight when the path was lost arrives after the report of the loss.
 #[test]
 fn a_lost_path_is_not_recovered_by_earlier_datagrams() {
     let mut pair = Pair::up(&Settings::default());
@@ -181,7 +181,7 @@ fn a_lost_path_is_not_recovered_by_earlier_datagrams() {
     assert_eq!(pair.right.state(1), PathState::Up);
 }
 
-/// The path that carried the word of the loss is slower than the one that was lost.
+/// The path of the loss report is slower than the one that was lost.
 #[test]
 fn a_recovered_path_is_not_lost_by_an_outdated_report() {
     // The word that loses the path if it comes in time.
@@ -205,7 +205,7 @@ fn a_recovered_path_is_not_lost_by_an_outdated_report() {
     assert_eq!((pair.left.state(1), pair.right.state(1)), (PathState::Up, PathState::Up));
 }
 
-/// Two hosts whose second path stands by.
+/// Two hosts whose second path is on standby.
 fn with_standby() -> Pair {
     let mut pair = Pair::up(&Settings::default());
     for (host, number) in [(&mut pair.left, 1), (&mut pair.right, 2)] {

@@ -91,7 +91,7 @@ mod reordering {
             .collect()
     }
 
-    /// One datagram with a far number stops the original for good.
+    /// One datagram with a far number stops the original permanently.
     #[test]
     fn one_forged_number_does_not_stop_the_tunnel() {
         for far in [3000_u32, 20_000, 1 << 30, 1 << 31, u32::MAX - 100] {
@@ -410,7 +410,7 @@ mod security {
         assert_eq!(pair.right.endpoint.poll_event().into_iter().count(), 1, "its own coming up");
     }
 
-    /// A datagram without the connection's key, or with one that nobody agreed on, is not its.
+    /// A datagram without the connection's key, or with an unexpected one, does not belong to it.
     #[test]
     fn the_key_must_be_the_agreed_one() {
         let with_key = Settings { key: Some(7), ..Settings::default() };

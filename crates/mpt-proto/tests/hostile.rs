@@ -185,7 +185,7 @@ proptest! {
 /// Bytes of a keepalive behind the original's frame.
 const TRAILER: usize = wire::keepalive::LEN - wire::keepalive::BARE_LEN;
 
-/// Whatever is dropped is dropped in silence: nobody can make a host send by sending it garbage.
+/// Drops are silent: garbage cannot make a host send.
 #[test]
 fn garbage_is_not_answered() {
     let mut pair = Pair::up(&Settings::default());

@@ -1,5 +1,5 @@
-//! Peers of other kinds: the original MPT, spoken to frame by frame as it was captured, and endpoints of
-//! RFC 8086 that know GRE and nothing else.
+//! Peers of other kinds: the original MPT, frame by frame as captured, and RFC 8086 endpoints that
+//! support only GRE.
 
 mod pair;
 
@@ -33,7 +33,7 @@ fn keepalive(path: u8) -> Sent {
     Sent { path: PathId(path), bytes: bytes(KEEPALIVES[1]) }
 }
 
-/// Inner packet `number` as the peer sends it, numbered if `seq` says so.
+/// Inner packet `number` as the peer sends it, with a sequence number if `seq` has one.
 fn data(path: u8, seq: Option<u32>, number: u32) -> Sent {
     let header = match seq {
         Some(seq) => [&bytes("10000800")[..], &seq.to_be_bytes()].concat(),

@@ -10,7 +10,7 @@ use pair::{Inbox, Settings, config, inner_address, outer_address};
 const EVERY: Duration = Duration::from_millis(500);
 const CONNECTIONS: u64 = 200;
 
-/// An endpoint with connections to peers of which nobody is heard, each begun at another time.
+/// An endpoint with connections to silent peers, each begun at another time.
 fn crowd() -> (Endpoint, Instant) {
     let settings = Settings { weights: vec![1], dead_time: None, ..Settings::default() };
     let mut only = config(&settings, 1);

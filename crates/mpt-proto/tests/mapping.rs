@@ -112,8 +112,8 @@ fn the_activation_of_a_standby_path_is_announced_on_every_path() {
     assert_eq!(keepalives(&mut endpoint)[0], (0, activation(false, 1)), "nobody is called up");
 }
 
-/// The slow path of two stands by and is called up. While its first packet is on its way, others
-/// arrive on the fast one, and wait for it; before that nobody waits for the slow one.
+/// The slow path of two is on standby and is activated. While its first packet is in flight, others
+/// arrive on the fast one, and are held for it; before that the slow one is not waited for.
 #[test]
 fn a_standby_path_is_not_waited_for_until_activated() {
     let settings = Settings {

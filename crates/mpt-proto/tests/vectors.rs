@@ -35,7 +35,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     (0..digits.len()).step_by(2).map(byte).collect()
 }
 
-/// The datagram in the block of vector `number`, whose length its title tells.
+/// The datagram in the block of vector `number`, whose title states its length.
 fn datagram(number: u8) -> Vec<u8> {
     let mut parts = text(number).split("```");
     let title = parts.next().expect("a title");

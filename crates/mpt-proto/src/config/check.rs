@@ -154,7 +154,8 @@ pub enum ConfigError {
         /// The later of the two.
         connection: usize,
     },
-    /// Two paths could not be told apart on reception: same socket, remote address, port and key.
+    /// Two paths could not be distinguished on reception: same socket, remote address, port and
+    /// key.
     SamePath {
         /// The connection of the later of the two.
         connection: usize,

@@ -77,7 +77,8 @@ pub struct PathConfig {
     pub weight: u16,
     /// Whether the weight that the peer announces for it takes the place of `weight`.
     pub weight_from_peer: bool,
-    /// Its tier: of the paths that are up those of the least number carry, the others stand by.
+    /// Its priority: of the paths that are up, those with the lowest number carry packets, the
+    /// others are on standby.
     pub priority: u8,
     /// The ports whose packets take this path while it is up, standing by or not; with
     /// [`SchedulerConfig::Flow`] only.
@@ -86,7 +87,7 @@ pub struct PathConfig {
     pub keepalive: Option<Duration>,
     /// The silence after which the path is down; `None` takes it for up from the start, for ever.
     pub dead_time: Option<Duration>,
-    /// Whether it is to be used.
+    /// Its administrative status.
     pub status: PathStatus,
 }
 

@@ -1,4 +1,4 @@
-//! Peers that nobody configured: who is let in, how many, and how fast.
+//! Peers that are not configured: which are accepted, how many, and at what rate.
 //!
 //! A keepalive from an origin that no path has, for a tunnel address that nobody configured, is a
 //! *connect request* if it fits a template ([`AcceptConfig`]): then the owner is told ([`ConnectRequest`]) and makes a
@@ -28,10 +28,10 @@ const MAX_PENDING: usize = 256;
 /// of the same peer are new ones; until then they are the same connect request.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often it is told that a template refuses somebody.
+/// The interval at which refusals of a template are reported.
 const REFUSALS_EVERY: Duration = Duration::from_secs(10);
 
-/// A template: whom to let in.
+/// A template of accepted peers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AcceptConfig {
     /// Its number, which no other has.
@@ -48,13 +48,13 @@ pub struct AcceptConfig {
     pub max_connections: u16,
     /// The most paths of one of them.
     pub max_paths: u8,
-    /// The time between two asks to connect that are let in, over a long time.
+    /// The average time between two accepted connect requests.
     pub interval: Duration,
-    /// How many are let in at once after a quiet time, at least 1.
+    /// How many are accepted at once after an idle time, at least 1.
     pub burst: u32,
 }
 
-/// Somebody asks to connect.
+/// A connect request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectRequest {
     /// By which template.
@@ -65,8 +65,8 @@ pub struct ConnectRequest {
     pub remote: SocketAddr,
     /// The tunnel address of its sender.
     pub peer: IpAddr,
-    /// Why nobody is to open, if so: [`Drop::AcceptFull`] or [`Drop::AcceptRate`]. That is told every
-    /// ten seconds at the most, and counted each time.
+    /// The reason of a refusal: [`Drop::AcceptFull`] or [`Drop::AcceptRate`]. It is reported every
+    /// ten seconds at most, and counted each time.
     pub refused: Option<Drop>,
 }
 
@@ -88,7 +88,7 @@ struct Template {
     bucket: TokenBucket,
     /// How many connections it has made.
     connections: usize,
-    /// When a refusal may be told again.
+    /// When a refusal may be reported again.
     quiet_until: Instant,
 }
 
@@ -131,7 +131,7 @@ impl Accepting {
         self.requests.retain(|request| is_there(request.accept));
     }
 
-    /// Whether nobody is let in, so that nobody has to be asked.
+    /// Whether there is no template, so that no check is needed.
     pub(crate) fn is_closed(&self) -> bool {
         self.templates.is_empty()
     }
@@ -175,13 +175,13 @@ impl Accepting {
         self.pending.remove(&(socket, remote));
     }
 
-    /// What the owner is to know next.
+    /// The next connect request for the caller.
     pub(crate) fn poll_connect_request(&mut self) -> Option<ConnectRequest> {
         self.requests.pop_front()
     }
 
-    /// A datagram came that no path has, for a tunnel with these addresses of its own. `paths` tells how
-    /// many a connection has. Returns whether it asks to connect.
+    /// Handles a datagram from an unknown source, for a tunnel with these own addresses. `paths`
+    /// gives the number of paths of a connection. Returns whether it is a connect request.
     ///
     /// # Errors
     ///
@@ -299,7 +299,7 @@ impl Accepting {
     }
 }
 
-/// Whether a host of the tunnel other than this one can have this address, and be told of one of ours.
+/// Whether another host of the tunnel can have this address, and know one of ours.
 fn is_possible(peer: IpAddr, own: &[IpAddr]) -> bool {
     let of_no_host = peer.is_unspecified()
         || peer.is_multicast()

@@ -46,7 +46,7 @@ pub(crate) struct Candidate {
 }
 
 impl Origins {
-    /// Adds a path; false if it could not be told from one that is there already.
+    /// Adds a path; false if it could not be distinguished from an existing one.
     pub(crate) fn add(&mut self, socket: SocketId, remote: IpAddr, candidate: Candidate) -> bool {
         let at = (socket, remote);
         let place = match self.known.binary_search_by_key(&at, |known| known.at) {
@@ -65,9 +65,9 @@ impl Origins {
         true
     }
 
-    /// Has the datagrams that come by a path's socket from its remote address belong to it. Of two that
-    /// could not be told apart the first has them, unless it is of the same connection: then it has been
-    /// left, and the other takes its place.
+    /// Assigns the datagrams that arrive at a path's socket from its remote address to it. Of two
+    /// indistinguishable paths the first gets them, unless it is of the same connection: then it is
+    /// no longer used, and the other replaces it.
     pub(crate) fn claim(
         &mut self,
         (connection, key, exact): (ConnectionId, Option<u32>, bool),
@@ -158,7 +158,7 @@ mod tests {
         origins.claim((ConnectionId(connection), key, false), PathId(path), *place);
     }
 
-    /// Whose a datagram is, if anybody's.
+    /// The connection and path of a datagram, if any.
     fn whose(
         origins: &mut Origins,
         key: Option<u32>,

@@ -1,5 +1,5 @@
-//! Whose datagram is this: the connection and path of a source address and key ([`address`]), or a request
-//! to connect from a peer that nobody configured ([`accept`]).
+//! Demultiplexing: the connection and path of a source address and key ([`address`]), or a connect
+//! request of a peer that is not configured ([`accept`]).
 
 pub(crate) mod accept;
 pub(crate) mod address;

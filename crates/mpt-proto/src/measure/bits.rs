@@ -2,8 +2,8 @@
 
 use crate::sequence::Seq;
 
-/// How many numbers in a row a set can tell apart: as many as the reorder buffer remembers, and a power
-/// of two, so that a number's place is its low bits.
+/// How many consecutive numbers a set can distinguish: as many as the reorder buffer remembers, and
+/// a power of two, so that a number's place is its low bits.
 pub(super) const LEN: u32 = 16_384;
 
 const WORDS: usize = (LEN / 64) as usize;

@@ -21,9 +21,9 @@ pub(crate) struct Budget {
 pub(crate) enum Look {
     /// It follows the last one that was looked at.
     On,
-    /// It is to be looked at, and others before it were not.
+    /// It is measured, and others before it were not.
     Anew,
-    /// It is to be passed over.
+    /// It is skipped.
     Away,
 }
 

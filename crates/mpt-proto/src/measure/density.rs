@@ -11,10 +11,10 @@
 //! occupancy the least number of the window matters: every packet outside with a higher one would
 //! still be held. One window serves both, so both thresholds are the same.
 //!
-//! In two places the RFC's algorithm is corrected. A packet that is displaced too far has had its number
-//! given away as an index, so one index is skipped for it; otherwise everything that follows would
-//! count as displaced for ever. And numbers so far apart that they do not fit the set push what is before
-//! them out of the window.
+//! The RFC's algorithm is corrected in two places. The number of a packet that is displaced too far
+//! has already been used as an index, so one index is skipped for it; without this all following
+//! packets would count as displaced permanently. And numbers so far apart that they do not fit the
+//! set settle what is before them, whatever may come.
 
 use std::collections::VecDeque;
 
@@ -175,7 +175,7 @@ impl Density {
         self.arrived.first(self.index, self.next.offset_from(self.index).unsigned_abs())
     }
 
-    /// The lowest number that the set must tell from others.
+    /// The lowest number that the set must distinguish.
     fn lowest(&self) -> Seq {
         match self.least.front() {
             Some(least) if least.offset_from(self.index) < 0 => *least,

@@ -29,7 +29,7 @@ pub(crate) struct Order {
     reordered: u64,
     /// How many packets had come when the sender's numbers began.
     begin: u64,
-    /// How many packets the density has been told of.
+    /// How many packets the density has processed.
     told: u64,
     threshold: u32,
     records: Records,
@@ -46,7 +46,7 @@ struct Detail {
     known: u32,
     /// How many packets came in order since the last that did not.
     in_order: u32,
-    /// How many reordered packets came directly behind so many with higher numbers.
+    /// How many reordered packets came immediately after this many with higher numbers.
     degrees: [u64; RECENT + 1],
     extent_sum: u64,
     extent_max: u64,
@@ -98,7 +98,7 @@ impl Order {
         self.packets
     }
 
-    /// The sender's numbers begin anew. What was counted stays.
+    /// The sender's numbers restart. The counts stay.
     pub(crate) fn restart(&mut self) {
         self.finish_density();
         (self.begun, self.calm) = (false, false);
@@ -176,8 +176,8 @@ impl Order {
         detail.late_max = detail.late_max.max(late);
     }
 
-    /// Lets the density know of everything, as if nothing more were to come.
-    fn finish_density(&mut self) {
+    /// Passes all packets to the density, as at the end of the stream.
+    fn settle(&mut self) {
         if let Some(detail) = &mut self.detail {
             detail.density.finish();
             if self.calm {
@@ -226,8 +226,8 @@ impl Detail {
         })
     }
 
-    /// Takes the last of so many packets, which all came in order as far as they are untold. Then so
-    /// many are known.
+    /// Takes the last of this many packets, which all arrived in order since the last call. Then
+    /// this many are known.
     fn recall(
         &mut self,
         packets: u64,

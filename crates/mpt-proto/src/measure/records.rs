@@ -48,7 +48,7 @@ pub(super) struct Tail<I> {
 }
 
 impl Records {
-    /// Begins anew with a run that may still be empty.
+    /// Restarts with a run that may still be empty.
     pub(super) fn begin(&mut self, run: Run) {
         self.past.clear();
         self.last = run;

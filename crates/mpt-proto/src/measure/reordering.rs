@@ -5,8 +5,8 @@ use std::time::Duration;
 
 /// The order in which numbered packets arrived, before anything put them in order again.
 ///
-/// What the packets of the last moments mean can depend on those to come. They are counted as if
-/// nothing more were to come, so a later look can judge a few of them otherwise.
+/// The classification of the latest packets can depend on later ones. They are counted as if the
+/// stream ended, so a later result may differ for a few of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reordering {
     /// Packets that arrived. Of several copies only the first counts, here and everywhere below
@@ -46,7 +46,8 @@ pub struct Reordering {
 }
 
 impl Reordering {
-    /// The greatest n for which n-reordering is told: ten times what makes a TCP take a packet for lost.
+    /// The greatest n for which n-reordering is counted: ten times the threshold at which TCP takes
+    /// a packet for lost.
     pub const MAX_N: usize = 32;
 
     /// The displacement threshold DT of RFC 5236, which here is the buffer-occupancy threshold BT, too:

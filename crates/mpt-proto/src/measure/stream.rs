@@ -43,7 +43,7 @@ pub(crate) enum Arrival {
     Duplicate,
     /// It is out of reach.
     Stray,
-    /// The sender's numbers have begun anew, and this is the first of them.
+    /// The sender's numbers restarted, and this is the first of them.
     Restart,
 }
 
@@ -106,8 +106,8 @@ impl Stream {
         Arrival::First
     }
 
-    /// The sender's numbers begin anew with the next packet. What was counted stays, and what was missing
-    /// is lost.
+    /// The sender's numbers restart with the next packet. The counts stay, and missing packets are
+    /// lost.
     pub(crate) fn restart(&mut self) {
         if let Some(mut arrived) = self.arrived.take() {
             self.lost += arrived.enter_run(&self.order);
@@ -155,7 +155,7 @@ impl Stream {
 }
 
 impl Arrived {
-    /// Nothing has come of the numbers that begin with `begin`, when so many packets had come.
+    /// None of the numbers from `begin` on has arrived, after this many packets.
     fn new((begin, packets): (Seq, u64)) -> Self {
         Self { numbers: Bits::new(true), until: begin, known: 0, entered: packets }
     }
@@ -197,7 +197,7 @@ impl Arrived {
 }
 
 impl Misfits {
-    /// A number did not fit, after so many packets that did. Whether it is one too many.
+    /// A number did not fit, after this many that did. Returns whether it exceeds the limit.
     fn on_misfit(&mut self, fits: u64, seq: Seq, limit: u32) -> bool {
         let near = seq.offset_from(self.last).unsigned_abs() <= NEAR;
         if fits != self.fits || !near {

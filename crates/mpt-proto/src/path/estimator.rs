@@ -1,8 +1,8 @@
 //! What the keepalives of the peer say of a path: round trip, jitter, loss.
 //!
-//! A keepalive tells when it was sent and how many datagrams with inner packets were sent before it, and brings back
-//! the last sending time that reached the peer with how long that waited there. See section 4.4 of
-//! `docs/protocol.md`.
+//! A keepalive contains its sending time and the number of datagrams with inner packets sent before
+//! it, and echoes the last sending time that reached the peer with its waiting time there. See
+//! section 4.4 of `docs/protocol.md`.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use super::rtt::RoundTrip;
 use crate::time::Instant;
 use crate::wire::keepalive::{Echo, Trailer};
 
-/// No path is slower. An echo that says so is of a time that this end no longer knows.
+/// No path is slower. Such an echo is of a time before a restart of this end.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// For so many microseconds, 10 s, a keepalive may have been on its way. One that seems to have been on it
-/// for longer is of a peer that has started anew (section 4.4 of `docs/protocol.md`).
+/// For this many microseconds, 10 s, a keepalive may have been in flight. An apparently longer time
+/// indicates a restart of the peer (section 4.4 of `docs/protocol.md`).
 pub(crate) const OVERTAKEN: u32 = 10_000_000;
 
-/// What a path does to what is sent on it. Each part is `None` until keepalives of the peer have told it.
+/// Measurements of a path. Each is `None` until the peer's keepalives provide it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Quality {
     /// How long datagrams take to the peer and back, without what they wait there.
@@ -62,7 +62,7 @@ pub(crate) struct PathEstimator {
 }
 
 impl PathEstimator {
-    /// A datagram with an inner packet came, whatever becomes of it.
+    /// A datagram with an inner packet arrived, delivered or not.
     #[inline]
     pub(crate) fn on_data(&mut self) {
         self.arrived = self.arrived.wrapping_add(1);
@@ -97,7 +97,7 @@ impl PathEstimator {
         if let Some(round_trip) = echo.and_then(|echo| round_trip(now, echo)) {
             self.round_trip = Some(RoundTrip::after(self.round_trip, round_trip));
         }
-        // One that was overtaken came by a detour, but answers no worse: the wait is told.
+        // An overtaken one took a slower route, but its echo is as good: the waiting time is known.
         self.heard = Some(Heard { time, at: now });
         self.heard
     }
@@ -161,7 +161,8 @@ impl PathEstimator {
         self.clock.zip(time).is_some_and(|(clock, time)| clock.allows_elsewhere(now, time))
     }
 
-    /// Whether a keepalive came over the path that the peer sent after this time, as far as both are told.
+    /// Whether a keepalive arrived on the path that the peer sent after this time, if both times
+    /// are known.
     pub(crate) fn heard_after(&self, time: Option<u32>) -> bool {
         self.heard.zip(time).is_some_and(|(heard, time)| is_before(time, heard.time, OVERTAKEN))
     }
@@ -195,7 +196,7 @@ impl Heard {
     }
 }
 
-/// The round trip that an echo tells.
+/// The round trip by an echo.
 fn round_trip(now: Instant, echo: Echo) -> Option<Duration> {
     let micros = u64::from(now.micros().wrapping_sub(echo.time));
     // Both clocks are read in whole microseconds, so a trip of none can seem to be less.

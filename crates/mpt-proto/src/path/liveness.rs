@@ -23,7 +23,7 @@ pub(crate) struct Liveness {
     fits: bool,
     /// Whether this host has what the path needs.
     present: bool,
-    /// What the peer has said of it otherwise than on it: that it lost it, or that it is down.
+    /// The peer's report about it by other means than its own keepalives: lost, or down.
     peer_left: Option<DownCause>,
 }
 

@@ -39,7 +39,7 @@ impl Point {
 pub(super) struct Loss {
     /// Sent and arrived since the peer was first heard, less those of `begin`; and the same now.
     known: Option<Known>,
-    /// Lost before the peer started anew.
+    /// Lost before the peer restarted.
     before: u64,
     /// What was known before the last keepalive, which may have been forged.
     previous: Option<Box<Known>>,
@@ -105,7 +105,7 @@ impl Loss {
         self.known.as_ref().map_or(0, |known| known.last.sent)
     }
 
-    /// How many were lost; `None` before a peer told how many it sent.
+    /// How many were lost; `None` before the peer's first report of how many it sent.
     pub(super) fn lost(&self) -> Option<u64> {
         self.known.as_ref().map(|known| self.before + known.lost())
     }
@@ -178,7 +178,8 @@ mod tests {
     fn a_restarted_peer_keeps_the_loss_count() {
         let mut loss = after(&[(0, 0), (100, 95)]);
         let at = |second| Instant::ZERO + Duration::from_secs(second);
-        // Its clock begins anew, earlier than it was; then later by chance, so that only the count tells.
+        // Its clock restarts, at an earlier time; then at a later time by chance, so that only the
+        // count shows it.
         for (round, time) in [(1, 3_000_000_000_u32), (2, 3_100_000_000)] {
             loss.on_keepalive(at(10 * round), time, 0, 1000);
             loss.on_keepalive(at(10 * round + 1), time.wrapping_add(1_000_000), 50, 1049);

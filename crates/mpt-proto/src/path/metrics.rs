@@ -1,4 +1,4 @@
-//! What the sending side knows of a path when it picks one.
+//! The sending side's information about a path for the selection.
 
 use std::time::Duration;
 

@@ -14,7 +14,7 @@ pub(crate) mod rtt;
 
 use std::fmt;
 
-/// What is wanted of a path.
+/// The administrative status of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PathStatus {
     /// It carries packets whenever it can.

@@ -1,7 +1,7 @@
 //! The receive half of a connection: what is heard on each path, and the order of what arrives.
 //!
-//! It owns the state of the paths, because that follows from what is received. What the transmit
-//! half must know goes out as [`Messages`]. The state of each path is in [`path`](super::path),
+//! It owns the state of the paths, because that depends on received datagrams. Information for the
+//! transmit half goes out as [`Messages`]. The state of each path is in [`path`](super::path),
 //! runtime reconfiguration in [`reconfigure`](super::reconfigure).
 
 use std::net::IpAddr;
@@ -257,12 +257,12 @@ impl ReceiveHalf {
         self.reorder.on_timeout(now, &mut sink);
     }
 
-    /// Tells what changed on the paths since it was last told, of each path first whether it is
-    /// heard and then the state that follows from it.
+    /// Reports what changed on the paths since the last report, for each path first whether it is
+    /// heard and then the resulting state.
     ///
-    /// The peer may send on a path as soon as it knows that we hear it, and what it sent before one
-    /// of us left the path is still on its way. In both cases the path lingers, so that nobody takes
-    /// for lost what a slow path has yet to bring.
+    /// The peer may send on a path as soon as it knows that we hear it, and packets sent before
+    /// either end stopped using the path are still in flight. In both cases the path lingers, so
+    /// that packets in flight on a slow path are not taken for lost.
     pub(crate) fn tell(&mut self, now: Instant, sink: &mut impl Sink, messages: &mut Messages) {
         let (connection, announces) = (self.id, self.framing.announces());
         let max_delay = self.reorder.config().max_delay;

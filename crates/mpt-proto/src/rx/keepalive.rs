@@ -80,7 +80,7 @@ impl ReceiveHalf {
         let keepalive_feedback = Some(KeepaliveFeedback { count, heard: echoed });
         let feedback = Feedback { path, longest: 0, keepalive: keepalive_feedback };
         messages.feedback(self.id, feedback);
-        // Who tells of a loss tells the time too.
+        // A keepalive that reports a loss has a time too.
         if let Some(lost) = keepalive.lost.filter(|_| time.is_some()) {
             let others = self.paths.iter_mut().filter(|(other, _)| *other != path.index());
             for (_, other) in others.filter(|(_, other)| other.plain.peer_id == Some(lost)) {
@@ -92,14 +92,15 @@ impl ReceiveHalf {
                 }
             }
         }
-        // A peer that has just started has heard nothing. So has one whose path died, but then its
-        // numbers go on, and the first that fits takes the word back.
+        // A peer that has just started has heard nothing. The same is true for one whose path
+        // failed, but then its numbers continue, and the first one in order discards the
+        // announcement.
         let all_deaf = || self.paths.iter().all(|(_, path)| path.liveness.peer_deaf());
         if keepalive.report.deaf && (!was_deaf || all_deaf()) {
             self.reorder.on_restart_announced();
             self.calls = calls;
         }
-        // Nothing in it tells an original's first keepalive from any other.
+        // An original's first keepalive is equal to all others.
         let Rx::Plain(plain) = &self.framing;
         if plain.may_restart_silently() {
             self.reorder.on_restart_possible();

@@ -20,7 +20,7 @@ pub(super) struct ReceivePath {
     pub(super) leaving: bool,
     /// What plain framing infers from the peer's keepalives.
     pub(super) plain: PlainPath,
-    /// What was last told, so that only changes are.
+    /// The last report, so that only changes are reported.
     pub(super) told: (bool, PathState),
     pub(super) estimator: PathEstimator,
     pub(super) order: Order,
@@ -57,8 +57,8 @@ impl ReceivePath {
         self.plain.set(config, known_to_speak);
     }
 
-    /// An inner packet of the peer's came, in a datagram of this length. Returns whether that changes
-    /// what is to be told of the path.
+    /// An inner packet of the peer arrived, in a datagram of this length. Returns whether that
+    /// changes the report about the path.
     #[inline(always)]
     pub(super) fn on_packet(&mut self, now: Instant, len: usize) -> bool {
         self.received.add(len);
@@ -68,8 +68,8 @@ impl ReceivePath {
         self.plain.stands_by.take().is_some() || self.told.0 != self.liveness.hearing()
     }
 
-    /// Whether the peer, who has called up paths so often, may be sending packets on it, or something that
-    /// it sent is still on its way.
+    /// Whether the peer, at this activation epoch, may be sending packets on it, or packets are
+    /// still in flight.
     pub(super) fn is_waited_for(&self, now: Instant, calls: u8) -> bool {
         let lingers = self.lingers.is_some_and(|until| now < until);
         (self.liveness.live() || lingers) && self.plain.stands_by != Some(calls)

@@ -39,7 +39,7 @@ impl ReceiveHalf {
         true
     }
 
-    /// A path that has not been told to go.
+    /// A path that is not being removed.
     fn staying(&mut self, path: PathId) -> Option<&mut ReceivePath> {
         self.paths.get_mut(path.index()).filter(|path| !path.leaving)
     }
@@ -117,7 +117,7 @@ impl ReceiveHalf {
         self.tell(now, sink, messages);
     }
 
-    /// The peer has said otherwise than by a keepalive that a path is down, or that it is not.
+    /// The peer has reported by other means than a keepalive that a path is down, or up.
     pub(crate) fn set_peer_down(
         &mut self,
         now: Instant,

@@ -24,8 +24,8 @@ use crate::wire::gre;
 
 /// The side of an [`Endpoint`](crate::Endpoint) that receives.
 ///
-/// It shares nothing with the [`TransmitSide`](crate::TransmitSide) and may live on another thread.
-/// What that must know is fetched with [`poll_message`](Self::poll_message).
+/// It shares nothing with the [`TransmitSide`](crate::TransmitSide) and may run on another thread.
+/// Information for that side is returned by [`poll_message`](Self::poll_message).
 #[derive(Debug)]
 pub struct ReceiveSide {
     /// This end's tunnel addresses, by which keepalives are known.
@@ -121,8 +121,7 @@ impl ReceiveSide {
         self.accepting.poll_connect_request()
     }
 
-    /// Has peers let in by these templates from now on, and by no others. Connections that were
-    /// accepted before stay.
+    /// Sets the templates by which peers are accepted. Connections that were accepted before stay.
     pub fn set_accepts(&mut self, accepts: &[AcceptConfig]) {
         self.accepting.set(accepts);
     }
@@ -132,8 +131,8 @@ impl ReceiveSide {
         self.connections.iter().map(|(index, half)| (ConnectionId(index as u16), half))
     }
 
-    /// Changes what is expected, and from where, after the transmit side was told. What is held for
-    /// a connection that ends goes to `sink`.
+    /// Applies a change to receiving, after the transmit side. Packets held for a connection that
+    /// ends go to `sink`.
     pub fn change(&mut self, now: Instant, change: &Change, sink: &mut impl Sink) {
         let id = change.connection();
         let Some(connection) = self.connections.get_mut(id.index()) else {
@@ -211,7 +210,7 @@ impl ReceiveSide {
         refresh_deadline(&mut self.deadlines, &self.connections, id);
     }
 
-    /// Switches all paths off, after the transmit side was told.
+    /// Switches all paths off, after the transmit side.
     pub fn close(&mut self, now: Instant, sink: &mut impl Sink) {
         for (index, connection) in self.connections.iter_mut() {
             connection.close(now, sink, &mut self.messages);

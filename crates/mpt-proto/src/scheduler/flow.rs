@@ -3,10 +3,10 @@
 //! A packet of a pinned port takes the path it is pinned to. Any other falls into one of 4,096
 //! buckets by the hash of its flow, and every bucket has a path, found by weighted rendezvous
 //! hashing (Thaler, Ravishankar: Using Name-Based Mappings to Increase Hit Rates, IEEE/ACM
-//! Transactions on Networking 6(1), 1998): bucket and path together draw a number, and the best one
-//! has the bucket. What a path draws depends on no other path. So when one goes only its own buckets
-//! move, to where they would be had it never existed; when it comes back it gets back exactly
-//! these; and when its weight changes buckets move to it alone, or from it alone.
+//! Transactions on Networking 6(1), 1998): bucket and path together give a number, and the path
+//! with the best number gets the bucket. The number of a path is independent of other paths. So
+//! when a path is removed only its own buckets move; when it comes back it gets exactly these back;
+//! and when its weight changes buckets only move to it, or only from it.
 //!
 //! That the shares follow the weights is the exponential distribution's doing: of independent
 //! waiting times with rates *w* the shortest belongs to a path with the probability *w* / Σ*w*. Each

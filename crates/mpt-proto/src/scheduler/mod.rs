@@ -1,7 +1,7 @@
 //! Which path, for this packet, now?
 //!
-//! Paths come in tiers by priority. Those of the tier with the least number among the usable paths
-//! carry; the others stand by, and carry only what is pinned to them.
+//! Paths come in tiers by priority. The usable paths with the lowest number carry packets; the
+//! others are on standby, and carry only pinned packets.
 
 mod flow;
 mod share;
@@ -20,7 +20,7 @@ use weighted::Weighted;
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     policy: Policy,
-    /// The paths that stand by, one bit for each.
+    /// The paths on standby, one bit for each.
     standby: u64,
 }
 
@@ -46,8 +46,8 @@ impl Scheduler {
         Self { policy, standby: 0 }
     }
 
-    /// Tells which paths are usable and what they are entitled to; to be called whenever one of
-    /// this changes. What a path has had too much or too little of evens out afterwards.
+    /// Sets the usable paths and their shares; called whenever one of these changes. An excess or
+    /// deficit of a path is compensated afterwards.
     pub(crate) fn set_paths<'p>(&mut self, usable: impl Iterator<Item = Share<'p>> + Clone) {
         let best = usable.clone().map(|share| share.priority).min();
         let carries = move |share: &Share<'_>| Some(share.priority) == best;

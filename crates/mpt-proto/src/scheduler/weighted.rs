@@ -4,9 +4,9 @@
 //! the path go next whose sum of steps would be least, the first of them on a tie. The vector is
 //! complete when all sums are equal; a path then stands in it weight / gcd times.
 //!
-//! Here nobody writes the vector down: with 64 weights of up to 10,000 it can have 640,000 entries
-//! and L dozens of digits. A path that went `count` times has the sum `count` * L / weight, so
-//! comparing (count + 1) / weight by cross-multiplication makes the same choice.
+//! The vector is not stored: with 64 weights of up to 10,000 it can have 640,000 entries and L
+//! dozens of digits. A path that went `count` times has the sum `count` * L / weight, so comparing
+//! (count + 1) / weight by cross-multiplication gives the same selection.
 //!
 //! When weights change or paths come and go, a vector begun afresh would favour those that stand
 //! first in it: beside a weight of 10,000 a weight of 1 stands last, and would never have its turn
@@ -116,8 +116,9 @@ impl Weighted {
         self.begin_turns();
     }
 
-    /// Takes turns from here on if the weights are equal and nobody is more than a packet ahead of
-    /// another. Then who had least goes first; but for ties the comparison would say the same.
+    /// Alternates from here on if the weights are equal and no path is more than a packet ahead of
+    /// another. Then the path with the fewest packets is first; apart from ties the comparison
+    /// gives the same result.
     fn begin_turns(&mut self) {
         let counts = || self.entries.iter().map(|entry| entry.count);
         let close = || Some(counts().max()? - counts().min()? <= PACKET);

@@ -1,6 +1,6 @@
 //! The transmit half of a connection: which path, which number, and the keepalives.
 //!
-//! It alone allocates sequence numbers. What it must know of the receive half comes as
+//! Only this half allocates sequence numbers. Information of the receive half comes as
 //! [`Message`](crate::Message)s.
 
 use std::net::IpAddr;
@@ -33,17 +33,18 @@ pub struct TransmitHalf {
     pub(super) scheduler: Scheduler,
     pub(super) policy: SchedulerConfig,
     pub(super) paths: Slots<TransmitPath>,
-    /// It goes when its last path has told the peer so.
+    /// It is removed when its last path has notified the peer.
     pub(super) ending: bool,
     /// How often a path that stood by has been called up ([`Activation::calls`]).
     pub(super) calls: u8,
-    /// How often all paths may be told at once: 8 times, and then ten times per second.
+    /// How often announcements on all paths are permitted: a burst of 8, and then ten per second.
     pub(super) volley: TokenBucket,
-    /// How often the peer's word of a loss has something sent again: 4 times, and then once per second.
+    /// Rate limit for retransmissions triggered by the peer's loss reports: a burst of 4, and then
+    /// one per second.
     pub(super) words: TokenBucket,
     /// How often a weight that the peer announces is obeyed: 8 times, and then once per second.
     pub(super) weights: TokenBucket,
-    /// The lost path that was told of last.
+    /// The lost path that was reported last.
     pub(super) told_lost: usize,
     /// Own and the peer's tunnel address, as keepalives name them.
     pub(super) addresses: (IpAddr, IpAddr),
@@ -90,8 +91,8 @@ impl TransmitHalf {
         self.framing.overhead()
     }
 
-    /// A path's share of packets: the configured one, or the one that the peer announces if it is to
-    /// be obeyed.
+    /// A path's share of packets: the configured one, or the one that the peer announces if it
+    /// applies.
     ///
     /// # Panics
     ///
@@ -100,7 +101,7 @@ impl TransmitHalf {
         self.paths[path.index()].weight.in_force()
     }
 
-    /// Whether a path could carry packets, but stands by because one of a better priority carries.
+    /// Whether a path is up but on standby, because one of a better priority carries.
     pub fn standby(&self, path: PathId) -> bool {
         self.scheduler.is_standby(path)
     }
@@ -151,8 +152,8 @@ impl TransmitHalf {
         self.keeps
     }
 
-    /// Picks the path for a datagram that is sent again. `None` if there is none, or if the receiver may no
-    /// longer recognise it as a copy.
+    /// Selects the path of a retransmission. `None` if there is none, or if the receiver may no
+    /// longer recognise it as a duplicate.
     pub(crate) fn retransmit(
         &mut self,
         now: Instant,
@@ -201,8 +202,8 @@ impl TransmitHalf {
         plain.recognises_copies()
     }
 
-    /// Tells the scheduler which paths there are, and how they are to be used. That one is called up
-    /// which stood by is told to the peer at once, on all of them.
+    /// Passes the paths and their shares to the scheduler. The activation of a standby path is
+    /// announced to the peer at once, on all paths.
     pub(super) fn reschedule(&mut self, now: Instant) {
         let stood_by = self.scheduler.standby();
         let usable = self.paths.iter().filter(|(_, path)| path.usable());

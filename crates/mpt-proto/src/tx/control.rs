@@ -25,8 +25,8 @@ impl TransmitHalf {
         let index = self.paths.iter().find(|(_, path)| due(path))?.0;
         let path = &mut self.paths[index];
         let off = path.status == PathStatus::Off;
-        // The first one says that nothing was heard before it, also if the peer has been quicker: that
-        // is how it knows a beginning. The truth follows behind it.
+        // The first one reports that nothing was heard, even if the peer has been heard already: it
+        // announces a start. The next one reports the actual state.
         let tells = self.framing.announces();
         let first = tells && path.keepalives_sent == 0;
         let deaf = !off && (first || !path.hearing);
@@ -88,7 +88,7 @@ impl TransmitHalf {
         self.framing.stamp_control(protocol)
     }
 
-    /// The path to be told of as lost by a keepalive on another one: all of them in turn.
+    /// The lost path to report in a keepalive on another path: all of them in turn.
     fn next_lost(&mut self, on: usize) -> Option<u8> {
         let lost = |(index, path): &(usize, &TransmitPath)| !path.present && *index != on;
         let after = self.paths.iter().filter(lost).find(|(index, _)| *index > self.told_lost);

@@ -28,15 +28,15 @@ pub(super) struct TransmitPath {
     pub(super) up: bool,
     /// Whether this host has what it needs to send on it.
     pub(super) present: bool,
-    /// It goes when it has told the peer so.
+    /// It is removed when it has notified the peer.
     pub(super) leaving: bool,
     pub(super) hearing: bool,
     pub(super) keepalive: Option<Duration>,
     /// When the next keepalive is due; never while the path is off.
     pub(super) next_keepalive: Option<Instant>,
-    /// What its keepalives tell of the peer's datagrams.
+    /// What its keepalives report about the peer's datagrams.
     pub(super) arrived: Arrived,
-    /// What the peer's keepalives tell of ours.
+    /// What the peer's keepalives report about ours.
     pub(super) black_hole: BlackHoleDetector,
     /// The length of the longest datagram that lately arrived, by the peer's keepalives since somebody asked.
     pub(super) carried: Option<u16>,

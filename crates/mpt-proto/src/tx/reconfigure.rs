@@ -22,7 +22,7 @@ impl TransmitHalf {
         self.paths.put(id.index(), TransmitPath::new(config, self.header_len(), now));
     }
 
-    /// A path goes, once it has told the peer so. A path that sends no keepalives tells nothing.
+    /// Removes a path, after it has notified the peer. A path without keepalives notifies nothing.
     pub(crate) fn remove_path(&mut self, id: PathId, now: Instant) {
         self.set_status(id, PathStatus::Off, now);
         let Some(path) = self.staying(id) else { return };
@@ -71,8 +71,8 @@ impl TransmitHalf {
         }
     }
 
-    /// The operator wants something else of a path. Going off is told to the peer once, if it is of a kind
-    /// that would understand.
+    /// Sets the administrative status of a path. Switching off is announced to the peer once, if
+    /// its kind supports it.
     pub(crate) fn set_status(&mut self, path: PathId, status: PathStatus, now: Instant) {
         let tells = self.framing.announces();
         self.change(path, now, |path| {
@@ -84,8 +84,9 @@ impl TransmitHalf {
         });
     }
 
-    /// What a path needs of this host is there again, or gone. That it is gone is told to the peer at
-    /// once on the others: it would go on sending. That it went may have gone `unnoticed` for a while.
+    /// The path's interface, address or route is back, or lost. A loss is reported to the peer at
+    /// once on the other paths, because it would continue to send. The loss may have been
+    /// `unnoticed` for this time.
     pub(crate) fn set_present(
         &mut self,
         path: PathId,
@@ -116,19 +117,19 @@ impl TransmitHalf {
         paths.into_iter().for_each(|path| self.set_status(path, PathStatus::Off, now));
     }
 
-    /// The connection goes, once every path has told the peer so.
+    /// Removes the connection, after every path has notified the peer.
     pub(crate) fn end(&mut self, now: Instant) {
         self.ending = true;
         let paths: Vec<PathId> = self.paths().collect();
         paths.into_iter().for_each(|path| self.remove_path(path, now));
     }
 
-    /// Whether it only has to tell the peer that it ends.
+    /// Whether it only has to notify the peer of its end.
     pub(crate) fn is_ending(&self) -> bool {
         self.ending
     }
 
-    /// Whether it has ended and everything is told.
+    /// Whether it has ended and all notifications are sent.
     pub(crate) fn is_over(&self) -> bool {
         self.ending && self.paths.is_empty()
     }
@@ -148,7 +149,7 @@ impl TransmitHalf {
         }
     }
 
-    /// A path that has not been told to go.
+    /// A path that is not being removed.
     pub(super) fn staying(&mut self, path: PathId) -> Option<&mut TransmitPath> {
         self.paths.get_mut(path.index()).filter(|path| !path.leaving)
     }

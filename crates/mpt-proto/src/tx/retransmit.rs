@@ -1,11 +1,11 @@
 //! What was lately sent, to be sent again on other paths when the one that it was sent on is lost.
 //!
-//! An interface without a carrier swallows datagrams in silence until somebody looks, and a peer that
-//! has lost a path is sent more on it until its word of that arrives. What went that way is known to be
-//! in doubt as soon as the loss is, long before the ends of the inner flows can know. So each datagram
-//! is kept for a moment. When a path is lost, those that left on it [in doubt](LossWindow)
-//! leave once more, under their old numbers, on whatever paths there are then; the receiver, who
-//! remembers numbers, passes on one of each.
+//! An interface without carrier silently drops datagrams until this is detected, and a peer that
+//! has lost a path gets more datagrams on it until its report arrives. This loss is known long
+//! before the ends of the inner flows can detect it. So each datagram is kept for a moment. When a
+//! path is lost, those sent on it within the [loss window](LossWindow) are retransmitted, with
+//! their old numbers, on the remaining paths; the receiver, which detects duplicates, delivers one
+//! of each.
 //!
 //! They are kept in one ring for all connections. It grows as long as it would have to overwrite what
 //! may still be needed, up to [`CAPACITY`]; a tunnel that sends little needs little. As each is copied once
@@ -35,7 +35,7 @@ const TIMES: u8 = 2;
 /// After this time nothing that was sent is in doubt any more.
 const LONGEST: Duration = Duration::from_millis(1500);
 
-/// What is in flight on a path whose round trip nobody has measured: that of common access links.
+/// The assumed round trip of a path without a measurement: that of common access links.
 const ROUND_TRIP: Duration = Duration::from_millis(50);
 
 /// What is believed of a round trip. The least is what hosts themselves take. Whatever is sent again stands in
@@ -44,15 +44,15 @@ const ROUND_TRIP: Duration = Duration::from_millis(50);
 const LEAST_ROUND_TRIP: Duration = Duration::from_millis(10);
 const MOST_ROUND_TRIP: Duration = Duration::from_millis(100);
 
-/// How long a peer takes to see that it has lost a path that carries packets, and to say so. This
-/// implementation looks every 5 ms.
+/// How long a peer takes to detect and report the loss of a path that carries packets. This
+/// implementation checks every 5 ms.
 pub(crate) const PEER_UNNOTICED: Duration = Duration::from_millis(10);
 
 /// How much earlier than it left a datagram can seem to have been sent: by the length of a wake-up.
 const WAKE_UP: Duration = Duration::from_millis(5);
 
-/// A pause in sending up to this long may be a host that stood still: it was told of the loss late,
-/// and what it sent last is in doubt as if it had been told then.
+/// A pause in sending up to this long may be a stall of the host: it learned of the loss late, so
+/// the loss window is counted back from its last datagram.
 const STANDSTILL: Duration = Duration::from_millis(250);
 
 /// What of that which was sent on a path is in doubt when the path is lost.
@@ -125,7 +125,7 @@ struct Entry {
 pub(crate) struct Place(u64);
 
 impl RetransmitBuffer {
-    /// Whether a packet of this length is to be kept; if so it counts.
+    /// Whether a packet of this length is kept; if so it counts.
     #[inline]
     pub(crate) fn allows(&mut self, now: Instant, len: usize) -> bool {
         self.newest = now;
@@ -154,7 +154,7 @@ impl RetransmitBuffer {
         self.end = place.end;
     }
 
-    /// The end is reached: there will be more, or it begins anew.
+    /// The end is reached: the ring grows, or wraps.
     fn turn(&mut self, now: Instant) {
         // What lies behind the end of the newest is the oldest.
         while self.entries.front().is_some_and(|entry| entry.start as usize >= self.end) {
@@ -174,7 +174,7 @@ impl RetransmitBuffer {
         self.gone += 1;
     }
 
-    /// A path is lost: whatever was sent on it in doubt is to be sent again.
+    /// A path is lost: datagrams sent on it within the loss window are retransmitted.
     pub(crate) fn send_again(&mut self, connection: ConnectionId, path: PathId, doubt: LossWindow) {
         let since = doubt.since(self.newest);
         let newest_first = self.entries.iter_mut().enumerate().rev();
@@ -237,7 +237,7 @@ impl RetransmitBuffer {
     }
 }
 
-/// Keeps so many bytes in a row, and then none until a second is over.
+/// Keeps this many consecutive bytes, and then none until the end of the second.
 #[derive(Debug, Default)]
 struct Allowance {
     left: usize,

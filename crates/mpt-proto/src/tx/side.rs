@@ -26,8 +26,8 @@ const MAX_PAYLOAD: usize = 65_507 - 16;
 
 /// The side of an [`Endpoint`](crate::Endpoint) that sends.
 ///
-/// It shares nothing with the [`ReceiveSide`](crate::ReceiveSide) and may live on another thread.
-/// What it must know of that arrives as [`Message`]s.
+/// It shares nothing with the [`ReceiveSide`](crate::ReceiveSide) and may run on another thread.
+/// Information of that side arrives as [`Message`]s.
 #[derive(Debug)]
 pub struct TransmitSide {
     /// This end's tunnel addresses.
@@ -140,9 +140,9 @@ impl TransmitSide {
         }
     }
 
-    /// Datagrams of one kind left this host on a path: the kernel took them. What it refused must not be
-    /// counted, or the peer would take it for lost on the path. To be called after each send and before
-    /// [`Self::poll_transmit`], whose keepalives tell the peer how many were sent.
+    /// Datagrams of one kind left this host on a path: the kernel took them. Refused datagrams must
+    /// not be counted, or the peer would take them for lost on the path. Call this after each send
+    /// and before [`Self::poll_transmit`], whose keepalives report the number sent to the peer.
     ///
     /// `egress_rate` is the rate at which the path's interface sends, in bytes per second, if known.
     pub fn on_sent(
@@ -174,9 +174,8 @@ impl TransmitSide {
         self.events.pop()
     }
 
-    /// The next datagram that the endpoint itself has to send: a keepalive, or what was
-    /// [kept](Self::emit) and is to be sent again. To be asked until `None`, after every other call that
-    /// changes it.
+    /// The next datagram that the endpoint itself has to send: a keepalive, or a retransmission of
+    /// a [kept](Self::emit) packet. Call this until `None`, after every other call that changes it.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'static>> {
         // Those of many connections gather where one of them is due.
         let early = self.woken == Some(now);
@@ -249,7 +248,7 @@ impl TransmitSide {
         self.connections[index].deadline()
     }
 
-    /// Changes what is sent, and where. The receive side is to be told next.
+    /// Applies a change to sending. Pass it to the receive side next.
     pub fn change(&mut self, now: Instant, change: &Change) {
         let id = change.connection();
         let connection = self.connections.get_mut(id.index()).filter(|half| !half.is_ending());
@@ -336,8 +335,8 @@ impl TransmitSide {
         self.drops.add(Drop::InnerTooBig);
     }
 
-    /// The transmit half of a connection, if there is one of that number. One that is about to end is
-    /// there until its peer has been told.
+    /// The transmit half of a connection, if there is one of that number. One that is being removed
+    /// exists until its peer has been notified.
     pub fn find(&self, id: ConnectionId) -> Option<&TransmitHalf> {
         self.connections.get(id.index())
     }

@@ -33,7 +33,7 @@ impl PathWeight {
         self.announced.filter(|_| self.from_peer).map_or(self.configured, NonZeroU16::get)
     }
 
-    /// What the peer is told; nothing where it decides itself.
+    /// The weight announced to the peer; none if the peer decides itself.
     pub(super) fn to_announce(self) -> Option<NonZeroU16> {
         NonZeroU16::new(self.configured).filter(|_| !self.from_peer)
     }

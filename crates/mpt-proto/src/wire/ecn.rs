@@ -31,8 +31,8 @@ pub fn decapsulate(inner: u8, outer: u8) -> Result<u8, Drop> {
     Ok(inner & !FIELD | field)
 }
 
-/// Gives a packet another type of service, and mends the IPv4 header checksum by the difference
-/// (RFC 1624), so that a header that was damaged stays damaged.
+/// Sets a packet's type of service, and updates the IPv4 header checksum by the difference (RFC
+/// 1624), so that a corrupt header stays corrupt.
 ///
 /// `inner` is what was read from the packet.
 pub fn set_type_of_service(packet: &mut [u8], inner: &Inner, tos: u8) {

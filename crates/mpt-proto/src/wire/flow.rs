@@ -1,8 +1,8 @@
 //! What identifies the flow of an inner packet: addresses, protocol, and ports where there are any.
 //!
 //! TCP, UDP, UDP-Lite, SCTP and DCCP begin with a source and a destination port; of a packet of any
-//! other protocol only protocol and addresses count. So it is with every piece of a fragmented
-//! packet, the first included: only that one has the ports, and all are to go one way.
+//! other protocol only protocol and addresses count. The same applies to every fragment, including
+//! the first: only the first has the ports, and all should take one path.
 
 use std::net::IpAddr;
 
@@ -22,8 +22,8 @@ const DESTINATION_OPTIONS: u8 = 60;
 const SCTP: u8 = 132;
 const UDP_LITE: u8 = 136;
 
-/// How many IPv6 extension headers are walked. RFC 8200, section 4.1, knows of no use for more than
-/// four that are walked here; a packet with more than this counts as one without ports.
+/// How many IPv6 extension headers are walked. RFC 8200, section 4.1, has no use for more than four
+/// of those walked here; a packet with more than this counts as one without ports.
 const MAX_EXTENSIONS: usize = 8;
 
 /// The flow of an inner packet, in the direction in which that goes.
@@ -56,8 +56,8 @@ impl Flow {
     /// The number of UDP (RFC 768).
     pub const UDP: u8 = UDP;
 
-    /// Reads the flow of a packet of which [`inner::parse`](crate::wire::inner::parse) made `inner`.
-    /// What cannot be read counts as not there.
+    /// Reads the flow of a packet of which [`inner::parse`](crate::wire::inner::parse) made
+    /// `inner`. Unreadable parts count as absent.
     #[inline]
     pub fn parse(packet: &[u8], inner: &Inner) -> Self {
         let packet = packet.get(..inner.len).unwrap_or(packet);

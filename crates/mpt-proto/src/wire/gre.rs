@@ -107,7 +107,7 @@ pub struct Datagram<'a> {
     pub payload: &'a [u8],
 }
 
-/// Reads a datagram, or says why it is to be dropped.
+/// Parses a datagram, or returns the reason to drop it.
 ///
 /// # Errors
 ///

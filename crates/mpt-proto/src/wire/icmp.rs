@@ -1,14 +1,13 @@
 //! The answer to an inner packet that is too big for the tunnel.
 //!
-//! The host does not answer for us: it has checked the packet against the interface's MTU before it
-//! gave it out, and a packet that was waiting while the MTU fell, or one that is too big for the only
-//! path left, is in our hands. So its sender is told here: by "fragmentation needed" of ICMP (RFC 792,
+//! The host does not send these messages for us: it checks a packet against the interface's MTU
+//! before passing it to us. A packet that was queued while the MTU decreased, or one that is too
+//! big for the only path left, must be answered here: by "fragmentation needed" of ICMP (RFC 792,
 //! type 3 code 4, with the MTU of RFC 1191) or "packet too big" of ICMPv6 (RFC 4443 section 3.2).
 //!
-//! An answer goes to an address that anybody may have written into the packet, so there are packets
-//! that get none. RFC 1122 section 3.2.2, RFC 1812 section 4.3.2.7 and RFC 4443 section 2.4 (e) say
-//! which. What they ask for besides, a limit on how many are sent, is for the caller: see
-//! [`TokenBucket`](crate::TokenBucket).
+//! The answer goes to the packet's source address, which may be spoofed, so some packets get none.
+//! RFC 1122 section 3.2.2, RFC 1812 section 4.3.2.7 and RFC 4443 section 2.4 (e) specify these. The
+//! caller must apply the rate limit that they require: see [`TokenBucket`](crate::TokenBucket).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -28,7 +27,8 @@ const IPV6_HEADER_LEN: usize = 40;
 /// Type, code, checksum and the four bytes whose meaning depends on the type.
 const ICMP_HEADER_LEN: usize = 8;
 
-/// What every link carries: nobody may be told less (RFC 791 section 3.2, RFC 8200 section 5).
+/// The minimum MTU of every link, below which no message may go (RFC 791 section 3.2, RFC 8200
+/// section 5).
 const MIN_MTU_IPV4: u32 = 68;
 const MIN_MTU_IPV6: u32 = 1280;
 
@@ -36,13 +36,13 @@ const MIN_MTU_IPV6: u32 = 1280;
 const TYPE_OF_SERVICE: u8 = 0xc0;
 const TIME_TO_LIVE: u8 = 64;
 
-/// Writes, at the start of `place`, the IP packet that tells the sender of `packet` that no more than
-/// `mtu` bytes get through, and returns its length.
+/// Writes, at the start of `place`, the ICMP message to the sender of `packet` with the MTU `mtu`,
+/// and returns its length.
 ///
 /// `source` is the address that the answer claims to come from, of the packet's IP version. It
 /// quotes as much of the packet as an answer may hold.
 ///
-/// `None` means that there is nothing to be said or that nobody may be told:
+/// `None` means that no message is needed or permitted:
 ///
 /// - the packet is not bigger than `mtu`, or than what its IP version guarantees;
 /// - it is malformed, or its header checksum is wrong;
@@ -123,8 +123,8 @@ fn is_icmp_error(packet: &[u8], inner: &inner::Inner) -> Option<bool> {
 }
 
 /// Whether an ICMP message of IPv4 is known not to be an error: echo, router discovery (RFC 1256),
-/// timestamp, information and mask (RFC 792, RFC 950), extended echo (RFC 8335). Types that nobody has
-/// assigned a meaning to may be errors one day.
+/// timestamp, information and mask (RFC 792, RFC 950), extended echo (RFC 8335). Unassigned types
+/// may become errors.
 fn is_icmp_query(kind: u8) -> bool {
     matches!(kind, 0 | 8..=10 | 13..=18 | 42..=43)
 }

@@ -7,7 +7,7 @@ use crate::wire::gre::Protocol;
 const IPV4_HEADER_LEN: usize = 20;
 const IPV6_HEADER_LEN: usize = 40;
 
-/// What MPT knows about an inner packet.
+/// The parsed fields of an inner packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inner {
     /// Its IP version, as the protocol type that carries it.

@@ -1,5 +1,5 @@
-//! The keepalive of plain framing: the frame of the original MPT, of which seven unused bytes tell the
-//! peer how this side sees the path, and behind it a trailer from which it measures the path.
+//! The keepalive of plain framing: the frame of the original MPT, with seven of its unused bytes
+//! used to report this side's view of the path, and a trailer for measurements.
 //!
 //! ```text
 //! offset  0    1        2..4      4       5        6      7      8..24             24..40
@@ -9,9 +9,10 @@
 //! ```
 //!
 //! Offsets count from the end of the GRE header. Addresses are tunnel addresses; IPv4 ones stand in
-//! their IPv4-mapped form. The original neither sets nor reads status, length, count, path and lost, so to it
-//! "all is well" is the only thing anybody ever said. In place of the weight it has 4 or 6, the IP version
-//! of the addresses, and so has a keepalive that announces no weight. Nor does it read or send the trailer.
+//! their IPv4-mapped form. The original neither sets nor reads status, length, count, path and
+//! lost, so it always reports and reads "no problem". In place of the weight it has 4 or 6, the IP
+//! version of the addresses, and so has a keepalive that announces no weight. It does not read or
+//! send the trailer either.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU16;

@@ -6,8 +6,8 @@
 //! section 2.1). A router that forwards the SYN can lower the announcement, in both directions, since either
 //! host announces for the other.
 //!
-//! It is a change to somebody else's packet, so it is done only where it is asked for, and nothing but
-//! the option's value and the checksum is touched.
+//! It modifies forwarded packets, so it is done only if configured, and only the option's value and
+//! the checksum are changed.
 
 use crate::wire::checksum;
 use crate::wire::gre::Protocol;
@@ -21,8 +21,7 @@ const TCP_HEADER_LEN: usize = 20;
 pub enum Checksum {
     /// The checksum of the segment.
     Complete,
-    /// Only the sum of the pseudo header: somebody is going to complete it. The option is not part of
-    /// that sum.
+    /// Partial: only the sum of the pseudo header. The option is not part of that sum.
     Missing,
     /// Either, and the packet shows which: the field of a packet that lacks its checksum holds what the
     /// sum of its pseudo header is.

@@ -1,7 +1,7 @@
 //! Where the upper-layer header of an inner packet is, behind IPv4 options or IPv6 extension headers.
 //!
-//! Only what has to look into TCP or ICMP asks for it. Everything is bounded: by the packet's own
-//! length, and by how many headers a chain can have that anybody means seriously.
+//! Used only by code that parses TCP or ICMP. All loops are bounded: by the packet's length, and by
+//! a limit of extension headers.
 
 use crate::wire::gre::Protocol;
 use crate::wire::inner::Inner;

@@ -1,4 +1,5 @@
-//! Two endpoints joined by wires that a test bends as it likes: nothing moves unless it says so.
+//! Two endpoints connected by wires under the control of a test: nothing moves unless the test
+//! requests it.
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
@@ -140,7 +141,7 @@ impl Host {
         Some(Sent { path: transmit.path, bytes })
     }
 
-    /// The keepalives that are due, and what is to be sent again.
+    /// The keepalives that are due, and the retransmissions.
     pub(crate) fn keepalives(&mut self, now: Instant) -> Vec<Sent> {
         let mut sent = Vec::new();
         while let Some(transmit) = self.endpoint.poll_transmit(now) {

@@ -9,7 +9,7 @@ const SLOT: usize = 2048;
 pub(crate) enum Keep {
     /// Where they were received.
     Reference,
-    /// In a slot of their own.
+    /// In a separate slot.
     Copy(Pool),
 }
 

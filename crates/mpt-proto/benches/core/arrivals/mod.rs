@@ -32,8 +32,8 @@ pub(crate) const BATCH: u32 = 44;
 /// window is just not exceeded.
 const SKEW: u32 = MAX_WINDOW - 2 * BATCH - 12;
 
-/// Packets after which [`Arrivals::skewed`] begins anew: send batches by turns, as many as the window is
-/// large.
+/// Packets after which [`Arrivals::skewed`] starts again: alternating send batches, as many packets
+/// as the window.
 pub(crate) const SKEWED_ROUND: u32 = MAX_WINDOW / (2 * BATCH) * (2 * BATCH);
 
 /// The end that sends, by paths of these weights.
@@ -124,7 +124,8 @@ impl Arrivals {
         Self::new(1, ReorderConfig::default(), order, &[], packets, Keep::Reference)
     }
 
-    /// `packets`, dealt to two paths by turns; of each round one path's all arrive before the other's.
+    /// `packets`, dealt to two paths alternately; in each round all of one path arrive before the
+    /// other's.
     pub(crate) fn striped(packets: &[Vec<u8>]) -> Self {
         let numbers = |path| (u32::from(path)..packets.len() as u32).step_by(2);
         let by_path = |path| numbers(path).map(move |number| Arrival { path, number });
@@ -132,9 +133,9 @@ impl Arrivals {
         Self::new(2, ReorderConfig::default(), order, &[], packets, Keep::Reference)
     }
 
-    /// Packets like `packet`, dealt to two paths by turns, one of which is [`SKEW`] numbers ahead of the
-    /// other; their send batches arrive by turns. So half of all packets wait in a buffer of almost the largest
-    /// window.
+    /// Packets like `packet`, dealt to two paths alternately, one of which is [`SKEW`] numbers
+    /// ahead of the other; their send batches arrive alternately. So half of all packets are held
+    /// in a buffer of almost the largest window.
     pub(crate) fn skewed(packet: &[u8], keep: Keep) -> Self {
         let fast = |turn| Arrival { path: 0, number: 2 * turn };
         let slow = |turn| Arrival { path: 1, number: 2 * turn + 1 };

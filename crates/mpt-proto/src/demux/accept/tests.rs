@@ -57,7 +57,7 @@ const VISIT: Visit = Visit {
 };
 
 impl Visit {
-    /// Of a client by its number, from an address of its own.
+    /// Of a client by its number, from its own address.
     fn of(client: u16) -> Self {
         let [high, low] = client.to_be_bytes();
         Self { from: ([198, 18, high, low], 4754), peer: [10, 9, 1 + high, low], ..VISIT }
@@ -175,7 +175,7 @@ fn one_origin_waits_for_one_answer_at_a_time() {
         (0..100).all(|now| other.pay(at(now), &mut accepting, 0) == Err(Drop::AcceptRate));
     assert!(refused, "it may claim to be anybody, but not everybody");
     assert_eq!(other.port(9).pay(at(0), &mut accepting, 0), Ok(true), "another origin");
-    // Who has been let in there may be followed by another, as may who never came.
+    // After an accepted or an expired request another may follow.
     VISIT.open(&mut accepting, 0);
     assert_eq!(other.pay(at(100), &mut accepting, 0), Ok(true));
     let third = Visit { peer: [10, 9, 0, 9], ..VISIT };

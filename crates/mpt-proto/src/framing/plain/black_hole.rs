@@ -1,26 +1,26 @@
-//! Whether a path has become too narrow without anybody saying so.
+//! Detection of MTU black holes.
 //!
-//! A router may drop what is too large for its next link and keep silent (RFC 2923 section 2.1).
-//! Keepalives are small, so the path stays up and loses every large packet. Therefore peers tell each
-//! other in their keepalives how long the longest datagram was that lately arrived; [`Arrived`]
-//! gathers that. What the peer tells is laid beside what was sent: [`BlackHoleDetector`].
+//! A router may silently drop packets that are too large for its next link (RFC 2923 section 2.1).
+//! Keepalives are small, so the path stays up and loses every large packet. Therefore keepalives
+//! report the length of the longest datagram that arrived recently, which [`Arrived`] records.
+//! [`BlackHoleDetector`] compares the peer's reports with the lengths sent.
 //!
 //! ```text
 //! sent       1472 1472 60 1472 1472 1472 60 1472 1472 1472 1472 1472 ...
 //! peer tells     1472         1472            60         60         60 ...   all that is longer is lost
 //! ```
 //!
-//! Loss alone must never look like this. If a path loses datagrams without regard to their length, then
-//! those that it lost are a random choice of all; that every longer one is among them, and few of our
-//! keepalives, which are the shorter ones that the peer counts for us, has a chance that Fisher's exact
-//! test tells (R. A. Fisher, Statistical Methods for Research Workers, section 21.02). A verdict takes
-//! a chance too small to believe in, and time, and several keepalives (the constants below); one longer
-//! datagram that arrives discards the evidence. Where the peer tells nothing, or nothing arrived, nothing is
-//! concluded: that is an outage, for the dead time to judge.
+//! Ordinary loss must not be taken for a black hole. If loss is independent of length, the lost
+//! datagrams are a random sample of all. Fisher's exact test (R. A. Fisher, Statistical Methods for
+//! Research Workers, section 21.02) gives the probability that this sample contains every longer
+//! datagram, and few of our keepalives, which are short and counted by the peer. Detection requires
+//! a very small probability, time, and several keepalives (the constants below); a single longer
+//! datagram that arrives discards the evidence. Without reports, or if nothing arrived, there is no
+//! conclusion: that is an outage, which the dead time detects.
 //!
-//! Longer than what? A path is to carry inner packets of 1280 bytes; a datagram with one of them is
-//! the *floor*. Above it there is something to lower, the MTU. What is lost below it makes the path
-//! unusable. So there are two bodies of evidence, each from the datagrams of its own side only.
+//! A path must carry inner packets of 1280 bytes; the length of such a datagram is the *floor*. If
+//! longer datagrams are lost, the MTU can be lowered. If shorter ones are lost, the path is
+//! unusable. So there are two detectors, each for the datagrams on one side of the floor.
 
 use std::time::Duration;
 
@@ -30,15 +30,15 @@ use crate::wire::keepalive::Arrivals;
 /// The least inner packet that a path has to carry (RFC 8200 section 5).
 const LEAST_INNER: usize = 1280;
 
-/// So many keepalives have to tell that nothing longer arrived while longer datagrams were sent.
+/// This many keepalives must report that nothing longer arrived while longer datagrams were sent.
 const TOLD: u32 = 3;
 
 /// Over at least this time: the round trip that RFC 8085 section 3.1.1 assumes where none was measured,
 /// so that datagrams still under way are not taken for lost.
 const SPAN: Duration = Duration::from_secs(3);
 
-/// The greatest chance that is not believed in. Every datagram that arrives after others were lost
-/// begins a trial anew, so it is small enough for months of trials on a bad path.
+/// The largest probability at which ordinary loss is ruled out. Every datagram that arrives after
+/// others were lost starts another trial, so it is small enough for months of trials on a bad path.
 const CHANCE: f64 = 1e-8;
 
 /// Of the longer datagrams lost between two keepalives no more than this count: they may have shared one
@@ -60,7 +60,7 @@ pub(crate) struct BlackHoleDetector {
     below: Evidence,
     /// Keepalives sent since the peer last told.
     keepalives_sent: u32,
-    /// What the peer last told of them.
+    /// The peer's last report about them.
     keepalives_told: Option<u8>,
 }
 
@@ -90,7 +90,7 @@ struct Evidence {
 }
 
 impl BlackHoleDetector {
-    /// For datagrams with so many bytes of header before the inner packet.
+    /// For datagrams with this many bytes of header before the inner packet.
     pub(crate) fn new(header_len: usize) -> Self {
         let floor = header_len + LEAST_INNER;
         let (above, below) = (Evidence::new(), Evidence::new());
@@ -108,9 +108,9 @@ impl BlackHoleDetector {
         evidence.sent += u32::from(len > evidence.limit);
     }
 
-    /// The peer has told what arrived, or nothing. Returns the length of the longest datagram that the
-    /// path carries, if it has become too narrow for longer ones. What is not longer than a least inner
-    /// packet takes counts as carried until the opposite is found out too, which is a verdict of its own.
+    /// Handles a report of the peer, which may be empty. Returns the length of the longest datagram
+    /// that the path carries, if longer ones are lost in a black hole. Datagrams up to the floor
+    /// count as carried until the opposite is detected too, which is a separate result.
     pub(crate) fn on_told(&mut self, now: Instant, arrivals: Option<Arrivals>) -> Option<usize> {
         let Some(Arrivals { longest, keepalives }) = arrivals else {
             self.above.sent = 0;
@@ -129,7 +129,7 @@ impl BlackHoleDetector {
         below.or(above)
     }
 
-    /// What became of our keepalives since the peer last told, now that it has counted so many.
+    /// The fate of our keepalives since the peer's last report, from its new count.
     fn small(&mut self, keepalives: u8) -> Small {
         let sent = std::mem::take(&mut self.keepalives_sent);
         let before = self.keepalives_told;
@@ -138,7 +138,7 @@ impl BlackHoleDetector {
             return Small::default();
         };
         if arrived > u8::MAX / 2 {
-            // The peer told this before what it told last: its keepalives have changed places.
+            // The peer sent this report before its last one: its keepalives were reordered.
             return Small { sent, arrived: 0 };
         }
         self.keepalives_told = Some(keepalives);
@@ -210,8 +210,8 @@ mod tests {
         NonZeroU16::new(longest)
     }
 
-    /// A path on which so many datagrams of each length are sent in every interval, at whose end the
-    /// peer tells something. Of our keepalives every one arrives, or every other.
+    /// A path on which this many datagrams of each length are sent in every interval, at whose end
+    /// the peer sends a report. Of our keepalives every one arrives, or every other.
     struct Path {
         black_hole: BlackHoleDetector,
         now: Instant,
@@ -267,7 +267,7 @@ mod tests {
     fn it_takes_keepalives_time_and_losses() {
         // Few are lost at a time: it takes longer.
         assert_eq!(Path::new().until(&[(1472, 1)], 60), Some((12, FLOOR)));
-        // Short ones are lost too, so that the lost ones tell little.
+        // Short ones are lost too, so that the losses are little evidence.
         let mut path = Path { lossy: true, ..Path::new() };
         assert_eq!(path.until(&[(1472, 1)], 60), Some((37, FLOOR)));
         // All at once: that was one event, and what comes later arrives or is never sent.

@@ -1,5 +1,5 @@
-//! Plain framing: GRE in UDP with keepalives (sections 3 to 7 of `docs/protocol.md`), and the inferences that
-//! it requires because its header says so little.
+//! Plain framing: GRE in UDP with keepalives (sections 3 to 7 of `docs/protocol.md`), and the
+//! inferences that it requires because its header contains so little.
 
 pub(crate) mod arrived;
 pub(crate) mod black_hole;

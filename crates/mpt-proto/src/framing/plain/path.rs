@@ -25,11 +25,11 @@ pub(crate) struct PlainPath {
     longest: Longest,
 }
 
-/// The longest datagram of a keepalive interval: told when one is longer than all before it, and so once
-/// in each interval at least.
+/// The longest datagram of a keepalive interval: reported when one is longer than all before it,
+/// and so at least once in each interval.
 #[derive(Debug)]
 struct Longest {
-    /// `None` where no keepalive could tell it to the peer.
+    /// `None` if no keepalive could report it to the peer.
     every: Option<Duration>,
     len: u16,
     until: Instant,
@@ -63,15 +63,15 @@ impl PlainPath {
         self.longest.on_arrived(now, len)
     }
 
-    /// Whether the peer sent a keepalive with this time before it lost the path: that was on its way
-    /// while word of the loss came by another, and does not mean that the path is back.
+    /// Whether the peer sent a keepalive with this time before it lost the path: it was in flight
+    /// while the report of the loss came by another path, and does not mean that the path is back.
     pub(crate) fn is_from_before_loss(&self, time: Option<u32>) -> bool {
         self.lost_at.zip(time).is_some_and(|(lost, time)| is_before(time, lost, OVERTAKEN))
     }
 }
 
 impl Longest {
-    /// A datagram arrived. Returns its length if it is to be told.
+    /// A datagram arrived. Returns its length if it must be reported.
     #[inline(always)]
     fn on_arrived(&mut self, now: Instant, len: usize) -> Option<u16> {
         // No datagram is longer than UDP's own length can say.

@@ -44,8 +44,8 @@ impl Rx {
         self.kind == PeerKind::Original
     }
 
-    /// Whether each keepalive may be the first after a restart: nothing in those of the original MPT tells it
-    /// from any other.
+    /// Whether each keepalive may be the first after a restart: those of the original MPT are all
+    /// equal.
     pub(crate) fn may_restart_silently(&self) -> bool {
         self.kind == PeerKind::Original
     }

@@ -100,9 +100,9 @@ impl Stamp {
     }
 }
 
-/// Whether the peer drops the second of two datagrams with the same number. One end does not know the other's
-/// window; both are taken to be configured alike. Other kinds of peers remember no numbers, and the
-/// original MPT takes a number a little behind for a restart.
+/// Whether the peer drops the second of two datagrams with the same number. One end does not know
+/// the other's window; both are taken to be configured alike. Other kinds of peers do not detect
+/// duplicates, and the original MPT takes a number slightly behind for a restart.
 fn recognises_copies(config: &ConnectionConfig) -> bool {
     config.peer_kind == PeerKind::Mpt && config.sequence && config.reorder.window > 0
 }

@@ -8,7 +8,7 @@ use super::super::reordering::Reordering;
 /// What a connection's stream comes to that begins with the number `begin` and whose packets arrive a millisecond
 /// apart.
 pub(super) fn stream(begin: u32, numbers: &[u32], threshold: u32) -> Reordering {
-    // Numbers before the beginning are of no concern.
+    // Numbers before the beginning are ignored.
     let numbers: Vec<(u64, i64)> = (0..)
         .zip(numbers)
         .map(|(ms, number)| (ms, i64::from(number.wrapping_sub(begin).cast_signed())))

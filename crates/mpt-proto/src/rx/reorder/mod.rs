@@ -51,7 +51,7 @@ pub(crate) struct ReorderBuffer {
     highest: Vec<Option<Seq>>,
     /// The live paths, one bit each.
     live: u64,
-    /// Until then numbers from behind tell nothing.
+    /// Until then numbers from behind are no evidence.
     copies_until: Instant,
     stats: ReorderStats,
 }
@@ -182,12 +182,12 @@ impl ReorderBuffer {
         }
     }
 
-    /// The peer announced that it has started anew.
+    /// The peer announced a restart.
     pub(crate) fn on_restart_announced(&mut self) {
         self.restart_detector.on_announcement();
     }
 
-    /// The peer may have started anew: it has sent what it also sends then.
+    /// The peer may have restarted: it has sent a keepalive like that after a start.
     pub(crate) fn on_restart_possible(&mut self) {
         self.restart_detector.on_hint();
     }
@@ -315,7 +315,7 @@ impl ReorderBuffer {
         true
     }
 
-    /// `seq` was delivered in its turn.
+    /// `seq` was delivered in order.
     fn advance(&mut self, seq: Seq) {
         self.history.set_delivered(seq);
         self.next = Some(seq.next());
@@ -334,8 +334,8 @@ impl ReorderBuffer {
     }
 }
 
-/// The number to begin with when `seq` is the first that came. If it is one of a sender's first,
-/// those before it may have been overtaken and are waited for; otherwise they are of no concern.
+/// The number to begin with when `seq` is the first that came. If it is one of a sender's first, it
+/// may have overtaken those before it, which are waited for; if not, they are ignored.
 fn first(seq: Seq) -> Seq {
     if seq.value() < OVERTAKEN { Seq::FIRST } else { seq }
 }

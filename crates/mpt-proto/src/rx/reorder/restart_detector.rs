@@ -1,4 +1,4 @@
-//! Has the sender started its numbers anew?
+//! Detects a restart of the sender's sequence numbers.
 //!
 //! A number that does not fit is either the first sign of a restarted peer or a freak: a duplicate
 //! from long ago, a corrupted or a forged datagram. Believing one at once lets a single forged
@@ -17,8 +17,9 @@ pub(super) const STRAYS: u32 = 3;
 /// else by any.
 pub(super) const BEHIND: u32 = 32;
 
-/// Numbers this near to each other tell the same story: more than the skew of paths spreads them.
-pub(super) const NEAR: u32 = 1024;
+/// Numbers this near to each other support the same restart: more than the skew of paths spreads
+/// them.
+const NEAR: u32 = 1024;
 
 /// A restarted sender begins at [`Seq::FIRST`], so once a restart has been announced a number below
 /// this proves it.

@@ -44,7 +44,7 @@ fn scheduler(plans: &[Plan]) -> Scheduler {
     scheduler
 }
 
-/// A packet of the flow of this number, to a port of its own.
+/// A packet of the flow of this number, to its own port.
 fn packet(flow: u16, filler: usize) -> Vec<u8> {
     packet_to(flow, 10_000 + flow, filler)
 }
@@ -225,7 +225,7 @@ proptest! {
             true => builder.tcp(source, destination, 0, 0).write(&mut packet, &[]).unwrap(),
             false => builder.udp(source, destination).write(&mut packet, &[]).unwrap(),
         }
-        // The pinned path stands by, so nothing comes to it by hash.
+        // The pinned path is on standby, so it gets nothing by hash.
         let mut scheduler = scheduler(&[plain(0, 1), (3, 1, 1, pins)]);
         prop_assert_eq!(choose(&mut scheduler, &packet), Some(if expected { 3 } else { 0 }));
     }

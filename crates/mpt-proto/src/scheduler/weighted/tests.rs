@@ -94,7 +94,7 @@ proptest! {
         }
     }
 
-    /// Paths come and go as well. Whatever was before, nobody is left waiting.
+    /// Paths are added and removed as well. In every case no path starves.
     #[test]
     fn a_path_waits_for_at_most_one_turn_per_path(
         phases in prop::collection::vec(
@@ -185,7 +185,7 @@ fn a_path_that_comes_and_goes_is_not_made_up_for() {
         set(&mut weighted, [(0, 1), (1, 1), (2, 1)].into_iter().take(there));
         (0..4).for_each(|_| had[weighted.select().unwrap().index()] += 1);
     }
-    // Every other time 4 of 4 for two, then 4 for three; the third begins anew each time.
+    // Every other time 4 of 4 for two, then 4 for three; the third starts again each time.
     assert!((had[0] - had[1]).abs() <= 1, "{had:?}");
     set(&mut weighted, [(0, 1), (1, 1), (2, 1)]);
     let next: Vec<_> = (0..3).map(|_| weighted.select().unwrap().0).collect();

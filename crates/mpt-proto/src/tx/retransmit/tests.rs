@@ -12,12 +12,12 @@ fn sent(at: Instant, path: u8, number: u32) -> Sent {
     Sent { at, connection: CONNECTION, path: PathId(path), tos: 0, stamp }
 }
 
-/// A packet that nobody takes for another one.
+/// A unique packet.
 fn packet(number: u32, len: usize) -> Vec<u8> {
     number.to_be_bytes().into_iter().cycle().take(len).collect()
 }
 
-/// The numbers of what is to be sent again. Each must have the packet that it was kept with.
+/// The numbers of the retransmissions. Each must have the packet that it was kept with.
 fn again(recent: &mut RetransmitBuffer) -> Vec<u32> {
     let next = || {
         let (place, sent) = recent.take_next()?;
