@@ -222,7 +222,7 @@ mod tests {
         let words: Vec<_> = row.split_whitespace().skip(3).take(5).collect();
         assert_eq!(words, ["15.00", "[10.00", "-", "20.00]", "0.33"]);
         assert!(!text.contains("TCP, wire-like") && !text.contains("UDP"), "{text}");
-        assert!(text.contains("Left out: pass-through, kernel VXLAN: it is absent."));
+        assert!(text.contains("Omitted: pass-through, kernel VXLAN: it is absent."));
         assert!(text.contains("Doubtful"));
     }
 

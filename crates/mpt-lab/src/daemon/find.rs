@@ -87,9 +87,9 @@ mod tests {
         let same = program(folder.path(), &format!("mpt {VERSION} (abc)"), 0);
         assert_eq!(find(Some(&same)).unwrap(), same.canonicalize().unwrap());
         for (text, code, part) in [
-            ("mpt 99.0.0", 0, "is mpt 99.0.0, but this is the laboratory"),
-            ("hello", 0, "does not tell its version"),
-            ("mpt 0.1.0", 3, "does not tell its version"),
+            ("mpt 99.0.0", 0, "is mpt 99.0.0, but this is mpt-lab"),
+            ("hello", 0, "does not report its version"),
+            ("mpt 0.1.0", 3, "does not report its version"),
         ] {
             let error = find(Some(&program(folder.path(), text, code))).unwrap_err();
             assert!(error.to_string().contains(part), "{error}");

@@ -160,7 +160,7 @@ mod tests {
             (DirectionReport { lateness: long, ..quiet() }, "120ms at the longest"),
             (DirectionReport { stalled_seconds: 0.2, stalls: 9, ..quiet() }, "9 times, 200 ms"),
             (DirectionReport { unread: 4, ..quiet() }, "4 packets were lost before"),
-            (DirectionReport { unwritten: 5, ..quiet() }, "5 packets were lost behind"),
+            (DirectionReport { unwritten: 5, ..quiet() }, "5 packets were lost after"),
         ] {
             let report = Report::new("a", TIME, [quiet(), direction], None);
             assert!(report.doubtful);

@@ -271,7 +271,7 @@ mod tests {
     fn the_closing_sentence_says_what_was_measured() {
         let text = closing(&record(vec![run(28.0)]));
         assert!(text.contains("28.0 Mbit/s out of links of 40 and 20 Mbit/s, 49.6 %"), "{text}");
-        assert!(text.contains("silent for 2.4 s, and got\n12.0 Mbit/s"), "{text}");
+        assert!(text.contains("had a gap of 2.4 s, and got\n12.0 Mbit/s"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 92), "{text}");
         assert!(text.contains("mpt-lab up") && text.contains("README.md"));
     }

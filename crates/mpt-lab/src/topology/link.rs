@@ -315,7 +315,7 @@ mod tests {
             ("rate_mpbs = 5", "rate_mpbs = 5", "unknown field `rate_mpbs`"),
             ("backward = { loss = 7 }", "backward = { loss = 7 }", "`loss` is 7"),
             ("backward = { mtu = 1400 }", "backward = { mtu = 1400 }", "belongs to the link"),
-            ("mtu = 576", "mtu = 576", "between 1280 and 9000"),
+            ("mtu = 576", "mtu = 576", "1280 to 9000"),
             ("version = 5", "version = 5", "write 4 or 6"),
             ("queue_bytes = 9", "[[link]]", "link `a`, forward: `queue_bytes` means nothing"),
         ] {
