@@ -26,7 +26,7 @@ pub(super) struct Host {
     apart: bool,
     /// Pending changes for the receive side.
     changes: VecDeque<Change>,
-    /// What the transmit side is yet to be told.
+    /// Pending updates for the transmit side.
     messages: VecDeque<(ConnectionId, Message)>,
 }
 

@@ -1,8 +1,8 @@
 //! The form of earlier binary packages, as printed in the papers: one value per line, identified by its place.
 //!
-//! Lines that begin with `;` separate blocks of values, and `#` begins a comment. A file
-//! of an interface has blocks for the commands, the client and the tunnel; one of connections has the
-//! number of connections, and then for each a block of its own and one for each of its paths:
+//! Lines that begin with `;` separate blocks of values, and `#` begins a comment. A file of an
+//! interface has blocks for the commands, the client and the tunnel; one of connections has the
+//! number of connections, and then for each a separate block and one for each of its paths:
 //!
 //! ```text
 //! ;;;;;;;;;; connections          ;;;;;;;;;; path

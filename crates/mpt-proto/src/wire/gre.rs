@@ -111,8 +111,8 @@ pub struct Datagram<'a> {
 ///
 /// # Errors
 ///
-/// One of the drops whose names begin with `gre_`, except [`Drop::GreKey`], which only somebody who
-/// knows the connection can judge.
+/// One of the drops whose names begin with `gre_`, except [`Drop::GreKey`], which needs the
+/// connection.
 #[inline(always)]
 pub fn parse(datagram: &[u8]) -> Result<Datagram<'_>, Drop> {
     let word = |at: usize| -> Result<[u8; 4], Drop> {
