@@ -177,7 +177,7 @@ impl Order {
     }
 
     /// Passes all packets to the density, as at the end of the stream.
-    fn settle(&mut self) {
+    fn finish_density(&mut self) {
         if let Some(detail) = &mut self.detail {
             detail.density.finish();
             if self.calm {

@@ -19,7 +19,7 @@ pub(super) const BEHIND: u32 = 32;
 
 /// Numbers this near to each other support the same restart: more than the skew of paths spreads
 /// them.
-const NEAR: u32 = 1024;
+pub(super) const NEAR: u32 = 1024;
 
 /// A restarted sender begins at [`Seq::FIRST`], so once a restart has been announced a number below
 /// this proves it.
