@@ -1,87 +1,14 @@
 //! Reading a `[[tunnel.accept]]`: a template by which connections are made when a peer asks to connect.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
+use mpt_proto::PeerKind;
 use toml::Spanned;
-use toml::de::DeValue;
 
 use super::distinct::{Distinct, Socket, Template};
-use super::policies::{self, Policies};
 use super::report::{Problem, Problems};
 use super::table::Table;
-use super::timers::{self, MAX_SILENCE};
-use super::value::{Value, number, some};
-use super::{Connection, PeerKind, Prefix, address, path, value};
-
-/// A template. What it does not say is as in a [`Connection`] and its paths by default.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Accept {
-    /// Its name, distinct among templates and connections of the whole file. A connection made by
-    /// it is called after it and the peer's tunnel address, with a hyphen between them.
-    pub(crate) name: String,
-    /// The tunnel addresses of peers that may connect, at least one prefix.
-    pub(crate) peers: Vec<Prefix>,
-    /// Where they may connect request from: outer prefixes; empty = from anywhere.
-    pub(crate) sources: Vec<Prefix>,
-    /// The network interface that the socket is bound to, if any.
-    pub(crate) interface: Option<String>,
-    /// The local address; `None` = all of them, by one socket for IPv4 and one for IPv6.
-    pub(crate) local: Option<IpAddr>,
-    /// The local UDP port, not 0. The peer's is the one it asks to connect from.
-    pub(crate) local_port: u16,
-    /// Most connections at a time, 1 to [`Accept::MAX_CONNECTIONS`].
-    pub(crate) max_connections: u16,
-    /// Most further connections and paths per second, [`Accept::MIN_RATE`] to
-    /// [`Accept::MAX_RATE`].
-    pub(crate) max_rate: f64,
-    /// Most paths of one connection at a time, 1 to [`Connection::MAX_PATHS`].
-    pub(crate) max_paths: u8,
-    /// Silence after which a path is removed, and a connection that has none is. Longer than
-    /// `dead_time`.
-    pub(crate) forget: Duration,
-    /// How the connections treat their packets.
-    pub(crate) policies: Policies,
-    /// As in [`Path`](super::Path), for every path; `None` = the weight that the peer announces for
-    /// each, 1 as long as it announces none.
-    pub(crate) weight: Option<u16>,
-    /// As in [`Path`](super::Path).
-    pub(crate) priority: u8,
-    /// As in [`Path`](super::Path).
-    pub(crate) keepalive: Duration,
-    /// As in [`Path`](super::Path).
-    pub(crate) dead_time: Duration,
-}
-
-impl Accept {
-    /// Longest name in bytes: what is left of 64, the longest name of a connection, after a hyphen
-    /// and 39 bytes, the longest IPv6 address.
-    pub(crate) const MAX_NAME: usize = 24;
-
-    /// Most connections by one template.
-    pub(crate) const MAX_CONNECTIONS: u16 = 4096;
-
-    /// Connections at a time unless configured.
-    pub(crate) const DEFAULT_CONNECTIONS: u16 = 64;
-
-    /// Slowest rate: one in ten seconds.
-    pub(crate) const MIN_RATE: f64 = 0.1;
-
-    /// Fastest rate per second.
-    pub(crate) const MAX_RATE: f64 = 1000.0;
-
-    /// Further connections and paths per second unless configured.
-    pub(crate) const DEFAULT_RATE: f64 = 5.0;
-
-    /// Paths of one connection unless configured.
-    pub(crate) const DEFAULT_PATHS: u8 = 8;
-
-    /// Shortest time after which anything is forgotten.
-    pub(crate) const MIN_FORGET: Duration = Duration::from_secs(1);
-
-    /// Silence after which a path is removed unless configured.
-    pub(crate) const DEFAULT_FORGET: Duration = Duration::from_secs(300);
-}
+use super::{Accept, Prefix, policies, timers};
 
 /// The template in `table`, or `None` with what is wrong noted. `addresses` are the tunnel's own, if
 /// they are sound.
@@ -91,65 +18,26 @@ pub(super) fn read(
     distinct: &mut Distinct,
     problems: &mut Problems,
 ) -> Option<Accept> {
-    let name = table.required("name", "\"vehicle\"", problems, name);
-    if let Some(name) = &name {
+    let mut read = Accept::read(table, (), problems);
+    if let Some(name) = &read.name {
         distinct.template_name(name, table.span_of("name"), problems);
     }
-    let peers = peers(table, addresses, problems);
-    let sources = table.optional("sources", Vec::new(), problems, value::list(address::network));
-    let interface = table.optional("interface", None, problems, some(value::interface));
-    if let Some(Some(name)) = &interface {
+    let peers = read.peers.take().map(|peers| table.with_places("peers", &peers));
+    let peers = peers.and_then(|peers| check_peers(peers, table, addresses, problems));
+    read.peers = peers.as_ref().map(|peers| peers.iter().map(|peer| *peer.get_ref()).collect());
+    if let Some(Some(name)) = &read.interface {
         distinct.interface(name, table.span_of("interface"));
     }
-    let local = table.optional("local", None, problems, some(path::local));
-    let port = value::integer(1..=u16::MAX);
-    let local_port = table.optional("local_port", Connection::DEFAULT_PORT, problems, port);
-    let max_connections = table.optional(
-        "max_connections",
-        Accept::DEFAULT_CONNECTIONS,
-        problems,
-        value::integer(1..=Accept::MAX_CONNECTIONS),
-    );
-    let max_rate = table.optional("max_rate", Accept::DEFAULT_RATE, problems, rate);
-    let max_paths = table.optional(
-        "max_paths",
-        Accept::DEFAULT_PATHS,
-        problems,
-        value::integer(1..=Connection::MAX_PATHS as u8),
-    );
-    let forget = table.optional(
-        "forget",
-        Accept::DEFAULT_FORGET,
-        problems,
-        value::seconds(Accept::MIN_FORGET..=MAX_SILENCE, None),
-    );
-    let policies = policies::read(table, PeerKind::Mpt, problems).whole();
-    let weight = table.optional("weight", None, problems, some(path::weight()));
-    let priority = table.optional("priority", 0, problems, value::integer(0..=u8::MAX));
-    let timers = timers::read(table, PeerKind::Mpt, problems);
+    if let (Some(sources), Some(local)) = (&read.sources, read.local) {
+        check_sources(&table.with_places("sources", sources), local, table, problems);
+    }
+    read.policies = policies::read(table, PeerKind::Mpt, problems).whole();
+    timers::check(PeerKind::Mpt, read.keepalive, read.dead_time, table, problems);
     table.finish(problems);
 
-    let (peers, sources, local, policies, timers) = (peers?, sources?, local?, policies?, timers?);
-    check_sources(&sources, local, table, problems);
-    let accept = Accept {
-        name: name?,
-        peers: peers.iter().map(|peers| *peers.get_ref()).collect(),
-        sources: sources.into_iter().map(Spanned::into_inner).collect(),
-        interface: interface?,
-        local,
-        local_port: local_port?,
-        max_connections: max_connections?,
-        max_rate: max_rate?,
-        max_paths: max_paths?,
-        forget: forget?,
-        policies,
-        weight: weight?,
-        priority: priority?,
-        keepalive: timers.keepalive,
-        dead_time: timers.dead_time,
-    };
+    let (accept, peers) = (read.whole()?, peers?);
     check_forget(&accept, table, problems);
-    if let Some(local) = local.filter(|_| accept.interface.is_none()) {
+    if let Some(local) = accept.local.filter(|_| accept.interface.is_none()) {
         distinct.outer(local, table.span_of("local"), "`local` of this template");
     }
     for socket in sockets(&accept) {
@@ -174,24 +62,13 @@ fn sockets(accept: &Accept) -> impl Iterator<Item = Socket> {
     })
 }
 
-fn name(value: &Value<'_>, problems: &mut Problems) -> Option<String> {
-    let name = value::name(value, problems)?;
-    if name.len() > Accept::MAX_NAME {
-        let help =
-            format!("use 1 to {} bytes: the peer's tunnel address is appended", Accept::MAX_NAME);
-        problems.push(value.impossible(format!("{} bytes long", name.len())).help(help));
-        return None;
-    }
-    Some(name)
-}
-
-fn peers(
+fn check_peers(
+    peers: Vec<Spanned<Prefix>>,
     table: &Table<'_>,
     addresses: Option<&[Prefix]>,
     problems: &mut Problems,
 ) -> Option<Vec<Spanned<Prefix>>> {
     let example = "[\"10.9.0.0/24\"]";
-    let peers = table.required("peers", example, problems, value::list(address::network))?;
     if peers.is_empty() {
         problems.push(
             Problem::new("a template that accepts no peers", table.span_of("peers"))
@@ -229,25 +106,6 @@ fn peers(
         }
     }
     Some(peers)
-}
-
-/// A rate per second, whole or fractional.
-fn rate(value: &Value<'_>, problems: &mut Problems) -> Option<f64> {
-    let (min, max) = (Accept::MIN_RATE, Accept::MAX_RATE);
-    let help = format!("allowed: {min} to {max} per second");
-    let rate = if let DeValue::Float(float) = value.get() {
-        float.as_str().parse().ok()
-    } else if let DeValue::Integer(integer) = value.get() {
-        number(integer).map(|rate| rate as f64)
-    } else {
-        problems.push(value.wrong_type("a number per second").help(help));
-        return None;
-    };
-    let rate = rate.filter(|rate| (min..=max).contains(rate));
-    if rate.is_none() {
-        problems.push(value.impossible("out of range").help(help));
-    }
-    rate
 }
 
 fn check_sources(

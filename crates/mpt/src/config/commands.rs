@@ -4,23 +4,40 @@
 use std::fmt;
 
 use mpt_original::{Key, KeyError};
+use mpt_proto::PeerKind;
 
+use super::keys::{Keys, Row, Rows};
 use super::report::{Problem, Problems};
+use super::schema::{Tabled as _, settings};
 use super::table::Table;
 use super::value::{self, Value, some};
-use super::{PeerKind, keys};
+use super::writer::{self, Writer};
+use super::written::Written;
 
-/// How commands are exchanged with an original MPT.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Commands {
-    /// The own UDP port for commands, none that carries data.
-    pub(crate) port: u16,
-    /// The peer's.
-    pub(crate) remote_port: u16,
-    /// By what a command is known to be the peer's.
-    pub(crate) auth: Auth,
-    /// Whether it is read and logged which connections the peer wants created. None is.
-    pub(crate) accept_create: bool,
+settings! {
+    /// How commands are exchanged with an original MPT.
+    #[derive(Eq)]
+    Commands "", read as CommandsRead, with none: () {
+        /// With an original MPT: UDP port for commands here, its `remote_cmd_port`.
+        port ["command_port"]: u16 =
+            default(value::integer(1..=u16::MAX), Commands::DEFAULT_PORT), InPlace;
+        /// With an original MPT: its UDP port for commands, `cmdport_local`.
+        remote_port ["remote_command_port"]: u16 =
+            default(value::integer(1..=u16::MAX), Commands::DEFAULT_PORT), InPlace;
+        /// By what a command is known to be the peer's.
+        auth: Auth = own(
+            Rows::Here(&[Row::own(
+                "auth",
+                "`{ type = \"none\" }`",
+                "{ type = \"sha256\", key = \"write-32-characters-of-your-own!\" }",
+                "With an original MPT: how commands are authenticated, below.",
+            )]),
+            |of: &Self, out: &mut Writer, ()| of.auth.write(out)
+        ), InPlace;
+        /// With an original MPT and a key: parse and log its `mpt create` requests. They are still
+        /// refused: only this file creates connections.
+        accept_create: bool = default(value::flag, false), InPlace;
+    }
 }
 
 impl Commands {
@@ -41,6 +58,17 @@ pub(crate) enum Auth {
 }
 
 impl Auth {
+    fn write(&self, out: &mut Writer) {
+        if *self != Self::None {
+            out.inline("auth", |out| {
+                out.key("type", self.name());
+                if let Self::Sha256(secret) = self {
+                    out.key("key", secret.text());
+                }
+            });
+        }
+    }
+
     /// The word for the kind.
     pub(crate) fn name(&self) -> &'static str {
         match self {
@@ -48,6 +76,26 @@ impl Auth {
             Self::Random => "random",
             Self::Sha256(_) => "sha256",
         }
+    }
+}
+
+/// As it is shown. What is secret of it stands in the file only.
+impl Written for Auth {
+    fn written(&self) -> String {
+        self.name().written()
+    }
+}
+
+/// As it is shown.
+impl Written for Commands {
+    fn written(&self) -> String {
+        let Self { port, remote_port, auth, accept_create } = self;
+        writer::whole(|out| {
+            out.key("command_port", port);
+            out.key("remote_command_port", remote_port);
+            out.key("auth", auth);
+            out.key("accept_create", accept_create);
+        })
     }
 }
 
@@ -84,9 +132,6 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The keys that only a connection to an original has.
-const KEYS: [&str; 4] = ["command_port", "remote_command_port", "auth", "accept_create"];
-
 /// The commands of the connection in `table`, whose peer is of this kind or of a faulty one; `None`
 /// with what is wrong noted, `Some(None)` where the peer has no commands. The ports are those for data,
 /// if they are sound.
@@ -99,7 +144,7 @@ pub(super) fn read(
     match kind? {
         PeerKind::Original => {}
         kind @ (PeerKind::Mpt | PeerKind::Gre) => {
-            for key in KEYS.into_iter().filter(|key| table.has(key)) {
+            for key in Commands::KEYS.names().into_iter().filter(|key| table.has(key)) {
                 problems.push(
                     Problem::new(
                         format!("`{key}` for a peer that has no commands"),
@@ -107,8 +152,7 @@ pub(super) fn read(
                     )
                     .label("applies to an original MPT only")
                     .help(format!(
-                        "remove it; or write `peer = \"{}\"`, if the peer is one, and \
-                            not \"{}\"",
+                        "remove it; or write `peer = \"{}\"`, if the peer is one, and not \"{}\"",
                         PeerKind::Original.name(),
                         kind.name()
                     )),
@@ -117,31 +161,23 @@ pub(super) fn read(
             return Some(None);
         }
     }
-    let port = || value::integer(1..=u16::MAX);
-    let default = Commands::DEFAULT_PORT;
-    let own = table.optional("command_port", default, problems, port());
-    let remote = table.optional("remote_command_port", default, problems, port());
+    let mut read = Commands::read(table, (), problems);
     let mut apart = true;
     for (key, command, data_key, data, there) in [
-        ("command_port", own, "local_port", local_port, "remote_cmd_port"),
-        ("remote_command_port", remote, "remote_port", remote_port, "cmdport_local"),
+        ("command_port", read.port, "local_port", local_port, "remote_cmd_port"),
+        ("remote_command_port", read.remote_port, "remote_port", remote_port, "cmdport_local"),
     ] {
         if command.is_some() && command == data {
             apart = false;
             problems.push(
                 Problem::new(format!("`{key}` and `{data_key}` are the same"), table.span_of(key))
                     .label("commands and data on one port")
-                    .help(format!(
-                        "the original has a separate port for each: set `{key}` to its \
-                        `{there}`, {default} by default"
-                    )),
+                    .help(format!("the original has a separate port for each: set `{key}` to its `{there}`, {} by default", Commands::DEFAULT_PORT)),
             );
         }
     }
-    let auth = auth(table, problems);
-    let accept_create = table.optional("accept_create", false, problems, value::flag);
-    let commands =
-        Commands { port: own?, remote_port: remote?, auth: auth?, accept_create: accept_create? };
+    read.auth = auth(table, problems);
+    let commands = read.whole()?;
     if !apart {
         return None;
     }
@@ -157,12 +193,31 @@ pub(super) fn read(
     Some(Some(commands))
 }
 
+/// The keys of `auth`.
+pub(super) static AUTH: Keys = Keys {
+    table: "auth",
+    rows: &[Rows::Here(&[
+        Row::own(
+            "type",
+            "",
+            "\"sha256\"",
+            "`\"none\"`, `\"random\"` or `\"sha256\"`: the peer's `auth_type` 0, 1 or 2.",
+        ),
+        Row::own(
+            "key",
+            "",
+            "\"write-32-characters-of-your-own!\"",
+            "With `\"sha256\"`: the peer's `auth_key`, 32 to 127 printable characters, of which the first 32 count. The built-in default key of the original is refused, because it is public.",
+        ),
+    ])],
+};
+
 fn auth(table: &Table<'_>, problems: &mut Problems) -> Option<Auth> {
-    let Some(table) = table.table("auth", &keys::AUTH, problems).ok()? else {
+    let Some(table) = table.table("auth", &AUTH, problems).ok()? else {
         return Some(Auth::default());
     };
     let words = &[("none", 0), ("random", 1), ("sha256", 2)];
-    let kind = table.required("type", "\"sha256\"", problems, value::one_of(words));
+    let kind = table.required("type", "\"sha256\"", "", problems, value::one_of(words));
     let key = table.optional("key", None, problems, some(secret));
     table.finish(problems);
     let (kind, key) = (kind?, key?);

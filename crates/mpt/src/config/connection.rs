@@ -1,12 +1,11 @@
 //! Reading a `[[tunnel.connection]]`.
 
-use toml::Spanned;
-
 use super::distinct::Distinct;
 use super::path::{self, Claimed, Ends, Shared};
 use super::report::{Problem, Problems};
+use super::schema::Tabled as _;
 use super::table::Table;
-use super::{Connection, Path, Prefix, address, commands, keys, peer, policies, selector, value};
+use super::{Connection, Path, Prefix, commands, peer, policies, selector};
 
 /// The connection in `table`, or `None` with what is wrong noted. `addresses` are the tunnel's own,
 /// if they are sound.
@@ -17,29 +16,30 @@ pub(super) fn read(
     problems: &mut Problems,
 ) -> Option<Connection> {
     distinct.next_connection();
-    let name = table.required("name", "\"server\"", problems, value::name);
-    if let Some(name) = &name {
+    let mut read = Connection::read(table, (), problems);
+    if let Some(name) = &read.name {
         distinct.connection(name, table.span_of("name"), problems);
     }
-    let selector = selector::read(table, problems);
+    read.selector = selector::read(table, problems);
     let peer = peer::read(table, problems);
-    let peer_kind = peer.map(|peer| peer.kind);
+    read.peer_kind = peer.map(|peer| peer.kind);
+    let peer_kind = read.peer_kind.unwrap_or_default();
+    let networks = read.networks.as_ref().map(|networks| table.with_places("networks", networks));
     if let Some(peer) = peer {
         peer.check_match(table, problems);
+        read.peer = peer.addresses(table, addresses, &read.selector, distinct, problems);
     }
-    let peer_addresses =
-        peer.and_then(|peer| peer.addresses(table, addresses, &selector, distinct, problems));
-    let networks = networks(table, distinct, problems);
-    if let (Some(peer), Some(addresses), Some(networks)) = (peer, &peer_addresses, &networks) {
+    for network in networks.iter().flatten() {
+        distinct.network(*network.get_ref(), network.span(), problems);
+    }
+    if let (Some(peer), Some(addresses), Some(networks)) = (peer, &read.peer, &networks) {
         peer.check_networks(networks, addresses, table, problems);
     }
-    let port = || value::integer(1..=u16::MAX);
-    let local_port = table.optional("local_port", Connection::DEFAULT_PORT, problems, port());
-    let remote_port = table.optional("remote_port", Connection::DEFAULT_PORT, problems, port());
-    let commands = commands::read(table, peer_kind, [local_port, remote_port], problems);
-    let policies = policies::read(table, peer_kind.unwrap_or_default(), problems);
-    let ends = match (local_port, remote_port, policies.key, &commands) {
-        (Some(local_port), Some(remote_port), Some(key), Some(commands)) => Some(Ends {
+    let ports = [read.local_port, read.remote_port];
+    read.commands = commands::read(table, read.peer_kind, ports, problems);
+    let policies = policies::read(table, peer_kind, problems);
+    let ends = match (ports, policies.key, &read.commands) {
+        ([Some(local_port), Some(remote_port)], Some(key), Some(commands)) => Some(Ends {
             local_port,
             remote_port,
             key,
@@ -47,35 +47,11 @@ pub(super) fn read(
         }),
         _ => None,
     };
-    let shared =
-        Shared { peer_kind: peer_kind.unwrap_or_default(), ends, scheduler: policies.scheduler };
-    let paths = paths(table, shared, distinct, problems);
+    let shared = Shared { peer_kind, ends, scheduler: policies.scheduler };
+    read.policies = policies.whole();
+    read.paths = paths(table, shared, distinct, problems);
     table.finish(problems);
-    Some(Connection {
-        name: name?,
-        peer_kind: peer_kind?,
-        commands: commands?,
-        peer: peer_addresses?,
-        networks: networks?.into_iter().map(Spanned::into_inner).collect(),
-        selector: selector?,
-        local_port: local_port?,
-        remote_port: remote_port?,
-        policies: policies.whole()?,
-        paths: paths?,
-    })
-}
-
-fn networks(
-    table: &Table<'_>,
-    distinct: &mut Distinct,
-    problems: &mut Problems,
-) -> Option<Vec<Spanned<Prefix>>> {
-    let networks =
-        table.optional("networks", Vec::new(), problems, value::list(address::network))?;
-    for network in &networks {
-        distinct.network(*network.get_ref(), network.span(), problems);
-    }
-    Some(networks)
+    read.whole()
 }
 
 fn paths(
@@ -84,7 +60,7 @@ fn paths(
     distinct: &mut Distinct,
     problems: &mut Problems,
 ) -> Option<Vec<Path>> {
-    let tables = table.tables("path", &keys::PATH, problems)?;
+    let tables = table.tables("path", &Path::KEYS, problems)?;
     if tables.is_empty() {
         problems.push(
             Problem::new("a connection without paths", table.span())

@@ -1,159 +1,91 @@
-//! The keys that each table of the file may have.
-//!
-//! One list for all, so that a key in the wrong table can be told where it belongs.
+//! The keys of each kind of table, as errors and documents know them.
 
 use toml::de::DeString;
 
 /// The keys of one kind of table.
 #[derive(Debug)]
 pub(super) struct Keys {
-    /// How the table is written in the file.
+    /// How the table is written in the file: its header or, inside another table, its key.
     pub(super) table: &'static str,
     /// Its keys in the order of the documentation.
-    pub(super) keys: &'static [&'static str],
+    pub(super) rows: &'static [Rows],
 }
 
-/// The file itself.
-pub(super) static ROOT: Keys =
-    Keys { table: "the file", keys: &["control", "daemon", "metrics", "tunnel"] };
+/// Keys of a table, which may be those of another one that stand among its own.
+#[derive(Debug)]
+pub(super) enum Rows {
+    /// These.
+    Here(&'static [Row]),
+    /// All keys of that table.
+    Of(&'static Keys),
+}
 
-/// The control socket.
-pub(super) static CONTROL: Keys = Keys { table: "[control]", keys: &["socket"] };
+/// One key.
+#[derive(Debug)]
+#[cfg_attr(not(test), allow(dead_code, reason = "a test makes the documents"))]
+pub(super) struct Row {
+    pub(super) key: &'static str,
+    /// What it means; empty for a table that has a header of its own.
+    pub(super) doc: &'static str,
+    /// The values that are allowed, where that is a range.
+    pub(super) range: fn() -> Option<String>,
+    /// What holds without it, as a file has it; `None` where nothing does, or what does depends on
+    /// other settings.
+    pub(super) default: fn() -> Option<String>,
+    /// What holds without it, in words.
+    pub(super) shown: Option<&'static str>,
+    /// What could stand in the file, where no default can.
+    pub(super) example: Option<&'static str>,
+}
 
-/// The process.
-pub(super) static DAEMON: Keys = Keys { table: "[daemon]", keys: &["user"] };
+impl Row {
+    /// A table below this one, with a header of its own.
+    pub(super) const fn table(key: &'static str) -> Self {
+        Self { key, doc: "", range: || None, default: || None, shown: None, example: None }
+    }
 
-/// The page of metrics.
-pub(super) static METRICS: Keys = Keys { table: "[metrics]", keys: &["listen"] };
-
-/// A tunnel.
-pub(super) static TUNNEL: Keys = Keys {
-    table: "[[tunnel]]",
-    keys: &["name", "addresses", "mtu", "clamp_mss", "offloads", "threads", "connection", "accept"],
-};
-
-/// The kernel's batching that a tunnel may use.
-pub(super) static OFFLOADS: Keys =
-    Keys { table: "offloads", keys: &["vnet", "tso", "uso", "gso", "gro"] };
-
-/// A connection of a tunnel.
-pub(super) static CONNECTION: Keys = Keys {
-    table: "[[tunnel.connection]]",
-    keys: &[
-        "name",
-        "peer",
-        "peer_addresses",
-        "networks",
-        "match",
-        "local_port",
-        "remote_port",
-        "command_port",
-        "remote_command_port",
-        "auth",
-        "accept_create",
-        "profile",
-        "scheduler",
-        "key",
-        "checksum",
-        "sequence",
-        "reorder",
-        "path",
-    ],
-};
-
-/// By what commands are known to be the peer's.
-pub(super) static AUTH: Keys = Keys { table: "auth", keys: &["type", "key"] };
-
-/// The receive-side ordering of a connection.
-pub(super) static REORDER: Keys =
-    Keys { table: "reorder", keys: &["window", "max_delay", "early_release", "late"] };
-
-/// Which inner packets a connection carries.
-pub(super) static MATCH: Keys = Keys { table: "match", keys: &["protocol", "ports"] };
-
-/// A path of a connection.
-pub(super) static PATH: Keys = Keys {
-    table: "[[tunnel.connection.path]]",
-    keys: &[
-        "name",
-        "interface",
-        "local",
-        "remote",
-        "weight",
-        "priority",
-        "keepalive",
-        "dead_time",
-        "status",
-        "tcp_dst",
-        "tcp_src",
-        "udp_dst",
-        "udp_src",
-    ],
-};
-
-/// A template of connections.
-pub(super) static ACCEPT: Keys = Keys {
-    table: "[[tunnel.accept]]",
-    keys: &[
-        "name",
-        "peers",
-        "sources",
-        "interface",
-        "local",
-        "local_port",
-        "max_connections",
-        "max_rate",
-        "max_paths",
-        "forget",
-        "profile",
-        "scheduler",
-        "key",
-        "checksum",
-        "sequence",
-        "reorder",
-        "weight",
-        "priority",
-        "keepalive",
-        "dead_time",
-    ],
-};
-
-/// All of them. A key that several tables have is told to belong in the first of these.
-pub(super) static ALL: [&Keys; 12] = [
-    &ROOT,
-    &CONTROL,
-    &DAEMON,
-    &METRICS,
-    &TUNNEL,
-    &OFFLOADS,
-    &CONNECTION,
-    &AUTH,
-    &REORDER,
-    &MATCH,
-    &PATH,
-    &ACCEPT,
-];
+    /// A key with a parser of its own: what holds without it in words, and what could stand there.
+    pub(super) const fn own(
+        key: &'static str,
+        shown: &'static str,
+        example: &'static str,
+        doc: &'static str,
+    ) -> Self {
+        Self { doc, shown: Some(shown), example: Some(example), ..Self::table(key) }
+    }
+}
 
 impl Keys {
-    /// What to do about a key that this table does not have.
-    pub(super) fn remedy(&self, unknown: &DeString<'_>) -> String {
-        if let Some(other) = ALL.iter().find(|other| other.keys.contains(&unknown.as_ref())) {
-            return format!("`{unknown}` belongs in {}", quoted(other.table));
+    /// Its keys in the order of the documentation.
+    pub(super) fn rows(&self) -> Vec<&'static Row> {
+        let rows = |rows: &Rows| match rows {
+            Rows::Here(rows) => rows.iter().collect(),
+            Rows::Of(keys) => keys.rows(),
+        };
+        self.rows.iter().flat_map(rows).collect()
+    }
+
+    /// The names of its keys.
+    pub(super) fn names(&self) -> Vec<&'static str> {
+        self.rows().iter().map(|row| row.key).collect()
+    }
+
+    /// What to do about a key that this table does not have. `all` are the tables where it could belong;
+    /// of several that have it the first is named.
+    pub(super) fn remedy(&self, unknown: &DeString<'_>, all: &[&Self]) -> String {
+        if let Some(other) = all.iter().find(|other| other.names().contains(&unknown.as_ref())) {
+            return format!("`{unknown}` belongs in {}", other.title());
         }
-        match closest(unknown, self.keys.iter().copied()) {
+        match closest(unknown, self.names()) {
             Some(key) => format!("did you mean `{key}`?"),
-            None => format!("the keys of {} are: {}", quoted(self.table), self.keys.join(", ")),
+            None => format!("the keys of {} are: {}", self.title(), self.names().join(", ")),
         }
     }
 
     /// The table as it appears within a sentence.
     pub(super) fn title(&self) -> String {
-        quoted(self.table)
+        if self.table.contains(' ') { self.table.to_owned() } else { format!("`{}`", self.table) }
     }
-}
-
-fn quoted(table: &str) -> String {
-    if table == ROOT.table { table.to_owned() } else { format!("`{table}`") }
 }
 
 /// The word nearest to `wrong`, unless all are too far for a slip of the fingers.
@@ -181,7 +113,7 @@ mod tests {
 
     #[test]
     fn typing_errors_are_recognised_and_other_words_are_not() {
-        let keys = PATH.keys.iter().copied();
+        let keys = ["weight", "priority", "keepalive", "dead_time", "interface"];
         for (wrong, right) in [
             ("wieght", Some("weight")),
             ("Weight", Some("weight")),
@@ -190,20 +122,25 @@ mod tests {
             ("iface", None),
             ("", None),
         ] {
-            assert_eq!(closest(wrong, keys.clone()), right, "{wrong}");
+            assert_eq!(closest(wrong, keys), right, "{wrong}");
         }
     }
 
     #[test]
     fn a_key_in_the_wrong_table_gets_a_hint_at_the_right_one() {
-        assert_eq!(
-            CONNECTION.remedy(&"weight".into()),
-            "`weight` belongs in `[[tunnel.connection.path]]`"
-        );
-        assert_eq!(ROOT.remedy(&"tunnels".into()), "did you mean `tunnel`?");
-        assert_eq!(
-            ROOT.remedy(&"x".into()),
-            "the keys of the file are: control, daemon, metrics, tunnel"
-        );
+        static FILE: Keys =
+            Keys { table: "the file", rows: &[Rows::Here(&[Row::table("tunnel")])] };
+        static PATH: Keys = Keys {
+            table: "[[path]]",
+            rows: &[Rows::Here(&[Row::table("name")]), Rows::Of(&WEIGHTS)],
+        };
+        static WEIGHTS: Keys =
+            Keys { table: "weights", rows: &[Rows::Here(&[Row::table("weight")])] };
+        let remedy =
+            |keys: &Keys, unknown: &'static str| keys.remedy(&unknown.into(), &[&FILE, &PATH]);
+        assert_eq!(remedy(&FILE, "weight"), "`weight` belongs in `[[path]]`");
+        assert_eq!(remedy(&FILE, "tunnels"), "did you mean `tunnel`?");
+        assert_eq!(remedy(&PATH, "x"), "the keys of `[[path]]` are: name, weight");
+        assert_eq!(remedy(&FILE, "x"), "the keys of the file are: tunnel");
     }
 }

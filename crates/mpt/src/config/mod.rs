@@ -1,11 +1,15 @@
 //! The configuration file: from text to settings that can be run.
 //!
+//! [`settings`] has the table of settings: every key of every kind of table with its type, range, default
+//! and documentation. Reading, writing ([`write()`](write::write)), differences ([`change`]), the list in
+//! `docs/guide.md` and the keys in `docs/mpt.toml` come from it.
+//!
 //! The file is TOML. It is read in one pass over the parsed document ([`table`], [`value`],
-//! [`address`]), noun by noun ([`daemon`], [`tunnel`], [`connection`], [`path`], [`accept`]), and whatever is wrong becomes
-//! a [`report::Problem`] with its place in the text. Reading goes on after a problem, so that one
-//! look at the reports is enough to fix the file; what depends on a faulty value is not reported
-//! again. What must differ between tunnels, connections and paths is kept in [`distinct`] while
-//! reading.
+//! [`address`]), noun by noun ([`daemon`], [`tunnel`], [`connection`], [`path`], [`accept`]), which add what
+//! several settings must fulfil together. Whatever is wrong becomes a [`report::Problem`] with its place
+//! in the text. Reading goes on after a problem, so that one look at the reports is enough to correct the
+//! file; what depends on a faulty value is not reported again. What must differ between tunnels,
+//! connections and paths is kept in [`distinct`] while reading.
 //!
 //! The document is walked by hand rather than by `serde`, which stops at the first error and
 //! forgets where the values stood.
@@ -17,6 +21,7 @@ mod commands;
 mod connection;
 mod daemon;
 mod distinct;
+mod edit;
 mod fragment;
 mod keys;
 mod offloads;
@@ -29,6 +34,7 @@ mod prefix;
 mod remote;
 mod reorder;
 mod report;
+mod schema;
 mod selector;
 mod settings;
 mod table;
@@ -36,7 +42,9 @@ mod text;
 mod timers;
 mod tunnel;
 mod value;
+mod words;
 mod write;
+mod writer;
 mod written;
 
 #[cfg(test)]
@@ -49,23 +57,26 @@ use std::path::Path as FilePath;
 use thiserror::Error;
 use toml::de::DeTable;
 
-pub(crate) use accept::Accept;
-pub(crate) use change::{Effect, apply, difference};
-pub(crate) use commands::{Auth, Commands};
+pub(crate) use change::{apply, difference};
+pub(crate) use commands::Auth;
+#[cfg(test)]
+pub(crate) use commands::Commands;
+pub(crate) use edit::Effect;
 pub(crate) use fragment::{FragmentError, Place, with_fragment};
+pub(crate) use mpt_control::PathStatus;
+pub(crate) use mpt_proto::PeerKind;
 pub(crate) use offloads::Offloads;
 pub(crate) use pins::Pins;
-pub(crate) use policies::Policies;
 pub(crate) use prefix::Prefix;
 pub(crate) use remote::Remote;
 pub(crate) use reorder::{Late, Reorder};
 pub(crate) use report::{Problem, Report};
 pub(crate) use selector::Match;
 pub(crate) use settings::{
-    Connection, Control, Daemon, Metrics, Mtu, Path, PathStatus, PeerKind, Profile, Scheduler,
-    Settings, Threads, Tunnel,
+    Accept, Connection, Control, Daemon, Metrics, Mtu, Path, Policies, Settings, Threads, Tunnel,
 };
 pub(crate) use value::interface_fault;
+pub(crate) use words::{Profile, Scheduler};
 pub(crate) use write::write;
 #[cfg(test)]
 pub(crate) use written::Written;
@@ -74,6 +85,8 @@ pub use text::{Accepted, Refused, check_text};
 
 use distinct::Distinct;
 use report::Problems;
+use schema::Tabled as _;
+use settings::PoliciesRead;
 use table::Table;
 
 /// Largest file in bytes. 64 paths take about 10 kB, so this is room for 100 such connections, and a
@@ -182,12 +195,12 @@ fn syntax_problems(text: &str, errors: &[toml::de::Error]) -> Vec<Problem> {
 
 fn settings(document: &DeTable<'_>, problems: &mut Problems) -> Option<Settings> {
     let mut distinct = Distinct::default();
-    let root = Table::new(&keys::ROOT, document, 0..0);
+    let root = Table::file(&settings::ALL, document);
     let control = daemon::control(&root, problems);
     let metrics = daemon::metrics(&root, problems);
     let daemon = daemon::daemon(&root, problems);
     let mut tunnels = Vec::new();
-    let tables = root.tables("tunnel", &keys::TUNNEL, problems);
+    let tables = root.tables("tunnel", &Tunnel::KEYS, problems);
     for table in tables.iter().flatten() {
         tunnels.push(tunnel::read(table, &mut distinct, problems));
     }

@@ -1,23 +1,26 @@
 //! Which of the kernel's ways to move many packets at once a tunnel may use.
 
 use super::report::Problems;
+use super::schema::{Tabled as _, settings};
 use super::table::Table;
-use super::{keys, value};
+use super::written::Written;
+use super::{value, writer};
 
-/// What may be used where the kernel has it. All is on unless switched off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Offloads {
-    /// Exchange packets with the interface behind a header that says what is left to do with
-    /// them; the two next need it.
-    pub(crate) vnet: bool,
-    /// Take TCP super-packets from the interface and give it such.
-    pub(crate) tso: bool,
-    /// The same for UDP.
-    pub(crate) uso: bool,
-    /// Send runs of datagrams with one call (`UDP_SEGMENT`).
-    pub(crate) gso: bool,
-    /// Receive runs of datagrams with one call (`UDP_GRO`).
-    pub(crate) gro: bool,
+settings! {
+    /// What may be used where the kernel has it. All is on unless switched off.
+    #[derive(Copy, Eq)]
+    Offloads "offloads", read as OffloadsRead, with none: () {
+        /// Exchange super-packets with the interface; required by `tso` and `uso`.
+        vnet: bool = default(value::flag, true), InPlace;
+        /// TCP in super-packets.
+        tso: bool = default(value::flag, true), InPlace;
+        /// UDP in super-packets.
+        uso: bool = default(value::flag, true), InPlace;
+        /// Send several datagrams per system call (UDP GSO).
+        gso: bool = default(value::flag, true), InPlace;
+        /// Receive several datagrams per system call (UDP GRO).
+        gro: bool = default(value::flag, true), InPlace;
+    }
 }
 
 impl Offloads {
@@ -42,12 +45,6 @@ impl Offloads {
         Ok(self)
     }
 
-    /// Each with the key that it has in the file.
-    pub(super) fn by_key(self) -> [(&'static str, bool); 5] {
-        let Self { vnet, tso, uso, gso, gro } = self;
-        [("vnet", vnet), ("tso", tso), ("uso", uso), ("gso", gso), ("gro", gro)]
-    }
-
     const NONE: Self = Self { vnet: false, tso: false, uso: false, gso: false, gro: false };
 
     fn by_name(&mut self, name: &str) -> Option<&mut bool> {
@@ -64,20 +61,18 @@ impl Offloads {
 
 /// The offloads of the tunnel in `table`, or `None` with what is wrong noted.
 pub(super) fn read(table: &Table<'_>, problems: &mut Problems) -> Option<Offloads> {
-    let Some(table) = table.table("offloads", &keys::OFFLOADS, problems).ok()? else {
+    let Some(table) = table.table("offloads", &Offloads::KEYS, problems).ok()? else {
         return Some(Offloads::ALL);
     };
-    let mut offloads = Offloads::ALL;
-    let mut good = true;
-    for key in keys::OFFLOADS.keys {
-        let on = table.optional(key, true, problems, value::flag);
-        good &= on.is_some();
-        if let (Some(on), Some(offload)) = (on, offloads.by_name(key)) {
-            *offload = on;
-        }
-    }
+    let offloads = Offloads::read(&table, (), problems);
     table.finish(problems);
-    good.then_some(offloads)
+    offloads.whole()
+}
+
+impl Written for Offloads {
+    fn written(&self) -> String {
+        writer::whole(|out| self.write(out, ()))
+    }
 }
 
 #[cfg(test)]
@@ -95,7 +90,7 @@ mod tests {
 
     #[test]
     fn every_key_names_an_offload() {
-        for key in keys::OFFLOADS.keys {
+        for key in Offloads::KEYS.names() {
             assert_ne!(Offloads::ALL.without(key), Ok(Offloads::ALL), "{key}");
         }
     }

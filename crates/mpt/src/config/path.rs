@@ -2,14 +2,14 @@
 
 use std::net::IpAddr;
 
-use mpt_control::PathStatus;
+use mpt_proto::PeerKind;
 
 use super::distinct::{Distinct, Names, Reception, Socket, claim_name};
 use super::pins::{self, Pinned};
 use super::report::{Problem, Problems};
 use super::table::Table;
-use super::value::{Value, some};
-use super::{Path, PeerKind, Scheduler, address, remote, timers, value};
+use super::timers;
+use super::{Path, Scheduler};
 
 /// What the paths of a connection have from it.
 #[derive(Clone, Copy, Debug)]
@@ -49,49 +49,19 @@ pub(super) fn read(
     distinct: &mut Distinct,
     problems: &mut Problems,
 ) -> Option<Path> {
-    let name = table.required("name", "\"fibre\"", problems, value::name);
-    if let Some(name) = &name {
-        claim_name(
-            &mut claimed.names,
-            "path",
-            "a connection",
-            name,
-            table.span_of("name"),
-            problems,
-        );
+    let mut read = Path::read(table, peer_kind, problems);
+    if let Some(name) = &read.name {
+        let names = &mut claimed.names;
+        claim_name(names, "path", "a connection", name, table.span_of("name"), problems);
     }
-    let interface = table.optional("interface", None, problems, some(value::interface));
-    if let Some(Some(name)) = &interface {
+    if let Some(Some(name)) = &read.interface {
         distinct.interface(name, table.span_of("interface"));
     }
-    let local = table.optional("local", None, problems, some(local));
-    let remote = remote::read(table, problems);
-    let weight = table.optional("weight", 1, problems, weight());
-    let priority = table.optional("priority", 0, problems, value::integer(0..=u8::MAX));
-    let timers = timers::read(table, peer_kind, problems);
-    let status = table.optional(
-        "status",
-        PathStatus::Available,
-        problems,
-        value::one_of(&[("available", PathStatus::Available), ("off", PathStatus::Off)]),
-    );
-    let pins = pins::read(table, scheduler, priority, &mut claimed.pinned, problems);
+    timers::check(peer_kind, read.keepalive, read.dead_time, table, problems);
+    read.pins = pins::read(table, scheduler, read.priority, &mut claimed.pinned, problems);
     table.finish(problems);
 
-    let timers = timers?;
-    let path = Path {
-        name: name?,
-        interface: interface?,
-        local: local?,
-        remote: remote?,
-        weight: weight?,
-        weight_from_peer: false,
-        priority: priority?,
-        keepalive: timers.keepalive,
-        dead_time: timers.dead_time,
-        status: status?,
-        pins: pins?,
-    };
+    let path = read.whole()?;
     check_addresses(&path, table, problems);
     if path.interface.is_none() {
         if let Some(remote) = path.remote.address() {
@@ -115,26 +85,6 @@ pub(super) fn read(
         }
     }
     Some(path)
-}
-
-/// A share of packets relative to that of other paths.
-pub(super) fn weight() -> impl FnOnce(&Value<'_>, &mut Problems) -> Option<u16> {
-    value::integer(1..=Path::MAX_WEIGHT)
-}
-
-/// An own address, the kernel's choice being no address.
-pub(super) fn local(value: &Value<'_>, problems: &mut Problems) -> Option<IpAddr> {
-    if let Some(Ok(address)) = value.get().as_str().map(str::parse::<IpAddr>)
-        && address.is_unspecified()
-    {
-        problems.push(
-            value
-                .impossible("is the unspecified address")
-                .help("remove `local`: then the kernel chooses the address"),
-        );
-        return None;
-    }
-    address::address(value, problems)
 }
 
 fn check_addresses(path: &Path, table: &Table<'_>, problems: &mut Problems) {

@@ -2,14 +2,15 @@
 
 use std::net::IpAddr;
 
+use mpt_proto::PeerKind;
 use toml::Spanned;
 use toml::de::DeValue;
 
 use super::distinct::Distinct;
 use super::report::{Problem, Problems};
 use super::table::Table;
-use super::value::{Value, one_of};
-use super::{Match, PeerKind, Prefix, address, value};
+use super::value::{Kind as _, Value, one_of};
+use super::{Match, Prefix, address, value};
 
 /// The kinds by the words that the file has for them.
 const KINDS: [(&str, PeerKind); 3] = [
@@ -31,7 +32,7 @@ pub(super) struct Peer {
 
 /// The kind of the peer in the connection of `table`, or `None` with what is wrong noted.
 pub(super) fn read(table: &Table<'_>, problems: &mut Problems) -> Option<Peer> {
-    let peer = table.required("peer", EXAMPLE, problems, peer)?;
+    let peer = table.required("peer", EXAMPLE, "", problems, peer)?;
     if peer.key == "peer" && table.has("peer_addresses") {
         problems.push(
             Problem::new("two lists of the peer's tunnel addresses", table.span_of("peer_addresses"))
@@ -56,7 +57,7 @@ fn peer(value: &Value<'_>, problems: &mut Problems) -> Option<Peer> {
         );
         return None;
     }
-    let kind = one_of(&KINDS)(value, problems)?;
+    let kind = one_of(&KINDS).read(value, problems)?;
     Some(Peer { kind, key: "peer_addresses" })
 }
 
@@ -72,7 +73,8 @@ impl Peer {
         problems: &mut Problems,
     ) -> Option<Vec<IpAddr>> {
         let list = value::list(address::address);
-        let addresses = table.required(self.key, EXAMPLE, problems, list)?;
+        let addresses = table.required(self.key, EXAMPLE, "", problems, list)?;
+        let addresses = table.with_places(self.key, &addresses);
         if addresses.is_empty() {
             problems.push(
                 Problem::new("the peer has no tunnel address", table.span_of(self.key))

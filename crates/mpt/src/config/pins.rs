@@ -4,10 +4,13 @@ use std::ops::Range;
 
 use toml::Spanned;
 
-use super::Scheduler;
+use super::keys::Row;
 use super::ports::{PortRange, ShownPorts, overlap, ports};
 use super::report::{Problem, Problems};
 use super::table::Table;
+use super::words::Scheduler;
+use super::writer::Writer;
+use super::written::Written;
 
 /// The ports whose packets take a path while it is up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,7 +25,27 @@ pub(crate) struct Pins {
     pub(crate) udp_src: Vec<PortRange>,
 }
 
+/// The keys of the lists.
+pub(super) static ROWS: [Row; 4] = [
+    Row::own(
+        "tcp_dst",
+        "`[]`",
+        "[22, \"5900-5910\"]",
+        "TCP destination ports pinned to this path, with `scheduler = \"flow\"`.",
+    ),
+    Row::own("tcp_src", "`[]`", "[22]", "TCP source ports."),
+    Row::own("udp_dst", "`[]`", "[53]", "UDP destination ports."),
+    Row::own("udp_src", "`[]`", "[53]", "UDP source ports."),
+];
+
 impl Pins {
+    /// Writes the lists that are not empty.
+    pub(super) fn write(&self, out: &mut Writer) {
+        for (key, ports) in self.lists().into_iter().filter(|(_, ports)| !ports.is_empty()) {
+            out.key(key, ports);
+        }
+    }
+
     /// The lists by the keys that they have in the file.
     pub(crate) fn lists(&self) -> [(&'static str, &[PortRange]); 4] {
         [
@@ -47,6 +70,15 @@ impl Pins {
             "udp_src" => Some(&mut self.udp_src),
             _ => None,
         }
+    }
+}
+
+impl Written for Pins {
+    fn written(&self) -> String {
+        let lists = self.lists().into_iter().filter(|(_, ports)| !ports.is_empty());
+        let lists: Vec<_> =
+            lists.map(|(key, ports)| format!("{key} = {}", ports.written())).collect();
+        if lists.is_empty() { "none".to_owned() } else { lists.join(", ") }
     }
 }
 
@@ -118,13 +150,13 @@ impl Pinned {
 
 #[cfg(test)]
 mod tests {
-    use super::super::keys;
     use super::*;
 
     #[test]
     fn every_list_is_a_key_of_a_path() {
+        let rows = ROWS.iter().map(|row| row.key);
+        assert!(rows.eq(Pins::default().lists().into_iter().map(|(key, _)| key)));
         for (key, _) in Pins::default().lists() {
-            assert!(keys::PATH.keys.contains(&key), "{key}");
             assert!(Pins::default().list(key).is_some(), "{key}");
         }
     }

@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::report::{Problem, Problems};
-use super::value::{Value, list, number};
+use super::value::{Value, list, number, with_places};
 
 /// Ports from a first to a last one, both included; never 0, which no packet of a flow has.
 pub(crate) type PortRange = RangeInclusive<u16>;
@@ -35,7 +35,7 @@ pub(super) fn overlap(one: &PortRange, other: &PortRange) -> bool {
 
 /// A list of ports, none of them twice, each range with its place.
 pub(super) fn ports(value: &Value<'_>, problems: &mut Problems) -> Option<Vec<Spanned<PortRange>>> {
-    let ports = list(range)(value, problems)?;
+    let ports = with_places(value, &list(range)(value, problems)?);
     if ports.is_empty() {
         let help = "name ports such as [22, \"5060-5070\"], or remove the key";
         problems.push(value.impossible("empty").help(help));

@@ -4,8 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use super::address;
-use super::report::{Problem, Problems};
-use super::table::Table;
+use super::report::Problems;
 use super::value::{Value, text};
 
 /// Longest host name in bytes without the dot at its end: what is left of 255 in the form of the
@@ -52,20 +51,8 @@ impl fmt::Display for Remote {
     }
 }
 
-/// The `remote` of the path in `table`, or `None` with what is wrong noted.
-pub(super) fn read(table: &Table<'_>, problems: &mut Problems) -> Option<Remote> {
-    if !table.has("remote") {
-        problems.push(
-            Problem::new("a path without `remote`", table.span())
-                .label("has no `remote`")
-                .help("add the peer's address on this path, such as `remote = \"203.0.113.5\"`; for a peer that comes from anywhere, write a template, `[[tunnel.accept]]`, in place of the connection"),
-        );
-        return None;
-    }
-    table.required("remote", "\"203.0.113.5\"", problems, remote)
-}
-
-fn remote(value: &Value<'_>, problems: &mut Problems) -> Option<Remote> {
+/// An address of one host, or a host name.
+pub(super) fn remote(value: &Value<'_>, problems: &mut Problems) -> Option<Remote> {
     let text = text(value, problems)?;
     // What has a slash, only digits and dots, or more than one colon is a slip in an address.
     let numeric = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');

@@ -2,22 +2,33 @@
 
 use std::time::Duration;
 
-use super::report::Problems;
-use super::table::Table;
-use super::written::Written;
-use super::{PeerKind, Scheduler, keys, value};
+use mpt_proto::PeerKind;
 
-/// Receive-side ordering of a connection.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Reorder {
-    /// Most packets held, 0 to [`Reorder::MAX_WINDOW`]; 0 = deliver as they come.
-    pub(crate) window: u32,
-    /// Longest time a packet is held, 0 to [`Reorder::MAX_DELAY`].
-    pub(crate) max_delay: Duration,
-    /// Whether a gap is given up once every live path has delivered a higher number.
-    pub(crate) early_release: bool,
-    /// What becomes of a packet that comes after its place was given up.
-    pub(crate) late: Late,
+use super::report::Problems;
+use super::schema::{Tabled as _, settings};
+use super::table::Table;
+use super::words::Scheduler;
+use super::written::{Written, words};
+use super::{value, writer};
+
+settings! {
+    /// Receive-side ordering of a connection, where `default` holds unless the file says otherwise.
+    #[derive(Copy)]
+    Reorder "reorder", read as ReorderRead, with default: Reorder {
+        /// Most packets held in the reorder buffer; 0 = deliver packets as they arrive.
+        window: u32 = default(
+            value::integer(0..=Reorder::MAX_WINDOW), default.window, "4096; with `\"flow\"` or `\"gre\"` 0"
+        ), InPlace;
+        /// Longest time a packet is held.
+        max_delay: Duration = default(
+            value::seconds(Duration::ZERO..=Reorder::MAX_DELAY, None), default.max_delay, "0.1"
+        ), InPlace;
+        /// Give up a gap as soon as every live path has delivered a higher sequence number.
+        early_release: bool = default(value::flag, default.early_release, "true"), InPlace;
+        /// What to do with a packet that arrives after its gap was given up: `"deliver"` or
+        /// `"drop"`.
+        late: Late = default(value::one_of(Late::WORDS), default.late, "`\"deliver\"`"), InPlace;
+    }
 }
 
 impl Reorder {
@@ -41,16 +52,6 @@ impl Reorder {
             (Scheduler::Weighted, PeerKind::Mpt | PeerKind::Original) => Self::default(),
             (Scheduler::Flow, _) | (_, PeerKind::Gre) => Self { window: 0, ..Self::default() },
         }
-    }
-
-    /// The values by the keys that they have in the file, as they are written there.
-    pub(super) fn entries(self) -> [(&'static str, String); 4] {
-        [
-            ("window", self.window.written()),
-            ("max_delay", self.max_delay.written()),
-            ("early_release", self.early_release.written()),
-            ("late", self.late.written()),
-        ]
     }
 }
 
@@ -79,6 +80,8 @@ pub(crate) enum Late {
     Drop,
 }
 
+words! { Late: "deliver" = Deliver, "drop" = Drop }
+
 /// The ordering of the connection in `table`, or `None` with what is wrong noted. `default` is what is
 /// done where it says nothing.
 pub(super) fn read(
@@ -86,30 +89,16 @@ pub(super) fn read(
     default: Reorder,
     problems: &mut Problems,
 ) -> Option<Reorder> {
-    let Some(table) = table.table("reorder", &keys::REORDER, problems).ok()? else {
+    let Some(table) = table.table("reorder", &Reorder::KEYS, problems).ok()? else {
         return Some(default);
     };
-    let window =
-        table.optional("window", default.window, problems, value::integer(0..=Reorder::MAX_WINDOW));
-    let max_delay = table.optional(
-        "max_delay",
-        default.max_delay,
-        problems,
-        value::seconds(Duration::ZERO..=Reorder::MAX_DELAY, None),
-    );
-    let early_release =
-        table.optional("early_release", default.early_release, problems, value::flag);
-    let late = table.optional(
-        "late",
-        default.late,
-        problems,
-        value::one_of(&[("deliver", Late::Deliver), ("drop", Late::Drop)]),
-    );
+    let reorder = Reorder::read(&table, default, problems);
     table.finish(problems);
-    Some(Reorder {
-        window: window?,
-        max_delay: max_delay?,
-        early_release: early_release?,
-        late: late?,
-    })
+    reorder.whole()
+}
+
+impl Written for Reorder {
+    fn written(&self) -> String {
+        writer::whole(|out| self.write(out, *self))
+    }
 }

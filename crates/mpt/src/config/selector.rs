@@ -9,12 +9,13 @@ use std::fmt;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::keys;
-use super::keys::closest;
+use super::keys::{Keys, Row, Rows, closest};
 use super::ports::{PortRange, ShownPorts, ports};
 use super::report::{Problem, Problems};
 use super::table::Table;
-use super::value::{Value, number};
+use super::value::{Value, number, some};
+use super::writer::{self, Writer};
+use super::written::Written;
 
 /// What an inner packet must be; both must hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,14 +96,51 @@ impl fmt::Display for Match {
     }
 }
 
+/// Its keys.
+pub(super) static KEYS: Keys = Keys {
+    table: "match",
+    rows: &[Rows::Here(&[
+        Row::own(
+            "protocol",
+            "any",
+            "\"udp\"",
+            "`\"tcp\"`, `\"udp\"`, `\"icmp\"`, `\"esp\"`, ... or a number, 0 .. 255.",
+        ),
+        Row::own(
+            "ports",
+            "any",
+            "[5060, \"10000-20000\"]",
+            "Source or destination, ports and ranges: `[5060, \"10000-20000\"]`. Without a `protocol` of any that has ports.",
+        ),
+    ])],
+};
+
+impl Match {
+    /// Writes its keys.
+    pub(super) fn write(&self, out: &mut Writer) {
+        match self.protocol.map(|number| (number, Self::protocol_name(number))) {
+            Some((_, Some(name))) => out.key("protocol", name),
+            Some((number, None)) => out.key("protocol", &number),
+            None => {}
+        }
+        if !self.ports.is_empty() {
+            out.key("ports", &self.ports);
+        }
+    }
+}
+
+impl Written for Match {
+    fn written(&self) -> String {
+        writer::whole(|out| self.write(out))
+    }
+}
+
 /// The `match` of the connection in `table`, or `None` with what is wrong noted.
 pub(super) fn read(table: &Table<'_>, problems: &mut Problems) -> Option<Option<Match>> {
-    let Some(table) = table.table("match", &keys::MATCH, problems).ok()? else {
+    let Some(table) = table.table("match", &KEYS, problems).ok()? else {
         return Some(None);
     };
-    let protocol = table.optional("protocol", None, problems, |value, problems| {
-        protocol(value, problems).map(Some)
-    });
+    let protocol = table.optional("protocol", None, problems, some(protocol));
     let ports = table.optional("ports", Vec::new(), problems, ports);
     let selects = table.has("protocol") || table.has("ports");
     table.finish(problems);

@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::keys::Keys;
 use super::report::{Problem, Problems};
-use super::value::Value;
+use super::value::{Kind, Value, with_places};
 
 /// A table has a faulty value where a sound one was needed. The problem has been noted.
 #[derive(Debug)]
@@ -17,14 +17,19 @@ pub(super) struct Faulty;
 #[derive(Debug)]
 pub(super) struct Table<'t> {
     keys: &'static Keys,
+    /// All tables that there are, in one of which an unknown key may belong.
+    all: &'t [&'static Keys],
     entries: &'t DeTable<'t>,
     span: Range<usize>,
 }
 
 impl<'t> Table<'t> {
-    /// The table with these entries, which may have these keys; `span` is its header.
-    pub(super) fn new(keys: &'static Keys, entries: &'t DeTable<'t>, span: Range<usize>) -> Self {
-        Self { keys, entries, span }
+    /// The file itself: the table with these entries, which may have the keys of the first of `all` tables.
+    pub(super) fn file<const N: usize>(
+        all: &'t [&'static Keys; N],
+        entries: &'t DeTable<'t>,
+    ) -> Self {
+        Self { keys: all[0], all, entries, span: 0..0 }
     }
 
     /// Where the table begins.
@@ -42,37 +47,44 @@ impl<'t> Table<'t> {
         self.get(key).is_some()
     }
 
-    /// The value of `key` as `read` understands it. `example` is what could stand there.
+    /// The value of `key`, which is of this kind. `example` is what could stand there, and `hint` is added
+    /// to the remedy if nothing does.
     pub(super) fn required<T>(
         &self,
         key: &'static str,
         example: &str,
+        hint: &str,
         problems: &mut Problems,
-        read: impl FnOnce(&Value<'t>, &mut Problems) -> Option<T>,
+        kind: impl Kind<T>,
     ) -> Option<T> {
         let Some(value) = self.get(key) else {
             problems.push(
                 Problem::new(format!("missing key `{key}` in {}", self.keys.title()), self.span())
                     .label(format!("has no `{key}`"))
-                    .help(format!("add `{key} = {example}`")),
+                    .help(format!("add `{key} = {example}`{hint}")),
             );
             return None;
         };
-        read(&value, problems)
+        kind.read(&value, problems)
     }
 
-    /// The value of `key` as `read` understands it, or `default` if there is none.
+    /// The value of `key`, which is of this kind, or `default` if there is none.
     pub(super) fn optional<T>(
         &self,
         key: &'static str,
         default: T,
         problems: &mut Problems,
-        read: impl FnOnce(&Value<'t>, &mut Problems) -> Option<T>,
+        kind: impl Kind<T>,
     ) -> Option<T> {
         match self.get(key) {
-            Some(value) => read(&value, problems),
+            Some(value) => kind.read(&value, problems),
             None => Some(default),
         }
+    }
+
+    /// The elements that were read of the list under `key`, each with its place.
+    pub(super) fn with_places<T: Clone>(&self, key: &'static str, list: &[T]) -> Vec<Spanned<T>> {
+        self.get(key).map_or_else(Vec::new, |value| with_places(&value, list))
     }
 
     /// The single table under `key`, if there is one.
@@ -85,10 +97,10 @@ impl<'t> Table<'t> {
         let Some(value) = self.get(key) else { return Ok(None) };
         let DeValue::Table(entries) = value.get() else {
             let problem = value.wrong_type("a table");
-            problems.push(problem.help(format!("its keys are: {}", keys.keys.join(", "))));
+            problems.push(problem.help(format!("its keys are: {}", keys.names().join(", "))));
             return Err(Faulty);
         };
-        Ok(Some(Self::new(keys, entries, value.span())))
+        Ok(Some(self.below(keys, entries, value.span())))
     }
 
     /// The tables under `key` in the order of the file; `None` if they are not tables.
@@ -109,7 +121,7 @@ impl<'t> Table<'t> {
         for element in array.iter() {
             if let DeValue::Table(entries) = element.get_ref() {
                 if let Some(tables) = &mut tables {
-                    tables.push(Self::new(keys, entries, element.span()));
+                    tables.push(self.below(keys, entries, element.span()));
                 }
             } else {
                 let problem = Value::new(key, element).wrong_type("a table");
@@ -122,17 +134,22 @@ impl<'t> Table<'t> {
 
     /// PathUpdates every key that such a table does not have.
     pub(super) fn finish(&self, problems: &mut Problems) {
+        let known = self.keys.names();
         for (key, _) in self.entries.iter() {
-            if !self.keys.keys.contains(&key.get_ref().as_ref()) {
+            if !known.contains(&key.get_ref().as_ref()) {
                 let title = format!("unknown key `{}` in {}", key.get_ref(), self.keys.title());
-                let help = self.keys.remedy(key.get_ref());
+                let help = self.keys.remedy(key.get_ref(), self.all);
                 problems.push(Problem::new(title, key.span()).label("unknown key").help(help));
             }
         }
     }
 
+    fn below(&self, keys: &'static Keys, entries: &'t DeTable<'t>, span: Range<usize>) -> Self {
+        Self { keys, all: self.all, entries, span }
+    }
+
     fn get(&self, key: &'static str) -> Option<Value<'t>> {
-        debug_assert!(self.keys.keys.contains(&key), "`{key}` is missing from the list of keys");
+        debug_assert!(self.keys.names().contains(&key), "`{key}` is missing from the list of keys");
         self.entries.get(key).map(|value| Value::new(key, value))
     }
 }

@@ -3,9 +3,10 @@
 
 mod arbitrary;
 mod change;
+mod documents;
 mod example;
 mod fragment;
-mod guide;
+
 mod together;
 mod written;
 

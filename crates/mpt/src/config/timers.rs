@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use mpt_proto::PeerKind;
+
 use super::report::{Problem, Problems};
 use super::table::Table;
-use super::{Path, PeerKind, value};
+use super::value::{Seconds, seconds};
 
 /// Shortest time between keepalives. More than a hundred per second and path are load, not a
 /// question whether somebody is there.
@@ -13,42 +15,33 @@ const MIN_KEEPALIVE: Duration = Duration::from_millis(10);
 /// Longest keepalive and dead time. What may be silent for a day is not watched at all.
 pub(super) const MAX_SILENCE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The values of the shared keys, as in [`Path`].
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Timers {
-    pub(super) keepalive: Duration,
-    pub(super) dead_time: Duration,
+/// The time between keepalives.
+pub(super) fn keepalive() -> Seconds {
+    seconds(MIN_KEEPALIVE..=MAX_SILENCE, Some("none are sent"))
 }
 
-/// The times in `table` towards a peer of this kind, or `None` with what is wrong noted.
-pub(super) fn read(
-    table: &Table<'_>,
+/// The silence after which a path is down.
+pub(super) fn dead_time() -> Seconds {
+    seconds(MIN_KEEPALIVE..=MAX_SILENCE, Some("never"))
+}
+
+/// Says what is wrong with the times in `table` towards a peer of this kind.
+pub(super) fn check(
     peer_kind: PeerKind,
+    keepalive: Option<Duration>,
+    dead_time: Option<Duration>,
+    table: &Table<'_>,
     problems: &mut Problems,
-) -> Option<Timers> {
+) {
     if peer_kind == PeerKind::Gre {
-        return without(table, problems);
+        check_without(table, problems);
+    } else if let (Some(keepalive), Some(dead_time)) = (keepalive, dead_time) {
+        check_order(keepalive, dead_time, table, problems);
     }
-    let keepalive = table.optional(
-        "keepalive",
-        Path::default_keepalive(peer_kind),
-        problems,
-        value::seconds(MIN_KEEPALIVE..=MAX_SILENCE, Some("none are sent")),
-    );
-    let dead_time = table.optional(
-        "dead_time",
-        keepalive.map_or(Duration::ZERO, Path::default_dead_time),
-        problems,
-        value::seconds(MIN_KEEPALIVE..=MAX_SILENCE, Some("never")),
-    );
-    let timers = Timers { keepalive: keepalive?, dead_time: dead_time? };
-    check(timers, table, problems);
-    Some(timers)
 }
 
-/// None, since an endpoint of RFC 8086 would take a keepalive for a malformed packet and sends none.
-fn without(table: &Table<'_>, problems: &mut Problems) -> Option<Timers> {
-    let mut timers = Some(Timers { keepalive: Duration::ZERO, dead_time: Duration::ZERO });
+/// An endpoint of RFC 8086 would take a keepalive for a malformed packet and sends none.
+fn check_without(table: &Table<'_>, problems: &mut Problems) {
     for key in ["keepalive", "dead_time"].into_iter().filter(|key| table.has(key)) {
         problems.push(
             Problem::new(format!("`{key}` on a path to a GRE endpoint"), table.span_of(key))
@@ -58,12 +51,15 @@ fn without(table: &Table<'_>, problems: &mut Problems) -> Option<Timers> {
                      and route"
                 )),
         );
-        timers = None;
     }
-    timers
 }
 
-fn check(Timers { keepalive, dead_time }: Timers, table: &Table<'_>, problems: &mut Problems) {
+fn check_order(
+    keepalive: Duration,
+    dead_time: Duration,
+    table: &Table<'_>,
+    problems: &mut Problems,
+) {
     if keepalive.is_zero() || dead_time.is_zero() || dead_time > keepalive {
         return;
     }

@@ -1,14 +1,10 @@
 //! Reading a `[[tunnel]]`.
 
-use toml::Spanned;
-
 use super::distinct::Distinct;
 use super::report::{Problem, Problems};
+use super::schema::Tabled as _;
 use super::table::Table;
-use super::{
-    Accept, Connection, Mtu, Prefix, Threads, Tunnel, accept, address, connection, keys, offloads,
-    value,
-};
+use super::{Accept, Connection, Mtu, Prefix, Tunnel, accept, connection, offloads};
 
 /// The tunnel in `table`, or `None` with what is wrong noted.
 pub(super) fn read(
@@ -17,41 +13,32 @@ pub(super) fn read(
     problems: &mut Problems,
 ) -> Option<Tunnel> {
     distinct.next_tunnel();
-    let name = table.required("name", "\"mpt0\"", problems, value::interface);
-    if let Some(name) = &name {
+    let mut read = Tunnel::read(table, (), problems);
+    if let Some(name) = &read.name {
         distinct.tunnel(name, table.span_of("name"), problems);
     }
-    let addresses = addresses(table, distinct, problems);
-    let mtu = table.optional("mtu", Mtu::Auto, problems, value::mtu);
-    let clamp_mss = table.optional("clamp_mss", false, problems, value::flag);
-    let offloads = offloads::read(table, problems);
-    let threads = table.optional("threads", Threads::default(), problems, value::threads);
-    let connections = connections(table, addresses.as_deref(), distinct, problems);
-    let accepts = accepts(table, addresses.as_deref(), distinct, problems);
-    if let (Some(mtu), Some(addresses), Some(connections)) = (mtu, &addresses, &connections) {
+    read.addresses =
+        read.addresses.take().and_then(|own| check_addresses(own, table, distinct, problems));
+    let addresses = read.addresses.as_deref();
+    read.offloads = offloads::read(table, problems);
+    read.connections = connections(table, addresses, distinct, problems);
+    read.accepts = accepts(table, addresses, distinct, problems);
+    if let (Some(mtu), Some(addresses), Some(connections)) =
+        (read.mtu, addresses, &read.connections)
+    {
         check_mtu(mtu, addresses, connections, table, problems);
     }
     table.finish(problems);
-    Some(Tunnel {
-        name: name?,
-        addresses: addresses?,
-        mtu: mtu?,
-        clamp_mss: clamp_mss?,
-        offloads: offloads?,
-        checksum_partial: false,
-        threads: threads?,
-        connections: connections?,
-        accepts: accepts?,
-    })
+    read.whole()
 }
 
-fn addresses(
+fn check_addresses(
+    addresses: Vec<Prefix>,
     table: &Table<'_>,
     distinct: &mut Distinct,
     problems: &mut Problems,
 ) -> Option<Vec<Prefix>> {
     let example = "[\"10.9.0.1/24\"]";
-    let addresses = table.required("addresses", example, problems, value::list(address::prefix))?;
     if addresses.is_empty() {
         problems.push(
             Problem::new("the tunnel has no address", table.span_of("addresses"))
@@ -60,10 +47,10 @@ fn addresses(
         );
         return None;
     }
-    for address in &addresses {
+    for address in table.with_places("addresses", &addresses) {
         distinct.own(address.get_ref().addr, address.span(), problems);
     }
-    Some(addresses.into_iter().map(Spanned::into_inner).collect())
+    Some(addresses)
 }
 
 fn connections(
@@ -72,7 +59,7 @@ fn connections(
     distinct: &mut Distinct,
     problems: &mut Problems,
 ) -> Option<Vec<Connection>> {
-    let tables = table.tables("connection", &keys::CONNECTION, problems)?;
+    let tables = table.tables("connection", &Connection::KEYS, problems)?;
     if tables.is_empty() && !table.has("accept") {
         problems.push(
             Problem::new("a tunnel without connections", table.span())
@@ -92,7 +79,7 @@ fn accepts(
     distinct: &mut Distinct,
     problems: &mut Problems,
 ) -> Option<Vec<Accept>> {
-    let tables = table.tables("accept", &keys::ACCEPT, problems)?;
+    let tables = table.tables("accept", &Accept::KEYS, problems)?;
     let accepts: Vec<Option<Accept>> =
         tables.iter().map(|table| accept::read(table, addresses, distinct, problems)).collect();
     accepts.into_iter().collect()

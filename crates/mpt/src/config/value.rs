@@ -11,7 +11,6 @@ use toml::de::{DeInteger, DeValue};
 
 use super::keys::closest;
 use super::report::{Problem, Problems};
-use super::{Mtu, Threads};
 
 /// Longest name in bytes of a connection or path, so that tables and log lines stay readable.
 const MAX_NAME: usize = 64;
@@ -60,6 +59,25 @@ impl<'t> Value<'t> {
     /// The problem that the value is of the right type but impossible.
     pub(super) fn impossible(&self, label: impl Into<String>) -> Problem {
         Problem::new(format!("invalid value for `{}`", self.key), self.span()).label(label)
+    }
+}
+
+/// What kind of value a key has: how it is read, and within what range it must be.
+///
+/// A function is a kind without a range.
+pub(super) trait Kind<T> {
+    /// The value, or `None` with what is wrong noted.
+    fn read(&self, value: &Value<'_>, problems: &mut Problems) -> Option<T>;
+
+    /// The values that are allowed with their unit, for documents: `1 .. 10000`.
+    fn range(&self) -> Option<String> {
+        None
+    }
+}
+
+impl<T, F: Fn(&Value<'_>, &mut Problems) -> Option<T>> Kind<T> for F {
+    fn read(&self, value: &Value<'_>, problems: &mut Problems) -> Option<T> {
+        self(value, problems)
     }
 }
 
@@ -117,11 +135,22 @@ pub(crate) fn interface_fault(text: &str) -> Option<String> {
     }
 }
 
-/// A reader of a value that may be left out.
-pub(super) fn some<'t, T>(
-    read: impl FnOnce(&Value<'t>, &mut Problems) -> Option<T>,
-) -> impl FnOnce(&Value<'t>, &mut Problems) -> Option<Option<T>> {
-    move |value, problems| read(value, problems).map(Some)
+/// A value that may be left out.
+pub(super) fn some<K>(kind: K) -> Optional<K> {
+    Optional(kind)
+}
+
+/// See [`some`].
+pub(super) struct Optional<K>(K);
+
+impl<T, K: Kind<T>> Kind<Option<T>> for Optional<K> {
+    fn read(&self, value: &Value<'_>, problems: &mut Problems) -> Option<Option<T>> {
+        self.0.read(value, problems).map(Some)
+    }
+
+    fn range(&self) -> Option<String> {
+        self.0.range()
+    }
 }
 
 /// `true` or `false`.
@@ -134,26 +163,31 @@ pub(super) fn flag(value: &Value<'_>, problems: &mut Problems) -> Option<bool> {
 }
 
 /// A whole number within `range`, which must fit into `T`.
-pub(super) fn integer<T>(
-    range: RangeInclusive<T>,
-) -> impl FnOnce(&Value<'_>, &mut Problems) -> Option<T>
-where
-    T: Copy + Into<i64> + TryFrom<i64>,
-{
-    let (min, max): (i64, i64) = ((*range.start()).into(), (*range.end()).into());
-    move |value, problems| {
-        let help = format!("allowed: {min} to {max}");
+pub(super) fn integer<T: Copy + Into<i64>>(range: RangeInclusive<T>) -> Integer {
+    Integer((*range.start()).into()..=(*range.end()).into())
+}
+
+/// See [`integer`].
+pub(super) struct Integer(RangeInclusive<i64>);
+
+impl<T: TryFrom<i64>> Kind<T> for Integer {
+    fn read(&self, value: &Value<'_>, problems: &mut Problems) -> Option<T> {
+        let help = format!("allowed: {} to {}", self.0.start(), self.0.end());
         let DeValue::Integer(integer) = value.get() else {
             problems.push(value.wrong_type("an integer").help(help));
             return None;
         };
-        match number(integer).filter(|number| (min..=max).contains(number)) {
+        match number(integer).filter(|number| self.0.contains(number)) {
             Some(number) => T::try_from(number).ok(),
             None => {
                 problems.push(value.impossible("out of range").help(help));
                 None
             }
         }
+    }
+
+    fn range(&self) -> Option<String> {
+        Some(format!("{} .. {}", self.0.start(), self.0.end()))
     }
 }
 
@@ -162,63 +196,96 @@ pub(super) fn number(integer: &DeInteger<'_>) -> Option<i64> {
     i64::from_str_radix(integer.as_str(), integer.radix()).ok()
 }
 
+/// A number, whole or fractional, as `sound` makes something of it where it is in range. `wanted` is what
+/// it counts, and `help` what is allowed.
+pub(super) fn decimal<T>(
+    value: &Value<'_>,
+    wanted: &str,
+    help: String,
+    problems: &mut Problems,
+    sound: impl FnOnce(f64) -> Option<T>,
+) -> Option<T> {
+    let decimal = if let DeValue::Float(float) = value.get() {
+        float.as_str().parse().ok()
+    } else if let DeValue::Integer(integer) = value.get() {
+        number(integer).map(|number| number as f64)
+    } else {
+        problems.push(value.wrong_type(wanted).help(help));
+        return None;
+    };
+    let sound = decimal.and_then(sound);
+    if sound.is_none() {
+        problems.push(value.impossible("out of range").help(help));
+    }
+    sound
+}
+
 /// A time in seconds, whole or fractional: within `range`, or 0 where `zero` says what that means.
-pub(super) fn seconds(
+pub(super) fn seconds(range: RangeInclusive<Duration>, zero: Option<&'static str>) -> Seconds {
+    Seconds { range, zero }
+}
+
+/// See [`seconds`].
+pub(super) struct Seconds {
     range: RangeInclusive<Duration>,
     zero: Option<&'static str>,
-) -> impl FnOnce(&Value<'_>, &mut Problems) -> Option<Duration> {
-    move |value, problems| {
-        let (min, max) = (range.start().as_secs_f64(), range.end().as_secs_f64());
-        let help = match zero {
+}
+
+impl Kind<Duration> for Seconds {
+    fn read(&self, value: &Value<'_>, problems: &mut Problems) -> Option<Duration> {
+        let (min, max) = (self.range.start().as_secs_f64(), self.range.end().as_secs_f64());
+        let help = match self.zero {
             Some(zero) => format!("allowed: {min} to {max} seconds, or 0 = {zero}"),
             None => format!("allowed: {min} to {max} seconds"),
         };
-        let seconds = if let DeValue::Float(float) = value.get() {
-            float.as_str().parse().ok()
-        } else if let DeValue::Integer(integer) = value.get() {
-            number(integer).map(|seconds| seconds as f64)
-        } else {
-            problems.push(value.wrong_type("a number of seconds").help(help));
-            return None;
-        };
-        let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let sound = |duration: &Duration| {
-            range.contains(duration) || (zero.is_some() && duration.is_zero())
-        };
-        let duration = duration.filter(sound);
-        if duration.is_none() {
-            problems.push(value.impossible("out of range").help(help));
-        }
-        duration
+        decimal(value, "a number of seconds", help, problems, |time| {
+            let duration = Duration::try_from_secs_f64(time).ok()?;
+            let zero = self.zero.is_some() && duration.is_zero();
+            (zero || self.range.contains(&duration)).then_some(duration)
+        })
+    }
+
+    fn range(&self) -> Option<String> {
+        let (min, max) = (self.range.start().as_secs_f64(), self.range.end().as_secs_f64());
+        let zero = self.zero.map(|zero| format!("; 0 = {zero}")).unwrap_or_default();
+        Some(format!("{min} .. {max} s{zero}"))
     }
 }
 
-/// A list whose elements are read by `read`, each with its place. An element that is wrong is left
-/// out; then the list is `None` in the end, and the sound ones have been seen nevertheless.
-pub(super) fn list<'t, T>(
-    read: impl Fn(&Value<'t>, &mut Problems) -> Option<T>,
-) -> impl FnOnce(&Value<'t>, &mut Problems) -> Option<Vec<Spanned<T>>> {
-    move |value, problems| {
+/// A list whose elements are read by `read`. An element that is wrong is left out; then the list is
+/// `None` in the end, and the sound ones have been seen nevertheless.
+pub(super) fn list<T>(
+    read: impl Fn(&Value<'_>, &mut Problems) -> Option<T>,
+) -> impl Fn(&Value<'_>, &mut Problems) -> Option<Vec<T>> {
+    move |value: &Value<'_>, problems: &mut Problems| {
         let DeValue::Array(array) = value.get() else {
             problems.push(value.wrong_type("an array").help("put square brackets around it"));
             return None;
         };
-        let elements: Vec<Option<Spanned<T>>> = array
-            .iter()
-            .map(|element| {
-                let read = read(&Value::new(value.key, element), problems)?;
-                Some(Spanned::new(element.span(), read))
-            })
-            .collect();
+        let elements: Vec<Option<T>> =
+            array.iter().map(|element| read(&Value::new(value.key, element), problems)).collect();
         elements.into_iter().collect()
     }
 }
 
+/// The elements that were read of a list, each with its place.
+pub(super) fn with_places<T: Clone>(value: &Value<'_>, list: &[T]) -> Vec<Spanned<T>> {
+    let DeValue::Array(array) = value.get() else { return Vec::new() };
+    let places = array.iter().map(Spanned::span);
+    places.zip(list).map(|(place, element)| Spanned::new(place, element.clone())).collect()
+}
+
 /// One of a few words.
-pub(super) fn one_of<T: Copy>(
-    words: &'static [(&'static str, T)],
-) -> impl FnOnce(&Value<'_>, &mut Problems) -> Option<T> {
-    move |value, problems| {
+pub(super) fn one_of<T: Copy>(words: &'static [(&'static str, T)]) -> OneOf<T> {
+    OneOf(words)
+}
+
+/// See [`one_of`].
+pub(super) struct OneOf<T: 'static>(&'static [(&'static str, T)]);
+
+impl<T: Copy> Kind<T> for OneOf<T> {
+    fn read(&self, value: &Value<'_>, problems: &mut Problems) -> Option<T> {
+        let Self(words) = self;
         let wrong = text(value, problems)?;
         if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == wrong) {
             return Some(*meaning);
@@ -233,31 +300,6 @@ pub(super) fn one_of<T: Copy>(
         problems.push(value.impossible("not one of the allowed words").help(help));
         None
     }
-}
-
-/// How many threads.
-pub(super) fn threads(value: &Value<'_>, problems: &mut Problems) -> Option<Threads> {
-    integer(Threads::NUMBERS)(value, problems).and_then(Threads::from_number)
-}
-
-/// `"auto"`, or a number of bytes that does not depend on what the tunnel carries yet.
-pub(super) fn mtu(value: &Value<'_>, problems: &mut Problems) -> Option<Mtu> {
-    let help = format!("allowed: \"auto\", or a number from {} to {}", Mtu::MIN, Mtu::MAX);
-    let problem = if let DeValue::Integer(bytes) = value.get() {
-        let bytes = number(bytes).and_then(|bytes| u16::try_from(bytes).ok());
-        match bytes.filter(|bytes| (Mtu::MIN..=Mtu::MAX).contains(bytes)) {
-            Some(bytes) => return Some(Mtu::Fixed(bytes)),
-            None => value.impossible("out of range"),
-        }
-    } else {
-        match value.get().as_str() {
-            Some("auto") => return Some(Mtu::Auto),
-            Some(_) => value.impossible("neither \"auto\" nor a number"),
-            None => value.wrong_type("\"auto\" or an integer"),
-        }
-    };
-    problems.push(problem.help(help));
-    None
 }
 
 /// Where a Unix socket can be.

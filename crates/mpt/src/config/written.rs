@@ -5,8 +5,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use mpt_control::PathStatus;
+use mpt_proto::PeerKind;
+
 use super::ports::{PortRange, ShownPorts};
-use super::{Late, Mtu, PathStatus, PeerKind, Pins, Prefix, Profile, Remote, Scheduler, Threads};
+use super::prefix::Prefix;
+use super::remote::Remote;
 
 /// A value that can stand behind a key.
 pub(crate) trait Written {
@@ -98,50 +102,26 @@ impl Written for PortRange {
     }
 }
 
-impl Written for Mtu {
-    fn written(&self) -> String {
-        match self {
-            Self::Auto => "auto".written(),
-            Self::Fixed(bytes) => bytes.written(),
+/// The words that stand for the values of an enum, for reading and writing them.
+macro_rules! words {
+    ($type:ident: $($word:literal = $variant:ident),+) => {
+        impl $type {
+            /// The words that stand for it.
+            pub(in crate::config) const WORDS: &'static [(&'static str, Self)] =
+                &[$(($word, Self::$variant)),+];
         }
-    }
+
+        impl $crate::config::written::Written for $type {
+            fn written(&self) -> String {
+                match self {
+                    $(Self::$variant => $crate::config::written::Written::written($word),)+
+                }
+            }
+        }
+    };
 }
 
-impl Written for Threads {
-    fn written(&self) -> String {
-        self.number().to_string()
-    }
-}
-
-impl Written for Profile {
-    fn written(&self) -> String {
-        match self {
-            Self::Auto => "auto",
-            Self::Classic => "classic",
-        }
-        .written()
-    }
-}
-
-impl Written for Scheduler {
-    fn written(&self) -> String {
-        match self {
-            Self::Weighted => "weighted",
-            Self::Flow => "flow",
-        }
-        .written()
-    }
-}
-
-impl Written for Late {
-    fn written(&self) -> String {
-        match self {
-            Self::Deliver => "deliver",
-            Self::Drop => "drop",
-        }
-        .written()
-    }
-}
+pub(super) use words;
 
 impl Written for PeerKind {
     fn written(&self) -> String {
@@ -159,14 +139,5 @@ impl<T: Written> Written for Option<T> {
     /// What is not there is not written in a file; a change of it is shown nevertheless.
     fn written(&self) -> String {
         self.as_ref().map_or_else(|| "none".to_owned(), Written::written)
-    }
-}
-
-impl Written for Pins {
-    fn written(&self) -> String {
-        let lists = self.lists().into_iter().filter(|(_, ports)| !ports.is_empty());
-        let lists: Vec<_> =
-            lists.map(|(key, ports)| format!("{key} = {}", ports.written())).collect();
-        if lists.is_empty() { "none".to_owned() } else { lists.join(", ") }
     }
 }

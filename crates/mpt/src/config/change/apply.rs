@@ -51,7 +51,7 @@ fn apply_to_tunnel(tunnel: &mut Tunnel, change: &TunnelChange) -> Result<(), App
             match change {
                 AcceptChange::Added(accept) => add(accepts, accept),
                 AcceptChange::Removed => remove(accepts, name),
-                AcceptChange::Changed(edit) => *find(accepts, name, what)? = edit.to.clone(),
+                AcceptChange::Changed { to, .. } => find(accepts, name, what)?.clone_from(to),
             }
         }
         TunnelChange::Connection { connection: name, change } => {

@@ -3,17 +3,15 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use super::{
-    AcceptChange, Change, ConnectionChange, ConnectionField, Edit, PathChange, PathField,
-    ProcessField, TunnelChange, TunnelField,
-};
-use crate::config::{Accept, Connection, Path, Settings, Tunnel};
+use super::{AcceptChange, Change, ConnectionChange, PathChange, TunnelChange};
+use crate::config::edit::Edit;
+use crate::config::schema::Tabled as _;
+use crate::config::{Accept, Connection, Control, Daemon, Metrics, Path, Settings, Tunnel};
 
 /// What leads from `old` to `new`, in an order in which it can be carried out: first goes what goes,
 /// last comes what comes.
 pub(crate) fn difference(old: &Settings, new: &Settings) -> Vec<Change> {
-    let mut changes: Vec<Change> =
-        ProcessField::between(old, new).into_iter().map(Change::Process).collect();
+    let mut changes: Vec<Change> = of_process(old, new).map(Change::Process).collect();
     for (name, tunnels) in pairs(&old.tunnels, &new.tunnels) {
         let steps = match tunnels {
             Pair::Gone => vec![TunnelChange::Removed],
@@ -27,17 +25,29 @@ pub(crate) fn difference(old: &Settings, new: &Settings) -> Vec<Change> {
     changes
 }
 
+fn of_process(old: &Settings, new: &Settings) -> impl Iterator<Item = Edit<Settings>> {
+    let control = Control::edits(&old.control, &new.control).into_iter();
+    let daemon = Daemon::edits(&old.daemon, &new.daemon).into_iter();
+    let metrics = Metrics::edits(&old.metrics, &new.metrics).into_iter();
+    control
+        .map(|edit| edit.below("control").within(|all: &mut Settings| &mut all.control))
+        .chain(daemon.map(|edit| edit.below("daemon").within(|all: &mut Settings| &mut all.daemon)))
+        .chain(
+            metrics.map(|edit| edit.below("metrics").within(|all: &mut Settings| &mut all.metrics)),
+        )
+}
+
 fn within_tunnel(old: &Tunnel, new: &Tunnel) -> Vec<TunnelChange> {
-    let mut changes: Vec<_> =
-        TunnelField::between(old, new).into_iter().map(TunnelChange::Set).collect();
+    let mut changes: Vec<_> = Tunnel::edits(old, new).into_iter().map(TunnelChange::Set).collect();
     for (name, accepts) in pairs(&old.accepts, &new.accepts) {
         let change = match accepts {
             Pair::Gone => AcceptChange::Removed,
             Pair::Come(accept) => AcceptChange::Added(Box::new(accept.clone())),
             Pair::Both(old, new) if old == new => continue,
             Pair::Both(old, new) => {
-                let (from, to) = (old.clone(), new.clone());
-                AcceptChange::Changed(Box::new(Edit { from, to }))
+                let edits = Accept::edits(old, new);
+                let keys = edits.iter().map(|edit| edit.key().to_owned()).collect();
+                AcceptChange::Changed { to: Box::new(new.clone()), keys }
             }
         };
         changes.push(TunnelChange::Accept { accept: name.to_owned(), change });
@@ -60,13 +70,13 @@ fn within_tunnel(old: &Tunnel, new: &Tunnel) -> Vec<TunnelChange> {
 
 fn within_connection(old: &Connection, new: &Connection) -> Vec<ConnectionChange> {
     let mut changes: Vec<_> =
-        ConnectionField::between(old, new).into_iter().map(ConnectionChange::Set).collect();
+        Connection::edits(old, new).into_iter().map(ConnectionChange::Set).collect();
     for (name, paths) in pairs(&old.paths, &new.paths) {
         let steps = match paths {
             Pair::Gone => vec![PathChange::Removed],
             Pair::Come(path) => vec![PathChange::Added(Box::new(path.clone()))],
             Pair::Both(old, new) => {
-                PathField::between(old, new).into_iter().map(PathChange::Set).collect()
+                Path::edits(old, new).into_iter().map(PathChange::Set).collect()
             }
         };
         let change = |change| ConnectionChange::Path { path: name.to_owned(), change };

@@ -11,22 +11,21 @@
 
 mod apply;
 mod difference;
-mod field;
 mod show;
 
 #[cfg(test)]
 pub(crate) use apply::ApplyError;
 pub(crate) use apply::apply;
 pub(crate) use difference::difference;
-pub(crate) use field::{ConnectionField, Edit, PathField, ProcessField, TunnelField};
 
-use super::{Accept, Connection, Path, Tunnel};
+use super::edit::{Edit, Effect};
+use super::{Accept, Connection, Path, Settings, Tunnel};
 
 /// One step from settings to others.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Change {
     /// Something of the whole process.
-    Process(ProcessField),
+    Process(Edit<Settings>),
     /// Something of the tunnel with this name.
     Tunnel {
         /// Its name.
@@ -44,7 +43,7 @@ pub(crate) enum TunnelChange {
     /// It is gone.
     Removed,
     /// A setting of its own.
-    Set(TunnelField),
+    Set(Edit<Tunnel>),
     /// Something of the template with this name.
     Accept {
         /// Its name.
@@ -70,8 +69,13 @@ pub(crate) enum AcceptChange {
     Added(Box<Accept>),
     /// It is gone.
     Removed,
-    /// It says something else.
-    Changed(Box<Edit<Accept>>),
+    /// It says this now, and differs in these keys.
+    Changed {
+        /// The whole template.
+        to: Box<Accept>,
+        /// The keys.
+        keys: Vec<String>,
+    },
 }
 
 /// A step within a connection.
@@ -82,7 +86,7 @@ pub(crate) enum ConnectionChange {
     /// It is gone.
     Removed,
     /// A setting of its own.
-    Set(ConnectionField),
+    Set(Edit<Connection>),
     /// Something of the path with this name.
     Path {
         /// Its name.
@@ -100,23 +104,7 @@ pub(crate) enum PathChange {
     /// It is gone.
     Removed,
     /// A setting of it.
-    Set(PathField),
-}
-
-/// What it takes to carry out a change; the greater of two includes the lesser where it is about the
-/// same thing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Effect {
-    /// Nothing that traffic main_events.
-    InPlace,
-    /// The path goes and comes again.
-    PathReplaced,
-    /// The connection goes and comes again, and its sequence starts anew at the peer.
-    ConnectionReplaced,
-    /// The tunnel with its interface goes and comes again.
-    TunnelRestarted,
-    /// It cannot be done while the daemon runs.
-    DaemonRestarted,
+    Set(Edit<Path>),
 }
 
 impl Change {
@@ -173,7 +161,7 @@ impl TunnelChange {
             Self::Accept { change, .. } => match change {
                 AcceptChange::Added(_) => Turn::Add,
                 AcceptChange::Removed => Turn::Remove,
-                AcceptChange::Changed(_) => Turn::Set,
+                AcceptChange::Changed { .. } => Turn::Set,
             },
             Self::Connection { change, .. } => match change {
                 ConnectionChange::Added(_) => Turn::Add,

@@ -1,15 +1,15 @@
 //! Changes as the operator sees them: one line each.
 
-use std::fmt;
+use std::fmt::{self, Display as _};
 
-use super::{AcceptChange, Change, ConnectionChange, Effect, PathChange, TunnelChange};
-use crate::config::Accept;
+use super::{AcceptChange, Change, ConnectionChange, PathChange, TunnelChange};
+use crate::config::edit::Effect;
 
 /// `connection server: path lte: weight 1 -> 3`, and what it takes if that is more than nothing.
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Process(field) => edit(f, field.key(), field.values())?,
+            Self::Process(field) => field.fmt(f)?,
             Self::Tunnel { tunnel, change } => in_tunnel(f, tunnel, change)?,
         }
         match self.effect() {
@@ -28,13 +28,13 @@ fn in_tunnel(f: &mut fmt::Formatter<'_>, tunnel: &str, change: &TunnelChange) ->
         TunnelChange::Removed => write!(f, "tunnel {tunnel}: removed"),
         TunnelChange::Set(field) => {
             write!(f, "tunnel {tunnel}: ")?;
-            edit(f, field.key(), field.values())
+            field.fmt(f)
         }
         TunnelChange::Accept { accept, change } => match change {
             AcceptChange::Added(_) => write!(f, "template {accept}: added to tunnel {tunnel}"),
             AcceptChange::Removed => write!(f, "template {accept}: removed"),
-            AcceptChange::Changed(edit) => {
-                let keys = different_keys(&edit.from, &edit.to).join(", ");
+            AcceptChange::Changed { keys, .. } => {
+                let keys = keys.join(", ");
                 write!(f, "template {accept}: {keys} changed, for new connections only")
             }
         },
@@ -43,13 +43,13 @@ fn in_tunnel(f: &mut fmt::Formatter<'_>, tunnel: &str, change: &TunnelChange) ->
             match change {
                 ConnectionChange::Added(_) => write!(f, "added to tunnel {tunnel}"),
                 ConnectionChange::Removed => f.write_str("removed"),
-                ConnectionChange::Set(field) => edit(f, field.key(), field.values()),
+                ConnectionChange::Set(field) => field.fmt(f),
                 ConnectionChange::Path { path, change } => {
                     write!(f, "path {path}: ")?;
                     match change {
                         PathChange::Added(_) => f.write_str("added"),
                         PathChange::Removed => f.write_str("removed"),
-                        PathChange::Set(field) => edit(f, field.key(), field.values()),
+                        PathChange::Set(field) => field.fmt(f),
                     }
                 }
             }
@@ -58,35 +58,4 @@ fn in_tunnel(f: &mut fmt::Formatter<'_>, tunnel: &str, change: &TunnelChange) ->
             write!(f, "tunnel {tunnel}: connections in the order {}", names.join(", "))
         }
     }
-}
-
-fn edit(f: &mut fmt::Formatter<'_>, key: &str, (from, to): (String, String)) -> fmt::Result {
-    write!(f, "{key} {from} -> {to}")
-}
-
-/// The keys about which two templates differ.
-fn different_keys(from: &Accept, to: &Accept) -> Vec<&'static str> {
-    let (before, after) = (from.policies, to.policies);
-    let keys = [
-        ("peers", from.peers != to.peers),
-        ("sources", from.sources != to.sources),
-        ("interface", from.interface != to.interface),
-        ("local", from.local != to.local),
-        ("local_port", from.local_port != to.local_port),
-        ("max_connections", from.max_connections != to.max_connections),
-        ("max_rate", from.max_rate != to.max_rate),
-        ("max_paths", from.max_paths != to.max_paths),
-        ("forget", from.forget != to.forget),
-        ("profile", before.profile != after.profile),
-        ("scheduler", before.scheduler != after.scheduler),
-        ("key", before.key != after.key),
-        ("checksum", before.checksum != after.checksum),
-        ("sequence", before.sequence != after.sequence),
-        ("reorder", before.reorder != after.reorder),
-        ("weight", from.weight != to.weight),
-        ("priority", from.priority != to.priority),
-        ("keepalive", from.keepalive != to.keepalive),
-        ("dead_time", from.dead_time != to.dead_time),
-    ];
-    keys.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
 }

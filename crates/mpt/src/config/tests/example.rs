@@ -22,22 +22,22 @@ fn the_example_has_every_key_in_its_table() {
     assert!(errors.is_empty(), "{errors:?}\n{text}");
     let document = DeValue::Table(document.into_inner());
     for (keys, place) in [
-        (&keys::ROOT, &[][..]),
-        (&keys::CONTROL, &["control"]),
-        (&keys::DAEMON, &["daemon"]),
-        (&keys::METRICS, &["metrics"]),
-        (&keys::TUNNEL, &["tunnel"]),
-        (&keys::OFFLOADS, &["tunnel", "offloads"]),
-        (&keys::CONNECTION, &["tunnel", "connection"]),
-        (&keys::AUTH, &["tunnel", "connection", "auth"]),
-        (&keys::REORDER, &["tunnel", "connection", "reorder"]),
-        (&keys::MATCH, &["tunnel", "connection", "match"]),
-        (&keys::PATH, &["tunnel", "connection", "path"]),
-        (&keys::ACCEPT, &["tunnel", "accept"]),
-        (&keys::REORDER, &["tunnel", "accept", "reorder"]),
+        (settings::ALL[0], &[][..]),
+        (&Control::KEYS, &["control"]),
+        (&Daemon::KEYS, &["daemon"]),
+        (&Metrics::KEYS, &["metrics"]),
+        (&Tunnel::KEYS, &["tunnel"]),
+        (&Offloads::KEYS, &["tunnel", "offloads"]),
+        (&Connection::KEYS, &["tunnel", "connection"]),
+        (&commands::AUTH, &["tunnel", "connection", "auth"]),
+        (&Reorder::KEYS, &["tunnel", "connection", "reorder"]),
+        (&selector::KEYS, &["tunnel", "connection", "match"]),
+        (&Path::KEYS, &["tunnel", "connection", "path"]),
+        (&Accept::KEYS, &["tunnel", "accept"]),
+        (&Reorder::KEYS, &["tunnel", "accept", "reorder"]),
     ] {
         let tables = tables(&document, place);
-        for key in keys.keys {
+        for key in keys.names() {
             assert!(tables.iter().any(|table| table.get(key).is_some()), "{key} of {}", keys.table);
         }
     }
@@ -65,7 +65,7 @@ fn the_example_shows_the_defaults() {
 
 #[test]
 fn every_table_is_in_the_list_of_all() {
-    let tables: Vec<_> = keys::ALL.iter().map(|keys| keys.table).collect();
+    let tables: Vec<_> = settings::ALL.iter().map(|keys| keys.table).collect();
     for header in [
         "[control]",
         "[daemon]",

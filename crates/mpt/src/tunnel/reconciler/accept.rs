@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use mpt_proto::{AcceptId, ConnectRequest, ConnectionId, MAX_PATHS, PathId, SocketId};
 
 use super::Reconciler;
-use super::accepting::{Accepted, MAX_TEMPLATES, Path, Template, connection, path};
+use super::accepting::{Accepted, MAX_TEMPLATES, Path, Template, connection};
 use super::numbers::Numbers;
 use super::path::AGAIN;
 use super::socket::Key;
@@ -187,10 +187,11 @@ impl Reconciler {
         if accepted.paths.len() >= usize::from(settings.max_paths) {
             return;
         }
+        let Some(path_settings) = settings.path(request.remote, local) else { return };
         let Some(number) = accepted.numbers.take(now) else { return };
         let path = Path {
             id: PathId(number as u8),
-            settings: path(settings, request.remote, local),
+            settings: path_settings,
             socket: request.socket,
             since: now,
             absence: None,

@@ -1,13 +1,13 @@
 //! Templates for peers that nobody configured, and what was made by them.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use mpt_proto::{AcceptConfig, AcceptId, ConnectRequest, ConnectionId, PathId, SocketId};
 
 use super::numbers::Numbers;
-use crate::config::{self, Accept, PathStatus, Remote};
+use crate::config::{self, Accept};
 use crate::tunnel::core::core_prefix;
 use crate::tunnel::mtu::{Kernel, mtu_within};
 use crate::tunnel::op::Place;
@@ -142,22 +142,5 @@ pub(super) fn connection(
         remote_port: request.remote.port(),
         policies: accept.policies,
         paths: Vec::new(),
-    }
-}
-
-/// The settings of a path by this template, which answers from where it was spoken to.
-pub(super) fn path(accept: &Accept, remote: SocketAddr, local: Option<IpAddr>) -> config::Path {
-    config::Path {
-        name: remote.to_string(),
-        interface: accept.interface.clone(),
-        local: accept.local.or(local),
-        remote: Remote::Address(remote.ip()),
-        weight: accept.weight.unwrap_or(1),
-        weight_from_peer: accept.weight.is_none(),
-        priority: accept.priority,
-        keepalive: accept.keepalive,
-        dead_time: accept.dead_time,
-        status: PathStatus::Available,
-        pins: config::Pins::default(),
     }
 }

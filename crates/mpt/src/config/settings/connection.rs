@@ -1,0 +1,159 @@
+//! The settings of a connection, `[[tunnel.connection]]`, and those that a template shares with it.
+
+use std::net::IpAddr;
+
+use mpt_proto::PeerKind;
+
+use super::Path;
+use crate::config::address;
+use crate::config::commands::Commands;
+use crate::config::keys::{Row, Rows};
+use crate::config::prefix::Prefix;
+use crate::config::reorder::Reorder;
+use crate::config::report::Problems;
+use crate::config::schema::{Tabled as _, settings};
+use crate::config::selector::Match;
+use crate::config::value::{self, Kind as _, Value};
+use crate::config::words::{Profile, Scheduler};
+use crate::config::writer::Writer;
+
+settings! {
+    /// One connection: the association with one peer.
+    Connection "[[tunnel.connection]]", read as ConnectionRead, with none: () {
+        /// Name for commands, 1 to 64 bytes; unique within the file.
+        name: String = required(value::name, "\"server\""), Apart;
+        /// What the peer is.
+        peer_kind ["peer"]: PeerKind = own(
+            Rows::Here(&[
+                Row::own(
+                    "peer",
+                    "",
+                    "[\"10.9.0.2\"]",
+                    "The peer's tunnel addresses, at most one of each IP version; or the kind of peer: `\"mpt\"`, `\"mpt-original\"` or `\"gre\"`, below.",
+                ),
+                Row::own(
+                    "peer_addresses",
+                    "",
+                    "[\"10.9.0.2\"]",
+                    "The peer's tunnel addresses, if `peer` is a kind of peer.",
+                ),
+            ]),
+            |of: &Self, out: &mut Writer, ()| if of.peer_kind == PeerKind::Mpt {
+                out.key("peer", &of.peer);
+            } else {
+                out.key("peer", &of.peer_kind);
+                out.key("peer_addresses", &of.peer);
+            }
+        ),
+            ConnectionReplaced;
+        /// The peer's tunnel addresses, at least one, at most one of each IP version, and none an own
+        /// address; exactly one if the peer is an original MPT, and then `networks` are of its version
+        /// too. Several connections of one tunnel may have the same, in the same order; then at most one
+        /// of them has no `selector`. Otherwise none occurs twice in the whole file.
+        peer ["peer"]: Vec<IpAddr> = own(Rows::Here(&[]), |_: &Self, _: &mut Writer, ()| {}),
+            ConnectionReplaced;
+        /// Further prefixes behind the peer; routes to them are installed. `0.0.0.0/0` and `::/0`
+        /// are default routes.
+        networks: Vec<Prefix> = default(value::list(address::network), Vec::new()), InPlace;
+        /// Which of the inner packets to the peer it carries; `None` = those that no other connection
+        /// to the peer carries. Where several match, the first in the order of the file does.
+        selector ["match"]: Option<Match> = own(
+            Rows::Here(&[Row::own(
+                "match",
+                "none",
+                "{ protocol = \"udp\", ports = [5060] }",
+                "Which packets it carries, if several connections have the same `peer`, below.",
+            )]),
+            |of: &Self, out: &mut Writer, ()| if let Some(selector) = &of.selector {
+                out.inline("match", |out| selector.write(out));
+            }
+        ), InPlace;
+        /// UDP port here.
+        local_port: u16 = default(value::integer(1..=u16::MAX), Connection::DEFAULT_PORT),
+            ConnectionReplaced;
+        /// UDP port of the peer.
+        remote_port: u16 = default(value::integer(1..=u16::MAX), Connection::DEFAULT_PORT),
+            ConnectionReplaced;
+        /// How commands are exchanged with the peer; exactly if that is an original MPT.
+        commands: Option<Commands> = own(
+            Rows::Of(&Commands::KEYS),
+            |of: &Self, out: &mut Writer, ()| if let Some(commands) = &of.commands {
+                commands.write(out, ());
+            }
+        ), InPlace;
+        /// How it treats its packets.
+        policies: Policies = own(
+            Rows::Of(&Policies::KEYS),
+            |of: &Self, out: &mut Writer, ()| of.policies.write(out, of.peer_kind)
+        ), Within;
+        /// Its paths, 1 to 64, with distinct names.
+        paths: Vec<Path> = own(
+            Rows::Here(&[Row::table("path")]),
+            |of: &Self, out: &mut Writer, ()| out.tables(&Path::KEYS, &of.paths, |path, out| {
+                path.write(out, of.peer_kind);
+            })
+        ), Apart;
+    }
+}
+
+impl Connection {
+    /// The UDP port of GRE-in-UDP (RFC 8086).
+    pub(crate) const DEFAULT_PORT: u16 = 4754;
+
+    /// Most paths of one connection.
+    pub(crate) const MAX_PATHS: usize = mpt_proto::MAX_PATHS;
+}
+
+settings! {
+    /// How a connection, configured or made by a template, treats its packets: how they are framed,
+    /// spread over the paths and put in order.
+    #[derive(Copy)]
+    Policies "", read as PoliciesRead, with peer_kind: PeerKind {
+        /// Named set of policies: `"classic"`, or `"auto"`, which is the same.
+        profile: Profile = default(profile, Profile::Auto), InPlace;
+        /// `"weighted"`: each packet independently, by the paths' weights; `"flow"`: all packets of
+        /// a flow on one path.
+        scheduler: Scheduler = default(value::one_of(Scheduler::WORDS), Scheduler::Weighted), InPlace;
+        /// GRE key, the same on both hosts.
+        key: Option<u32> = optional(value::integer(0..=u32::MAX), "7"), ConnectionReplaced;
+        /// Send the GRE checksum.
+        checksum: bool = default(value::flag, false), ConnectionReplaced;
+        /// Whether datagrams carry a sequence number; towards an original MPT exactly if there is a window.
+        sequence: bool = own(
+            Rows::Here(&[Row::own(
+                "sequence",
+                "true; with `\"gre\"` false",
+                "true",
+                "Send sequence numbers; without them the peer cannot restore the packet order.",
+            )]),
+            |of: &Self, out: &mut Writer, peer_kind| if peer_kind != PeerKind::Original {
+                // Towards an original MPT it follows from the window.
+                out.unless("sequence", &of.sequence, &(peer_kind == PeerKind::Mpt));
+            }
+        ), ConnectionReplaced;
+        /// Receive-side ordering.
+        reorder: Reorder = own(
+            Rows::Here(&[Row::own(
+                "reorder",
+                "",
+                "{ window = 4096, max_delay = 0.1, early_release = true, late = \"deliver\" }",
+                "Reorder buffer, below.",
+            )]),
+            |of: &Self, out: &mut Writer, peer_kind| out.inline("reorder", |out| {
+                of.reorder.write(out, Reorder::default_for(of.scheduler, peer_kind));
+            })
+        ), InPlace;
+    }
+}
+
+fn profile(value: &Value<'_>, problems: &mut Problems) -> Option<Profile> {
+    if value.get().as_str() == Some("adaptive") {
+        problems.push(
+            value
+                .impossible("not available yet")
+                .help("write \"auto\", which selects the best available profile, or \"classic\""),
+        );
+        return None;
+    }
+    value::one_of(Profile::WORDS).read(value, problems)
+}

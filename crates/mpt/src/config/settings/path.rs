@@ -1,0 +1,95 @@
+//! The settings of a path: `[[tunnel.connection.path]]`.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use mpt_control::PathStatus;
+use mpt_proto::PeerKind;
+
+use crate::config::keys::Rows;
+use crate::config::pins::{self, Pins};
+use crate::config::remote::{self, Remote};
+use crate::config::report::Problems;
+use crate::config::schema::settings;
+use crate::config::value::{self, Value};
+use crate::config::writer::Writer;
+use crate::config::{address, timers};
+
+/// The words for what an operator wants of a path.
+const STATUS: [(&str, PathStatus); 2] =
+    [("available", PathStatus::Available), ("off", PathStatus::Off)];
+
+settings! {
+    /// One path of a connection, to a peer of a kind.
+    Path "[[tunnel.connection.path]]", read as PathRead, with peer_kind: PeerKind {
+        /// Name for commands, 1 to 64 bytes; unique within the connection.
+        name: String = required(value::name, "\"fibre\""), Apart;
+        /// Bind to this interface.
+        interface: Option<String> = optional(value::interface, "\"eth0\""), PathReplaced;
+        /// Local address, of the IP version of `remote`; none: the kernel selects one.
+        local: Option<IpAddr> = optional(local, "\"192.0.2.10\""), PathReplaced;
+        /// The peer's address on this path, or a host name, which is resolved again while the path
+        /// is silent.
+        remote: Remote = required(
+            remote::remote,
+            "\"203.0.113.5\"",
+            "for a peer that comes from anywhere, write a template, `[[tunnel.accept]]`, in place of the connection"
+        ), PathReplaced;
+        /// Share of the packets or flows.
+        weight: u16 = default(value::integer(1..=Path::MAX_WEIGHT), 1), InPlace;
+        /// Whether the weight that the peer announces takes the place of `weight`: on paths that a
+        /// template without a weight made, until a command sets one.
+        weight_from_peer: bool = unsaid(false), Apart;
+        /// Priority tier: of the paths that are up, those with the lowest number carry packets.
+        priority: u8 = default(value::integer(0..=u8::MAX), 0), InPlace;
+        /// Time between keepalives; 5 s to an original MPT.
+        keepalive: Duration = default(timers::keepalive(), Path::default_keepalive(peer_kind), "0.5"),
+            InPlace;
+        /// Silence after which the path is down, longer than `keepalive`.
+        dead_time: Duration = default(
+            timers::dead_time(),
+            Path::default_dead_time(keepalive.unwrap_or_default()),
+            "3.5 × `keepalive`: 1.75"
+        ), InPlace;
+        /// `"available"` or `"off"`.
+        status: PathStatus = default(value::one_of(&STATUS), PathStatus::Available), InPlace;
+        /// The flows that take this path while it is up; none unless the scheduler is `Flow`.
+        pins: Pins = own(Rows::Here(&pins::ROWS), |of: &Self, out: &mut Writer, _| of.pins.write(out)), InPlace;
+    }
+}
+
+impl Path {
+    /// Largest weight.
+    pub(crate) const MAX_WEIGHT: u16 = mpt_proto::MAX_WEIGHT;
+
+    /// Time between keepalives unless configured, to a peer of this kind. The original counts in whole
+    /// seconds; 5 s is what its samples have, and what a dead time must allow for.
+    pub(crate) const fn default_keepalive(peer_kind: PeerKind) -> Duration {
+        match peer_kind {
+            PeerKind::Mpt => Duration::from_millis(500),
+            PeerKind::Original => Duration::from_secs(5),
+            PeerKind::Gre => Duration::ZERO,
+        }
+    }
+
+    /// Silence after which a path is down unless configured: three keepalives and a half, so never
+    /// where none are sent. 1.75 s with the usual keepalive.
+    pub(crate) fn default_dead_time(keepalive: Duration) -> Duration {
+        keepalive * 7 / 2
+    }
+}
+
+/// An own address, the kernel's choice being no address.
+pub(super) fn local(value: &Value<'_>, problems: &mut Problems) -> Option<IpAddr> {
+    if let Some(Ok(address)) = value.get().as_str().map(str::parse::<IpAddr>)
+        && address.is_unspecified()
+    {
+        problems.push(
+            value
+                .impossible("is the unspecified address")
+                .help("remove `local`: then the kernel chooses the address"),
+        );
+        return None;
+    }
+    address::address(value, problems)
+}
