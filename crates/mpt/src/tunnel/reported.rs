@@ -125,7 +125,7 @@ impl Probing {
             return false;
         }
         self.sent = self.sent.saturating_add(1);
-        let doublings = self.sent.saturating_sub(FIRST_PROBES).min(10);
+        let doublings = self.sent.saturating_sub(FIRST_PROBES - 1).min(10);
         let interval = if unusable { RETRY } else { PROBE_INTERVAL * 2_u32.pow(doublings) };
         self.next = Some(now + interval.min(RAISE));
         true
