@@ -74,9 +74,9 @@ impl Netlink {
         message.header.index = index;
         let action = format!("look up interface {index}");
         match self.request(RouteNetlinkMessage::GetLink(message), 0, &action) {
-            Ok(answers) => Ok(answers.into_iter().find_map(|answer| match answer {
-                RouteNetlinkMessage::NewLink(message) => Some(Link::from(message)),
-                _ => None,
+            Ok(answers) => Ok(answers.into_iter().find_map(|answer| {
+                let RouteNetlinkMessage::NewLink(message) = answer else { return None };
+                Some(Link::from(message))
             })),
             Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),

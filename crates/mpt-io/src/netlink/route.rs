@@ -196,9 +196,9 @@ impl Netlink {
     pub fn mtu_of(&mut self, address: IpAddr, leaving: Leaving) -> Result<RouteMtu, Error> {
         let action = format!("look up the MTU of the route to {address}");
         let route = self.route_to(address, leaving, &action)?;
-        let index = route.attributes.iter().find_map(|attribute| match attribute {
-            RouteAttribute::Oif(index) => Some(*index),
-            _ => None,
+        let index = route.attributes.iter().find_map(|attribute| {
+            let RouteAttribute::Oif(index) = attribute else { return None };
+            Some(*index)
         });
         let index = index.ok_or_else(|| Error::unreadable(&action, &"it has no interface"))?;
         let Some(mtu) = mtu_metric(&route) else {
@@ -290,13 +290,12 @@ pub struct RouteMtu {
 
 /// The MTU in a route's metrics.
 fn mtu_metric(route: &RouteMessage) -> Option<u32> {
-    let metrics = route.attributes.iter().filter_map(|attribute| match attribute {
-        RouteAttribute::Metrics(metrics) => Some(metrics),
-        _ => None,
-    });
-    metrics.flatten().find_map(|metric| match metric {
-        RouteMetric::Mtu(mtu) if *mtu > 0 => Some(*mtu),
-        _ => None,
+    route.attributes.iter().find_map(|attribute| {
+        let RouteAttribute::Metrics(metrics) = attribute else { return None };
+        metrics.iter().find_map(|metric| {
+            let RouteMetric::Mtu(mtu) = metric else { return None };
+            Some(*mtu).filter(|&mtu| mtu > 0)
+        })
     })
 }
 
