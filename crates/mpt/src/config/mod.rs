@@ -1,6 +1,6 @@
 //! The configuration file: from text to settings that can be run.
 //!
-//! [`settings`] has the table of settings: every key of every kind of table with its type, range, default
+//! [mod@settings] has the table of settings: every key of every kind of table with its type, range, default
 //! and documentation. Reading, writing ([`write()`](write::write)), differences ([`change`]), the list in
 //! `docs/guide.md` and the keys in `docs/mpt.toml` come from it.
 //!

@@ -37,7 +37,7 @@ pub(super) trait Tabled: Sized {
 /// - `own(rows, write)`: reading is left to the code beside the table, which sets the field.
 /// - `unsaid(value)`: no file can say it.
 ///
-/// What it takes to change it is an [`Effect`]; or `Apart` for what is compared elsewhere, and `Within` for
+/// What it takes to change it is an `Effect`; or `Apart` for what is compared elsewhere, and `Within` for
 /// settings that are themselves made from a table.
 macro_rules! settings {
     (
