@@ -2,7 +2,7 @@
 //!
 //! A router may silently drop packets that are too large for its next link (RFC 2923 section 2.1).
 //! Keepalives are small, so the path stays up and loses every large packet. Therefore keepalives
-//! report the length of the longest datagram that arrived recently, which [`Arrived`] records.
+//! report the length of the longest datagram that arrived recently, which [`Arrived`](super::arrived::Arrived) records.
 //! [`BlackHoleDetector`] compares the peer's reports with the lengths sent.
 //!
 //! ```text
