@@ -6,7 +6,10 @@
 //! (`argv[0]`) that it is to run one test. What that process prints is shown if it fails, or at once
 //! with `--nocapture`.
 //!
-//! A test that measures time or loads the processors runs alone, after the others.
+//! A test that measures time or loads the processors runs alone, after the others. One that fails beside
+//! others runs once more alone, because beside others a busy machine can starve the paths of a test for longer
+//! than their dead time. The second outcome counts; the first is printed, and its tests are listed at the
+//! end. `MPT_NO_RETRY=1` makes the first outcome count.
 
 use std::env;
 use std::fs::File;
@@ -169,9 +172,12 @@ pub(crate) fn run(cases: &[Case], environment: &[Variable]) -> Conclusion {
     let captured = !arguments.nocapture;
 
     let times = Arc::new(Mutex::new(Vec::new()));
+    let retried = Arc::new(Mutex::new(Vec::new()));
+    let retries = env::var_os("MPT_NO_RETRY").is_none();
     let turns = Arc::new(RwLock::new(()));
     let trial = |&case: &Case| {
         let (times, turns) = (Arc::clone(&times), Arc::clone(&turns));
+        let retried = Arc::clone(&retried);
         let environment = environment.to_vec();
         let run = move || {
             // Nothing panics that holds a lock, and if it did, there would be nothing to mend.
@@ -179,8 +185,20 @@ pub(crate) fn run(cases: &[Case], environment: &[Variable]) -> Conclusion {
                 (!case.alone).then(|| turns.read().unwrap_or_else(PoisonError::into_inner));
             let alone = case.alone.then(|| turns.write().unwrap_or_else(PoisonError::into_inner));
             let begun = Instant::now();
-            let outcome = case.start(&environment, captured);
+            let mut outcome = case.start(&environment, captured);
             drop((beside, alone));
+            if let Err(failed) = &outcome
+                && retries
+                && !case.alone
+            {
+                print_retry(case, failed);
+                let _alone = turns.write().unwrap_or_else(PoisonError::into_inner);
+                outcome = case.start(&environment, captured);
+                retried
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push((case, outcome.is_ok()));
+            }
             let mut times = times.lock().unwrap_or_else(PoisonError::into_inner);
             times.push((begun.elapsed(), case));
             outcome
@@ -193,7 +211,25 @@ pub(crate) fn run(cases: &[Case], environment: &[Variable]) -> Conclusion {
     let trials = beside.into_iter().chain(alone).map(trial).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     print_slowest(&mut times.lock().unwrap_or_else(PoisonError::into_inner));
+    print_retried(&retried.lock().unwrap_or_else(PoisonError::into_inner));
     conclusion
+}
+
+#[allow(clippy::print_stdout, reason = "beside what the harness prints")]
+fn print_retry(case: Case, failed: &Failed) {
+    let output = failed.message().unwrap_or_default();
+    println!(
+        "{} {} failed beside other tests, and runs again alone:\n{output}",
+        case.mode.name, case.test.0
+    );
+}
+
+#[allow(clippy::print_stdout, reason = "beside what the harness prints")]
+fn print_retried(retried: &[(Case, bool)]) {
+    for (case, passed) in retried {
+        let outcome = if *passed { "passed alone" } else { "failed alone too" };
+        println!("failed beside other tests, {outcome}: {} {}", case.mode.name, case.test.0);
+    }
 }
 
 #[allow(clippy::print_stdout, reason = "beside what the harness prints")]
