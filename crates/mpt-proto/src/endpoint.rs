@@ -50,7 +50,7 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// Moves the sides apart. The caller carries the path updates from then on, and tells both what
+    /// Moves the sides apart. The caller passes the messages on from then on, and tells both what
     /// is wanted of a path.
     pub fn split(self) -> (TransmitSide, ReceiveSide) {
         (self.tx, self.rx)

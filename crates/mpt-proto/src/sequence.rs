@@ -41,7 +41,7 @@ impl Seq {
     /// How far ahead of `other` this number is; negative when it is behind.
     ///
     /// RFC 1982 leaves two numbers that are exactly 2^31 apart unordered; here each of them is
-    /// behind the other, so neither can be mistaken for updates.
+    /// behind the other, so neither can be mistaken for newer ones.
     pub const fn offset_from(self, other: Self) -> i32 {
         self.0.wrapping_sub(other.0).cast_signed()
     }

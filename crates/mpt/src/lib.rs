@@ -4,7 +4,7 @@
 //! `daemon` knows which run, and keeps them so while the host changes (`netmon`); `tunnel` carries
 //! packets, a thread or two for each; `control` answers clients on a Unix socket, `metrics` serves a page over
 //! HTTP, both with the bounded `server`; `output` is how
-//! everything looks on a terminal, `watch` how it looks live. `host` says what this machine lacks,
+//! everything looks on a terminal, `watch` how it looks live. `preflight` says what this machine lacks,
 //! `import` what files of an original MPT mean here, `privilege` leaves the daemon no right that it does not need, and `service` tells who started it
 //! how it fares. `log` writes what all of them log.
 //!

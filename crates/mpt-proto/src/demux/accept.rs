@@ -4,7 +4,7 @@
 //! *connect request* if it fits a template ([`AcceptConfig`]): then the owner is told ([`ConnectRequest`]) and makes a
 //! connection, or a further path of one that was made so. Plain framing authenticates nothing, so a host
 //! that guesses what a template asks for can send a connect request. What that can cost is bounded here, before anything is made:
-//! connections and paths in number, both together in rate, and what is remembered of asks to connect that nobody
+//! connections and paths in number, both together in rate, and the requests that are remembered although nobody
 //! has answered yet. Everything refused is counted.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -21,7 +21,7 @@ use crate::token_bucket::TokenBucket;
 use crate::wire::gre::Datagram;
 use crate::wire::keepalive::{FIRST_CONTROL, Keepalive};
 
-/// How many asks to connect may wait to be answered; what comes beyond that is refused as too fast.
+/// How many connect requests may wait for an answer; further ones are refused as too fast.
 const MAX_PENDING: usize = 256;
 
 /// How long a connect request waits for the connection or path that it asked for. Later connect requests
@@ -36,11 +36,11 @@ const REFUSALS_EVERY: Duration = Duration::from_secs(10);
 pub struct AcceptConfig {
     /// Its number, which no other has.
     pub id: AcceptId,
-    /// The sockets at which its peers connect request.
+    /// The sockets that accept connect requests.
     pub sockets: Vec<SocketId>,
-    /// The tunnel addresses that may connect request.
+    /// The tunnel addresses that may connect.
     pub peers: Vec<Prefix>,
-    /// Where they may connect request from; empty is anywhere.
+    /// The source addresses from which they may connect; empty is any.
     pub sources: Vec<Prefix>,
     /// The GRE key of their datagrams, if they have one.
     pub key: Option<u32>,
@@ -70,13 +70,13 @@ pub struct ConnectRequest {
     pub refused: Option<Drop>,
 }
 
-/// The templates, and what is remembered of those who connect request.
+/// The templates, and the connection requests that wait for an answer.
 #[derive(Debug, Default)]
 pub(crate) struct Accepting {
     templates: Vec<Template>,
     /// The tunnel addresses that have connections.
     peers: HashMap<IpAddr, Known>,
-    /// The origins that have asked to connect and wait, at most [`MAX_PENDING`]. Others choose what they are, so
+    /// The origins whose connect requests wait, at most [`MAX_PENDING`]. Others choose what they are, so
     /// the map's hash has to be one that they cannot foresee.
     pending: HashMap<(SocketId, SocketAddr), Pending>,
     requests: VecDeque<ConnectRequest>,
@@ -185,7 +185,7 @@ impl Accepting {
     ///
     /// # Errors
     ///
-    /// Why it is refused although it asks to connect.
+    /// Why a connect request is refused.
     pub(crate) fn on_datagram(
         &mut self,
         now: Instant,

@@ -116,7 +116,7 @@ impl ReceiveSide {
         self.messages.poll_event()
     }
 
-    /// Who asks to connect, oldest first. To be asked after datagrams came, if there are templates.
+    /// The next connect request, oldest first. To be polled after datagrams arrived, if there are templates.
     pub fn poll_connect_request(&mut self) -> Option<ConnectRequest> {
         self.accepting.poll_connect_request()
     }

@@ -1,6 +1,6 @@
 //! Reading single values: the right type, and within what is possible.
 //!
-//! Every reader path updates what is wrong and returns `None` then.
+//! Every reader reports what is wrong and returns `None` then.
 
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 //!
 //! Three steps, one module each. [`needs`] says what the settings want of the host: sockets, paths,
 //! families. [`gather`] looks at the host, by `/proc` and netlink and by opening what the daemon
-//! would open, and path updates plain [`Facts`]; it changes nothing. [`findings`] compares the two, and is a
+//! would open, and returns plain [`Facts`]; it changes nothing. [`findings`] compares the two, and is a
 //! pure function, so that every finding is tested without a host that has the fault.
 //!
 //! Only what is known is told. A fact that could not be found out, for want of privilege or because

@@ -20,7 +20,7 @@ pub(super) struct Clamp {
 
 impl Clamp {
     /// From here on announcements have to fit `mtu` bytes; `None`: they are left alone. Returns whether
-    /// that is updates.
+    /// it changed.
     pub(super) fn set(&mut self, mtu: Option<u32>) -> bool {
         std::mem::replace(&mut self.mtu, mtu) != mtu
     }

@@ -39,7 +39,7 @@ impl TransmitLoop {
     }
 
     /// Follows the kernel's idea of the MTU of paths that refuse datagrams or have shrunk, and what was
-    /// found out about those that swallow them. What the receive side has to do then goes to `order`.
+    /// found out about those that swallow them. What the receive side has to do then goes to `to_rx`.
     pub(super) fn check_mtu(&mut self, now: Instant, mut to_rx: impl FnMut(ReceiveCommand)) {
         while let Some(event) = self.endpoint.poll_event() {
             if self.is_new(now, &event) {

@@ -23,7 +23,7 @@ struct Limit {
 }
 
 impl Narrowed {
-    /// It was found that nothing larger than `mtu` passes. Returns whether that is updates.
+    /// It was found that nothing larger than `mtu` passes. Returns whether this was unknown.
     pub(super) fn on_found(&mut self, now: Instant, mtu: u32) -> bool {
         let updates = self.0.as_ref().is_none_or(|limit| mtu < limit.mtu);
         let mtu = self.0.as_ref().map_or(mtu, |limit| limit.mtu.min(mtu));

@@ -88,7 +88,7 @@ impl ReceiveLoop {
         self.tell_connect_requests(now);
     }
 
-    /// Has the main thread open to those who connect request; who is refused is told of.
+    /// Passes connection requests on to the main thread, and logs refusals.
     fn tell_connect_requests(&mut self, now: Instant) {
         for (request, local) in self.requests.drain(..) {
             if let Some(recent) = self.names.describe_refusal(now, &request) {

@@ -151,7 +151,7 @@ impl TransmitLoop {
         self.endpoint.handle_message(now, connection, update);
     }
 
-    /// Does its part of what other threads ask for; what is left for the receive side goes to `order`.
+    /// Does its part of what other threads ask for; the receive side's part goes to `to_rx`.
     pub(super) fn carry_out(
         &mut self,
         now: Instant,

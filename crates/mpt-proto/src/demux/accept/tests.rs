@@ -15,7 +15,7 @@ fn prefix(address: [u8; 4], bits: u8) -> Prefix {
     Prefix::new(address.into(), bits).unwrap()
 }
 
-/// Who may connect request without being held up by a rate.
+/// A template without a limit of the rate.
 fn template() -> AcceptConfig {
     AcceptConfig {
         id: ACCEPT,
