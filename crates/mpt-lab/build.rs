@@ -1,4 +1,4 @@
-//! Puts the experiments that come with the laboratory, and the commit it is built from, into it.
+//! Embeds the built-in experiments and the commit into the lab.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

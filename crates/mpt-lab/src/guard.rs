@@ -19,7 +19,7 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use nix::unistd::{getpid, getppid};
 
-/// The name by which this executable knows that it stands in for another program.
+/// The name (`argv[0]`) by which this executable detects that it stands in for another program.
 const NAME: &str = "mpt-lab-guard";
 /// The exit code of a stand-in that could not become the wanted program, as shells have it.
 const CANNOT_RUN: i32 = 127;
@@ -38,9 +38,8 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Becomes the wanted program if this process was started as a stand-in; otherwise makes
-/// [`command`] guarded from here on. For `main`, before anything else; [`crate::privilege::enter`]
-/// does it, too, for those who need nothing before.
+/// Becomes the wanted program if this process was started as a stand-in; if not, makes [`command`]
+/// guarded from here on. Call it first in `main`; [`crate::privilege::enter`] does it too.
 pub fn stand_in() {
     let mut arguments = std::env::args_os();
     if arguments.next().is_none_or(|name| name != NAME) {

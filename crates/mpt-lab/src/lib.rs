@@ -1,9 +1,8 @@
-//! The laboratory of MPT.
+//! The lab of MPT.
 //!
-//! Two hosts, each a network namespace; between them links, each a pair of TUN devices joined by
-//! an emulator in this process; in them the shipped `mpt` daemon as a process of its own, and
-//! real TCP, UDP and ping traffic. The lab never links the daemon, so what it measures is what
-//! ships.
+//! Two hosts, each a network namespace; between them links, each a pair of TUN devices joined by an
+//! emulator in this process; in them the shipped `mpt` daemon as a separate process, and real TCP,
+//! UDP and ping traffic. The lab never links the daemon, so what it measures is what ships.
 //!
 //! Reading order:
 //!

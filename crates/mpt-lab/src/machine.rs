@@ -14,7 +14,7 @@ pub(crate) fn processors() -> usize {
     thread::available_parallelism().map_or(0, usize::from)
 }
 
-/// The processor's name, as its maker has it.
+/// The processor's model name.
 pub(crate) fn cpu() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));

@@ -1,4 +1,4 @@
-//! `mpt-lab`: the laboratory of MPT on the command line.
+//! `mpt-lab`: the lab of MPT on the command line.
 
 mod cli;
 

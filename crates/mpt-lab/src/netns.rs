@@ -72,8 +72,8 @@ impl Namespace {
         Ok(Self { descriptor, jobs: Some(jobs), holder: Some(holder) })
     }
 
-    /// Runs `work` on a fresh thread inside the namespace and returns its value; a panic in it goes
-    /// on in the caller.
+    /// Runs `work` on a new thread inside the namespace and returns its value; a panic in it is
+    /// resumed in the caller.
     pub fn run<T, F>(&self, work: F) -> T
     where
         F: FnOnce() -> T + Send,
@@ -136,8 +136,8 @@ fn unshare_network() -> io::Result<OwnedFd> {
     Ok(std::fs::File::open("/proc/thread-self/ns/net")?.into())
 }
 
-/// Starts what it is told to, and outlives the birth of all of it: a guarded program is tied to
-/// this thread only from when it has asked for that.
+/// Starts the requested programs, and outlives their start: a guarded program is tied to this
+/// thread only from when it has asked for that.
 fn keep(work: &Receiver<Job>) {
     let mut newborn = Vec::new();
     while let Ok(Job { mut command, reply }) = work.recv() {

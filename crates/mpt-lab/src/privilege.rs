@@ -1,12 +1,12 @@
 //! Getting what a lab needs of the kernel, with or without root.
 //!
 //! A lab needs CAP_NET_ADMIN and CAP_SYS_ADMIN over its network namespaces, and /dev/net/tun. A
-//! process that has both capabilities uses them. Any other becomes root of a user namespace of its
-//! own, where all of it is allowed as well; that must happen before the process has a second
-//! thread, so [`enter`] is the first call of `main`.
+//! process that has both capabilities uses them. Any other becomes root of a new user namespace,
+//! where all of it is permitted as well; that must happen before the process has a second thread,
+//! so [`enter`] is the first call of `main`.
 //!
-//! [`become_nobody`] turns root into a user who may do nothing but open a TUN device, for tests
-//! that show that the second way works.
+//! [`become_nobody`] switches from root to a user who may only open a TUN device, for tests of the
+//! unprivileged mode.
 
 use std::fs;
 use std::io;
@@ -26,7 +26,7 @@ use crate::guard;
 pub const TUN_NODE: &str = "/dev/net/tun";
 /// Its device number (Documentation/admin-guide/devices.txt).
 const TUN_NUMBER: (u64, u64) = (10, 200);
-/// The user called nobody on every distribution, and the kernel's overflow user.
+/// The user `nobody` of every distribution, and the kernel's overflow user.
 const NOBODY: u32 = 65534;
 
 const CAP_NET_ADMIN: u32 = 12;
@@ -37,7 +37,7 @@ const CAP_SYS_ADMIN: u32 = 21;
 pub enum Privilege {
     /// The process had the capabilities already.
     Capable,
-    /// It is root in a user namespace of its own.
+    /// It is root in its own user namespace.
     UserNamespace,
 }
 
@@ -48,7 +48,7 @@ pub enum Privilege {
 ///
 /// # Errors
 ///
-/// What is missing and the command that mends it.
+/// What is missing and the command that fixes it.
 pub fn enter() -> Result<Privilege> {
     guard::stand_in();
     let privilege = if is_capable()? {
@@ -62,7 +62,8 @@ pub fn enter() -> Result<Privilege> {
     Ok(privilege)
 }
 
-/// Gives up being root and becomes nobody, in a mount namespace with a TUN node open to everybody.
+/// Switches from root to user nobody, in a mount namespace with a TUN node that every user may
+/// open.
 ///
 /// Afterwards call [`enter`], as any unprivileged program would. Must be called before any thread
 /// starts. There is no way back.
@@ -80,7 +81,7 @@ pub fn become_nobody() -> Result<()> {
     setresgid(group, group, group).context("group stays")?;
     setresuid(user, user, user).context("user stays")?;
     // Changing the user made /proc/self belong to root (PR_SET_DUMPABLE in prctl(2)), which would
-    // forbid writing the maps of a user namespace. A program started by nobody has this set.
+    // forbid writing the maps of a user namespace. A program started by user nobody has this set.
     set_dumpable(true).context("the process stays undumpable")
 }
 
@@ -97,9 +98,10 @@ pub fn open_tun_node_to_all() -> Result<()> {
     provide_tun_node().context("no TUN node of its own")
 }
 
-/// Becomes root of user, network and mount namespaces of its own.
+/// Becomes root of new user, network and mount namespaces.
 fn enter_user_namespace() -> Result<()> {
-    // These are the ids outside; inside, before the maps are written, everybody is nobody.
+    // These are the ids outside; inside, before the maps are written, every user is the overflow
+    // user.
     let (user, group) = (Uid::effective(), Gid::effective());
     let flags = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS;
     unshare(flags).map_err(io::Error::from).context(
@@ -135,7 +137,7 @@ pub struct NoTun {
 }
 
 impl NoTun {
-    /// The command that mends it.
+    /// The command that fixes it.
     pub fn remedy(&self) -> String {
         let node = self.node.display();
         match self.source.raw_os_error().map(Errno::from_raw) {
@@ -163,7 +165,7 @@ pub fn check_tun(node: &Path) -> Result<(), NoTun> {
     }
 }
 
-/// Puts a TUN node that everybody may open in the place of the host's, for this mount namespace.
+/// Replaces the host's TUN node by one that every user may open, for this mount namespace.
 fn provide_tun_node() -> Result<()> {
     let folder = Path::new(TUN_NODE).parent().expect("the node lies in a folder");
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;

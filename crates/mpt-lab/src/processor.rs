@@ -1,9 +1,10 @@
 //! Processor time: of the whole machine, of this process, and of the emulator in it.
 //!
-//! A process's own time leaves out what the kernel does on its behalf in interrupts. The machine's busy
-//! time has it, but everybody else's work too, and it is sampled: a tick of 10 ms is charged to the thread
-//! that happens to run, so that many short pieces of work are missed. It suits a benchmark that keeps the
-//! machine busy; experiments on slow links count what processes and threads have spent.
+//! A process's own time omits the kernel's work for it in interrupts. The machine's busy time
+//! includes it, but also the work of all other processes, and it is sampled: a tick of 10 ms is
+//! charged to the thread that happens to run, so that many short pieces of work are missed. It
+//! suits a benchmark that keeps the machine busy; experiments on slow links count what processes
+//! and threads have spent.
 
 use std::fs;
 use std::thread;
@@ -30,8 +31,8 @@ pub(crate) fn machine() -> Result<Duration> {
     busy(&text).context("/proc/stat has not the format of proc(5)")
 }
 
-/// Share of one processor that somebody else keeps busy, 0 to the number of processors, watched
-/// for `length` in which the caller does nothing.
+/// Load of other processes in processors, 0 to their number, measured for `length` in which the
+/// caller does nothing.
 pub(crate) fn background(length: Duration) -> Result<f64> {
     let (before, start) = (machine()?, Instant::now());
     thread::sleep(length);
@@ -39,8 +40,8 @@ pub(crate) fn background(length: Duration) -> Result<f64> {
     Ok(busy.as_secs_f64() / start.elapsed().as_secs_f64())
 }
 
-/// Processor time that this process has spent since its start: traffic and emulator. The kernel counts it
-/// precisely, and nobody else's work is in it.
+/// Processor time that this process has spent since its start: traffic and emulator. The kernel
+/// counts it precisely, without the work of others.
 pub(crate) fn own() -> Result<Duration> {
     let spent = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID);
     spent.map(Duration::from).context("cannot read the clock of this process")

@@ -1,9 +1,9 @@
 //! What was measured in a cell, with everything it came from.
 //!
-//! A [`Record`] holds every [`Run`] of every system, as they happened. [`Record::to_cell_record`] makes of it what
-//! stays: a [`CellRecord`] with the figures people compare, as medians over the repetitions, in the
-//! units of the experiment's file. Rates are in Mbit/s (10⁶ bit/s), times in seconds or, where the
-//! name says so, milliseconds.
+//! A [`Record`] holds every [`Run`] of every system, as they happened. [`Record::to_cell_record`]
+//! converts it into the stored result: a [`CellRecord`] with the figures for comparison, as medians
+//! over the repetitions, in the units of the experiment's file. Rates are in Mbit/s (10⁶ bit/s),
+//! times in seconds or, where the name says so, milliseconds.
 
 mod figures;
 mod flow;
@@ -92,7 +92,7 @@ pub struct Run {
     pub outage: Option<OutageRecord>,
     /// What the emulator did meanwhile.
     pub emulator: Vec<emulator::Report>,
-    /// Why the run is to be doubted; empty if it is not.
+    /// Why the run is doubtful; empty if it is not.
     pub reasons: Vec<String>,
 }
 
@@ -101,7 +101,7 @@ pub struct Run {
 pub struct Processor {
     /// How long it was.
     pub elapsed: f64,
-    /// What the laboratory (traffic and emulator) and the daemons worked.
+    /// The processor time of the lab (traffic and emulator) and the daemons.
     pub total: f64,
     /// What of it the emulator's threads worked; in it is what the kernel does with a packet that a link
     /// hands over, up to the socket.
@@ -149,7 +149,7 @@ pub struct DaemonRecord {
 pub struct EventRecord {
     /// The link's name.
     pub link: String,
-    /// What happened, in a word or two.
+    /// What happened, in short.
     pub change: String,
     /// When, in seconds.
     pub at: f64,

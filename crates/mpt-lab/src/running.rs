@@ -1,9 +1,9 @@
 //! Labs that are up, so that another terminal finds them.
 //!
-//! A lab that is up leaves a file with its process id and the descriptors of its hosts, in a
-//! folder that belongs to the user and that nobody else may write to. The file goes with the lab;
-//! should it stay behind, the process it names is gone or younger than the file says, and the
-//! next reader removes it.
+//! A running lab has a file with its process id and the descriptors of its hosts, in a folder that
+//! belongs to the user and that no other user may write to. The file is removed with the lab; for a
+//! stale file the process does not exist or is younger than the file says, and the next reader
+//! removes it.
 
 use std::env;
 use std::fs::{self, DirBuilder};
@@ -40,8 +40,8 @@ pub struct RunningHost {
     pub descriptor: i32,
 }
 
-/// The user's folder of running labs. Must be opened before the process enters a user namespace,
-/// in which it no longer knows who it is.
+/// The user's folder of running labs. Must be opened before the process enters a user namespace, in
+/// which it no longer knows its user id.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,

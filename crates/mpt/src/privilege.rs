@@ -1,11 +1,11 @@
 //! What the daemon may do, once it has what only root can get.
 //!
-//! A tunnel needs one right: `CAP_NET_ADMIN`, by which it makes its interface, sets addresses and
-//! routes, marks sockets and gives them large buffers. A UDP port below 1024 needs
-//! `CAP_NET_BIND_SERVICE` too (capabilities(7)). A daemon that was started with more, as root or by
-//! a file's capabilities, gives the rest up for good before it reads its first packet: from all
-//! sets, the bounding set included, and with `no_new_privs` no program can bring any back. It may
-//! then go on as another user as well.
+//! A tunnel needs one capability: `CAP_NET_ADMIN`, to create its interface, set addresses and
+//! routes, mark sockets and set large buffers. A UDP port below 1024 needs `CAP_NET_BIND_SERVICE`
+//! too (capabilities(7)). A daemon that was started with more, as root or by a file's capabilities,
+//! drops the rest permanently before it reads its first packet: from all sets, including the
+//! bounding set, and with `no_new_privs` no program can regain any. It may also switch to another
+//! user.
 //!
 //! This happens while the process has a single thread, because Linux keeps these things for each
 //! thread and those started later inherit them. What is needed of the file system is done before:
@@ -22,13 +22,13 @@ use nix::sys::prctl::{set_keepcaps, set_no_new_privs};
 use nix::unistd::{Uid, User, setgroups, setresgid, setresuid};
 use thiserror::Error;
 
-/// The first port that needs no right, unless the kernel says otherwise.
+/// The first unprivileged port, unless the kernel is configured differently.
 const FIRST_FREE_PORT: u16 = 1024;
 
 /// Where the kernel says it (Documentation/networking/ip-sysctl.rst).
 const FIRST_FREE_PORT_FILE: &str = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
 
-/// Why the daemon cannot go on as it should.
+/// Why the daemon cannot drop its privileges.
 #[derive(Debug, Error)]
 pub(crate) enum PrivilegeError {
     /// There is no such user.
@@ -80,8 +80,8 @@ pub(crate) struct Privileges {
 }
 
 impl Privileges {
-    /// Finds out what is needed to go on as `user`, if one is named, with sockets on these UDP
-    /// ports. Changes nothing, so that mistakes are found before anything is made.
+    /// Determines the privileges needed to run as `user`, if set, with sockets on these UDP ports.
+    /// Changes nothing, so that errors are found before anything is created.
     ///
     /// # Errors
     /// The user is unknown, or a port needs a right that the process does not have.
@@ -104,7 +104,7 @@ impl Privileges {
         self.user.as_ref()
     }
 
-    /// Gives up everything else, for good. To be called before any thread starts.
+    /// Drops everything else permanently. Call it before any thread starts.
     ///
     /// # Errors
     /// The kernel refuses. The process may then be in between and should end.
@@ -130,8 +130,8 @@ impl Privileges {
     }
 }
 
-/// Those of the permitted capabilities that stay. Without `CAP_NET_ADMIN` none does: what then
-/// cannot be opened says so itself, with a remedy.
+/// The permitted capabilities that are kept. Without `CAP_NET_ADMIN` none is: opening a tunnel then
+/// fails with a remedy.
 fn kept(
     permitted: &CapsHashSet,
     lowest_port: u16,
@@ -163,8 +163,8 @@ fn find(name: &str) -> Result<User, PrivilegeError> {
     }
 }
 
-/// Becomes the user with its own group and no others, and keeps the permitted capabilities, which
-/// are otherwise lost with the change.
+/// Switches to the user with only its own group, and keeps the permitted capabilities, which would
+/// be lost with the change.
 fn become_user(user: &User) -> nix::Result<()> {
     set_keepcaps(true)?;
     setgroups(&[])?;

@@ -25,7 +25,7 @@ use tracing::{debug, warn};
 /// Between two reports where no watchdog asks for more.
 const REPORT: Duration = Duration::from_secs(10);
 
-/// How long a supervisor that does not read is waited for. The tunnels go on meanwhile.
+/// The time limit for sending to a supervisor that does not read. The tunnels are not affected.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Most paths that a report names as down.
@@ -80,9 +80,9 @@ impl Service {
         self.tell("READY=1");
     }
 
-    /// The configuration is being read anew. [`ready`](Self::ready) ends it, whatever came of it.
+    /// The configuration is being reloaded. [`ready`](Self::ready) ends this, with any result.
     pub(crate) fn reloading(&self) {
-        // Two reloads are told apart by the time of the monotonic clock (sd_notify(3)).
+        // Reloads are distinguished by the time of the monotonic clock (sd_notify(3)).
         match clock_gettime(ClockId::CLOCK_MONOTONIC) {
             Ok(now) => {
                 let microseconds = now.tv_sec() * 1_000_000 + now.tv_nsec() / 1000;
@@ -97,7 +97,7 @@ impl Service {
         self.tell("STOPPING=1\nSTATUS=stopping");
     }
 
-    /// How long the caller may wait for other things; `None` if nobody wants to be told anything.
+    /// How long the caller may wait for other events; `None` if there is no supervisor.
     pub(crate) fn wait(&self, now: Instant) -> Option<Duration> {
         self.line.as_ref().map(|_| self.due.saturating_duration_since(now))
     }

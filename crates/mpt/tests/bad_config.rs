@@ -1,8 +1,8 @@
 //! Every mistake in a configuration file, and what `mpt check` says about it.
 //!
-//! Each file of `bad-config` is a test of its own. Its report is stored beside it, wording and all,
-//! because the wording is the feature: what is wrong, where, and what to do about it. To change a
-//! report on purpose, run with `INSTA_UPDATE=always` and read the difference.
+//! Each file of `bad-config` is a separate test. Its complete report is stored beside it, because
+//! the wording is the feature: what is wrong, where, and what to do about it. To change a report on
+//! purpose, run with `INSTA_UPDATE=always` and read the difference.
 
 use std::fs;
 use std::path::Path;

@@ -425,7 +425,7 @@ impl Pretended {
         daemon
     }
 
-    /// A daemon that waits to be told before each reply.
+    /// A daemon that waits for the test before each reply.
     fn holding(replies: Vec<Reply>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(directory.path().join("control.sock")).unwrap();

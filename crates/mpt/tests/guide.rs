@@ -1,8 +1,8 @@
-//! The guide, tried literally.
+//! Runs the guide literally.
 //!
-//! What `docs/guide.md` has in boxes marked `sh` is one session of a shell: this runs it from the top in an
-//! empty folder, with namespaces of its own around it, so that the hosts it makes, `/run` and every
-//! process it leaves behind end with it. The first command that fails ends it, and is told with its line.
+//! The boxes marked `sh` in `docs/guide.md` are one shell session: this test runs it in an empty
+//! folder, inside new namespaces, so that its hosts, `/run` and all its processes end with it. The
+//! first command that fails ends it, and is reported with its line.
 
 use std::env;
 use std::fs;

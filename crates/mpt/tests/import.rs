@@ -1,9 +1,9 @@
 //! Files of the original MPT, and what `mpt import` makes of them.
 //!
-//! Each folder of `import` is a test of its own: what is written and what is said about it are stored
-//! beside it. `papers` and `al-imareen` follow the listings of the publications, `sample` the files
-//! that come with the original. Each file in `import/wrong` is a mistake, imported together with what is right.
-//! To change a result on purpose, run with `INSTA_UPDATE=always` and read the difference.
+//! Each folder of `import` is a separate test: the output and the messages are stored beside it.
+//! `papers` and `al-imareen` follow the listings of the publications, `sample` the files that come
+//! with the original. Each file in `import/wrong` is a mistake, imported together with what is
+//! right. To change a result on purpose, run with `INSTA_UPDATE=always` and read the difference.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
 
 /// Imports a folder, for either kind of peer. What comes of it is taken by `mpt check`.
 fn import(name: &str) -> Result<(), Failed> {
-    // What has to be mended by hand.
+    // A result that must be fixed by hand.
     let code = if name == "mend" { 1 } else { 0 };
     let output = mpt(&data(), &["import", "--stdout", name])?;
     if output.status.code() != Some(code) {

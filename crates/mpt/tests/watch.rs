@@ -1,6 +1,6 @@
 //! `mpt status --watch` as its users meet it: the real binary on a terminal of the test's own.
 //!
-//! The daemon is pretended. It answers everybody who asks until it is told to leave.
+//! The daemon is a test double. It answers every client until it is stopped.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends where it stands")]
 
@@ -170,7 +170,7 @@ fn wait(child: &mut Child) -> ExitStatus {
     }
 }
 
-/// A watch on a terminal of its own.
+/// A watch on its own terminal.
 struct Watch {
     child: Child,
     /// The end of the terminal where the person sits.
@@ -246,7 +246,7 @@ impl Watch {
     fn end(mut self) -> (ExitStatus, String) {
         let status = wait(&mut self.child);
         let restored = self.settings() == self.before;
-        // Nobody can write any more, so what there is comes to an end.
+        // All writers are closed, so the stream ends.
         drop(self.terminal.take());
         while let Ok(chunk) = self.shown.recv_timeout(PATIENCE) {
             self.take(&chunk);
@@ -266,7 +266,7 @@ impl Drop for Watch {
     }
 }
 
-/// A daemon that says the same to everybody.
+/// A daemon that sends every client the same.
 struct Daemon {
     _directory: tempfile::TempDir,
     socket: PathBuf,
@@ -310,7 +310,7 @@ impl Daemon {
         }));
     }
 
-    /// Hangs up on everybody and listens no more.
+    /// Disconnects all clients and stops listening.
     fn leave(&mut self) {
         self.served.leaving.store(true, Ordering::SeqCst);
         drop(UnixStream::connect(&self.socket));

@@ -100,7 +100,7 @@ impl Hosts {
         netlink.set_up(loopback, true)?;
         for (number, link) in self.topology.links.iter().enumerate() {
             let index = find(&mut netlink, &link.name)?.index;
-            // A link-local address would bring packets of its own.
+            // A link-local address would cause additional packets.
             netlink.disable_address_generation(index)?;
             wire.apply(&mut netlink, &link.name, index)?;
             netlink.set_up(index, true)?;

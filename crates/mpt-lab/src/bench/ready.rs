@@ -52,7 +52,7 @@ impl Ready {
     ///
     /// # Errors
     ///
-    /// [`Lacking`] inside, if the kernel is not made for it; otherwise something is wrong.
+    /// [`Lacking`] inside, if the kernel does not support it; any other error is a failure.
     pub(super) fn bring_up(subject: Subject, wire: Wire, binary: &Path) -> Result<Self> {
         let cell = cell(subject.links());
         let hosts = Hosts::start(wire, &cell.topology)?;
@@ -148,7 +148,7 @@ fn all_up(daemon: &Daemon) -> Result<bool> {
     Ok(connections.flat_map(|connection| &connection.paths).all(|path| path.state == "up"))
 }
 
-/// A tunnel over so many links, everything else as the daemon has it by default.
+/// A tunnel over this many links, with the daemon's defaults.
 fn cell(links: usize) -> Cell {
     let links: String = (0..links).map(|link| format!("[[link]]\nname = 'pair{link}'\n")).collect();
     let file = Experiment::parse("the benchmark", &format!("title = 'benchmark'\n{links}"));
@@ -164,7 +164,7 @@ fn tunnel_address(side: Side) -> IpAddr {
     }
 }
 
-/// Tells what the kernel does not have from what went wrong.
+/// Distinguishes missing kernel support from failures.
 pub(super) fn lacking(what: &'static str, error: Error) -> anyhow::Error {
     let unsupported = match &error {
         Error::NotFound { .. } => true,

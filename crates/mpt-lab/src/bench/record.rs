@@ -44,8 +44,8 @@ pub struct Machine {
     pub kernel: String,
     /// Processors that this process may use.
     pub processors: usize,
-    /// How many processors somebody else kept busy at the beginning of the repetitions, as the
-    /// median. Above about 0.05 all figures are doubtful.
+    /// Load of other processes in processors at the beginning of the repetitions, as the median.
+    /// Above about 0.05 all figures are doubtful.
     pub background: f64,
 }
 

@@ -8,7 +8,7 @@ use crate::output::table::align;
 
 /// What stands where nothing was measured.
 const NOTHING: &str = "-";
-/// So many processors busy with something else make figures doubtful.
+/// A load of other processes above this many processors makes figures doubtful.
 const DOUBTFUL: f64 = 0.05;
 
 /// Tables of aligned columns.

@@ -8,17 +8,18 @@ use crate::traffic::spread;
 /// What is measured of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quantity {
-    /// Processor time of both daemons, in seconds per gigabit delivered by so many TCP flows.
+    /// Processor time of both daemons, in seconds per gigabit delivered by this many TCP flows.
     DaemonTime(usize),
-    /// Bits per second / 10^9 that so many TCP flows delivered to the application.
+    /// Bits per second / 10^9 that this many TCP flows delivered to the application.
     Goodput(usize),
     /// Bytes carried by the link that carried least, relative to an equal share: 1 is perfect.
     LeastShare(usize),
-    /// Processor time of the whole machine, in seconds per gigabit delivered by so many TCP flows.
+    /// Processor time of the whole machine, in seconds per gigabit delivered by this many TCP
+    /// flows.
     MachineTime(usize),
     /// Largest resident memory of a daemon after all that, in MiB.
     Memory,
-    /// Goodput of so many TCP flows over what is possible at most.
+    /// Goodput of this many TCP flows divided by the ideal.
     OfIdeal(usize),
     /// Median round-trip time on an idle network, in milliseconds.
     PingIdleP50,
@@ -28,7 +29,7 @@ pub(super) enum Quantity {
     PingLoadedP50,
     /// The 99th percentile of the same.
     PingLoadedP99,
-    /// Packets per second / 1000 with so many bytes of UDP payload that arrived, at the highest
+    /// Packets per second / 1000 with this many bytes of UDP payload that arrived, at the highest
     /// rate with less than 1 % loss.
     UdpRate(usize),
 }

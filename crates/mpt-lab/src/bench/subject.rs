@@ -59,7 +59,7 @@ impl Mode {
         }
     }
 
-    /// The variables by which daemons are told.
+    /// The environment variables of the daemons.
     pub(super) fn environment(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Default => &[],

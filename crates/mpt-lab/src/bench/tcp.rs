@@ -25,8 +25,8 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// Streams under way.
 #[derive(Debug)]
 pub(super) struct Streams {
-    /// Listens on until the end: a further subflow of MPTCP begins with a SYN of its own, which may
-    /// come after its connection was accepted.
+    /// Keeps listening until the end: a further subflow of MPTCP begins with a separate SYN, which
+    /// may arrive after its connection was accepted.
     listener: Socket,
     sockets: Vec<Socket>,
     received: Vec<Arc<AtomicU64>>,
@@ -128,8 +128,8 @@ fn receive(mut sink: Socket, received: &AtomicU64) {
 }
 
 fn send(mut source: Socket) {
-    // Not zero: memory that nobody has written to is one page of zeroes again and again, and a
-    // kernel that copies from a single page is far faster than with anything an application sends.
+    // Not zero: untouched memory maps to the kernel's single zero page, and copying from a single
+    // page is far faster than copying an application's data.
     let block = vec![0x5a; BLOCK];
     loop {
         match source.write(&block) {

@@ -1,9 +1,8 @@
 //! UDP packets at a given rate, and how many of them arrive.
 //!
-//! The sender hands the kernel many packets per call but each as a packet of its own: it makes no
-//! super-packets, as most programs do not. It sends in small bursts and rests in between; a rest
-//! that the machine prolonged is not made up for, since the burst that would take could overflow
-//! any queue.
+//! The sender passes many packets per call to the kernel, each as a separate packet, without
+//! super-packets, like most programs. It sends in small bursts with pauses; a prolonged pause is
+//! not compensated, because the larger burst could overflow a queue.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};

@@ -1,4 +1,4 @@
-//! A look at an interface of a host, by a packet socket with a thread of its own.
+//! A capture at an interface of a host, by a packet socket with its own thread.
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::AsRawFd as _;
@@ -27,7 +27,7 @@ const PACKET_OUTGOING: u8 = 4;
 const SOCKET: u64 = 0;
 const STOP: u64 = 1;
 
-/// A listening thread. It ends when it is told to.
+/// A capturing thread. It runs until it is stopped.
 #[derive(Debug)]
 pub(super) struct Listener {
     waker: Waker,
@@ -100,7 +100,7 @@ impl Ear {
     fn take_one(&mut self) -> io::Result<bool> {
         let mut control = nix::cmsg_space!(TimeSpec);
         let mut parts = [IoSliceMut::new(&mut self.buffer)];
-        // The kernel then tells how long the packet is, not how much of it there was room for.
+        // The kernel then returns the length of the packet, not of the part that fit.
         let flags = MsgFlags::MSG_TRUNC;
         let fd = self.socket.as_raw_fd();
         let message = match recvmsg::<LinkAddr>(fd, &mut parts, Some(&mut control), flags) {

@@ -34,10 +34,10 @@ use listener::Listener;
 use pcapng::Writer;
 use recorder::{Interface, Recorder};
 
-/// The most bytes of a packet that are kept where nobody says otherwise: all of every packet.
+/// The default of the bytes kept of a packet: all.
 pub const WHOLE: u32 = 1 << 16;
 
-/// A running capture. Dropping it ends the file as [`finish`](Self::finish) does, but tells nobody.
+/// A running capture. Dropping it ends the file as [`finish`](Self::finish) does, without a result.
 #[derive(Debug)]
 pub struct Capture {
     file: PathBuf,
@@ -81,7 +81,7 @@ impl Summary {
 
 impl Capture {
     /// Captures whole packets of all links and of the tunnel devices `tuns`, each in every host
-    /// that has it, to a file that is made or overwritten.
+    /// that has it, to a file that is created or overwritten.
     ///
     /// # Errors
     ///

@@ -16,9 +16,9 @@ const INTERFACE: u32 = 1;
 const STATISTICS: u32 = 5;
 const PACKET: u32 = 6;
 
-/// In the section's block it tells the order of bytes.
+/// In the section's block it determines the byte order.
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
-/// The length of a section of which nobody knows how long it will get.
+/// The length of a section of unknown length.
 const UNKNOWN_LENGTH: u64 = u64::MAX;
 /// Packets begin with their IP header, of either version (`LINKTYPE_RAW`).
 const RAW: u16 = 101;
@@ -56,7 +56,7 @@ pub struct Packet<'a> {
     pub bytes: &'a [u8],
     /// How long it was before it was cut to `bytes`.
     pub length: u32,
-    /// What is to be said about it; nothing if empty.
+    /// Its comment; none if empty.
     pub comment: &'a str,
 }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use super::pcapng::{Packet, Statistics, Writer};
 use crate::emulator::tap::{Exit, Origin, Record};
 
-/// How often packets are fetched. Taps wake nobody, so there is nothing to wait for.
+/// How often packets are fetched. Taps do not wake this thread, so it polls.
 const FETCH_EVERY: Duration = Duration::from_millis(5);
 /// How long packets are held back: longer than threads that are ready usually wait for a processor.
 const HOLD: Duration = Duration::from_millis(20);
@@ -60,8 +60,8 @@ impl Recorder {
         Self { writer, interfaces, exit, origin, start, held: BinaryHeap::new(), next_number: 0 }
     }
 
-    /// Writes until told to end, and says what was written. Packets that are offered after that may
-    /// be in the file or not.
+    /// Writes until it is stopped, and returns the counts. Packets offered after that may be in the
+    /// file or not.
     pub(super) fn run(mut self, end: &AtomicBool) -> io::Result<Vec<Interface>> {
         loop {
             let last = end.load(Ordering::Acquire);

@@ -56,8 +56,8 @@ pub enum Framing<'a> {
 }
 
 impl Ideal {
-    /// The ideal of a cell for a system with this framing. `None` if a link has no limit, for then there
-    /// is none here, or if the traffic does not ask for all there is.
+    /// The ideal of a cell for a system with this framing. `None` if a link has no limit, or if the
+    /// traffic is not greedy.
     pub fn of(cell: &Cell, framing: Framing<'_>) -> Option<Self> {
         let all: Vec<_> = (0..cell.topology.links.len()).collect();
         Self::over(cell, &all, framing)

@@ -1,7 +1,7 @@
 //! One point of an experiment: links, a tunnel over them, traffic, and what happens meanwhile.
 //!
-//! [`configuration`](mod@configuration) is what both daemons are told of it, [`ideal`] what could be
-//! reached at best.
+//! [`configuration`](mod@configuration) is the configuration of both daemons, [`ideal`] the best
+//! possible goodput.
 
 pub mod configuration;
 pub mod ideal;
@@ -32,7 +32,7 @@ pub struct Cell {
     pub traffic: Traffic,
     /// What happens to the links meanwhile, in the order of time.
     pub events: Vec<Event>,
-    /// What breaks, in a flow of its own after the measured one.
+    /// The outage, in a separate flow after the measured one.
     pub outage: Option<Outage>,
     /// By how much rates were divided and times multiplied; 1 = as in the file.
     pub scale: f64,
@@ -83,7 +83,7 @@ pub enum Change {
     CarrierDown,
     /// The carrier returns.
     CarrierUp,
-    /// The link swallows everything without a word.
+    /// The link silently drops everything.
     Cut,
     /// It carries packets again.
     Mend,

@@ -85,7 +85,7 @@ pub struct Reorder {
     pub max_delay: f64,
     /// Whether a gap is given up once every live path has delivered a higher number.
     pub early_release: bool,
-    /// What becomes of a packet whose place was given up.
+    /// What happens to a packet after its gap was given up.
     pub late: Late,
 }
 
@@ -95,7 +95,7 @@ impl Default for Reorder {
     }
 }
 
-/// What becomes of a packet whose place in the order was given up.
+/// What happens to a packet after its gap was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Late {

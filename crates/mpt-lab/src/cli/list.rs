@@ -1,4 +1,4 @@
-//! `mpt-lab list`: the experiments that come with the laboratory.
+//! `mpt-lab list`: the built-in experiments.
 
 use std::process::ExitCode;
 use std::time::Duration;

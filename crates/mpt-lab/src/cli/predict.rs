@@ -1,4 +1,4 @@
-//! `mpt-lab predict`: what is to be expected of an experiment, without running a packet.
+//! `mpt-lab predict`: the prediction for an experiment, without sending packets.
 
 use std::process::ExitCode;
 

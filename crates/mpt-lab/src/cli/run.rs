@@ -259,8 +259,8 @@ fn check_backend(arguments: &Arguments, experiments: &[Experiment]) -> Result<()
     Ok(cells.try_for_each(|cell| arguments.backend.check(&cell.topology))?)
 }
 
-/// What this machine can emulate, as far as it matters: all of it for results that stay, the ceiling
-/// where cells ask for much, nothing otherwise.
+/// The self-test as far as needed: complete for stored results, only the ceiling for fast cells,
+/// none for others.
 fn look_at_machine(
     arguments: &Arguments,
     experiments: &[Experiment],

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail};
 
 /// The environment variable that names the daemon's binary.
 const VARIABLE: &str = "MPT_BIN";
-/// Laboratory and daemon are made together; what one writes the other must be able to read.
+/// Lab and daemon must have the same version, because each parses the output of the other.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Finds the daemon's binary: the one named, else the one named by the environment variable
@@ -16,7 +16,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 ///
 /// # Errors
 ///
-/// There is none, it does not run, or it is of another version; with what to do.
+/// There is none, it does not run, or it is of another version; with the remedy.
 pub fn find(explicit: Option<&Path>) -> Result<PathBuf> {
     let from_environment = || env::var_os(VARIABLE).filter(|value| !value.is_empty());
     let (binary, origin) = if let Some(path) = explicit {

@@ -1,8 +1,8 @@
 //! The shipped daemon as a process: found, started, asked and ended.
 //!
-//! A daemon gets a folder of its own, readable by nobody else, with its configuration, its control
-//! socket and what it prints. It counts as started when it answers on that socket with all its
-//! tunnels; if it ends before, the error shows what it printed.
+//! A daemon gets its own private folder, with its configuration, its control socket and its output.
+//! It counts as started when it answers on that socket with all its tunnels; if it ends before, the
+//! error shows what it printed.
 
 mod find;
 pub(crate) mod process;
@@ -56,8 +56,8 @@ impl Daemon {
         Self::start_by(|command| host.spawn(command), name, config_toml, binary)
     }
 
-    /// As [`start`](Self::start), with a standard error of the caller's, where the daemon's log goes
-    /// then, and environment variables of its own.
+    /// As [`start`](Self::start), with the given standard error, to which the daemon's log goes
+    /// then, and additional environment variables.
     ///
     /// # Errors
     ///
@@ -74,7 +74,7 @@ impl Daemon {
         Self::start_by(spawn, host.name(), config_toml, binary)
     }
 
-    /// As [`start`](Self::start), in a bare namespace and with environment variables of its own.
+    /// As [`start`](Self::start), in a given namespace and with additional environment variables.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ impl Daemon {
             guard::command(binary)
                 .arg("run")
                 .arg(&config)
-                // A Ctrl-C is for the laboratory, which then ends its daemons in order.
+                // A Ctrl-C ends the lab, which then ends its daemons in order.
                 .process_group(0)
                 .stdin(Stdio::null())
                 .stdout(log.try_clone().context("cannot share a daemon's log")?)
@@ -141,7 +141,7 @@ impl Daemon {
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// What it knows about itself.
+    /// Its status.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl Daemon {
         }
     }
 
-    /// Sets what is wanted of a path, whichever connection has it.
+    /// Sets the administrative status of a path, in any connection.
     ///
     /// # Errors
     ///
@@ -179,8 +179,7 @@ impl Daemon {
         config_in(self.folder.path())
     }
 
-    /// Writes another configuration, as at the [start](Self::start), to be loaded when the daemon is
-    /// told so.
+    /// Writes another configuration, as at the [start](Self::start), for the next reload.
     ///
     /// # Errors
     ///
@@ -189,7 +188,7 @@ impl Daemon {
         configure(self.folder.path(), config_toml)
     }
 
-    /// Has it carry out a change, such as [`Request::Reload`]; returns what changed, in its words.
+    /// Requests a change, such as [`Request::Reload`]; returns the daemon's list of changes.
     ///
     /// # Errors
     ///
@@ -230,7 +229,7 @@ impl Daemon {
     ///
     /// # Errors
     ///
-    /// The kernel does not tell.
+    /// The kernel does not report it.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.ended.is_none() {
             self.ended = self.child.try_wait()?;
@@ -242,7 +241,7 @@ impl Daemon {
     ///
     /// # Errors
     ///
-    /// The kernel does not tell how it ended.
+    /// The kernel does not report its exit status.
     pub fn terminate(mut self) -> Result<ExitStatus> {
         self.signal(Signal::SIGTERM)?;
         if let Some(status) = self.wait_until(Instant::now() + END_LIMIT)? {
@@ -265,7 +264,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Any question, on a connection of its own: a daemon may close idle ones.
+    /// Any request, on a separate connection: a daemon may close idle ones.
     ///
     /// # Errors
     ///
@@ -335,7 +334,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // A process that cannot be killed is beyond what a destructor can mend.
+        // A destructor cannot handle a process that cannot be killed.
         let _ = self.kill();
     }
 }

@@ -1,4 +1,4 @@
-//! What the kernel tells about a process in /proc.
+//! Information about a process from /proc.
 
 use std::fs;
 use std::time::Duration;

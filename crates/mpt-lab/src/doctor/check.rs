@@ -18,8 +18,8 @@ const SOCKET_BUFFER: usize = 2 << 20;
 /// coarser timers.
 const KERNEL: (u32, u32) = (5, 11);
 
-/// Looks at everything a laboratory needs. `probe` is a command that runs [`super::probe`] in a
-/// process of its own, as the user who asks.
+/// Checks all requirements of a lab. `probe` is a command that runs [`super::probe`] in a separate
+/// process, as the calling user.
 ///
 /// # Errors
 ///
@@ -66,7 +66,7 @@ fn capabilities() -> Finding {
     Finding::ok("permission", "this user has CAP_NET_ADMIN and CAP_SYS_ADMIN")
 }
 
-/// The switches that distributions know; which of them exist, and which say no.
+/// The sysctls of distributions; which of them exist, and which forbid it.
 fn user_namespaces() -> Finding {
     const WHAT: &str = "user namespaces";
     let switches = [

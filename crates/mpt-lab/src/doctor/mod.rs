@@ -1,8 +1,8 @@
-//! What this machine has for a laboratory, and the command that mends what it lacks.
+//! The requirements of a lab on this machine, and the command that fixes what is missing.
 //!
-//! Everything is tried rather than looked up where that harms nobody: namespaces are made and a
-//! TUN device is opened by a child process ([`probe`]), because a process that enters a user namespace
-//! cannot leave it.
+//! Everything is tried rather than looked up if that has no side effects: namespaces are made and a
+//! TUN device is opened by a child process ([`probe`]), because a process that enters a user
+//! namespace cannot leave it.
 
 mod check;
 
@@ -18,7 +18,7 @@ use crate::netns::Namespace;
 use crate::privilege::{self, Privilege};
 pub use check::check;
 
-/// One thing that a laboratory needs.
+/// One requirement of a lab.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// What it is.
@@ -27,7 +27,7 @@ pub struct Finding {
     pub ok: bool,
     /// What was found.
     pub found: String,
-    /// The command that mends it; `None` if nothing is to be mended, or if no command can.
+    /// The command that fixes it; `None` if nothing is missing, or if no command can fix it.
     pub remedy: Option<String>,
 }
 
@@ -53,8 +53,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Does what a laboratory does first: enters its namespaces, makes a host and opens a device in
-/// it. For a child process only, before any thread starts.
+/// Does the first steps of a lab: enters its namespaces, creates a host and opens a device in it.
+/// For a child process only, before any thread starts.
 ///
 /// # Errors
 ///

@@ -26,7 +26,7 @@ struct Orders {
     waker: Waker,
 }
 
-/// A capture's taps at a link. The link goes on offering packets until they are removed.
+/// A capture's taps at a link. The link offers packets until they are removed.
 #[derive(Debug)]
 pub struct TapHandle(Orders);
 

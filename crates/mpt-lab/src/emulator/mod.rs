@@ -3,17 +3,17 @@
 //! A link is two TUN devices, one in each host's namespace, whose descriptors one thread of this
 //! process holds: what the left host routes into its device comes out of the right host's, after
 //! [`mpt_sim::link::Link`] has done to it what the profile says, and back again through another
-//! such link. The kernel needs no traffic control for it, and simulator and laboratory share one
-//! model. Without a vnet header the kernel hands over finished packets of at most the MTU, so
-//! loss, delay and queue see each real packet.
+//! such link. It needs no traffic control of the kernel, and simulator and lab share one model.
+//! Without a vnet header the kernel hands over finished packets of at most the MTU, so loss, delay
+//! and queue see each real packet.
 //!
 //! The model owns the queue. The device's own (its `txqueuelen`) is only where packets wait for
 //! the thread to be scheduled; it is read at once, so that normally it is empty and
 //! [`DEVICE_QUEUE`] is no second buffer in series.
 //!
-//! An emulator that shares its processors can be late, and then the link was not what the
-//! profile says. So the thread records how late every packet was, and a [`Report`] says whether
-//! what was measured across the link is to be doubted, and why.
+//! An emulator that shares its processors can be late, and then the link did not match its profile.
+//! So the thread records how late every packet was, and a [`Report`] says whether measurements
+//! across the link are doubtful, and why.
 //!
 //! Where the kernel has netem it can be the link instead: see [`netem`]. A [`Wire`] is either.
 
@@ -115,8 +115,8 @@ impl Wire {
         matches!(self.carrier, Carrier::Relay(_))
     }
 
-    /// Cuts the link in a direction, or mends it. When this returns it is done; what was already
-    /// on the way arrives.
+    /// Cuts or restores the link in a direction. When this returns it is done; packets in flight
+    /// arrive.
     pub fn set_blackout(&self, direction: Direction, cut: bool) {
         match &self.carrier {
             Carrier::Relay(relay) => {
@@ -126,8 +126,8 @@ impl Wire {
         }
     }
 
-    /// Replaces the profile of a direction. What is on the way keeps its due time. Should netem not
-    /// be able to do what the profile says, the link stays as it was and its report says so.
+    /// Replaces the profile of a direction. Packets in flight keep their due time. If netem does
+    /// not support the profile, the link stays unchanged and its report says so.
     pub fn set_profile(&self, direction: Direction, profile: Profile) {
         match &self.carrier {
             Carrier::Relay(relay) => {
@@ -165,8 +165,8 @@ impl Wire {
         }
     }
 
-    /// Begins a new record of lateness, stalls and device drops, as of the moments that matter to
-    /// a measurement. The link's own statistics go on.
+    /// Begins a new record of lateness, stalls and device drops, at the start of a measurement. The
+    /// link's own statistics continue.
     pub fn restart_record(&self) {
         match &self.carrier {
             Carrier::Relay(relay) => relay.order(|done| Command::Restart { done }),

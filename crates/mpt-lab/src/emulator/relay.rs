@@ -144,7 +144,7 @@ impl Relay {
         Ok((relay, waker))
     }
 
-    /// Carries packets until told to stop.
+    /// Carries packets until it is stopped.
     pub(super) fn run(mut self) {
         // Without it the kernel may group wake-ups and be 50 us late.
         let failure = set_timer_slack(Duration::from_nanos(1)).and_then(|()| self.carry());
@@ -239,9 +239,9 @@ impl Relay {
         Ok(())
     }
 
-    /// Whether to go on.
+    /// Whether to continue.
     fn obey(&mut self, command: Command) -> bool {
-        // The sender of a command waits for the answer; if it does not, nobody needs it.
+        // The sender of a command waits for the answer; if it does not, the answer is not needed.
         match command {
             Command::Blackout { direction, cut, done } => {
                 self.each(direction, |link, _| link.set_blackout(cut));
@@ -339,7 +339,7 @@ impl Lane {
         }
     }
 
-    /// Notes how a packet left; the first of a batch tells how long the thread had not run.
+    /// Records how late a packet left; the first of a batch shows how long the thread had not run.
     fn on_sent(&mut self, late: Duration, first: bool, write: io::Result<()>) -> io::Result<()> {
         self.lateness.add(late);
         if first && late >= STALL {

@@ -29,7 +29,7 @@ pub struct Report {
     pub forward: DirectionReport,
     /// From right to left.
     pub backward: DirectionReport,
-    /// Whether what was measured across the link is to be doubted.
+    /// Whether measurements across the link are doubtful.
     pub doubtful: bool,
     /// Why, for people; empty unless `doubtful`.
     pub reasons: Vec<String>,

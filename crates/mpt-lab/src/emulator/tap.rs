@@ -1,8 +1,8 @@
 //! The way of packets from where they pass to the thread that writes them.
 //!
-//! A thread that holds a [`Tap`] must never wait for it: the thread of a link would be late, and the
-//! link no longer what its profile says. So a tap only copies the packet and puts it into a queue;
-//! it wakes nobody, because that is a system call, and what finds no room is counted.
+//! A thread that holds a [`Tap`] must never wait for it: the thread of a link would be late, and
+//! the link would not match its profile. So a tap only copies the packet into a queue; it wakes no
+//! thread, because that is a system call, and packets that do not fit are counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -128,7 +128,7 @@ impl Tap {
         self.drop_unseen(1);
     }
 
-    /// Counts packets that nobody could look at.
+    /// Counts packets that could not be captured.
     pub(crate) fn drop_unseen(&self, packets: u64) {
         self.dropped.fetch_add(packets, Ordering::Relaxed);
     }

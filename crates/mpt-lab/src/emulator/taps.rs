@@ -10,12 +10,12 @@ use super::tap::{Tap, Way};
 /// The translator let it not pass.
 pub(super) const UNTRANSLATED: &str = "not translated";
 
-/// Who looks at the left and the right end, if anybody does.
+/// The captures at the left and the right end, if any.
 #[derive(Debug, Default)]
 pub(super) struct Taps(Option<[Tap; 2]>);
 
 impl Taps {
-    /// Has these look; whether nobody else does.
+    /// Adds these captures; returns false if there are others.
     pub(super) fn set(&mut self, taps: [Tap; 2]) -> bool {
         let free = self.0.is_none();
         self.0.get_or_insert(taps);
@@ -26,8 +26,8 @@ impl Taps {
         self.0 = None;
     }
 
-    /// Shows a packet that the host at an end has sent or gets. The comment is only made if
-    /// somebody looks.
+    /// Offers a packet that the host at an end has sent or gets. The comment is only created if
+    /// there is a capture.
     pub(super) fn show(
         &self,
         end: usize,

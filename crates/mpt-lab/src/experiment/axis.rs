@@ -142,7 +142,7 @@ impl Axis {
     }
 }
 
-/// Whether a key says something about all cells.
+/// Whether a key applies to all cells.
 fn is_of_experiment(key: &str) -> bool {
     let first = key.split('.').next().unwrap_or(key);
     [
@@ -163,7 +163,7 @@ fn is_of_experiment(key: &str) -> bool {
     .contains(&first)
 }
 
-/// The numbers of the first, the middle and the last of so many points.
+/// The indexes of the first, the middle and the last of this many points.
 pub(super) fn thinned(count: usize) -> Vec<usize> {
     let mut all = vec![0, count / 2, count.saturating_sub(1)];
     all.dedup();

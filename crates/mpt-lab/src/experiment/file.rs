@@ -55,7 +55,7 @@
 //! - `[published]`: what a publication printed, by system and figure, one value per cell, `nan` for none.
 //! - `source`, `notes`, `columns`, `[[plot]]`, `[[target]]`: for reports, see [`crate::results`].
 //!
-//! Each mistake is told with line and caret, whether it is one of spelling or of meaning.
+//! Every error, of syntax or of meaning, is reported with line and caret.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -92,7 +92,7 @@ pub enum FileError {
         /// The kernel's answer.
         source: std::io::Error,
     },
-    /// It says something that cannot be meant; line and caret included.
+    /// It has an error; the message includes line and caret.
     #[error("{0}")]
     Meaning(Report),
 }
@@ -177,7 +177,7 @@ fn yes() -> bool {
     true
 }
 
-/// The default of a table that is not there; a mistake in it points at the file's beginning.
+/// The default of a missing table; an error in it points at the file's beginning.
 fn absent<T: Default>() -> Spanned<T> {
     Spanned::new(0..0, T::default())
 }
@@ -212,7 +212,7 @@ fn read(name: &str, text: &str) -> Result<Experiment, Mistake> {
     let mut cells = if axes.is_empty() {
         vec![cell(form, 1, Vec::new())?]
     } else {
-        // What is wrong without the axes and still with them is told where it stands.
+        // An error that exists with and without the axes is reported at its place.
         let without = cell(form, 1, Vec::new()).err();
         cells(text, &axes).map_err(|with| match without {
             Some(without) if with.message.ends_with(&without.message) => without,
@@ -261,7 +261,7 @@ fn systems(names: Vec<Spanned<String>>, external: Vec<External>) -> Result<Vec<S
         }
         systems.push(system);
     }
-    // One that is told how to start is measured also if `systems` does not name it.
+    // A system with a script is measured also if `systems` does not list it.
     let more: Vec<_> = external.into_iter().filter(|system| !systems.contains(system)).collect();
     systems.extend(more);
     Ok(systems)

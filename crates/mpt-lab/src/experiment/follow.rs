@@ -37,8 +37,8 @@ enum What {
     Roam,
 }
 
-/// Watches over traffic for `length` from this moment, and does meanwhile what is to be done to links.
-/// Tells what the sender offered each link over time.
+/// Monitors traffic for `length` from this moment, and applies the events of links in the meantime.
+/// Returns what the sender offered to each link over time.
 ///
 /// Unless it returns an error, all links are as they were before when this returns.
 pub(super) fn follow(
@@ -93,7 +93,7 @@ pub(super) fn follow(
     }
 }
 
-/// Does it; tells whether the link is now cut, if that has changed.
+/// Applies it; returns whether the link is now cut, if that has changed.
 fn apply(lab: &Lab, Action { link, what, .. }: Action) -> Option<bool> {
     let wire = lab.link(link);
     match what {
@@ -170,7 +170,7 @@ pub(super) fn of_cuts(cuts: &[Cut]) -> Vec<Action> {
     actions
 }
 
-/// What is to be done for every event, which are in the order of time.
+/// The actions of every event, in the order of time.
 pub(super) fn of_events(events: &[Event]) -> Vec<Action> {
     let both = emulator::Direction::Both;
     let action = |event: &Event| Action {

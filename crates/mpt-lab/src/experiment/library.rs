@@ -1,4 +1,4 @@
-//! The experiments that come with the laboratory.
+//! The built-in experiments.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ const ALL: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/experiments.rs"
 /// The word for all of them.
 pub const EVERYTHING: &str = "all";
 
-/// Name and text of every experiment that comes with the laboratory, sorted by name.
+/// Name and text of every built-in experiment, sorted by name.
 pub fn all() -> &'static [(&'static str, &'static str)] {
     ALL
 }
 
-/// The experiments that a word means: a file, one that comes with the laboratory, or [`EVERYTHING`].
+/// The experiments of an argument: a file, a built-in one, or [`EVERYTHING`].
 ///
 /// # Errors
 ///

@@ -170,7 +170,7 @@ impl Load {
         }
     }
 
-    /// Waits for the end, which comes by itself, and tells what became of the traffic.
+    /// Waits for the end, which is scheduled, and returns the result of the traffic.
     pub(super) fn finish(self, omit: Duration) -> Result<FlowRecord> {
         match self {
             Self::Ftp(download, _) => Ok(ftp_record(download.finish(), omit)),
@@ -195,8 +195,8 @@ fn ftp_record(report: ftp::Report, omit: Duration) -> FlowRecord {
         download_mbps: whole.then_some(rate),
         download_seconds: whole.then_some(seconds),
         failure: report.failure,
-        // The server is a program of its own, whose time nobody counts.
-        // The end of a file is no moment to judge a start by.
+        // The server is a separate program, whose time is not counted. The start-up cannot be
+        // measured by the end of a file.
         startup_seconds: None,
         ..FlowRecord::of_series(report.series, omit)
     }

@@ -20,7 +20,7 @@ impl Experiment {
     #[must_use]
     pub fn quick(self) -> Self {
         let mut quick = self.shortened();
-        // Who does not ask for MPT classic has chosen, and knows why.
+        // Systems without MPT classic are an explicit selection.
         if quick.systems.contains(&System::Classic) {
             quick.systems.retain(|system| system.is_quick());
         }

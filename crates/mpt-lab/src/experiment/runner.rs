@@ -1,9 +1,9 @@
 //! The run that answers experiments, step by step.
 //!
-//! A step measures one system in one cell, or one link alone. Each repetition of a cell has a lab of its
-//! own, in which all its steps run one after the other. A [`Bench`] keeps what cells share: the daemon's
-//! binary, who watches, how far the run is, and, in a quick run, what was measured already: a step
-//! with the same links, settings and traffic is not measured twice.
+//! A step measures one system in one cell, or one link alone. Each repetition of a cell has its own
+//! lab, in which all its steps run one after the other. A [`Bench`] holds the shared state of
+//! cells: the daemon's binary, the observer, the progress of the run, and, in a quick run, earlier
+//! results: a step with the same links, settings and traffic is not measured twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ pub struct Bench<'a> {
     captures: Option<PathBuf>,
     /// What was measured, by [`Planned::key`], and where; kept only if the run is quick.
     known: BTreeMap<String, Known>,
-    /// How long each step takes that is to be measured, the next one last.
+    /// The durations of the remaining steps, the next one last.
     ahead: Vec<Duration>,
     done: usize,
     began: Instant,
@@ -114,7 +114,7 @@ impl<'a> Bench<'a> {
         let planned = steps(experiment, cell, self.quick);
         let place = format!("{}/{}", experiment.entry.name, cell.number);
         let begin = |(number, step): (usize, &Planned)| {
-            // Two links that are alike are one measurement, also within a cell.
+            // Two equal links are measured once, also within a cell.
             let twice = planned[..number].iter().any(|before| before.key == step.key);
             (self.begin(step, (self.quick && twice).then_some(&place)), Vec::new())
         };
@@ -234,7 +234,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Why a step gives no figures, and whether that is a failure; everything else goes on without it.
+    /// Why a step gives no figures, and whether that is a failure; all other steps run without it.
     fn reason(&mut self, error: anyhow::Error, step: &Planned) -> Result<(String, bool)> {
         self.stop.check()?;
         self.finish_step(step.length(), None);
@@ -341,7 +341,7 @@ impl<'a> Bench<'a> {
         Ok((OutageRecord { cuts, flow }, run.reasons))
     }
 
-    /// Runs traffic and watches over it; tells what became of it and of every event of the cell.
+    /// Runs and monitors traffic; returns the results of it and of every event of the cell.
     #[expect(clippy::too_many_arguments, reason = "everything that a measurement depends on")]
     fn step(
         &mut self,
@@ -398,7 +398,7 @@ impl<'a> Bench<'a> {
         self.watch.on_result(goodput_mbps);
     }
 
-    /// How long the rest will take, if setting up goes on taking what it took so far.
+    /// How long the rest will take, if setting up takes as long as before.
     fn remaining(&self) -> Duration {
         let traffic: Duration = self.ahead.iter().sum();
         let steps = u32::try_from(self.done.max(1)).unwrap_or(u32::MAX);
@@ -443,9 +443,9 @@ fn predicted(cell: &Cell, step: &Planned, runs: &[Run]) -> Option<Figure> {
 }
 
 impl Cell {
-    /// What the model expects of a tunnel with this inner MTU, or with the one that fits the links.
-    /// `None` if the system is no tunnel, or if something happens to links meanwhile, of which the model
-    /// knows nothing.
+    /// The model's prediction for a tunnel with this inner MTU, or with the one that fits the
+    /// links. `None` if the system is no tunnel, or if there are events, which the model does not
+    /// support.
     pub fn predict(&self, system: &System, inner_mtu: Option<u32>) -> Option<Prediction> {
         let tunnel = system.tunnel(self)?;
         let inner_mtu = inner_mtu.unwrap_or_else(|| ideal::inner_mtu(&self.topology, &tunnel));
@@ -535,13 +535,13 @@ fn doubts(flow: &FlowRecord, paths: &[PathRecord]) -> Vec<String> {
 }
 
 impl Outage {
-    /// The flow that goes on meanwhile.
+    /// The concurrent flow.
     pub(super) fn traffic(&self, traffic: &Traffic) -> Traffic {
         Traffic { kind: Kind::Tcp, seconds: self.seconds, ..traffic.clone() }
     }
 }
 
-/// Whether an error is that somebody ended the run.
+/// Whether an error is an interruption of the run.
 pub fn is_interruption(error: &anyhow::Error) -> bool {
     error.is::<Interrupted>()
 }

@@ -1,10 +1,11 @@
-//! Fitting a cell to the machine: slower links and longer times, alike in everything else.
+//! Fitting a cell to the machine: slower links and longer times, equal in everything else.
 //!
-//! A machine carries only so many emulated bits per second. A cell whose links ask for too many is run in
-//! slow motion by a factor k: rates ÷ k; the links' delays and jitter, the hold time, keepalive and dead
-//! time × k. Queues in bytes and windows in packets stay, because k times as long at a rate k times
-//! lower is the same number of either, and so does what a flow can have under way. What does not scale
-//! are the timers of the kernel's TCP, above all its least retransmission time-out of 200 ms.
+//! The capacity of a machine in emulated bits per second is limited. A cell whose links exceed it
+//! is run in slow motion by a factor k: rates ÷ k; the links' delays and jitter, the hold time,
+//! keepalive and dead time × k. Queues in bytes and windows in packets stay, because k times as
+//! long at a rate k times lower is the same number of either, and so does what a flow can have
+//! under way. What does not scale are the timers of the kernel's TCP, above all its least
+//! retransmission time-out of 200 ms.
 
 use std::time::Duration;
 

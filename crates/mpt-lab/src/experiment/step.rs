@@ -81,7 +81,7 @@ fn over_all(cell: &Cell, system: &System) -> Step {
         }
     };
     let tunnel = match system {
-        // A script is told the weights and the inner version, and the links' names.
+        // A script gets the weights and the inner version, and the links' names.
         System::External(_) => Some(cell.tunnel.clone()),
         System::Classic | System::Mpt | System::Mptcp => system.tunnel(cell),
     };
@@ -105,8 +105,7 @@ fn over_all(cell: &Cell, system: &System) -> Step {
     }
 }
 
-/// What is sent over a link alone: the cell's own traffic if it asks for all there is or for the delay,
-/// otherwise TCP.
+/// The traffic over a link alone: the cell's own traffic if it is greedy or measures delay, or TCP.
 fn alone_traffic(traffic: &Traffic, quick: bool) -> Traffic {
     let kind = match traffic.kind {
         Kind::Ping | Kind::Quic | Kind::Tcp => traffic.kind,

@@ -9,7 +9,7 @@ use crate::record::{EventRecord, megabits};
 const WINDOW: Duration = Duration::from_millis(100);
 /// Over how long the rate before an event is taken.
 const BEFORE: Duration = Duration::from_secs(1);
-/// A link that gets less than this share of its former rate was left; keepalives may go on.
+/// A link with less than this share of its former rate counts as unused; keepalives may continue.
 const LEFT: f64 = 0.1;
 /// A link that gets this share of its former rate is used again.
 const USED: f64 = 0.5;
@@ -177,7 +177,8 @@ mod tests {
 
     #[test]
     fn leaving_and_reusing_a_link_are_measured() {
-        // It is offered packets for half a second after the cut, and again 0.7 s after it was mended.
+        // It is offered packets for half a second after the cut, and again 0.7 s after it was
+        // restored.
         let records =
             trace(35..67).records(&events([Change::Cut, Change::Mend]), |_| "a".to_owned());
         let [cut, mend] = records.as_slice() else { panic!("{records:?}") };

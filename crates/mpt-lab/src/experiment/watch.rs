@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-/// Somebody who follows a run. Every method has a default that ignores what it is told.
+/// An observer of a run. Every method has a default that does nothing.
 pub trait Watch {
     /// A step of the run begins.
     fn on_step(&mut self, _step: &Step) {}
 
-    /// A step is under way; told several times per second.
+    /// A step is in progress; called several times per second.
     fn on_tick(&mut self, _tick: &Tick) {}
 
     /// A link was cut or restored.
@@ -20,7 +20,7 @@ pub trait Watch {
     fn on_result(&mut self, _goodput_mbps: Option<f64>) {}
 }
 
-/// Nobody.
+/// No observer.
 #[derive(Clone, Copy, Debug)]
 pub struct Silence;
 

@@ -90,7 +90,7 @@ impl Lab {
     ///
     /// # Panics
     ///
-    /// If there are not so many.
+    /// If there are fewer.
     pub fn link(&self, index: usize) -> &Wire {
         &self.wires[index]
     }
@@ -105,7 +105,7 @@ impl Lab {
         &self.topology
     }
 
-    /// Cuts or mends every link but one, or all of them: for measuring a link alone.
+    /// Cuts or restores every link except one, or all of them: for measuring a link alone.
     pub fn isolate(&self, only: Option<usize>) {
         for (index, wire) in self.wires.iter().enumerate() {
             wire.set_blackout(Direction::Both, only.is_some_and(|only| only != index));
@@ -141,7 +141,7 @@ impl Host {
     ///
     /// # Panics
     ///
-    /// If there are not so many links.
+    /// If there are fewer links.
     pub fn address(&self, link: usize) -> IpAddr {
         self.addresses[link]
     }

@@ -1,10 +1,10 @@
 //! The kernel's own Multipath TCP (RFC 8684) over every link of a lab.
 //!
 //! A connection begins with one subflow, from the left host to the right one's address on the first
-//! link. What makes it grow is the right host: [`allow`] has it announce its addresses on all other
-//! links, and the left host opens one further subflow to each. The left host is given no addresses of
-//! its own to use, so its routes choose where a subflow begins: only the address on the same link
-//! has one. Hence one subflow per link, and no mesh.
+//! link. Further subflows are triggered by the right host: [`allow`] makes it announce its
+//! addresses on all other links, and the left host opens one further subflow to each. The left host
+//! has no endpoint addresses configured, so its routes select the source of a subflow: only the
+//! address on the same link has a route. Hence one subflow per link, and no mesh.
 //!
 //! ```text
 //! left  a₀ ──── link 0 ──── b₀  right      connect(b₀)
@@ -22,8 +22,8 @@
 //!   until it has come, even if the application stopped listening after its first connection. That
 //!   is what [`Doors`] are for.
 //!
-//! Every subflow sends with the congestion control that was set on the MPTCP socket (`TCP_CONGESTION`),
-//! before or after it came up; otherwise with that of its route, or else of its host.
+//! Every subflow sends with the congestion control that was set on the MPTCP socket
+//! (`TCP_CONGESTION`), before or after it came up; or with that of its route, or else of its host.
 
 mod path_manager;
 
@@ -57,7 +57,7 @@ const COUNTERS: &str = "/proc/thread-self/net/netstat";
 /// Why MPTCP cannot be used in a lab.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// This kernel or this topology is not made for it, and everything else can go on without it.
+    /// This kernel or this topology does not support it, and everything else can run without it.
     #[error("MPTCP is unavailable: {0}")]
     Unavailable(String),
     /// It should have worked.
@@ -113,8 +113,8 @@ impl Mptcp {
         1 + self.further.len()
     }
 
-    /// How many of the lab's links, the last ones, are not used because the kernel has no room for more
-    /// than [`MAX_LINKS`] in a connection. A report of a result must say so.
+    /// How many of the lab's links, the last ones, are not used because the kernel supports at most
+    /// [`MAX_LINKS`] in a connection. A report of a result must say so.
     pub fn left_out(&self) -> usize {
         self.left_out
     }
@@ -134,8 +134,8 @@ impl Mptcp {
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::AddrInUse`] if somebody listens on this port of all addresses; then no doors
-    /// are needed while that goes on. Otherwise the kernel's.
+    /// [`io::ErrorKind::AddrInUse`] if another socket listens on this port of all addresses; then
+    /// no doors are needed. Or the kernel's error.
     pub fn open_doors(&self, right: &Host, port: u16) -> io::Result<Doors> {
         let open = |&address: &IpAddr| -> io::Result<Socket> {
             let socket = self.socket()?;
@@ -218,8 +218,8 @@ pub(crate) fn is_unsupported(error: &io::Error) -> bool {
     )
 }
 
-/// Listeners on the addresses to which further subflows come. Nobody accepts from them: the kernel hands
-/// a join to the connection that it belongs to.
+/// Listeners on the addresses to which further subflows come. They never accept: the kernel hands a
+/// join to the connection that it belongs to.
 #[derive(Debug)]
 pub struct Doors {
     _listeners: Vec<Socket>,

@@ -16,8 +16,8 @@ const LOOPBACK: &str = "lo";
 const MAX_SERVER_LINKS: usize = 16;
 
 impl Host {
-    /// Brings up loopback and every link's device, in the order of the topology. `open` makes a
-    /// device, or finds it, and tells its index.
+    /// Brings up loopback and every link's device, in the order of the topology. `open` creates or
+    /// finds a device, and returns its index.
     pub(super) fn set_up<E: Send>(
         &self,
         topology: &Topology,
@@ -65,7 +65,7 @@ impl<'t> Setup<'t> {
 
     fn link(&mut self, number: usize, link: &LinkSpec, device: u32) -> Result<()> {
         self.netlink.set_mtu(device, link.mtu)?;
-        // A link-local address would bring packets of its own to the link.
+        // A link-local address would cause additional packets on the link.
         self.netlink.disable_address_generation(device)?;
         self.netlink.set_up(device, true)?;
         match (self.topology.addressing, self.side) {
@@ -117,8 +117,8 @@ fn host_prefix(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-/// Has TCP begin every connection afresh. Otherwise a host remembers what an earlier one to the same
-/// address found out (ip-tcp_metrics(8)), and a measurement depends on the one before.
+/// Disables TCP's metrics cache. With it, a host reuses the results of earlier connections to the
+/// same address (ip-tcp_metrics(8)), and a measurement depends on the previous one.
 fn forget_connections() -> Result<()> {
     let file = "/proc/sys/net/ipv4/tcp_no_metrics_save";
     match fs::write(file, "1") {

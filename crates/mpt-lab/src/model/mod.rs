@@ -1,9 +1,8 @@
 //! What a tunnel will do, computed without running a packet.
 //!
-//! [`predict`] takes what an experiment says about links, tunnel and traffic, and answers three questions:
-//! which goodput is to be expected, how many packets the reorder window must hold, and how long. The
-//! derivations, and how far they were found to be right, are in `docs/model.md`; here is their arithmetic,
-//! one file for each step:
+//! [`predict`] takes links, tunnel and traffic of an experiment, and predicts the goodput, the
+//! required reorder window and the required hold time. `docs/model.md` has the derivations and
+//! their validation; here is their arithmetic, one file for each step:
 //!
 //! - `path`: what each path can carry, and how late it is;
 //! - `order`: skew, and what it asks of the reorder buffer;
@@ -32,7 +31,7 @@ pub use report::report;
 /// Goodput below this share of the bound is bound by something else.
 const REACHED: f64 = 0.97;
 
-/// What is to be expected.
+/// A prediction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
     /// Goodput of all flows together in Mbit/s, from the end of the omitted seconds to the end of the run.
@@ -40,12 +39,12 @@ pub struct Prediction {
     pub goodput_mbps: Option<f64>,
     /// Between which values chance alone may bring a single run; absent where it was not simulated.
     pub goodput_range_mbps: Option<[f64; 2]>,
-    /// How many packets the reorder window must span so that none is given up in vain.
+    /// How many packets the reorder window must span so that none is given up too early.
     pub window_packets: u32,
     /// How many seconds a packet must be held at the most.
     pub hold_seconds: f64,
-    /// When the first second at 95 % of the settled rate begins; absent where only the settled rate was
-    /// computed, and where a run is too short to tell.
+    /// When the first second at 95 % of the settled rate begins; absent if only the steady rate was
+    /// computed, or if the run is too short.
     pub startup_seconds: Option<f64>,
     /// How the goodput was found.
     pub method: Method,
@@ -140,14 +139,14 @@ fn ping(paths: &[Path], traffic: &Traffic) -> Prediction {
     without_goodput(order::need(paths, 1.0 / traffic.interval, false), Binding::Offered)
 }
 
-/// Traffic that fills the links in a way of its own: what the buffer needs can be told, not what arrives.
+/// Other traffic: the requirements of the buffer can be predicted, not the goodput.
 fn filled(paths: &[Path], sizes: &Sizes) -> Prediction {
     let bound = Some(path::bound(paths)).filter(|bound| bound.is_finite());
     let packets = bound.unwrap_or(0.0) / 8.0 / sizes.segment as f64;
     without_goodput(order::need(paths, packets, true), Binding::Weights)
 }
 
-/// What is told where no goodput is.
+/// The prediction without a goodput.
 fn without_goodput(need: Need, binding: Binding) -> Prediction {
     Prediction {
         goodput_mbps: None,

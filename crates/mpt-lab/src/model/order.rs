@@ -1,15 +1,17 @@
 //! Skew, and what it asks of the reorder buffer.
 //!
-//! A packet of the fastest path waits until the packets that were sent before it have come by the slowest
-//! one: the *hold time* needed is the largest difference of the paths' delays. Meanwhile packets go on
-//! coming at the tunnel's whole rate, and as many numbers the *window* must span.
+//! A packet on the fastest path is held until the packets sent before it have arrived on the
+//! slowest one: the required *hold time* is the largest difference of the paths' delays. In the
+//! meantime packets arrive at the tunnel's whole rate, and the *window* must span that many
+//! numbers.
 
 use super::path::{self, Path};
 
-/// So many standard deviations lie around all but one in ten thousand differences of two delays.
+/// The number of standard deviations that cover all but one in ten thousand differences of two
+/// delays.
 const DEVIATIONS: f64 = 3.719;
 
-/// Segments that the kernel hands over at once: 64 kB. So many packets may be ahead of their time.
+/// Segments that the kernel sends at once: 64 kB. This many packets may be early.
 const BURST: f64 = 44.0;
 
 /// What a reorder buffer needs.

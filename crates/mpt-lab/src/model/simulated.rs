@@ -79,7 +79,7 @@ pub(super) fn run(
     let startups: Vec<f64> =
         series.iter().filter_map(|run| Some(run.startup()?.as_secs_f64())).collect();
     let goodput = median(&goodputs).unwrap_or(0.0);
-    // The run that is told is the one that counts.
+    // The reported run is the median one.
     let typical = goodputs.iter().position(|&own| own >= goodput).unwrap_or(0);
     terms.push(format!("{} runs of {packets:.0} segments together", outcomes.len()));
     terms.extend(outcomes.get(typical).map(|outcome| told(outcome, goodputs[typical])));
@@ -141,7 +141,7 @@ fn plan(
     }
 }
 
-/// The samples as the laboratory keeps those of a real run.
+/// The samples in the format of a real run.
 fn series(outcome: &Outcome) -> Series {
     let samples = u32::try_from(outcome.samples.len()).unwrap_or(u32::MAX);
     let mut series = Series::new(SAMPLE * samples);

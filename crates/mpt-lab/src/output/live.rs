@@ -1,4 +1,4 @@
-//! A run as it goes on.
+//! The live view of a run.
 //!
 //! On a terminal a small view is drawn again several times per second: the step, how long it still
 //! takes, and a bar for each link and for the flow. Elsewhere each second is a line, or, where even that is

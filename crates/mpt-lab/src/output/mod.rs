@@ -1,4 +1,4 @@
-//! What a person sees: a live view while a run goes on, and a table when it is over.
+//! Output for people: a live view during a run, and a table at its end.
 //!
 //! Whether there is a terminal, and whether it has colours, is decided in one place, [`Terminal`];
 //! everything else asks it. Frames and tables are made as text by pure functions, so that tests can

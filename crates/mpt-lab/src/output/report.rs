@@ -6,7 +6,7 @@ use crate::record::{CutRecord, Headline, Line, Measured, Record, Run};
 use crate::results::{CellRecord, Figure, SystemRecord};
 use crate::traffic::spread::Spread;
 
-/// A bound this close to the ideal says nothing of its own.
+/// A bound this close to the ideal is not shown separately.
 const SAME: f64 = 0.999;
 
 /// Reasons for doubt that fit a screen.
@@ -303,7 +303,7 @@ mod tests {
         }
     }
 
-    /// A run that got so many Mbit/s.
+    /// A run with this goodput in Mbit/s.
     fn run(goodput: f64) -> Run {
         let flow = FlowRecord {
             goodput_mbps: Some(goodput),

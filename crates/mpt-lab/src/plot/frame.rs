@@ -19,7 +19,7 @@ pub(super) struct Parts<'a> {
     pub(super) x_title: &'a str,
     /// The labels along the bottom, with their places from 0 to 1.
     pub(super) x: &'a [(f64, String)],
-    /// Whether labels may be left out if there is no room; they are slanted otherwise.
+    /// Whether labels may be omitted if there is no space; if not, they are slanted.
     pub(super) x_thins: bool,
     /// What the legend says; no legend if empty.
     pub(super) keys: &'a [Key],

@@ -7,7 +7,7 @@ use super::series::{Series, Stops, facets, series, stops, systems};
 use super::{Drawing, Subject, height, legend, size, svg, title};
 use crate::results::{CellRecord, Plot, Quantity};
 
-/// More lines than this in one panel, and every system gets a panel of its own.
+/// With more lines than this in one panel, every system gets its own panel.
 const TOGETHER: usize = 6;
 /// Share of the width to the left of the first and to the right of the last point.
 const MARGIN: f64 = 0.03;
@@ -153,7 +153,7 @@ fn keys<'a>(series: impl Iterator<Item = &'a Series> + Clone) -> Vec<Key> {
     let mut names: Vec<&str> = Vec::new();
     let mut keys = Vec::new();
     for one in series {
-        // Panels of one system each name their lines alike: the heading says which system it is.
+        // Panels of different systems name their lines equally: the heading names the system.
         if !names.contains(&one.name.as_str()) {
             names.push(&one.name);
             keys.push(Key::Line(one.look, one.name.clone()));

@@ -46,7 +46,7 @@ pub struct Subject<'a> {
 pub struct Drawing {
     /// What stands above it.
     pub title: String,
-    /// What a reader should know about its marks; empty if nothing.
+    /// Remarks about its marks; may be empty.
     pub caption: String,
     /// What the lines and bars of all panels mean, as an `svg` element; absent if the only panel says
     /// it itself.
@@ -70,7 +70,7 @@ pub fn draw(subject: Subject<'_>, plot: &Plot, id: &str) -> Drawing {
     }
 }
 
-/// A panel or legend as a file of its own.
+/// A panel or legend as a separate file.
 pub fn alone(drawn: &Element) -> String {
     let paper = drawn.clone().with("style", "background:var(--paper)");
     let whole = paper.child(Element::new("style").text(SHEET));
@@ -139,7 +139,7 @@ fn legend(id: &str, keys: &[Key]) -> Option<Element> {
     Some(svg(&format!("{id}-legend"), (WHOLE.0, height), "Legend", words).child(drawn))
 }
 
-/// The size of each of so many panels.
+/// The size of each of this many panels.
 fn size(panels: usize) -> (f64, f64) {
     if panels == 1 { WHOLE } else { PART }
 }

@@ -1,6 +1,6 @@
 //! From values to places: scales with round ticks, and figures as people read them.
 
-/// A tick for so many pixels, or one more or less.
+/// The distance of ticks in pixels, approximately.
 const APART: f64 = 32.0;
 
 /// A linear scale from 0 or near the smallest value to near the largest, with round ticks.
@@ -12,16 +12,18 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// A scale of so many pixels that begins at 0 and holds all values; one up to 1 if there are none.
+    /// A scale of this many pixels that begins at 0 and includes all values; up to 1 if there are
+    /// none.
     pub(super) fn from_zero(values: impl IntoIterator<Item = f64>, length: f64) -> Self {
         let (low, high) = ends(values);
         Self::over(low.min(0.0), high.max(0.0), length)
     }
 
-    /// A scale of so many pixels that holds all values, and 0 unless they lie close together far from it.
+    /// A scale of this many pixels that includes all values, and 0 unless they are close together
+    /// far from it.
     pub(super) fn around(values: impl IntoIterator<Item = f64>, length: f64) -> Self {
         let (low, high) = ends(values);
-        // Below half of the height, nothing would be told but that there is a zero.
+        // Data below half of the height would show little.
         if low > 0.5 * high && high > low {
             Self::over(low, high, length)
         } else {

@@ -68,8 +68,8 @@ pub(super) fn words<'a>(
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// The points of an axis at which there are cells: in the order of the experiment, and those that it
-/// does not know at the end.
+/// The points of an axis at which there are cells: in the order of the experiment, with unknown
+/// ones at the end.
 pub(super) fn stops(subject: &Subject<'_>, axis: &str) -> Stops {
     let entry = subject.entry.axes.iter().find(|known| known.name == axis);
     let coordinates =

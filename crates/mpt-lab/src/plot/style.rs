@@ -1,7 +1,7 @@
 //! How things in plots look: colours, dashes, marks and hatchings, so that colour is never the only cue.
 //!
-//! The colours are those of Okabe and Ito, which people with any kind of colour blindness tell apart,
-//! in the order in which they differ most in grey; on a dark page lighter ones stand in their place.
+//! The colours are those of Okabe and Ito, which people with any kind of colour blindness can
+//! distinguish, in the order of largest difference in greyscale; a dark page uses lighter ones.
 
 use super::markup::Element;
 
@@ -40,16 +40,16 @@ svg.plot .l7{stroke:var(--c7)}svg.plot .f7{fill:var(--c7)}
 svg.plot .lp{stroke:var(--ink)}
 ";
 
-/// So many colours there are.
+/// The number of colours.
 const COLOURS: usize = 8;
 
 /// Dashes and gaps of lines, in pixels; an empty one is a line without gaps.
 const DASHES: [&str; 5] = ["", "7 4", "2 4", "10 4 2 4", "14 5"];
 
-/// So many shapes of marks there are.
+/// The number of mark shapes.
 const SHAPES: usize = 6;
 
-/// So many hatchings of bars there are, the first one being none.
+/// The number of bar hatchings, the first one being none.
 const HATCHINGS: usize = 4;
 
 /// How one of several things looks.

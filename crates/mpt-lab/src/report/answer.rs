@@ -37,7 +37,7 @@ pub fn answers(results: &Results) -> Vec<Answer> {
     names(results).into_iter().filter_map(|name| answer(results, name)).collect()
 }
 
-/// The names of all experiments that a run or a cell knows, in the order in which they first occur.
+/// The names of all experiments of runs and cells, in the order of their first occurrence.
 pub fn names(results: &Results) -> Vec<&str> {
     let entries = results.runs.iter().flat_map(|run| &run.experiments);
     let listed = entries.map(|entry| entry.name.as_str());
@@ -60,8 +60,8 @@ pub fn forms(results: &Results, name: &str) -> Vec<Form> {
     [Form::Full, Form::Quick].into_iter().filter(has).collect()
 }
 
-/// The answer of an experiment: from its full cells if there are any. `None` if no run knows it and no
-/// cell either.
+/// The answer of an experiment: from its full cells if there are any. `None` if neither a run nor a
+/// cell has it.
 pub fn answer(results: &Results, name: &str) -> Option<Answer> {
     let forms = forms(results, name);
     let latest = || {
@@ -130,7 +130,7 @@ fn is_same_place(one: &[Coordinate], other: &[Coordinate]) -> bool {
     labels(one) == labels(other)
 }
 
-/// The experiment with the labels that only cells know at the end of its axes.
+/// The experiment with labels that occur only in cells appended to its axes.
 fn with_strangers(mut entry: ExperimentEntry, cells: &[CellRecord]) -> ExperimentEntry {
     for at in cells.iter().flat_map(|cell| &cell.cell) {
         let position = entry.axes.iter().position(|axis| axis.name == at.axis);

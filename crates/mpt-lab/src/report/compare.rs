@@ -1,8 +1,8 @@
 //! Two folders of results beside each other: what became better, what worse, and what only varies.
 //!
-//! Only what both folders measured in the same form is compared, cell by cell. A change is told from
-//! chance if the spreads of the two, from smallest to largest repetition, have nothing in common and the
-//! medians differ by more than [`NOISE`].
+//! Only what both folders measured in the same form is compared, cell by cell. A change is
+//! significant if the ranges of the two, from minimum to maximum of the repetitions, do not overlap
+//! and the medians differ by more than [`NOISE`].
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::output::table::align;
 use crate::plot::figure;
 use crate::results::{Better, Figure, Quantity, Results};
 
-/// Medians that differ by no more than this share are alike whatever their spreads.
+/// Medians that differ by no more than this share are equal regardless of their ranges.
 pub const NOISE: f64 = 0.05;
 
 /// The comparison of two folders.

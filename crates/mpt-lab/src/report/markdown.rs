@@ -134,7 +134,7 @@ fn judgement(judgement: &Judgement) -> String {
 }
 
 fn table(table: &Table) -> String {
-    // Markdown knows one row of heads: the group stands in the first of its columns.
+    // Markdown has one header row: the group is in the first of its columns.
     let groups = table.groups.iter().flat_map(|(name, count)| {
         (0..*count).map(move |n| if n == 0 { name.as_str() } else { "" })
     });

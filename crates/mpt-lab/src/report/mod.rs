@@ -43,10 +43,10 @@ pub struct Section {
     pub tables: Vec<Table>,
     /// What became of its targets.
     pub judgements: Vec<Judgement>,
-    /// What is to be said aloud: systems that were skipped and why, cells that were scaled and why,
-    /// what is missing, what was set aside.
+    /// The remarks: systems that were skipped and why, cells that were scaled and why, missing
+    /// cells, unused cells.
     pub remarks: Vec<String>,
-    /// What a reader should know: the experiment's own notes and more.
+    /// The notes of the experiment, and others.
     pub notes: Vec<String>,
     /// The doubtful cells, each with its reasons.
     pub doubts: Vec<(String, Vec<String>)>,

@@ -1,10 +1,10 @@
-//! What a report says aloud about an experiment: what was skipped, scaled, set aside or doubted.
+//! The remarks of a report about an experiment: skipped, scaled, unused or doubtful results.
 
 use super::answer::Answer;
 use super::table::title;
 use crate::results::CellRecord;
 
-/// At most so many places are named in a remark.
+/// At most this many places are named in a remark.
 const NAMED: usize = 4;
 
 /// The remarks, each a sentence or two.

@@ -10,7 +10,7 @@ pub(super) const GOODPUT: &str = "goodput_mbps";
 /// What the model expects of [`GOODPUT`].
 pub(super) const PREDICTED: &str = "predicted_mbps";
 
-/// With so many cells, all figures fit one table, a row for each.
+/// With at most this many cells, all figures fit one table, a row for each.
 const FEW: usize = 2;
 
 /// A table.
@@ -173,7 +173,7 @@ fn table(answer: &Answer, title_of_it: &str, rows: &[(&CellRecord, &str)], named
     Table { title: title_of_it.into(), groups, head, stubs, rows: rows.iter().map(row).collect() }
 }
 
-/// What is told about a figure of a system.
+/// The columns for a figure of a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     Measured,

@@ -125,7 +125,7 @@ pub fn judge(answer: &Answer, target: &Target) -> Judgement {
     judgement
 }
 
-/// What follows from so many cells that reach it, miss it and are unknown.
+/// The verdict for these numbers of cells that reach it, miss it and are unknown.
 fn conclude(judgement: &Judgement, share: f64) -> Verdict {
     let wanted = share * judgement.cells as f64 - 1e-9;
     let at_best = judgement.reached + judgement.unknown.len();

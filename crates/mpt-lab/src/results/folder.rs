@@ -32,7 +32,7 @@ pub struct Results {
 }
 
 impl Folder {
-    /// A folder for results; made if it is not there.
+    /// A folder for results; created if missing.
     ///
     /// # Errors
     ///

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine;
 
-/// One run of the laboratory: one line of JSON.
+/// One run of the lab: one line of JSON.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Manifest {
@@ -17,9 +17,9 @@ pub struct Manifest {
     pub started: String,
     /// The command that made it.
     pub command: String,
-    /// The commit the laboratory was built from; empty if not known.
+    /// The commit the lab was built from; empty if not known.
     pub commit: String,
-    /// The version of the laboratory and the daemon.
+    /// The version of the lab and the daemon.
     pub version: String,
     /// The kernel's release.
     pub kernel: String,
@@ -94,7 +94,7 @@ pub struct ExperimentEntry {
     pub question: String,
     /// The publication it repeats, empty if none.
     pub source: String,
-    /// What a reader should know: what differs from the publication, and the likely cause.
+    /// Notes: differences from the publication, and their likely cause.
     pub notes: Vec<String>,
     /// The command that runs it again.
     pub command: String,
@@ -104,9 +104,9 @@ pub struct ExperimentEntry {
     pub systems: Vec<SystemEntry>,
     /// The figures of its tables, by name; `goodput_mbps` if empty.
     pub columns: Vec<String>,
-    /// What is to be drawn.
+    /// The plots.
     pub plots: Vec<Plot>,
-    /// What is to be reached.
+    /// The targets.
     pub targets: Vec<Target>,
 }
 
@@ -148,7 +148,7 @@ pub struct Plot {
     /// The axis along the bottom, by name. Not for [`PlotKind::Time`].
     #[serde(default)]
     pub x: String,
-    /// The axis along the side of a grid, or of which every point is a line of its own; by name.
+    /// The axis along the side of a grid, or of which every point is a separate line; by name.
     #[serde(default)]
     pub by: String,
     /// The figure that is drawn, by name.
@@ -181,7 +181,7 @@ pub enum PlotKind {
     Time,
 }
 
-/// What is to be reached, in every cell that it is about.
+/// A target, for every cell that it applies to.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {

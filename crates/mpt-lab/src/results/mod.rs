@@ -1,9 +1,9 @@
 //! What runs leave on disk, and what reports, plots and comparisons are made from.
 //!
-//! A folder of results holds two files of JSON lines that only grow: [`RUNS`], a [`Manifest`] for each
-//! run of the laboratory, and [`CELLS`], a [`CellRecord`] for each cell that was measured. Everything
-//! a report says follows from these two; the same cell measured again is a line more, and the last one
-//! counts.
+//! A folder of results holds two files of JSON lines that only grow: [`RUNS`], a [`Manifest`] for
+//! each run of the lab, and [`CELLS`], a [`CellRecord`] for each cell that was measured. Everything
+//! a report says follows from these two; the same cell measured again is a line more, and the last
+//! one counts.
 //!
 //! Rates are in Mbit/s (10⁶ bit/s). Where a cell was scaled ([`CellRecord::scale`]) its figures are
 //! given in the units of its file, that is rates multiplied and times divided by the scale; only

@@ -22,7 +22,7 @@ pub enum Better {
     Neither,
 }
 
-/// Ends of names that tell the unit; the longest that fits counts.
+/// Suffixes of names for the unit; the longest match is used.
 const UNITS: [(&str, &str); 6] = [
     ("_seconds_per_gigabit", "s/Gbit"),
     ("_mbps", "Mbit/s"),

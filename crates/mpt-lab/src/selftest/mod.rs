@@ -1,8 +1,8 @@
 //! What the emulator is worth on this machine, measured without any tunnel.
 //!
-//! Every report of the laboratory rests on links that are what their profiles say. So, in a few seconds,
-//! links with known properties are made, numbered packets are sent through them by sockets of the
-//! kernel, and what arrives is compared with what was set:
+//! Every report of the lab depends on links that match their profiles. So, in a few seconds, the
+//! self-test creates links with known properties, sends numbered packets through them by kernel
+//! sockets, and compares the arrivals with the settings:
 //!
 //! | property | set | accepted |
 //! |---|---|---|
@@ -17,9 +17,9 @@
 //!
 //! Last comes the *ceiling* ([`ceiling()`]): how much the emulator carries at the most.
 //!
-//! A virtual machine that loses its processor for 50 ms delays packets by 50 ms, and that is no defect of
-//! the emulator. A check that fails while the emulator itself reports a stall ([`crate::emulator::Report`])
-//! is therefore made again, twice at the most, and that is told.
+//! A virtual machine that loses its processor for 50 ms delays packets by 50 ms, and that is no
+//! defect of the emulator. A check that fails while the emulator itself reports a stall
+//! ([`crate::emulator::Report`]) is therefore repeated, at most twice, and the output says so.
 
 mod ceiling;
 mod check;
@@ -70,7 +70,7 @@ pub enum Form {
     Quick,
 }
 
-/// Measures the emulator. Needs the rights of [`crate::privilege`]; `say` is told what is being done.
+/// Measures the emulator. Needs the privileges of [`crate::privilege`]; `say` gets the progress.
 ///
 /// # Errors
 ///
@@ -196,7 +196,7 @@ impl Group {
         Ok(checks)
     }
 
-    /// Measures all probes once; tells whether the emulator reports a stall.
+    /// Measures all probes once; returns whether the emulator reports a stall.
     fn once(&self, stop: &Stop) -> Result<(Vec<Check>, bool)> {
         stop.check()?;
         let links = self.probes.iter().map(|probe| probe.link.clone()).collect();

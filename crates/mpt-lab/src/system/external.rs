@@ -1,8 +1,8 @@
 //! Systems that a user has installed: any program that makes a tunnel between two hosts.
 //!
 //! The experiment names a script, which is run once inside each host as `SCRIPT left` and `SCRIPT
-//! right`. It makes an interface with the address of its side and stays until it is asked to end
-//! (SIGTERM); everything it starts should end with it. What it has to know is in its environment:
+//! right`. It creates an interface with the address of its side and runs until SIGTERM; everything
+//! it starts should end with it. Its parameters are in its environment:
 //!
 //! | variable | |
 //! |---|---|
@@ -116,7 +116,7 @@ impl Drop for Scripts {
     fn drop(&mut self) {
         for (_, child, _) in &self.sides {
             if let Ok(pid) = i32::try_from(child.id()) {
-                // What it started is in its group. One that has ended already is what is wanted.
+                // Its children are in its process group. A group that has ended already is fine.
                 let _ = killpg(Pid::from_raw(pid), Signal::SIGTERM);
             }
         }
@@ -125,7 +125,7 @@ impl Drop for Scripts {
             while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
                 thread::sleep(LOOK_EVERY);
             }
-            // What cannot be killed is beyond what a destructor can mend.
+            // A destructor cannot handle a process that cannot be killed.
             if let Ok(pid) = i32::try_from(child.id()) {
                 let _ = killpg(Pid::from_raw(pid), Signal::SIGKILL);
             }

@@ -1,8 +1,8 @@
 //! What is measured: the ways to get traffic from one host to the other over all links.
 //!
 //! A [`System`] is an entry in the table of an experiment. `Running` is one that was started on the
-//! hosts of a lab; it tells which address traffic has to be sent to, and what it cost. All systems of
-//! a cell run one after the other on the same links.
+//! hosts of a lab; it gives the destination address of the traffic, and the cost. All systems of a
+//! cell run one after the other on the same links.
 //!
 //! | name | what |
 //! |---|---|

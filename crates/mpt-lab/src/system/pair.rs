@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(waiting_paths("left", &status), ["`p1` of left is probing"]);
     }
 
-    /// A sender that sent, and a receiver that received, so many packets on two paths.
+    /// A sender that sent, and a receiver that received, these numbers of packets on two paths.
     fn snapshot(sent: [u64; 2], received: [u64; 2]) -> Snapshot {
         let state = |counts: [[u64; 2]; 2]| {
             let path = |index: usize| PathState {

@@ -20,7 +20,7 @@ use crate::stop::Stop;
 use crate::topology::Side;
 use crate::traffic::tcp::Transport;
 
-/// A link that carried less than one part in so many was not used; SYNs and probes may go on.
+/// A link that carried less than one part in this many was not used; SYNs and probes may continue.
 const SHARE: u64 = 1000;
 
 /// A system at work. What it made is gone when it is dropped.
@@ -48,7 +48,7 @@ impl Running {
     ///
     /// # Errors
     ///
-    /// [`Unavailable`] inside, if this machine is not made for it; otherwise something is wrong.
+    /// [`Unavailable`] inside, if this machine does not support it; any other error is a failure.
     pub(crate) fn start(
         system: &System,
         lab: &Lab,
@@ -155,7 +155,7 @@ impl Running {
         }
     }
 
-    /// What a reader of its figures has to know.
+    /// Notes about its figures.
     pub(crate) fn remarks(&self) -> Vec<String> {
         match self {
             Self::Mptcp(mptcp) if mptcp.left_out() > 0 => {

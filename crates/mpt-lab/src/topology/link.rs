@@ -44,7 +44,7 @@ pub enum IpVersion {
 }
 
 impl LinkSpec {
-    /// A link that is alike in both directions, carries IPv4 and has an MTU of 1500 bytes.
+    /// A link that is equal in both directions, carries IPv4 and has an MTU of 1500 bytes.
     pub fn new(name: impl Into<String>, profile: Profile) -> Self {
         Self {
             name: name.into(),
@@ -232,7 +232,7 @@ impl<'de> DeserializeSeed<'de> for Setting {
     }
 }
 
-/// The message alone: a value that was parsed before has no line of its own.
+/// The message alone: a value that was parsed before has no line.
 fn bare(error: &toml::de::Error) -> &str {
     error.message()
 }

@@ -3,7 +3,7 @@
 //! There are always two hosts, *left* and *right*, and between them as many links as listed. What
 //! runs *forward* on a link goes from left to right. A link is written as one `[[link]]` table: its
 //! name, the version of the IP packets that cross it, and the keys of [`mpt_sim::profile`], which
-//! hold for both directions unless `forward` or `backward` say otherwise:
+//! apply to both directions unless `forward` or `backward` overrides them:
 //!
 //! ```toml
 //! seed = 7                      # every random choice of every link follows from it; 1 if absent
@@ -54,7 +54,7 @@ pub struct Topology {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Addressing {
-    /// Each link has an address of its own at either end.
+    /// Each link has a separate address at either end.
     #[default]
     PerLink,
     /// A server with one address per IP version, reached over every link: the commonest deployment.
@@ -117,8 +117,7 @@ impl Topology {
         }
     }
 
-    /// The address by which the other host knows one host on a link: the translator's, where there
-    /// is one in front of it.
+    /// The address of one host on a link as seen by the other: that of the NAT, if there is one.
     pub fn known_address(&self, side: Side, link: usize) -> IpAddr {
         match side {
             Side::Left if self.links[link].nat => {

@@ -67,9 +67,9 @@ pub struct Call {
 }
 
 impl Call {
-    /// The transmission rating factor R: 93.2 for a call that the network does not disturb, less for
-    /// every other, and below 0 for what nobody would call a connection. Users are satisfied above 80;
-    /// below 50 it is of no use (G.109).
+    /// The transmission rating factor R: 93.2 for an undisturbed call, less for every other, and
+    /// below 0 for an unusable connection. Users are satisfied above 80; below 50 it is not
+    /// recommended (G.109).
     pub fn rating(&self) -> f64 {
         let t = self.delay.as_secs_f64() * 1e3;
         // T and Ta are the delay, Tr is the delay of the whole loop.

@@ -1,9 +1,9 @@
 //! A call and a film beside a download: traffic that people listen to and look at.
 //!
-//! Three things share the network. A voice stream of fifty packets a second, as a telephone with G.711
-//! sends; a video stream of 5 Mbit/s, whose packets come in a burst per frame; and, if wanted, one TCP
-//! flow that takes all the room that is left. The two streams are [`udp`] streams by timetables of their
-//! own. Neither reacts to what happens to it, so that all systems are measured with the same packets.
+//! Three things share the network. A voice stream of fifty packets a second, as a telephone with
+//! G.711 sends; a video stream of 5 Mbit/s, whose packets come in a burst per frame; and, if
+//! wanted, one greedy TCP flow. The two streams are [`udp`] streams with separate timetables.
+//! Neither reacts to the network, so that all systems are measured with the same packets.
 //!
 //! What counts is when packets arrive and in what order. A call is moreover judged as a listener would,
 //! by its score of the E-model ([`emodel`](super::emodel)).

@@ -1,11 +1,11 @@
 //! Traffic of known shape, and what became of it.
 //!
-//! Each kind is a file: one [`tcp`] or [`quic`] flow that wants all the room there is, a [`udp`]
-//! stream of numbered packets by a timetable, [`media`] that people listen to and look at, a [`ping`]
-//! that looks at delay alone, and a file fetched over [`ftp`], for which alone an external program is
-//! needed. All of them work the same way: the sockets are made first, each inside the namespace of its
-//! host (a socket stays in the namespace it was made in), then the flow runs on threads of its own, ends
-//! by itself at its deadline whether or not the network between still lives, and hands back a report.
+//! Each kind is a file: one greedy [`tcp`] or [`quic`] flow, a [`udp`] stream of numbered packets
+//! by a timetable, [`media`] streams of voice and video, a [`ping`] that measures delay only, and a
+//! file fetched over [`ftp`], which alone needs an external program. All of them work the same way:
+//! the sockets are made first, each inside the namespace of its host (a socket stays in the
+//! namespace it was made in), then the flow runs on separate threads, ends by itself at its
+//! deadline even if the network fails, and returns a report.
 //!
 //! ```text
 //! right.run(|| tcp::Sink::listen(address))     ─┐

@@ -1,4 +1,4 @@
-//! ICMP echo: delay alone, on a network that is otherwise left in peace.
+//! ICMP echo: delay only, on an idle network.
 //!
 //! A raw socket, since unprivileged namespaces do not allow the datagram kind. One thread sends at
 //! its interval and reads in between. Over IPv4 the kernel hands the IP header along and leaves the
@@ -23,7 +23,7 @@ const V4: (u8, u8) = (8, 0);
 /// Echo request and reply over IPv6 (RFC 4443 sections 4.1 and 4.2).
 const V6: (u8, u8) = (128, 129);
 
-/// Bytes of an echo message: the header, and 56 bytes of data as everybody sends.
+/// Bytes of an echo message: the header, and 56 bytes of data, the usual size.
 const MESSAGE: usize = 8 + 56;
 
 /// How long the last request waits for its reply.
@@ -102,7 +102,7 @@ impl Ping {
 }
 
 impl Drop for Ping {
-    /// A run that nobody waits for stops within a moment.
+    /// A dropped run stops at once.
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -147,7 +147,7 @@ fn ask(mut source: Source, options: Options, stop: &AtomicBool) -> io::Result<Re
     Ok(ledger.report())
 }
 
-/// Tells this run's replies from those to another: raw sockets see every reply of the namespace.
+/// Distinguishes this run's replies from others: raw sockets receive every reply of the namespace.
 ///
 /// The descriptor's number differs between sockets open at once, the process id between processes.
 fn identifier(source: &Source) -> u16 {

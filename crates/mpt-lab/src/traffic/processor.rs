@@ -1,4 +1,4 @@
-//! Processor time of one thread, which is how the cost of sending and of receiving is told apart.
+//! Processor time of one thread, to separate the cost of sending and of receiving.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use nix::time::{ClockId, clock_gettime};
 /// It includes what the kernel does inside the thread's own system calls. What the kernel does in
 /// interrupts is charged to the thread that happens to run, so a figure is a lower bound of the cost.
 pub(super) fn thread_time() -> Duration {
-    // The clock of the calling thread exists as long as there is somebody to ask for it.
+    // The clock of the calling thread always exists.
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 

@@ -102,7 +102,7 @@ impl Ready {
         let (source, sink) = match (source, sink) {
             (Ok(source), Ok(sink)) => (source, sink),
             (Err(why), _) | (_, Err(why)) => {
-                // The end that waits for the start is told that there is none.
+                // The end that waits for the start is notified that there is none.
                 let (sender, receiver) = (sender.give_up(), receiver.give_up());
                 drop((sender.join(), receiver.join()));
                 return Err(SetupError::Handshake { remote, why });
@@ -165,7 +165,7 @@ impl Flow {
 }
 
 impl Drop for Flow {
-    /// A flow that nobody waits for stops at once, and its threads with it.
+    /// A dropped flow stops at once, with its threads.
     fn drop(&mut self) {
         self.run.abort();
         if let Some(thread) = self.receiver.take() {
@@ -182,9 +182,9 @@ impl Drop for Flow {
 struct Run {
     origin: Instant,
     length: Duration,
-    /// The connection as the sending end has it.
+    /// The sending end of the connection.
     source: Connection,
-    /// The same connection as the receiving end has it.
+    /// The receiving end of the connection.
     sink: Connection,
 }
 
@@ -205,7 +205,7 @@ impl Run {
     }
 }
 
-/// A thread that shakes hands and then waits to be told when the run begins.
+/// A thread that does the handshake and then waits for the start of the run.
 struct Starting<T> {
     handshake: mpsc::Receiver<Result<Connection, String>>,
     begin: oneshot::Sender<Run>,
@@ -226,13 +226,13 @@ impl<T: Send + 'static> Starting<T> {
             let (_endpoint, connection) = match peer.connect(CONNECT).await {
                 Ok(connected) => connected,
                 Err(why) => {
-                    // Nobody listens any more if the other end has failed before.
+                    // There is no receiver if the other end has failed before.
                     let _ = told.send(Err(why));
                     return None;
                 }
             };
             told.send(Ok(connection)).ok()?;
-            // Waiting here, the runtime goes on with what is left of the handshake.
+            // While waiting here, the runtime continues with the rest of the handshake.
             let run = begun.await.ok()?;
             Some(work(run).await)
         };
@@ -243,7 +243,7 @@ impl<T: Send + 'static> Starting<T> {
         Ok(Self { handshake, begin, thread })
     }
 
-    /// Waits for the handshake, which has a time limit of its own.
+    /// Waits for the handshake, which has its own time limit.
     fn connected(&self) -> Result<Connection, String> {
         self.handshake.recv().unwrap_or_else(|_| Err("the thread of one end failed".into()))
     }

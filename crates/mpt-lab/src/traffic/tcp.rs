@@ -54,8 +54,8 @@ pub struct Flow {
     stop: Arc<AtomicBool>,
     sender: Option<JoinHandle<Sent>>,
     receiver: Option<JoinHandle<Received>>,
-    /// Listens on until the end: a further subflow of Multipath TCP begins with a SYN of its own,
-    /// which may come after its connection was accepted.
+    /// Keeps listening until the end: a further subflow of Multipath TCP begins with a separate
+    /// SYN, which may arrive after its connection was accepted.
     _listening: Sink,
 }
 
@@ -129,7 +129,7 @@ impl Flow {
 }
 
 impl Drop for Flow {
-    /// A flow that nobody waits for stops within a moment, and its threads with it.
+    /// A dropped flow stops at once, with its threads.
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.receiver.take() {
@@ -198,8 +198,8 @@ struct Sent {
 
 fn send(source: Source, run: &Run) -> Sent {
     let Source { mut stream, transport } = source;
-    // Not zero: memory that nobody has written to is one page of zeroes again and again, which the
-    // kernel copies faster than what an application sends.
+    // Not zero: untouched memory maps to the kernel's single zero page, which the kernel copies
+    // faster than an application's data.
     let block = vec![0x5a; BLOCK];
     let mut failure = None;
     while run.elapsed().is_some() {
@@ -301,7 +301,7 @@ mod tests {
     fn both_threads_pay_for_what_they_carry() {
         let report = loopback(Transport::Tcp);
         assert!(!report.sender_processor.is_zero() && !report.receiver_processor.is_zero());
-        // Its own thread's time and not the process's: nobody works longer than the clock runs.
+        // Its own thread's time and not the process's: it cannot exceed the elapsed time.
         let longest = BRIEF + Duration::from_secs(10);
         assert!(report.sender_processor < longest && report.receiver_processor < longest);
         assert!(report.retransmits.is_some() && report.rtt.is_some());

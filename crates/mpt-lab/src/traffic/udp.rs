@@ -169,7 +169,7 @@ impl Stream {
 }
 
 impl Drop for Stream {
-    /// A stream that nobody waits for stops within a moment, and its threads with it.
+    /// A dropped stream stops at once, with its threads.
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.sender.take() {
@@ -198,7 +198,7 @@ impl Run {
 
 /// Gives a receiving socket room, so that a stall of its thread loses nothing.
 ///
-/// Beyond the limit of the namespace if the user may do that, within it otherwise.
+/// Beyond the limit of the namespace if the user is permitted to, or within it.
 pub(super) fn widen(socket: &UdpSocket) -> io::Result<()> {
     match setsockopt(socket, RcvBufForce, &BUFFER) {
         Ok(()) => Ok(()),
@@ -206,7 +206,8 @@ pub(super) fn widen(socket: &UdpSocket) -> io::Result<()> {
     }
 }
 
-/// Tells this run's packets from those of an earlier one still in flight: the ports of both ends.
+/// Distinguishes this run's packets from those of an earlier one still in flight: the ports of both
+/// ends.
 fn mark(sink: &Sink, source: &Source) -> io::Result<u64> {
     let source = source.socket.local_addr()?;
     Ok(u64::from(sink.address.port()) << 16 | u64::from(source.port()))
@@ -262,7 +263,7 @@ fn receive(sink: &Sink, run: &Run, total: &AtomicU64) -> Received {
     let mut missing = run.timetable.packets();
     let mut end = run.timetable.length() + GRACE;
     while run.origin.elapsed() < end && !run.is_stopped() {
-        // A pause or an ICMP error reported on the socket: look at the clock and go on.
+        // A pause or an ICMP error reported on the socket: check the clock and continue.
         let Ok(bytes) = sink.socket.recv(&mut payload) else {
             continue;
         };

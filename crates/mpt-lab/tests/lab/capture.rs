@@ -113,7 +113,7 @@ fn both_ends() {
     let expected = [("left wire", here, 0), ("right wire", there, 0), ("left idle", 0, 0)];
     assert_eq!(told[..3], expected);
 
-    // After the end the link goes on, and nothing is added.
+    // After the end the link continues, and nothing is added.
     send(&left, 1);
     send(&right, 1);
     receive(&left);

@@ -24,7 +24,7 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 const TWO_LINKS: &str = "[[link]]\nname = 'a'\n[[link]]\nname = 'b'\nversion = 6";
-/// Set in the process that is to be killed.
+/// Set in the process that will be killed.
 const VICTIM: &str = "MPT_LAB_TEST_VICTIM";
 
 fn nothing() {
@@ -131,7 +131,7 @@ fn is_alive(namespace: &str) -> bool {
     })
 }
 
-/// Whether a process is gone, or dead and only waits for somebody to look.
+/// Whether a process is gone or a zombie.
 fn is_gone(process: &Path) -> bool {
     let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
     stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))

@@ -70,7 +70,7 @@ fn selftest() {
     let selftest: mpt_lab::results::SelfTest = serde_json::from_str(&out).unwrap_or_else(|error| {
         panic!("{error} in {out}{err}");
     });
-    // A stalled machine may fail a check, but then it says so.
+    // A stalled machine may fail a check, but then the output says so.
     let passed = selftest.checks.iter().all(|check| check.passed);
     assert_eq!(output.status.code(), Some(i32::from(!passed)), "{out}{err}");
     assert!(passed || err.contains("the machine stalled"), "{out}{err}");

@@ -114,7 +114,7 @@ fn no_start() {
     assert!(text.contains("ended") && text.contains("bind"), "{text}");
 }
 
-/// A server in the right host, on its first link; `None` for vsftpd where nobody is root. Gives up if the
+/// A server in the right host, on its first link; `None` for vsftpd without root. Gives up if the
 /// program is not installed.
 fn serve(lab: &Lab, program: Program, bytes: u64, mptcp: Option<Mptcp>) -> Option<Server> {
     let clients: Vec<_> = (0..lab.links().len()).map(|link| lab.left().address(link)).collect();

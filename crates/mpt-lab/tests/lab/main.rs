@@ -27,8 +27,8 @@ use pool::{Case, Mode};
 /// As started, which is usually as root.
 const USUAL: Mode = Mode { name: "", enter: || privilege::enter().map(drop) };
 
-/// As a user without any right: root becomes nobody, with a TUN node as distributions ship it, and enters a
-/// user namespace as any user would.
+/// As an unprivileged user: root becomes user nobody, with a TUN node as distributions ship it, and
+/// enters a user namespace as any user would.
 const UNPRIVILEGED: Mode = Mode {
     name: "unprivileged",
     enter: || privilege::become_nobody().and_then(|()| privilege::enter().map(drop)),
@@ -65,7 +65,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// Whether all users outside are mapped (user_namespaces(7)), nobody among them.
+/// Whether all users outside are mapped (user_namespaces(7)), including nobody.
 fn in_first_user_namespace() -> bool {
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     map.split_whitespace().eq(["0", "0", "4294967295"])

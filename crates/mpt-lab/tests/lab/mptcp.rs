@@ -55,7 +55,7 @@ fn nine_links() {
 
 fn one_link() {
     let lab = links(&[4, 4]);
-    // What another lab is told has no effect on this one.
+    // Settings of another lab have no effect on this one.
     let mptcp = allow(&links(&[4, 4]));
     let mut connection = connect(&lab, &mptcp);
     connection.pump(SECOND);
@@ -135,7 +135,7 @@ fn join(mptcp: &Mptcp, remote: SocketAddr) -> TcpStream {
 }
 
 impl Pumped {
-    /// Sends so many bytes, and waits until all have arrived.
+    /// Sends this many bytes, and waits until all have arrived.
     fn pump(&mut self, bytes: u64) {
         let (mut source, mut sink) = (&self.source, &self.sink);
         thread::scope(|scope| {

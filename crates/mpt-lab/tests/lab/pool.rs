@@ -1,10 +1,10 @@
-//! Tests that run at the same time, each in a process of its own.
+//! Tests that run at the same time, each in a separate process.
 //!
-//! Most of these tests wait: for a path to be found dead, for a link's delay, for a program to start. So
-//! several run at once. Each is a process, because it has a user, a mount namespace, descriptors and
-//! children, and those belong to processes: `main` starts its own executable again, which knows by its name
-//! (`argv[0]`) that it is to run one test. What that process prints is shown if it fails, or at once
-//! with `--nocapture`.
+//! Most of these tests wait: for the detection of a failed path, for a link's delay, for a program
+//! to start. So several run at once. Each is a process, because it has a user, a mount namespace,
+//! descriptors and children, and those belong to processes: `main` starts its own executable again,
+//! which detects by its name (`argv[0]`) that it runs one test. The output of that process is shown
+//! if it fails, or at once with `--nocapture`.
 //!
 //! A test that measures time or loads the processors runs alone, after the others. One that fails beside
 //! others runs once more alone, because beside others a busy machine can starve the paths of a test for longer
@@ -60,7 +60,7 @@ pub(crate) fn cases_alone(mode: Mode, tables: &[&[Test]]) -> Vec<Case> {
     cases(mode, tables).into_iter().map(|case| Case { alone: true, ..case }).collect()
 }
 
-/// The name by which this executable knows that it runs one test.
+/// The name by which this executable detects that it runs one test.
 const CHILD: &str = "mpt-one-test";
 /// How the process of a test says that the machine cannot run it. The reason is in the file that is its
 /// standard input.
@@ -128,7 +128,7 @@ impl Case {
         })
     }
 
-    /// Runs the test in a process of its own.
+    /// Runs the test in a separate process.
     fn start(self, environment: &[Variable], captured: bool) -> Result<Completion, Failed> {
         let (mut reason, mut output) = (tempfile::tempfile()?, tempfile::tempfile()?);
         let mut command = Command::new("/proc/self/exe");
@@ -148,7 +148,7 @@ impl Case {
     }
 }
 
-/// Tells the parent why a test is skipped.
+/// Reports to the parent why a test is skipped.
 fn report(reason: &str) {
     let file = std::io::stdin().as_fd().try_clone_to_owned().map(File::from);
     file.and_then(|mut file| file.write_all(reason.as_bytes())).expect("a file as standard input");
@@ -180,7 +180,7 @@ pub(crate) fn run(cases: &[Case], environment: &[Variable]) -> Conclusion {
         let retried = Arc::clone(&retried);
         let environment = environment.to_vec();
         let run = move || {
-            // Nothing panics that holds a lock, and if it did, there would be nothing to mend.
+            // No thread panics while holding a lock, and if one did, the data would still be valid.
             let beside =
                 (!case.alone).then(|| turns.read().unwrap_or_else(PoisonError::into_inner));
             let alone = case.alone.then(|| turns.write().unwrap_or_else(PoisonError::into_inner));

@@ -1,4 +1,4 @@
-//! A headless Chromium that shows a page, cut off from every network, and tells what the page asked for.
+//! A headless Chromium that shows a page without network access, and records the page's requests.
 
 use std::env;
 use std::fs;
@@ -21,7 +21,7 @@ pub(crate) struct Shown {
     pub(crate) requests: Vec<String>,
 }
 
-/// The browser, or a word that it is missing.
+/// The browser, or a message that it is missing.
 pub(crate) fn find(test: &str) -> Option<PathBuf> {
     let folders: Vec<PathBuf> = env::split_paths(&env::var_os("PATH")?).collect();
     let found = NAMES
@@ -36,8 +36,8 @@ pub(crate) fn find(test: &str) -> Option<PathBuf> {
     found
 }
 
-/// Shows a file. Whatever is asked for, by the page or by the browser for itself, is sent to a proxy
-/// that is not there, and written down by the browser together with who asked.
+/// Shows a file. All requests, of the page or of the browser itself, go to a non-existent proxy,
+/// and the browser logs them with their origin.
 pub(crate) fn show(browser: &Path, page: &Path) -> Shown {
     let place = tempfile::tempdir().unwrap();
     let log = place.path().join("net-log.json");
@@ -46,7 +46,7 @@ pub(crate) fn show(browser: &Path, page: &Path) -> Shown {
         .args(["--no-first-run", "--disable-background-networking", "--disable-component-update"])
         .arg(format!("--user-data-dir={}", place.path().join("profile").display()))
         .arg(format!("--log-net-log={}", log.display()))
-        // Port 9 is discard's, and nobody has that; even hosts of this machine go there.
+        // Port 9 (discard) is unused; requests to this machine go there too.
         .args(["--proxy-server=http://127.0.0.1:9", "--proxy-bypass-list=<-loopback>"])
         .args(["--window-size=1280,1024", "--dump-dom"])
         .arg(format!("file://{}", page.display()))

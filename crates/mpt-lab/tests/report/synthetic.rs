@@ -151,7 +151,7 @@ fn weights() -> ExperimentEntry {
     }
 }
 
-/// Lines over a logarithm, one for each delay, so many that each system has a panel of its own.
+/// Lines over a logarithm, one for each delay, enough that each system has its own panel.
 fn windows() -> ExperimentEntry {
     let windows = ["25", "50", "100", "200", "400", "800", "1600", "3200", "6400", "10000"];
     ExperimentEntry {
@@ -209,7 +209,7 @@ fn profiles() -> ExperimentEntry {
     }
 }
 
-/// Goodput over time as a plot of its own; few cells and many figures.
+/// Goodput over time as a separate plot; few cells and many figures.
 fn failover() -> ExperimentEntry {
     ExperimentEntry {
         name: "failover".into(),

@@ -84,7 +84,7 @@ impl ReceiveHalf {
         if let Some(lost) = keepalive.lost.filter(|_| time.is_some()) {
             let others = self.paths.iter_mut().filter(|(other, _)| *other != path.index());
             for (_, other) in others.filter(|(_, other)| other.plain.peer_id == Some(lost)) {
-                // Word of the loss may have been overtaken on a quicker path by the path's return.
+                // The report of the loss may have been overtaken by the recovery on a faster path.
                 if other.estimator.allows_elsewhere(now, time) && !other.estimator.heard_after(time)
                 {
                     other.plain.lost_at = time;

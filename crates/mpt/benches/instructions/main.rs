@@ -1,9 +1,10 @@
 //! Packets through the parts of the data path, for `cargo xtask perf-gate` to count the instructions of.
 //!
-//! `instructions CASE PACKETS` moves that many packets, in whole rounds, and says how many it were;
-//! `instructions list` names the cases. Only what [`counted_round`] does is to be counted: it is where
-//! callgrind begins and ends. No case makes a system call per packet, reads a clock, or does anything by
-//! chance, so that counts repeat. Run by `cargo bench`, each case runs for a moment, to see that it works.
+//! `instructions CASE PACKETS` processes that many packets, in whole rounds, and prints the number;
+//! `instructions list` names the cases. Only [`counted_round`] is counted: callgrind begins and
+//! ends there. No case makes a system call per packet, reads a clock, or uses randomness, so that
+//! counts are reproducible. Run by `cargo bench`, each case runs for a moment, to see that it
+//! works.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
 
@@ -15,7 +16,7 @@ mod whole;
 
 use std::process::ExitCode;
 
-/// Packets of each case where nobody says how many: once through the largest reorder buffer.
+/// Default number of packets of each case: once through the largest reorder buffer.
 const FEW: usize = 10_000;
 
 /// A part of the data path, and packets for it.
@@ -29,7 +30,7 @@ trait Case {
     /// Moves the packets.
     fn round(&mut self);
 
-    /// Panics if the rounds did anything else than what is to be counted.
+    /// Panics if the rounds did anything other than the counted work.
     fn check(&self) {}
 }
 
@@ -83,7 +84,7 @@ fn tell(name: &str, packets: usize) {
     println!("{name} {packets}");
 }
 
-/// Runs a case for at least so many packets, and returns how many it were.
+/// Runs a case for at least this many packets, and returns their number.
 fn run(make: Make, packets: usize) -> usize {
     let mut case = make();
     let mut moved = 0;

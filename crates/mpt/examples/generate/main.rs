@@ -108,8 +108,8 @@ mod tests {
         }
     }
 
-    /// What a program says, or `None` if it is not installed, which is said. Not everybody has zsh and
-    /// fish, so even where nothing else may be skipped these two may.
+    /// The output of a program, or `None` with a message if it is not installed. zsh and fish are
+    /// often missing, so these two may be skipped even if skips are errors.
     fn run(program: &str, arguments: &[&str]) -> Option<Output> {
         match Command::new(program).args(arguments).output() {
             Ok(output) => Some(output),

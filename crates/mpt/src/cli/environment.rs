@@ -7,8 +7,8 @@ use tracing::warn;
 
 use crate::config::{Offloads, Settings, Threads};
 
-/// Leaves out inner checksums where it is `on`: to measure what that would gain, between two daemons
-/// that are both told.
+/// Leaves inner checksums partial if it is `on`: to measure the gain, between two daemons that both
+/// have it.
 const PARTIAL: &str = "MPT_PARTIAL_CHECKSUMS";
 
 /// The variables that are set.

@@ -142,7 +142,7 @@ fn write(file: &Path, imported: &Imported, force: bool) -> Result<()> {
         .permissions(Permissions::from_mode(mode))
         .tempfile_in(folder)
         .with_context(what)?;
-    // That is less what the umask takes away, which knows nothing of the service.
+    // That is less than intended with a restrictive umask.
     written
         .as_file()
         .set_permissions(Permissions::from_mode(mode))

@@ -7,7 +7,7 @@ use super::change::ask;
 use super::line::{PathAction, PathName};
 use crate::exit::Exit;
 
-/// Tells the daemon what we want of a path.
+/// Sends the request to the daemon.
 pub(super) fn path(action: &PathAction) -> Result<Exit> {
     match action {
         PathAction::Up(name) => set(name, Some(PathStatus::Available), None, None),

@@ -1,7 +1,7 @@
 //! Signals as something to wait for.
 //!
-//! Each kind writes a byte into a pipe of its own, so that the loop that waits for the control
-//! socket waits for signals too and nothing happens inside a signal handler.
+//! Each kind writes a byte into its own pipe, so that the loop that waits for the control socket
+//! waits for signals too and nothing happens inside a signal handler.
 
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd};

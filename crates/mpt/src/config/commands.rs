@@ -99,8 +99,8 @@ impl Written for Commands {
     }
 }
 
-/// What both hosts know and nobody else is to know: the original's `auth_key`, at least
-/// [`Key::LEN`] printable characters of ASCII and not the key that is built into the original.
+/// The shared secret: the original's `auth_key`, at least [`Key::LEN`] printable characters of
+/// ASCII and not the original's built-in key.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Secret {
     /// As the file has it.

@@ -36,7 +36,7 @@ pub(crate) enum Place<'n> {
 /// Why a fragment gives no settings.
 #[derive(Debug, Error)]
 pub(crate) enum FragmentError {
-    /// What it should belong to is not there.
+    /// Its tunnel or connection does not exist.
     #[error("no {what} `{name}`")]
     Missing {
         /// A connection or a tunnel.
@@ -84,7 +84,7 @@ pub(crate) fn with_fragment(
     }
     let header = start..start + fragment.lines().next().map_or(0, str::len);
     let body = Spanned::new(header, DeValue::Table(body));
-    // What was written can be read; otherwise the report says what is wrong with it.
+    // The written text can be parsed; if not, the report shows the errors.
     let (document, _) = DeTable::parse_recoverable(&text);
     let mut document = document.into_inner();
     if let Some(tables) = target(&mut document, tunnel, connection) {

@@ -7,7 +7,7 @@ use super::written::Written;
 use super::{value, writer};
 
 settings! {
-    /// What may be used where the kernel has it. All is on unless switched off.
+    /// The permitted offloads, used if the kernel supports them. All are on by default.
     #[derive(Copy, Eq)]
     Offloads "offloads", read as OffloadsRead, with none: () {
         /// Exchange super-packets with the interface; required by `tso` and `uso`.

@@ -45,8 +45,8 @@ impl Reorder {
     /// window is about what the *peer* sends; both ends are taken to use the same scheduler, and
     /// where they do not the file of the one that receives striped packets has to name a window.
     ///
-    /// Nor is anything held of an endpoint that speaks nothing but GRE: nothing announces that it has begun
-    /// anew, so a window would take its first packets for copies of old ones.
+    /// The window is also 0 for an RFC 8086 endpoint: it does not announce a restart, so a window
+    /// would take its first packets for duplicates of old ones.
     pub(crate) fn default_for(scheduler: Scheduler, peer_kind: PeerKind) -> Self {
         match (scheduler, peer_kind) {
             (Scheduler::Weighted, PeerKind::Mpt | PeerKind::Original) => Self::default(),
@@ -56,7 +56,7 @@ impl Reorder {
 }
 
 impl Default for Reorder {
-    /// What the core does when nobody says otherwise.
+    /// The default of the core.
     fn default() -> Self {
         let core = mpt_proto::ReorderConfig::default();
         Self {

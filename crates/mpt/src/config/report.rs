@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-/// Most problems that are shown at once; a file with more is mended in steps.
+/// Most problems shown at once; a file with more is fixed in steps.
 const MAX_SHOWN: usize = 20;
 
 /// One thing that is wrong, with its place in the text and what to do about it.
@@ -65,7 +65,7 @@ impl Problem {
     fn render<'a>(&'a self, sources: &Sources<'a>, renderer: &Renderer) -> String {
         let primary = (&self.span, self.label.as_deref());
         let other = self.other.as_ref().map(|(span, label)| (span, Some(label.as_str())));
-        // What is added is to be mended rather than the file.
+        // The added settings contain the error, not the file.
         let ((span, label), other) = match other {
             Some(other) if sources.is_added(other.0) && !sources.is_added(&self.span) => {
                 (other, Some(primary))

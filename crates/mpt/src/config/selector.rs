@@ -1,8 +1,8 @@
 //! Which inner packets a connection carries: its `match`.
 //!
-//! Several connections may lead to one peer, each for packets of its own: the combined mapping of
-//! the multipath tunnel draft, where a connection is chosen first and then, within it, a path for
-//! each packet.
+//! Several connections may have the same peer, each for some of the packets: the combined mapping
+//! of the multipath tunnel draft, where a connection is chosen first and then, within it, a path
+//! for each packet.
 
 use std::fmt;
 

@@ -8,8 +8,8 @@ use super::report::{Problem, Problems};
 use super::table::Table;
 use super::value::{Seconds, seconds};
 
-/// Shortest time between keepalives. More than a hundred per second and path are load, not a
-/// question whether somebody is there.
+/// Shortest time between keepalives. More than a hundred per second and path would be load without
+/// benefit.
 const MIN_KEEPALIVE: Duration = Duration::from_millis(10);
 
 /// Longest keepalive and dead time. What may be silent for a day is not watched at all.

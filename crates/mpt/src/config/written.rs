@@ -136,7 +136,7 @@ impl Written for PathStatus {
 }
 
 impl<T: Written> Written for Option<T> {
-    /// What is not there is not written in a file; a change of it is shown nevertheless.
+    /// An absent value is not written to a file; a change of it is shown nevertheless.
     fn written(&self) -> String {
         self.as_ref().map_or_else(|| "none".to_owned(), Written::written)
     }

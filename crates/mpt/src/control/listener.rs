@@ -40,7 +40,7 @@ const BACKLOG: i32 = 16;
 pub(crate) struct Listener {
     socket: UnixListener,
     path: PathBuf,
-    /// Device and inode of the file, so that nobody else's is removed.
+    /// Device and inode of the file, so that no other file is removed.
     identity: (u64, u64),
     /// The directory, if it was made for the socket.
     made: Option<PathBuf>,
@@ -76,8 +76,8 @@ pub(crate) enum BindError {
 }
 
 impl Listener {
-    /// Listens on `path` and makes its directory if only that is missing. The file that a daemon
-    /// left behind when it died is replaced. Never waits for anybody.
+    /// Listens on `path` and makes its directory if only that is missing. The file of a daemon that
+    /// was killed is replaced. Never blocks.
     ///
     /// # Errors
     /// See [`BindError`].
@@ -106,8 +106,9 @@ impl Listener {
         &self.path
     }
 
-    /// Leaves the socket to the user as whom the daemon goes on, who may then visit, and remove its
-    /// file at the end: the directory is left to it too if it was made for the socket.
+    /// Changes the owner of the socket to the user that the daemon switches to, who may then
+    /// connect, and remove its file at the end: also that of the directory, if it was created for
+    /// the socket.
     ///
     /// # Errors
     /// See [`BindError`].
@@ -221,7 +222,7 @@ fn may_write(directory: &Metadata, user: &User) -> bool {
         (false, true) => 3,
         (false, false) => 0,
     };
-    // In a directory with the sticky bit everybody may remove what is theirs (inode(7)).
+    // In a directory with the sticky bit users may remove only their own files (inode(7)).
     directory.mode() >> shift & 0o3 == 0o3
 }
 
@@ -234,7 +235,8 @@ fn clear(path: &Path) -> Result<(), BindError> {
         Ok(file) if !file.file_type().is_socket() => return Err(BindError::NoSocket(path.into())),
         Ok(_) => {}
     }
-    // Nobody listens behind a refused connection. A full backlog (EAGAIN) is one of a living daemon.
+    // A refused connection means that there is no listener. A full backlog (EAGAIN) is that of a
+    // running daemon.
     let request = Socket::new(Domain::UNIX, Type::STREAM, None).and_then(|socket| {
         socket.set_nonblocking(true)?;
         socket.connect(&SockAddr::unix(path)?)
@@ -253,8 +255,8 @@ fn clear(path: &Path) -> Result<(), BindError> {
 
 fn bind(path: &Path) -> io::Result<UnixListener> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    // bind(2) gives the file the mode of the socket's own inode, less the umask: so nobody finds
-    // the file with a wider mode, and the umask of the process stays alone.
+    // bind(2) gives the file the mode of the socket's own inode, less the umask: so the file never
+    // has a wider mode, and the umask of the process is not changed.
     let file = File::from(OwnedFd::from(socket));
     file.set_permissions(Permissions::from_mode(MODE))?;
     let socket = Socket::from(OwnedFd::from(file));

@@ -2,11 +2,11 @@
 //!
 //! Finding a dead socket, removing it and binding a fresh one are three steps, and two daemons that
 //! take them side by side could remove each other's. So a daemon first takes `SOCKET.lock`, a file
-//! of our own beside the socket. It has mode 0600, because a process that may open a file may lock it: a
-//! lock on the directory could be held by every local user. Nobody is waited for.
+//! of our own beside the socket. It has mode 0600, because a process that may open a file may lock
+//! it: a lock on the directory could be held by every local user. It never blocks.
 //!
-//! The file goes when the socket is bound. One that was left behind, by a daemon killed in between,
-//! is locked by nobody and does no harm.
+//! The file is removed when the socket is bound. A stale one, of a daemon killed in between, is not
+//! locked and harmless.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -35,14 +35,14 @@ pub(super) struct Lock {
 #[derive(Debug)]
 enum Attempt {
     Held(Lock),
-    /// Somebody else holds it.
+    /// Another process holds it.
     Taken,
     /// Its holder removed it before we locked it. Others lock the next one, so it is worth nothing.
     Stale,
 }
 
 impl Lock {
-    /// The lock of the control socket `socket`, or `None` if somebody else holds it.
+    /// The lock of the control socket `socket`, or `None` if another process holds it.
     ///
     /// # Errors
     /// The kernel's error; `ELOOP` if a symbolic link stands in the file's place.

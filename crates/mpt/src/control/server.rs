@@ -67,7 +67,7 @@ impl Server {
         self.server.handle_timeout(poll, now);
     }
 
-    /// What the socket knows about itself.
+    /// The status of the control socket.
     pub(crate) fn status(&self) -> ControlStatus {
         let refused = self.server.refused();
         ControlStatus {

@@ -41,7 +41,7 @@ pub(crate) trait Host {
     ) -> anyhow::Result<()>;
 
     /// Removes a connection that a tunnel has accepted. Returns whether it has one of that name; a
-    /// machine on which nobody asks to connect has none.
+    /// machine without templates has none.
     fn remove_accepted(&mut self, _tunnel: &mut Self::Tunnel, _connection: &str) -> bool {
         false
     }
@@ -81,7 +81,7 @@ pub(crate) struct Machine {
     epoch: Instant,
     /// What wakes the main thread.
     main: Waker,
-    /// Descriptors for which the main thread is to be woken too.
+    /// Further descriptors that wake the main thread.
     pub(crate) poll: Rc<Poll>,
     log: LogCounters,
 }

@@ -5,12 +5,12 @@
 //! carries out only that; so what was done by command stays unless the file has something new to say
 //! about it.
 //!
-//! The settings that run are changed first, as a whole, and only if they still fit together. Then
-//! every tunnel is made what they say ([`Host`]). What cannot be had at that moment, such as a route
-//! that somebody else holds, is told and remains wanted.
+//! The running settings are changed first, as a whole, and only if they are consistent. Then every
+//! tunnel is reconciled with them ([`Host`]). A part that fails at that moment, such as a route
+//! that another program holds, is reported and retried.
 //!
-//! A tunnel that fails while it runs ends alone, and is started again as soon as that is possible. The
-//! other tunnels go on.
+//! A tunnel that fails while it runs ends alone, and is started again as soon as possible. The
+//! other tunnels are not affected.
 
 mod find;
 mod host;
@@ -130,7 +130,7 @@ impl<H: Host> Daemon<H> {
         }
     }
 
-    /// Everything that is known. `control` is what the socket knows about itself.
+    /// The complete status. `control` is the status of the control socket.
     pub(crate) fn status(&self, control: ControlStatus) -> Status {
         let mut status = Status {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -188,7 +188,7 @@ impl<H: Host> Daemon<H> {
         Ok(outcome)
     }
 
-    /// Starts again what is wanted and could not be had, some seconds after the last attempt.
+    /// Retries failed parts, some seconds after the last attempt.
     pub(crate) fn retry(&mut self, now: Instant) {
         let Self { host, tunnels, running, .. } = self;
         let runs = |name: &str| tunnels.iter().any(|tunnel| host.name(tunnel) == name);

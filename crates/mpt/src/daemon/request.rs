@@ -11,7 +11,7 @@ use crate::config::{self, FragmentError, LoadError, Path, Place, Settings};
 const WEIGHTS: RangeInclusive<u16> = 1..=Path::MAX_WEIGHT;
 
 impl<H: Host> Daemon<H> {
-    /// Carries out a request. `control` is what the socket knows about itself.
+    /// Executes a request. `control` is the status of the control socket.
     pub(crate) fn answer(&mut self, request: Request, control: ControlStatus) -> Reply {
         let answer = match request {
             Request::Status {} => Ok(Reply::Status { status: Box::new(self.status(control)) }),
@@ -136,7 +136,7 @@ impl<H: Host> Daemon<H> {
         self.commit(settings)
     }
 
-    /// Has these settings run, and tells what that changed.
+    /// Applies these settings, and reports what changed.
     fn commit(&mut self, settings: Settings) -> Result<Reply, Reply> {
         let changes = config::difference(&self.running, &settings);
         let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();

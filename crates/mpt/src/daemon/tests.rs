@@ -29,7 +29,7 @@ peer = ['10.8.0.2']
 path = [{ name = 'radio', remote = '192.0.2.3' }]
 ";
 
-/// A machine on which tunnels are no more than their settings, and which writes down what is wanted.
+/// A machine whose tunnels are only their settings, and which records the requests.
 #[derive(Default)]
 struct Pretending {
     done: Vec<String>,
@@ -180,7 +180,7 @@ fn the_file_wins_where_both_do_not_fit_together() {
     let mut fixture = Fixture::start();
     fixture.changed(add_path(Some("server"), "name = 'third'\nremote = '192.0.2.7'\n"));
     fixture.ask(weight(None, "fibre", 5));
-    // The same remote address under another name: the two could not be told apart.
+    // The same remote address under another name: the two could not be distinguished.
     let fourth = "'192.0.2.2' }, { name = 'fourth', remote = '192.0.2.7' }";
     let changes = fixture.reload("'192.0.2.2' }", fourth);
     let undone = "changes made by command are undone";

@@ -8,7 +8,7 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, 
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
-/// Names and values that tell a series from the others of its family.
+/// Names and values that identify a series within its family.
 pub(super) type Labels = Vec<(&'static str, String)>;
 
 /// All families of a page, in the order in which they were first mentioned.

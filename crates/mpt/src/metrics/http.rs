@@ -28,12 +28,12 @@ pub(super) enum Answer {
     TooLarge,
 }
 
-/// Reads the request at the beginning of `bytes` and says how long its head is, or `None` if it goes on
-/// beyond them and is not longer than [`MAX_HEAD`].
+/// Parses the request at the beginning of `bytes` and returns the length of its head, or `None` if
+/// it is incomplete and not longer than [`MAX_HEAD`].
 pub(super) fn parse(bytes: &[u8]) -> Option<(usize, Request)> {
     let mut fields = [EMPTY_HEADER; MAX_FIELDS];
     let mut request = httparse::Request::new(&mut fields);
-    // After these nothing more is read, as what follows could not be told from the request.
+    // After these nothing more is read, because the following bytes could belong to the request.
     let last = |answer| Some((bytes.len(), Request { answer, head: false, keep_alive: false }));
     match request.parse(&bytes[..bytes.len().min(MAX_HEAD)]) {
         Ok(Status::Complete(length)) => match understand(&request) {
@@ -67,7 +67,7 @@ fn understand(request: &httparse::Request<'_, '_>) -> Option<Request> {
     if hosts > 1 || (persistent && hosts == 0) {
         return None;
     }
-    // A body is not read, so what follows it could not be told from it.
+    // A body is not read, so a following request could not be distinguished from it.
     let body = field("transfer-encoding").count() > 0
         || field("content-length").any(|length| length != b"0");
     let close = field("connection")

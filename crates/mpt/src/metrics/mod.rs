@@ -1,4 +1,4 @@
-//! What the daemon knows about itself, for Prometheus.
+//! The daemon's status for Prometheus.
 //!
 //! [`page()`] turns a status into the text that Prometheus reads; [`Exporter`](exporter::Exporter) serves it
 //! over HTTP on a loopback address, from a bounded [`server`](crate::server) in the main thread's loop;

@@ -1,7 +1,7 @@
 //! The page: a status as metrics.
 //!
-//! Names begin with `mpt_` and what is counted: `tunnel`, `connection`, `path`, `socket`. Units are
-//! base units, seconds and bytes. What a status does not know has no series.
+//! Names begin with `mpt_` and the kind of object: `tunnel`, `connection`, `path`, `socket`. Units
+//! are base units, seconds and bytes. An unknown value has no series.
 
 use std::collections::BTreeMap;
 

@@ -14,7 +14,7 @@ pub(crate) struct Pages {
     /// The next exporter's first token. None is used twice, so that no event of one reaches another.
     token: u64,
     serving: Option<(SocketAddr, Exporter)>,
-    /// Where none could be had, so that it is told once.
+    /// Where listening failed, so that it is reported once.
     refused: Option<SocketAddr>,
 }
 

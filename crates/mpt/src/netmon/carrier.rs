@@ -1,10 +1,10 @@
-//! Carriers, looked at more often than the kernel tells of them.
+//! Polling of carriers, more often than the kernel's notifications.
 //!
-//! The kernel gathers its announcements of lost carriers and may take a second over each
-//! (`net/core/link_watch.c`), unless the interface stands on another. A query gets the current state at
-//! once. What an interface without a carrier is given meanwhile is lost in silence, so those that carry
-//! packets are asked about every few milliseconds; where nothing is carried, nothing can be lost. What is
-//! received counts too: the peer goes on sending until it is told.
+//! The kernel rate-limits its notifications of lost carriers and may delay each by a second
+//! (`net/core/link_watch.c`), unless the interface stands on another. A query gets the current
+//! state at once. What an interface without a carrier is given meanwhile is lost in silence, so
+//! those that carry packets are asked about every few milliseconds; where nothing is carried,
+//! nothing can be lost. What is received counts too: the peer goes on sending until it is told.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -75,7 +75,7 @@ impl Carriers {
         let mut changed = Vec::new();
         for (index, carried) in &mut self.watched {
             let Some(before) = known.get(index) else { continue };
-            // What has been removed or renamed since is told soon enough.
+            // A notification reports soon enough what was removed or renamed since.
             let Ok(Some(link)) = netlink.link(&before.name) else { continue };
             if link.index != *index {
                 continue;

@@ -1,11 +1,11 @@
 //! Looking a host name up without going through a tunnel.
 //!
-//! The system's resolver knows nothing of marks. With a default route through the tunnel its questions
-//! would take the tunnel, which may be down just because an address has changed. So the file of hosts
-//! is read and the name servers are asked here (RFC 1035), by sockets that carry the tunnel's [`MARK`].
-//! Only what that does not find is left to the system: names of one part, which it completes, those
-//! that other services know, and everything where all name servers are on this host and
-//! systemd-resolved does not tell which ones it asks itself.
+//! The system's resolver does not mark its packets. With a default route through the tunnel its
+//! queries would take the tunnel, which may be down because an address has changed. So the hosts
+//! file is read and the name servers are queried here (RFC 1035), by sockets with the tunnel's
+//! [`MARK`]. Only names that are not found are left to the system: names of one part, which it
+//! completes, those that other services know, and everything where all name servers are on this
+//! host and systemd-resolved does not tell which ones it asks itself.
 
 use std::fs;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -21,7 +21,7 @@ use crate::mark::MARK;
 
 const HOSTS: &str = "/etc/hosts";
 
-/// Where name servers are told: the first file that has one elsewhere than on this host.
+/// The files with name servers: the first that has one on another host is used.
 const SERVERS: [&str; 2] = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"];
 
 /// The port of name servers.
@@ -30,8 +30,8 @@ const PORT: u16 = 53;
 /// The most name servers that are asked, as many as the system's resolver asks (`resolv.conf(5)`).
 const MAX_SERVERS: usize = 3;
 
-/// How often each is asked, and how long it may take to answer. The whole takes 12 s at the most, in a
-/// thread of its own.
+/// How often each is queried, and its time limit. All queries take 12 s at most, in a separate
+/// thread.
 const ATTEMPTS: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -42,7 +42,7 @@ const ANSWER: usize = 4096;
 ///
 /// # Errors
 ///
-/// What the system's resolver says if nobody knows the name, or what the name servers said.
+/// The error of the system's resolver if the name is not found, or that of the name servers.
 pub(super) fn lookup(name: &str) -> io::Result<Vec<IpAddr>> {
     let found = match fs::read_to_string(HOSTS) {
         Ok(hosts) => in_hosts(&hosts, name),
@@ -125,7 +125,8 @@ fn ask(name: &str, servers: &[SocketAddr]) -> io::Result<Vec<IpAddr>> {
 ///
 /// # Errors
 ///
-/// [`NotFound`](io::ErrorKind::NotFound) if there is no such name; otherwise why it gave no answer.
+/// [`NotFound`](io::ErrorKind::NotFound) if there is no such name; or the reason why there is no
+/// answer.
 fn exchange(name: &str, server: SocketAddr) -> io::Result<Vec<IpAddr>> {
     let socket = open(server)?;
     let first = RandomState::new().build_hasher().finish() as u16;
@@ -154,7 +155,7 @@ fn exchange(name: &str, server: SocketAddr) -> io::Result<Vec<IpAddr>> {
         answers[place] = Some(addresses(&packet, server));
     }
     let silent = || io::Error::new(io::ErrorKind::TimedOut, format!("{} is silent", server.ip()));
-    // Some servers know nothing of IPv6 and say so with an error, or with nothing at all.
+    // Some servers do not support IPv6 queries and return an error, or no answer.
     let (mut found, mut failure) = (Vec::new(), None);
     for answer in answers {
         match answer.unwrap_or_else(|| Err(silent())) {
@@ -168,7 +169,7 @@ fn exchange(name: &str, server: SocketAddr) -> io::Result<Vec<IpAddr>> {
     }
 }
 
-/// A socket to one name server, which nobody else can answer.
+/// A socket connected to one name server, so that it accepts no other answers.
 fn open(server: SocketAddr) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(server), Type::DGRAM, Some(Protocol::UDP))?;
     socket.set_mark(MARK)?;

@@ -73,7 +73,7 @@ impl NetMonitor {
     ///
     /// The kernel's refusal.
     pub(crate) fn open(main: Waker) -> anyhow::Result<Self> {
-        // In this order: what changes in between is told.
+        // In this order: changes in between are notified.
         let monitor = Monitor::open().context("cannot subscribe to kernel notifications")?;
         let netlink = Netlink::open()?;
         let (links, addresses) = (BTreeMap::new(), Vec::new());
@@ -83,7 +83,7 @@ impl NetMonitor {
         Ok(netmon)
     }
 
-    /// What becomes readable when something changes.
+    /// The descriptor that becomes readable when something changes.
     pub(crate) fn readable(&self) -> impl AsFd {
         &self.monitor
     }
@@ -202,7 +202,7 @@ impl NetMonitor {
                 return Err(format!("interface {name} has no {version} address"));
             }
         }
-        // What may be anywhere, such as the peers of a template, has no way of its own.
+        // Remotes with any address, such as the peers of a template, have no single route.
         let route = match remote.is_unspecified() {
             true => None,
             false => self.route(interface, bound, local, remote)?,
@@ -258,7 +258,7 @@ impl NetMonitor {
             Some(Link { name, running: false, .. }) => {
                 Err(format!("interface {name} is not ready"))
             }
-            // An interface that was not announced yet is not told to be wrong.
+            // An interface without a notification yet is not reported as wrong.
             Some(_) | None => Ok(()),
         }
     }

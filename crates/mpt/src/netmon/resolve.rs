@@ -1,8 +1,8 @@
 //! What host names stand for.
 //!
-//! A name is looked up on a thread of its own, because that may take many seconds. An
-//! answer is good until somebody doubts it: then the name is asked again, and meanwhile the old answer
-//! stands.
+//! A name is resolved on a separate thread, because that may take many seconds. A result is valid
+//! until the peer is silent: then the name is resolved again, and the old result is used in the
+//! meantime.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -19,7 +19,7 @@ pub(crate) use quantity::{bytes, counts, duration, percent, rate, short, three_d
 pub(crate) use status::{event, status};
 pub(crate) use wrap::wrap;
 
-/// Prints a result. That nobody reads to its end is no failure.
+/// Prints a result. A reader that closes the pipe early is not an error.
 pub(crate) fn print(text: &str) -> Result<Exit> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -32,7 +32,7 @@ pub(crate) fn print(text: &str) -> Result<Exit> {
 
 /// Says in one line what went wrong and what to do about it.
 pub(crate) fn complain(what: impl Display) {
-    // Where standard error is closed nobody wants to know.
+    // If standard error is closed, the message is discarded.
     let _ = writeln!(io::stderr(), "{}", complaint(what));
 }
 
@@ -59,8 +59,8 @@ pub(crate) fn colour_on_stdout() -> bool {
     colour_on(&io::stdout())
 }
 
-/// Whether a stream shows colours: it is a terminal that has them, and nobody objects by
-/// `NO_COLOR` (<https://no-color.org>).
+/// Whether a stream shows colours: it is a terminal that supports them, and `NO_COLOR` is not set
+/// (<https://no-color.org>).
 pub(crate) fn colour_on(stream: &impl IsTerminal) -> bool {
     let objection = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let able = std::env::var_os("TERM").is_some_and(|term| term != "dumb");

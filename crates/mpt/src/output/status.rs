@@ -101,7 +101,7 @@ fn write_connection(out: &mut String, connection: &ConnectionState, colour: bool
     say(out, &format!("\n  connection {name}  profile {profile}  scheduler {scheduler}{memory}"));
     let facts = [
         (!connection.peer.is_empty()).then(|| format!("peer {}", connection.peer.join(" "))),
-        // An older daemon does not say, and knows one kind.
+        // An older daemon does not report it, and supports one kind.
         (!matches!(&connection.peer_kind[..], "" | "mpt"))
             .then(|| format!("peer kind {}", connection.peer_kind)),
         (!connection.networks.is_empty())

@@ -19,7 +19,7 @@ pub(super) struct Facts {
     pub(super) tun: Option<NoTun>,
     /// Whether this process is known to lack `CAP_NET_ADMIN`.
     pub(super) powerless: bool,
-    /// Whether the user whom the daemon is to become is known to be missing.
+    /// Whether the user to switch to is known to be missing.
     pub(super) user_missing: bool,
     /// Whether that user is known not to be let open TUN devices.
     pub(super) user_shut_out: bool,
@@ -37,7 +37,7 @@ pub(super) struct Facts {
     pub(super) ways: BTreeMap<IpAddr, u32>,
     /// How large unprivileged processes may make socket buffers.
     pub(super) buffers: Option<SocketBuffers>,
-    /// Numbers below `/proc/sys`, by name with slashes, as far as they are there.
+    /// Numbers below `/proc/sys`, by name with slashes, as far as they exist.
     pub(super) sysctls: BTreeMap<String, i64>,
     /// The chains of the firewall that drop what no rule accepts.
     pub(super) strict_chains: Vec<StrictChain>,
@@ -48,7 +48,7 @@ pub(super) struct Facts {
 pub(super) enum NoTun {
     /// The kernel has no TUN, or has not loaded it.
     Driver,
-    /// The kernel has it, but its node is not in `/dev`.
+    /// The kernel supports it, but its node is missing in `/dev`.
     Node,
     /// This user may not open the node.
     Permission,

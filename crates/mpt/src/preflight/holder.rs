@@ -1,4 +1,4 @@
-//! Which process has a UDP port, as far as `/proc` tells this user.
+//! Which process has a UDP port, as far as `/proc` shows it to this user.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

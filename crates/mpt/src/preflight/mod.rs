@@ -5,8 +5,8 @@
 //! would open, and returns plain [`Facts`]; it changes nothing. [`findings`] compares the two, and is a
 //! pure function, so that every finding is tested without a host that has the fault.
 //!
-//! Only what is known is told. A fact that could not be found out, for want of privilege or because
-//! the kernel has no such thing, is no finding.
+//! Only known facts are reported. A fact that could not be determined, for lack of privilege or
+//! kernel support, is no finding.
 
 mod facts;
 mod finding;

@@ -28,8 +28,8 @@ pub(super) struct Leg {
     pub(super) remote: SocketAddr,
 }
 
-/// Somebody who uses an interface and an address of the host: a path, a template, or the commands that
-/// are exchanged with an original MPT beside a path.
+/// A user of an interface and an address of the host: a path, a template, or the commands that are
+/// exchanged with an original MPT beside a path.
 #[derive(Clone, Debug)]
 pub(super) struct User<'s> {
     /// What it is called: `path fibre of server`, `template vehicle`, or `commands by path fibre of
@@ -45,7 +45,7 @@ pub(super) struct User<'s> {
     pub(super) versions: Vec<IpVersion>,
     /// The local UDP port.
     pub(super) port: u16,
-    /// The key of the file that says so.
+    /// The key of the file that sets it.
     pub(super) port_key: &'static str,
 }
 
@@ -57,7 +57,7 @@ impl<'s> User<'s> {
             interface: path.interface.as_deref(),
             local: path.local,
             remote: remote.map(|ip| SocketAddr::new(ip, connection.remote_port)),
-            // A host name without a local address is of a version that nobody knows yet.
+            // The IP version of a host name without a local address is not known yet.
             versions: remote.or(path.local).map(IpVersion::from).into_iter().collect(),
             port: connection.local_port,
             port_key: "local_port",
@@ -132,7 +132,7 @@ pub(super) fn users(settings: &Settings) -> Vec<User<'_>> {
     of_tunnel.collect()
 }
 
-/// All who need a socket of their own: these, and behind them the commands that go beside paths.
+/// All users of separate sockets: these, followed by the commands of paths.
 pub(super) fn socket_users(settings: &Settings) -> Vec<User<'_>> {
     let connections = settings.tunnels.iter().flat_map(|tunnel| &tunnel.connections);
     let commands = connections.flat_map(|connection| {

@@ -81,7 +81,7 @@ pub(super) struct Client<D> {
     /// When the phase began.
     since: Instant,
     deadline: Instant,
-    /// Connected only to be told that it is not served.
+    /// Connected only to be sent a refusal.
     pub(super) refused: bool,
 }
 
@@ -188,7 +188,7 @@ impl<D: Decode> Client<D> {
         }
     }
 
-    /// A phase that goes on gets no more time.
+    /// Progress in a phase does not extend its time limit.
     fn enter(&mut self, phase: Phase, now: Instant, limit: Duration) {
         if self.phase != phase {
             (self.phase, self.since, self.deadline) = (phase, now, now + limit);

@@ -29,7 +29,7 @@ const GRACE: Duration = Duration::from_secs(1);
 /// Clients accepted per wake-up.
 const MAX_ACCEPTS: usize = 32;
 
-/// How long nobody is accepted after that has failed, mostly for want of descriptors.
+/// The pause after accept has failed, mostly for lack of descriptors.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// A socket that clients connect to.
@@ -43,7 +43,7 @@ pub(crate) trait Listen: AsFd {
     /// The kernel's error: `EAGAIN` if there is none, `EMFILE` if too many files are open.
     fn accept(&self) -> io::Result<Accepted>;
 
-    /// What a client is told for whom there is no place.
+    /// The reply to a client beyond the limit.
     fn busy(&self, message: &str) -> Vec<u8>;
 }
 
@@ -58,7 +58,7 @@ pub(crate) enum Accepted {
         socket: Socket,
         /// Who may not, for the log.
         reason: String,
-        /// What it is told.
+        /// The reply.
         reply: Vec<u8>,
     },
 }
@@ -89,7 +89,7 @@ pub(crate) struct Server<L: Listen> {
     /// By token. A token is never used again, so an event cannot reach the wrong client.
     clients: BTreeMap<u64, Client<L::Decoder>>,
     next_token: u64,
-    /// Nobody is accepted until then.
+    /// No client is accepted until then.
     paused: Option<Instant>,
     refused: BTreeMap<&'static str, u64>,
 }
@@ -193,7 +193,7 @@ impl<L: Listen> Server<L> {
         self.clients.values().filter(|client| !client.refused).count()
     }
 
-    /// Clients connected, those included that are told that they are refused.
+    /// Clients connected, including those that are being refused.
     #[cfg(test)]
     pub(crate) fn connected(&self) -> usize {
         self.clients.len()
@@ -254,8 +254,8 @@ impl<L: Listen> Server<L> {
         self.insert(client, poll);
     }
 
-    /// Tells a client why it is not served. Beyond [`MAX_REFUSED`] that is lost if the client has sent
-    /// something before.
+    /// Sends a client the reason of its refusal. Beyond [`MAX_REFUSED`] it is lost if the client
+    /// has sent something before.
     fn turn_away(&mut self, socket: Socket, bytes: Vec<u8>, poll: &Poll, now: Instant) {
         let mut client = Client::new(socket, L::Decoder::default(), now, &self.limits);
         client.refused = true;

@@ -1,4 +1,4 @@
-//! What an operator should know about the host when networks are led into a tunnel.
+//! Warnings about the host when networks are routed into a tunnel.
 //!
 //! Nothing here is an error: the host may not forward because nobody is behind it, and a host that filters
 //! strictly may have routes to the peers. But packets that vanish for these reasons are hard to find.

@@ -25,7 +25,7 @@ pub(super) struct Handover<T> {
 #[derive(Debug)]
 pub(super) struct Handed<T> {
     queue: Receiver<T>,
-    /// Nobody could be woken if the giving end had the only one.
+    /// The giving end must not have the only one.
     _waker: Waker,
 }
 
@@ -60,7 +60,8 @@ impl<T> Handed<T> {
 }
 
 impl<T> Handover<T> {
-    /// Sends and wakes, after a wait if there is no room. What nobody will receive is dropped.
+    /// Sends and wakes, after waiting if the queue is full. Items are dropped if the receiver is
+    /// gone.
     pub(super) fn send(&self, item: T) {
         let _ = self.queue.send(item);
         self.waker.0.wake();

@@ -1,13 +1,13 @@
 //! The tunnel's interface as the host sees it: addresses, routes, and the rules of a default route.
 //!
-//! Addresses and routes go with the interface, and that with its descriptor. Rules do not: they are
-//! removed at the end, and what a killed daemon left behind is removed at the start. What somebody else
-//! removes meanwhile is put back ([`super::upkeep`]).
+//! Addresses and routes are removed with the interface, and the interface with its descriptor.
+//! Rules are not: they are removed at the end, and those left by a killed daemon at the start.
+//! Parts that another program removes are restored ([`super::upkeep`]).
 //!
-//! A default route must not swallow the tunnel's own datagrams. So it stands in a table of its own,
-//! which is asked for everything but datagrams that carry [`MARK`], and only after the more specific
-//! routes of the main table. The host's own default route stays as it is: whichever path comes or
-//! goes, the datagrams find their way by it.
+//! A default route must not route the tunnel's own datagrams into the tunnel. So it is in a
+//! separate table, which is used for all packets without [`MARK`], and only after the more specific
+//! routes of the main table. The host's own default route stays unchanged: the datagrams of all
+//! paths use it.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -73,7 +73,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Puts back what somebody else has removed from this tunnel, if it is time to look.
+    /// Restores parts that another program has removed from this tunnel, if a check is due.
     pub(super) fn maintain(&mut self, tunnel: &str, is_up: bool, now: Instant) {
         // An interface that is switched off can have no routes. It gets them when it is switched on,
         // because that is a change.
@@ -145,7 +145,7 @@ impl Interface {
     ///
     /// # Errors
     ///
-    /// The first refusal, such as a route that somebody else has put there, with the remedy.
+    /// The first refusal, such as a route of another program, with the remedy.
     pub(super) fn set_routes(&mut self, wanted: &BTreeSet<Prefix>) -> anyhow::Result<()> {
         if *wanted == self.routes {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What the main thread is told of its own accord by a tunnel.
+//! The events of a tunnel for the main thread.
 
 use std::net::IpAddr;
 use std::sync::mpsc::{self, Receiver, SyncSender};
@@ -6,8 +6,8 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use mpt_io::poll::Waker;
 use mpt_proto::{ConnectRequest, ConnectionId, DownCause, Event, PathId, PathState};
 
-/// Most main_events that wait for the main thread. What does not fit is told again by the next event of
-/// its kind, or found when the main thread looks for itself.
+/// Most main_events that wait for the main thread. A lost event is repeated by the next one of its
+/// kind, or found when the main thread polls.
 const CAPACITY: usize = 1024;
 
 /// Something that the main thread may want to act upon.
@@ -27,7 +27,7 @@ pub(crate) enum MainEvent {
         /// Its number.
         index: u32,
     },
-    /// A peer that nobody configured wants to be let in.
+    /// A connect request of a peer that is not configured.
     ConnectRequest {
         /// Who, and by which template.
         request: ConnectRequest,

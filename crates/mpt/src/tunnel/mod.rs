@@ -139,7 +139,7 @@ impl Handle {
 
     /// Has a step carried out, after those before it, when the threads are woken.
     fn step(&self, step: TunnelOp) {
-        // It fails if the thread is gone, which is found out and told elsewhere.
+        // It fails if the thread has ended, which is detected and reported elsewhere.
         let _ = self.commands.send(Command::TunnelOp(Box::new(step)));
         self.stepped.set(true);
     }
@@ -167,7 +167,7 @@ impl Handle {
         reason.or_else(|| ended.then(|| "its thread panicked; see the log".to_owned()))
     }
 
-    /// Tells the peers, ends the threads, and removes what the tunnel made.
+    /// Notifies the peers, ends the threads, and removes what the tunnel created.
     fn stop(self) {
         // Neither can fail in a way that matters: a thread that is gone has nothing left to stop.
         let _ = self.commands.send(Command::Stop);
@@ -233,7 +233,7 @@ mod tests {
         }
     }
 
-    /// What the handle tells once its thread has ended.
+    /// The status of the handle after its thread has ended.
     fn ended(handle: &Handle) -> Option<String> {
         while !handle.threads[0].is_finished() {
             std::thread::yield_now();

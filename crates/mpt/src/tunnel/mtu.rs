@@ -21,8 +21,8 @@ const ORIGINAL_DATAGRAM: usize = 1600;
 /// The longest IP packet, in bytes.
 const MAX_OUTER: u32 = 65_535;
 
-/// How often a path's MTU is looked up while it refuses datagrams for their size, or is smaller than
-/// it was: nobody tells when it grows again.
+/// How often a path's MTU is looked up while it refuses datagrams for their size, or is smaller
+/// than before: there is no notification of an increase.
 const MTU_INTERVAL: Duration = Duration::from_secs(1);
 
 /// So many other paths are looked up each time while the tunnel carries packets, in turn: nobody tells what
@@ -213,7 +213,7 @@ pub(super) fn mtu_within(outer: u32, remote: SocketAddr, connection: &config::Co
     }
 }
 
-/// What the smallest usable path carries, if there is any.
+/// The MTU of the smallest usable path, if there is any.
 fn usable_mtu(table: &Table) -> Option<u32> {
     let present = table.paths().filter(|(_, _, path)| path.absence.is_none());
     present.map(|(_, _, path)| path.mtu).filter(|&mtu| mtu >= MIN_MTU).min()

@@ -1,7 +1,7 @@
 //! Events in the operator's words.
 //!
-//! The core speaks in numbers. What had a number when something happened may be gone by the time that
-//! somebody asks, so every event is put into words at once.
+//! The core uses numbers. A number's owner may be removed before an event is read, so every event
+//! is converted to text at once.
 
 use std::collections::HashMap;
 
@@ -45,7 +45,7 @@ impl Names {
         self.accepts = accepts.collect();
     }
 
-    /// That somebody was refused, as it is shown; `None` if it was not so.
+    /// A refusal, as it is shown; `None` if there was none.
     pub(super) fn describe_refusal(
         &self,
         now: Instant,

@@ -1,8 +1,8 @@
 //! The steps by which a running tunnel changes.
 //!
-//! The [`reconciler`](super::reconciler), which decides, has done beforehand whatever can fail: the sockets are
-//! open, the names are resolved. So a step is carried out, and that is all. The transmit side does its
-//! part and leaves the rest as an [`ReceiveCommand`] to the receive side.
+//! The [`reconciler`](super::reconciler), which decides, has done all that can fail: the sockets
+//! are open, the names are resolved. So an operation cannot fail. The transmit side does its part
+//! and passes the rest as a [`ReceiveCommand`] to the receive side.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ pub(crate) enum TunnelOp {
     },
     /// What the peer says of a path by a command beside the tunnel: that it is down, or is not.
     SetPeerDown { connection: ConnectionId, path: PathId, down: bool },
-    /// The templates by which peers are let in from now on, with their names.
+    /// The templates by which peers are accepted from now on, with their names.
     SetAccepts { accepts: Vec<(AcceptConfig, String)> },
     /// The tunnel's own settings, as far as they can change while it runs.
     SetTunnel { settings: Arc<config::Tunnel> },
@@ -133,7 +133,7 @@ pub(super) enum ReceiveCommand {
     /// What TCP from the peer may announce at the most, so that its packets have no more than these
     /// bytes; `None`: whatever it likes.
     ClampMss { mtu: Option<u32> },
-    /// Something that happened and is to be told with the other events.
+    /// An event to be reported with the others.
     Tell { event: Event },
     /// See [`TunnelOp::SetAccepts`].
     SetAccepts { accepts: Vec<(AcceptConfig, String)> },

@@ -14,7 +14,7 @@ pub(super) struct PathSender {
     send_batch: SendBatch,
     /// Whether it is among those to be flushed.
     waits: bool,
-    /// A datagram was too big since somebody asked.
+    /// A datagram was too big since the last query.
     refuses: bool,
     /// What the kernel took since the last [`Outgoing::flush`].
     taken: Traffic,
@@ -197,7 +197,7 @@ impl Outgoing {
         self.refuses
     }
 
-    /// Nobody has to ask the paths any more.
+    /// The paths need not be queried any more.
     pub(super) fn all_asked(&mut self) {
         self.refuses = false;
     }

@@ -181,12 +181,12 @@ impl ReceiveLoop {
         self.sockets.put(id, socket);
     }
 
-    /// What the transmit side must know next.
+    /// The next message for the transmit side.
     pub(super) fn poll_message(&mut self) -> Option<(ConnectionId, Message)> {
         self.endpoint.poll_message()
     }
 
-    /// Ends the burst of deliveries, and tells the events.
+    /// Ends the burst of deliveries, and reports the events.
     pub(super) fn flush(&mut self, now: Instant) {
         self.incoming.flush(&self.device);
         while let Some(event) = self.endpoint.poll_event() {

@@ -16,7 +16,7 @@ use super::transmit::TransmitLoop;
 use crate::config;
 
 impl TransmitLoop {
-    /// The tunnel as the transmit side knows it.
+    /// The tunnel from the view of the transmit side.
     pub(super) fn report(&self) -> TunnelStatus {
         let connections = self.table.connections();
         TunnelStatus {
@@ -160,7 +160,7 @@ impl TransmitLoop {
 }
 
 impl ReceiveLoop {
-    /// Adds what the receive side knows at `now` to what the transmit side reported.
+    /// Adds the receive side's status at `now` to the transmit side's report.
     pub(super) fn complete(&self, now: Instant, status: &mut TunnelStatus) {
         let counters = self.incoming.counters();
         let device = &mut status.device;
@@ -213,7 +213,7 @@ fn complete_connection(now: Instant, connection: &ReceiveHalf, status: &mut Conn
         }
         let state = connection.state(id);
         path.state = state.name().to_owned();
-        // The transmit side may know better.
+        // The transmit side may have a more recent state.
         path.cause = path.cause.take().or_else(|| state.cause().map(str::to_owned));
         path.received = traffic(connection.path_stats(id).received);
         put_quality(&connection.quality(id), path);

@@ -4,9 +4,9 @@
 //! ready, hands them through the core, and sends what came of it before it waits again. Waiting is
 //! level-triggered, so whatever a budget left behind is reported at once.
 //!
-//! On one thread ([`together`]) the sides call each other. On two ([`apart`]) what each has to tell
-//! the other crosses in a [`Handover`]: messages about the paths from the receive side, orders from the
-//! transmit side. No packet crosses, and the sides are the same code either way.
+//! On one thread ([`together`]) the sides call each other. On two ([`apart`]) messages between them
+//! pass through a [`Handover`]: messages about the paths from the receive side, commands from the
+//! transmit side. No packet passes, and the sides are the same code in both cases.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ const MESSAGES: usize = 512;
 /// still.
 const MESSAGES_AGAIN: Duration = Duration::from_millis(1);
 
-/// What one thread of a tunnel does for its life. To drop it tells the other thread that it is over.
+/// The work of one thread of a tunnel. Dropping it ends the other thread.
 pub(super) type Body = Box<dyn FnMut(&dyn Fn() -> Instant) -> anyhow::Result<()> + Send>;
 
 /// Both sides on one thread; the sockets are to be waited for by the receive side's poll.
@@ -92,13 +92,13 @@ fn new_waker(poll: &Poll) -> anyhow::Result<Waker> {
     Waker::new(poll, WAKER).context("cannot make a waker")
 }
 
-/// Moves packets until told to stop.
+/// Processes packets until it is stopped.
 fn run(poll: &Poll, now: &dyn Fn() -> Instant, work: &mut impl Work) -> anyhow::Result<()> {
     let mut events = Events::with_capacity(EVENTS);
     loop {
         if events.is_empty() {
-            // A timer ended the wait, perhaps after this machine stood still. Nobody is silent, and
-            // nothing lost, before what arrived meanwhile has been looked at.
+            // A timer ended the wait, perhaps after a stall of this machine. Drain pending input
+            // before expiring timers.
             poll.wait(&mut events, Some(Duration::ZERO)).context("cannot wait for packets")?;
         }
         let now = now();
@@ -180,7 +180,7 @@ impl Work for Together {
     }
 }
 
-/// The transmit side on a thread of its own.
+/// The transmit side on its own thread.
 struct Transmitting {
     tx: TransmitLoop,
     commands: Receiver<Command>,
@@ -220,7 +220,7 @@ impl Work for Transmitting {
     }
 }
 
-/// The receive side on a thread of its own.
+/// The receive side on its own thread.
 struct Receiving {
     rx: ReceiveLoop,
     orders: Handed<ReceiveCommand>,

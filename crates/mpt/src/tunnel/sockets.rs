@@ -7,7 +7,7 @@ use std::sync::Arc;
 use mpt_io::udp::Socket;
 use mpt_proto::SocketId;
 
-/// The number of the socket of a path that has none: nobody ever sends on it.
+/// The socket number of a path without a socket: it is never used for sending.
 pub(super) const NO_SOCKET: SocketId = SocketId(u16::MAX);
 
 /// A side's own list. The sockets themselves are shared with the other side.

@@ -1,5 +1,5 @@
-//! What the transmit side knows of connections and paths besides the core: their settings, where their
-//! datagrams go, and how large these may be.
+//! The transmit side's table of connections and paths beside the core: their settings, and the
+//! destinations and maximum sizes of their datagrams.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(super) struct PathInfo {
     pub(super) mtu: u32,
     /// The largest that it has been.
     pub(super) best_mtu: u32,
-    /// The largest that was found to arrive, where that is less than the kernel knows.
+    /// The largest detected size, if it is below the kernel's path MTU.
     pub(super) narrowed: Narrowed,
     /// What ICMP messages reported of it.
     pub(super) reported: Reported,

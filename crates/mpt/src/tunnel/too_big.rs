@@ -1,4 +1,4 @@
-//! Inner packets that are bigger than what the tunnel carries: dropped, and their senders told.
+//! Inner packets that exceed the tunnel's MTU: dropped, and answered by ICMP.
 //!
 //! The kernel checks packets against the interface's MTU before it hands them over. Bigger ones come all
 //! the same: those that waited in the interface's queue while its MTU fell, and all up to a configured
@@ -18,14 +18,14 @@ use mpt_proto::wire::{icmp, inner};
 use mpt_proto::{Instant, TokenBucket};
 
 /// Answers in a burst, and how often one more: as many as Linux sends (`icmp_msgs_burst`,
-/// `icmp_msgs_per_sec`). All flows of a site can have to be told at once, each needs one.
+/// `icmp_msgs_per_sec`). All flows of a site may need one at once.
 const BURST: u32 = 50;
 const INTERVAL: Duration = Duration::from_millis(1);
 
 /// The answers to packets that are too big.
 pub(super) struct TooBig {
     answers: TokenBucket,
-    /// Senders that were told.
+    /// Answers that were sent.
     pub(super) answered: u64,
 }
 
@@ -34,9 +34,8 @@ impl TooBig {
         Self { answers: TokenBucket::new(BURST, INTERVAL), answered: 0 }
     }
 
-    /// Tells the sender of `packet` that no more than `mtu` bytes get through, by what `write` does with
-    /// the answer. Returns whether that was done: some packets get no answer
-    /// ([`icmp::too_big`]), and there is a limit.
+    /// Sends the sender of `packet` an ICMP message with `mtu`, by calling `write` with it. Returns
+    /// whether that was done: some packets get no answer ([`icmp::too_big`]), and there is a limit.
     pub(super) fn answer(
         &mut self,
         now: Instant,
@@ -54,7 +53,8 @@ impl TooBig {
 
 fn answer_to(packet: &[u8], mtu: u32, place: &mut [u8; icmp::MAX_LEN]) -> Option<usize> {
     let destination = inner::parse(packet)?.destination;
-    // Nobody answers from a group's address (RFC 1122 section 3.2.1.3, RFC 4291 section 2.7).
+    // A multicast address is never a source address (RFC 1122 section 3.2.1.3, RFC 4291 section
+    // 2.7).
     if destination.is_multicast() {
         return None;
     }

@@ -1,6 +1,6 @@
 //! The transmit side: from the interface to a path, from there to the network, and keepalives.
 //!
-//! It decides about the MTU too ([`mtu`](super::mtu)), because it is told when a datagram is too big.
+//! It also manages the MTU ([`mtu`](super::mtu)), because it learns when a datagram is too big.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(super) const DEVICE: u64 = 1;
 const DEVICE_READS: usize = 64;
 const DEVICE_BYTES: u64 = 256 << 10;
 
-/// For how long the loss of an interface may have gone unnoticed that nobody has looked at.
+/// The detection delay for the loss of an interface that is not polled.
 const UNNOTICED: Duration = Duration::from_secs(1);
 
 /// Everything that sending needs.
@@ -235,7 +235,7 @@ impl TransmitLoop {
                     self.outgoing.put(connection, path, place.path_sender());
                 }
                 if let Some(info) = self.table.path_mut(connection, path) {
-                    // Asked for by the operator, perhaps because the path has been mended.
+                    // Requested by the operator, perhaps because the path has been repaired.
                     info.narrowed = Narrowed::default();
                     (info.reported, info.probing) = (Reported::default(), Probing::default());
                     (info.settings, info.remote, info.mtu) =
@@ -293,7 +293,7 @@ impl TransmitLoop {
 
     /// Sends what is staged, then control messages and retransmissions that are due.
     pub(super) fn send(&mut self, now: Instant) {
-        // Data first: a keepalive tells the peer how many datagrams left before it.
+        // Data first: a keepalive reports the number of datagrams sent before it.
         self.flush(now, TransmitKind::Inner);
         let mut kind = TransmitKind::Control;
         while let Some(transmit) = self.endpoint.poll_transmit(now) {

@@ -1,9 +1,9 @@
-//! When to look after what somebody else may have removed, and when to leave it to them.
+//! When to restore parts that another program removed, and when to leave them alone.
 //!
-//! Programs that take a host's network for theirs remove what they did not make: systemd-networkd, when
-//! it starts, every foreign route and rule unless `networkd.conf(5)` says otherwise. That happens once,
-//! so it is mended soon, though never more than once in a second. Who removes the same part again and again
-//! means it, or mends something in turn: then the part is left alone for a while, and then tried again.
+//! Network managers remove foreign objects: systemd-networkd, when it starts, removes every foreign
+//! route and rule unless `networkd.conf(5)` forbids it. A single removal is repaired soon, at most
+//! once per second. A program that removes the same part repeatedly does so deliberately, or
+//! restores something itself: then the part is left alone for a while, and then restored again.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,11 +13,11 @@ use mpt_io::netlink::IpVersion;
 
 use crate::config::Prefix;
 
-/// Between two looks. The kernel tells of every route that any program changes, and on a router those
-/// are many.
+/// Between two checks. The kernel notifies of every route change by any program, and on a router
+/// there are many.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// So often in a [`SPAN`] a part is put back, and no more.
+/// A part is restored at most this often in a [`SPAN`].
 const MOST: usize = 5;
 
 /// The time in which that is counted.
@@ -106,7 +106,7 @@ impl Upkeep {
         self.left.insert(part, now + TRUCE);
     }
 
-    /// Begins anew: the operator has asked for what is wanted.
+    /// Resets all pauses: the operator has requested a reload.
     pub(super) fn begin_anew(&mut self, now: Instant) {
         *self = Self { look: Some(now), ..Self::default() };
     }
@@ -148,7 +148,7 @@ mod tests {
             now += INTERVAL;
         }
         assert!(upkeep.is_left(ROUTE) && !upkeep.is_left(RULES));
-        // Nobody has to change anything for the end of the truce.
+        // The pause ends without any change.
         let end = upkeep.deadline().unwrap();
         assert_eq!(end, now - INTERVAL + TRUCE);
         assert!(upkeep.is_due(end) && !upkeep.is_left(ROUTE));

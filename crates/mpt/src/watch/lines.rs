@@ -61,8 +61,8 @@ struct Reader(Poll);
 impl Reader {
     fn new() -> io::Result<Self> {
         let poll = Poll::new()?;
-        // A file cannot be waited for, and nobody leaves it. What is only written to is never
-        // readable, so the one event is its end.
+        // A file cannot be waited for, and is never closed by a reader. The other end of a pipe is
+        // never readable, so its only event is that it is closed.
         let _ = poll.add(io::stdout(), 0, Interest { readable: false, writable: false });
         Ok(Self(poll))
     }

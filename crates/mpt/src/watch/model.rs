@@ -14,7 +14,7 @@ pub(super) struct Model {
     pub(super) status: Status,
     /// How fast it changes, in the order of its tunnels.
     pub(super) rates: Vec<TunnelRates>,
-    /// Why there is none since, if there is none.
+    /// Why there is no later one, if there is none.
     pub(super) lost: Option<Lost>,
 }
 
@@ -73,7 +73,7 @@ impl Model {
         Self { status, rates, lost: None }
     }
 
-    /// The next status. One of another daemon, as the process says, begins anew.
+    /// The next status. One of another process starts a new history.
     pub(super) fn accept(&mut self, status: Status) {
         self.rates = rates(Some(&self.status), &status);
         self.status = status;

@@ -59,7 +59,7 @@ impl Sampler {
         }
     }
 
-    /// Asks once per `interval`, the first time after one, until nobody listens any more.
+    /// Requests once per `interval`, the first time after one, until the listener is gone.
     pub(super) fn run(mut self, interval: Duration, listener: &Farewell) {
         let mut rhythm = Rhythm::new(interval);
         loop {

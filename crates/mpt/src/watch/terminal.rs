@@ -1,8 +1,8 @@
 //! The terminal: taken over, and given back as it was.
 //!
-//! However the watch ends, the terminal is put back: [`Terminal`] does so when it is dropped, a hook
-//! does before the message of a panic is written, and the signals that would end the process come as
-//! a word like any other.
+//! The terminal is always restored at the end of the watch: by dropping [`Terminal`], by a panic
+//! hook before the message of a panic is written, and the signals that would end the process are
+//! handled as events.
 
 use std::io::{self, Read as _};
 use std::os::unix::net::UnixStream;
@@ -17,7 +17,7 @@ use signal_hook::low_level::pipe;
 
 use super::model::Lost;
 
-/// What the thread that draws is told.
+/// The events for the drawing thread.
 #[derive(Debug)]
 pub(super) enum Word {
     /// A key was pressed.
@@ -26,7 +26,7 @@ pub(super) enum Word {
     Resized,
     /// The daemon was asked.
     Sampled(Result<Box<Status>, Lost>),
-    /// A signal says so, or nobody can be listened to any more.
+    /// By a signal, or because input has failed.
     End,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Farewell(pub(super) Sender<Word>);
 
 impl Drop for Farewell {
     fn drop(&mut self) {
-        // Where nobody listens the watch has ended already.
+        // Without a listener the watch has ended already.
         let _ = self.0.send(Word::End);
     }
 }
@@ -46,7 +46,7 @@ impl Drop for Farewell {
 pub(super) struct Terminal(DefaultTerminal);
 
 impl Terminal {
-    /// Takes the terminal over. Keys, changes of size and signals are told to `listener`.
+    /// Takes over the terminal. Keys, changes of size and signals are sent to `listener`.
     ///
     /// # Errors
     /// The kernel's error, or what the terminal does not do.

@@ -47,13 +47,13 @@ pub(super) enum Mode {
     List,
     /// To type the filter. What it was before is kept in case it is not meant.
     Filter { before: String },
-    /// To read about one connection, scrolled by so many lines.
+    /// Details of one connection, scrolled by this many lines.
     Focus { tunnel: String, connection: String, top: usize },
     /// To read about the keys; what was before comes back.
     Help { before: Box<Self> },
 }
 
-/// How the watch goes on.
+/// The next action of the watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
     /// It does.

@@ -1,4 +1,4 @@
-//! Paths that become narrow while they are in use: told by a router, or by nobody.
+//! Paths whose MTU decreases while they are in use: with and without a router's ICMP message.
 
 use std::time::Duration;
 

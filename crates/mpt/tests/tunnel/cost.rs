@@ -21,7 +21,7 @@ pub(crate) const TESTS: &[Test] = &[
 /// Long enough that 0.5 % of it is several of the 10 ms in which processor time is counted.
 const WATCHED: Duration = Duration::from_secs(8);
 
-/// With the keepalive and dead time that nobody configured.
+/// With the default keepalive and dead time.
 fn idle() {
     let site = Site::start_with(TWO_LINKS, "", |_, config| config.replace(QUICK, ""));
     let daemon = site.daemon(Side::Left);

@@ -1,4 +1,4 @@
-//! A tunnel whose interface somebody deletes.
+//! A tunnel whose interface is deleted.
 
 use std::process::Command;
 

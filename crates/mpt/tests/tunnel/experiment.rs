@@ -1,4 +1,4 @@
-//! A whole experiment of the laboratory with the daemon that ships, from its file to its record.
+//! A complete experiment of the lab with the daemon that ships, from its file to its record.
 
 use mpt_lab::experiment::{Experiment, runner::Bench, watch::Silence};
 use mpt_lab::record::Line;
@@ -66,7 +66,7 @@ fn whole() {
     assert!(gap > 0.0 && gap < 6000.0, "{gap} ms");
 }
 
-/// A link is cut and mended under a stream of packets that the other carries alone.
+/// A link is cut and restored during a stream of packets that the other carries alone.
 const EVENTS: &str = "
 title = 'A link that fails'
 systems = ['classic', 'mptcp']

@@ -57,7 +57,8 @@ fn both_versions(options: &str) {
     }
 }
 
-/// As the kernel's tunnel does when it is made anew: its numbers are at 0 again, and nothing says so.
+/// Like the kernel's tunnel when it is created again: its numbers restart at 0 without an
+/// announcement.
 fn begins_anew() {
     let mut site = site("sequence = true", "sequence = true");
     assert_eq!(site.ping(4, 10).lost, 0);

@@ -42,7 +42,7 @@ fn strangers() {
 }
 
 fn flapping() {
-    // Nobody is at the left but the forger, at the address and port of the peer.
+    // At the left is only the attacker, at the address and port of the peer.
     let mut site = Site::links_only(TWO_LINKS, "");
     site.start_daemon(Side::Right);
     let (from, to) = (site.lab.left().address(0), site.lab.right().address(0));

@@ -1,5 +1,5 @@
-//! What is imported from the original's files runs: the listings of the publications, with the addresses
-//! of a laboratory in place of theirs, at both ends.
+//! What is imported from the original's files runs: the listings of the publications, with the
+//! addresses of a lab in place of theirs, at both ends.
 
 use std::path::Path;
 use std::process::Command;

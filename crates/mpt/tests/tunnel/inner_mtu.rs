@@ -182,7 +182,7 @@ fn narrows(setting: &str) {
     drop(flow);
     let (dropped, device) = lab.counters();
     if fixed {
-        // Nobody else has said anything: the interface would have taken them all.
+        // There is no other ICMP message: the interface would have accepted them all.
         assert_eq!(lab.tunnel(Side::Left).mtu, 1500);
         assert!(device.too_big_answers >= 2 && dropped >= device.too_big_answers, "{device:?}");
     } else {

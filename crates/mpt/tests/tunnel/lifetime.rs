@@ -38,7 +38,7 @@ fn killed() {
     let mut site = Site::start(TWO_LINKS, "");
     site.assert_flawless(4);
     drop(site.left.take());
-    // Its peer has had no word of it and still takes the paths for up.
+    // Its peer was not notified and still takes the paths for up.
     site.start_daemon(Side::Left);
     site.await_all_up();
     assert_eq!(site.ping(4, 10).lost, 0);

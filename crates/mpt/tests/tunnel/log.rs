@@ -1,4 +1,4 @@
-//! The daemon's log where it cannot be written, or where nobody reads it.
+//! The daemon's log if it cannot be written, or is not read.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read as _, Write as _};

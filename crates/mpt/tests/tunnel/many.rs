@@ -1,4 +1,4 @@
-//! Connections that nobody configured: a server that accepts the peers that match its template.
+//! Accepted connections: a server that accepts the peers that match its template.
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::time::Duration;
@@ -185,7 +185,7 @@ fn limited(limits: &str) -> Site {
     site
 }
 
-/// Somebody at the client's first address asks to connect for a tunnel address, from a port that nobody had.
+/// A connect request from the client's first address for a tunnel address, from an unused port.
 fn request(site: &Site, peer: u8) {
     let (from, to) = (site.lab.left().address(0), site.lab.right().address(0));
     let socket = site.lab.left().run(|| UdpSocket::bind((from, 0))).expect("a socket");
@@ -264,7 +264,7 @@ fn configured() {
     let connection = format!("[[tunnel.connection]]{}\n", lines.collect::<Vec<_>>().join("\n"));
     change_file(&site, "[[tunnel.accept]]", &format!("{connection}[[tunnel.accept]]"));
     site.await_all_up();
-    // There is one connection, and the client is not let in beside it.
+    // There is one connection, and the client is not accepted in addition.
     assert_flawless_at_first(&site);
     backwards(&site);
     let configured_as = accepted(&site).expect("a connection");

@@ -1,4 +1,4 @@
-//! What the status and the metrics tell of links whose delay, loss and order are known.
+//! Status and metrics of links with known delay, loss and order.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -49,7 +49,7 @@ fn links() {
         assert!(order.received > 1800 && order.received < order.sent, "{order:?}");
     }
     for (side, other) in [(Side::Left, Side::Right), (Side::Right, Side::Left)] {
-        // The last keepalives tell of the last packets.
+        // The last keepalives report the last packets.
         eventually("what is lost is told exactly", || {
             (0..2).all(|index| {
                 let (path, peer) = (site.path(side, index), site.path(other, index));
@@ -96,7 +96,7 @@ fn between(least: f64, most: f64, value: Option<f64>) {
     assert!((least..=most).contains(&value), "{value} is not in {least}..={most}");
 }
 
-/// The page of metrics tells the same.
+/// The metrics page has the same values.
 fn shows(site: &Site, side: Side, paths: &[PathState]) {
     let page = site.lab.host(side).run(page);
     let sample = |metric: &str, path: &PathState| -> f64 {

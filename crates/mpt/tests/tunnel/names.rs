@@ -76,7 +76,7 @@ fn by_name(config: &str, name: &str) -> String {
 
 fn next_address() {
     write("resolv.conf", "");
-    // Nothing leads to the first, nobody answers at the next two.
+    // There is no route to the first, and no answer from the next two.
     let nobody = ["2001:db8:77::1", "203.0.113.77", "203.0.113.78"];
     write("hosts", &format!("{} far\n{SERVER} far\n", nobody.join(" far\n")));
     let mut world = Uplinks::new();
@@ -156,7 +156,7 @@ fn unknown() {
         + &path("fibre", "eth0", "far.example.org")
         + &path("lte", "wwan0", "nowhere.example.org");
     world.start_client(&config);
-    // Nobody waits for the one that cannot be resolved.
+    // The unresolvable one does not delay the others.
     world.await_both("fibre", "up");
     world.await_cause(
         "lte",
@@ -174,7 +174,7 @@ enum OnIpv6 {
     IsSilent,
 }
 
-/// A name server that knows what it is told.
+/// A name server with configured answers.
 struct NameServer {
     records: Arc<Mutex<BTreeMap<String, IpAddr>>>,
     on_ipv6: Arc<Mutex<OnIpv6>>,

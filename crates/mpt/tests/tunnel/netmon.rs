@@ -1,7 +1,7 @@
 //! What paths need comes and goes while the daemons run: interfaces, addresses, routes.
 //!
-//! Keepalives are so rare here that nothing would be noticed or mended within the patience of a test
-//! unless the daemons follow what the kernel tells.
+//! Keepalives are so rare here that no change would be detected within the time limit of a test
+//! unless the daemons use the kernel's notifications.
 
 use std::fs;
 
@@ -114,7 +114,7 @@ fn roaming() {
     world.start_server(&both);
     world.start_client(&client_config("", RARE));
     world.await_both("lte", "up");
-    // Otherwise the kernel takes all addresses of a network away with the first.
+    // Without this the kernel removes all addresses of a network with the first.
     world.client.run(|| {
         fs::write("/proc/sys/net/ipv4/conf/all/promote_secondaries", "1").expect("a setting");
     });
@@ -155,7 +155,7 @@ fn route() {
     world.await_both("fibre", "up");
     world.assert_flawless();
 
-    // By another way: the peer knows that one as another path.
+    // From another address, which is another path of the peer.
     world.client.run(|| {
         add_default("wwan0", "198.51.100.1", Some(200));
         lose("eth0", "192.0.2.1", 100);

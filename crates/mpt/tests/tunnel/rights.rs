@@ -1,4 +1,4 @@
-//! What the daemon may still do once it runs, and what it tells the service manager.
+//! The daemon's privileges while it runs, and its notifications to the service manager.
 
 use std::fs;
 use std::io;

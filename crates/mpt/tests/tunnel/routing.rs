@@ -89,7 +89,7 @@ fn taken() {
     let left = world.client.run(|| netlink().link("mpt0").expect("an answer"));
     assert!(left.is_none(), "nothing remains");
 
-    // While it runs it is told, and had as soon as it can be.
+    // While it runs the failure is reported, and retried until it succeeds.
     world.start_client(&client_config("", QUICK));
     world.await_both("fibre", "up");
     let reply = world.reload(Side::Left, &config);
@@ -120,7 +120,8 @@ fn removed() {
     logged(&world, "the route to 10.2.0.0/24 was removed, but not by MPT");
     assert_eq!(unanswered(&world.desk, STORE), 0);
 
-    // With the only address of its version go all routes of that version, of which nobody is told.
+    // With the only address of its version all routes of that version are removed, without
+    // notifications.
     for address in ["10.9.0.1", "fd00:9::1"] {
         world.client.run(|| remove_address("mpt0", address));
         logged(&world, &format!("the address {address}/"));
@@ -182,7 +183,7 @@ fn default_route() {
     for host in [&world.client, &world.server] {
         host.run(|| forward(true));
     }
-    // Somebody on the Internet, whom the server reaches and who answers it.
+    // A host on the Internet that the server reaches.
     world.store.run(|| {
         let mut netlink = netlink();
         netlink.add_address(index("lo"), ip(ANYWHERE[0]), 32).expect("an address");
@@ -269,7 +270,7 @@ fn killed() {
     assert_eq!(rules(&world.client).len(), 4, "those that were left are gone");
     world.assert_flawless();
 
-    // Also if nobody wants a default route any more.
+    // Also if the default route is no longer configured.
     kill(&mut world);
     world.start_client(&unbound(""));
     assert_eq!(rules(&world.client), []);

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 /// Nothing in these tests needs longer; only a failure waits for it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The environment variable that tells the process of a test where the daemon under test lies.
+/// The environment variable with the path of the daemon under test.
 pub(crate) const DAEMON: &str = "MPT_TEST_DAEMON";
 
 /// Copies the daemon into a folder of its own that `owner` may enter, because the one it was built in may be
@@ -41,7 +41,7 @@ pub(crate) fn daemon() -> PathBuf {
 /// How many threads carry the packets of a tunnel, unless a test or `MPT_THREADS` says otherwise.
 static THREADS: AtomicU64 = AtomicU64::new(1);
 
-/// Has tunnels started from now on run on so many threads.
+/// Sets the number of threads of tunnels started from now on.
 pub(crate) fn set_threads(threads: u64) {
     THREADS.store(threads, Ordering::Relaxed);
 }

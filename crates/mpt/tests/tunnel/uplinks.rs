@@ -59,7 +59,7 @@ impl Uplinks {
         uplinks
     }
 
-    /// The hosts, of which the client cannot reach anybody.
+    /// The hosts, none of which the client can reach.
     pub(crate) fn without_uplinks() -> Self {
         let host = || Namespace::new().unwrap_or_else(|error| panic!("{error:#}"));
         let [client, server, internet, desk, store] = [(); 5].map(|()| host());
@@ -154,7 +154,7 @@ impl Uplinks {
         assert_flawless_between(daemons, || stream(&self.client, &self.server, "10.9.0.2"));
     }
 
-    /// Has a daemon read another file in the place of its own.
+    /// Makes a daemon read another file in place of its own.
     pub(crate) fn reload(&self, side: Side, config: &str) -> Reply {
         let socket = self.daemon(side).socket();
         let file = socket.with_file_name("mpt.toml");

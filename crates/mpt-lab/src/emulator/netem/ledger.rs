@@ -7,8 +7,8 @@ use mpt_sim::profile::Profile;
 use super::ETHERNET_HEADER;
 use super::qdisc::NetemCounters;
 
-/// What one direction has done. It has to be told before the settings change, because netem has one
-/// number for all drops and only the settings tell what they were.
+/// The counters of one direction. They must be read before the settings change, because netem has
+/// one counter for all drops and only the settings show their reason.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     latest: NetemCounters,
@@ -34,8 +34,8 @@ impl Ledger {
         self.merge();
     }
 
-    /// The sum balances, but knows neither the bytes of what was dropped nor copies: netem counts
-    /// those as offered.
+    /// The sum balances, but contains neither the bytes of dropped packets nor duplicates: netem
+    /// counts those as offered.
     pub(super) fn stats(&self) -> Stats {
         let NetemCounters { packets, bytes, waiting, waiting_bytes, reordered, .. } = self.latest;
         let header = u64::from(ETHERNET_HEADER);

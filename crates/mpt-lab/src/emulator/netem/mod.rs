@@ -1,13 +1,13 @@
 //! Links that the kernel emulates: a pair of virtual interfaces with netem at both ends.
 //!
-//! What a host sends meets netem at its own end of the pair, before it crosses. Both ends have the
-//! same hardware address and ask nobody for another's, so that no packet but the hosts' own crosses.
-//! Segmentation and checksums are not left to the interface, and what is too long for a frame is cut
-//! before netem, so that loss and delay meet packets as they are on a wire.
+//! A host's packets pass netem at its own end of the pair, before they cross. Both ends have the
+//! same hardware address and do not use ARP, so that only the hosts' own packets cross.
+//! Segmentation and checksums are not left to the interface, and packets that are too long for a
+//! frame are segmented before netem, so that loss and delay apply to packets as on a wire.
 //!
-//! The kernel does more than the emulator in less time, but cannot do all that it can; a profile
-//! that asks for more is refused with the name of the key ([`Unsupported`]). And it tells less:
-//! not how late packets were, and lost packets and those that found the queue full as one number.
+//! The kernel is faster than the emulator, but supports fewer features; an unsupported profile is
+//! refused with the name of the key ([`Unsupported`]). It also reports less: not how late packets
+//! were, and one counter for lost packets and those dropped by a full queue.
 
 mod ledger;
 mod profile;
@@ -208,7 +208,7 @@ impl Cable {
         Report::new(&self.name, state.record_began.elapsed(), reports, failure.as_deref())
     }
 
-    /// Changes directions; should the kernel refuse, the report says so from then on.
+    /// Changes directions; if the kernel refuses, the report says so from then on.
     fn change(&self, direction: Direction, change: impl Fn(&mut Lane)) {
         let mut state = self.state();
         let State { lanes: [forward, backward], failure, .. } = &mut *state;

@@ -24,7 +24,7 @@ const UNLIMITED: u32 = 1_000_000;
 /// Deviations of the delay that are reckoned with: one packet in 30,000 is later.
 const DEVIATIONS: u32 = 4;
 
-/// What netem is told for a profile, of packets up to `mtu` bytes.
+/// The netem settings for a profile, of packets up to `mtu` bytes.
 ///
 /// # Errors
 ///

@@ -1,6 +1,6 @@
 //! A report as one page of HTML that needs nothing else: no script, no font, no request.
 //!
-//! The page forbids itself by its Content Security Policy whatever it does without. Everything is built
+//! The page's Content Security Policy forbids everything that it does not need. Everything is built
 //! of elements, so that no text of a result can become markup.
 
 mod head;

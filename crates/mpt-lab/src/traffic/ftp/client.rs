@@ -81,9 +81,9 @@ impl Sockets {
         Ok(Self { control: self.control.try_clone()?, data: self.data.try_clone()? })
     }
 
-    /// Wakes the thread that waits for the server, for good.
+    /// Wakes the thread that waits for the server, permanently.
     pub(super) fn shut_down(&self) {
-        // One that is not connected, or no longer, wakes nobody.
+        // If it is not connected, or no longer, no thread waits.
         let _ = self.control.shutdown(Shutdown::Both);
         let _ = self.data.shutdown(Shutdown::Both);
     }

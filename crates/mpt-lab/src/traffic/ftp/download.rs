@@ -87,7 +87,7 @@ impl Download {
 }
 
 impl Drop for Download {
-    /// A download that nobody waits for stops within a moment, and its thread with it.
+    /// A dropped download stops at once, with its thread.
     fn drop(&mut self) {
         self.run.stop.store(true, Ordering::Relaxed);
         self.sockets.shut_down();
@@ -180,7 +180,7 @@ fn transfer(
         }
     };
     if let Err(error) = result {
-        // Otherwise dropping the file would wait for the server's last word.
+        // Without this, dropping the file would wait for the server's last reply.
         let _ = control.shutdown(std::net::Shutdown::Both);
         return Err(FtpError::ConnectionError(error));
     }

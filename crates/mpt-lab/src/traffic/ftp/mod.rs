@@ -2,19 +2,19 @@
 //! and a client that asks for nothing but speed.
 //!
 //! A [`Server`] is one of two well-known programs, started in the host where the file lies, with a
-//! configuration made for it. It serves one file of zeroes, read-only, to anybody. The file has holes
-//! instead of blocks (it is sparse), so even a large one costs no disk. A [`Client`] logs in from the other
-//! host, and [`Download::start`] fetches: passive mode in the form that knows both IP versions (EPSV,
-//! RFC 2428), on a thread of its own, until the last byte or the deadline.
+//! configuration made for it. It serves one file of zeroes, read-only, to any user. The file has
+//! holes instead of blocks (it is sparse), so even a large one costs no disk. A [`Client`] logs in
+//! from the other host, and [`Download::start`] fetches: passive mode for both IP versions (EPSV,
+//! RFC 2428), on a separate thread, until the last byte or the deadline.
 //!
 //! ```text
 //! Program::find(..) ─▶ Server::start(right, ..) ─┐
 //!              left.run(|| Client::connect(..)) ─┴─▶ Download::start(..) ─▶ Download::finish() ─▶ Report
 //! ```
 //!
-//! The server is a program that knows nothing of the lab, so what it sends with is arranged from
-//! outside: the congestion control by a route ([`send_with`]), Multipath TCP by what wraps the program. All
-//! systems that an experiment compares should be served by the same [`Program`].
+//! The server is an ordinary program, so its transport is configured from outside: the congestion
+//! control by a route ([`send_with`]), Multipath TCP by what wraps the program. All systems that an
+//! experiment compares should be served by the same [`Program`].
 
 mod client;
 mod congestion;

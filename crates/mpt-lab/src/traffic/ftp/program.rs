@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use nix::unistd::access;
 use nix::unistd::{AccessFlags, Uid};
 
-/// Where system programs lie that are in nobody's `PATH` but root's.
+/// The folders of system programs, which are only in root's `PATH`.
 const SYSTEM: [&str; 5] = ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/bin"];
 
 /// A program that serves files over FTP.
@@ -30,15 +30,15 @@ pub struct Unavailable {
 }
 
 impl Unavailable {
-    /// The command that mends it.
+    /// The command that fixes it.
     pub fn remedy(&self) -> &'static str {
         self.remedy
     }
 }
 
 impl Program {
-    /// The program that should serve: vsftpd if it can, otherwise pyftpdlib. `mptcp` tells whether
-    /// any of the systems that are to be compared is Multipath TCP.
+    /// The program that should serve: vsftpd if possible, or pyftpdlib. `mptcp` says whether any of
+    /// the compared systems is Multipath TCP.
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ fn is_program(path: &Path) -> bool {
     path.is_absolute() && path.is_file() && access(path, AccessFlags::X_OK).is_ok()
 }
 
-/// Whether this is root of the machine, who may become anybody, and not only of a user namespace.
+/// Whether this is root of the machine, who may become any user, and not only of a user namespace.
 fn is_real_root() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     Uid::effective().is_root() && map.split_whitespace().eq(["0", "0", "4294967295"])

@@ -30,7 +30,7 @@ const VARIATION: f64 = 0.3;
 /// UDP payload of a full packet.
 const SIZE: usize = 1200;
 
-/// The packets of all frames that begin within `length`, as far as a run may have so many.
+/// The packets of all frames that begin within `length`, up to the limit of a run.
 pub(super) fn timetable(length: Duration, seed: u64) -> Timetable {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut departures = Vec::new();

@@ -1,9 +1,9 @@
 //! A telephone call in one direction, and what is heard of it.
 //!
-//! The listener's telephone plays each packet at a fixed time after it was spoken: it waits for the median
-//! delay and [`PLAYOUT`] more. What has not come by then is not heard, whether it was lost or is late.
-//! A real telephone has to find that time while the call lasts; here it is known afterwards, which
-//! takes the quality of somebody's estimator out of the comparison.
+//! The listener's telephone plays each packet at a fixed time after it was spoken: it waits for the
+//! median delay and [`PLAYOUT`] more. A packet that has not arrived by then is not heard, whether
+//! it is lost or late. A real telephone has to estimate that time during the call; here it is known
+//! afterwards, so the comparison does not depend on an estimator.
 
 use std::time::Duration;
 

@@ -19,7 +19,7 @@ pub enum Congestion {
     NewReno,
 }
 
-/// Nobody knows a congestion controller of this name.
+/// There is no congestion controller of this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("QUIC has no congestion control '{0}' here: choose cubic, bbr or newreno")]
 pub struct UnknownCongestion(String);

@@ -77,8 +77,8 @@ impl Source {
     /// thread; over one network device only, if one is named. No packet is sent before
     /// [`Flow::start`](super::Flow::start).
     ///
-    /// Everything about the connection is as the library has it, except that its windows hold twice
-    /// what 400 Mbit/s and a round trip of 400 ms have in flight, and that silence does not end it.
+    /// The connection has the library's defaults, except that its windows hold twice what 400
+    /// Mbit/s and a round trip of 400 ms have in flight, and that silence does not end it.
     ///
     /// # Errors
     ///

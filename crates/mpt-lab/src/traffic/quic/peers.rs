@@ -1,7 +1,7 @@
 //! Both ends of one connection on their way to each other.
 //!
-//! The certificate is made for this one connection and signed by nobody else; the source trusts it and
-//! no other. So nothing that strays into the port can be taken for the flow.
+//! The certificate is self-signed and for this one connection; the source trusts only it. So no
+//! other packets can be taken for the flow.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use super::{Congestion, SetupError, Sink, Source};
 
-/// Who the certificate is for. Nobody looks the name up.
+/// The name in the certificate. It is not resolved.
 const NAME: &str = "sink.invalid";
 
 /// Bytes that may be under way: twice what 400 Mbit/s and a round trip of 400 ms have in flight,

@@ -37,7 +37,7 @@ pub enum SetupError {
         /// The kernel's answer.
         source: io::Error,
     },
-    /// The sending side found nobody.
+    /// The sending side found no listener.
     #[error("no TCP connection to {remote}: {source}")]
     Connect {
         /// Whom it sought.

@@ -58,7 +58,7 @@ pub(crate) struct BlackHoleDetector {
     above: Evidence,
     /// Of all others.
     below: Evidence,
-    /// Keepalives sent since the peer last told.
+    /// Keepalives sent since the peer's last report.
     keepalives_sent: u32,
     /// The peer's last report about them.
     keepalives_told: Option<u8>,
@@ -148,7 +148,7 @@ impl BlackHoleDetector {
     /// What is known is out of date: another state of the path, another status.
     pub(crate) fn forget(&mut self) {
         (self.above, self.below) = (Evidence::new(), Evidence::new());
-        // The peer may have started anew, and its count with it.
+        // The peer may have restarted, and its count with it.
         self.keepalives_told = None;
     }
 }

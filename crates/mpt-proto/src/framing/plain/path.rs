@@ -57,7 +57,8 @@ impl PlainPath {
         self.longest.every.unwrap_or(UNKNOWN_INTERVAL)
     }
 
-    /// A valid datagram of this length arrived. Returns its length if the peer is to be told.
+    /// A valid datagram of this length arrived. Returns its length if it must be reported to the
+    /// peer.
     #[inline(always)]
     pub(crate) fn on_arrived(&mut self, now: Instant, len: usize) -> Option<u16> {
         self.longest.on_arrived(now, len)

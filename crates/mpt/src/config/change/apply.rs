@@ -6,7 +6,7 @@ use super::difference::Named;
 use super::{AcceptChange, Change, ConnectionChange, PathChange, TunnelChange};
 use crate::config::{Connection, Settings, Tunnel};
 
-/// Why a change cannot be made in settings: what should change is not there.
+/// Why a change cannot be applied to settings: its subject does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0} does not exist")]
 pub(crate) struct ApplyError(pub(in crate::config) String);

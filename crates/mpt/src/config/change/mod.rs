@@ -1,13 +1,13 @@
 //! What differs between settings, in steps that can be carried out while they run.
 //!
-//! [`difference()`] finds the [`Change`]s from old settings to new ones and [`apply()`] makes each in
-//! other settings, which may be older still or have things of their own: a file is read again and
-//! only what changed in it is changed in what runs. Every change says what it takes
-//! ([`Change::effect`]) and shows itself to the operator in one line.
+//! [`difference()`] finds the [`Change`]s from old settings to new ones and [`apply()`] makes each
+//! in other settings, which may differ from the old ones: a file is read again and only its changes
+//! are applied to the running settings. Every change has an [`Change::effect`] and is shown to the
+//! operator in one line.
 //!
-//! Tunnels, connections, templates and paths are known by their names. Their order has no meaning
-//! and is kept, with one exception: of several connections to one peer the first whose `match` fits
-//! carries a packet. Where that order differs, a change says so.
+//! Tunnels, connections, templates and paths are identified by their names. Their order has no
+//! meaning and is kept, with one exception: of several connections to one peer the first whose
+//! `match` fits carries a packet. Where that order differs, a change says so.
 
 mod apply;
 mod difference;
@@ -62,7 +62,7 @@ pub(crate) enum TunnelChange {
     Order(Vec<String>),
 }
 
-/// A step that concerns a template. The connections made by it go on as they are.
+/// A change of a template. Its existing connections are not affected.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum AcceptChange {
     /// It is new.

@@ -1,8 +1,8 @@
 //! What must differ between tunnels, connections and paths.
 //!
 //! The reader of a value claims it here with its place; the second to claim the same is a problem
-//! that shows both places. [`names`], [`inner`] addresses, [`sockets`] and [`templates`] each know
-//! what may not meet.
+//! that shows both places. [`names`], [`inner`] addresses, [`sockets`] and [`templates`] each check
+//! one kind of conflict.
 
 mod inner;
 mod names;
@@ -149,7 +149,7 @@ impl Distinct {
         self.outer.push((addr, span, what));
     }
 
-    /// Checks what can be told only when all tunnels are known.
+    /// Checks that need all tunnels.
     pub(super) fn finish(self, problems: &mut Problems) {
         for (name, span) in &self.interfaces {
             if let Some(tunnel) = self.tunnels.place(name) {

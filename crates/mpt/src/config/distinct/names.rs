@@ -17,7 +17,7 @@ impl<K> Default for Claims<K> {
 }
 
 impl<K: Eq + Hash> Claims<K> {
-    /// Where `key` was claimed before, if it was; otherwise it is claimed now.
+    /// Where `key` was claimed before, if it was; if not, claims it.
     pub(super) fn claim(&mut self, key: K, span: &Range<usize>) -> Option<Range<usize>> {
         use std::collections::hash_map::Entry;
         match self.0.entry(key) {

@@ -1,5 +1,4 @@
-//! Sockets: which exclude each other, and by what a datagram that arrives on one is told to belong
-//! to a path.
+//! Sockets: which exclude each other, and how a received datagram is assigned to a path.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,7 +8,7 @@ use super::names::Claims;
 use crate::config::Remote;
 use crate::config::report::{Problem, Problems};
 
-/// By what a received datagram is told to belong to a path. The port and key are the connection's.
+/// What assigns a received datagram to a path. The port and key are the connection's.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::config) struct Reception {
     /// The socket it arrives on.
@@ -22,7 +21,7 @@ pub(in crate::config) struct Reception {
     pub(in crate::config) key: Option<u32>,
 }
 
-/// Where a datagram comes from, as far as it can be told before names are resolved.
+/// The source of a datagram, as far as known before names are resolved.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::config) enum Origin {
     /// From there.

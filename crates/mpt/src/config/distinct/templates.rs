@@ -8,7 +8,7 @@ use super::sockets::Socket;
 use crate::config::Prefix;
 use crate::config::report::{Problem, Problems};
 
-/// By what a connect request is told to belong to a template.
+/// What assigns a connect request to a template.
 #[derive(Clone, Debug)]
 pub(in crate::config) struct Template<'p> {
     /// The socket it arrives on.

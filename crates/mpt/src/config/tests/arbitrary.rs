@@ -132,7 +132,7 @@ impl Choices {
         let selector = (shared || self.flag()).then(|| self.selector(place));
         let selector = selector.filter(|_| peer_kind != PeerKind::Original);
         let scheduler = self.scheduler();
-        // Where paths are told apart by interface they may have anything else in common.
+        // Paths that differ in interface may be equal in everything else.
         let bound = self.flag();
         let original = peer_kind == PeerKind::Original;
         let reorder = self.reorder(scheduler, peer_kind);
@@ -162,7 +162,7 @@ impl Choices {
         [PeerKind::Mpt, PeerKind::Original, PeerKind::Gre][usize::from(self.small(3))]
     }
 
-    /// Those of connection `number`, on a port of its own.
+    /// Those of connection `number`, on its own port.
     fn commands(&mut self, number: u16) -> Commands {
         let auth = match self.small(3) {
             0 => Auth::None,

@@ -59,7 +59,7 @@ proptest! {
         }
     }
 
-    /// A path that was added by command is nobody's business but the operator's.
+    /// A reload does not touch a path that was added by command.
     #[test]
     fn changes_by_command_stay(
         file_old in arbitrary::settings(),

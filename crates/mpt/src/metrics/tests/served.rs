@@ -1,4 +1,4 @@
-//! The exporter over TCP. Its clock is set by the test, so that nobody waits for a timeout.
+//! The exporter over TCP. The test sets its clock, so that no test waits for a timeout.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};

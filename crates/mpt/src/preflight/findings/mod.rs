@@ -1,4 +1,4 @@
-//! What is to be said about a host, judged from facts alone.
+//! The findings about a host, derived from facts only.
 
 mod network;
 mod paths;
@@ -11,8 +11,8 @@ use crate::config::Settings;
 use super::facts::Facts;
 use super::finding::Finding;
 
-/// What the host that `facts` tell of lacks to run `settings`: the errors first, and otherwise in a
-/// fixed order: what the process may do, its sockets, its paths, the networks behind it.
+/// What the host of `facts` lacks to run `settings`: errors first, then in a fixed order: what the
+/// process may do, its sockets, its paths, the networks behind it.
 pub(super) fn findings(settings: &Settings, facts: &Facts) -> Vec<Finding> {
     let mut findings = Vec::new();
     process::judge(settings, facts, &mut findings);

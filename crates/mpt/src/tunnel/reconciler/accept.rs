@@ -1,4 +1,5 @@
-//! Peers that nobody configured: their connections and paths, from the connect request until they are forgotten.
+//! Peers that are not configured: their connections and paths, from the connect request until they
+//! are forgotten.
 //!
 //! The receive side decides who asks to connect and whether there is room ([`mpt_proto::ConnectRequest`]). Here what they
 //! want is made, by a template: a connection called after the template and the peer's tunnel address
@@ -32,8 +33,8 @@ use crate::tunnel::op::TunnelOp;
 const TRIAL: Duration = Duration::from_secs(10);
 
 impl Reconciler {
-    /// Brings the templates in line with the settings. With a template, or with its sockets, all go whom
-    /// it let in.
+    /// Brings the templates in line with the settings. With a template, or its sockets, all
+    /// connections accepted by it are removed.
     ///
     /// # Errors
     ///
@@ -90,7 +91,7 @@ impl Reconciler {
                 continue;
             }
             let interface = accept.interface.as_deref();
-            // What is missing is told by the kernel when it comes.
+            // The kernel notifies when the missing item appears.
             let Ok(way) = netmon.way_from(interface, accept.local, any) else { continue };
             let bound = accept.interface.clone().zip(way.bound);
             let key = Key::new(accept.local, any, accept.local_port, bound);
@@ -136,7 +137,7 @@ impl Reconciler {
         self.accepting.numbers.give_back(now, template.id.0);
     }
 
-    /// Somebody is let in.
+    /// A peer is accepted.
     pub(super) fn on_connect_request(
         &mut self,
         request: &ConnectRequest,
@@ -273,8 +274,8 @@ impl Reconciler {
         }
     }
 
-    /// Removes a connection that was accepted, at the operator's word. Its peer is let in again if it
-    /// goes on to connect request. Returns whether there is one of that name.
+    /// Removes an accepted connection at the operator's request. Its peer is accepted again if it
+    /// continues to send connect requests. Returns whether there is one of that name.
     pub(crate) fn remove_accepted(&mut self, name: &str) -> bool {
         let is_there = self.accepting.connections.contains_key(name);
         if is_there {

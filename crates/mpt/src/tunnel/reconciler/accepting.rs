@@ -1,4 +1,4 @@
-//! Templates for peers that nobody configured, and what was made by them.
+//! Templates for peers that are not configured, and the connections created by them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use crate::tunnel::mtu::{Kernel, mtu_within};
 use crate::tunnel::op::Place;
 use crate::tunnel::reported::KnownMtu;
 
-/// The most templates of a tunnel at a time; a file with more is no file that anybody writes.
+/// The most templates of a tunnel at a time; no realistic file has more.
 pub(super) const MAX_TEMPLATES: u16 = 1024;
 
 /// How often, in the time after which a path is forgotten, it is looked whether it has been heard.
@@ -22,7 +22,7 @@ const LOOKS: u32 = 8;
 /// The longest time between two looks.
 const LONGEST: Duration = Duration::from_millis(2500);
 
-/// A path's MTU where no route tells it.
+/// A path's MTU if no route has one.
 const ETHERNET: u32 = 1500;
 
 /// The templates and what was made by them.
@@ -30,7 +30,7 @@ pub(super) struct Accepting {
     pub(super) numbers: Numbers,
     pub(super) templates: BTreeMap<String, Template>,
     pub(super) connections: BTreeMap<String, Accepted>,
-    /// What the threads were told.
+    /// The state sent to the threads.
     pub(super) told: Vec<(AcceptConfig, String)>,
     /// When to look for what is silent.
     pub(super) look: Option<Instant>,

@@ -18,7 +18,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Whether it can become this without beginning anew.
+    /// Whether it can change to this without being created again.
     pub(super) fn can_become(&self, new: &config::Connection) -> bool {
         let fixed = |settings: &config::Connection| {
             let &config::Connection { peer_kind, local_port, remote_port, .. } = settings;

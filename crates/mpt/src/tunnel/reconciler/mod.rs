@@ -1,4 +1,5 @@
-//! The reconciler of a tunnel: makes it what it is to be, and keeps it so while the host changes.
+//! The reconciler of a tunnel: brings it into the wanted state, and keeps it there while the host
+//! changes.
 //!
 //! It lives in the main thread and owns what is decided there: which connections and paths there are
 //! and what numbers they have, which [`socket`] each path uses, whether this host has what it needs,
@@ -57,7 +58,7 @@ pub(crate) struct Reconciler {
     interface: Interface,
     numbers: Numbers,
     connections: BTreeMap<String, Connection>,
-    /// What the core was last told of the connections, in the order of the file.
+    /// The connections as last sent to the core, in the order of the file.
     claims: Claims,
     sockets: Opened,
     accepting: Accepting,
@@ -67,7 +68,7 @@ pub(crate) struct Reconciler {
     /// Whether not all routes could be had.
     unrouted: bool,
     recreate: Recreate,
-    /// What was last told about the host.
+    /// The last warnings about the host.
     advice: Vec<String>,
 }
 
@@ -127,7 +128,7 @@ impl Reconciler {
         self.reconcile_connections(settings, netmon, now)?;
         // The interface has its MTU, and the way out is ready, when the threads have answered.
         self.status();
-        // Paths go down and come back by keepalives too. What cannot be had has been told, and is tried again.
+        // Keepalives take paths down and up too. A failure has been reported, and is retried.
         if let Err(error) = self.reconcile_commands(&settings.addresses, now) {
             tracing::debug!(tunnel = settings.name, "{error:#}");
         }
@@ -138,7 +139,7 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Whether the tunnel can become this while it runs; otherwise why not.
+    /// Whether the tunnel can change to this while it runs; if not, why.
     pub(crate) fn can_become(&self, settings: &config::Tunnel) -> Result<(), &'static str> {
         let running = &self.settings;
         if running.addresses != settings.addresses {
@@ -190,7 +191,7 @@ impl Reconciler {
         }
         if change.ways || change.names || noticed || due {
             self.reconcile_paths(netmon, now);
-            // What stands in the way may be gone. It was told when it was asked for.
+            // The obstacle may be gone. The failure was reported at the first attempt.
             if let Err(error) = self.reconcile_routes() {
                 tracing::debug!(tunnel = self.settings.name, "{error:#}");
             }
@@ -213,8 +214,8 @@ impl Reconciler {
         Some(TunnelStatus { commands: self.commands.status(), ..status })
     }
 
-    /// Why the tunnel cannot go on: why a thread ended, if one did so by itself, with which the other
-    /// ends; or why its interface could not be made again.
+    /// Why the tunnel failed: why a thread ended by itself, which ends the other too; or why its
+    /// interface could not be created again.
     pub(crate) fn failure(&self) -> Option<String> {
         self.recreate.failure.clone().or_else(|| self.handle.failure())
     }
@@ -224,10 +225,10 @@ impl Reconciler {
         &self.settings.name
     }
 
-    /// Tells the peers, ends the threads, and removes what the tunnel made.
+    /// Notifies the peers, ends the threads, and removes what the tunnel created.
     pub(crate) fn stop(self) {
         let Self { handle, interface, .. } = self;
-        // First, so that nobody is sent into a tunnel that ends.
+        // First, so that no packets are routed into a tunnel that ends.
         drop(interface);
         handle.stop();
     }
@@ -469,7 +470,7 @@ impl Reconciler {
         outcome
     }
 
-    /// Tells what stands in the way of the networks, once.
+    /// Reports the obstacles of the networks, once.
     fn advise(&mut self) {
         let connections = self.settings.connections.iter();
         let networks = connections.clone().flat_map(|connection| &connection.networks);

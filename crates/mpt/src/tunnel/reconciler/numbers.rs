@@ -1,7 +1,7 @@
 //! Numbers for connections and paths.
 //!
-//! A number that was given back is used again late, because word of its last owner may still be on
-//! its way between two threads, and datagrams on their way here.
+//! A freed number is reused late, because messages about its last owner may still be in transit
+//! between two threads, and datagrams in flight.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ impl Numbers {
         Self { limit, next: 0, resting: VecDeque::new() }
     }
 
-    /// A number that nobody has; `None` if all are in use.
+    /// A free number; `None` if all are in use.
     pub(super) fn take(&mut self, now: Instant) -> Option<u16> {
         let rested = self.resting.front().is_some_and(|&(since, _)| now >= since + REST);
         if !rested && self.next < self.limit {

@@ -20,7 +20,7 @@ use crate::tunnel::reported::KnownMtu;
 /// How soon what could not be had is tried again.
 pub(super) const AGAIN: Duration = Duration::from_secs(2);
 
-/// A path's MTU where no route tells it: what nearly every link carries.
+/// A path's MTU if no route has one: that of nearly every link.
 const ETHERNET: u32 = 1500;
 
 /// What is needed to bring a path in line.
@@ -128,7 +128,7 @@ impl Setter<'_> {
         }
     }
 
-    /// Where the peer may be, best first; otherwise why that is not known.
+    /// The possible addresses of the peer, best first; or why they are unknown.
     fn remotes(
         &mut self,
         existing: Option<&Path>,

@@ -1,7 +1,7 @@
 //! A deleted interface, which is created again.
 //!
-//! With the interface go its addresses and routes, and nothing else: sockets, connections, sequence
-//! numbers and the order of packets belong to the tunnel's threads, which go on with another device.
+//! Only addresses and routes are removed with the interface: sockets, connections, sequence numbers
+//! and the order of packets belong to the tunnel's threads, which continue with another device.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ impl Recreate {
 }
 
 impl Reconciler {
-    /// Creates the interface again if somebody has deleted it. If that cannot be done, the tunnel
+    /// Creates the interface again if it was deleted. If that cannot be done, the tunnel
     /// [fails](Self::failure).
     pub(super) fn recreate_if_due(&mut self, now: Instant) {
         if self.recreate.is_due(now)

@@ -23,7 +23,7 @@ const LINGER: Duration = Duration::from_secs(3);
 /// The most sockets of a tunnel at a time.
 const MAX_SOCKETS: u16 = 4096;
 
-/// What tells one socket from another.
+/// The identity of a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     /// Its own address and port.
@@ -68,7 +68,7 @@ struct Entry {
     key: Key,
     id: SocketId,
     users: usize,
-    /// When to close it, as nobody uses it.
+    /// When to close it because it is unused.
     until: Option<Instant>,
 }
 
@@ -94,7 +94,7 @@ impl Opened {
             entry.until = None;
             return Ok(entry.id);
         }
-        // What nobody uses any more may stand in the way of what is needed now.
+        // An unused socket may block one that is needed now.
         self.close_idle(now, step);
         let socket = Socket::open(&udp::Options {
             device: key.interface.as_ref().map(|(name, _)| name.clone()),

@@ -1,4 +1,4 @@
-//! What is told of a path beside its name, as much of it as the terminal is wide enough for.
+//! The columns of a path beside its name, as many as fit into the terminal.
 
 use mpt_control::PathState;
 use ratatui::style::Style;

@@ -21,7 +21,7 @@ use super::ui::{Mode, Ui};
 /// Least height of a terminal that has room for events.
 const EVENTS_FROM: u16 = 12;
 
-/// Draws what `ui` wants to see of `model`, and lets it know how far it can be scrolled.
+/// Draws the view selected by `ui` of `model`, and reports its scroll range.
 pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, ui: &mut Ui) {
     let [head, body, events, foot] = parts(frame.area());
     frame.render_widget(frame::head(model, ui, head.width), head);

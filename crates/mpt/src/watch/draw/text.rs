@@ -25,7 +25,7 @@ impl Shades {
         }
     }
 
-    /// What somebody should look at.
+    /// Highlighted text.
     pub(super) fn trouble(self) -> Style {
         self.of(Color::Red)
     }

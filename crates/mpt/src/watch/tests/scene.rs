@@ -1,4 +1,4 @@
-//! What there is to be seen: made-up statuses.
+//! Artificial statuses.
 
 use std::collections::BTreeMap;
 

@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 const LINK: &str = "[[link]]\nname = 'one'\nrate_mbps = 50\n";
 
-/// Connections told apart by their keys, from `first` on; those of `heavy` have another weight.
+/// Connections distinguished by their keys, from `first` on; those of `heavy` have another weight.
 fn config(site: &Site, first: usize, heavy: &[usize]) -> String {
     let topology = site.lab.topology();
     let (local, remote) = (topology.address(Side::Left, 0), topology.address(Side::Right, 0));

@@ -227,7 +227,7 @@ fn replaced() {
     });
 }
 
-/// Each path in turn stands by and carries, at both sides or at one.
+/// Each path in turn is on standby and carries, at both sides or at one.
 fn priorities() {
     let site = site();
     undisturbed(&site, Duration::from_secs(3), |number| {

@@ -70,7 +70,7 @@ impl Tapped {
         [&mut self.left, &mut self.right].map(|tap| {
             let deadline = Instant::now() + PATIENCE;
             let mut packets: Vec<Vec<u8>> = Vec::new();
-            // Somebody is always sending keepalives, so that there is always something to look at.
+            // Keepalives are always sent, so that there is always something to check.
             while !enough(&packets) && Instant::now() < deadline {
                 let packet = tap.next();
                 if is_from_left(packet) {
@@ -186,7 +186,7 @@ fn udp() {
     let mut tapped = Tapped::start(|config| config);
     for version in [4, 6] {
         let remote = SocketAddr::new(inner(Side::Right, version), 7001);
-        // Somebody who takes them, or the answers would be about that.
+        // A receiver, because there would be ICMP errors without one.
         let sink = tapped.site.lab.right().run(|| UdpSocket::bind(remote)).expect("a sink");
         let local = SocketAddr::new(inner(Side::Left, version), 0);
         let socket = tapped.site.lab.left().run(|| UdpSocket::bind(local)).expect("a socket");

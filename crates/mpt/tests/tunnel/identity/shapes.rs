@@ -233,7 +233,7 @@ fn udp_shapes(ip: &Ip) -> Vec<Vec<u8>> {
 
 fn echoes(ip: &Ip) -> Vec<Vec<u8>> {
     let message = |len| [&[0, 0, 0, 0, 0, 9, 0, 1][..], &bytes(len)].concat();
-    // Answers to questions that nobody asked.
+    // Replies without a request.
     let echo = |len| {
         let mut message = message(len);
         if ip.version == 6 {
@@ -274,7 +274,7 @@ fn v4_shapes() -> Vec<Vec<u8>> {
 /// Extension headers of IPv6.
 fn v6_shapes() -> Vec<Vec<u8>> {
     let padding = |number| (number, vec![1, 4, 0, 0, 0, 0]);
-    // Nothing left to visit, of a type that nobody uses (RFC 4727).
+    // No segments left, of an unused type (RFC 4727).
     let routing = (ROUTING, vec![253, 0, 0, 0, 0, 0]);
     let fragment = |place: u16| (FRAGMENT, [&place.to_be_bytes()[..], &[0, 0, 0, 7]].concat());
     let chains = [

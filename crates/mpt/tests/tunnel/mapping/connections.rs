@@ -40,7 +40,7 @@ pub(super) fn site(rule: &str, lines: &str) -> Site {
 
 pub(super) fn combined() {
     let rule = "{ protocol = 'udp', ports = ['5000-5999'] }";
-    // Told apart by a key, or by ports.
+    // Distinguished by a key, or by ports.
     for lines in ["key = 2", "local_port = 4800\nremote_port = 4800"] {
         let site = site(rule, lines);
         assert_eq!(

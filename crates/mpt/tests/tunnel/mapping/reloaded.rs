@@ -19,7 +19,7 @@ pub(super) fn other_match() {
     };
     assert_eq!([carried(VOICE, 5060), carried(VOICE, 6060)], [100, 0]);
 
-    // What neither rule concerns goes on undisturbed.
+    // Packets that match neither rule are not affected.
     let unconcerned = stream(&site, Side::Left, 6, 7000, packets(800, 1));
     for side in [Side::Left, Side::Right] {
         reload(&site, side, old, new);

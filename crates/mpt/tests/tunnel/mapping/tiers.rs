@@ -1,4 +1,4 @@
-//! Tiers: who stands by waits in silence, and costs nothing.
+//! Priority tiers: standby paths carry no data.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::site::Site;
 /// Bytes of a keepalive with its GRE, UDP and IPv4 headers.
 const KEEPALIVE: u64 = keepalive::LEN as u64 + 4 + 8 + 20;
 
-/// The path `two` stands by.
+/// The path `two` is on standby.
 fn second_stands_by(topology: &str, connection: &str) -> Site {
     Site::start_with(topology, connection, |_, config| with(&config, "two", "priority = 1"))
 }
@@ -68,7 +68,7 @@ fn on_the_wire(site: &Site) -> (u64, u64) {
     (counts.iter().map(|count| count.packets).sum(), counts.iter().map(|count| count.bytes).sum())
 }
 
-/// What the active path loses shows at once, since nothing can come by the path that stands by.
+/// Losses of the active path are detected at once, since nothing can arrive on the standby path.
 #[expect(clippy::print_stderr, reason = "figures for who runs it")]
 pub(super) fn idle() {
     const LOSSY: &str = "[[link]]\nname = 'one'\nrate_mbps = 50\ndelay_ms = 2\nloss = 0.02\n\

@@ -56,7 +56,7 @@ fn peer(side: Side) -> Side {
     if side == Side::Left { Side::Right } else { Side::Left }
 }
 
-/// A port on which nobody listens: the packet that ends a trace goes there, and is answered.
+/// A port without a listener: the packet that ends a trace goes there, and is answered.
 const MARK: u16 = 9;
 
 pub(super) const TCP: u8 = 6;

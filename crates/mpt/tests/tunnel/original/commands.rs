@@ -113,7 +113,7 @@ impl Commands {
         self.exchange.is_some()
     }
 
-    /// Begins to tell the peer what has become of a path.
+    /// Begins to notify the peer of the state of a path.
     pub(super) fn tell(
         &mut self,
         now: Instant,

@@ -1,6 +1,6 @@
 //! On which path the original sends: its sending vector, and what it passes over.
 
-/// The paths by turns, in proportion to their weights.
+/// The paths in turn, in proportion to their weights.
 #[derive(Debug)]
 pub(super) struct Cycle {
     paths: Vec<usize>,

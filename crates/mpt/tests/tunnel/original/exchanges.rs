@@ -9,7 +9,7 @@ use super::machine;
 use super::meeting::{COMMAND_PORTS, Meeting, TERMS, Terms};
 use crate::site::{PATIENCE, eventually, inner};
 
-/// What our operator switches off and on, the original is told in four rounds.
+/// When our operator switches a path off and on, the original is notified in four rounds.
 pub(super) fn ours() {
     for ((auth, path), inner) in Auth::ALL.into_iter().zip([0, 1, 0]).zip([4, 6, 4]) {
         let meeting = Meeting::start(Terms { auth, inner, outer: inner, dead: 0, ..TERMS });
@@ -55,7 +55,7 @@ fn assert_told(meeting: &Meeting, path: usize, status: u8) {
     }
 }
 
-/// What the operator of the original switches off and on, we are told.
+/// When the original's operator switches a path off and on, we are notified.
 pub(super) fn theirs() {
     for ((auth, path), inner) in Auth::ALL.into_iter().zip([1, 0, 1]).zip([4, 4, 6]) {
         let meeting = Meeting::start(Terms { auth, inner, outer: inner, dead: 0, ..TERMS });
@@ -105,7 +105,7 @@ fn assert_answered(meeting: &Meeting, auth: Auth) {
     }
 }
 
-/// The original leaves a path whose interface is down until its operator has it back.
+/// The original does not use a path whose interface was down until its operator enables it.
 pub(super) fn interface() {
     let meeting = Meeting::start(TERMS);
     let link = meeting.site.lab.link(1);
@@ -172,7 +172,7 @@ pub(super) fn losses() {
     assert_eq!(refused(&meeting), []);
 }
 
-/// A connection is not created at a peer's request, and the original is told so.
+/// A peer's request to create a connection is refused, and the original gets the refusal.
 pub(super) fn create() {
     const TEXT: &str = ";;;;;;;###\n[connection]\nname = another\nip_ver = 4\npath_count = 0\n";
     let key = Auth::ALL[2];

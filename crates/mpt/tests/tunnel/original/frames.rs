@@ -191,7 +191,7 @@ pub(super) fn vectors() {
     down.status = 0x80;
     is(&down.write(Auth::None), &format!("a2800000 01040000 {addresses} 20000000"));
 
-    // The key is built into the original; anybody may know it.
+    // The key is built into the original and public.
     let public = Auth::Sha256("A0A1A2A3A4A5A6A7A8A9AAABACADAEAFB0B1");
     let mut create = Message::opening(CREATE, public, [two, three], 0x467);
     create.leftover = [0, 0];

@@ -1,4 +1,5 @@
-//! Commands that are none, or nobody's, or come at the wrong time: counted by name, and nothing else.
+//! Commands that are invalid, unauthenticated, or unexpected: counted by name, without any other
+//! effect.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -11,7 +12,7 @@ use super::machine;
 use super::meeting::{COMMAND_PORTS, Meeting, PORTS, TERMS, Terms};
 use crate::site::{PATIENCE, change_interface, eventually, inner};
 
-/// Somebody at the host of the original, with a socket of its own.
+/// An attacker at the host of the original, with its own socket.
 struct Forger<'m> {
     meeting: &'m Meeting,
     auth: Auth,
@@ -69,7 +70,7 @@ impl<'m> Forger<'m> {
         Message { round: 3, cookie, data, ..self.first() }
     }
 
-    /// Asserts that nobody has answered, and that nothing has become of anything.
+    /// Asserts that there is no answer, and no effect.
     fn assert_harmless(&self) {
         self.socket.set_nonblocking(true).expect("a socket");
         assert!(self.socket.recv(&mut [0; 1]).is_err(), "nobody has answered");
@@ -82,7 +83,7 @@ impl<'m> Forger<'m> {
     }
 }
 
-/// Who does not know the key, or says that there is none.
+/// A sender without the key, or one that uses no authentication.
 pub(super) fn unauthentic() {
     let auth = Auth::ALL[2];
     let meeting = Meeting::start(Terms { auth, ..TERMS });
@@ -157,7 +158,7 @@ pub(super) fn malformed() {
     for round in [2, 4] {
         let data = if round == 2 { first.data.clone() } else { Vec::new() };
         let reply = Message { round, data, status: 0, ..first.clone() };
-        // Of an exchange of ours, of which there is none.
+        // Of an exchange of ours that does not exist.
         let (initiator, responder) = (reply.responder, reply.initiator);
         let reply = Message { initiator, responder, ..reply };
         forger.refused(&reply.write(auth), "command_order");

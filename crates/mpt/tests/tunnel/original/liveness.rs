@@ -11,7 +11,7 @@ use super::settings::SECOND;
 use super::{commands, machine};
 use crate::site::{assert_flawless, eventually};
 
-/// The original is silent on one path: ours is left, and goes on telling that it is there.
+/// The original is silent on one path: we stop using it, and continue to send keepalives.
 pub(super) fn silent() {
     let meeting = Meeting::start(TERMS);
     meeting.peer().machine().path(1).mute = true;
@@ -62,7 +62,7 @@ pub(super) fn unheard() {
 /// Nothing passes in either direction, on all paths.
 pub(super) fn cut() {
     let meeting = Meeting::start(TERMS);
-    // Nobody answers what is told of either path.
+    // Commands about either path get no answer.
     meeting.peer().machine().commands.wait = SECOND / 10;
     let cut = |cut| {
         meeting.site.lab.links().iter().for_each(|link| link.set_blackout(Direction::Both, cut));

@@ -1,7 +1,7 @@
 //! What the original does, but for its threads.
 //!
-//! It knows of a path what came over it, and tells the peer what it makes of that. Nothing of what it
-//! does waits for anything else, except for commands: while it tells something no path dies.
+//! It tracks what arrived on each path, and notifies the peer of the resulting state. Its tasks are
+//! independent, except for commands: during an exchange no path times out.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -241,7 +241,7 @@ impl Machine {
         }
     }
 
-    /// Once in a second: who has not been heard of is down. Before it is, the peer is told.
+    /// Once per second: a silent path goes down. Before that, the peer is notified.
     fn look_for_the_dead(&mut self, now: Instant) {
         let second = self.seconds(now);
         if self.commands.is_busy() || self.looked.is_some_and(|looked| looked >= second) {
@@ -258,7 +258,7 @@ impl Machine {
         }
     }
 
-    /// Tells the peer over another path that is in order, and then sets the status.
+    /// Notifies the peer over another path that is up, and then sets the status.
     fn change(&mut self, path: usize, status: u8) {
         let is_down = status != OK;
         let mut others = self.paths.iter().enumerate();

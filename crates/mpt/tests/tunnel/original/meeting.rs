@@ -84,7 +84,7 @@ impl Meeting {
         self.peer = Some(Peer::start(self.site.lab.right(), settings));
     }
 
-    /// Ends the original. It takes leave of nobody.
+    /// Ends the original, without notifying the peer.
     pub(super) fn end_peer(&mut self) {
         self.peer = None;
     }
@@ -122,14 +122,15 @@ impl Meeting {
         }
     }
 
-    /// `mpt path up|down` at the original, which ends when the peer has been told or does not answer.
+    /// `mpt path up|down` at the original, which ends when the peer has been notified or does not
+    /// answer.
     pub(super) fn switch(&self, path: usize, up: bool) {
         self.await_idle();
         self.peer().machine().switch(path, up);
         self.await_idle();
     }
 
-    /// Waits until the original has no exchange of its own going on.
+    /// Waits until the original has no active exchange.
     pub(super) fn await_idle(&self) {
         eventually("the original is idle", || !self.peer().machine().commands.is_busy());
     }

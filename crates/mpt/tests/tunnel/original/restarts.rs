@@ -7,7 +7,7 @@ use mpt_lab::topology::Side;
 use super::machine;
 use super::meeting::{Meeting, TERMS};
 
-/// The original knows a restart by a number of 50 or less.
+/// The original detects a restart by a number of 50 or less.
 pub(super) fn ours() {
     let mut meeting = Meeting::start(TERMS);
     // Beyond what could be a restart.
@@ -35,7 +35,7 @@ pub(super) fn peers() {
         if missed {
             (0..2).for_each(|path| meeting.await_ours(path, "down"));
         }
-        // It takes our numbers, which go on, for early, and waits so long for those before.
+        // It takes our numbers, which continue, for early ones, and waits for those before them.
         meeting.start_peer_with(|settings| settings.delay = Duration::from_millis(100));
         if missed {
             (0..2).for_each(|path| meeting.await_status(path, machine::OK));

@@ -1,4 +1,4 @@
-//! What the original is told by its configuration files, in its own words.
+//! The original's configuration files, in its own format.
 //!
 //! It counts time in whole seconds. Here its clock goes ten times as fast, so a [`SECOND`] takes a
 //! tenth of one; only for answers to commands it waits as long as ever.

@@ -60,7 +60,7 @@ fn packets() {
     let sent: Vec<u64> =
         site.connection(Side::Left).paths.iter().map(|path| path.sent.packets).collect();
     assert!(sent.iter().all(|sent| *sent > 100), "both paths carry: {sent:?}");
-    // The other version is nobody's.
+    // The other version is not used.
     let dropped = || site.status(Side::Left).tunnels[0].drops.get("no_route").copied();
     assert_eq!(site.ping(6, 3).lost, 3);
     eventually("what has no connection is counted", || dropped() >= Some(3));

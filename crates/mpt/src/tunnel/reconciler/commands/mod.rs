@@ -1,9 +1,9 @@
-//! The commands of the original MPT: what its hosts tell each other beside the tunnel.
+//! The commands of the original MPT: its protocol beside the tunnel.
 //!
-//! They have sockets of their own, one beside each data socket of such a connection, with the same
-//! address and interface and the connection's `command_port`. So where a path has a `local` commands come
+//! They have separate sockets, one for each data socket of such a connection, with the same address
+//! and interface and the connection's `command_port`. So where a path has a `local` commands come
 //! to that address only. Without such a connection there is none. The main thread serves them: no
-//! packet waits for a command, and who floods a command port slows no tunnel.
+//! packet waits for a command, and a flood on a command port does not affect tunnels.
 //!
 //! What a peer says of a path goes to the core as a step, until the peer takes it back or is heard on the
 //! path again. What this host says of one is that it is switched off or missing here, or is not any more;
@@ -34,8 +34,7 @@ use crate::config::{self, Auth, Prefix};
 use crate::tunnel::core::core_prefix;
 use crate::tunnel::op::TunnelOp;
 
-/// Batches taken from one socket at a time. What waits beyond that is taken next time, when everybody
-/// else has had a turn.
+/// Batches taken from one socket at a time. The rest is taken next time, after all other events.
 const BATCHES: usize = 4;
 
 /// Messages taken at once. Each has room for the longest.
@@ -59,11 +58,11 @@ struct Counters {
     sent: u64,
     /// Could not be sent.
     failed: u64,
-    /// Told of a path that there is not.
+    /// A command about an unknown path.
     no_path: u64,
     /// Asked for a connection, authenticated and in order, and did not get it.
     create_declined: u64,
-    /// What the peer was told, and did not answer or would not have.
+    /// A command that the peer did not answer, or refused.
     untold: u64,
 }
 
@@ -80,9 +79,8 @@ impl CommandPorts {
         }
     }
 
-    /// Follows the connections, of which some may have gone and some may be otherwise. `own` are the
-    /// tunnel's addresses. What has changed of a path is told to its peer. Sockets that are not wanted any
-    /// more are closed; the others are for [`Self::open`].
+    /// Follows changes of the connections. `own` are the tunnel's addresses. Changes of a path are
+    /// sent to its peer. Unused sockets are closed; [`Self::open`] opens the others.
     pub(super) fn reconcile<'c>(
         &mut self,
         connections: impl Iterator<Item = &'c Connection>,
@@ -113,7 +111,7 @@ impl CommandPorts {
             }
             let sources: Vec<IpAddr> = legs.values().filter_map(|leg| leg.remote).collect();
             if sources.is_empty() {
-                // As long as nobody knows where the peer is, nobody is.
+                // While the peer's address is unknown, there is none.
                 self.commands.remove_connection(connection.id);
             } else {
                 let settings = ConnectionCommands { local, remote, auth, sources };
@@ -165,7 +163,8 @@ impl CommandPorts {
         outcome
     }
 
-    /// Takes what came, answers it, and says what is to be said. What peers say of paths becomes steps.
+    /// Handles received messages, answers them, and sends queued commands. Commands of peers about
+    /// paths become operations.
     pub(super) fn serve(&mut self, now: Instant, step: &mut dyn FnMut(TunnelOp)) {
         let at = self.core_time(now);
         if let Some(mut batch) = self.batch.take() {
@@ -223,7 +222,7 @@ impl CommandPorts {
         }
     }
 
-    /// By which socket, from where and to where the peer of a connection is told something about a path.
+    /// Socket, source and destination of a command about a path to the peer of a connection.
     fn way(
         &self,
         connection: ConnectionId,
@@ -350,7 +349,7 @@ fn send(socket: &Socket, local: Option<IpAddr>, to: SocketAddr, message: &[u8]) 
     socket.send(&mut send_batch).datagrams == 1
 }
 
-/// A number that nobody can foresee: hashed with a key that the system has drawn.
+/// An unpredictable number: a hash with a random key of the system.
 fn chance() -> u32 {
     RandomState::new().build_hasher().finish() as u32
 }

@@ -1,7 +1,7 @@
 //! The sockets for commands: opened where one is wanted and closed where none is.
 //!
-//! What cannot be had is told once, shown in the status, and tried again. It is no reason for a tunnel not
-//! to run: paths go down and come back by keepalives alone.
+//! A socket that cannot be opened is reported once, shown in the status, and retried. The tunnel
+//! runs without it: keepalives alone take paths down and up.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -21,7 +21,7 @@ pub(super) struct Sockets {
     open: Vec<(Key, Socket)>,
     /// Those that there should be.
     wanted: Vec<Key>,
-    /// Those that could not be had, which has been told, with the reason.
+    /// Those that could not be opened, with the reported reason.
     absent: Vec<(Key, String)>,
 }
 

@@ -36,9 +36,9 @@ pub(super) struct Leg {
 }
 
 impl Station {
-    /// The path between these addresses. Behind address translation the peer knows the local one by
-    /// another name; then the remote one has to do, if there is only one such path. What is the name of
-    /// another path has not been translated: it is about a path that there is not.
+    /// The path between these addresses. Behind NAT the peer sees a different local address; then
+    /// the remote one decides, if there is only one such path. The local address of another path
+    /// has not been translated: then the path is unknown.
     pub(super) fn path(&self, local: IpAddr, remote: IpAddr) -> Option<PathId> {
         let find = |fits: &dyn Fn(&Leg) -> bool| {
             let mut fitting = self.legs.iter().filter(|(_, leg)| fits(leg));
@@ -50,8 +50,8 @@ impl Station {
         find(&|leg| leg.remote == Some(remote))
     }
 
-    /// The paths by which the peer can be told something about one of them, best first: those that are
-    /// up, in their order, and the one concerned last if it is down.
+    /// The paths for sending a command about one of them, best first: those that are up, in their
+    /// order, and the one concerned last if it is down.
     pub(super) fn ways(&self, about: PathReport) -> impl Iterator<Item = &Leg> {
         let rank = move |leg: &Leg| {
             let concerned = leg.is_between(about.initiator, about.responder);
@@ -90,7 +90,7 @@ impl Leg {
         self.addresses() == Some((local, remote))
     }
 
-    /// By which addresses the peer knows it: this host's and its own.
+    /// The addresses that identify it to the peer: this host's and its own.
     fn addresses(&self) -> Option<(IpAddr, IpAddr)> {
         Some((self.own_address()?, self.remote?))
     }
@@ -101,8 +101,7 @@ impl Leg {
     }
 }
 
-/// What is to be told of the paths that are otherwise than they were. One that is new is taken for up by
-/// the peer as soon as it hears it.
+/// The commands about changed paths. The peer takes a new path for up as soon as it hears it.
 pub(super) fn reports(old: &BTreeMap<PathId, Leg>, new: &BTreeMap<PathId, Leg>) -> Vec<PathReport> {
     let changed = old.iter().filter_map(|(path, old)| {
         let leg = new.get(path);
