@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the laboratory's tests of netem under a kernel that has it, for machines whose own has not.
+# Runs the lab's tests of netem under a kernel that has it, for machines whose own has not.
 #
 # A Debian kernel is started in QEMU without hardware virtualization, with an initial file system that
 # holds the test program and four kernel modules. No privilege is needed; it takes about 15 s and

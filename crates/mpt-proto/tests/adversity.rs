@@ -116,7 +116,7 @@ fn an_overtaken_keepalive_is_ignored() {
     let later = pair.now;
     on.iter().chain(&off).for_each(|sent| pair.right.receive(later, sent));
     let deaf = PathState::Down(DownCause::PeerDeaf);
-    assert_eq!(pair.right.state(1), deaf, "it begins anew, and is not off");
+    assert_eq!(pair.right.state(1), deaf, "it restarts, and is not off");
 
     // This does not apply to a restarted peer, whose clock went back far or which had sent
     // something.

@@ -84,7 +84,7 @@ const MOST_CELLS: usize = 10_000;
 pub enum FileError {
     /// It could not be read at all.
     #[error(
-        "no experiment of the laboratory is called {path} (see `mpt-lab list`), and no such file can be read"
+        "no built-in experiment is called {path} (see `mpt-lab list`), and no such file can be read"
     )]
     Read {
         /// The file's name.

@@ -22,7 +22,7 @@ pub(crate) enum Look {
     /// It follows the last one that was looked at.
     On,
     /// It is measured, and others before it were not.
-    Anew,
+    Restarted,
     /// It is skipped.
     Away,
 }
@@ -45,7 +45,7 @@ impl Budget {
             (self.left, self.until) = (Self::PACKETS, now + Self::SECOND);
         }
         self.left -= 1;
-        if std::mem::take(&mut self.skipped) { Look::Anew } else { Look::On }
+        if std::mem::take(&mut self.skipped) { Look::Restarted } else { Look::On }
     }
 }
 
@@ -62,7 +62,7 @@ mod tests {
         let mut budget = Budget::default();
         let looks: Vec<Look> = (0..200_000).map(|packet| budget.look(at(packet * 10))).collect();
         let count = |look| looks.iter().filter(|&&other| other == look).count();
-        assert_eq!(count(Look::Anew), 1, "after the first of the two seconds");
+        assert_eq!(count(Look::Restarted), 1, "after the first of the two seconds");
         assert_eq!(count(Look::On), 2 * Budget::PACKETS as usize - 1);
         assert!(looks[..Budget::PACKETS as usize].iter().all(|look| *look == Look::On));
     }

@@ -28,7 +28,7 @@ impl Jitter {
         }
         let sent_between = i64::from(sent.wrapping_sub(last_sent).cast_signed()) * 1000;
         if sent_between.unsigned_abs() > PAUSE.as_nanos() as u64 {
-            return; // Another clock: the peer has started anew.
+            return; // Another clock: the peer has restarted.
         }
         let difference = (between.as_nanos() as i64 - sent_between).unsigned_abs();
         // J += (|D| - J) / 16.

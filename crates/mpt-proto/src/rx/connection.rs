@@ -203,7 +203,7 @@ impl ReceiveHalf {
     fn measure(&mut self, now: Instant, path: PathId, seq: Seq, judged: Result<Accepted, Drop>) {
         match self.budget.look(now) {
             Look::On => {}
-            Look::Anew => {
+            Look::Restarted => {
                 self.stream.pause();
                 self.paths.iter_mut().for_each(|(_, path)| path.order.restart());
             }

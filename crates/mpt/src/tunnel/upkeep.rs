@@ -107,7 +107,7 @@ impl Upkeep {
     }
 
     /// Resets all pauses: the operator has requested a reload.
-    pub(super) fn begin_anew(&mut self, now: Instant) {
+    pub(super) fn reset(&mut self, now: Instant) {
         *self = Self { look: Some(now), ..Self::default() };
     }
 }
@@ -172,7 +172,7 @@ mod tests {
         let now = Instant::now();
         let mut upkeep = Upkeep::default();
         upkeep.leave(ROUTE, now);
-        upkeep.begin_anew(now);
+        upkeep.reset(now);
         assert!(upkeep.is_due(now) && !upkeep.is_left(ROUTE));
     }
 }

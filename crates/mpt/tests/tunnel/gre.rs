@@ -12,9 +12,9 @@ pub(crate) const TESTS: &[Test] = &[
     ("gre::with_a_key", || both_versions("scheduler = 'flow'\nkey = 4294967295")),
     ("gre::with_a_checksum", || both_versions("scheduler = 'flow'\nchecksum = true")),
     ("gre::with_numbers_striped_over_two_paths", || both_versions(STRIPED)),
-    ("gre::an_endpoint_that_begins_anew_is_heard_at_once", begins_anew),
+    ("gre::a_restarted_endpoint_is_heard_at_once", restarts),
     ("gre::another_key_is_a_named_drop", other_key),
-    ("gre::a_kind_that_changes_alone_makes_the_connection_anew", change_of_kind),
+    ("gre::a_change_of_kind_alone_restarts_the_connection", change_of_kind),
     ("gre::a_lost_interface_takes_its_path_along", lost_interface),
 ];
 
@@ -59,7 +59,7 @@ fn both_versions(options: &str) {
 
 /// Like the kernel's tunnel when it is created again: its numbers restart at 0 without an
 /// announcement.
-fn begins_anew() {
+fn restarts() {
     let mut site = site("sequence = true", "sequence = true");
     assert_eq!(site.ping(4, 10).lost, 0);
     site.end_daemon(Side::Right);

@@ -306,7 +306,7 @@ fn commands() {
     let before = accepted(&site).expect("a connection").id;
     let remove = Request::ConnectionRemove { connection: name };
     assert!(matches!(ask(&site, &remove), Reply::Changed { .. }));
-    eventually("the peer is let in anew", || {
+    eventually("the peer is accepted again", || {
         accepted(&site).is_some_and(|connection| connection.id != before && all_up(2)(connection))
     });
     site.await_all_up();

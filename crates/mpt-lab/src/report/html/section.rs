@@ -29,7 +29,7 @@ pub(super) fn section(section: &Section, number: usize) -> Element {
     }
     if !section.remarks.is_empty() {
         let items = section.remarks.iter().map(|remark| text("li", remark));
-        parts.push(Element::new("div").class("aloud").child(Element::new("ul").children(items)));
+        parts.push(Element::new("div").class("remarks").child(Element::new("ul").children(items)));
     }
     parts.extend(verdicts(section));
     parts.extend(drawings(section, &anchor));

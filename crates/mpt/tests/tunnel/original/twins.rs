@@ -14,7 +14,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("original::without_fixed_local_addresses", without_local_addresses),
     ("original::another_key_is_a_named_refusal", other_key),
     ("original::a_reload_changes_commands_in_place", reload),
-    ("original::a_change_of_kind_makes_the_connection_anew", change_of_kind),
+    ("original::a_change_of_kind_restarts_the_connection", change_of_kind),
     ("original::the_mtu_is_what_an_original_takes", mtu),
     ("original::nothing_is_open_without_an_original", nothing_open),
 ];
