@@ -169,7 +169,7 @@ impl Reconciler {
         let outcome = self.reconcile_connections(settings, netmon, now);
         let outcome = outcome.and(self.reconcile_commands(&settings.addresses, now));
         let routes = self.reconcile_routes();
-        self.interface.upkeep.begin_anew(now);
+        self.interface.upkeep.reset(now);
         self.settings.clone_from(settings);
         self.advise();
         self.handle.wake_if_stepped();
