@@ -55,10 +55,10 @@ fn absence() {
 
 fn unsupported() {
     for (keys, message) in [
-        ("blackouts = [[1, 2]]", "link `wire`, forward: netem cannot do what `blackouts` says"),
+        ("blackouts = [[1, 2]]", "link `wire`, forward: netem does not support this `blackouts`"),
         (
             "backward = { largest_bytes = 9 }",
-            "link `wire`, backward: netem cannot do what `largest",
+            "link `wire`, backward: netem does not support this `largest",
         ),
         ("jitter_ms = 1\nkeep_order = true", "`keep_order`"),
         ("jitter_ms = 1\nrate_mbps = 9", "add `keep_order = true`"),
