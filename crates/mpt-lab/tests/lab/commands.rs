@@ -127,7 +127,9 @@ fn shell_of_nothing() {
     assert!(complaint(None).contains("no lab is running: start one with `mpt-lab up FILE`"));
     let lab = lab("[[link]]\nname = 'wire'");
     let _announced = [folder.announce("one", &lab).unwrap(), folder.announce("two", &lab).unwrap()];
-    assert!(complaint(Some("three")).contains("no running lab is called `three`; there are: one, two"));
+    assert!(
+        complaint(Some("three")).contains("no running lab is called `three`; there are: one, two")
+    );
     assert!(complaint(None).contains("select one with --lab: one, two"));
 }
 
