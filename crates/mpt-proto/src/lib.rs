@@ -67,6 +67,7 @@ pub use config::{
 pub use connection::{Connection, PathView};
 pub use demux::accept::{AcceptConfig, ConnectRequest};
 pub use demux::address::Origin;
+pub use demux::candidate::PathRequest;
 pub use endpoint::Endpoint;
 pub use event::Event;
 pub use framing::datagram::Opened;

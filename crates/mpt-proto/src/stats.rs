@@ -27,6 +27,10 @@ pub enum Drop {
     /// The outer header says that congestion was experienced, but the inner packet's ends would not
     /// understand (RFC 6040 section 4.2).
     EcnIllegal,
+    /// The datagram ends inside the header of extended framing.
+    ExtendedTruncated,
+    /// A datagram of a framing that the connection does not use, or no longer.
+    Framing,
     /// The GRE checksum is wrong.
     GreChecksum,
     /// A GRE header flag that must be zero is set (RFC 2784 section 2.3).
@@ -39,6 +43,12 @@ pub enum Drop {
     GreTruncated,
     /// A GRE version other than 0.
     GreVersion,
+    /// The cookie in a hello confirm is not one that this host gave to its origin lately.
+    HelloCookie,
+    /// No connection that uses extended framing has the tunnel addresses and the key in a hello.
+    HelloUnknown,
+    /// A hello answer or confirm of an unknown version.
+    HelloVersion,
     /// Not a whole IP packet of the version its carrier claims.
     InnerMalformed,
     /// The inner source address does not belong to the connection the packet came by.
@@ -53,15 +63,19 @@ pub enum Drop {
     NoPath,
     /// No connection leads to the inner destination.
     NoRoute,
+    /// A datagram of a session from an origin that no path has, and whose path id no path has either.
+    PathUnknown,
     /// A sequence number too far away to be believed before others confirm it.
     Stray,
+    /// A connection index that belongs to no session.
+    UnknownIndex,
     /// No connection has a path to the address this datagram came from.
     UnknownSource,
 }
 
 impl Drop {
     /// All reasons, in the order of their names.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 29] = [
         Self::AcceptFull,
         Self::AcceptRate,
         Self::ControlAddress,
@@ -69,12 +83,17 @@ impl Drop {
         Self::ControlUnknown,
         Self::Duplicate,
         Self::EcnIllegal,
+        Self::ExtendedTruncated,
+        Self::Framing,
         Self::GreChecksum,
         Self::GreFlags,
         Self::GreKey,
         Self::GreProtocol,
         Self::GreTruncated,
         Self::GreVersion,
+        Self::HelloCookie,
+        Self::HelloUnknown,
+        Self::HelloVersion,
         Self::InnerMalformed,
         Self::InnerSource,
         Self::InnerTooBig,
@@ -82,7 +101,9 @@ impl Drop {
         Self::Multicast,
         Self::NoPath,
         Self::NoRoute,
+        Self::PathUnknown,
         Self::Stray,
+        Self::UnknownIndex,
         Self::UnknownSource,
     ];
 
@@ -96,12 +117,17 @@ impl Drop {
             Self::ControlUnknown => "control_unknown",
             Self::Duplicate => "duplicate",
             Self::EcnIllegal => "ecn_illegal",
+            Self::ExtendedTruncated => "extended_truncated",
+            Self::Framing => "framing",
             Self::GreChecksum => "gre_checksum",
             Self::GreFlags => "gre_flags",
             Self::GreKey => "gre_key",
             Self::GreProtocol => "gre_protocol",
             Self::GreTruncated => "gre_truncated",
             Self::GreVersion => "gre_version",
+            Self::HelloCookie => "hello_cookie",
+            Self::HelloUnknown => "hello_unknown",
+            Self::HelloVersion => "hello_version",
             Self::InnerMalformed => "inner_malformed",
             Self::InnerSource => "inner_source",
             Self::InnerTooBig => "inner_too_big",
@@ -109,7 +135,9 @@ impl Drop {
             Self::Multicast => "multicast",
             Self::NoPath => "no_path",
             Self::NoRoute => "no_route",
+            Self::PathUnknown => "path_unknown",
             Self::Stray => "stray",
+            Self::UnknownIndex => "unknown_index",
             Self::UnknownSource => "unknown_source",
         }
     }

@@ -3,3 +3,4 @@
 
 pub(crate) mod accept;
 pub(crate) mod address;
+pub(crate) mod candidate;
