@@ -12,6 +12,7 @@ use crate::config::{ConfigError, EndpointConfig};
 use crate::connection::Connection;
 use crate::demux::accept::{AcceptConfig, ConnectRequest};
 use crate::demux::address::Origin;
+use crate::demux::candidate::PathRequest;
 use crate::event::Event;
 use crate::id::ConnectionId;
 use crate::id::PathId;
@@ -109,6 +110,11 @@ impl Endpoint {
     /// See [`ReceiveSide::poll_connect_request`].
     pub fn poll_connect_request(&mut self) -> Option<ConnectRequest> {
         self.rx.poll_connect_request()
+    }
+
+    /// See [`ReceiveSide::poll_path_request`].
+    pub fn poll_path_request(&mut self) -> Option<PathRequest> {
+        self.rx.poll_path_request()
     }
 
     /// See [`ReceiveSide::set_accepts`].

@@ -61,8 +61,8 @@ pub mod wire;
 
 pub use change::Change;
 pub use config::{
-    ConfigError, ConnectionConfig, EndpointConfig, Late, MAX_WEIGHT, MAX_WINDOW, PathConfig,
-    ReorderConfig, SchedulerConfig,
+    ConfigError, ConnectionConfig, EndpointConfig, FramingConfig, Late, MAX_WEIGHT, MAX_WINDOW,
+    PathConfig, ReorderConfig, SchedulerConfig,
 };
 pub use connection::{Connection, PathView};
 pub use demux::accept::{AcceptConfig, ConnectRequest};

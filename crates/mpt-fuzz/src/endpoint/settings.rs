@@ -111,6 +111,7 @@ impl Settings {
     fn plain_connection(&self, own: usize, connection: ConnectionId) -> ConnectionConfig {
         ConnectionConfig {
             peer_kind: PeerKind::Mpt,
+            framing: mpt_proto::FramingConfig::Plain,
             peer: [false, true].map(|v6| packet::address(1 - own, v6)).to_vec(),
             networks: Vec::new(),
             selector: None,

@@ -3,7 +3,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::{ConnectionConfig, EndpointConfig, MAX_WEIGHT, MAX_WINDOW, PathConfig};
+use super::{
+    ConnectionConfig, EndpointConfig, FramingConfig, MAX_WEIGHT, MAX_WINDOW, PathConfig,
+};
 use crate::demux::address::{Candidate, Origins};
 use crate::id::{ConnectionId, MAX_PATHS, PathId};
 use crate::peer_kind::PeerKind;
@@ -49,7 +51,7 @@ impl EndpointConfig {
 
 impl ConnectionConfig {
     fn check(&self, connection: usize) -> Result<(), ConfigError> {
-        if self.paths.is_empty() {
+        if self.paths.is_empty() && self.framing == FramingConfig::Plain {
             return Err(ConfigError::NoPath { connection });
         }
         if self.paths.len() > MAX_PATHS {
@@ -74,6 +76,7 @@ impl ConnectionConfig {
     fn check_peer_kind(&self, connection: usize) -> Result<(), ConfigError> {
         let fault = match self.peer_kind {
             PeerKind::Mpt => None,
+            _ if self.framing != FramingConfig::Plain => Some("extended framing"),
             PeerKind::Original => self.unfit_for_original(),
             PeerKind::Gre => {
                 let timed =
@@ -108,7 +111,7 @@ impl ConnectionConfig {
 /// Why settings cannot be used. Numbers count from 0 in the order of the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigError {
-    /// The connection has no path.
+    /// The connection has no path, and plain framing learns none.
     NoPath {
         /// Which connection.
         connection: usize,

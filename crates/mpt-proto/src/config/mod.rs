@@ -66,6 +66,19 @@ pub enum SchedulerConfig {
     Weighted,
 }
 
+/// What the bytes between two peers look like (section 10 of `docs/protocol.md`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FramingConfig {
+    /// GRE and keepalives: what every peer understands.
+    #[default]
+    Plain,
+    /// Extended framing with a peer that answers a hello, plain framing with any other. For peers of kind
+    /// [`PeerKind::Mpt`] only.
+    Auto,
+    /// Extended framing and nothing else. For peers of kind [`PeerKind::Mpt`] only.
+    Extended,
+}
+
 /// One path of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathConfig {
@@ -96,6 +109,8 @@ pub struct PathConfig {
 pub struct ConnectionConfig {
     /// What the peer is.
     pub peer_kind: PeerKind,
+    /// What its datagrams look like.
+    pub framing: FramingConfig,
     /// The peer's tunnel addresses, at most one of each IP version; inner packets to them go by
     /// this connection, and only they and `networks` may be the source of what comes by it.
     pub peer: Vec<IpAddr>,
@@ -113,7 +128,8 @@ pub struct ConnectionConfig {
     pub scheduler: SchedulerConfig,
     /// How received packets are put in order.
     pub reorder: ReorderConfig,
-    /// Its paths, 1 to [`MAX_PATHS`](crate::MAX_PATHS).
+    /// Its paths, at most [`MAX_PATHS`](crate::MAX_PATHS); none if they are learned, which needs extended
+    /// framing.
     pub paths: Vec<PathConfig>,
 }
 

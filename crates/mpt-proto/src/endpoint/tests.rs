@@ -119,6 +119,7 @@ fn path_config(connection: u16, path: u8, [keepalive, dead_time]: [u16; 2]) -> P
 fn connection_config(connection: u16, paths: u8) -> ConnectionConfig {
     ConnectionConfig {
         peer_kind: PeerKind::Mpt,
+        framing: crate::config::FramingConfig::Plain,
         peer: vec![peer(connection)],
         networks: Vec::new(),
         selector: None,

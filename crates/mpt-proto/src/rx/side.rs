@@ -1,5 +1,6 @@
 //! The receive half of every connection, and which of them a datagram is for.
 
+use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use crate::change::Change;
@@ -7,6 +8,7 @@ use crate::config::ConnectionConfig;
 use crate::deadlines::Deadlines;
 use crate::demux::accept::{AcceptConfig, Accepting, ConnectRequest};
 use crate::demux::address::{Candidate, Origin, Origins, choose};
+use crate::demux::candidate::PathRequest;
 use crate::event::Event;
 use crate::framing::datagram::Opened;
 use crate::id::AcceptId;
@@ -33,6 +35,7 @@ pub struct ReceiveSide {
     connections: Slots<ReceiveHalf>,
     origins: Origins,
     accepting: Accepting,
+    path_requests: VecDeque<PathRequest>,
     deadlines: Deadlines,
     messages: Messages,
     drops: Drops,
@@ -63,6 +66,7 @@ impl ReceiveSide {
             connections: Slots::default(),
             origins: Origins::default(),
             accepting: Accepting::default(),
+            path_requests: VecDeque::new(),
             deadlines: Deadlines::default(),
             messages: Messages::default(),
             drops: Drops::default(),
@@ -119,6 +123,12 @@ impl ReceiveSide {
     /// The next connect request, oldest first. To be polled after datagrams arrived, if there are templates.
     pub fn poll_connect_request(&mut self) -> Option<ConnectRequest> {
         self.accepting.poll_connect_request()
+    }
+
+    /// The next origin that has proved to be the peer's, oldest first. To be polled after datagrams arrived, if
+    /// there are connections with extended framing.
+    pub fn poll_path_request(&mut self) -> Option<PathRequest> {
+        self.path_requests.pop_front()
     }
 
     /// Sets the templates by which peers are accepted. Connections that were accepted before stay.

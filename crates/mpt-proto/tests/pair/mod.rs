@@ -114,6 +114,7 @@ pub(crate) fn config(settings: &Settings, own: u8) -> EndpointConfig {
         addresses: [inner_address(own), inner_address_v6(own)].map(Prefix::host).to_vec(),
         connections: vec![ConnectionConfig {
             peer_kind: PeerKind::Mpt,
+            framing: mpt_proto::FramingConfig::Plain,
             peer: vec![inner_address(peer), inner_address_v6(peer)],
             networks: Vec::new(),
             selector: None,

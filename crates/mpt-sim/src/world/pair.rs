@@ -82,6 +82,7 @@ impl PairPlan {
             one_server_address: false,
             connection: ConnectionConfig {
                 peer_kind: PeerKind::Mpt,
+                framing: mpt_proto::FramingConfig::Plain,
                 peer: Vec::new(),
                 networks: Vec::new(),
                 selector: None,

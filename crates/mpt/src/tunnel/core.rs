@@ -19,6 +19,7 @@ pub(super) fn core_connection(
     let config::Policies { scheduler, key, checksum, sequence, .. } = settings.policies;
     ConnectionConfig {
         peer_kind: settings.peer_kind,
+        framing: mpt_proto::FramingConfig::Plain,
         peer: settings.peer.clone(),
         networks,
         selector: settings.selector.as_ref().map(selector),

@@ -56,6 +56,7 @@ fn endpoint([own, peer]: [Ipv4Addr; 2], weights: &[u16], reorder: ReorderConfig)
     };
     let connection = ConnectionConfig {
         peer_kind: PeerKind::Mpt,
+        framing: mpt_proto::FramingConfig::Plain,
         peer: vec![IpAddr::V4(peer)],
         networks: Vec::new(),
         selector: None,
