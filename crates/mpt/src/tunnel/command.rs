@@ -8,6 +8,8 @@ use super::op::{LastHeard, TunnelOp};
 
 /// What a tunnel is asked to do by other threads.
 pub(super) enum Command {
+    /// To be answered when all that was asked before is done.
+    Sync(Sender<()>),
     Status(Sender<TunnelStatus>),
     LastHeard(Sender<Vec<LastHeard>>),
     // The largest of them, and the rarest.

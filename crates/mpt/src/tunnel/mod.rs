@@ -155,7 +155,7 @@ impl Handle {
     fn await_steps(&self) {
         if self.stepped.take() {
             // A thread answers after it has done what it was asked before.
-            self.status();
+            let _: Option<()> = self.ask(Command::Sync);
         }
     }
 

@@ -141,6 +141,8 @@ pub(super) enum ReceiveCommand {
     SetDevice { device: Arc<Device> },
     /// When the paths of accepted connections were last heard.
     LastHeard { reply: Sender<Vec<LastHeard>> },
+    /// To be answered: all that was asked before is done.
+    Sync { reply: Sender<()> },
     /// The receive side's part of the status.
     Status { status: Box<TunnelStatus>, reply: Sender<TunnelStatus> },
     /// The end.

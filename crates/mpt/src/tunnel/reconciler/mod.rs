@@ -172,7 +172,8 @@ impl Reconciler {
         self.interface.upkeep.reset(now);
         self.settings.clone_from(settings);
         self.advise();
-        self.handle.wake_if_stepped();
+        // Whoever asked for the change may rely on it from now on.
+        self.handle.await_steps();
         outcome.and(routes)
     }
 
