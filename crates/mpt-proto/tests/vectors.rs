@@ -1,48 +1,18 @@
 //! The test vectors of `docs/protocol.md`, read from the document itself: what it says is what the
 //! code does, byte for byte.
 
+mod document;
 mod pair;
 
 use std::num::NonZeroU16;
 use std::time::Duration;
 
+use document::{blocks, bytes, datagram, rows, text};
 use mpt_proto::wire::gre::{self, Header, Protocol};
 use mpt_proto::wire::inner;
 use mpt_proto::wire::keepalive::{self, Activation, Arrivals, Echo, Keepalive, Report, Trailer};
 use mpt_proto::{Drop, Endpoint, Instant, Origin, PathId, Seq, SocketId};
 use pair::{Host, Inbox, Sent, Settings, config, outer_address, packet};
-
-/// Section 14 of the document.
-fn section() -> &'static str {
-    let document = include_str!("../../../docs/protocol.md");
-    let begin = document.find("\n## 14. Test vectors").expect("the section");
-    let end = document.find("\n## 15.").expect("the section behind it");
-    &document[begin..end]
-}
-
-/// The text of vector `number`, from behind its number to the next one's.
-fn text(number: u8) -> &'static str {
-    let mark = |number| format!("**14.{number}** ");
-    let from = section().find(&mark(number)).expect("a vector") + mark(number).len();
-    let to = section().find(&mark(number + 1)).unwrap_or(section().len());
-    &section()[from..to]
-}
-
-fn bytes(hex: &str) -> Vec<u8> {
-    let digits: String = hex.split_whitespace().collect();
-    assert_eq!(digits.len() % 2, 0, "{hex}");
-    let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).expect("hexadecimal");
-    (0..digits.len()).step_by(2).map(byte).collect()
-}
-
-/// The datagram in the block of vector `number`, whose title states its length.
-fn datagram(number: u8) -> Vec<u8> {
-    let mut parts = text(number).split("```");
-    let title = parts.next().expect("a title");
-    let datagram = bytes(parts.next().expect("a block"));
-    assert!(title.contains(&format!("({} bytes)", datagram.len())), "14.{number}: {title}");
-    datagram
-}
 
 fn ipv4(checksum: bool, key: Option<u32>, sequence: Option<u32>) -> Header {
     Header { protocol: Protocol::Ipv4, checksum, key, sequence: sequence.map(Seq::new) }
@@ -120,8 +90,7 @@ fn keepalives_are_read_and_written_as_printed() {
 
 #[test]
 fn every_printed_datagram_is_tested() {
-    let blocks = section().matches("```").count() / 2;
-    assert_eq!(blocks, 9, "a block was added to or taken from section 14");
+    assert_eq!(blocks(1..=12), 9, "a block was added to or taken from 14.1 to 14.12");
 }
 
 /// A host that is to drop a datagram, and the datagram.
@@ -222,20 +191,17 @@ fn literal_datagram(cell: &str) -> Vec<u8> {
 
 #[test]
 fn vectors_to_be_dropped_are_dropped_by_name() {
-    let rows = text(10).lines().filter(|line| line.starts_with("| ")).skip(1);
-    let mut count = 0;
-    for row in rows {
-        let cells: Vec<_> = row.trim_matches('|').split(" | ").map(str::trim).collect();
-        let name = cells[1].split('`').nth(1).expect("a name");
-        for case in cases(cells[0]) {
+    let rows = rows(10);
+    assert_eq!(rows.len(), 13, "rows of the table");
+    for (cell, verdict) in rows {
+        let name = verdict.split('`').nth(1).expect("a name");
+        for case in cases(cell) {
             let reason = case.drop().name();
             // The one exception that the table makes.
-            let type_hit = cells[1].contains("if the type is hit") && reason == "gre_protocol";
-            assert!(reason == name || type_hit, "{row}\n{:02x?}: {reason}", case.datagram);
+            let type_hit = verdict.contains("if the type is hit") && reason == "gre_protocol";
+            assert!(reason == name || type_hit, "{cell}\n{:02x?}: {reason}", case.datagram);
         }
-        count += 1;
     }
-    assert_eq!(count, 13, "rows of the table");
 }
 
 #[test]

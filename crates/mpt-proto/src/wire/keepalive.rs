@@ -167,11 +167,7 @@ impl Keepalive {
     pub fn emit<'m>(&self, message: &'m mut [u8; LEN]) -> &'m [u8] {
         *message = [0; LEN];
         message[0] = COMMAND;
-        let bit = |set: bool, bit: u8| if set { bit } else { 0 };
-        let Activation { standby, calls } = self.activation;
-        message[1] =
-            bit(self.report.deaf, DEAF) | bit(self.report.off, OFF) | bit(standby, STANDBY);
-        message[1] |= calls << CALLS_SHIFT;
+        message[1] = status_byte(self.report, self.activation);
         if let Some(Arrivals { longest, keepalives }) = self.arrivals {
             message[2..4].copy_from_slice(&longest.get().to_be_bytes());
             message[4] = keepalives;
@@ -212,11 +208,9 @@ impl Keepalive {
         let address = |at: usize| {
             let mut octets = [0; 16];
             octets.copy_from_slice(&message[at..at + 16]);
-            Ipv6Addr::from(octets).to_canonical()
+            address(octets)
         };
-        let report = Report { deaf: message[1] & DEAF != 0, off: message[1] & OFF != 0 };
-        let activation =
-            Activation { standby: message[1] & STANDBY != 0, calls: message[1] >> CALLS_SHIFT };
+        let (report, activation) = status_of(message[1]);
         let longest = NonZeroU16::new(u16::from_be_bytes([message[2], message[3]]));
         let arrivals = longest.map(|longest| Arrivals { longest, keepalives: message[4] });
         let path = |at: usize| message[at].checked_sub(1).filter(|&path| path < MAX_PATHS as u8);
@@ -245,12 +239,30 @@ impl Trailer {
     }
 }
 
+/// The status byte that says this; a path status has the same.
+pub(super) fn status_byte(report: Report, activation: Activation) -> u8 {
+    let bit = |set: bool, bit: u8| if set { bit } else { 0 };
+    let standby = bit(activation.standby, STANDBY);
+    bit(report.deaf, DEAF) | bit(report.off, OFF) | standby | activation.calls << CALLS_SHIFT
+}
+
+/// What a status byte says.
+pub(super) fn status_of(byte: u8) -> (Report, Activation) {
+    let report = Report { deaf: byte & DEAF != 0, off: byte & OFF != 0 };
+    (report, Activation { standby: byte & STANDBY != 0, calls: byte >> CALLS_SHIFT })
+}
+
 /// The 16-byte form of an address, IPv4 ones mapped (RFC 4291 section 2.5.5.2).
-fn mapped(address: IpAddr) -> Ipv6Addr {
+pub(super) fn mapped(address: IpAddr) -> Ipv6Addr {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped(),
         IpAddr::V6(address) => address,
     }
+}
+
+/// The address that has this 16-byte form.
+pub(super) fn address(octets: [u8; 16]) -> IpAddr {
+    Ipv6Addr::from(octets).to_canonical()
 }
 
 #[cfg(test)]

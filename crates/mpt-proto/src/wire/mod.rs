@@ -1,6 +1,7 @@
 //! Bytes on the wire: read without copying, written in place.
 //!
-//! [`gre`] is the header of every datagram, [`keepalive`] the one control message of plain framing,
+//! [`gre`] is the header of every datagram of plain framing, [`keepalive`] its one control message,
+//! [`extended`] has both for extended framing,
 //! [`inner`] the few fields of the inner packet that MPT looks at, [`flow`] those that tell flows
 //! apart, [`ecn`] what becomes of congestion marks, [`icmp`] the answer to a packet that is too big,
 //! [`mss`] what keeps TCP from sending such,
@@ -9,6 +10,7 @@
 
 pub mod checksum;
 pub mod ecn;
+pub mod extended;
 pub mod flow;
 pub mod gre;
 pub mod icmp;

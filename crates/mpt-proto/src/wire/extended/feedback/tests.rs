@@ -1,0 +1,54 @@
+use super::*;
+
+/// A block of a given number of ranges and words.
+fn block(path: u8, ranges: usize, words: usize) -> Block {
+    let mut block = Block { path, ..Block::default() };
+    assert!((0..ranges).all(|_| block.ranges.push(Range { missing: 1, received: 2 })));
+    assert!((0..words).all(|_| block.bitmap.push(u64::MAX)));
+    block
+}
+
+/// The paths in a message.
+fn paths(message: &[u8]) -> Vec<u8> {
+    Feedback::parse(message).unwrap().blocks().map(|block| block.path).collect()
+}
+
+#[test]
+fn what_does_not_fit_is_left_for_a_further_feedback() {
+    for (ranges, words, fit) in [(0, 0, 16), (32, 16, 3), (32, 0, 5), (0, 16, 5), (1, 0, 15)] {
+        let mut place = [0xee; 1500];
+        let mut writer = Writer::new(&mut place, 1, 2);
+        let pushed =
+            (0..MAX_BLOCKS).take_while(|&path| writer.push(&block(path, ranges, words))).count();
+        assert_eq!(pushed, fit, "{ranges} ranges and {words} words");
+        let len = writer.finish();
+        assert_eq!(len, 8 + fit * block(0, ranges, words).size());
+        assert!(CONTROL_LEN + len <= 1200);
+        assert_eq!(paths(&place[..len]), (0..fit as u8).collect::<Vec<_>>());
+        assert!(place[MAX_LEN..].iter().all(|&byte| byte == 0xee), "nothing is written behind it");
+    }
+}
+
+#[test]
+fn a_small_block_fits_where_a_large_one_did_not() {
+    let mut place = [0xee; 8 + Block::BARE_LEN + 4];
+    let mut writer = Writer::new(&mut place, 1, 2);
+    assert!(!writer.push(&block(1, 2, 0)) && writer.push(&block(2, 1, 0)));
+    let len = writer.finish();
+    assert_eq!((paths(&place[..len]), len), (vec![2], place.len()));
+}
+
+#[test]
+fn lists_have_room_for_as_many_as_a_block_may_have() {
+    let mut full = block(0, MAX_RANGES, MAX_WORDS);
+    assert_eq!((full.ranges.len(), full.bitmap.len()), (32, 16));
+    assert!(!full.ranges.push(Range::default()) && !full.bitmap.push(0));
+    assert_eq!(full, block(0, MAX_RANGES, MAX_WORDS));
+}
+
+#[test]
+fn a_feedback_without_blocks_is_dropped() {
+    let mut place = [0xee; 8];
+    let len = Writer::new(&mut place, 1, 2).finish();
+    assert_eq!(Feedback::parse(&place[..len]).err(), Some(Drop::ControlLength));
+}
