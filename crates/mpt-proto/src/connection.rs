@@ -86,6 +86,11 @@ impl<'e> Connection<'e> {
         ConnectionStats { sent: sent.sent, drops, ..received }
     }
 
+    /// Whether datagrams are sent in a session of extended framing.
+    pub fn has_session(&self) -> bool {
+        self.tx.has_session()
+    }
+
     /// The settings of its reorder buffer.
     pub fn reorder_config(&self) -> &'e ReorderConfig {
         self.rx.reorder_config()

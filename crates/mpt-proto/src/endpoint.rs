@@ -5,6 +5,7 @@
 //! calls. Each side is implemented in its own file. This file joins them: it passes the messages of
 //! the receive side to the transmit side, and every [`Change`] to both.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use crate::change::Change;
@@ -16,6 +17,7 @@ use crate::demux::candidate::PathRequest;
 use crate::event::Event;
 use crate::id::ConnectionId;
 use crate::id::PathId;
+use crate::id::SocketId;
 use crate::path::PathStatus;
 use crate::rx::side::ReceiveSide;
 use crate::sink::{Held, Sink};
@@ -41,8 +43,8 @@ impl Endpoint {
     /// If the settings contradict each other or exceed a limit.
     pub fn new(config: &EndpointConfig, now: Instant) -> Result<Self, ConfigError> {
         config.check()?;
-        let tx = TransmitSide::new(config.addresses.clone());
-        let mut endpoint = Self { tx, rx: ReceiveSide::new(&config.addresses) };
+        let tx = TransmitSide::new(config.addresses.clone(), config.secret);
+        let mut endpoint = Self { tx, rx: ReceiveSide::new(&config.addresses, config.secret) };
         for (connection, config) in (0..).map(ConnectionId).zip(&config.connections) {
             let config = Arc::new(config.clone());
             let change = Change::AddConnection { connection, config, accepted_by: None };
@@ -95,6 +97,11 @@ impl Endpoint {
     /// See [`TransmitSide::poll_transmit`].
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'static>> {
         self.tx.poll_transmit(now)
+    }
+
+    /// See [`TransmitSide::destination`].
+    pub fn destination(&self) -> (SocketId, SocketAddr, Option<IpAddr>) {
+        self.tx.destination()
     }
 
     /// When to call [`Endpoint::handle_timeout`] and [`Endpoint::poll_transmit`] next, and why.

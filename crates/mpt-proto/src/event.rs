@@ -22,6 +22,18 @@ pub enum Event {
         /// such packets are lost too.
         carries: usize,
     },
+    /// A session of extended framing began.
+    Session {
+        /// The connection.
+        connection: ConnectionId,
+        /// Whether it replaces another one: the peer has restarted, or somebody has taken its place.
+        replaces: bool,
+    },
+    /// A session ended, because the peer said so or all paths were down for long.
+    SessionEnd {
+        /// The connection.
+        connection: ConnectionId,
+    },
     /// A path changed its state.
     Path {
         /// The connection the path belongs to.

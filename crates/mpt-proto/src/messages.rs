@@ -1,8 +1,10 @@
-//! The messages from the receive side to the transmit side: three kinds, each with its own bound.
+//! The messages from the receive side to the transmit side: five kinds, each with its own bound.
 //!
 //! - A [`PathUpdate`] says how a path *is*. The last one of a kind and path replaces those before it.
 //! - [`Feedback`] says what arrived, and goes back to the peer. What waits for a path is merged into one.
 //! - A [`Reply`] asks the transmit side to send something at once. There is at most one per path.
+//! - A [`SessionUpdate`] says how the session of a connection is. The last one replaces those before it.
+//! - An [`OriginReply`] goes to an origin, which may have no path. What does not fit is dropped: who asked asks again.
 //!
 //! So what may wait for one path is [`Message::PER_PATH`], however late the transmit side asks. A packet is never
 //! in a message.
@@ -12,6 +14,8 @@ use std::num::NonZeroU16;
 use std::time::Duration;
 
 use crate::event::{Event, Events};
+use crate::framing::extended::reply::OriginReply;
+use crate::framing::extended::session::SessionUpdate;
 use crate::id::{ConnectionId, PathId};
 use crate::path::PathState;
 use crate::path::estimator::Heard;
@@ -26,6 +30,10 @@ pub enum Message {
     Reply(Reply),
     /// How a path is.
     Update(PathUpdate),
+    /// How the session is.
+    Session(SessionUpdate),
+    /// A message to an origin. It is about no connection that the transmit side knows.
+    Origin(OriginReply),
 }
 
 /// The state of a path, as far as the transmit side needs it.
@@ -56,6 +64,15 @@ pub enum PathUpdate {
         path: PathId,
         /// Its state.
         state: PathState,
+    },
+    /// A path challenge of some length has arrived at the peer.
+    Carried {
+        /// The path.
+        path: PathId,
+        /// The number in the challenge.
+        number: u64,
+        /// The length of the datagram, in bytes of UDP payload.
+        len: u16,
     },
 }
 
@@ -93,9 +110,10 @@ impl PathUpdate {
     /// The path it is about.
     pub(crate) fn path(&self) -> PathId {
         match *self {
-            Self::Hearing { path, .. } | Self::Report { path, .. } | Self::State { path, .. } => {
-                path
-            }
+            Self::Hearing { path, .. }
+            | Self::Report { path, .. }
+            | Self::State { path, .. }
+            | Self::Carried { path, .. } => path,
         }
     }
 
@@ -107,9 +125,15 @@ impl PathUpdate {
 }
 
 impl Message {
-    /// The most messages that wait for one path: three updates, one feedback, one reply.
-    pub const PER_PATH: usize = 5;
+    /// The most messages that wait for one path: four updates, one feedback, one reply.
+    pub const PER_PATH: usize = 6;
 }
+
+/// The most messages to origins that wait.
+pub(crate) const ORIGIN_REPLIES: usize = 64;
+
+/// What stands for the connection of a message to an origin.
+const NO_CONNECTION: ConnectionId = ConnectionId(u16::MAX);
 
 /// Messages and events that wait to be fetched. Messages are kept by connection, so that one of thousands of
 /// connections is found at once.
@@ -118,6 +142,7 @@ pub(crate) struct Messages {
     connections: Vec<Waiting>,
     /// The connections that have messages, each once, in the order in which they got their first.
     ready: VecDeque<ConnectionId>,
+    to_origins: VecDeque<OriginReply>,
     events: Events,
 }
 
@@ -128,6 +153,7 @@ struct Waiting {
     updates: VecDeque<PathUpdate>,
     /// The paths with a reply, one bit each.
     replies: u64,
+    session: Option<SessionUpdate>,
 }
 
 impl Messages {
@@ -152,6 +178,20 @@ impl Messages {
 
     pub(crate) fn reply(&mut self, connection: ConnectionId, Reply::Keepalive { path }: Reply) {
         self.of(connection).replies |= 1 << path.0;
+    }
+
+    pub(crate) fn session(&mut self, connection: ConnectionId, update: SessionUpdate) {
+        let waiting = &mut self.of(connection).session;
+        // These two say nothing about a session that is only beginning.
+        if waiting.is_none() || !matches!(update, SessionUpdate::Doubted | SessionUpdate::Holds) {
+            *waiting = Some(update);
+        }
+    }
+
+    pub(crate) fn to_origin(&mut self, reply: OriginReply) {
+        if self.to_origins.len() < ORIGIN_REPLIES {
+            self.to_origins.push_back(reply);
+        }
     }
 
     /// The messages of a connection, to which one is about to be added.
@@ -179,6 +219,9 @@ impl Messages {
     }
 
     pub(crate) fn poll_message(&mut self) -> Option<(ConnectionId, Message)> {
+        if let Some(reply) = self.to_origins.pop_front() {
+            return Some((NO_CONNECTION, Message::Origin(reply)));
+        }
         let connection = *self.ready.front()?;
         let waiting = &mut self.connections[connection.index()];
         let message = waiting.pop();
@@ -195,12 +238,18 @@ impl Messages {
 
 impl Waiting {
     fn is_empty(&self) -> bool {
-        self.feedback.is_empty() && self.updates.is_empty() && self.replies == 0
+        self.feedback.is_empty()
+            && self.updates.is_empty()
+            && self.replies == 0
+            && self.session.is_none()
     }
 
-    /// Feedback first, because the effect of an update may depend on it; replies last, because they
+    /// The session before all that is said in it. Feedback next, because the effect of an update may depend on it; replies last, because they
     /// report both to the peer.
     fn pop(&mut self) -> Option<Message> {
+        if let Some(session) = self.session.take() {
+            return Some(Message::Session(session));
+        }
         if let Some(feedback) = self.feedback.pop_front() {
             return Some(Message::Feedback(feedback));
         }

@@ -7,6 +7,10 @@ use crate::time::Instant;
 pub enum Timer {
     /// The dead time of a silent path expires.
     DeadTime,
+    /// A hello or hello confirm is due.
+    Hello,
+    /// A session all of whose paths are down is forgotten.
+    SessionEnd,
     /// A keepalive is due.
     Keepalive,
     /// A path on which packets may still have been in flight has brought the last of them.

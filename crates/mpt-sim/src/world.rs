@@ -184,6 +184,7 @@ impl World {
 
     /// Takes from a host's core what it has to say: datagrams, events, delivered packets.
     fn flush(&mut self, host: HostId) {
+        self.hosts[host.0].learn(self.now);
         while let Some((socket, remote, datagram)) = self.hosts[host.0].poll_transmit(self.now) {
             self.send_datagram(host, socket, remote, &datagram);
         }

@@ -47,7 +47,10 @@ fn narrow(pair: &Pair) -> Vec<(Instant, bool, u8, usize)> {
         Event::Narrow { path: PathId(path), carries, .. } => {
             Some((when, host == pair.left, path, carries))
         }
-        Event::Path { .. } | Event::Restart { .. } => None,
+        Event::Path { .. }
+        | Event::Restart { .. }
+        | Event::Session { .. }
+        | Event::SessionEnd { .. } => None,
     };
     pair.world.events().iter().filter_map(told).collect()
 }

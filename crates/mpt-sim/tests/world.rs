@@ -54,7 +54,11 @@ fn became(pair: &Pair, path: u8, state: PathState, from: u64) -> Option<Instant>
         {
             Some(when)
         }
-        Event::Narrow { .. } | Event::Path { .. } | Event::Restart { .. } => None,
+        Event::Narrow { .. }
+        | Event::Path { .. }
+        | Event::Restart { .. }
+        | Event::Session { .. }
+        | Event::SessionEnd { .. } => None,
     })
 }
 

@@ -234,7 +234,9 @@ impl Host {
     fn read_events(&mut self) {
         while let Some(event) = self.rx.poll_event().or_else(|| self.tx.poll_event()) {
             match event {
-                Event::Restart { connection, .. } => self.inbox.forget(connection),
+                Event::Restart { connection, .. }
+                | Event::Session { connection, .. }
+                | Event::SessionEnd { connection } => self.inbox.forget(connection),
                 Event::Narrow { .. } | Event::Path { .. } => {}
             }
         }

@@ -79,6 +79,7 @@ impl Settings {
         EndpointConfig {
             addresses: addresses.map(Prefix::host).to_vec(),
             connections: vec![connection],
+            secret: mpt_proto::Secret::default(),
         }
     }
 

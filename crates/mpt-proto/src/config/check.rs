@@ -3,9 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::{
-    ConnectionConfig, EndpointConfig, FramingConfig, MAX_WEIGHT, MAX_WINDOW, PathConfig,
-};
+use super::{ConnectionConfig, EndpointConfig, FramingConfig, MAX_WEIGHT, MAX_WINDOW, PathConfig};
 use crate::demux::address::{Candidate, Origins};
 use crate::id::{ConnectionId, MAX_PATHS, PathId};
 use crate::peer_kind::PeerKind;

@@ -10,6 +10,7 @@ use crate::path::PathStatus;
 use crate::peer_kind::PeerKind;
 use crate::pins::Pins;
 use crate::prefix::Prefix;
+use crate::secret::Secret;
 use crate::selector::Selector;
 
 pub use check::ConfigError;
@@ -141,4 +142,6 @@ pub struct EndpointConfig {
     pub addresses: Vec<Prefix>,
     /// Its connections.
     pub connections: Vec<ConnectionConfig>,
+    /// What session ids, indices, cookies and challenges are derived from: random, and new at each start.
+    pub secret: Secret,
 }

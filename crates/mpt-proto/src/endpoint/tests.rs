@@ -235,7 +235,7 @@ proptest! {
         let mut now = Instant::ZERO + Duration::from_secs(1000);
         let local = Prefix::new(own(), 16).expect("a prefix");
         let connections = (0..2).map(|connection| connection_config(connection, 2)).collect();
-        let config = EndpointConfig { addresses: vec![local], connections };
+        let config = EndpointConfig { addresses: vec![local], connections, secret: crate::Secret::default() };
         let mut endpoint = Endpoint::new(&config, now).expect("good settings");
         let mut sink = Numbers(0);
         for act in acts {

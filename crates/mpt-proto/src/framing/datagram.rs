@@ -2,6 +2,7 @@
 
 use crate::id::{ConnectionId, PathId};
 use crate::sequence::Seq;
+use crate::wire::extended::{Flags, Header, Message};
 use crate::wire::gre::Protocol;
 use crate::wire::inner::Inner;
 use crate::wire::keepalive::Keepalive;
@@ -22,21 +23,38 @@ pub(crate) struct Item<'p> {
 pub struct Opened {
     pub(crate) connection: ConnectionId,
     pub(crate) path: PathId,
-    /// The protocol type of the header.
-    pub(crate) protocol: Protocol,
     /// Its place in the order, if it has one.
     pub(crate) sequence: Option<Seq>,
+    /// The rest of its header.
+    pub(crate) framed: Framed,
     /// Where the payload begins.
     pub(crate) start: usize,
 }
 
-/// What a datagram carries, validated.
+/// What a header says besides connection, path and order, by its framing.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Body {
+pub(crate) enum Framed {
+    Plain(Protocol),
+    Extended(Header),
+}
+
+impl Opened {
+    /// Whether the inner packet has a partial checksum: that of its TCP or UDP header is only the sum of the
+    /// pseudo-header, and the receiver completes it.
+    pub fn is_partial(&self) -> bool {
+        matches!(self.framed, Framed::Extended(header) if header.flags.contains(Flags::PARTIAL))
+    }
+}
+
+/// What a datagram carries, validated.
+#[derive(Clone, Debug)]
+pub(crate) enum Body<'m> {
     /// The packet at the start of the payload.
     Inner(Inner),
-    /// A status of the peer.
+    /// A status of the peer: a keepalive, or a path status.
     Keepalive(Keepalive),
     /// Padding of some length, by which the peer finds out what the path carries.
     Probe,
+    /// Another message of extended framing.
+    Message(Message<'m>),
 }

@@ -3,100 +3,249 @@
 //! A framing has two halves. [`Tx`] stamps what is sent: it allocates sequence numbers and writes headers.
 //! What it decided about one datagram is a [`Stamp`], so that the bytes can be written later and once more
 //! for a retransmission. [`Rx`] reads what arrives: an [`Opened`] datagram names connection and path, its [`Body`]
-//! is validated. Nothing is believed before that. Extended framing (section 8 of
-//! `docs/protocol.md`) becomes a further variant of each enum.
+//! is validated. Nothing is believed before that. [`plain`] framing serves every peer, [`extended`] framing
+//! those that have agreed on a session.
 
 pub(crate) mod datagram;
+pub(crate) mod extended;
 pub(crate) mod plain;
 
 use std::net::IpAddr;
 
-use datagram::{Body, Item, Opened};
+use datagram::{Body, Framed, Item, Opened};
+use extended::tx::WirePath;
 
+use crate::config::{ConnectionConfig, FramingConfig};
 use crate::stats::Drop;
+use crate::time::Instant;
+use crate::wire::extended::status::Status;
+use crate::wire::extended::{DATA_LEN, Header, Kind, Message};
 use crate::wire::gre::Protocol;
+use crate::wire::inner;
+use crate::wire::keepalive::{Arrivals, Keepalive, Trailer};
 
 /// The sending half of a connection's framing.
 #[derive(Debug)]
-pub(crate) enum Tx {
-    Plain(plain::tx::Tx),
+pub(crate) struct Tx {
+    plain: plain::tx::Tx,
+    config: FramingConfig,
+    mode: Mode,
+}
+
+/// How a connection's datagrams are sent at present.
+#[derive(Debug)]
+enum Mode {
+    Plain,
+    Extended(extended::tx::Tx),
+    /// Nothing is sent before there is a session.
+    Waiting,
 }
 
 /// What the framing decided about one datagram: all of its header that is not known from the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stamp {
     Plain(plain::tx::Stamp),
+    Extended(extended::tx::Stamp),
 }
 
 /// The receiving half of a connection's framing.
 #[derive(Debug)]
-pub(crate) enum Rx {
-    Plain(plain::rx::Rx),
+pub(crate) struct Rx {
+    pub(crate) plain: plain::rx::Rx,
+    pub(crate) config: FramingConfig,
 }
 
 impl Rx {
+    pub(crate) fn new(config: &ConnectionConfig, own: &[IpAddr]) -> Self {
+        Self { plain: plain::rx::Rx::new(config, own), config: config.framing }
+    }
+
     /// Validates a payload.
     ///
     /// # Errors
     ///
     /// Why it is dropped.
     #[inline(always)]
-    pub(crate) fn read(&self, opened: &Opened, payload: &[u8]) -> Result<Body, Drop> {
-        match self {
-            Self::Plain(plain) => plain.read(opened.protocol, payload),
+    pub(crate) fn read<'m>(&self, opened: &Opened, payload: &'m [u8]) -> Result<Body<'m>, Drop> {
+        match &opened.framed {
+            Framed::Plain(protocol) => self.plain.read(*protocol, payload),
+            Framed::Extended(header) if header.kind == Kind::Data => {
+                inner::parse(payload).map(Body::Inner).ok_or(Drop::InnerMalformed)
+            }
+            Framed::Extended(header) => self.read_message(header, payload),
         }
+    }
+
+    #[cold]
+    fn read_message<'m>(&self, header: &Header, payload: &'m [u8]) -> Result<Body<'m>, Drop> {
+        match Message::parse(header.kind, payload)? {
+            Message::Status(status) => self.keepalive(header, &status).map(Body::Keepalive),
+            message => Ok(Body::Message(message)),
+        }
+    }
+
+    /// A path status as the keepalive whose place it takes.
+    fn keepalive(&self, header: &Header, status: &Status) -> Result<Keepalive, Drop> {
+        let (sender, receiver) = self.plain.addresses().ok_or(Drop::ControlAddress)?;
+        let Status { report, activation, count, longest, weight, lost, sent, echo, .. } = *status;
+        let arrivals = longest.map(|longest| Arrivals { longest, keepalives: count });
+        let trailer = Some(Trailer { sent, time: header.sent, echo });
+        let path = Some(header.path);
+        Ok(Keepalive {
+            report,
+            activation,
+            arrivals,
+            weight,
+            path,
+            lost,
+            sender,
+            receiver,
+            trailer,
+        })
     }
 
     /// Whether the peer is told at once of what changes on a path.
     pub(crate) fn announces(&self) -> bool {
-        match self {
-            Self::Plain(plain) => plain.announces(),
-        }
+        self.plain.announces()
     }
 
     /// The peer's tunnel addresses.
     pub(crate) fn peer(&self) -> &[IpAddr] {
-        match self {
-            Self::Plain(plain) => plain.peer(),
-        }
+        self.plain.peer()
     }
 }
 
 impl Tx {
-    /// How many bytes of header stand before each inner packet.
+    pub(crate) fn new(config: &ConnectionConfig) -> Self {
+        let (plain, config) = (plain::tx::Tx::new(config), config.framing);
+        Self { plain, config, mode: Mode::without_session(config) }
+    }
+
+    /// Takes over what can change at run time. Returns whether anything did.
+    pub(crate) fn set(&mut self, config: &ConnectionConfig) -> bool {
+        self.plain.set(config)
+    }
+
+    /// A session begins, in which the peer receives under this index.
+    pub(crate) fn begin(&mut self, index: u32) {
+        self.mode = Mode::Extended(extended::tx::Tx::new(index));
+    }
+
+    /// There is no session any more.
+    pub(crate) fn end(&mut self) {
+        self.mode = Mode::without_session(self.config);
+    }
+
+    /// The index of the session in use, if there is one.
+    pub(crate) fn index(&self) -> Option<u32> {
+        match &self.mode {
+            Mode::Extended(session) => Some(session.index()),
+            Mode::Plain | Mode::Waiting => None,
+        }
+    }
+
+    /// Whether anything but a hello can be sent.
+    pub(crate) fn is_ready(&self) -> bool {
+        !matches!(self.mode, Mode::Waiting)
+    }
+
+    /// How many bytes of header stand before each inner packet at the most.
+    pub(crate) fn largest_overhead(&self) -> usize {
+        match self.config {
+            FramingConfig::Plain => self.plain.overhead(),
+            FramingConfig::Auto => self.plain.overhead().max(DATA_LEN),
+            FramingConfig::Extended => DATA_LEN,
+        }
+    }
+
+    /// How many bytes of header stand before each inner packet at present.
     pub(crate) fn overhead(&self) -> usize {
-        match self {
-            Self::Plain(plain) => plain.overhead(),
+        match &self.mode {
+            Mode::Plain => self.plain.overhead(),
+            Mode::Extended(_) | Mode::Waiting => DATA_LEN,
         }
     }
 
     /// Whether the peer is told at once of what changes on a path.
     pub(crate) fn announces(&self) -> bool {
-        match self {
-            Self::Plain(plain) => plain.announces(),
+        self.plain.announces()
+    }
+
+    /// Whether the peer may be sent the same datagram twice.
+    pub(crate) fn recognises_copies(&self) -> bool {
+        match &self.mode {
+            Mode::Extended(_) => true,
+            Mode::Plain | Mode::Waiting => self.plain.recognises_copies(),
         }
     }
 
-    /// Allocates what the next datagram with an inner packet is numbered by.
+    /// Bytes of memory apart from its own size.
+    pub(crate) fn memory(&self) -> usize {
+        match &self.mode {
+            Mode::Extended(session) => session.memory(),
+            Mode::Plain | Mode::Waiting => 0,
+        }
+    }
+
+    /// Allocates what the next datagram with an inner packet is numbered by. There is a session, or none is needed:
+    /// nothing else is [ready](Self::is_ready).
     #[inline(always)]
-    pub(crate) fn stamp(&mut self, item: &Item<'_>) -> Stamp {
-        match self {
-            Self::Plain(plain) => Stamp::Plain(plain.stamp(item.inner.protocol)),
+    pub(crate) fn stamp(&mut self, now: Instant, item: &Item<'_>, path: &mut WirePath) -> Stamp {
+        match &mut self.mode {
+            Mode::Extended(session) => Stamp::Extended(session.stamp(now, item, path)),
+            Mode::Plain | Mode::Waiting => Stamp::Plain(self.plain.stamp(item.inner.protocol)),
         }
     }
 
     /// The stamp of a datagram that is sent again: it keeps its place in the order. `None` if the receiver
     /// may no longer recognise the number as a copy.
-    pub(crate) fn restamp(&self, stamp: &Stamp) -> Option<Stamp> {
-        match (self, stamp) {
-            (Self::Plain(plain), Stamp::Plain(stamp)) => plain.restamp(*stamp).map(Stamp::Plain),
+    pub(crate) fn restamp(
+        &self,
+        now: Instant,
+        stamp: &Stamp,
+        path: &mut WirePath,
+    ) -> Option<Stamp> {
+        match (&self.mode, stamp) {
+            (Mode::Plain, Stamp::Plain(stamp)) => self.plain.restamp(*stamp).map(Stamp::Plain),
+            (Mode::Extended(session), Stamp::Extended(stamp)) => {
+                session.restamp(now, *stamp, path).map(Stamp::Extended)
+            }
+            _ => None,
         }
     }
 
-    /// The stamp of a control message, which has no place in the order.
-    pub(crate) fn stamp_control(&self, protocol: Protocol) -> Stamp {
-        match self {
-            Self::Plain(plain) => Stamp::Plain(plain.stamp_control(protocol)),
+    /// The stamp of a keepalive or of the path status in its place, which have no place in the order.
+    pub(crate) fn stamp_status(
+        &self,
+        now: Instant,
+        protocol: Protocol,
+        path: &mut WirePath,
+    ) -> Stamp {
+        self.stamp_control(now, Kind::PathStatus, path)
+            .unwrap_or_else(|| Stamp::Plain(self.plain.stamp_control(protocol)))
+    }
+
+    /// The stamp of a control message in a session; `None` without one.
+    pub(crate) fn stamp_control(
+        &self,
+        now: Instant,
+        kind: Kind,
+        path: &mut WirePath,
+    ) -> Option<Stamp> {
+        match &self.mode {
+            Mode::Extended(session) => {
+                Some(Stamp::Extended(session.stamp_control(now, kind, path)))
+            }
+            Mode::Plain | Mode::Waiting => None,
+        }
+    }
+}
+
+impl Mode {
+    fn without_session(config: FramingConfig) -> Self {
+        match config {
+            FramingConfig::Plain | FramingConfig::Auto => Self::Plain,
+            FramingConfig::Extended => Self::Waiting,
         }
     }
 }
@@ -107,7 +256,13 @@ impl Stamp {
     pub(crate) const fn overhead(&self) -> usize {
         match self {
             Self::Plain(stamp) => stamp.overhead(),
+            Self::Extended(stamp) => stamp.overhead(),
         }
+    }
+
+    /// Whether it is of a session.
+    pub(crate) const fn is_extended(&self) -> bool {
+        matches!(self, Self::Extended(_))
     }
 
     /// Writes a datagram: `fill` writes the payload, then the header goes before it.
@@ -119,6 +274,7 @@ impl Stamp {
     pub(crate) fn emit(&self, datagram: &mut [u8], fill: impl FnOnce(&mut [u8])) {
         match self {
             Self::Plain(stamp) => stamp.emit(datagram, fill),
+            Self::Extended(stamp) => stamp.emit(datagram, fill),
         }
     }
 }

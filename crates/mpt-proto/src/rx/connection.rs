@@ -8,10 +8,12 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::path::ReceivePath;
-use crate::config::ConnectionConfig;
+use crate::config::{ConnectionConfig, FramingConfig};
 use crate::event::Event;
-use crate::framing::datagram::{Body, Opened};
-use crate::framing::{Rx, plain};
+use crate::framing::Rx;
+use crate::framing::datagram::{Body, Framed, Opened};
+use crate::framing::extended::identity::Identity;
+use crate::framing::extended::session::Session;
 use crate::id::AcceptId;
 use crate::id::ConnectionId;
 use crate::id::PathId;
@@ -20,6 +22,7 @@ use crate::messages::{Feedback, Messages, PathUpdate, Reply};
 use crate::path::{DownCause, PathState};
 use crate::prefix::Prefix;
 use crate::rx::reorder::{Accepted, ReorderBuffer};
+use crate::secret::Secret;
 use crate::sequence::Seq;
 use crate::sink::{Held, Sink};
 use crate::slots::Slots;
@@ -27,6 +30,7 @@ use crate::stats::{Drop, Drops, Traffic};
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
 use crate::wire::ecn;
+use crate::wire::extended::Message;
 use crate::wire::inner::Inner;
 
 /// How a datagram came.
@@ -52,6 +56,16 @@ const AGAIN: Duration = Duration::from_secs(1);
 pub struct ReceiveHalf {
     pub(super) id: ConnectionId,
     pub(super) framing: Rx,
+    /// The session, if the framing has any.
+    pub(super) session: Option<Box<Session>>,
+    /// How many connections had been added with this one, and how many sessions this one has forgotten: what its
+    /// identity is derived from.
+    pub(super) number: u64,
+    pub(super) sessions_forgotten: u64,
+    /// Whether the order begins anew with the next packet, because a session has begun.
+    pub(super) restarts: bool,
+    /// Since when all paths of a session have been down.
+    pub(super) all_down_since: Option<Instant>,
     pub(super) key: Option<u32>,
     /// The template that it was accepted by.
     pub(super) accepted_by: Option<AcceptId>,
@@ -80,10 +94,18 @@ impl ReceiveHalf {
         config: &ConnectionConfig,
         accepted_by: Option<AcceptId>,
         addresses: &[IpAddr],
+        (secret, number): (&Secret, u64),
     ) -> Self {
+        let has_sessions = config.framing != FramingConfig::Plain;
+        let session = || Box::new(Session::new(Identity::derive(secret, number, 0)));
         let mut half = Self {
             id,
-            framing: Rx::Plain(plain::rx::Rx::new(config, addresses)),
+            framing: Rx::new(config, addresses),
+            session: has_sessions.then(session),
+            number,
+            sessions_forgotten: 0,
+            restarts: false,
+            all_down_since: None,
             key: config.key,
             accepted_by,
             paths: Slots::default(),
@@ -134,18 +156,39 @@ impl ReceiveHalf {
         sink: &mut impl Sink,
         messages: &mut Messages,
     ) {
-        let outcome = match self.framing.read(opened, payload) {
-            Ok(Body::Inner(inner)) => {
-                self.receive_inner(now, arrival, opened.sequence, &inner, payload, sink, messages)
+        self.restart_order(sink);
+        let body = self.framing.read(opened, payload);
+        let outcome = match (body, self.accepts(now, &opened.framed)) {
+            (Err(reason), _) | (Ok(_), Err(reason)) => Err(reason),
+            (Ok(Body::Inner(inner)), Ok(numbered)) => {
+                let sequence = opened.sequence.filter(|_| numbered);
+                self.receive_inner(now, arrival, sequence, &inner, payload, sink, messages)
             }
-            Ok(Body::Keepalive(keepalive)) => {
-                self.receive_keepalive(now, arrival, &keepalive, sink, messages)
+            (Ok(Body::Keepalive(_) | Body::Probe), Ok(false)) => Err(Drop::Framing),
+            (Ok(Body::Keepalive(keepalive)), Ok(true)) => {
+                let restarts = matches!(opened.framed, Framed::Plain(_));
+                self.receive_keepalive(now, arrival, &keepalive, restarts, sink, messages)
             }
-            Ok(Body::Probe) => self.receive_probe(now, arrival, sink, messages),
-            Err(reason) => Err(reason),
+            (Ok(Body::Probe), Ok(true)) => self.receive_probe(now, arrival, sink, messages),
+            (Ok(Body::Message(message)), Ok(_)) => self.receive_message(now, arrival, &message),
         };
         if let Err(reason) = outcome {
             self.drops.add(reason);
+        }
+    }
+
+    /// A message of extended framing arrived that says something about paths.
+    #[cold]
+    fn receive_message(
+        &mut self,
+        now: Instant,
+        arrival: Arrival,
+        message: &Message<'_>,
+    ) -> Result<(), Drop> {
+        self.paths[arrival.path.index()].liveness.on_heard(now);
+        match message {
+            Message::Feedback(_) | Message::Beacon(_) => Ok(()),
+            _ => Err(Drop::ControlUnknown),
         }
     }
 
@@ -238,8 +281,9 @@ impl ReceiveHalf {
     /// The next deadline of this half.
     pub(crate) fn deadline(&self) -> Option<Deadline> {
         let hold = self.reorder.deadline().map(|at| Deadline { at, timer: Timer::MaxDelay });
+        let end = self.session_end().map(|at| Deadline { at, timer: Timer::SessionEnd });
         let paths = self.paths.iter().map(|(_, path)| path.deadline());
-        paths.fold(hold, Deadline::earlier)
+        paths.fold(Deadline::earlier(hold, end), Deadline::earlier)
     }
 
     /// Does what is due.
@@ -299,6 +343,8 @@ impl ReceiveHalf {
             path.told = (hearing, state);
             live |= u64::from(path.is_waited_for(now, self.calls)) << index;
         }
+        let any_up = self.paths.iter().any(|(_, path)| path.told.1 == PathState::Up);
+        self.watch_session(now, any_up);
         if live != self.live {
             self.live = live;
             let mut sink = Counted { sink, delivered: &mut self.delivered };

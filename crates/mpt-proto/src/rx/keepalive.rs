@@ -1,7 +1,6 @@
 //! What a keepalive of the peer changes.
 
 use super::connection::{Arrival, ReceiveHalf};
-use crate::framing::Rx;
 use crate::messages::{Feedback, KeepaliveFeedback, Messages, PathUpdate};
 use crate::path::clock::Judgement;
 use crate::path::rtt::RoundTrip;
@@ -33,12 +32,14 @@ impl ReceiveHalf {
         Ok(())
     }
 
-    /// A keepalive of the peer arrived.
+    /// A keepalive of the peer arrived, or the path status in its place. Only plain framing has it announce
+    /// `restarts`.
     pub(super) fn receive_keepalive(
         &mut self,
         now: Instant,
         arrival: Arrival,
         keepalive: &Keepalive,
+        restarts: bool,
         sink: &mut impl Sink,
         messages: &mut Messages,
     ) -> Result<(), Drop> {
@@ -96,13 +97,12 @@ impl ReceiveHalf {
         // failed, but then its numbers continue, and the first one in order discards the
         // announcement.
         let all_deaf = || self.paths.iter().all(|(_, path)| path.liveness.peer_deaf());
-        if keepalive.report.deaf && (!was_deaf || all_deaf()) {
+        if restarts && keepalive.report.deaf && (!was_deaf || all_deaf()) {
             self.reorder.on_restart_announced();
             self.calls = calls;
         }
         // An original's first keepalive is equal to all others.
-        let Rx::Plain(plain) = &self.framing;
-        if plain.may_restart_silently() {
+        if self.framing.plain.may_restart_silently() {
             self.reorder.on_restart_possible();
         }
         self.tell(now, sink, messages);

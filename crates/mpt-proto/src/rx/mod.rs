@@ -1,13 +1,16 @@
 //! The way in: datagram to path, order, and inner packet.
 //!
-//! Follow the datagram: [`side`] finds connection and path, [`connection`] checks inner packets, [`keepalive`] reads
+//! Follow the datagram: [`side`] finds connection and path, in extended framing [`greet`] does, which also answers
+//! who begins a [`session`] or a path; [`connection`] checks inner packets, [`keepalive`] reads
 //! what the peer says of itself, [`reorder`] puts them in order. [`path`] is what is known of each path as a receiver,
 //! [`reconfigure`] changes settings at run time, [`report`] has what is counted.
 
 pub(crate) mod connection;
+mod greet;
 mod keepalive;
 mod path;
 mod reconfigure;
 pub(crate) mod reorder;
 mod report;
+mod session;
 pub(crate) mod side;

@@ -1,6 +1,7 @@
 //! One path, as far as it is received on.
 
 use crate::config::PathConfig;
+use crate::framing::extended::identity::At;
 use crate::framing::plain::path::PlainPath;
 use crate::measure::Order;
 use crate::path::PathState;
@@ -13,6 +14,8 @@ use crate::timer::{Deadline, Timer};
 /// One path, as far as it is received on.
 #[derive(Debug)]
 pub(super) struct ReceivePath {
+    /// Where the peer's datagrams come from.
+    pub(super) origin: At,
     pub(super) liveness: Liveness,
     /// Until then packets of the peer may come, although the path is not live, or not yet.
     pub(super) lingers: Option<Instant>,
@@ -37,6 +40,7 @@ impl ReceivePath {
     /// path's times.
     pub(super) fn new(config: &PathConfig, known_to_speak: bool) -> Self {
         Self {
+            origin: At { socket: config.socket, remote: config.remote },
             liveness: Liveness::new(config.status, config.dead_time),
             lingers: None,
             leaving: false,
@@ -53,8 +57,15 @@ impl ReceivePath {
 
     /// Other times. The status is for [`Liveness::on_status`].
     pub(super) fn set(&mut self, config: &PathConfig, known_to_speak: bool) {
+        self.origin = At { socket: config.socket, remote: config.remote };
         self.liveness.on_dead_time(config.dead_time);
         self.plain.set(config, known_to_speak);
+    }
+
+    /// The peer has restarted: what was known of its clock and counters means nothing any more.
+    pub(super) fn forget_peer(&mut self) {
+        self.estimator = PathEstimator::default();
+        self.plain.forget_peer();
     }
 
     /// An inner packet of the peer arrived, in a datagram of this length. Returns whether that

@@ -6,7 +6,6 @@
 use super::connection::{Counted, ReceiveHalf};
 use super::path::ReceivePath;
 use crate::config::{ConnectionConfig, PathConfig};
-use crate::framing::Rx;
 use crate::id::PathId;
 use crate::messages::Messages;
 use crate::path::PathStatus;
@@ -25,6 +24,9 @@ impl ReceiveHalf {
         for path in &gone {
             self.paths.take(path.index());
             self.reorder.forget_path(*path);
+            if let Some(session) = &mut self.session {
+                session.unbind(*path);
+            }
         }
         gone
     }
@@ -47,8 +49,9 @@ impl ReceiveHalf {
     /// Whether the peer sends keepalives even where none are sent to it and none are missed: one that
     /// was accepted has asked to connect with one, and an original sends them by its own settings.
     fn known_to_speak(&self) -> bool {
-        let Rx::Plain(plain) = &self.framing;
-        self.accepted_by.is_some() || plain.always_sends_keepalives()
+        self.accepted_by.is_some()
+            || self.session.is_some()
+            || self.framing.plain.always_sends_keepalives()
     }
 
     /// A path goes, as soon as nothing can be in flight on it any more.

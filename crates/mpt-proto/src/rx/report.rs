@@ -3,7 +3,6 @@
 use super::connection::ReceiveHalf;
 use super::path::ReceivePath;
 use crate::config::ReorderConfig;
-use crate::framing::Rx;
 use crate::id::PathId;
 use crate::measure::Reordering;
 use crate::path::PathState;
@@ -97,13 +96,13 @@ impl ReceiveHalf {
     /// Bytes of memory that it takes, its own size included: paths, order and measurements. Packets that
     /// are held lie with the caller.
     pub fn memory(&self) -> usize {
-        let Rx::Plain(plain) = &self.framing;
         size_of::<Self>()
             + self.paths.memory()
             + self.reorder.memory()
             + self.measurement_memory()
             + self.marked.capacity()
-            + plain.memory()
+            + self.framing.plain.memory()
+            + self.session().map_or(0, |session| size_of_val(session) + session.memory())
             + self.networks.capacity() * size_of::<Prefix>()
     }
 

@@ -1,7 +1,8 @@
 //! The receive half of every connection, and which of them a datagram is for.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
+use std::time::Duration;
 
 use crate::change::Change;
 use crate::config::ConnectionConfig;
@@ -10,18 +11,21 @@ use crate::demux::accept::{AcceptConfig, Accepting, ConnectRequest};
 use crate::demux::address::{Candidate, Origin, Origins, choose};
 use crate::demux::candidate::PathRequest;
 use crate::event::Event;
-use crate::framing::datagram::Opened;
+use crate::framing::datagram::{Framed, Opened};
 use crate::id::AcceptId;
 use crate::id::ConnectionId;
 use crate::id::PathId;
 use crate::messages::{Message, Messages};
 use crate::prefix::Prefix;
 use crate::rx::connection::{Arrival, ReceiveHalf};
+use crate::secret::Secret;
 use crate::sink::Sink;
 use crate::slots::Slots;
 use crate::stats::{Drop, Drops};
 use crate::time::Instant;
 use crate::timer::Deadline;
+use crate::token_bucket::TokenBucket;
+use crate::wire::extended::is_extended;
 use crate::wire::gre;
 
 /// The side of an [`Endpoint`](crate::Endpoint) that receives.
@@ -34,6 +38,15 @@ pub struct ReceiveSide {
     local: Vec<IpAddr>,
     connections: Slots<ReceiveHalf>,
     origins: Origins,
+    /// Connections by the indices under which their peers send.
+    indices: HashMap<u32, ConnectionId>,
+    /// Connections with sessions by the tunnel addresses of their peers.
+    greetable: HashMap<IpAddr, Vec<ConnectionId>>,
+    secret: Secret,
+    /// How many connections were added.
+    added: u64,
+    /// How often unknown indices are answered, and believed to be unknown to a peer.
+    unknown: TokenBucket,
     accepting: Accepting,
     path_requests: VecDeque<PathRequest>,
     deadlines: Deadlines,
@@ -44,14 +57,23 @@ pub struct ReceiveSide {
 /// Datagrams of one origin, for which its paths have been looked up once.
 #[derive(Debug)]
 pub struct Arrivals<'a> {
-    connections: &'a mut Slots<ReceiveHalf>,
+    pub(super) connections: &'a mut Slots<ReceiveHalf>,
     candidates: &'a [Candidate],
+    pub(super) indices: &'a mut HashMap<u32, ConnectionId>,
+    pub(super) greetable: &'a HashMap<IpAddr, Vec<ConnectionId>>,
+    pub(super) secret: &'a Secret,
+    pub(super) unknown: &'a mut TokenBucket,
+    pub(super) path_requests: &'a mut VecDeque<PathRequest>,
     accepting: &'a mut Accepting,
     local: &'a [IpAddr],
     deadlines: &'a mut Deadlines,
-    messages: &'a mut Messages,
-    drops: &'a mut Drops,
-    origin: Origin,
+    pub(super) messages: &'a mut Messages,
+    pub(super) drops: &'a mut Drops,
+    pub(super) origin: Origin,
+    /// The own address that they were sent to, if known.
+    pub(super) addressed_to: Option<IpAddr>,
+    /// The index and path id of the last datagram of extended framing, and what they meant.
+    pub(super) bound: Option<(u32, u8, ConnectionId, PathId)>,
     /// The key of the last datagram, and what it meant.
     chosen: Option<(Option<u32>, Result<Candidate, Drop>)>,
     /// The connection that received last, whose deadline may have moved.
@@ -60,11 +82,16 @@ pub struct Arrivals<'a> {
 
 impl ReceiveSide {
     /// A side without connections, whose tunnel addresses these are.
-    pub(crate) fn new(local: &[Prefix]) -> Self {
+    pub(crate) fn new(local: &[Prefix], secret: Secret) -> Self {
         Self {
             local: local.iter().map(Prefix::address).collect(),
             connections: Slots::default(),
             origins: Origins::default(),
+            indices: HashMap::new(),
+            greetable: HashMap::new(),
+            secret,
+            added: 0,
+            unknown: TokenBucket::new(10, Duration::from_millis(100)),
             accepting: Accepting::default(),
             path_requests: VecDeque::new(),
             deadlines: Deadlines::default(),
@@ -79,12 +106,19 @@ impl ReceiveSide {
         Arrivals {
             connections: &mut self.connections,
             candidates: self.origins.candidates(origin),
+            indices: &mut self.indices,
+            greetable: &self.greetable,
+            secret: &self.secret,
+            unknown: &mut self.unknown,
+            path_requests: &mut self.path_requests,
             accepting: &mut self.accepting,
             local: &self.local,
             deadlines: &mut self.deadlines,
             messages: &mut self.messages,
             drops: &mut self.drops,
             origin,
+            addressed_to: None,
+            bound: None,
             chosen: None,
             touched: None,
         }
@@ -95,6 +129,13 @@ impl ReceiveSide {
         while let Some((index, _)) = self.deadlines.first().filter(|&(_, at)| at <= now) {
             let (connection, id) = (&mut self.connections[index], ConnectionId(index as u16));
             connection.handle_timeout(now, sink, &mut self.messages);
+            if connection.session_end().is_some_and(|at| at <= now)
+                && let Some((before, own)) =
+                    connection.forget_session(&self.secret, &mut self.messages)
+            {
+                self.indices.remove(&before.index);
+                self.indices.insert(own.index, id);
+            }
             for path in connection.take_gone(now) {
                 self.origins.remove(|owner, other| owner == id && other == path);
             }
@@ -145,6 +186,9 @@ impl ReceiveSide {
     /// ends go to `sink`.
     pub fn change(&mut self, now: Instant, change: &Change, sink: &mut impl Sink) {
         let id = change.connection();
+        if matches!(change, Change::AddConnection { .. }) {
+            self.added += 1;
+        }
         let Some(connection) = self.connections.get_mut(id.index()) else {
             if let Change::AddConnection { config, accepted_by, .. } = change {
                 self.add(now, id, config, *accepted_by, sink);
@@ -157,6 +201,17 @@ impl ReceiveSide {
             Change::AddConnection { .. } => {}
             Change::RemoveConnection { .. } => {
                 connection.end(sink);
+                if let Some(own) = connection.identity() {
+                    self.indices.remove(&own.index);
+                }
+                for peer in connection.peer() {
+                    if let Some(ids) = self.greetable.get_mut(peer) {
+                        ids.retain(|other| *other != id);
+                        if ids.is_empty() {
+                            self.greetable.remove(peer);
+                        }
+                    }
+                }
                 messages.forget(id);
                 self.accepting.remove(id, connection.peer(), connection.accepted_by());
                 self.connections.take(id.index());
@@ -210,7 +265,14 @@ impl ReceiveSide {
         if !config.peer.iter().any(same) {
             return;
         }
-        let mut connection = ReceiveHalf::new(id, config, by, &self.local);
+        let derived = (&self.secret, self.added);
+        let mut connection = ReceiveHalf::new(id, config, by, &self.local, derived);
+        if let Some(own) = connection.identity() {
+            self.indices.insert(own.index, id);
+            for peer in &config.peer {
+                self.greetable.entry(*peer).or_default().push(id);
+            }
+        }
         for (path, settings) in (0..).map(PathId).zip(&config.paths) {
             self.origins.claim(connection.origin(), path, (settings.socket, settings.remote));
         }
@@ -249,11 +311,21 @@ impl ReceiveSide {
 }
 
 impl Arrivals<'_> {
+    /// The same, sent to this address of the host: what is sent back before there is a path comes from there.
+    #[must_use]
+    pub fn addressed_to(mut self, local: Option<IpAddr>) -> Self {
+        self.addressed_to = local;
+        self
+    }
+
     /// Reads the header of a datagram and finds its connection and path; where it is encrypted, it is decrypted in
     /// place. `None` if it was dropped; then it is counted. Nothing it says is believed yet:
     /// [`receive`](Self::receive) comes next.
     #[inline]
     pub fn open(&mut self, now: Instant, datagram: &mut [u8]) -> Option<Opened> {
+        if is_extended(datagram) {
+            return self.open_extended(now, datagram);
+        }
         let parsed = match gre::parse(datagram) {
             Ok(parsed) => parsed,
             Err(reason) => {
@@ -269,7 +341,8 @@ impl Arrivals<'_> {
             Ok(Candidate { connection, path, .. }) => {
                 let gre::Header { protocol, sequence, .. } = parsed.header;
                 let start = datagram.len() - parsed.payload.len();
-                Some(Opened { connection, path, protocol, sequence, start })
+                let framed = Framed::Plain(protocol);
+                Some(Opened { connection, path, sequence, framed, start })
             }
         }
     }

@@ -9,7 +9,9 @@ use std::time::Duration;
 use super::path::TransmitPath;
 use crate::config::{ConnectionConfig, SchedulerConfig};
 use crate::framing::datagram::Item;
-use crate::framing::{Stamp, Tx, plain};
+use crate::framing::extended::identity::Identity;
+use crate::framing::extended::tx::WirePath;
+use crate::framing::{Stamp, Tx};
 use crate::id::PathId;
 use crate::path::metrics::PathMetrics;
 use crate::scheduler::{Paths, Scheduler};
@@ -17,8 +19,10 @@ use crate::slots::Slots;
 use crate::stats::{ConnectionStats, Drop, Drops, PathStats, Traffic};
 use crate::time::Instant;
 use crate::token_bucket::TokenBucket;
+use crate::tx::greeting::Greeting;
 use crate::tx::retransmit::LossWindow;
 use crate::tx::transmit::TransmitKind;
+use crate::wire::extended::NO_PATH;
 use crate::wire::inner;
 use crate::wire::keepalive::Activation;
 
@@ -26,6 +30,10 @@ use crate::wire::keepalive::Activation;
 #[derive(Debug)]
 pub struct TransmitHalf {
     pub(super) framing: Tx,
+    /// How a session is asked for, if the framing has any.
+    pub(super) greeting: Option<Greeting>,
+    /// The path id of the path added last, and the highest path sequence of those that are gone.
+    pub(super) last_wire: WirePath,
     /// Whether copies of what is sent are kept for retransmission.
     pub(super) keeps: bool,
     /// A path that has been lost, and what of that which was sent on it is in doubt.
@@ -48,6 +56,8 @@ pub struct TransmitHalf {
     pub(super) told_lost: usize,
     /// Own and the peer's tunnel address, as keepalives name them.
     pub(super) addresses: (IpAddr, IpAddr),
+    /// The configured key, which hellos name.
+    pub(super) key: Option<u32>,
     pub(super) sent: Traffic,
     pub(super) drops: Drops,
 }
@@ -56,10 +66,13 @@ impl TransmitHalf {
     pub(crate) fn new(
         config: &ConnectionConfig,
         addresses: (IpAddr, IpAddr),
+        own: Identity,
         now: Instant,
     ) -> Self {
         let mut half = Self {
-            framing: Tx::Plain(plain::tx::Tx::new(config)),
+            framing: Tx::new(config),
+            greeting: Greeting::new(config.framing, own),
+            last_wire: WirePath { id: NO_PATH - 1, next: 0 },
             keeps: false,
             lost: None,
             scheduler: Scheduler::new(config.scheduler),
@@ -72,6 +85,7 @@ impl TransmitHalf {
             weights: TokenBucket::new(8, Duration::from_secs(1)),
             told_lost: 0,
             addresses,
+            key: config.key,
             sent: Traffic::default(),
             drops: Drops::default(),
         };
@@ -86,9 +100,20 @@ impl TransmitHalf {
         self.paths.iter().map(|(index, _)| PathId(index as u8))
     }
 
-    /// How many bytes of GRE header each inner packet gets.
+    /// How many bytes of header each inner packet gets, at the most: where the framing is negotiated, the
+    /// longer header counts.
     pub fn header_len(&self) -> usize {
-        self.framing.overhead()
+        self.framing.largest_overhead()
+    }
+
+    /// Whether datagrams are sent in a session of extended framing.
+    pub fn has_session(&self) -> bool {
+        self.framing.index().is_some()
+    }
+
+    /// Whether the peer was asked for a session and has left all hellos without an answer.
+    pub fn is_unanswered(&self) -> bool {
+        self.greeting.as_ref().is_some_and(Greeting::is_unanswered)
     }
 
     /// A path's share of packets: the configured one, or the one that the peer announces if it
@@ -132,7 +157,7 @@ impl TransmitHalf {
 
     /// Bytes of memory that it takes, its own size included.
     pub fn memory(&self) -> usize {
-        size_of::<Self>() + self.paths.memory() + self.scheduler.memory()
+        size_of::<Self>() + self.paths.memory() + self.scheduler.memory() + self.framing.memory()
     }
 
     /// Picks the path for an inner packet and stamps it. One for which there is no path takes no number.
@@ -142,8 +167,9 @@ impl TransmitHalf {
             self.drops.add(Drop::NoPath);
             return None;
         };
-        let stamp = self.framing.stamp(item);
-        self.paths[path.index()].black_hole.on_sent(stamp.overhead() + item.packet.len());
+        let sender = &mut self.paths[path.index()];
+        let stamp = self.framing.stamp(now, item, &mut sender.wire);
+        sender.black_hole.on_sent(stamp.overhead() + item.packet.len());
         Some((path, stamp))
     }
 
@@ -160,10 +186,10 @@ impl TransmitHalf {
         packet: &[u8],
         stamp: &Stamp,
     ) -> Option<(PathId, Stamp)> {
-        let stamp = self.framing.restamp(stamp)?;
         let inner = inner::parse(packet)?;
         let path = self.scheduler.select(now, &Item { packet, inner: &inner }, &self.paths)?;
         let path_state = &mut self.paths[path.index()];
+        let stamp = self.framing.restamp(now, stamp, &mut path_state.wire)?;
         path_state.resent += 1;
         path_state.black_hole.on_sent(stamp.overhead() + packet.len());
         Some((path, stamp))
@@ -198,15 +224,15 @@ impl TransmitHalf {
 
     /// Whether the peer may be sent the same datagram twice.
     pub(super) fn recognises_copies(&self) -> bool {
-        let Tx::Plain(plain) = &self.framing;
-        plain.recognises_copies()
+        self.framing.recognises_copies()
     }
 
     /// Passes the paths and their shares to the scheduler. The activation of a standby path is
     /// announced to the peer at once, on all paths.
     pub(super) fn reschedule(&mut self, now: Instant) {
         let stood_by = self.scheduler.standby();
-        let usable = self.paths.iter().filter(|(_, path)| path.usable());
+        let ready = self.framing.is_ready();
+        let usable = self.paths.iter().filter(|(_, path)| ready && path.usable());
         self.scheduler.set_paths(usable.clone().map(|(id, path)| path.share(PathId(id as u8))));
         self.keeps = self.recognises_copies() && usable.clone().nth(1).is_some();
         let stand_by = self.scheduler.standby();

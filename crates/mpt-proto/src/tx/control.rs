@@ -3,32 +3,125 @@
 use std::time::Duration;
 
 use super::connection::TransmitHalf;
+use super::greeting::{Greet, Greeting};
 use super::path::TransmitPath;
-use crate::framing::Stamp;
+use crate::framing::extended::session::{Offer, SessionUpdate};
+use crate::framing::{Stamp, extended};
+use crate::hash::mix;
 use crate::id::PathId;
 use crate::messages::{Feedback, KeepaliveFeedback, Message, PathUpdate, Reply};
 use crate::path::{DownCause, PathState, PathStatus};
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
 use crate::tx::retransmit::{LossWindow, PEER_UNNOTICED};
+use crate::wire::extended::Kind;
+use crate::wire::extended::challenge::{self, Challenge};
+use crate::wire::extended::hello::{self, Capabilities, Hello};
+use crate::wire::extended::status::{self, Status};
 use crate::wire::gre::Protocol;
-use crate::wire::keepalive::{Activation, Keepalive, Report, Trailer};
+use crate::wire::keepalive::{self, Activation, Keepalive, Report, Trailer};
+
+/// A control message to be sent on a path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Control {
+    pub(crate) path: PathId,
+    pub(crate) stamp: Stamp,
+    pub(crate) message: ControlMessage,
+}
+
+/// What a control message says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ControlMessage {
+    Keepalive(Keepalive),
+    Status(Status),
+    Hello(Hello),
+    Confirm(Hello),
+    Challenge(Challenge),
+}
+
+/// The longest control message, in bytes; padding is not part of it.
+pub(crate) const MAX_CONTROL: usize = hello::PADDED_LEN;
+
+impl ControlMessage {
+    /// Writes the message and returns its length.
+    pub(crate) fn emit(&self, message: &mut [u8; MAX_CONTROL]) -> usize {
+        match self {
+            Self::Keepalive(keepalive) => {
+                let mut bytes = [0; keepalive::LEN];
+                let bytes = keepalive.emit(&mut bytes);
+                message[..bytes.len()].copy_from_slice(bytes);
+                bytes.len()
+            }
+            Self::Status(status) => {
+                status.emit(&mut message[..status::LEN]);
+                status::LEN
+            }
+            Self::Hello(hello) => {
+                hello.emit(message);
+                hello::PADDED_LEN
+            }
+            Self::Confirm(hello) => {
+                hello.emit(&mut message[..hello::LEN]);
+                hello::LEN
+            }
+            Self::Challenge(challenge) => {
+                challenge.emit(&mut message[..challenge::LEN]);
+                challenge::LEN
+            }
+        }
+    }
+}
 
 impl TransmitHalf {
-    /// The next keepalive that is due, or if `early` nearly so.
-    pub(crate) fn poll_keepalive(
-        &mut self,
-        now: Instant,
-        early: bool,
-    ) -> Option<(PathId, Stamp, Keepalive)> {
+    /// The next control message that is due, or if `early` a keepalive that is nearly so.
+    pub(crate) fn poll_control(&mut self, now: Instant, early: bool) -> Option<Control> {
+        self.poll_greeting(now).or_else(|| self.poll_keepalive(now, early))
+    }
+
+    /// The next hello or confirm that is due.
+    fn poll_greeting(&mut self, now: Instant) -> Option<Control> {
+        let greeting = self.greeting.as_mut()?;
+        let open = self.paths.iter().filter(|(_, path)| path.is_open());
+        let open = open.fold(0, |bits, (index, _)| bits | 1 << index);
+        let (path, greet) = greeting.poll(now, open)?;
+        let own = greeting.own();
+        let (sender, receiver) = self.addresses;
+        let hello = |echo, cookie| Hello {
+            version: hello::VERSION,
+            capabilities: Capabilities::PARTIAL | Capabilities::FEEDBACK,
+            session: own.session,
+            echo,
+            sender,
+            receiver,
+            key: self.key,
+            cookie,
+            index: own.index,
+        };
+        let id = self.paths[path.index()].wire.id;
+        let (kind, key, message) = match greet {
+            Greet::Hello => (Kind::Hello, 0, ControlMessage::Hello(hello(0, 0))),
+            Greet::Confirm(Offer { peer, cookie, .. }) => {
+                let message = ControlMessage::Confirm(hello(peer.session, cookie));
+                (Kind::HelloConfirm, peer.index, message)
+            }
+        };
+        let stamp = Stamp::Extended(extended::tx::Stamp::uncounted(now, kind, key, id));
+        Some(Control { path, stamp, message })
+    }
+
+    /// The next keepalive, or path status, that is due, or if `early` nearly so.
+    fn poll_keepalive(&mut self, now: Instant, early: bool) -> Option<Control> {
+        if !self.framing.is_ready() {
+            return None;
+        }
         let due = |path: &TransmitPath| path.is_due(now, early);
         let index = self.paths.iter().find(|(_, path)| due(path))?.0;
         let path = &mut self.paths[index];
         let off = path.status == PathStatus::Off;
         // The first one reports that nothing was heard, even if the peer has been heard already: it
-        // announces a start. The next one reports the actual state.
+        // announces a start. The next one reports the actual state. A session says the same better.
         let tells = self.framing.announces();
-        let first = tells && path.keepalives_sent == 0;
+        let first = tells && path.keepalives_sent == 0 && self.framing.index().is_none();
         let deaf = !off && (first || !path.hearing);
         let next = |every| if first && path.hearing { now } else { now + every };
         path.next_keepalive = if off { None } else { path.keepalive.map(next) };
@@ -39,29 +132,43 @@ impl TransmitHalf {
         let arrivals = path.arrived.tell(now, path.keepalive.unwrap_or_default());
         let echo = path.heard.and_then(|heard| heard.echo(now));
         let weight = path.weight.to_announce();
-        let trailer = Some(Trailer { sent: path.sent.packets as u32, time: now.micros(), echo });
+        let sent = path.sent.packets as u32;
+        let protocol = if sender.is_ipv4() { Protocol::Ipv4 } else { Protocol::Ipv6 };
+        let stamp = self.framing.stamp_status(now, protocol, &mut path.wire);
         if path.leaving {
-            self.paths.take(index);
+            self.take_path(index);
         }
         let standby = self.scheduler.is_standby(PathId(index as u8));
         let activation = Activation { standby, calls: self.calls };
-        let (path, lost) = (Some(index as u8), self.next_lost(index));
-        let message = if tells {
-            Keepalive {
+        let lost = self.next_lost(index);
+        let message = if stamp.is_extended() {
+            ControlMessage::Status(Status {
+                report,
+                activation,
+                count: arrivals.map_or(0, |arrivals| arrivals.keepalives),
+                longest: arrivals.map(|arrivals| arrivals.longest),
+                weight,
+                lost: lost.map(|lost| self.paths[usize::from(lost)].wire.id),
+                sent,
+                echo,
+                equalise: None,
+            })
+        } else if tells {
+            ControlMessage::Keepalive(Keepalive {
                 report,
                 activation,
                 arrivals,
                 weight,
-                path,
+                path: Some(index as u8),
                 lost,
                 sender,
                 receiver,
-                trailer,
-            }
+                trailer: Some(Trailer { sent, time: now.micros(), echo }),
+            })
         } else {
-            Keepalive::bare(sender, receiver)
+            ControlMessage::Keepalive(Keepalive::bare(sender, receiver))
         };
-        Some((PathId(index as u8), self.control_stamp(), message))
+        Some(Control { path: PathId(index as u8), stamp, message })
     }
 
     /// The longest datagram that recently arrived at the peer on a path, in bytes, by its keepalives since the
@@ -70,22 +177,47 @@ impl TransmitHalf {
         self.paths.get_mut(path.index())?.carried.take().map(usize::from)
     }
 
-    /// The stamp and the message of a probe on a path, to be padded; `None` if the peer would not report its
-    /// arrival, or nothing may be sent on the path.
-    pub(crate) fn probe(&self, path: PathId) -> Option<(Stamp, Keepalive)> {
-        let path = self.paths.get(path.index())?;
-        let sends = path.present && path.status == PathStatus::Available && !path.leaving;
-        if !self.framing.announces() || !sends || path.keepalive.is_none() {
+    /// A probe on a path, to be padded; `None` if the peer would not report its arrival, or nothing may be sent on
+    /// the path.
+    pub(crate) fn probe(&mut self, now: Instant, id: PathId) -> Option<Control> {
+        let own = self.greeting.as_ref().map(Greeting::own);
+        let path = self.paths.get_mut(id.index())?;
+        if !self.framing.announces() || !path.is_open() || path.keepalive.is_none() {
             return None;
         }
+        if let Some((own, key)) = own.zip(self.framing.index()) {
+            path.probes += 1;
+            let number = probe_number(own.session, id, path.probes);
+            let wire = path.wire.id;
+            let stamp = extended::tx::Stamp::uncounted(now, Kind::PathChallenge, key, wire);
+            let message = ControlMessage::Challenge(Challenge { number });
+            return Some(Control { path: id, stamp: Stamp::Extended(stamp), message });
+        }
         let (sender, receiver) = self.addresses;
-        Some((self.control_stamp(), Keepalive::bare(sender, receiver)))
+        let protocol = if sender.is_ipv4() { Protocol::Ipv4 } else { Protocol::Ipv6 };
+        let stamp = self.framing.stamp_status(now, protocol, &mut path.wire);
+        let message = ControlMessage::Keepalive(Keepalive::bare(sender, receiver));
+        Some(Control { path: id, stamp, message })
     }
 
-    /// The stamp of control messages.
-    fn control_stamp(&self) -> Stamp {
-        let protocol = if self.addresses.0.is_ipv4() { Protocol::Ipv4 } else { Protocol::Ipv6 };
-        self.framing.stamp_control(protocol)
+    /// The session has begun, or ended, or is about to.
+    pub(crate) fn on_session(&mut self, update: SessionUpdate, now: Instant) {
+        let Some(greeting) = &mut self.greeting else { return };
+        match update {
+            SessionUpdate::Wanted(own) => {
+                greeting.ask(now, own);
+                self.framing.end();
+            }
+            SessionUpdate::Offered(offer) => return greeting.confirm(now, offer),
+            SessionUpdate::Doubted => return greeting.on_reachable(now, false),
+            SessionUpdate::Holds => return greeting.on_reachable(now, true),
+            SessionUpdate::Agreed(peer) => {
+                greeting.agree();
+                self.framing.begin(peer.index);
+            }
+        }
+        self.reschedule(now);
+        self.paths.iter_mut().for_each(|(_, path)| path.keepalive_now(now));
     }
 
     /// The lost path to report in a keepalive on another path: all of them in turn.
@@ -97,10 +229,16 @@ impl TransmitHalf {
         Some(index as u8)
     }
 
-    /// When the next keepalive is due.
+    /// When the next keepalive or hello is due.
     pub(crate) fn deadline(&self) -> Option<Deadline> {
-        let at = self.paths.iter().filter_map(|(_, path)| path.next_keepalive).min()?;
-        Some(Deadline { at, timer: Timer::Keepalive })
+        let hello = self.greeting.as_ref().and_then(Greeting::deadline);
+        let hello = hello.map(|at| Deadline { at, timer: Timer::Hello });
+        if !self.framing.is_ready() {
+            return hello;
+        }
+        let keepalive = self.paths.iter().filter_map(|(_, path)| path.next_keepalive).min();
+        let keepalive = keepalive.map(|at| Deadline { at, timer: Timer::Keepalive });
+        Deadline::earlier(hello, keepalive)
     }
 
     /// The receive half has a message. Returns a path that proves too narrow, with the length of the longest
@@ -114,6 +252,9 @@ impl TransmitHalf {
                 }
             }
             Message::Update(update) => return self.on_update(update, now),
+            Message::Session(update) => self.on_session(update, now),
+            // It is for no connection.
+            Message::Origin(_) => {}
         }
         None
     }
@@ -161,6 +302,20 @@ impl TransmitHalf {
                     path.black_hole.forget();
                     path.carried = None;
                 });
+                let reachable = self.paths.iter().any(|(_, path)| path.usable());
+                if let Some(greeting) = &mut self.greeting {
+                    greeting.on_reachable(now, reachable);
+                    if state == PathState::Up {
+                        greeting.on_path(now);
+                    }
+                }
+            }
+            PathUpdate::Carried { path: id, number, len } => {
+                let session = self.greeting.as_ref().map(|greeting| greeting.own().session);
+                // Only the answer to the last probe counts.
+                if session.map(|session| probe_number(session, id, path.probes)) == Some(number) {
+                    path.carried = path.carried.max(Some(len));
+                }
             }
         }
         None
@@ -176,4 +331,9 @@ impl TransmitHalf {
         let by = Duration::from_micros(detour.unsigned_abs().into());
         Some(if detour < 0 { round_trip.saturating_sub(by) } else { round_trip + by })
     }
+}
+
+/// The number in a path challenge that is a probe: known to whoever gets the challenge, and to nobody before.
+fn probe_number(session: u64, path: PathId, probes: u32) -> u64 {
+    mix(session ^ u64::from(path.0) << 32 ^ u64::from(probes))
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::weight::PathWeight;
 use crate::config::PathConfig;
+use crate::framing::extended::tx::WirePath;
 use crate::framing::plain::arrived::Arrived;
 use crate::framing::plain::black_hole::BlackHoleDetector;
 use crate::id::PathId;
@@ -22,6 +23,8 @@ const EARLY: u32 = 16;
 #[derive(Debug)]
 pub(super) struct TransmitPath {
     pub(super) status: PathStatus,
+    /// How the peer knows it in extended framing.
+    pub(super) wire: WirePath,
     pub(super) weight: PathWeight,
     pub(super) priority: u8,
     pub(super) pins: Pins,
@@ -47,13 +50,21 @@ pub(super) struct TransmitPath {
     /// How many of these had been sent on another path before.
     pub(super) resent: u64,
     pub(super) keepalives_sent: u64,
+    /// Path challenges that were padded to a length.
+    pub(super) probes: u32,
 }
 
 impl TransmitPath {
-    pub(super) fn new(config: &PathConfig, header_len: usize, now: Instant) -> Self {
+    pub(super) fn new(
+        config: &PathConfig,
+        header_len: usize,
+        wire: WirePath,
+        now: Instant,
+    ) -> Self {
         let available = config.status == PathStatus::Available;
         Self {
             status: config.status,
+            wire,
             weight: PathWeight::new(config),
             priority: config.priority,
             pins: config.pins.clone(),
@@ -71,6 +82,7 @@ impl TransmitPath {
             sent: Traffic::default(),
             resent: 0,
             keepalives_sent: 0,
+            probes: 0,
         }
     }
 
@@ -89,6 +101,11 @@ impl TransmitPath {
 
     pub(super) fn share(&self, path: PathId) -> Share<'_> {
         Share { path, weight: self.weight.in_force(), priority: self.priority, pins: &self.pins }
+    }
+
+    /// Whether hellos can be sent on it.
+    pub(super) fn is_open(&self) -> bool {
+        self.present && self.status == PathStatus::Available && !self.leaving
     }
 
     /// Has the next keepalive sent at once, on a path that sends any.

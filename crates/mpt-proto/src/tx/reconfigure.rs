@@ -5,13 +5,14 @@ use std::time::Duration;
 use super::connection::TransmitHalf;
 use super::path::TransmitPath;
 use crate::config::{ConnectionConfig, PathConfig};
-use crate::framing::Tx;
+use crate::framing::extended::tx::WirePath;
 use crate::id::MAX_PATHS;
 use crate::id::PathId;
 use crate::path::PathStatus;
 use crate::scheduler::Scheduler;
 use crate::time::Instant;
 use crate::tx::retransmit::LossWindow;
+use crate::wire::extended::NO_PATH;
 
 impl TransmitHalf {
     /// A further path, unless there is one of that number.
@@ -19,7 +20,36 @@ impl TransmitHalf {
         if self.staying(id).is_some() {
             return;
         }
-        self.paths.put(id.index(), TransmitPath::new(config, self.header_len(), now));
+        let wire = self.new_wire_path();
+        self.paths.put(id.index(), TransmitPath::new(config, self.header_len(), wire, now));
+        self.greet_on_new_path(now);
+    }
+
+    /// A path id that no path has. Ids are used in turn, and path sequences continue beyond those of all paths
+    /// that are gone, so that no pair of both occurs twice in a session.
+    fn new_wire_path(&mut self) -> WirePath {
+        let used = |id| self.paths.iter().any(|(_, path)| path.wire.id == id);
+        let next = |id: u8| if id >= NO_PATH - 1 { 0 } else { id + 1 };
+        let mut id = next(self.last_wire.id);
+        while used(id) {
+            id = next(id);
+        }
+        self.last_wire.id = id;
+        self.last_wire
+    }
+
+    /// A path is gone.
+    pub(super) fn take_path(&mut self, index: usize) {
+        if let Some(path) = self.paths.take(index) {
+            self.last_wire.next = self.last_wire.next.max(path.wire.next);
+        }
+    }
+
+    /// There is a path more on which a session can be asked for.
+    fn greet_on_new_path(&mut self, now: Instant) {
+        if let Some(greeting) = &mut self.greeting {
+            greeting.on_path(now);
+        }
     }
 
     /// Removes a path, after it has notified the peer. A path without keepalives notifies nothing.
@@ -27,8 +57,8 @@ impl TransmitHalf {
         self.set_status(id, PathStatus::Off, now);
         let Some(path) = self.staying(id) else { return };
         path.leaving = true;
-        if path.next_keepalive.is_none() {
-            self.paths.take(id.index());
+        if path.next_keepalive.is_none() || !self.framing.is_ready() {
+            self.take_path(id.index());
         }
     }
 
@@ -59,8 +89,7 @@ impl TransmitHalf {
 
     /// Takes over other settings: the scheduler, and whether the peer recognises copies.
     pub(crate) fn set(&mut self, config: &ConnectionConfig, now: Instant) {
-        let Tx::Plain(plain) = &mut self.framing;
-        let framing_changed = plain.set(config);
+        let framing_changed = self.framing.set(config);
         let policy_changed = config.scheduler != self.policy;
         if policy_changed {
             self.policy = config.scheduler;
@@ -82,6 +111,9 @@ impl TransmitHalf {
                 path.next_keepalive = path.keepalive.filter(|_| spoken_to).map(|_| now);
             }
         });
+        if status == PathStatus::Available {
+            self.greet_on_new_path(now);
+        }
     }
 
     /// The path's interface, address or route is back, or lost. A loss is reported to the peer at
@@ -102,6 +134,9 @@ impl TransmitHalf {
             path.next_keepalive = None;
             path.keepalive_now(now);
         });
+        if present {
+            self.greet_on_new_path(now);
+        }
         if lost {
             self.lost = doubt.map(|doubt| (path, doubt));
         }

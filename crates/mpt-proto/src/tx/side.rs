@@ -1,24 +1,30 @@
 //! The transmit half of every connection, and which of them an inner packet is for.
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use crate::change::Change;
 use crate::config::ConnectionConfig;
 use crate::deadlines::Deadlines;
 use crate::event::{Event, Events};
 use crate::framing::datagram::Item;
-use crate::id::{ConnectionId, PathId};
-use crate::messages::Message;
+use crate::framing::extended::identity::{At, Identity};
+use crate::framing::extended::reply::OriginReply;
+use crate::framing::{Stamp, extended};
+use crate::id::{ConnectionId, PathId, SocketId};
+use crate::messages::{Message, ORIGIN_REPLIES};
 use crate::prefix::{Prefix, own_address};
+use crate::secret::Secret;
 use crate::slots::Slots;
 use crate::stats::{Drop, Drops, Traffic};
 use crate::time::Instant;
 use crate::timer::Deadline;
 use crate::tx::connection::TransmitHalf;
+use crate::tx::control::{Control, MAX_CONTROL};
 use crate::tx::retransmit::{RetransmitBuffer, Sent};
 use crate::tx::route::Routes;
 use crate::tx::transmit::{Payload, Transmit, TransmitKind};
+use crate::wire::extended::NO_PATH;
 use crate::wire::{inner, keepalive};
 
 /// The longest payload of UDP over IPv4, in bytes, less the longest GRE header.
@@ -41,15 +47,22 @@ pub struct TransmitSide {
     drops: Drops,
     /// When a keepalive was last due.
     woken: Option<Instant>,
-    /// The last keepalive that was polled.
-    control: [u8; keepalive::LEN],
+    /// The last control message that was polled.
+    control: Box<[u8; MAX_CONTROL]>,
+    /// What origins are to be sent, and where the last of it goes.
+    replies: VecDeque<OriginReply>,
+    destination: (At, Option<IpAddr>),
+    secret: Secret,
+    /// How many connections were added: which identity the next one has.
+    added: u64,
     /// Probes to send, with the lengths of their datagrams; at most one for each path.
     probes: VecDeque<(ConnectionId, PathId, usize)>,
 }
 
 impl TransmitSide {
     /// A side without connections, whose tunnel addresses these are.
-    pub(crate) fn new(local: Vec<Prefix>) -> Self {
+    pub(crate) fn new(local: Vec<Prefix>, secret: Secret) -> Self {
+        let nowhere = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
         Self {
             local,
             connections: Slots::default(),
@@ -59,7 +72,11 @@ impl TransmitSide {
             events: Events::default(),
             drops: Drops::default(),
             woken: None,
-            control: [0; keepalive::LEN],
+            control: Box::new([0; MAX_CONTROL]),
+            replies: VecDeque::new(),
+            destination: (At { socket: SocketId(0), remote: nowhere }, None),
+            secret,
+            added: 0,
             probes: VecDeque::new(),
         }
     }
@@ -126,7 +143,7 @@ impl TransmitSide {
                     self.retransmit.put(sent, &datagram[stamp.overhead()..]);
                 }
             }
-            Payload::Control { len } => {
+            Payload::Control { len } | Payload::Reply { len } => {
                 stamp.emit(datagram, |place| {
                     let (message, padding) = place.split_at_mut(len.min(self.control.len()));
                     message.copy_from_slice(&self.control[..message.len()]);
@@ -162,6 +179,12 @@ impl TransmitSide {
     /// and sooner rather than later: until then packets go where they went before. A path update about what
     /// is gone by now says nothing any more.
     pub fn handle_message(&mut self, now: Instant, connection: ConnectionId, message: Message) {
+        if let Message::Origin(reply) = message {
+            if self.replies.len() < ORIGIN_REPLIES {
+                self.replies.push_back(reply);
+            }
+            return;
+        }
         let Some(half) = self.connections.get_mut(connection.index()) else { return };
         if let Some((path, carries)) = half.on_message(message, now) {
             self.events.push(Event::Narrow { connection, path, carries });
@@ -177,16 +200,18 @@ impl TransmitSide {
     /// The next datagram that the endpoint itself has to send: a keepalive, or a retransmission of
     /// a [kept](Self::emit) packet. Call this until `None`, after every other call that changes it.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'static>> {
+        if let Some(reply) = self.replies.pop_front() {
+            return Some(self.reply(now, &reply));
+        }
         // Those of many connections gather where one of them is due.
         let early = self.woken == Some(now);
         let due = self.deadlines.first().filter(|(_, at)| *at <= now || early);
-        let keepalive = due.and_then(|(index, _)| {
-            let (path, stamp, message) = self.connections[index].poll_keepalive(now, early)?;
-            Some((index, path, stamp, message))
+        let control = due.and_then(|(index, _)| {
+            Some((index, self.connections[index].poll_control(now, early)?))
         });
         // Keepalives first: the peer hears of a lost path before the retransmissions arrive.
-        let Some((index, path, stamp, message)) = keepalive else {
-            return self.poll_probe().or_else(|| self.poll_retransmission(now));
+        let Some((index, Control { path, stamp, message })) = control else {
+            return self.poll_probe(now).or_else(|| self.poll_retransmission(now));
         };
         let id = ConnectionId(index as u16);
         self.woken = Some(now);
@@ -194,8 +219,24 @@ impl TransmitSide {
             self.connections.take(index);
         }
         self.refresh(id);
-        let payload = Payload::Control { len: message.emit(&mut self.control).len() };
+        let payload = Payload::Control { len: message.emit(&mut self.control) };
         Some(Transmit { connection: id, path, tos: 0, stamp, payload })
+    }
+
+    /// A message to an origin.
+    fn reply(&mut self, now: Instant, reply: &OriginReply) -> Transmit<'static> {
+        self.destination = (reply.at, reply.from);
+        let payload = Payload::Reply { len: reply.emit(&mut self.control[..]) };
+        let stamp = extended::tx::Stamp::uncounted(now, reply.kind(), reply.key, NO_PATH);
+        let (connection, path) = (ConnectionId(u16::MAX), PathId(u8::MAX));
+        Transmit { connection, path, tos: 0, stamp: Stamp::Extended(stamp), payload }
+    }
+
+    /// Where to send the last [`TransmitKind::Reply`] that was polled: by which socket, to what address, and from
+    /// which own one if that is known.
+    pub fn destination(&self) -> (SocketId, SocketAddr, Option<IpAddr>) {
+        let (At { socket, remote }, from) = self.destination;
+        (socket, remote, from)
     }
 
     /// Sends a probe on a path with the next [`poll_transmit`](Self::poll_transmit): a keepalive padded to a
@@ -214,10 +255,13 @@ impl TransmitSide {
         self.connections.get_mut(connection.index())?.take_carried(path)
     }
 
-    fn poll_probe(&mut self) -> Option<Transmit<'static>> {
+    fn poll_probe(&mut self, now: Instant) -> Option<Transmit<'static>> {
         while let Some((connection, path, len)) = self.probes.pop_front() {
-            let half = self.connections.get(connection.index());
-            if let Some((stamp, message)) = half.and_then(|half| half.probe(path)) {
+            let half = self.connections.get_mut(connection.index());
+            let control = half.and_then(|half| half.probe(now, path));
+            if let Some(Control { stamp, message, .. }) = control {
+                // What is behind the message is padding, which is zero.
+                self.control.fill(0);
                 message.emit(&mut self.control);
                 let len = len.saturating_sub(stamp.overhead());
                 let payload = Payload::Control { len: len.clamp(keepalive::LEN + 1, MAX_PAYLOAD) };
@@ -251,6 +295,9 @@ impl TransmitSide {
     /// Applies a change to sending. Pass it to the receive side next.
     pub fn change(&mut self, now: Instant, change: &Change) {
         let id = change.connection();
+        if matches!(change, Change::AddConnection { .. }) {
+            self.added += 1;
+        }
         let connection = self.connections.get_mut(id.index()).filter(|half| !half.is_ending());
         let Some(connection) = connection else {
             if let Change::AddConnection { config, .. } = change {
@@ -293,7 +340,8 @@ impl TransmitSide {
         let Some(addresses) = config.peer.iter().find_map(own) else { return };
         route(&mut self.routes, id, config);
         self.retransmit.forget(id);
-        self.connections.put(id.index(), TransmitHalf::new(config, addresses, now));
+        let own = Identity::derive(&self.secret, self.added, 0);
+        self.connections.put(id.index(), TransmitHalf::new(config, addresses, own, now));
     }
 
     /// Brings what follows from a connection up to date.

@@ -25,6 +25,8 @@ pub(super) enum Payload<'a> {
     Inner { packet: &'a [u8], keep: bool },
     /// The control message of this length that the transmit side made last.
     Control { len: usize },
+    /// The same, to an origin.
+    Reply { len: usize },
     /// A copy that is sent again.
     Kept { place: Place, len: usize },
 }
@@ -36,6 +38,10 @@ pub enum TransmitKind {
     Control,
     /// It carries an inner packet.
     Inner,
+    /// It carries a control message to an origin that may have no path:
+    /// [`TransmitSide::destination`](crate::TransmitSide::destination) says where. Connection and path mean
+    /// nothing.
+    Reply,
     /// It carries an inner packet that was sent before on another path.
     Retransmission,
 }
@@ -46,7 +52,7 @@ impl Transmit<'_> {
     pub const fn size(&self) -> usize {
         let payload = match self.payload {
             Payload::Inner { packet, .. } => packet.len(),
-            Payload::Control { len } | Payload::Kept { len, .. } => len,
+            Payload::Control { len } | Payload::Reply { len } | Payload::Kept { len, .. } => len,
         };
         self.stamp.overhead() + payload
     }
@@ -56,6 +62,7 @@ impl Transmit<'_> {
         match self.payload {
             Payload::Inner { .. } => TransmitKind::Inner,
             Payload::Control { .. } => TransmitKind::Control,
+            Payload::Reply { .. } => TransmitKind::Reply,
             Payload::Kept { .. } => TransmitKind::Retransmission,
         }
     }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use mpt_proto::{
     Change, ConnectionId, Endpoint, EndpointConfig, Event, Instant, Origin, PathConfig, PathId,
-    SocketId, Transmit,
+    PathRequest, Secret, SocketId, Transmit, TransmitKind,
 };
 
 use super::inbox::Inbox;
@@ -25,6 +25,8 @@ pub struct HostConfig {
     pub udp_checksum: bool,
     /// How many packets it can keep for its reorder buffers.
     pub held_limit: usize,
+    /// What it gives the paths that it learns, but for socket and address; without it, it learns none.
+    pub learns: Option<PathConfig>,
 }
 
 impl Default for HostConfig {
@@ -35,6 +37,7 @@ impl Default for HostConfig {
             sockets: Vec::new(),
             udp_checksum: true,
             held_limit: mpt_proto::MAX_WINDOW as usize,
+            learns: None,
         }
     }
 }
@@ -65,6 +68,8 @@ type Ways = BTreeMap<(ConnectionId, PathId), (SocketId, SocketAddr)>;
 pub(super) struct Host {
     config: HostConfig,
     endpoint: Option<Endpoint>,
+    /// How often its core was started.
+    starts: u64,
     ways: Ways,
     inbox: Inbox,
     unclaimed: Vec<Vec<u8>>,
@@ -76,6 +81,7 @@ impl Host {
     pub(super) fn new(config: HostConfig, endpoint: Endpoint) -> Self {
         Self {
             endpoint: Some(endpoint),
+            starts: 1,
             ways: ways(&config.endpoint),
             inbox: Inbox::new(config.held_limit),
             config,
@@ -90,7 +96,10 @@ impl Host {
     }
 
     pub(super) fn start(&mut self, now: Instant) {
-        let endpoint = Endpoint::new(&self.config.endpoint, now);
+        self.starts += 1;
+        let secret = new_secret(&self.config.endpoint.secret, self.starts);
+        let config = EndpointConfig { secret, ..self.config.endpoint.clone() };
+        let endpoint = Endpoint::new(&config, now);
         self.endpoint = Some(endpoint.expect("these settings have made an endpoint before"));
         self.ways = ways(&self.config.endpoint);
     }
@@ -190,6 +199,24 @@ impl Host {
         Some(emit(&self.ways, endpoint, now, &transmit))
     }
 
+    /// Adds, or moves, the paths that have proved to be the peer's.
+    pub(super) fn learn(&mut self, now: Instant) {
+        let Some(template) = self.config.learns.clone() else { return };
+        while let Some(request) = self.endpoint.as_mut().and_then(Endpoint::poll_path_request) {
+            let PathRequest { connection, socket, remote, moved } = request;
+            let config = PathConfig { socket, remote, ..template.clone() };
+            let free = |path: &PathId| !self.ways.contains_key(&(connection, *path));
+            let change = match moved {
+                Some(path) => Change::SetPath { connection, path, config },
+                None => {
+                    let path = (0..64).map(PathId).find(free).expect("a number that is free");
+                    Change::AddPath { connection, path, config }
+                }
+            };
+            self.change(now, &change);
+        }
+    }
+
     pub(super) fn poll_event(&mut self) -> Option<Event> {
         self.endpoint.as_mut()?.poll_event()
     }
@@ -212,9 +239,25 @@ fn ways(config: &EndpointConfig) -> Ways {
     paths.collect()
 }
 
+/// The secret of a core that is started for the `starts`th time. The order of its bytes is as good as chance here.
+fn new_secret(first: &Secret, starts: u64) -> Secret {
+    if starts == 1 {
+        return *first;
+    }
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&starts.to_be_bytes());
+    Secret::new(bytes)
+}
+
 /// Writes a datagram as the core wants it.
 fn emit(ways: &Ways, endpoint: &mut Endpoint, now: Instant, transmit: &Transmit<'_>) -> Datagram {
-    let (socket, remote) = ways[&(transmit.connection, transmit.path)];
+    let (socket, remote) = match transmit.kind() {
+        TransmitKind::Reply => {
+            let (socket, remote, _) = endpoint.destination();
+            (socket, remote)
+        }
+        _ => ways[&(transmit.connection, transmit.path)],
+    };
     let mut datagram = vec![0; transmit.size()];
     endpoint.emit(now, transmit, &mut datagram);
     (socket, remote, datagram)

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use mpt_proto::{
     ConfigError, Connection, ConnectionConfig, ConnectionId, EndpointConfig, PathConfig, PathId,
-    PathState, PathStatus, PeerKind, Pins, Prefix, ReorderConfig, SchedulerConfig, SocketId,
+    PathState, PathStatus, PeerKind, Pins, Prefix, ReorderConfig, SchedulerConfig, Secret,
+    SocketId,
 };
 
 use super::{End, HostConfig, HostId, WireId, World};
@@ -66,6 +67,8 @@ pub struct PairPlan {
     pub paths: Vec<PathPlan>,
     /// Whether the right host has the same outer address at all wires (of an IP version).
     pub one_server_address: bool,
+    /// Whether the right host is configured with no path and learns those of the left one.
+    pub server_learns: bool,
     /// What both connections have in common; peers and paths are filled in.
     pub connection: ConnectionConfig,
     /// What both paths have in common; socket, remote address, weight and priority are filled in.
@@ -80,6 +83,7 @@ impl PairPlan {
         Self {
             paths,
             one_server_address: false,
+            server_learns: false,
             connection: ConnectionConfig {
                 peer_kind: PeerKind::Mpt,
                 framing: mpt_proto::FramingConfig::Plain,
@@ -222,6 +226,10 @@ impl PairPlan {
                 ..self.path.clone()
             });
         }
+        let learns = (self.server_learns && side == Side::Right).then(|| self.path.clone());
+        if learns.is_some() {
+            paths.clear();
+        }
         let addresses = |side| [false, true].map(|ipv6| inner(side, ipv6)).to_vec();
         let connection =
             ConnectionConfig { peer: addresses(side.other()), paths, ..self.connection.clone() };
@@ -229,8 +237,10 @@ impl PairPlan {
             endpoint: EndpointConfig {
                 addresses: addresses(side).into_iter().map(Prefix::host).collect(),
                 connections: vec![connection],
+                secret: Secret::default(),
             },
             sockets,
+            learns,
             ..self.host.clone()
         }
     }

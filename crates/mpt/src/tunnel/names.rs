@@ -72,7 +72,9 @@ impl Names {
             Event::Narrow { connection, path, .. } | Event::Path { connection, path, .. } => {
                 (connection, Some(path))
             }
-            Event::Restart { connection, .. } => (connection, None),
+            Event::Restart { connection, .. }
+            | Event::Session { connection, .. }
+            | Event::SessionEnd { connection } => (connection, None),
         };
         let name = self.connections.get(&connection).map_or("?", String::as_str);
         let path = path.and_then(|path| self.paths.get(&(connection, path)));
@@ -85,6 +87,15 @@ impl Names {
             Event::Path { from, to, .. } => {
                 let (from, next) = (from.name(), next(to));
                 format!("connection {name}: path {path_name} was {from}, is {to}{next}")
+            }
+            Event::Session { replaces: false, .. } => {
+                format!("connection {name}: extended framing from now on")
+            }
+            Event::Session { replaces: true, .. } => {
+                format!("connection {name}: the peer has restarted and has a new session")
+            }
+            Event::SessionEnd { .. } => {
+                format!("connection {name}: the session has ended; the peer is asked for another")
             }
             Event::Restart { expected, found, .. } => {
                 format!(

@@ -5,6 +5,8 @@
 //! packet before there is a way for it.
 
 use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Read as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +15,7 @@ use mpt_io::memory;
 use mpt_io::poll::Poll;
 use mpt_io::tun::{self, Burst, Device, OpenError};
 use mpt_io::udp::{Receive, ReceiveOptions};
-use mpt_proto::{Endpoint, EndpointConfig, Instant, TokenBucket, Traffic};
+use mpt_proto::{Endpoint, EndpointConfig, Instant, Secret, TokenBucket, Traffic};
 
 use super::clamp::Clamp;
 use super::core::core_prefix;
@@ -70,6 +72,14 @@ pub(super) fn open_device(settings: &config::Tunnel) -> Result<Device, OpenError
     })
 }
 
+/// Random bytes for what others must not be able to guess.
+fn random_secret() -> anyhow::Result<Secret> {
+    let mut bytes = [0; 16];
+    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    read.context("cannot read random numbers from /dev/urandom")?;
+    Ok(Secret::new(bytes))
+}
+
 /// Opens the interface and makes both sides. Inner packets of more than `largest` bytes, or of some
 /// 2000, will never be received, whatever paths come later.
 pub(super) fn open(
@@ -87,7 +97,7 @@ pub(super) fn open(
     check_memory(Incoming::reserved(slot) + receive_options.memory())?;
     let device = open_device(settings)?;
     let addresses = settings.addresses.iter().filter_map(core_prefix).collect();
-    let config = EndpointConfig { addresses, connections: Vec::new() };
+    let config = EndpointConfig { addresses, connections: Vec::new(), secret: random_secret()? };
     let (tx_side, rx_side) = Endpoint::new(&config, Instant::ZERO)?.split();
 
     let receive = Receive::new(&receive_options);

@@ -67,7 +67,7 @@ impl ReceiveLoop {
                 let coalesced = self.receive.piece(piece);
                 let origin = Origin { socket: id, remote: coalesced.remote, tos: coalesced.tos };
                 let (local, datagrams) = (coalesced.local, coalesced.payloads().len());
-                let mut arrivals = self.endpoint.arrivals(origin);
+                let mut arrivals = self.endpoint.arrivals(origin).addressed_to(local);
                 for number in 0..datagrams {
                     let opened = arrivals.open(now, self.receive.payload_mut(piece, number));
                     let Some(opened) = opened else { continue };
@@ -151,6 +151,9 @@ impl ReceiveLoop {
                     "the interface was deleted, but not by MPT: it is created again".to_owned();
                 let at_seconds = now.since(Instant::ZERO).as_secs_f64();
                 keep(&mut self.recent, RecentEvent { at_seconds, text, ..RecentEvent::default() });
+            }
+            ReceiveCommand::Sync { reply } => {
+                let _ = reply.send(());
             }
             ReceiveCommand::LastHeard { reply } => {
                 let _ = reply.send(self.last_heard(now));

@@ -8,7 +8,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use mpt_io::poll::{Interest, Poll};
 use mpt_io::tun::{Burst, Device};
-use mpt_proto::{Change, ConnectionId, Instant, Message, Traffic, TransmitKind};
+use mpt_io::udp::SendBatch;
+use mpt_proto::{Change, ConnectionId, Instant, Message, Traffic, Transmit, TransmitKind};
 
 use super::clamp::Clamp;
 use super::command::Command;
@@ -162,6 +163,7 @@ impl TransmitLoop {
             Command::Status(reply) => {
                 to_rx(ReceiveCommand::Status { status: Box::new(self.report()), reply });
             }
+            Command::Sync(reply) => to_rx(ReceiveCommand::Sync { reply }),
             Command::LastHeard(reply) => to_rx(ReceiveCommand::LastHeard { reply }),
             Command::TunnelOp(op) => self.apply(now, *op, &mut to_rx),
             Command::Stop => {
@@ -301,12 +303,29 @@ impl TransmitLoop {
                 self.flush(now, kind);
                 kind = transmit.kind();
             }
+            if kind == TransmitKind::Reply {
+                self.send_reply(now, &transmit);
+                continue;
+            }
             self.outgoing.stage(now, &transmit, &self.sockets, |datagram| {
                 let copy = |payload: &[u8], place: &mut [u8]| place.copy_from_slice(payload);
                 self.endpoint.emit(now, &transmit, datagram, copy);
             });
         }
         self.flush(now, kind);
+    }
+
+    /// Sends a message to an origin that may have no path. If the kernel refuses it, its receiver asks again.
+    fn send_reply(&mut self, now: Instant, transmit: &Transmit<'_>) {
+        let (socket, remote, source) = self.endpoint.destination();
+        let Some(socket) = self.sockets.get(socket) else { return };
+        let mut send_batch = SendBatch::new(remote, source);
+        if let Some(datagram) = send_batch.reserve(transmit.size()) {
+            let copy = |payload: &[u8], place: &mut [u8]| place.copy_from_slice(payload);
+            self.endpoint.emit(now, transmit, datagram, copy);
+            send_batch.commit();
+            socket.send(&mut send_batch);
+        }
     }
 
     /// Sends what is staged, all of one kind, and has what the kernel took counted.

@@ -68,7 +68,11 @@ fn endpoint([own, peer]: [Ipv4Addr; 2], weights: &[u16], reorder: ReorderConfig)
         paths: (0..).zip(weights).map(path).collect(),
     };
     let addresses = vec![Prefix::new(IpAddr::V4(own), 24).expect("an IPv4 address has 32 bits")];
-    let config = EndpointConfig { addresses, connections: vec![connection] };
+    let config = EndpointConfig {
+        addresses,
+        connections: vec![connection],
+        secret: mpt_proto::Secret::default(),
+    };
     Endpoint::new(&config, Instant::ZERO).expect("nothing is repeated or out of range")
 }
 

@@ -52,6 +52,11 @@ impl PlainPath {
         self.speaks_keepalive = speaks_keepalive(config) || known_to_speak;
     }
 
+    /// The peer has restarted.
+    pub(crate) fn forget_peer(&mut self) {
+        (self.lost_at, self.peer_id, self.stands_by) = (None, None, None);
+    }
+
     /// The interval at which the peer is taken to send keepalives: that of this end.
     pub(crate) fn interval(&self) -> Duration {
         self.longest.every.unwrap_or(UNKNOWN_INTERVAL)

@@ -28,6 +28,17 @@ impl Rx {
         &self.peer
     }
 
+    /// The peer's first tunnel address and the own one of the same IP version.
+    pub(crate) fn addresses(&self) -> Option<(IpAddr, IpAddr)> {
+        let own = |peer: &IpAddr| self.own.iter().find(|own| own.is_ipv4() == peer.is_ipv4());
+        self.peer.iter().find_map(|peer| Some((*peer, *own(peer)?)))
+    }
+
+    /// Whether these are a tunnel address of the peer and an own one.
+    pub(crate) fn knows(&self, peer: IpAddr, own: IpAddr) -> bool {
+        self.peer.contains(&peer) && self.own.contains(&own)
+    }
+
     /// Bytes of memory apart from its own size.
     pub(crate) fn memory(&self) -> usize {
         (self.own.capacity() + self.peer.capacity()) * size_of::<IpAddr>()
@@ -51,7 +62,7 @@ impl Rx {
     }
 
     #[inline(always)]
-    pub(crate) fn read(&self, protocol: Protocol, payload: &[u8]) -> Result<Body, Drop> {
+    pub(crate) fn read<'m>(&self, protocol: Protocol, payload: &'m [u8]) -> Result<Body<'m>, Drop> {
         if payload.first().is_some_and(|&first| first >= FIRST_CONTROL) {
             return self.read_control(payload);
         }
@@ -60,7 +71,7 @@ impl Rx {
     }
 
     #[cold]
-    fn read_control(&self, message: &[u8]) -> Result<Body, Drop> {
+    fn read_control<'m>(&self, message: &'m [u8]) -> Result<Body<'m>, Drop> {
         if self.kind.tells() && is_probe(message) {
             return self.read_keepalive(&message[..BARE_LEN]).map(|_| Body::Probe);
         }

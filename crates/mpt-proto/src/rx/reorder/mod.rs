@@ -148,6 +148,16 @@ impl ReorderBuffer {
         }
     }
 
+    /// A new order begins at the first number, and nothing of the one before is in doubt: what is held is delivered.
+    pub(crate) fn begin_anew(&mut self, sink: &mut impl Sink) {
+        self.release_all(sink);
+        self.next = Some(Seq::FIRST);
+        self.restart_detector.clear();
+        self.left.clear();
+        self.history.clear();
+        self.highest.fill(None);
+    }
+
     /// Other settings. What is held leaves if its window is another or its time is over by them.
     pub(crate) fn set_config(&mut self, now: Instant, config: ReorderConfig, sink: &mut impl Sink) {
         if config.window != self.config.window {

@@ -21,7 +21,7 @@ fn packet(number: u32, len: usize) -> Vec<u8> {
 fn again(recent: &mut RetransmitBuffer) -> Vec<u32> {
     let next = || {
         let (place, sent) = recent.take_next()?;
-        let Stamp::Plain(stamp) = sent.stamp;
+        let Stamp::Plain(stamp) = sent.stamp else { panic!("{:?}", sent.stamp) };
         let number = stamp.number()?;
         let kept = recent.packet(place);
         assert_eq!(kept, packet(number, kept.len()), "{number}");

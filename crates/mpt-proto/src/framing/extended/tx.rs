@@ -1,0 +1,253 @@
+//! Extended framing, sending: the sequences of a session, and the header of each datagram.
+
+use crate::framing::datagram::Item;
+use crate::sequence::Seq;
+use crate::time::Instant;
+use crate::wire::extended::{Flags, Header, Kind};
+use crate::wire::flow::Flow;
+use crate::wire::gre::Protocol;
+
+/// Flows are hashed to so many buckets (section 8.1 of `docs/protocol.md`).
+const BUCKETS: usize = 1024;
+
+/// A number further behind the next one than this is not sent again: see the same constant of plain framing.
+const REACH: u32 = 12_288;
+
+/// What the headers of one session are made of.
+#[derive(Debug)]
+pub(crate) struct Tx {
+    /// The index that the peer has chosen.
+    index: u32,
+    next: Seq,
+    /// By bucket, the number after that of the last packet; 0 if there was none. Allocated with the first
+    /// packet, because most connections of a server are idle.
+    buckets: Option<Box<[u32; BUCKETS]>>,
+    flow: LastFlow,
+}
+
+/// A path, as the peer knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WirePath {
+    /// Its path id, below [`NO_PATH`](crate::wire::extended::NO_PATH).
+    pub(crate) id: u8,
+    /// The path sequence of the next datagram.
+    pub(crate) next: u32,
+}
+
+/// The header of one datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp(Header);
+
+/// The flow of the last packet, so that a row of packets of one flow is hashed once.
+#[derive(Debug, Default)]
+struct LastFlow {
+    /// Addresses, then ports and protocol; what is not read is 0.
+    key: [u64; 5],
+    bucket: u16,
+}
+
+impl WirePath {
+    /// Takes the next path sequence.
+    #[inline(always)]
+    fn take(&mut self) -> u32 {
+        let sequence = self.next;
+        self.next = sequence.wrapping_add(1);
+        sequence
+    }
+}
+
+impl Tx {
+    pub(crate) fn new(index: u32) -> Self {
+        Self { index, next: Seq::FIRST, buckets: None, flow: LastFlow::default() }
+    }
+
+    /// The index under which the peer receives.
+    pub(crate) fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Bytes of memory apart from its own size.
+    pub(crate) fn memory(&self) -> usize {
+        self.buckets.as_ref().map_or(0, |_| BUCKETS * size_of::<u32>())
+    }
+
+    #[inline(always)]
+    pub(crate) fn stamp(&mut self, now: Instant, item: &Item<'_>, path: &mut WirePath) -> Stamp {
+        let sequence = self.next;
+        self.next = sequence.next();
+        let bucket = self.flow.bucket(item);
+        let buckets = self.buckets.get_or_insert_with(|| Box::new([0; BUCKETS]));
+        let after = std::mem::replace(&mut buckets[bucket], self.next.value());
+        let distance = match after {
+            0 => 0,
+            after => self.next.value().wrapping_sub(after).min(u32::from(u16::MAX)) as u16,
+        };
+        Stamp(Header {
+            key: self.index,
+            sequence: Some(sequence),
+            kind: Kind::Data,
+            flags: Flags::NONE,
+            path: path.id,
+            distance,
+            path_sequence: path.take(),
+            sent: now.micros(),
+        })
+    }
+
+    /// The stamp of a copy, on another path or later.
+    pub(crate) fn restamp(&self, now: Instant, stamp: Stamp, path: &mut WirePath) -> Option<Stamp> {
+        let Stamp(header) = stamp;
+        let behind = self.next.value().wrapping_sub(header.sequence?.value());
+        if header.key != self.index || behind > REACH {
+            return None;
+        }
+        let flags = header.flags | Flags::COPY;
+        let (path_sequence, sent) = (path.take(), now.micros());
+        Some(Stamp(Header { flags, path: path.id, path_sequence, sent, ..header }))
+    }
+
+    /// The stamp of a message whose path sequence counts.
+    pub(crate) fn stamp_control(&self, now: Instant, kind: Kind, path: &mut WirePath) -> Stamp {
+        let header = Stamp::uncounted(now, kind, self.index, path.id).0;
+        Stamp(Header { path_sequence: path.take(), ..header })
+    }
+}
+
+impl Stamp {
+    /// The stamp of a message that begins a session or asks an origin for an answer.
+    pub(crate) fn uncounted(now: Instant, kind: Kind, key: u32, path: u8) -> Self {
+        Self(Header {
+            key,
+            sequence: None,
+            kind,
+            flags: Flags::NONE,
+            path,
+            distance: 0,
+            path_sequence: 0,
+            sent: now.micros(),
+        })
+    }
+
+    /// The same with the flag *checksum partial*.
+    pub(crate) fn partial(self) -> Self {
+        let Self(header) = self;
+        Self(Header { flags: header.flags | Flags::PARTIAL, ..header })
+    }
+
+    #[inline(always)]
+    pub(crate) const fn overhead(&self) -> usize {
+        self.0.size()
+    }
+
+    #[inline(always)]
+    pub(crate) fn emit(&self, datagram: &mut [u8], fill: impl FnOnce(&mut [u8])) {
+        fill(&mut datagram[self.overhead()..]);
+        self.0.emit(datagram);
+    }
+}
+
+impl LastFlow {
+    /// The bucket of a packet. Fragments may get another one than the rest of their flow, and a packet that
+    /// resembles the one before by chance the same: the receiver relies on no more than that equal buckets
+    /// are in order.
+    #[inline(always)]
+    fn bucket(&mut self, item: &Item<'_>) -> usize {
+        let key = key(item);
+        if key != Some(self.key) {
+            let hash = Flow::parse(item.packet, item.inner).hash();
+            self.key = key.unwrap_or_default();
+            self.bucket = (hash % BUCKETS as u64) as u16;
+        }
+        usize::from(self.bucket)
+    }
+}
+
+/// What distinguishes the packets of most flows: addresses, the first four bytes above IP, and the protocol. `None` if the
+/// packet is too short or has options.
+#[inline(always)]
+fn key(item: &Item<'_>) -> Option<[u64; 5]> {
+    match item.inner.protocol {
+        Protocol::Ipv4 => {
+            let header: &[u8; 24] = item.packet.first_chunk()?;
+            if header[0] != 0x45 {
+                return None;
+            }
+            let addresses = u64::from_ne_bytes(header[12..20].try_into().ok()?);
+            let ports = u32::from_ne_bytes(header[20..24].try_into().ok()?);
+            Some([addresses, 0, 0, 0, u64::from(ports) << 8 | u64::from(header[9])])
+        }
+        Protocol::Ipv6 => {
+            let header: &[u8; 44] = item.packet.first_chunk()?;
+            let mut key = [0; 5];
+            for (word, bytes) in key.iter_mut().zip(header[8..40].chunks_exact(8)) {
+                *word = u64::from_ne_bytes(bytes.try_into().ok()?);
+            }
+            let ports = u32::from_ne_bytes(header[40..44].try_into().ok()?);
+            key[4] = u64::from(ports) << 8 | u64::from(header[6]);
+            Some(key)
+        }
+    }
+}
+
+#[cfg(test)]
+impl Stamp {
+    pub(crate) fn header(&self) -> &Header {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::inner;
+    use etherparse::PacketBuilder;
+
+    fn packet(source_port: u16) -> Vec<u8> {
+        let mut packet = Vec::new();
+        let builder = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).udp(source_port, 9);
+        builder.write(&mut packet, &[0; 20]).expect("a packet");
+        packet
+    }
+
+    fn stamp(tx: &mut Tx, path: &mut WirePath, packet: &[u8]) -> Header {
+        let inner = inner::parse(packet).expect("an IP packet");
+        *tx.stamp(Instant::from_nanos(5_000), &Item { packet, inner: &inner }, path).header()
+    }
+
+    #[test]
+    fn each_packet_says_how_far_back_its_flow_was() {
+        let (mut tx, mut path) = (Tx::new(7), WirePath { id: 3, next: u32::MAX });
+        let flows = [packet(1), packet(2)];
+        let order = [0, 0, 1, 0, 1, 1, 0];
+        let headers = order.map(|flow| stamp(&mut tx, &mut path, &flows[flow]));
+        assert_eq!(headers.map(|header| header.distance), [0, 1, 0, 2, 2, 1, 3]);
+        assert_eq!(headers.map(|header| header.path_sequence)[..3], [u32::MAX, 0, 1]);
+        let sequences = headers.map(|header| header.sequence.map(Seq::value));
+        assert_eq!(sequences[6], Some(6));
+        assert!(headers.iter().all(|header| (header.key, header.path, header.sent) == (7, 3, 5)));
+    }
+
+    #[test]
+    fn a_distance_that_does_not_fit_is_said_to_be_too_far() {
+        let (mut tx, mut path) = (Tx::new(7), WirePath { id: 0, next: 0 });
+        stamp(&mut tx, &mut path, &packet(1));
+        tx.next = tx.next.plus(65_533);
+        assert_eq!(stamp(&mut tx, &mut path, &packet(1)).distance, 65_534);
+        tx.next = tx.next.plus(1 << 20);
+        assert_eq!(stamp(&mut tx, &mut path, &packet(1)).distance, u16::MAX);
+    }
+
+    #[test]
+    fn a_copy_keeps_its_place_and_takes_a_new_path_sequence() {
+        let (mut tx, mut path) = (Tx::new(7), WirePath { id: 0, next: 0 });
+        let mut other = WirePath { id: 1, next: 40 };
+        let first = Stamp(stamp(&mut tx, &mut path, &packet(1)));
+        let copy = tx.restamp(Instant::from_nanos(9_000), first, &mut other).expect("a copy");
+        let Header { sequence, path, path_sequence, sent, flags, .. } = *copy.header();
+        assert_eq!((sequence, path, path_sequence, sent), (Some(Seq::FIRST), 1, 40, 9));
+        assert!(flags.contains(Flags::COPY));
+        tx.next = tx.next.plus(REACH);
+        assert_eq!(tx.restamp(Instant::ZERO, first, &mut other), None, "no longer recognised");
+        assert_eq!(Tx::new(8).restamp(Instant::ZERO, first, &mut other), None, "another session");
+    }
+}

@@ -1,0 +1,337 @@
+//! Datagrams of extended framing: whose they are, and those that begin a session or a path.
+//!
+//! Nothing is kept for a hello, and nothing is sent to an origin that is not a path but answers no longer than
+//! what came from it (sections 8.3 and 8.4 of `docs/protocol.md`).
+
+use super::side::Arrivals;
+use crate::demux::candidate::PathRequest;
+use crate::framing::datagram::{Framed, Opened};
+use crate::framing::extended::identity::{At, Meeting, is_challenge};
+use crate::framing::extended::reply::{OriginReply, ReplyBody};
+use crate::framing::extended::session::{Offer, Peer, Session, SessionUpdate};
+use crate::id::{ConnectionId, PathId};
+use crate::messages::PathUpdate;
+use crate::stats::Drop;
+use crate::time::Instant;
+use crate::wire::extended::close::Reason;
+use crate::wire::extended::hello::{Capabilities, Hello, VERSION};
+use crate::wire::extended::{CONTROL_LEN, Header, Kind, Message};
+
+/// The most requests for paths that wait for their owner.
+const PATH_REQUESTS: usize = 64;
+
+/// What the longest message but a hello answer takes that is sent to an origin without a path.
+const REPLY_LEN: usize = CONTROL_LEN + 12;
+
+impl Arrivals<'_> {
+    /// Reads the header of a datagram of extended framing and finds its connection and path.
+    #[inline(always)]
+    pub(super) fn open_extended(&mut self, now: Instant, datagram: &[u8]) -> Option<Opened> {
+        let header = match Header::parse(datagram) {
+            Ok(header) => header,
+            Err(reason) => {
+                self.drops.add(reason);
+                return None;
+            }
+        };
+        let known = self.bound.filter(|bound| (bound.0, bound.1) == (header.key, header.path));
+        let (connection, path) = match known {
+            Some((.., connection, path)) if header.sequence.is_some() => (connection, path),
+            _ => match self.find(now, &header, datagram) {
+                Ok(found) => found?,
+                Err(reason) => {
+                    self.drops.add(reason);
+                    return None;
+                }
+            },
+        };
+        let (sequence, start) = (header.sequence, header.size());
+        Some(Opened { connection, path, sequence, framed: Framed::Extended(header), start })
+    }
+
+    fn at(&self) -> At {
+        At { socket: self.origin.socket, remote: self.origin.remote }
+    }
+
+    /// Finds connection and path by index, path id and origin. `None` if the datagram was a message that begins
+    /// something, and has been dealt with.
+    #[inline(never)]
+    fn find(
+        &mut self,
+        now: Instant,
+        header: &Header,
+        datagram: &[u8],
+    ) -> Result<Option<(ConnectionId, PathId)>, Drop> {
+        let payload = &datagram[header.size()..];
+        if header.key == 0 {
+            return match Message::parse(header.kind, payload)? {
+                Message::Hello(hello) => self.on_hello(now, &hello).map(|()| None),
+                Message::Close(close) if close.reason == Reason::UnknownIndex => {
+                    self.on_unknown_index(now, close.index).map(|()| None)
+                }
+                _ => Err(Drop::UnknownIndex),
+            };
+        }
+        let Some(&id) = self.indices.get(&header.key) else {
+            self.answer_unknown_index(now, header, datagram.len());
+            return Err(Drop::UnknownIndex);
+        };
+        match header.kind {
+            Kind::HelloAnswer => {
+                let hello = Hello::parse(header.kind, payload)?;
+                return self.on_hello_answer(id, &hello).map(|()| None);
+            }
+            Kind::HelloConfirm => {
+                let hello = Hello::parse(header.kind, payload)?;
+                return self.on_confirm(now, id, header.path, &hello).map(|()| None);
+            }
+            _ => {}
+        }
+        let half = &mut self.connections[id.index()];
+        let session = half.session.as_mut().ok_or(Drop::UnknownIndex)?;
+        let is_counted =
+            matches!(header.kind, Kind::Data | Kind::Feedback | Kind::Beacon | Kind::PathStatus);
+        if is_counted && let Some(peer) = session.take_offered() {
+            half.begin_session(now, peer, self.messages);
+        }
+        let half = &self.connections[id.index()];
+        let session = half.session().filter(|session| session.peer().is_some());
+        let session = session.ok_or(Drop::UnknownIndex)?;
+        let (path, bound) = (half.path_at(self.at()), session.path(header.path));
+        match header.kind {
+            Kind::PathChallenge | Kind::PathAnswer | Kind::Close => {
+                let message = Message::parse(header.kind, payload)?;
+                self.on_message(now, id, header.path, path, &message, datagram.len());
+                return Ok(None);
+            }
+            _ => {}
+        }
+        let Some(path) = path else {
+            self.challenge(now, id, datagram.len());
+            // What the peer sends on a path of its own is in the session, wherever it comes from.
+            return bound.map(|path| Some((id, path))).ok_or(Drop::PathUnknown);
+        };
+        if bound != Some(path) {
+            self.bind(id, header.path, path);
+        }
+        self.bound = Some((header.key, header.path, id, path));
+        Ok(Some((id, path)))
+    }
+
+    fn session_mut(&mut self, id: ConnectionId) -> Option<&mut Session> {
+        self.connections[id.index()].session.as_deref_mut()
+    }
+
+    /// A path of the peer is this own one.
+    fn bind(&mut self, id: ConnectionId, peer_path: u8, path: PathId) {
+        let at = self.at();
+        if let Some(session) = self.session_mut(id) {
+            session.bind(peer_path, path);
+            session.forget_candidate(at);
+        }
+    }
+
+    fn send(&mut self, key: u32, body: ReplyBody) {
+        let (at, from) = (self.at(), self.addressed_to);
+        self.messages.to_origin(OriginReply { at, from, key, body });
+    }
+
+    /// Somebody asks for a session. He is answered, and forgotten.
+    fn on_hello(&mut self, now: Instant, hello: &Hello) -> Result<(), Drop> {
+        let id = self.greeted(hello).ok_or(Drop::HelloUnknown)?;
+        let half = &self.connections[id.index()];
+        let own = half.identity().ok_or(Drop::HelloUnknown)?;
+        let cookie = meeting(self.at(), hello, own.session).cookie(self.secret, now);
+        let answer = Hello {
+            version: VERSION,
+            capabilities: Capabilities::PARTIAL | Capabilities::FEEDBACK,
+            session: own.session,
+            echo: hello.session,
+            sender: hello.receiver,
+            receiver: hello.sender,
+            key: half.key,
+            cookie,
+            index: own.index,
+        };
+        self.send(hello.index, ReplyBody::HelloAnswer(answer));
+        Ok(())
+    }
+
+    /// The connection that a hello is for: by tunnel addresses and key, and of several the one with a path at
+    /// this socket.
+    fn greeted(&self, hello: &Hello) -> Option<ConnectionId> {
+        let ids = self.greetable.get(&hello.sender)?;
+        let fits = |id: &&ConnectionId| {
+            let half = &self.connections[id.index()];
+            half.key == hello.key && half.framing.plain.knows(hello.sender, hello.receiver)
+        };
+        let here = |id: &&ConnectionId| {
+            let mut paths = self.connections[id.index()].paths.iter();
+            paths.any(|(_, path)| path.origin.socket == self.origin.socket)
+        };
+        let mut fitting = ids.iter().filter(fits);
+        fitting.clone().find(here).or_else(|| fitting.next()).copied()
+    }
+
+    /// The peer answers a hello of this host.
+    fn on_hello_answer(&mut self, id: ConnectionId, hello: &Hello) -> Result<(), Drop> {
+        let half = &mut self.connections[id.index()];
+        let path = half.path_at(At { socket: self.origin.socket, remote: self.origin.remote });
+        let path = path.ok_or(Drop::PathUnknown)?;
+        let known = half.framing.plain.knows(hello.sender, hello.receiver);
+        let session = half.session.as_mut().filter(|_| known).ok_or(Drop::ControlAddress)?;
+        if hello.version != VERSION {
+            return Err(Drop::HelloVersion);
+        }
+        if hello.echo != session.own().session {
+            return Err(Drop::HelloCookie);
+        }
+        let peer = peer(hello);
+        if session.peer() == Some(peer) {
+            self.messages.session(id, SessionUpdate::Holds);
+        } else if session.on_answer(peer) {
+            let offer = Offer { peer, cookie: hello.cookie, path };
+            self.messages.session(id, SessionUpdate::Offered(offer));
+        }
+        Ok(())
+    }
+
+    /// The peer confirms an answer of this host, from an origin that has received it.
+    fn on_confirm(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        peer_path: u8,
+        hello: &Hello,
+    ) -> Result<(), Drop> {
+        let at = self.at();
+        let half = &mut self.connections[id.index()];
+        let own = half.identity().ok_or(Drop::UnknownIndex)?;
+        if hello.version != VERSION {
+            return Err(Drop::HelloVersion);
+        }
+        if !half.framing.plain.knows(hello.sender, hello.receiver) || half.key != hello.key {
+            return Err(Drop::ControlAddress);
+        }
+        let meeting = meeting(at, hello, own.session);
+        if hello.echo != own.session || !meeting.is_valid(self.secret, now, hello.cookie) {
+            return Err(Drop::HelloCookie);
+        }
+        if half.session_peer() != Some(peer(hello)) {
+            half.begin_session(now, peer(hello), self.messages);
+        }
+        match half.path_at(at) {
+            Some(path) => {
+                half.greet_back(path, self.messages);
+                self.bind(id, peer_path, path);
+            }
+            None => self.request_path(id, peer_path),
+        }
+        Ok(())
+    }
+
+    /// A message of the session that is answered, or is an answer, or ends the session.
+    fn on_message(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        peer_path: u8,
+        path: Option<PathId>,
+        message: &Message<'_>,
+        len: usize,
+    ) {
+        let Some(own) = self.connections[id.index()].identity() else { return };
+        let Some(peer) = self.connections[id.index()].session_peer() else { return };
+        match message {
+            Message::Challenge(challenge) if len >= REPLY_LEN => {
+                let size = u16::try_from(len).unwrap_or(u16::MAX);
+                self.send(peer.index, ReplyBody::Answer { number: challenge.number, size });
+                if path.is_none() {
+                    self.challenge(now, id, len);
+                }
+            }
+            Message::Answer(answer) => match path {
+                Some(path) => {
+                    let (number, len) = (answer.number, answer.size);
+                    self.messages.update(id, PathUpdate::Carried { path, number, len });
+                }
+                None if is_challenge(self.secret, now, own, self.at(), answer.number) => {
+                    self.request_path(id, peer_path);
+                }
+                None => self.drops.add(Drop::PathUnknown),
+            },
+            Message::Close(_) => self.forget(id),
+            _ => self.drops.add(Drop::ControlLength),
+        }
+    }
+
+    /// An origin has proved to be the peer's: its owner is asked to make it a path.
+    fn request_path(&mut self, connection: ConnectionId, peer_path: u8) {
+        let At { socket, remote } = self.at();
+        let moved = self.connections[connection.index()]
+            .session()
+            .and_then(|session| session.path(peer_path));
+        let request = PathRequest { connection, socket, remote, moved };
+        if self.path_requests.len() < PATH_REQUESTS && !self.path_requests.contains(&request) {
+            self.path_requests.push_back(request);
+        }
+    }
+
+    /// Something in a session came from an origin that no path has.
+    fn challenge(&mut self, now: Instant, id: ConnectionId, len: usize) {
+        let (at, secret) = (self.at(), self.secret);
+        let Some(peer) = self.connections[id.index()].session_peer() else { return };
+        let Some(session) = self.session_mut(id) else { return };
+        if len >= REPLY_LEN
+            && let Some(number) = session.challenge(now, secret, at)
+        {
+            self.send(peer.index, ReplyBody::Challenge(number));
+        }
+    }
+
+    /// The session ends.
+    fn forget(&mut self, id: ConnectionId) {
+        let half = &mut self.connections[id.index()];
+        if let Some((before, own)) = half.forget_session(self.secret, self.messages) {
+            self.indices.remove(&before.index);
+            self.indices.insert(own.index, id);
+        }
+        self.bound = None;
+    }
+
+    /// The sender of a datagram believes in a session that this host does not know.
+    fn answer_unknown_index(&mut self, now: Instant, header: &Header, len: usize) {
+        if header.kind != Kind::Close && len >= REPLY_LEN && self.unknown.take(now) {
+            self.send(0, ReplyBody::UnknownIndex(header.key));
+        }
+    }
+
+    /// Somebody says that the peer does not know an index.
+    fn on_unknown_index(&mut self, now: Instant, index: u32) -> Result<(), Drop> {
+        if !self.unknown.take(now) {
+            return Err(Drop::UnknownIndex);
+        }
+        let at = self.at();
+        let mut halves = self.connections.iter();
+        let of = halves.find(|(_, half)| {
+            half.session_peer().is_some_and(|peer| peer.index == index)
+                && half.path_at(at).is_some()
+        });
+        let (id, _) = of.ok_or(Drop::UnknownIndex)?;
+        self.messages.session(ConnectionId(id as u16), SessionUpdate::Doubted);
+        Ok(())
+    }
+}
+
+fn peer(hello: &Hello) -> Peer {
+    let partial = hello.capabilities.contains(Capabilities::PARTIAL);
+    Peer { session: hello.session, index: hello.index, partial }
+}
+
+fn meeting(at: At, hello: &Hello, own: u64) -> Meeting {
+    Meeting {
+        at,
+        initiator: (hello.sender, hello.session, hello.index),
+        responder: (hello.receiver, own),
+    }
+}

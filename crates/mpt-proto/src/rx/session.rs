@@ -1,0 +1,143 @@
+//! The session of a connection, at its receiving half.
+
+use std::time::Duration;
+
+use super::connection::ReceiveHalf;
+use crate::config::FramingConfig;
+use crate::event::Event;
+use crate::framing::datagram::Framed;
+use crate::framing::extended::identity::{At, Identity};
+use crate::framing::extended::session::{Peer, Session, SessionUpdate};
+use crate::id::PathId;
+use crate::messages::{Messages, Reply};
+use crate::secret::Secret;
+use crate::sink::Sink;
+use crate::stats::Drop;
+use crate::time::Instant;
+
+/// How long all paths may be down before a session ends, where plain framing can take over.
+const END_AFTER: Duration = Duration::from_secs(10);
+
+/// How long plain data that was sent before the session may arrive, if there is no dead time.
+const OVERLAP: Duration = Duration::from_secs(2);
+
+impl ReceiveHalf {
+    /// The session, if the framing has any.
+    pub(super) fn session(&self) -> Option<&Session> {
+        self.session.as_deref()
+    }
+
+    /// The peer of the session, if there is one.
+    pub fn session_peer(&self) -> Option<Peer> {
+        self.session().and_then(Session::peer)
+    }
+
+    /// By what this host is known to the peer, if the framing has sessions.
+    pub(super) fn identity(&self) -> Option<Identity> {
+        self.session().map(Session::own)
+    }
+
+    /// The path with this origin.
+    pub(super) fn path_at(&self, at: At) -> Option<PathId> {
+        let same = |origin: At| {
+            (origin.socket, origin.remote.ip(), origin.remote.port())
+                == (at.socket, at.remote.ip(), at.remote.port())
+        };
+        let mut paths = self.paths.iter().filter(|(_, path)| same(path.origin));
+        // One that is about to go is there beside the one that takes its place.
+        let first = paths.next()?;
+        let found = std::iter::once(first).chain(paths).find(|(_, path)| !path.leaving);
+        Some(PathId(found.unwrap_or(first).0 as u8))
+    }
+
+    /// A session begins. What is held of the order before is delivered with the next datagram.
+    pub(super) fn begin_session(&mut self, now: Instant, peer: Peer, messages: &mut Messages) {
+        let Some(session) = &mut self.session else { return };
+        let before = session.begin(now, peer);
+        self.restarts = true;
+        if before.is_some() {
+            self.calls = 0;
+            self.paths.iter_mut().for_each(|(_, path)| path.forget_peer());
+        }
+        messages.session(self.id, SessionUpdate::Agreed(peer));
+        messages.event(Event::Session { connection: self.id, replaces: before.is_some() });
+    }
+
+    /// There is no session any more. The next one has another identity, which is returned with the one before.
+    pub(super) fn forget_session(
+        &mut self,
+        secret: &Secret,
+        messages: &mut Messages,
+    ) -> Option<(Identity, Identity)> {
+        let session = self.session.as_mut()?;
+        let before = session.own();
+        self.sessions_forgotten += 1;
+        let own = Identity::derive(secret, self.number, self.sessions_forgotten);
+        session.forget(own);
+        self.restarts = true;
+        self.all_down_since = None;
+        messages.session(self.id, SessionUpdate::Wanted(own));
+        messages.event(Event::SessionEnd { connection: self.id });
+        Some((before, own))
+    }
+
+    /// Has the peer told at once how a path is.
+    pub(super) fn greet_back(&self, path: PathId, messages: &mut Messages) {
+        messages.reply(self.id, Reply::Keepalive { path });
+    }
+
+    /// Begins the order anew, if a session has begun.
+    #[inline(always)]
+    pub(super) fn restart_order(&mut self, sink: &mut impl Sink) {
+        if self.restarts {
+            self.do_restart_order(sink);
+        }
+    }
+
+    #[cold]
+    fn do_restart_order(&mut self, sink: &mut impl Sink) {
+        self.restarts = false;
+        let mut sink = super::connection::Counted { sink, delivered: &mut self.delivered };
+        self.reorder.begin_anew(&mut sink);
+        self.stream.restart();
+        self.paths.iter_mut().for_each(|(_, path)| path.order.restart());
+    }
+
+    /// Whether a datagram of its framing is accepted, and its place in the order believed.
+    #[inline(always)]
+    pub(super) fn accepts(&self, now: Instant, framed: &Framed) -> Result<bool, Drop> {
+        match (framed, &self.session) {
+            (Framed::Extended(_), _) | (Framed::Plain(_), None) => Ok(true),
+            (Framed::Plain(_), Some(session)) => self.accepts_plain(now, session),
+        }
+    }
+
+    fn accepts_plain(&self, now: Instant, session: &Session) -> Result<bool, Drop> {
+        if self.framing.config == FramingConfig::Extended {
+            return Err(Drop::Framing);
+        }
+        if session.peer().is_none() {
+            return Ok(true);
+        }
+        // What was in flight when the session began.
+        match now < session.began() + OVERLAP {
+            true => Ok(false),
+            false => Err(Drop::Framing),
+        }
+    }
+
+    /// Notes whether all paths are down. Then the session ends after a while, where plain framing can take over.
+    pub(super) fn watch_session(&mut self, now: Instant, any_up: bool) {
+        let ends = self.framing.config == FramingConfig::Auto && self.session_peer().is_some();
+        if any_up || !ends {
+            self.all_down_since = None;
+        } else if self.all_down_since.is_none() {
+            self.all_down_since = Some(now);
+        }
+    }
+
+    /// When the session ends unless a path comes up.
+    pub(super) fn session_end(&self) -> Option<Instant> {
+        self.all_down_since.map(|since| since + END_AFTER)
+    }
+}
