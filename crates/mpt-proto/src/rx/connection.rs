@@ -19,7 +19,7 @@ use crate::measure::{Arrival as Came, Budget, Look, Stream};
 use crate::messages::{Feedback, Messages, PathUpdate, Reply};
 use crate::path::{DownCause, PathState};
 use crate::prefix::Prefix;
-use crate::rx::reorder::{Accepted, ReorderBuffer};
+use crate::rx::reorder::{Accepted, After, Arrived, ReorderBuffer};
 use crate::sequence::Seq;
 use crate::sink::{Held, Sink};
 use crate::slots::Slots;
@@ -188,7 +188,8 @@ impl ReceiveHalf {
             self.reorder.pass(packet, &mut sink);
             return Ok(());
         };
-        let accepted = self.reorder.insert(now, path, seq, packet, &mut sink);
+        let arrived = Arrived { path, seq, after: After::Unknown };
+        let accepted = self.reorder.insert(now, arrived, packet, &mut sink);
         self.measure(now, path, seq, accepted);
         match accepted? {
             Accepted::Fits | Accepted::Return => {}
@@ -302,7 +303,7 @@ impl ReceiveHalf {
         if live != self.live {
             self.live = live;
             let mut sink = Counted { sink, delivered: &mut self.delivered };
-            self.reorder.set_live(live, &mut sink);
+            self.reorder.set_live(now, live, &mut sink);
         }
     }
 }
