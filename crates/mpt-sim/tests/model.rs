@@ -107,6 +107,7 @@ impl Both {
     fn new(settings: Settings, start: u32) -> Self {
         let mut plan = plan(&[1, 1, 1]);
         plan.connection.reorder = ReorderConfig {
+            evidence: false,
             window: settings.window as u32,
             max_delay: settings.max_delay,
             early_release: settings.early_release,

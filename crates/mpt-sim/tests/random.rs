@@ -90,7 +90,8 @@ prop_compose! {
         plan.connection.checksum = checksum;
         plan.connection.key = key;
         let max_delay = Duration::from_millis(max_delay_ms);
-        plan.connection.reorder = ReorderConfig { window, max_delay, early_release, late };
+        plan.connection.reorder =
+            ReorderConfig { evidence: false, window, max_delay, early_release, late };
         plan
     }
 }

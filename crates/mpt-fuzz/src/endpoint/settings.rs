@@ -47,6 +47,7 @@ impl Settings {
             checksum: flag(1),
             sequence: !flag(2),
             reorder: ReorderConfig {
+                evidence: false,
                 early_release: !flag(3),
                 late: if flag(4) { Late::Drop } else { Late::Deliver },
                 window: window(input),

@@ -34,20 +34,24 @@ pub enum Late {
 /// How received packets are put in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReorderConfig {
+    /// Order by evidence instead of by the settings below: a packet waits for its predecessor in its flow alone, and
+    /// for no longer than the measured delays of the paths explain. Needs extended framing, which tells both.
+    pub evidence: bool,
     /// How many packets ahead of the expected one are held, 0 to [`MAX_WINDOW`]; 0 delivers
     /// everything as it comes.
     pub window: u32,
-    /// How long a packet is held at the most.
+    /// How long a packet is held at the most; in the order by evidence only until the delays of the paths are known.
     pub max_delay: Duration,
-    /// Give a number up as soon as every live path has delivered a higher one.
+    /// Give a number up as soon as every live path has delivered a higher one. The order by evidence always does.
     pub early_release: bool,
-    /// What happens to packets that come after that.
+    /// What happens to packets that come after that. The order by evidence delivers them.
     pub late: Late,
 }
 
 impl Default for ReorderConfig {
     fn default() -> Self {
         Self {
+            evidence: false,
             window: 4096,
             max_delay: Duration::from_millis(100),
             early_release: true,

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::path::ReceivePath;
-use crate::config::{ConnectionConfig, FramingConfig};
+use crate::config::{ConnectionConfig, FramingConfig, ReorderConfig};
 use crate::event::Event;
 use crate::framing::Rx;
 use crate::framing::datagram::{Body, Framed, Opened};
@@ -21,7 +21,7 @@ use crate::measure::{Arrival as Came, Budget, Look, Stream};
 use crate::messages::{Feedback, Messages, PathUpdate, Reply};
 use crate::path::{DownCause, PathState};
 use crate::prefix::Prefix;
-use crate::rx::reorder::{Accepted, ReorderBuffer};
+use crate::rx::reorder::{Accepted, After, Arrived, ReorderBuffer};
 use crate::secret::Secret;
 use crate::sequence::Seq;
 use crate::sink::{Held, Sink};
@@ -71,6 +71,8 @@ pub struct ReceiveHalf {
     pub(super) accepted_by: Option<AcceptId>,
     pub(super) paths: Slots<ReceivePath>,
     pub(super) reorder: ReorderBuffer,
+    /// How packets are put in order while there is a session; without one nothing is known of flows.
+    pub(super) order_in_session: ReorderConfig,
     /// The numbers as they come, before they are put in order.
     pub(super) stream: Stream,
     /// How many of them are looked at.
@@ -109,7 +111,8 @@ impl ReceiveHalf {
             key: config.key,
             accepted_by,
             paths: Slots::default(),
-            reorder: ReorderBuffer::new(config.reorder),
+            reorder: ReorderBuffer::new(without_session(config.reorder)),
+            order_in_session: config.reorder,
             stream: Stream::default(),
             budget: Budget::default(),
             networks: config.networks.clone(),
@@ -156,13 +159,14 @@ impl ReceiveHalf {
         sink: &mut impl Sink,
         messages: &mut Messages,
     ) {
-        self.restart_order(sink);
+        self.restart_order(now, sink);
         let body = self.framing.read(opened, payload);
         let outcome = match (body, self.accepts(now, &opened.framed)) {
             (Err(reason), _) | (Ok(_), Err(reason)) => Err(reason),
             (Ok(Body::Inner(inner)), Ok(numbered)) => {
-                let sequence = opened.sequence.filter(|_| numbered);
-                self.receive_inner(now, arrival, sequence, &inner, payload, sink, messages)
+                let place = opened.sequence.filter(|_| numbered);
+                let place = place.map(|seq| (seq, after(seq, &opened.framed)));
+                self.receive_inner(now, arrival, place, &inner, payload, sink, messages)
             }
             (Ok(Body::Keepalive(_) | Body::Probe), Ok(false)) => Err(Drop::Framing),
             (Ok(Body::Keepalive(keepalive)), Ok(true)) => {
@@ -198,7 +202,7 @@ impl ReceiveHalf {
         &mut self,
         now: Instant,
         arrival: Arrival,
-        sequence: Option<Seq>,
+        place: Option<(Seq, After)>,
         inner: &Inner,
         payload: &[u8],
         sink: &mut impl Sink,
@@ -227,11 +231,12 @@ impl ReceiveHalf {
             packet = &self.marked;
         }
         let mut sink = Counted { sink, delivered: &mut self.delivered };
-        let Some(seq) = sequence else {
+        let Some((seq, after)) = place else {
             self.reorder.pass(packet, &mut sink);
             return Ok(());
         };
-        let accepted = self.reorder.insert(now, path, seq, packet, &mut sink);
+        let arrived = Arrived { path, seq, after };
+        let accepted = self.reorder.insert(now, arrived, packet, &mut sink);
         self.measure(now, path, seq, accepted);
         match accepted? {
             Accepted::Fits | Accepted::Return => {}
@@ -348,8 +353,26 @@ impl ReceiveHalf {
         if live != self.live {
             self.live = live;
             let mut sink = Counted { sink, delivered: &mut self.delivered };
-            self.reorder.set_live(live, &mut sink);
+            self.reorder.set_live(now, live, &mut sink);
         }
+    }
+}
+
+/// The order of packets that come without a session.
+pub(super) fn without_session(config: ReorderConfig) -> ReorderConfig {
+    ReorderConfig { evidence: false, ..config }
+}
+
+/// What the header of a packet says of the one before it in its flow.
+#[inline(always)]
+fn after(seq: Seq, framed: &Framed) -> After {
+    match framed {
+        Framed::Plain(_) => After::Unknown,
+        Framed::Extended(header) => match header.distance {
+            0 => After::First,
+            u16::MAX => After::Far,
+            distance => After::Seq(seq.minus(distance.into())),
+        },
     }
 }
 

@@ -88,8 +88,10 @@ impl ReceiveHalf {
     /// The connection has other networks, or another order.
     pub(crate) fn set(&mut self, now: Instant, config: &ConnectionConfig, sink: &mut impl Sink) {
         self.networks.clone_from(&config.networks);
+        self.order_in_session = config.reorder;
+        let order = self.order_now();
         let mut sink = Counted { sink, delivered: &mut self.delivered };
-        self.reorder.set_config(now, config.reorder, &mut sink);
+        self.reorder.set_config(now, order, &mut sink);
     }
 
     /// The operator wants something else of a path.

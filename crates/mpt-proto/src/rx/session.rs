@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::connection::ReceiveHalf;
-use crate::config::FramingConfig;
+use super::connection::{Counted, ReceiveHalf, without_session};
+use crate::config::{FramingConfig, ReorderConfig};
 use crate::event::Event;
 use crate::framing::datagram::Framed;
 use crate::framing::extended::identity::{At, Identity};
@@ -88,19 +88,29 @@ impl ReceiveHalf {
 
     /// Begins the order anew, if a session has begun.
     #[inline(always)]
-    pub(super) fn restart_order(&mut self, sink: &mut impl Sink) {
+    pub(super) fn restart_order(&mut self, now: Instant, sink: &mut impl Sink) {
         if self.restarts {
-            self.do_restart_order(sink);
+            self.do_restart_order(now, sink);
         }
     }
 
     #[cold]
-    fn do_restart_order(&mut self, sink: &mut impl Sink) {
+    fn do_restart_order(&mut self, now: Instant, sink: &mut impl Sink) {
         self.restarts = false;
-        let mut sink = super::connection::Counted { sink, delivered: &mut self.delivered };
-        self.reorder.begin_anew(&mut sink);
+        let config = self.order_now();
+        let mut sink = Counted { sink, delivered: &mut self.delivered };
+        self.reorder.set_config(now, config, &mut sink);
+        self.reorder.restart(now, &mut sink);
         self.stream.restart();
         self.paths.iter_mut().for_each(|(_, path)| path.order.restart());
+    }
+
+    /// How packets are put in order at present.
+    pub(super) fn order_now(&self) -> ReorderConfig {
+        match self.session_peer() {
+            Some(_) => self.order_in_session,
+            None => without_session(self.order_in_session),
+        }
     }
 
     /// Whether a datagram of its framing is accepted, and its place in the order believed.

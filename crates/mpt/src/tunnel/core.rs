@@ -57,6 +57,7 @@ fn ports(ranges: &[std::ops::RangeInclusive<u16>]) -> PortRanges {
 
 fn reorder(settings: &config::Reorder) -> ReorderConfig {
     ReorderConfig {
+        evidence: false,
         window: settings.window,
         max_delay: settings.max_delay,
         early_release: settings.early_release,

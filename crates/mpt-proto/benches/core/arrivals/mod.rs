@@ -174,6 +174,7 @@ impl Arrivals {
 
     /// The largest reorder buffer there is.
     const LARGEST: ReorderConfig = ReorderConfig {
+        evidence: false,
         window: MAX_WINDOW,
         max_delay: Duration::from_millis(100),
         early_release: true,

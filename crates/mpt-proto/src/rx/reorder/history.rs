@@ -1,4 +1,4 @@
-//! Which of the numbers behind the expected one were delivered.
+//! Which of the last numbers were delivered.
 
 use crate::sequence::Seq;
 
@@ -21,7 +21,7 @@ impl History {
         Self(Box::new([0; (LEN / 64) as usize]))
     }
 
-    /// Whether `seq`, which is at most [`LEN`] behind the expected number, was delivered.
+    /// Whether `seq`, which is one of the last [`LEN`] numbers, was delivered.
     pub(super) fn was_delivered(&self, seq: Seq) -> bool {
         let (word, bit) = place(seq);
         self.0[word] & bit != 0
@@ -46,8 +46,33 @@ impl History {
         }
     }
 
+    /// How many numbers from `seq` on were delivered without a gap. Counts at most to the end of a word, which is
+    /// somewhere within the next 64, so 0 only if `seq` itself was not delivered.
+    pub(super) fn run(&self, seq: Seq) -> u32 {
+        (self.0[place(seq).0] >> (seq.value() % 64)).trailing_ones()
+    }
+
+    /// How many of `count` numbers from `seq` on were not delivered.
+    pub(super) fn missing(&self, mut seq: Seq, mut count: u32) -> u32 {
+        let mut missing = 0;
+        while count > 0 {
+            let bit = seq.value() % 64;
+            let step = count.min(64 - bit);
+            let mask = (u64::MAX >> (64 - step)) << bit;
+            missing += (!self.0[place(seq).0] & mask).count_ones();
+            seq = seq.plus(step);
+            count -= step;
+        }
+        missing
+    }
+
     pub(super) fn clear(&mut self) {
         self.0.fill(0);
+    }
+
+    /// Takes all numbers for delivered: those before the first never existed.
+    pub(super) fn fill(&mut self) {
+        self.0.fill(u64::MAX);
     }
 }
 
@@ -59,6 +84,24 @@ fn place(seq: Seq) -> (usize, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn runs_end_at_what_is_missing_and_gaps_are_counted() {
+        let mut history = History::new();
+        let seq = |at: u32| Seq::new(u32::MAX - 70).plus(at);
+        (0..200)
+            .filter(|at| ![3, 90, 91].contains(at))
+            .for_each(|at| history.set_delivered(seq(at)));
+        // Number 0 has bit 57 of its word, so the word ends behind number 6.
+        let runs = [(0, 3), (3, 0), (4, 3), (7, 64), (71, 19), (91, 0), (92, 43)];
+        for (at, run) in runs {
+            assert_eq!(history.run(seq(at)), run, "{at}");
+        }
+        for (at, count, missing) in [(0, 200, 3), (4, 86, 0), (3, 88, 2), (0, 0, 0), (199, 11, 10)]
+        {
+            assert_eq!(history.missing(seq(at), count), missing, "{at} {count}");
+        }
+    }
 
     #[test]
     fn a_range_is_forgotten_exactly_and_across_the_wrap() {

@@ -1,17 +1,18 @@
 //! Numbers that do not fit the order: late, strays, and the beginning of another order.
 
-use super::history::REACH;
 use super::left::Left;
 use super::restart_detector::{self, Verdict};
-use super::{Accepted, ReorderBuffer, first};
+use super::{ClassicOrder, first};
 use crate::config::Late;
 use crate::id::PathId;
+use crate::rx::reorder::arrived::Accepted;
+use crate::rx::reorder::history::REACH;
 use crate::sequence::Seq;
 use crate::sink::Sink;
 use crate::stats::Drop;
 use crate::time::Instant;
 
-impl ReorderBuffer {
+impl ClassicOrder {
     /// A number from behind, or out of all reach.
     pub(super) fn misfit(
         &mut self,

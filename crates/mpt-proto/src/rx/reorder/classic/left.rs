@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-use super::history::REACH;
 use super::restart_detector::NEAR;
+use crate::rx::reorder::history::REACH;
 use crate::sequence::Seq;
 use crate::time::Instant;
 

@@ -1,0 +1,82 @@
+//! When numbers are given up.
+
+use super::{EvidenceOrder, Loss, bits};
+use crate::id::PathId;
+use crate::rx::reorder::history::REACH;
+use crate::sink::Sink;
+use crate::time::Instant;
+
+impl EvidenceOrder {
+    /// When the expected number will be given up, if nothing comes. Where nothing is held that is not urgent, and
+    /// happens with the next packet.
+    pub(in crate::rx::reorder) fn deadline(&self) -> Option<Instant> {
+        if self.waiting.held() == 0 {
+            return None;
+        }
+        let overdue = self.paths.iter().filter_map(|path| path.deadline(self.next)).min();
+        let inherited = self.inherited.map(|record| record.at);
+        [overdue, inherited, self.passed_at()].into_iter().flatten().min()
+    }
+
+    /// When the last live path will have passed the expected number.
+    fn passed_at(&self) -> Option<Instant> {
+        let mut latest = None;
+        for path in bits(self.live) {
+            latest = latest.max(Some(self.paths[path].passes_at(self.next)?));
+        }
+        latest
+    }
+
+    /// Gives up what a number that came by this path shows to be lost.
+    pub(super) fn give_up_after(&mut self, now: Instant, path: PathId, sink: &mut impl Sink) {
+        if self.next == self.end {
+            return;
+        }
+        if self.waiting.held() == 1 {
+            // It may be the first to wait: where nothing is held no timer runs.
+            self.on_timeout(now, sink);
+            return;
+        }
+        self.give_up_passed(now, sink);
+        if let Some(overdue) = self.paths[path.index()].overdue(now) {
+            self.give_up_to(overdue.next(), Loss::Overdue, sink);
+        }
+    }
+
+    /// Gives up what is known not to come any more.
+    pub(in crate::rx::reorder) fn on_timeout(&mut self, now: Instant, sink: &mut impl Sink) {
+        self.give_up_passed(now, sink);
+        for path in 0..self.paths.len() {
+            self.paths[path].forget_before(self.next);
+            if let Some(overdue) = self.paths[path].overdue(now) {
+                self.give_up_to(overdue.next(), Loss::Overdue, sink);
+            }
+        }
+        if let Some(record) = self.inherited.take_if(|record| record.at <= now) {
+            self.give_up_to(record.seq.next(), Loss::Overdue, sink);
+        }
+    }
+
+    /// Gives up what every live path has passed.
+    pub(super) fn give_up_passed(&mut self, now: Instant, sink: &mut impl Sink) {
+        let slowest = usize::from(self.slowest);
+        if self.live >> slowest & 1 != 0 && !self.paths[slowest].may_pass(self.next) {
+            return;
+        }
+        let mut least = None;
+        for path in bits(self.live) {
+            match self.paths[path].passed(now).map(|seq| seq.offset_from(self.next)) {
+                Some(passed @ 0..REACH) => {
+                    least = Some(least.map_or(passed, |least: i32| least.min(passed)));
+                }
+                _ => {
+                    self.slowest = path as u8;
+                    return;
+                }
+            }
+        }
+        if let Some(least) = least {
+            self.give_up_to(self.next.plus(least.unsigned_abs() + 1), Loss::Passed, sink);
+        }
+    }
+}

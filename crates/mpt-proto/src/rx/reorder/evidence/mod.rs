@@ -1,0 +1,380 @@
+//! Order by evidence: a packet waits only for its predecessor in its flow, and for no longer than that can still come
+//! (section 8.5 of `docs/protocol.md`).
+//!
+//! All numbers before the one expected next are *resolved*: delivered or given up. Of those from there on, some were
+//! delivered already, because their predecessors were; some are held, and wait for theirs; the others are missing. When
+//! a number is resolved, the packet that waits for it follows at once, and what waits for that. A packet whose
+//! predecessor is not known waits for all numbers before it.
+//!
+//! Numbers are given up in their order, as soon as
+//!
+//! - every live path has [passed](path) them: a higher number, or a beacon, has come by it, and what that can have
+//!   overtaken has had time to come;
+//! - or a later number has been here for the wait of the path that it came by, which is how much slower the slowest
+//!   path is;
+//! - or they no longer fit the window.
+//!
+//! A number that comes after it was given up is delivered. A session says where its numbers begin, so a number out of
+//! reach is a stray and nothing else.
+
+mod give_up;
+mod margin;
+mod path;
+mod waiting;
+
+use std::time::Duration;
+
+use super::arrived::{Accepted, After, Arrived};
+use super::history::{History, REACH};
+use crate::config::ReorderConfig;
+use crate::id::PathId;
+use crate::sequence::Seq;
+use crate::sink::{Held, Sink};
+use crate::stats::{Drop, ReorderStats};
+use crate::time::Instant;
+use path::{PathEvidence, Record};
+use waiting::Waiting;
+
+/// The order of one session, at the receiver.
+#[derive(Debug)]
+pub(super) struct EvidenceOrder {
+    config: ReorderConfig,
+    /// The number expected next: the first that is not resolved.
+    next: Seq,
+    /// The number behind the highest one that came, or is known to have been sent; `next` if nothing is missing.
+    end: Seq,
+    /// What was delivered of the numbers before `end`.
+    history: History,
+    waiting: Waiting,
+    paths: Vec<PathEvidence>,
+    /// The paths that have records, one bit each.
+    recorded: u64,
+    /// What follows from the records of a path that is gone: up to this number all is given up at that time.
+    inherited: Option<Record>,
+    /// The live paths, one bit each.
+    live: u64,
+    /// A live path that had not passed the expected number when that was last examined.
+    slowest: u8,
+    /// Until then late packets say nothing about the order of a path.
+    copies_until: Instant,
+    stats: ReorderStats,
+}
+
+/// Why numbers are given up.
+#[derive(Clone, Copy, Debug)]
+enum Loss {
+    Passed,
+    Overdue,
+    Window,
+}
+
+impl EvidenceOrder {
+    /// An order in which nothing came yet, by no path. It counts on from `stats`.
+    pub(super) fn new(config: ReorderConfig, stats: ReorderStats) -> Self {
+        let mut history = History::new();
+        history.fill();
+        Self {
+            config,
+            next: Seq::FIRST,
+            end: Seq::FIRST,
+            history,
+            waiting: Waiting::new(config.window),
+            paths: Vec::new(),
+            recorded: 0,
+            inherited: None,
+            live: 0,
+            slowest: 0,
+            copies_until: Instant::ZERO,
+            stats,
+        }
+    }
+
+    pub(super) fn config(&self) -> &ReorderConfig {
+        &self.config
+    }
+
+    /// Bytes of memory apart from its own size, and from the packets that are held.
+    pub(super) fn memory(&self) -> usize {
+        let paths = self.paths.capacity() * size_of::<PathEvidence>();
+        let records: usize = self.paths.iter().map(PathEvidence::memory).sum();
+        self.waiting.memory() + History::MEMORY + paths + records
+    }
+
+    /// How many paths there is room for, by their numbers.
+    pub(super) fn paths(&self) -> usize {
+        self.paths.len()
+    }
+
+    pub(super) fn live(&self) -> u64 {
+        self.live
+    }
+
+    /// The number expected next.
+    pub(super) fn next(&self) -> Option<Seq> {
+        Some(self.next)
+    }
+
+    pub(super) fn stats(&self) -> ReorderStats {
+        ReorderStats { held: u64::from(self.waiting.held()), ..self.stats }
+    }
+
+    /// A packet without a number: nothing can be said about its place.
+    pub(super) fn pass(&mut self, packet: &[u8], sink: &mut impl Sink) {
+        self.stats.unsequenced += 1;
+        sink.deliver(packet);
+    }
+
+    /// A packet with a number came.
+    pub(super) fn insert(
+        &mut self,
+        now: Instant,
+        arrived: Arrived,
+        packet: &[u8],
+        sink: &mut impl Sink,
+    ) -> Result<Accepted, Drop> {
+        let Arrived { path, seq, .. } = arrived;
+        if seq != self.next || self.end != seq {
+            return self.out_of_order(now, arrived, packet, sink).map(|()| Accepted::Fits);
+        }
+        self.stats.in_order += 1;
+        sink.deliver(packet);
+        self.history.set_delivered(seq);
+        self.next = seq.next();
+        self.end = self.next;
+        self.paths[path.index()].highest = Some(seq);
+        Ok(Accepted::Fits)
+    }
+
+    /// A packet came while numbers are missing, or others are from now on.
+    fn out_of_order(
+        &mut self,
+        now: Instant,
+        arrived: Arrived,
+        packet: &[u8],
+        sink: &mut impl Sink,
+    ) -> Result<(), Drop> {
+        let Arrived { path, seq, after } = arrived;
+        match seq.offset_from(self.next) {
+            REACH.. => return Err(Drop::Stray),
+            ..0 => return self.behind(now, path, seq, packet, sink),
+            _ => {}
+        }
+        if !self.extend(seq) && (self.history.was_delivered(seq) || self.waiting.contains(seq)) {
+            return Err(Drop::Duplicate);
+        }
+        if self.ahead(seq) >= self.config.window {
+            self.give_up_to(seq.minus(self.config.window - 1), Loss::Window, sink);
+        }
+        self.paths[path.index()].on_arrival(now, seq, self.next);
+        self.recorded |= 1 << path.index();
+        if seq == self.next || self.is_resolved(after) {
+            self.deliver(seq, packet, sink);
+        } else if let Some(held) = sink.hold(packet) {
+            self.hold(seq, after, held);
+        } else {
+            // Where nothing can be held nothing can be waited for either.
+            self.give_up_to(seq, Loss::Window, sink);
+            self.deliver(seq, packet, sink);
+        }
+        self.give_up_after(now, path, sink);
+        Ok(())
+    }
+
+    /// A number came that was resolved before.
+    fn behind(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        seq: Seq,
+        packet: &[u8],
+        sink: &mut impl Sink,
+    ) -> Result<(), Drop> {
+        if seq.offset_from(self.end) < -REACH {
+            return Err(Drop::Stray);
+        }
+        if self.history.was_delivered(seq) {
+            return Err(Drop::Duplicate);
+        }
+        self.stats.late += 1;
+        sink.deliver(packet);
+        self.history.set_delivered(seq);
+        self.paths[path.index()].on_late(now, seq, now < self.copies_until);
+        Ok(())
+    }
+
+    /// Whether a packet with this predecessor has nothing to wait for.
+    fn is_resolved(&self, after: After) -> bool {
+        match after {
+            After::First => true,
+            After::Seq(seq) => seq.offset_from(self.next) < 0 || self.history.was_delivered(seq),
+            After::Unknown | After::Far => false,
+        }
+    }
+
+    /// Delivers a packet that waits for nothing, and those that wait for it.
+    fn deliver(&mut self, seq: Seq, packet: &[u8], sink: &mut impl Sink) {
+        self.stats.in_order += 1;
+        sink.deliver(packet);
+        self.history.set_delivered(seq);
+        self.deliver_followers(seq, sink);
+        if seq == self.next {
+            self.advance(sink);
+        }
+    }
+
+    fn hold(&mut self, seq: Seq, after: After, held: Held) {
+        self.waiting.put(seq, held);
+        if let After::Seq(predecessor) = after {
+            self.waiting.follow(predecessor, seq);
+        }
+        self.stats.held_max = self.stats.held_max.max(u64::from(self.waiting.held()));
+    }
+
+    /// `seq` was resolved: what waits for it follows, and what waits for that.
+    fn deliver_followers(&mut self, mut seq: Seq, sink: &mut impl Sink) {
+        while let Some((follower, held)) = self.waiting.take_follower(seq) {
+            self.deliver_held(follower, held, sink);
+            seq = follower;
+        }
+    }
+
+    fn deliver_held(&mut self, seq: Seq, held: Held, sink: &mut impl Sink) {
+        self.stats.reordered += 1;
+        sink.deliver_held(held);
+        self.history.set_delivered(seq);
+    }
+
+    /// Moves the expected number past what was delivered, and delivers what waited for all before it.
+    fn advance(&mut self, sink: &mut impl Sink) {
+        while self.next != self.end {
+            let run = self.history.run(self.next).min(self.ahead(self.end));
+            if run > 0 {
+                self.next = self.next.plus(run);
+            } else if let Some(held) = self.waiting.take(self.next) {
+                self.deliver_held(self.next, held, sink);
+                self.deliver_followers(self.next, sink);
+            } else {
+                return;
+            }
+        }
+        bits(std::mem::take(&mut self.recorded)).for_each(|path| self.paths[path].forget_records());
+        self.inherited = None;
+    }
+
+    /// `seq` was sent. Returns whether that was not known before.
+    fn extend(&mut self, seq: Seq) -> bool {
+        let more = seq.next().offset_from(self.end);
+        if more <= 0 {
+            return false;
+        }
+        self.history.set_missing(self.end, more.unsigned_abs());
+        self.end = seq.next();
+        true
+    }
+
+    /// Moves the expected number to `seq` at least, which is not behind the end.
+    fn give_up_to(&mut self, seq: Seq, loss: Loss, sink: &mut impl Sink) {
+        while seq.offset_from(self.next) > 0 {
+            let next = self.next;
+            let mut passed = 1;
+            if self.waiting.held() == 0 {
+                passed = self.ahead(seq);
+                self.count_lost(self.history.missing(next, passed), loss);
+            } else if let Some(held) = self.waiting.take(next) {
+                self.deliver_held(next, held, sink);
+                self.deliver_followers(next, sink);
+            } else if !self.history.was_delivered(next) {
+                self.count_lost(1, loss);
+                self.deliver_followers(next, sink);
+            }
+            self.next = next.plus(passed);
+        }
+        self.advance(sink);
+    }
+
+    fn count_lost(&mut self, lost: u32, loss: Loss) {
+        match loss {
+            Loss::Passed => self.stats.lost_early_release += u64::from(lost),
+            Loss::Overdue => self.stats.lost_max_delay += u64::from(lost),
+            Loss::Window => self.stats.lost_window += u64::from(lost),
+        }
+    }
+
+    /// A beacon says that everything up to this number that was sent on a path has arrived, or is lost.
+    pub(super) fn covered(&mut self, now: Instant, path: PathId, seq: Seq, sink: &mut impl Sink) {
+        let ahead = seq.offset_from(self.next);
+        if ahead < 0 || ahead.unsigned_abs() >= self.config.window {
+            return;
+        }
+        self.extend(seq);
+        self.paths[path.index()].record(now, seq, self.next);
+        self.recorded |= 1 << path.index();
+        self.on_timeout(now, sink);
+    }
+
+    /// Delivers everything that is held, and waits for nothing before it.
+    pub(super) fn release_all(&mut self, sink: &mut impl Sink) {
+        self.give_up_to(self.end, Loss::Window, sink);
+    }
+
+    /// Other settings. What is held leaves if its window is another.
+    pub(super) fn set_config(&mut self, now: Instant, config: ReorderConfig, sink: &mut impl Sink) {
+        if config.window != self.config.window {
+            self.release_all(sink);
+            self.waiting = Waiting::new(config.window);
+        }
+        self.config = config;
+        self.on_timeout(now, sink);
+    }
+
+    /// A path is new, or gone: nothing has come by it. What waits by its records still waits no longer.
+    pub(super) fn forget_path(&mut self, path: PathId) {
+        let wait = self.config.max_delay;
+        if self.paths.len() <= path.index() {
+            self.paths.resize(path.index() + 1, PathEvidence::new(wait));
+        }
+        let Some(left) = self.paths[path.index()].forget(wait) else { return };
+        if left.seq.offset_from(self.next) < 0 {
+            return;
+        }
+        self.inherited = Some(self.inherited.map_or(left, |before| {
+            let higher = if left.seq.offset_from(before.seq) > 0 { left.seq } else { before.seq };
+            Record { seq: higher, at: left.at.max(before.at) }
+        }));
+    }
+
+    /// How long to wait after a packet came by a path, from 1 to 250 ms, and the mean deviation of its delay.
+    pub(super) fn set_wait(&mut self, path: PathId, wait: Duration, deviation: Duration) {
+        if let Some(path) = self.paths.get_mut(path.index()) {
+            path.set_wait(wait, deviation);
+        }
+    }
+
+    /// Until then, packets that were sent on a path that is lost may come by others.
+    pub(super) fn expect_copies(&mut self, until: Instant) {
+        self.copies_until = until;
+    }
+
+    /// Other paths than before are live, one bit each.
+    pub(super) fn set_live(&mut self, now: Instant, live: u64, sink: &mut impl Sink) {
+        self.live = live;
+        self.give_up_passed(now, sink);
+    }
+
+    /// How far `seq`, which is not behind, is ahead of the expected number.
+    fn ahead(&self, seq: Seq) -> u32 {
+        seq.offset_from(self.next).unsigned_abs()
+    }
+}
+
+/// The numbers of the bits that are set.
+fn bits(mut set: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = (set != 0).then(|| set.trailing_zeros() as usize)?;
+        set &= set - 1;
+        Some(bit)
+    })
+}
+
+#[cfg(test)]
+mod tests;
