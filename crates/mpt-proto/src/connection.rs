@@ -86,6 +86,11 @@ impl<'e> Connection<'e> {
         ConnectionStats { sent: sent.sent, drops, ..received }
     }
 
+    /// Bytes of memory that both halves take.
+    pub fn memory(&self) -> usize {
+        self.tx.memory() + self.rx.memory()
+    }
+
     /// Whether datagrams are sent in a session of extended framing.
     pub fn has_session(&self) -> bool {
         self.tx.has_session()

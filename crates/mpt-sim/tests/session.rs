@@ -1,31 +1,46 @@
 //! Sessions of extended framing: how they begin, survive and begin again, in worlds that lose, reorder and
 //! translate.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
-use mpt_proto::{FramingConfig, Instant, PathState};
+use mpt_proto::{
+    Drop, Event, FramingConfig, Instant, Late, Origin, PathState, ReorderConfig, SocketId,
+};
+use mpt_sim::loss::Loss;
+use mpt_sim::nat::Nat;
 use mpt_sim::profile::Profile;
+use mpt_sim::traffic::stream::{Source, Verdict};
+use mpt_sim::world::StreamId;
 use mpt_sim::world::pair::{Pair, PairPlan, PathPlan};
+
+const SESSIONS: [FramingConfig; 2] = [FramingConfig::Extended, FramingConfig::Auto];
 
 fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
 }
 
-/// Two wires of 10 and 30 ms.
+fn wire(delay: u64) -> Profile {
+    Profile { rate: Some(50_000_000), delay: Duration::from_millis(delay), ..Profile::default() }
+}
+
+/// Two wires of 10 and 30 ms, and packets in order by evidence.
 fn plan(framing: FramingConfig) -> PairPlan {
-    let wire = |delay| {
-        PathPlan::symmetric(Profile { delay: Duration::from_millis(delay), ..Profile::default() })
-    };
-    let mut plan = PairPlan::new(vec![wire(10), wire(30)]);
+    let mut plan =
+        PairPlan::new(vec![PathPlan::symmetric(wire(10)), PathPlan::symmetric(wire(30))]);
     plan.connection.framing = framing;
+    plan.connection.reorder =
+        ReorderConfig { evidence: true, late: Late::Deliver, ..ReorderConfig::default() };
     plan
 }
 
 /// The same, where the right host is a server that knows no address of its peer.
 fn server_plan(framing: FramingConfig) -> PairPlan {
-    let mut plan = plan(framing);
-    plan.server_learns = true;
-    plan
+    PairPlan { server_learns: true, ..plan(framing) }
+}
+
+fn pair(plan: &PairPlan) -> Pair {
+    Pair::new(1, plan).expect("a plan the core accepts")
 }
 
 fn all_up(pair: &Pair) -> bool {
@@ -42,23 +57,205 @@ fn in_session(pair: &Pair) -> bool {
     [pair.left, pair.right].iter().all(|&host| pair.connection(host).has_session())
 }
 
+/// Streams both ways of 10 Mbit/s each, between two times in milliseconds.
+fn streams(pair: &mut Pair, start: u64, end: u64) -> [StreamId; 2] {
+    let interval = Source::interval_for(1200, 10_000_000);
+    // Each pair of streams has ports of its own.
+    let there = Pair::flow(false, 7000 + start as u16);
+    let back = mpt_sim::traffic::packet::Flow {
+        source: there.destination,
+        destination: there.source,
+        port: there.port,
+    };
+    let source = |flow| Source::new(flow, 1200, interval, at(start), at(end));
+    [
+        pair.world.add_stream(pair.left, pair.right, source(there)),
+        pair.world.add_stream(pair.right, pair.left, source(back)),
+    ]
+}
+
+fn verdict(pair: &Pair, stream: StreamId) -> (u64, Verdict) {
+    let (source, checker) = pair.world.stream(stream);
+    (source.sent(), *checker.verdict())
+}
+
+/// How many sessions began at a host.
+fn sessions(pair: &Pair, wanted: mpt_sim::world::HostId) -> usize {
+    let began = |event: &&(Instant, _, Event)| {
+        event.1 == wanted && matches!(event.2, Event::Session { .. })
+    };
+    pair.world.events().iter().filter(began).count()
+}
+
 #[test]
 fn both_ends_agree_within_two_round_trips() {
-    for framing in [FramingConfig::Extended, FramingConfig::Auto] {
-        let mut pair = Pair::new(1, &plan(framing)).expect("a good plan");
+    for framing in SESSIONS {
+        let mut pair = pair(&plan(framing));
         pair.world.run_until(at(60));
         assert!(in_session(&pair), "{framing:?}");
         pair.world.run_until(at(150));
         assert!(all_up(&pair), "{framing:?}");
+        assert_eq!((sessions(&pair, pair.left), sessions(&pair, pair.right)), (1, 1));
     }
 }
 
 #[test]
 fn a_server_learns_the_paths_of_its_client() {
-    for framing in [FramingConfig::Extended, FramingConfig::Auto] {
-        let mut pair = Pair::new(1, &server_plan(framing)).expect("a good plan");
+    for framing in SESSIONS {
+        let mut pair = pair(&server_plan(framing));
         pair.world.run_until(at(700));
-        assert!(in_session(&pair), "{framing:?}");
+        assert!(in_session(&pair) && all_up(&pair), "{framing:?}");
+    }
+}
+
+#[test]
+fn packets_arrive_once_and_in_order_by_two_paths_of_different_delay() {
+    for framing in SESSIONS {
+        let mut pair = pair(&server_plan(framing));
+        let streams = streams(&mut pair, 1000, 3000);
+        pair.world.run_until(at(4000));
+        for stream in streams {
+            let (sent, verdict) = verdict(&pair, stream);
+            assert!(sent > 2000 && verdict.is_flawless(sent), "{framing:?}: {sent}, {verdict:?}");
+        }
+        let right = pair.connection(pair.right);
+        let share = |path| right.path(path).stats.received.packets;
+        assert!(right.paths().all(|path| share(path) > 900), "both paths carry");
+    }
+}
+
+#[test]
+fn a_session_begins_although_every_third_datagram_is_lost() {
+    for seed in 0..20 {
+        let mut plan = server_plan(FramingConfig::Extended);
+        for path in &mut plan.paths {
+            for profile in [&mut path.there, &mut path.back] {
+                profile.loss = Loss::Random(0.33);
+                profile.duplicate = 0.1;
+                profile.jitter = Duration::from_millis(8);
+            }
+        }
+        let mut pair = Pair::new(seed, &plan).expect("a good plan");
+        pair.world.run_until(at(30_000));
+        assert!(in_session(&pair), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_restarted_host_has_a_new_session_within_a_second() {
+    for (framing, client) in [
+        (FramingConfig::Extended, false),
+        (FramingConfig::Extended, true),
+        (FramingConfig::Auto, true),
+    ] {
+        let mut pair = pair(&server_plan(framing));
+        let before = streams(&mut pair, 1000, 1900);
+        pair.world.run_until(at(2000));
+        let host = if client { pair.left } else { pair.right };
+        pair.world.restart(host);
+        let after = streams(&mut pair, 3000, 5000);
+        pair.world.run_until(at(3000));
+        assert!(in_session(&pair), "{framing:?}, client {client}");
+        pair.world.run_until(at(6000));
+        for stream in before.into_iter().chain(after) {
+            let (sent, verdict) = verdict(&pair, stream);
+            assert!(verdict.is_flawless(sent), "{framing:?}, client {client}: {sent}, {verdict:?}");
+        }
+        assert!(all_up(&pair), "{framing:?}, client {client}");
+    }
+}
+
+#[test]
+fn a_peer_that_knows_only_plain_framing_is_sent_plain_framing() {
+    let mut pair =
+        pair(&PairPlan { right_framing: Some(FramingConfig::Plain), ..plan(FramingConfig::Auto) });
+    let streams = streams(&mut pair, 1000, 20_000);
+    pair.world.run_until(at(30_000));
+    assert!(!in_session(&pair));
+    for stream in streams {
+        let (sent, verdict) = verdict(&pair, stream);
+        assert!(verdict.is_flawless(sent), "{sent}, {verdict:?}");
+    }
+    let dropped = pair.world.endpoint(pair.right).expect("it runs").drops();
+    assert_eq!(dropped.count(Drop::UnknownSource), 0);
+    assert_eq!(dropped.count(Drop::HelloUnknown), 12, "six hellos on each of two paths");
+}
+
+#[test]
+fn a_translator_that_gives_other_ports_costs_what_was_in_flight() {
+    for framing in SESSIONS {
+        let mut pair = pair(&server_plan(framing));
+        let wires = pair.wires.clone();
+        for (wire, last) in wires.iter().zip([71, 72]) {
+            pair.world.set_nat(*wire, Some(Nat::new(IpAddr::from([203, 0, 113, last]))));
+        }
+        let streams = streams(&mut pair, 1000, 3000);
+        pair.world.run_until(at(2000));
+        assert!(all_up(&pair), "{framing:?}");
+        for wire in wires {
+            pair.world.nat_mut(wire).expect("a translator").rebind();
+        }
+        pair.world.run_until(at(4000));
+        assert_eq!(sessions(&pair, pair.left), 1, "{framing:?}: the session goes on");
+        // From left to right nothing is lost: the index tells whose datagrams they are.
+        let (sent, there) = verdict(&pair, streams[0]);
+        assert!(there.is_flawless(sent), "{framing:?}: {sent}, {there:?}");
+        // From right to left what is sent until the new origins have answered: two round trips of 60 ms.
+        let (sent, back) = verdict(&pair, streams[1]);
+        let lost = sent - back.received;
+        assert!(lost > 0 && lost < 10_000_000 / 8 / 1200 * 22 / 100, "{framing:?}: lost {lost}");
         assert!(all_up(&pair), "{framing:?}");
     }
+}
+
+#[test]
+fn a_path_that_is_moved_by_nobody_stays_where_it_is() {
+    // Whoever copies datagrams to another address does not get the answers to challenges right.
+    let mut pair = pair(&server_plan(FramingConfig::Extended));
+    pair.world.run_until(at(1000));
+    let mut data = vec![0; 24];
+    data[..4].copy_from_slice(&[0x30, 0, 0x88, 0xb5]);
+    for index in 0..1000_u32 {
+        data[4..8].copy_from_slice(&index.to_be_bytes());
+        let remote = "198.51.100.9:4754".parse().expect("an address");
+        let origin = Origin { socket: SocketId(0), remote, tos: 0 };
+        pair.world.inject(pair.right, origin, &data);
+    }
+    pair.world.run_until(at(2000));
+    let drops = pair.world.endpoint(pair.right).expect("it runs").drops();
+    assert!(drops.count(Drop::UnknownIndex) >= 999, "{drops:?}");
+    assert!(all_up(&pair));
+}
+
+#[test]
+fn forged_hellos_leave_nothing_behind() {
+    let mut pair = pair(&server_plan(FramingConfig::Extended));
+    pair.world.run_until(at(1000));
+    let memory = |pair: &Pair| pair.connection(pair.right).memory();
+    let before = memory(&pair);
+    for number in 0..100_000_u32 {
+        let [_, b, c, d] = number.to_be_bytes();
+        let remote = std::net::SocketAddr::from(([198, b, c, d], 4754));
+        let origin = Origin { socket: SocketId(0), remote, tos: 0 };
+        let mut hello = vec![0; 20 + 328];
+        hello[..4].copy_from_slice(&[0x20, 0, 0x88, 0xb5]);
+        hello[8] = 0x10;
+        hello[20] = 1;
+        hello[23] = 1;
+        hello[28..32].copy_from_slice(&number.to_be_bytes());
+        hello[44..60].copy_from_slice(&mapped([10, 9, 0, 1]));
+        hello[60..76].copy_from_slice(&mapped([10, 9, 0, 2]));
+        hello[92..96].copy_from_slice(&(number + 1).to_be_bytes());
+        pair.world.inject(pair.right, origin, &hello);
+    }
+    pair.world.run_until(at(1500));
+    assert_eq!(memory(&pair), before);
+    assert!(all_up(&pair) && in_session(&pair));
+    assert_eq!(sessions(&pair, pair.right), 1);
+    // Every one was answered, with fewer bytes: no wire leads to where they claim to come from.
+    assert_eq!(pair.world.host_stats(pair.right).no_wire, 100_000);
+}
+
+fn mapped(address: [u8; 4]) -> [u8; 16] {
+    std::net::Ipv4Addr::from(address).to_ipv6_mapped().octets()
 }

@@ -131,9 +131,9 @@ impl Arrivals<'_> {
         }
     }
 
-    fn send(&mut self, key: u32, body: ReplyBody) {
+    fn send(&mut self, key: u32, path: Option<(ConnectionId, PathId)>, body: ReplyBody) {
         let (at, from) = (self.at(), self.addressed_to);
-        self.messages.to_origin(OriginReply { at, from, key, body });
+        self.messages.to_origin(OriginReply { at, from, path, key, body });
     }
 
     /// Somebody asks for a session. He is answered, and forgotten.
@@ -153,7 +153,7 @@ impl Arrivals<'_> {
             cookie,
             index: own.index,
         };
-        self.send(hello.index, ReplyBody::HelloAnswer(answer));
+        self.send(hello.index, None, ReplyBody::HelloAnswer(answer));
         Ok(())
     }
 
@@ -245,7 +245,8 @@ impl Arrivals<'_> {
         match message {
             Message::Challenge(challenge) if len >= REPLY_LEN => {
                 let size = u16::try_from(len).unwrap_or(u16::MAX);
-                self.send(peer.index, ReplyBody::Answer { number: challenge.number, size });
+                let on = path.map(|path| (id, path));
+                self.send(peer.index, on, ReplyBody::Answer { number: challenge.number, size });
                 if path.is_none() {
                     self.challenge(now, id, len);
                 }
@@ -285,7 +286,7 @@ impl Arrivals<'_> {
         if len >= REPLY_LEN
             && let Some(number) = session.challenge(now, secret, at)
         {
-            self.send(peer.index, ReplyBody::Challenge(number));
+            self.send(peer.index, None, ReplyBody::Challenge(number));
         }
     }
 
@@ -302,7 +303,7 @@ impl Arrivals<'_> {
     /// The sender of a datagram believes in a session that this host does not know.
     fn answer_unknown_index(&mut self, now: Instant, header: &Header, len: usize) {
         if header.kind != Kind::Close && len >= REPLY_LEN && self.unknown.take(now) {
-            self.send(0, ReplyBody::UnknownIndex(header.key));
+            self.send(0, None, ReplyBody::UnknownIndex(header.key));
         }
     }
 

@@ -106,6 +106,11 @@ impl TransmitHalf {
         self.framing.largest_overhead()
     }
 
+    /// The path id by which the peer knows a path.
+    pub(crate) fn wire_id(&self, path: PathId) -> Option<u8> {
+        self.paths.get(path.index()).map(|path| path.wire.id)
+    }
+
     /// Whether datagrams are sent in a session of extended framing.
     pub fn has_session(&self) -> bool {
         self.framing.index().is_some()

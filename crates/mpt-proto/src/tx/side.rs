@@ -227,7 +227,11 @@ impl TransmitSide {
     fn reply(&mut self, now: Instant, reply: &OriginReply) -> Transmit<'static> {
         self.destination = (reply.at, reply.from);
         let payload = Payload::Reply { len: reply.emit(&mut self.control[..]) };
-        let stamp = extended::tx::Stamp::uncounted(now, reply.kind(), reply.key, NO_PATH);
+        let id = reply
+            .path
+            .and_then(|(connection, path)| self.connections.get(connection.index())?.wire_id(path));
+        let id = id.unwrap_or(NO_PATH);
+        let stamp = extended::tx::Stamp::uncounted(now, reply.kind(), reply.key, id);
         let (connection, path) = (ConnectionId(u16::MAX), PathId(u8::MAX));
         Transmit { connection, path, tos: 0, stamp: Stamp::Extended(stamp), payload }
     }

@@ -8,9 +8,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use mpt_proto::{
-    ConfigError, Connection, ConnectionConfig, ConnectionId, EndpointConfig, PathConfig, PathId,
-    PathState, PathStatus, PeerKind, Pins, Prefix, ReorderConfig, SchedulerConfig, Secret,
-    SocketId,
+    ConfigError, Connection, ConnectionConfig, ConnectionId, EndpointConfig, FramingConfig,
+    PathConfig, PathId, PathState, PathStatus, PeerKind, Pins, Prefix, ReorderConfig,
+    SchedulerConfig, Secret, SocketId,
 };
 
 use super::{End, HostConfig, HostId, WireId, World};
@@ -69,6 +69,8 @@ pub struct PairPlan {
     pub one_server_address: bool,
     /// Whether the right host is configured with no path and learns those of the left one.
     pub server_learns: bool,
+    /// The framing of the right host, if it is another one.
+    pub right_framing: Option<FramingConfig>,
     /// What both connections have in common; peers and paths are filled in.
     pub connection: ConnectionConfig,
     /// What both paths have in common; socket, remote address, weight and priority are filled in.
@@ -84,9 +86,10 @@ impl PairPlan {
             paths,
             one_server_address: false,
             server_learns: false,
+            right_framing: None,
             connection: ConnectionConfig {
                 peer_kind: PeerKind::Mpt,
-                framing: mpt_proto::FramingConfig::Plain,
+                framing: FramingConfig::Plain,
                 peer: Vec::new(),
                 networks: Vec::new(),
                 selector: None,
@@ -231,8 +234,11 @@ impl PairPlan {
             paths.clear();
         }
         let addresses = |side| [false, true].map(|ipv6| inner(side, ipv6)).to_vec();
-        let connection =
+        let mut connection =
             ConnectionConfig { peer: addresses(side.other()), paths, ..self.connection.clone() };
+        if side == Side::Right {
+            connection.framing = self.right_framing.unwrap_or(connection.framing);
+        }
         HostConfig {
             endpoint: EndpointConfig {
                 addresses: addresses(side).into_iter().map(Prefix::host).collect(),

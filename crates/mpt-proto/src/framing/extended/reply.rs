@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use super::identity::At;
+use crate::id::{ConnectionId, PathId};
 use crate::wire::extended::Kind;
 use crate::wire::extended::challenge::{ANSWER_LEN, Answer, Challenge};
 use crate::wire::extended::close::{Close, LEN as CLOSE_LEN, Reason};
@@ -15,6 +16,8 @@ pub struct OriginReply {
     pub(crate) at: At,
     /// The own address that its datagram was sent to, if the host knows it: the reply comes from there.
     pub(crate) from: Option<IpAddr>,
+    /// The path that it is sent on, if the origin has one.
+    pub(crate) path: Option<(ConnectionId, PathId)>,
     /// The index under which it is received; 0 if none is known.
     pub(crate) key: u32,
     pub(crate) body: ReplyBody,
