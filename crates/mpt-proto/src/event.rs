@@ -29,6 +29,11 @@ pub enum Event {
         /// Whether it replaces another one: the peer has restarted, or somebody has taken its place.
         replaces: bool,
     },
+    /// The peer was asked for a session and has not answered: plain framing is used.
+    NoSession {
+        /// The connection.
+        connection: ConnectionId,
+    },
     /// A session ended, because the peer said so or all paths were down for long.
     SessionEnd {
         /// The connection.

@@ -5,6 +5,8 @@ use crate::time::Instant;
 /// Why the core wants to be woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
+    /// A path has become idle, which its beacon says.
+    Beacon,
     /// The dead time of a silent path expires.
     DeadTime,
     /// A hello or hello confirm is due.

@@ -202,8 +202,8 @@ fn feedback_is_read_and_written_as_printed() {
 fn beacons_are_read_and_written_as_printed() {
     let message = assert_header(21, control(Kind::Beacon, LEFT, 2, 0x0102_0304, 7_000_000));
     let paths = [
-        Beacon { path: 2, last: Seq::new(4_000_000_000), path_sequence: 0x0102_0303 },
-        Beacon { path: 3, last: Beacon::NOTHING, path_sequence: 0 },
+        Beacon { path: 2, covered: Seq::new(4_000_000_000), path_sequence: 0x0102_0303 },
+        Beacon { path: 3, covered: Beacon::NOTHING, path_sequence: 0 },
     ];
     assert_eq!(beacon::parse(&message).expect("a beacon").collect::<Vec<_>>(), paths);
     assert_eq!(written(beacon::len(2), |place| beacon::emit(&paths, place)), message);

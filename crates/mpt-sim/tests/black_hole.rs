@@ -50,6 +50,7 @@ fn narrow(pair: &Pair) -> Vec<(Instant, bool, u8, usize)> {
         Event::Path { .. }
         | Event::Restart { .. }
         | Event::Session { .. }
+        | Event::NoSession { .. }
         | Event::SessionEnd { .. } => None,
     };
     pair.world.events().iter().filter_map(told).collect()

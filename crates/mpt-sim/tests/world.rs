@@ -58,6 +58,7 @@ fn became(pair: &Pair, path: u8, state: PathState, from: u64) -> Option<Instant>
         | Event::Path { .. }
         | Event::Restart { .. }
         | Event::Session { .. }
+        | Event::NoSession { .. }
         | Event::SessionEnd { .. } => None,
     })
 }

@@ -16,6 +16,7 @@ use datagram::{Body, Framed, Item, Opened};
 use extended::tx::WirePath;
 
 use crate::config::{ConnectionConfig, FramingConfig};
+use crate::sequence::Seq;
 use crate::stats::Drop;
 use crate::time::Instant;
 use crate::wire::extended::status::Status;
@@ -140,6 +141,14 @@ impl Tx {
     pub(crate) fn index(&self) -> Option<u32> {
         match &self.mode {
             Mode::Extended(session) => Some(session.index()),
+            Mode::Plain | Mode::Waiting => None,
+        }
+    }
+
+    /// The number of the last packet of the session, if there is one.
+    pub(crate) fn last_sequence(&self) -> Option<Seq> {
+        match &self.mode {
+            Mode::Extended(session) => Some(session.last()),
             Mode::Plain | Mode::Waiting => None,
         }
     }

@@ -31,6 +31,7 @@ use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
 use crate::wire::ecn;
 use crate::wire::extended::Message;
+use crate::wire::extended::beacon::Beacon;
 use crate::wire::inner::Inner;
 
 /// How a datagram came.
@@ -174,7 +175,9 @@ impl ReceiveHalf {
                 self.receive_keepalive(now, arrival, &keepalive, restarts, sink, messages)
             }
             (Ok(Body::Probe), Ok(true)) => self.receive_probe(now, arrival, sink, messages),
-            (Ok(Body::Message(message)), Ok(_)) => self.receive_message(now, arrival, &message),
+            (Ok(Body::Message(message)), Ok(_)) => {
+                self.receive_message(now, arrival, message, sink)
+            }
         };
         if let Err(reason) = outcome {
             self.drops.add(reason);
@@ -187,11 +190,21 @@ impl ReceiveHalf {
         &mut self,
         now: Instant,
         arrival: Arrival,
-        message: &Message<'_>,
+        message: Message<'_>,
+        sink: &mut impl Sink,
     ) -> Result<(), Drop> {
         self.paths[arrival.path.index()].liveness.on_heard(now);
         match message {
-            Message::Feedback(_) | Message::Beacon(_) => Ok(()),
+            Message::Feedback(_) => Ok(()),
+            Message::Beacon(beacons) => {
+                let session = self.session.as_deref();
+                let named = |beacon: &Beacon| session.and_then(|it| it.path(beacon.path));
+                let mut sink = Counted { sink, delivered: &mut self.delivered };
+                for beacon in beacons.filter(|beacon| named(beacon) == Some(arrival.path)) {
+                    self.reorder.covered(now, arrival.path, beacon.covered, &mut sink);
+                }
+                Ok(())
+            }
             _ => Err(Drop::ControlUnknown),
         }
     }

@@ -34,6 +34,8 @@ pub struct TransmitHalf {
     pub(super) greeting: Option<Greeting>,
     /// The path id of the path added last, and the highest path sequence of those that are gone.
     pub(super) last_wire: WirePath,
+    /// When beacons are due, if data was sent.
+    pub(super) beacons_at: Option<Instant>,
     /// Whether copies of what is sent are kept for retransmission.
     pub(super) keeps: bool,
     /// A path that has been lost, and what of that which was sent on it is in doubt.
@@ -73,6 +75,7 @@ impl TransmitHalf {
             framing: Tx::new(config),
             greeting: Greeting::new(config.framing, own),
             last_wire: WirePath { id: NO_PATH - 1, next: 0 },
+            beacons_at: None,
             keeps: false,
             lost: None,
             scheduler: Scheduler::new(config.scheduler),
@@ -104,6 +107,11 @@ impl TransmitHalf {
     /// longer header counts.
     pub fn header_len(&self) -> usize {
         self.framing.largest_overhead()
+    }
+
+    /// Whether the peer has just proved to answer no hello: said once.
+    pub(crate) fn take_unanswered(&mut self) -> bool {
+        self.greeting.as_mut().is_some_and(Greeting::take_unanswered)
     }
 
     /// The path id by which the peer knows a path.
@@ -174,6 +182,7 @@ impl TransmitHalf {
         };
         let sender = &mut self.paths[path.index()];
         let stamp = self.framing.stamp(now, item, &mut sender.wire);
+        sender.idle.on_data(now);
         sender.black_hole.on_sent(stamp.overhead() + item.packet.len());
         Some((path, stamp))
     }

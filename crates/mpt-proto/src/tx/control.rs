@@ -15,6 +15,7 @@ use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
 use crate::tx::retransmit::{LossWindow, PEER_UNNOTICED};
 use crate::wire::extended::Kind;
+use crate::wire::extended::beacon::{self, Beacon};
 use crate::wire::extended::challenge::{self, Challenge};
 use crate::wire::extended::hello::{self, Capabilities, Hello};
 use crate::wire::extended::status::{self, Status};
@@ -37,6 +38,7 @@ pub(crate) enum ControlMessage {
     Hello(Hello),
     Confirm(Hello),
     Challenge(Challenge),
+    Beacon(Beacon),
 }
 
 /// The longest control message, in bytes; padding is not part of it.
@@ -64,6 +66,11 @@ impl ControlMessage {
                 hello.emit(&mut message[..hello::LEN]);
                 hello::LEN
             }
+            Self::Beacon(beacon) => {
+                let len = beacon::len(1);
+                beacon::emit(&[*beacon], &mut message[..len]);
+                len
+            }
             Self::Challenge(challenge) => {
                 challenge.emit(&mut message[..challenge::LEN]);
                 challenge::LEN
@@ -75,7 +82,8 @@ impl ControlMessage {
 impl TransmitHalf {
     /// The next control message that is due, or if `early` a keepalive that is nearly so.
     pub(crate) fn poll_control(&mut self, now: Instant, early: bool) -> Option<Control> {
-        self.poll_greeting(now).or_else(|| self.poll_keepalive(now, early))
+        let greeting = self.poll_greeting(now);
+        greeting.or_else(|| self.poll_keepalive(now, early)).or_else(|| self.poll_beacon(now))
     }
 
     /// The next hello or confirm that is due.
@@ -238,7 +246,8 @@ impl TransmitHalf {
         }
         let keepalive = self.paths.iter().filter_map(|(_, path)| path.next_keepalive).min();
         let keepalive = keepalive.map(|at| Deadline { at, timer: Timer::Keepalive });
-        Deadline::earlier(hello, keepalive)
+        let beacon = self.beacons_at.map(|at| Deadline { at, timer: Timer::Beacon });
+        Deadline::earlier(Deadline::earlier(hello, keepalive), beacon)
     }
 
     /// The receive half has a message. Returns a path that proves too narrow, with the length of the longest

@@ -35,6 +35,8 @@ pub(super) struct Greeting {
     stage: Stage,
     /// Whether plain framing takes over where there is no answer.
     falls_back: bool,
+    /// Whether it was said that nobody answers, since somebody last did.
+    told: bool,
     /// How often the message of this stage was sent.
     attempts: u8,
     /// When to send it next.
@@ -62,6 +64,7 @@ impl Greeting {
             own,
             stage: Stage::Asking,
             falls_back: framing == FramingConfig::Auto,
+            told: false,
             attempts: 0,
             next: None,
             pending: 0,
@@ -78,6 +81,11 @@ impl Greeting {
         self.stage == Stage::Unanswered
     }
 
+    /// Whether that was found out since this was last asked.
+    pub(super) fn take_unanswered(&mut self) -> bool {
+        self.is_unanswered() && !std::mem::replace(&mut self.told, true)
+    }
+
     /// There is no session, or none any more: asks for one with this identity.
     pub(super) fn ask(&mut self, now: Instant, own: Identity) {
         self.own = own;
@@ -92,6 +100,7 @@ impl Greeting {
     /// There is a session.
     pub(super) fn agree(&mut self) {
         (self.stage, self.next, self.pending) = (Stage::Agreed, None, 0);
+        self.told = false;
     }
 
     /// A path is there to be sent on, or has come up: an answer is likelier than before.

@@ -2,8 +2,10 @@
 //!
 //! Follow the packet: [`side`] finds the connection ([`route`]), [`connection`] picks the path and allocates
 //! the sequence number, [`transmit`] is the datagram to send, [`retransmit`] remembers it for a moment.
-//! [`control`] makes what the endpoint itself sends, [`greeting`] asks for a session, [`reconfigure`] changes settings at run time.
+//! [`control`] makes what the endpoint itself sends, [`greeting`] asks for a session, [`beacon`] says that a path
+//! has become idle, [`reconfigure`] changes settings at run time.
 
+mod beacon;
 pub(crate) mod connection;
 mod control;
 mod greeting;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::beacon::Idle;
 use super::weight::PathWeight;
 use crate::config::PathConfig;
 use crate::framing::extended::tx::WirePath;
@@ -25,6 +26,8 @@ pub(super) struct TransmitPath {
     pub(super) status: PathStatus,
     /// How the peer knows it in extended framing.
     pub(super) wire: WirePath,
+    /// Since when no data was sent on it.
+    pub(super) idle: Idle,
     pub(super) weight: PathWeight,
     pub(super) priority: u8,
     pub(super) pins: Pins,
@@ -65,6 +68,7 @@ impl TransmitPath {
         Self {
             status: config.status,
             wire,
+            idle: Idle::default(),
             weight: PathWeight::new(config),
             priority: config.priority,
             pins: config.pins.clone(),

@@ -97,6 +97,10 @@ impl TransmitSide {
         };
         let packet = &packet[..inner.len];
         let (path, stamp) = connection.transmit(now, &Item { packet, inner: &inner })?;
+        if connection.arm_beacons(now) {
+            let at = connection.deadline().map(|deadline| deadline.at);
+            self.deadlines.set(id.index(), at);
+        }
         let payload = Payload::Inner { packet, keep: connection.keeps() };
         Some(Transmit { connection: id, path, tos: inner.tos, stamp, payload })
     }
@@ -203,14 +207,8 @@ impl TransmitSide {
         if let Some(reply) = self.replies.pop_front() {
             return Some(self.reply(now, &reply));
         }
-        // Those of many connections gather where one of them is due.
-        let early = self.woken == Some(now);
-        let due = self.deadlines.first().filter(|(_, at)| *at <= now || early);
-        let control = due.and_then(|(index, _)| {
-            Some((index, self.connections[index].poll_control(now, early)?))
-        });
         // Keepalives first: the peer hears of a lost path before the retransmissions arrive.
-        let Some((index, Control { path, stamp, message })) = control else {
+        let Some((index, Control { path, stamp, message })) = self.poll_control(now) else {
             return self.poll_probe(now).or_else(|| self.poll_retransmission(now));
         };
         let id = ConnectionId(index as u16);
@@ -221,6 +219,27 @@ impl TransmitSide {
         self.refresh(id);
         let payload = Payload::Control { len: message.emit(&mut self.control) };
         Some(Transmit { connection: id, path, tos: 0, stamp, payload })
+    }
+
+    /// The next control message of a connection that is due.
+    fn poll_control(&mut self, now: Instant) -> Option<(usize, Control)> {
+        loop {
+            // Keepalives of many connections gather where one of them is due.
+            let early = self.woken == Some(now);
+            let first = self.deadlines.first().filter(|(_, at)| *at <= now || early)?;
+            let (index, connection) = (first.0, ConnectionId(first.0 as u16));
+            if let Some(control) = self.connections[index].poll_control(now, early) {
+                return Some((index, control));
+            }
+            if self.connections[index].take_unanswered() {
+                self.events.push(Event::NoSession { connection });
+            }
+            self.refresh(connection);
+            // What is only nearly due stays.
+            if self.deadlines.first() == Some(first) {
+                return None;
+            }
+        }
     }
 
     /// A message to an origin.

@@ -73,6 +73,7 @@ impl Names {
                 (connection, Some(path))
             }
             Event::Restart { connection, .. }
+            | Event::NoSession { connection }
             | Event::Session { connection, .. }
             | Event::SessionEnd { connection } => (connection, None),
         };
@@ -94,6 +95,10 @@ impl Names {
             Event::Session { replaces: true, .. } => {
                 format!("connection {name}: the peer has restarted and has a new session")
             }
+            Event::NoSession { .. } => format!(
+                "connection {name}: the peer answers no hello: plain framing is used; with a peer that \
+                 only knows this, set framing = \"plain\""
+            ),
             Event::SessionEnd { .. } => {
                 format!("connection {name}: the session has ended; the peer is asked for another")
             }

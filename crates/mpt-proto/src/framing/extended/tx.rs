@@ -66,6 +66,11 @@ impl Tx {
         self.index
     }
 
+    /// The number before the next one.
+    pub(crate) fn last(&self) -> Seq {
+        self.next.minus(1)
+    }
+
     /// Bytes of memory apart from its own size.
     pub(crate) fn memory(&self) -> usize {
         self.buckets.as_ref().map_or(0, |_| BUCKETS * size_of::<u32>())

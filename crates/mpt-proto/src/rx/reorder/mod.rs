@@ -149,7 +149,6 @@ impl ReorderBuffer {
     }
 
     /// A beacon says that everything up to this number that was sent on a path has arrived, or is lost.
-    #[cfg_attr(not(test), expect(dead_code, reason = "only extended framing has beacons"))]
     pub(crate) fn covered(&mut self, now: Instant, path: PathId, seq: Seq, sink: &mut impl Sink) {
         if let Order::Evidence(order) = &mut self.0 {
             order.covered(now, path, seq, sink);

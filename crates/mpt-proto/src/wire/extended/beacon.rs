@@ -1,9 +1,9 @@
-//! Beacon: what was sent last on paths that have become idle.
+//! Beacon: paths that have become idle, and up to what number nothing is outstanding on them.
 //!
 //! ```text
 //! offset  0        1..4       4..
 //!       | blocks | reserved | a block for each path |
-//!         block: path id | reserved (3) | last global sequence (4) | its path sequence (4)
+//!         block: path id | reserved (3) | covered global sequence (4) | path sequence (4)
 //! ```
 
 use super::fields::{Reader, Writer};
@@ -21,14 +21,14 @@ pub const fn len(blocks: usize) -> usize {
     LEAD_LEN + BLOCK_LEN * blocks
 }
 
-/// What was sent last on a path.
+/// Up to what number nothing is outstanding on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beacon {
     /// The path id, in the sender's numbering.
     pub path: u8,
-    /// The last global sequence that was sent on it; [`Self::NOTHING`] if none was in this session.
-    pub last: Seq,
-    /// The path sequence that it had; if nothing was sent, the next that will be used.
+    /// The last global sequence that was given to any path; [`Self::NOTHING`] if none was in this session.
+    pub covered: Seq,
+    /// The last path sequence before the beacon: up to `covered`, nothing but copies was sent on the path after it.
     pub path_sequence: u32,
 }
 
@@ -47,7 +47,7 @@ pub fn emit(blocks: &[Beacon], message: &mut [u8]) {
     let mut to = Writer::new(message);
     to.u8(blocks.len() as u8).reserved(3);
     for block in blocks {
-        to.u8(block.path).reserved(3).u32(block.last.value()).u32(block.path_sequence);
+        to.u8(block.path).reserved(3).u32(block.covered.value()).u32(block.path_sequence);
     }
 }
 
@@ -74,7 +74,7 @@ impl Beacons<'_> {
     fn read(&mut self) -> Result<Beacon, Drop> {
         let path = self.0.u8()?;
         self.0.bytes(3)?;
-        Ok(Beacon { path, last: Seq::new(self.0.u32()?), path_sequence: self.0.u32()? })
+        Ok(Beacon { path, covered: Seq::new(self.0.u32()?), path_sequence: self.0.u32()? })
     }
 }
 

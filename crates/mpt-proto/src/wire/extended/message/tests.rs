@@ -34,7 +34,7 @@ fn samples() -> Vec<(Kind, Vec<u8>)> {
         echo: Some(Echo { time: 6, held: u32::MAX - 1 }),
         equalise: NonZeroU32::new(u32::MAX),
     };
-    let beacon = |path| Beacon { path, last: Seq::new(3), path_sequence: 4 };
+    let beacon = |path| Beacon { path, covered: Seq::new(3), path_sequence: 4 };
     let close = Close { reason: Reason::Unassigned(5), index: 1 };
     let mut with_lists = Block { path: 1, highest: 2, ..Block::default() };
     for missing in 0..3 {
