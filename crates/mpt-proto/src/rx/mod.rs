@@ -2,12 +2,15 @@
 //!
 //! Follow the datagram: [`side`] finds connection and path, [`connection`] checks inner packets, [`keepalive`] reads
 //! what the peer says of itself, [`reorder`] puts them in order. [`path`] is what is known of each path as a receiver,
+//! [`recorder`] is what arrived on it by path sequence,
 //! [`reconfigure`] changes settings at run time, [`report`] has what is counted.
 
 pub(crate) mod connection;
 mod keepalive;
 mod path;
 mod reconfigure;
+#[allow(dead_code, reason = "only extended framing has path sequences")]
+pub(crate) mod recorder;
 pub(crate) mod reorder;
 mod report;
 pub(crate) mod side;
