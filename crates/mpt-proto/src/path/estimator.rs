@@ -197,7 +197,7 @@ impl Heard {
 }
 
 /// The round trip by an echo.
-fn round_trip(now: Instant, echo: Echo) -> Option<Duration> {
+pub(super) fn round_trip(now: Instant, echo: Echo) -> Option<Duration> {
     let micros = u64::from(now.micros().wrapping_sub(echo.time));
     // Both clocks are read in whole microseconds, so a trip of none can seem to be less.
     let trip = Duration::from_micros(micros.saturating_sub(echo.held.into()));

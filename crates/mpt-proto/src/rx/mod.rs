@@ -3,6 +3,7 @@
 //! Follow the datagram: [`side`] finds connection and path, in extended framing [`greet`] does, which also answers
 //! who begins a [`session`] or a path; [`connection`] checks inner packets, [`keepalive`] reads
 //! what the peer says of itself, [`reorder`] puts them in order. [`path`] is what is known of each path as a receiver,
+//! [`recorder`] is what arrived on it by path sequence,
 //! [`reconfigure`] changes settings at run time, [`report`] has what is counted.
 
 pub(crate) mod connection;
@@ -10,6 +11,8 @@ mod greet;
 mod keepalive;
 mod path;
 mod reconfigure;
+#[allow(dead_code, reason = "only extended framing has path sequences")]
+pub(crate) mod recorder;
 pub(crate) mod reorder;
 mod report;
 mod session;

@@ -1,0 +1,231 @@
+//! What the peer's feedback says of a path on which this end sends: what it lost, what it delivered, how fast, and how
+//! long that took.
+
+use std::time::Duration;
+
+use super::block::Block;
+use super::estimator::round_trip;
+use super::rtt::RoundTrip;
+use crate::time::Instant;
+use crate::wire::keepalive::Echo;
+
+/// How much of the past the recent values are about.
+const RECENT: Duration = Duration::from_secs(10);
+
+/// How many points of the past are kept.
+const POINTS: usize = 8;
+
+/// A rate is not measured over less: a receiver that reads many datagrams at once sees no time between them.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// A message with feedback, without its blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// Its number, one more than that of the one before.
+    pub(crate) number: u16,
+    /// When it was written, in microseconds of the peer's clock.
+    pub(crate) written: u32,
+}
+
+/// What is known of a path in the direction in which this end sends, by the peer's feedback.
+#[derive(Debug, Default)]
+pub(crate) struct PathFeedback {
+    /// The number of the last feedback, and its block.
+    last: Option<(u16, Counters)>,
+    /// Received and lost by all feedback.
+    received: u64,
+    received_bytes: u64,
+    lost: u64,
+    /// The last points at least an eighth of [`RECENT`] apart, the next to be replaced first.
+    past: [Point; POINTS],
+    oldest: usize,
+    rate: WindowedMax,
+    round_trip: Option<RoundTrip>,
+    delay: Option<Delay>,
+}
+
+/// What the last block has counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    highest: u32,
+    received: u32,
+    received_bytes: u64,
+    lost: u32,
+}
+
+/// What had been received and lost at some time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Point {
+    at: Instant,
+    received: u64,
+    lost: u64,
+}
+
+/// Arrival by the peer's clock minus sending by ours, in microseconds. It means nothing alone, but its difference
+/// between paths is how much longer one takes than another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Delay {
+    /// The shortest in the last feedback, modulo 2^32.
+    pub(crate) min: u32,
+    /// The smoothed mean, modulo 2^32.
+    pub(crate) mean: u32,
+    /// How much it varies: the smoothed mean deviation.
+    pub(crate) deviation: Duration,
+}
+
+impl PathFeedback {
+    /// Feedback about the path arrived, on which path sequences up to `sent` have been sent. Returns false if it is
+    /// older than the last one or cannot be about this path, and is ignored.
+    pub(crate) fn on_feedback(
+        &mut self,
+        now: Instant,
+        header: Header,
+        block: &Block,
+        sent: u32,
+    ) -> bool {
+        let (number, before) =
+            self.last.unwrap_or((header.number.wrapping_sub(1), Counters::default()));
+        let newer = header.number.wrapping_sub(number).cast_signed() > 0;
+        let received = block.received.wrapping_sub(before.received);
+        let possible = !is_ahead(block.highest, sent) && received.cast_signed() >= 0;
+        if !newer || !possible {
+            return false;
+        }
+        let is_first = self.last.is_none();
+        let counters = Counters {
+            highest: block.highest,
+            received: block.received,
+            received_bytes: block.received_bytes,
+            lost: block.lost,
+        };
+        self.last = Some((header.number, counters));
+        self.received += u64::from(received);
+        self.received_bytes = block.received_bytes;
+        // Fewer than before, if some came after all.
+        let lost = block.lost.wrapping_sub(before.lost).cast_signed();
+        self.lost = self.lost.saturating_add_signed(lost.into());
+        self.remember(now);
+        self.on_delay(block);
+        if is_first || is_ahead(block.highest, before.highest) {
+            self.on_progress(now, header, block);
+        }
+        true
+    }
+
+    /// A path sequence is reported that is higher than before: its times are of this feedback.
+    fn on_progress(&mut self, now: Instant, header: Header, block: &Block) {
+        let held = header.written.wrapping_sub(block.highest_arrived);
+        if let Some(round_trip) = round_trip(now, Echo { time: block.highest_sent, held }) {
+            self.round_trip = Some(RoundTrip::after(self.round_trip, round_trip));
+        }
+        let time = block.highest_arrived.wrapping_sub(block.first_arrived);
+        if time.cast_signed() > 0 && Duration::from_micros(time.into()) >= SHORTEST {
+            let rate = u64::from(block.bytes_after_first) * 1_000_000 / u64::from(time);
+            self.rate.on_sample(now, rate);
+        }
+    }
+
+    fn on_delay(&mut self, block: &Block) {
+        let (mean, deviation) = (
+            block.delay_min.wrapping_add(block.delay_mean),
+            Duration::from_micros(block.delay_deviation.into()),
+        );
+        self.delay = Some(match self.delay {
+            None => Delay { min: block.delay_min, mean, deviation },
+            Some(before) => {
+                let change = mean.wrapping_sub(before.mean).cast_signed();
+                Delay {
+                    min: block.delay_min,
+                    mean: before.mean.wrapping_add_signed(change / 8),
+                    deviation: (before.deviation * 7 + deviation) / 8,
+                }
+            }
+        });
+    }
+
+    fn remember(&mut self, now: Instant) {
+        let latest = self.past[(self.oldest + POINTS - 1) % POINTS];
+        if now.since(latest.at) >= RECENT / POINTS as u32 {
+            self.past[self.oldest] = Point { at: now, received: self.received, lost: self.lost };
+            self.oldest = (self.oldest + 1) % POINTS;
+        }
+    }
+
+    /// Datagrams that the peer has received, duplicates not counted.
+    pub(crate) fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// The bytes of UDP payload in them.
+    pub(crate) fn received_bytes(&self) -> u64 {
+        self.received_bytes
+    }
+
+    /// Datagrams that were lost for certain.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// The share of those sent in the last ten seconds or so that was lost, from 0 to 1; `None` if none were sent.
+    pub(crate) fn loss_recent(&self) -> Option<f64> {
+        let oldest = self.past[self.oldest];
+        let lost = self.lost.saturating_sub(oldest.lost);
+        let sent = self.received - oldest.received + lost;
+        (sent > 0).then(|| lost as f64 / sent as f64)
+    }
+
+    /// The highest rate at which the peer received in the last ten seconds or so, in bytes of UDP payload per second.
+    /// It is no more than was sent, so a path that was not filled may be faster.
+    pub(crate) fn delivery_rate(&self, now: Instant) -> Option<u64> {
+        self.rate.get(now)
+    }
+
+    /// How long datagrams and their feedback take, without what the peer waits before it sends that.
+    pub(crate) fn round_trip(&self) -> Option<RoundTrip> {
+        self.round_trip
+    }
+
+    /// The delay from here to the peer; see [`Delay`] for what that says.
+    pub(crate) fn delay(&self) -> Option<Delay> {
+        self.delay
+    }
+
+    /// How many microseconds longer datagrams take on this path than on another.
+    pub(crate) fn slower_than(&self, other: &Self) -> Option<i32> {
+        Some(self.delay?.mean.wrapping_sub(other.delay?.mean).cast_signed())
+    }
+}
+
+/// The largest of some values in [`RECENT`], or half of that at least.
+#[derive(Clone, Copy, Debug, Default)]
+struct WindowedMax {
+    /// Since `began`, and in the half before.
+    max: Option<u64>,
+    max_before: Option<u64>,
+    began: Instant,
+}
+
+impl WindowedMax {
+    fn on_sample(&mut self, now: Instant, value: u64) {
+        if now.since(self.began) >= RECENT / 2 {
+            let is_over = now.since(self.began) >= RECENT;
+            self.max_before = self.max.take().filter(|_| !is_over);
+            self.began = now;
+        }
+        self.max = self.max.max(Some(value));
+    }
+
+    fn get(&self, now: Instant) -> Option<u64> {
+        let since = now.since(self.began);
+        let before = self.max_before.filter(|_| since < RECENT / 2);
+        self.max.filter(|_| since < RECENT).max(before)
+    }
+}
+
+/// Whether a path sequence is ahead of another one, by RFC 1982.
+fn is_ahead(sequence: u32, other: u32) -> bool {
+    sequence.wrapping_sub(other).cast_signed() > 0
+}
+
+#[cfg(test)]
+mod tests;

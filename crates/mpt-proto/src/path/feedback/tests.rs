@@ -1,0 +1,174 @@
+use super::*;
+
+fn at(micros: u64) -> Instant {
+    Instant::ZERO + Duration::from_micros(micros)
+}
+
+/// The peer's clock is ahead of ours by so many microseconds.
+const OFFSET: u32 = u32::MAX - 1_000_000;
+
+/// How long a datagram takes to the peer, how long the peer waits, and how long feedback takes, in microseconds.
+const THERE: u64 = 30_000;
+const HELD: u64 = 2_000;
+const BACK: u64 = 10_000;
+
+/// A path to a peer that sends feedback.
+#[derive(Default)]
+struct Path {
+    feedback: PathFeedback,
+    number: u16,
+    block: Block,
+}
+
+impl Path {
+    /// At `sent` of our clock the last of `received` more datagrams of 1000 bytes is sent, one per millisecond; so many
+    /// more were lost.
+    fn feed(&mut self, sent: u64, received: u32, lost: i32) -> bool {
+        let arrived = OFFSET.wrapping_add((sent + THERE) as u32);
+        let block = &mut self.block;
+        block.highest = block.highest.wrapping_add(received).wrapping_add_signed(lost);
+        block.highest_sent = sent as u32;
+        block.highest_arrived = arrived;
+        block.received = block.received.wrapping_add(received);
+        block.received_bytes += u64::from(received) * 1000;
+        block.lost = block.lost.wrapping_add_signed(lost);
+        block.first_arrived = arrived.wrapping_sub((received - 1) * 1000);
+        block.bytes_after_first = (received - 1) * 1000;
+        block.delay_min = OFFSET.wrapping_add(THERE as u32);
+        block.delay_deviation = 500;
+        self.number = self.number.wrapping_add(1);
+        self.tell(sent)
+    }
+
+    /// The same again.
+    fn tell(&mut self, sent: u64) -> bool {
+        let written = self.block.highest_arrived.wrapping_add(HELD as u32);
+        let header = Header { number: self.number, written };
+        let now = at(sent + THERE + HELD + BACK);
+        self.feedback.on_feedback(now, header, &self.block, self.block.highest)
+    }
+}
+
+#[test]
+fn counts_and_times_are_those_of_the_peer() {
+    let mut path = Path { number: u16::MAX - 3, ..Path::default() };
+    path.block.received = u32::MAX - 30;
+    path.feedback.last =
+        Some((path.number, Counters { received: u32::MAX - 30, ..Counters::default() }));
+    for n in 1..=10 {
+        assert!(path.feed(n * 100_000, 9, 1));
+    }
+    let feedback = &path.feedback;
+    assert_eq!((feedback.received(), feedback.received_bytes(), feedback.lost()), (90, 90_000, 10));
+    assert_eq!(feedback.loss_recent(), Some(0.1));
+    assert_eq!(feedback.delivery_rate(at(1_100_000)), Some(1_000_000));
+    let round_trip = feedback.round_trip().unwrap();
+    assert_eq!(round_trip.latest, Duration::from_micros(THERE + BACK));
+    let delay = feedback.delay().unwrap();
+    assert_eq!(delay.mean.wrapping_sub(OFFSET), THERE as u32);
+    assert_eq!(delay.deviation, Duration::from_micros(500));
+}
+
+#[test]
+fn losses_that_came_after_all_are_taken_back() {
+    let mut path = Path::default();
+    path.feed(0, 90, 10);
+    path.feed(100_000, 20, -10);
+    assert_eq!((path.feedback.lost(), path.feedback.received()), (0, 110));
+    assert_eq!(path.feedback.loss_recent(), Some(0.0));
+}
+
+#[test]
+fn older_feedback_is_ignored() {
+    let mut path = Path { number: u16::MAX - 1, ..Path::default() };
+    assert!(path.feed(0, 10, 0));
+    assert!(path.feed(100_000, 10, 0), "its number wraps");
+    assert_eq!(path.number, 0);
+    assert!(!path.tell(100_000), "twice");
+    path.number = u16::MAX;
+    assert!(!path.tell(100_000), "overtaken");
+    assert_eq!(path.feedback.received(), 20);
+}
+
+#[test]
+fn feedback_that_cannot_be_true_is_ignored() {
+    let mut path = Path::default();
+    path.feed(0, 10, 0);
+    let header = Header { number: 2, written: 0 };
+    let mut block = Block { highest: 11, ..path.block };
+    assert!(!path.feedback.on_feedback(at(1_000_000), header, &block, 10), "never sent");
+    assert!(path.feedback.on_feedback(at(1_000_000), header, &block, 11));
+    block.received -= 1;
+    let header = Header { number: 3, ..header };
+    assert!(!path.feedback.on_feedback(at(1_000_000), header, &block, 11), "fewer than before");
+}
+
+#[test]
+fn times_are_taken_once() {
+    let mut path = Path::default();
+    path.feed(0, 10, 0);
+    let before = path.feedback.round_trip();
+    // Only datagrams from behind have arrived since.
+    path.block.received += 2;
+    path.number += 1;
+    assert!(path.tell(500_000));
+    assert_eq!(path.feedback.round_trip(), before);
+    assert_eq!(path.feedback.received(), 12);
+}
+
+#[test]
+fn the_recent_share_forgets() {
+    let mut path = Path::default();
+    for n in 0..400 {
+        let lost = if n < 100 { 10 } else { 0 };
+        path.feed(n * 100_000, 10, lost);
+    }
+    assert_eq!(path.feedback.lost(), 1000);
+    assert_eq!(path.feedback.loss_recent(), Some(0.0));
+}
+
+#[test]
+fn the_rate_is_the_highest_of_ten_seconds() {
+    let mut path = Path::default();
+    path.feed(0, 100, 0);
+    assert_eq!(path.feedback.delivery_rate(at(50_000)), Some(1_000_000));
+    // Half as fast from here on.
+    for n in 1..=200 {
+        path.feed(n * 100_000, 100, 0);
+        path.block.bytes_after_first /= 2;
+        path.number += 1;
+        path.block.highest += 1;
+        path.tell(n * 100_000);
+    }
+    let rate = path.feedback.delivery_rate(at(20_100_000));
+    assert_eq!(rate, Some(1_000_000));
+    for n in 201..=320 {
+        path.block.highest += 1;
+        path.block.received += 1;
+        path.number += 1;
+        path.tell(n * 100_000);
+    }
+    assert_eq!(path.feedback.delivery_rate(at(32_100_000)), Some(500_000));
+    assert_eq!(path.feedback.delivery_rate(at(60_000_000)), None, "long ago");
+    // What comes at once has no rate.
+    let mut path = Path::default();
+    path.feed(0, 1, 0);
+    assert_eq!(path.feedback.delivery_rate(at(0)), None);
+}
+
+#[test]
+fn paths_are_compared_without_a_common_clock() {
+    let (mut fast, mut slow) = (Path::default(), Path::default());
+    fast.feed(0, 10, 0);
+    slow.feed(0, 10, 0);
+    assert_eq!(slow.feedback.slower_than(&fast.feedback), Some(0));
+    let mut block = slow.block;
+    block.delay_min = block.delay_min.wrapping_add(45_000);
+    for number in 2..100 {
+        let header = Header { number, written: 0 };
+        slow.feedback.on_feedback(at(1_000_000), header, &block, block.highest);
+    }
+    let skew = slow.feedback.slower_than(&fast.feedback).unwrap();
+    assert!((44_990..=45_000).contains(&skew), "{skew}");
+    assert_eq!(fast.feedback.slower_than(&PathFeedback::default()), None);
+}

@@ -1,0 +1,83 @@
+//! What arrived on a path since the last feedback: when, how much, and with what delay.
+
+use crate::time::Instant;
+
+#[derive(Debug, Default)]
+pub(super) struct Samples {
+    first_at: Option<Instant>,
+    /// Bytes that arrived after the first datagram; and how many had arrived with the highest path sequence.
+    bytes: u64,
+    bytes_to_highest: u64,
+    /// A delay to which the others are relative. It stays for the session.
+    reference: Option<u32>,
+    count: i64,
+    /// Delays relative to the reference, in microseconds.
+    min: i32,
+    sum: i64,
+    /// Deviations from a mean that follows with an eighth, and eight times that mean.
+    deviations: i64,
+    mean: i64,
+}
+
+/// The delays since the last feedback, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Delay {
+    /// Arrival time minus send timestamp, modulo 2^32, of the fastest.
+    pub(super) min: u32,
+    /// How much the mean is above it.
+    pub(super) mean: u32,
+    /// Mean absolute deviation from the mean, as that was when each datagram arrived: the mean of all is known too
+    /// late.
+    pub(super) deviation: u32,
+}
+
+impl Samples {
+    /// A datagram arrived, which has the highest path sequence or not.
+    pub(super) fn on_arrival(&mut self, now: Instant, sent: u32, len: usize, is_highest: bool) {
+        match self.first_at {
+            None => self.first_at = Some(now),
+            Some(_) => self.bytes += len as u64,
+        }
+        if is_highest {
+            self.bytes_to_highest = self.bytes;
+        }
+        let delay = now.micros().wrapping_sub(sent);
+        let Some(reference) = self.reference else {
+            self.reference = Some(delay);
+            self.count = 1;
+            return;
+        };
+        let delay = delay.wrapping_sub(reference).cast_signed();
+        self.min = if self.count == 0 { delay } else { self.min.min(delay) };
+        self.count += 1;
+        self.sum += i64::from(delay);
+        self.deviations += (i64::from(delay) - self.mean / 8).abs();
+        self.mean += i64::from(delay) - self.mean / 8;
+    }
+
+    /// When the first datagram arrived, in microseconds modulo 2^32.
+    pub(super) fn first_arrived(&self) -> u32 {
+        self.first_at.map_or(0, Instant::micros)
+    }
+
+    /// The bytes that arrived after that one, to the highest included.
+    pub(super) fn bytes_after_first(&self) -> u32 {
+        u32::try_from(self.bytes_to_highest).unwrap_or(u32::MAX)
+    }
+
+    /// The delays; `None` if nothing arrived.
+    pub(super) fn delay(&self) -> Option<Delay> {
+        let mean = self.sum.checked_div(self.count)?;
+        let limited = |micros: i64| u32::try_from(micros).unwrap_or(0);
+        Some(Delay {
+            min: self.reference?.wrapping_add_signed(self.min),
+            mean: limited(mean - i64::from(self.min)),
+            deviation: limited(self.deviations / self.count),
+        })
+    }
+
+    /// Feedback was sent.
+    pub(super) fn clear(&mut self) {
+        *self = Self { reference: self.reference, mean: self.mean, ..Self::default() };
+    }
+}
