@@ -7,6 +7,7 @@
 //! for as long as one likes. `CONTRIBUTING.md` says how to do either, and what to do with a finding.
 //!
 //! - [`wire`]: the parsers of `mpt-proto`, and what it writes into other people's packets;
+//! - [`extended`]: the datagrams of extended framing;
 //! - [`endpoint`]: two endpoints and whatever can happen to and between them;
 //! - [`command`]: the commands of the original MPT, and two hosts that exchange them;
 //! - [`super_packet`]: what a TUN device hands over, to `mpt-io`;
@@ -17,6 +18,7 @@ pub mod command;
 pub mod configuration;
 pub mod control;
 pub mod endpoint;
+pub mod extended;
 mod input;
 pub mod super_packet;
 pub mod wire;
@@ -31,12 +33,13 @@ pub struct Target {
 }
 
 /// All of them, by name.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 16] = [
     Target { name: "command", run: command::command },
     Target { name: "command_port", run: command::command_port },
     Target { name: "config", run: configuration::config },
     Target { name: "control_request", run: control::control_request },
     Target { name: "endpoint", run: endpoint::endpoint },
+    Target { name: "extended", run: extended::extended },
     Target { name: "flow", run: wire::flow },
     Target { name: "fragment", run: configuration::fragment },
     Target { name: "gre", run: wire::gre },

@@ -30,7 +30,7 @@ pub(crate) fn inputs(target: &str) -> Vec<Input> {
             bytes: input.bytes.get(3..).unwrap_or_default().to_vec(),
             ..input
         })),
-        "gre" => inputs.extend(vectors()),
+        "extended" | "gre" => inputs.extend(vectors()),
         _ => {}
     }
     inputs

@@ -229,68 +229,150 @@ fn drops() {
     assert_eq!(found, cases.map(|(_, name)| name));
 }
 
+/// The datagram of a vector of `docs/protocol.md`, section 14, as it is printed.
+fn vector(number: u8) -> String {
+    let document = include_str!("../../../../docs/protocol.md");
+    let text = document.split(&format!("**14.{number}** ")).nth(1).expect("the vector");
+    text.split("```").nth(1).expect("its datagram").to_owned()
+}
+
 fn extended() {
-    // Type and flags, path 3, flow distance 5, path sequence 6, time stamp 7: section 8.1.
-    let control = |kind: &str, rest: &str| {
-        format!("200088b5 00000009 {kind}0030005 00000006 00000007 {rest}")
+    let hello = vector(15) + &"00".repeat(252);
+    let answer = vector(16);
+    let changed = |at: usize, byte: &str, datagram: &str| {
+        let mut hex: String = datagram.split_whitespace().collect();
+        hex.replace_range(2 * at..2 * at + 2, byte);
+        hex
     };
-    let tunnel = &KEEPALIVE[9..];
-    let hello = format!(
-        "01000002 00000003 1111111111111111 0000000000000000 {tunnel} 00000007 00000001 00000000 000000aa 000000bb"
-    );
-    let feedback = format!("01000000 00000064 0301000c {} 00000008", "0000000a".repeat(6));
-    let cases = [
-        // Data, whose sequence number is 4 and which is a copy with a partial checksum.
-        format!("300088b5 00000009 00000004 0c030005 00000006 00000007 {INNER}"),
-        control("1", &hello),
-        control("5", "2222222222222222"),
-        control("6", "2222222222222222 05780000"),
-        control("7", &feedback),
-        control("8", "01000000 03000000 0000000b 0000000c"),
-        control("9", "05000000"),
-        control("a", "01000000"),
-        // A close that is too short, and a type that is unassigned.
-        control("a", "01"),
-        control("f", "01"),
+    let first = vector(13);
+    // Each with the fields that it must have, and of these every value.
+    let cases: [(String, &[(&str, &str)]); 26] = [
+        (
+            first.clone(),
+            &[
+                ("mpt.message", "0"),
+                ("mpt.sequence", "4"),
+                ("mpt.tail", "1"),
+                ("mpt.copy", "0"),
+                ("mpt.flow_distance", "5"),
+                ("mpt.path_sequence", "6"),
+                ("mpt.timestamp", "5000000"),
+                ("ip.src", "198.18.1.1,10.9.0.1"),
+            ],
+        ),
+        (
+            vector(14),
+            &[("mpt.partial", "1"), ("mpt.copy", "1"), ("mpt.tail", "0"), ("mpt.equalise", "1")],
+        ),
+        (
+            hello.clone(),
+            &[
+                ("mpt.message", "1"),
+                ("mpt.key", "0"),
+                ("mpt.sequence", ""),
+                ("mpt.hello.session", "0x1111111122222222"),
+                ("mpt.hello.index", "0x0a0b0c0d"),
+                ("mpt.hello.repair", "1"),
+                ("mpt.hello.key", "7"),
+                ("mpt.receiver4", "10.9.0.2"),
+            ],
+        ),
+        (
+            answer.clone(),
+            &[
+                ("mpt.message", "2"),
+                ("mpt.hello.answered", "0x1111111122222222"),
+                ("mpt.hello.cookie", "0x0123456789abcdef"),
+                ("mpt.hello.repair", "0"),
+                ("mpt.hello.index", "0x1a1b1c1d"),
+            ],
+        ),
+        (vector(17), &[("mpt.message", "11"), ("mpt.sender", "fd00:9::1"), ("mpt.hello.key", "")]),
+        (vector(18), &[("mpt.message", "5"), ("mpt.challenge", "0x0123456789abcdef")]),
+        (vector(19), &[("mpt.message", "6"), ("mpt.challenge.size", "1400")]),
+        (
+            vector(20),
+            &[
+                ("mpt.message", "7"),
+                ("mpt.block.path", "3,254"),
+                ("mpt.feedback.number", "258"),
+                ("mpt.feedback.highest", "1000,4294967295"),
+                ("mpt.feedback.received_bytes", "4294967297,104000000"),
+                ("mpt.feedback.lost", "8,65536"),
+                ("mpt.feedback.late", "2,0"),
+                ("mpt.feedback.delay_deviation", "60,0"),
+                ("mpt.longest", "1472,0"),
+                ("mpt.feedback.range", "10,300"),
+                ("mpt.feedback.bitmap", "0x8000000000000001,0x0000000000000001"),
+            ],
+        ),
+        (
+            vector(21),
+            &[
+                ("mpt.message", "8"),
+                ("mpt.path", "2"),
+                ("mpt.block.path", "2,3"),
+                ("mpt.beacon.global", "4000000000,4294967295"),
+                ("mpt.beacon.path_sequence", "16909059,0"),
+            ],
+        ),
+        (
+            vector(22),
+            &[
+                ("mpt.message", "9"),
+                ("mpt.status.standby", "1"),
+                ("mpt.status.calls", "3"),
+                ("mpt.count", "200"),
+                ("mpt.longest", "1472"),
+                ("mpt.weight", "40"),
+                ("mpt.lost_path", "2"),
+                ("mpt.sent", "100000"),
+                ("mpt.held", "250000"),
+                ("mpt.hold", "80000"),
+            ],
+        ),
+        (
+            vector(23),
+            &[
+                ("mpt.status.off", "1"),
+                ("mpt.weight", ""),
+                ("mpt.lost_path", ""),
+                ("mpt.held", ""),
+                ("mpt.hold", ""),
+            ],
+        ),
+        (vector(24), &[("mpt.message", "10"), ("mpt.close.reason", "1"), ("mpt.close.index", "")]),
+        (vector(25), &[("mpt.close.reason", "4"), ("mpt.close.index", "0x0a0b0c0d")]),
+        // What a receiver drops.
+        (changed(1, "01", &first), &[("mpt.drop", "gre_version")]),
+        (changed(0, "b0", &first), &[("mpt.drop", "gre_flags")]),
+        (changed(0, "10", &first), &[("mpt.drop", "gre_flags")]),
+        (changed(12, "12", &first), &[("mpt.drop", "gre_flags")]),
+        (changed(0, "20", &first), &[("mpt.drop", "gre_flags")]),
+        ("300088b5 00000009 0000".to_owned(), &[("mpt.drop", "gre_truncated")]),
+        ("200088b5 00000009".to_owned(), &[("mpt.drop", "extended_truncated")]),
+        (first[..first.len() - 3].to_owned(), &[("mpt.drop", "inner_malformed")]),
+        (vector(15), &[("mpt.drop", "control_length")]),
+        (changed(23, "02", &answer), &[("mpt.drop", "control_length")]),
+        (changed(20, "03", &vector(20)), &[("mpt.drop", "control_length")]),
+        (changed(95, "00", &answer), &[("mpt.drop", ""), ("mpt.hello.index", "0x1a1b1c00")]),
+        (changed(8, "f1", &vector(24)), &[("mpt.drop", "control_unknown")]),
     ];
-    let (_folder, file) = send(&cases.each_ref().map(String::as_str));
-    let names = [
-        "mpt.message",
-        "mpt.key",
-        "mpt.sequence",
-        "mpt.path_sequence",
-        "mpt.path",
-        "ip.src",
-        "mpt.hello.index",
-        "mpt.challenge.size",
-        "mpt.feedback.delay_mean",
-        "mpt.feedback.range",
-        "mpt.beacon.global",
-        "mpt.status.backup",
-        "mpt.close.reason",
-        "data.data",
-    ];
+    let datagrams = cases.each_ref().map(|(datagram, _)| datagram.as_str());
+    let (_folder, file) = send(&datagrams);
+    let mut names: Vec<_> = cases.iter().flat_map(|(_, fields)| *fields).map(|(n, _)| *n).collect();
+    names.sort_unstable();
+    names.dedup();
     let found = tshark(&file, true, &sent_by(Side::Left), &names);
-    let outer = "198.18.1.1";
-    let expected: [&[(&str, &str)]; 10] = [
-        &[("mpt.message", "0"), ("mpt.sequence", "4"), ("ip.src", "198.18.1.1,10.9.0.1")],
-        &[("mpt.message", "1"), ("mpt.hello.index", "0x000000aa,0x000000bb")],
-        &[("mpt.message", "5"), ("mpt.sequence", "")],
-        &[("mpt.message", "6"), ("mpt.challenge.size", "1400")],
-        &[("mpt.message", "7"), ("mpt.feedback.delay_mean", "10"), ("mpt.feedback.range", "8")],
-        &[("mpt.message", "8"), ("mpt.beacon.global", "11"), ("mpt.path", "3,3")],
-        &[("mpt.message", "9"), ("mpt.status.backup", "1"), ("ip.src", outer)],
-        &[("mpt.message", "10"), ("mpt.close.reason", "1")],
-        &[("mpt.message", "10"), ("mpt.close.reason", ""), ("data.data", "01")],
-        &[("mpt.message", "15"), ("data.data", "01")],
-    ];
-    assert_eq!(found.len(), expected.len());
-    for (fields, expected) in found.iter().zip(expected) {
-        for (name, value) in expected {
-            assert_eq!(fields[name], *value, "{name} of {fields:?}");
+    assert_eq!(found.len(), cases.len());
+    for (fields, (datagram, expected)) in found.iter().zip(&cases) {
+        for (name, value) in *expected {
+            assert_eq!(fields[name], *value, "{name} of {datagram}: {fields:?}");
         }
-        assert_eq!((fields["mpt.key"].as_str(), fields["mpt.path_sequence"].as_str()), ("9", "6"));
+        let drop = expected.iter().find(|(name, _)| *name == "mpt.drop");
+        let drop = drop.map_or("", |(_, value)| *value);
+        assert_eq!(fields["mpt.drop"], drop, "{datagram}: {fields:?}");
     }
-    let bad = tshark(&file, true, "_ws.lua.error || _ws.malformed || mpt.drop", &["frame.number"]);
+    let bad = tshark(&file, true, "_ws.lua.error || _ws.malformed", &["frame.number"]);
     assert_eq!(bad, []);
 }

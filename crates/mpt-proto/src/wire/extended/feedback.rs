@@ -205,7 +205,9 @@ impl<'m> Writer<'m> {
     /// Appends a block, or returns false if it does not fit: it then belongs into a further feedback.
     #[must_use]
     pub fn push(&mut self, block: &Block) -> bool {
-        if self.blocks == MAX_BLOCKS || block.size() > self.to.room() {
+        // So there is no room for more blocks than their number can say.
+        const { assert!(MAX_LEN < Block::BARE_LEN * MAX_BLOCKS as usize) };
+        if block.size() > self.to.room() {
             return false;
         }
         block.emit(&mut self.to);

@@ -39,6 +39,14 @@ fn a_small_block_fits_where_a_large_one_did_not() {
 }
 
 #[test]
+fn a_block_that_lacks_one_byte_does_not_fit() {
+    for (len, fits) in [(8 + 76, true), (8 + 75, false), (8, false)] {
+        let mut place = vec![0xee; len];
+        assert_eq!(Writer::new(&mut place, 1, 2).push(&block(1, 1, 0)), fits, "{len} bytes");
+    }
+}
+
+#[test]
 fn lists_have_room_for_as_many_as_a_block_may_have() {
     let mut full = block(0, MAX_RANGES, MAX_WORDS);
     assert_eq!((full.ranges.len(), full.bitmap.len()), (32, 16));

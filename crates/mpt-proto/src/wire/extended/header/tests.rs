@@ -30,6 +30,7 @@ fn emitted(header: &Header) -> Vec<u8> {
 fn data_is_read_and_written() {
     assert_eq!(emitted(&DATA), DATA_BYTES);
     assert_eq!(Header::parse(&DATA_BYTES), Ok(DATA));
+    assert_eq!(Header::parse_data(&DATA_BYTES), Some(DATA), "and without the general way");
     let with_packet = [&DATA_BYTES[..], &[0x45; 20]].concat();
     assert_eq!(Header::parse(&with_packet), Ok(DATA));
 }
@@ -71,6 +72,7 @@ fn ignored_bits_are_ignored() {
     let mut data = DATA_BYTES;
     data[..2].copy_from_slice(&[0x33, 0xf8]);
     assert_eq!(Header::parse(&data), Ok(DATA));
+    assert_eq!(Header::parse_data(&data), None, "the fast way knows no such data");
     let mut message = emitted(&control(Kind::Beacon));
     message[..2].copy_from_slice(&[0x23, 0xf8]);
     message[8] |= 0x0f;
