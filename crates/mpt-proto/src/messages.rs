@@ -1,7 +1,8 @@
-//! The messages from the receive side to the transmit side: five kinds, each with its own bound.
+//! The messages from the receive side to the transmit side: seven kinds, each with its own bound.
 //!
 //! - A [`PathUpdate`] says how a path *is*. The last one of a kind and path replaces those before it.
 //! - [`Feedback`] says what arrived, and goes back to the peer. What waits for a path is merged into one.
+//! - Reports of a session go to the peer, or come from it; the last one of a path counts.
 //! - A [`Reply`] asks the transmit side to send something at once. There is at most one per path.
 //! - A [`SessionUpdate`] says how the session of a connection is. The last one replaces those before it.
 //! - An [`OriginReply`] goes to an origin, which may have no path. What does not fit is dropped: who asked asks again.
@@ -16,13 +17,15 @@ use std::time::Duration;
 use crate::event::{Event, Events};
 use crate::framing::extended::reply::OriginReply;
 use crate::framing::extended::session::SessionUpdate;
-use crate::id::{ConnectionId, PathId};
+use crate::id::{ConnectionId, MAX_PATHS, PathId};
 use crate::path::PathState;
 use crate::path::estimator::Heard;
+use crate::path::feedback::Header;
+use crate::wire::extended::feedback::Block;
 use crate::wire::keepalive::Arrivals;
 
 /// A message of the receive side to the transmit side about one connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// What arrived on a path.
     Feedback(Feedback),
@@ -32,6 +35,10 @@ pub enum Message {
     Update(PathUpdate),
     /// How the session is.
     Session(SessionUpdate),
+    /// What arrived on a path of a session, to be reported to the peer.
+    Report(Box<Block>),
+    /// What the peer reports of a path on which this end sends.
+    PeerReport(Header, Box<Block>),
     /// A message to an origin. It is about no connection that the transmit side knows.
     Origin(OriginReply),
 }
@@ -125,8 +132,8 @@ impl PathUpdate {
 }
 
 impl Message {
-    /// The most messages that wait for one path: four updates, one feedback, one reply.
-    pub const PER_PATH: usize = 6;
+    /// The most messages that wait for one path: four updates, one feedback, two reports, one reply.
+    pub const PER_PATH: usize = 8;
 }
 
 /// The most messages to origins that wait.
@@ -154,6 +161,9 @@ struct Waiting {
     /// The paths with a reply, one bit each.
     replies: u64,
     session: Option<SessionUpdate>,
+    /// At most one of each for each path.
+    reports: VecDeque<Box<Block>>,
+    peer_reports: VecDeque<(Header, Box<Block>)>,
 }
 
 impl Messages {
@@ -185,6 +195,32 @@ impl Messages {
         // These two say nothing about a session that is only beginning.
         if waiting.is_none() || !matches!(update, SessionUpdate::Doubted | SessionUpdate::Holds) {
             *waiting = Some(update);
+        }
+    }
+
+    /// A later report of a path makes an earlier one obsolete: its counters include it.
+    pub(crate) fn report(&mut self, connection: ConnectionId, block: Box<Block>) {
+        let reports = &mut self.of(connection).reports;
+        match reports.iter_mut().find(|earlier| earlier.path == block.path) {
+            Some(earlier) => *earlier = block,
+            None => reports.push_back(block),
+        }
+    }
+
+    /// The same of a report of the peer.
+    pub(crate) fn peer_report(
+        &mut self,
+        connection: ConnectionId,
+        header: Header,
+        block: Box<Block>,
+    ) {
+        let reports = &mut self.of(connection).peer_reports;
+        let has_room = reports.len() < MAX_PATHS;
+        match reports.iter_mut().find(|(_, earlier)| earlier.path == block.path) {
+            Some(earlier) => *earlier = (header, block),
+            None if has_room => reports.push_back((header, block)),
+            // The peer reports paths that this end does not have.
+            None => {}
         }
     }
 
@@ -242,6 +278,8 @@ impl Waiting {
             && self.updates.is_empty()
             && self.replies == 0
             && self.session.is_none()
+            && self.reports.is_empty()
+            && self.peer_reports.is_empty()
     }
 
     /// The session before all that is said in it. Feedback next, because the effect of an update may depend on it; replies last, because they
@@ -249,6 +287,12 @@ impl Waiting {
     fn pop(&mut self) -> Option<Message> {
         if let Some(session) = self.session.take() {
             return Some(Message::Session(session));
+        }
+        if let Some((header, block)) = self.peer_reports.pop_front() {
+            return Some(Message::PeerReport(header, block));
+        }
+        if let Some(block) = self.reports.pop_front() {
+            return Some(Message::Report(block));
         }
         if let Some(feedback) = self.feedback.pop_front() {
             return Some(Message::Feedback(feedback));

@@ -9,6 +9,8 @@ pub enum Timer {
     Beacon,
     /// The dead time of a silent path expires.
     DeadTime,
+    /// What arrived is to be reported to the peer.
+    Feedback,
     /// A hello or hello confirm is due.
     Hello,
     /// A session all of whose paths are down is forgotten.

@@ -414,7 +414,7 @@ fn updates_about_removed_paths_are_ignored() {
     tx.change(now, &remove_path(1));
     while tx.poll_transmit(now).is_some() {}
     let up = |path| Message::Update(PathUpdate::State { path: PathId(path), state: PathState::Up });
-    let late = path_updates.iter().copied().chain([0, 1, 63].map(|path| (CONNECTION, up(path))));
+    let late = path_updates.iter().cloned().chain([0, 1, 63].map(|path| (CONNECTION, up(path))));
     late.clone().for_each(|(connection, update)| tx.handle_message(now, connection, update));
     for number in 0..4 {
         let sent = tx.handle_inner(now, &packet(1, number)).map(|sent| sent.path);

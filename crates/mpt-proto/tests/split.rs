@@ -37,7 +37,7 @@ impl Apart {
         while let Some((connection, update)) = self.rx.poll_message() {
             self.messages.push_back((now + self.delay, connection, update));
         }
-        while let Some((due, connection, update)) = self.messages.front().copied()
+        while let Some((due, connection, update)) = self.messages.front().cloned()
             && due <= now
         {
             self.messages.pop_front();

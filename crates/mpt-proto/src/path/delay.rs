@@ -100,11 +100,6 @@ impl Delays {
         self.paths.get(path.index()).map(PathDelay::get)
     }
 
-    /// How many microseconds longer one path takes than another.
-    pub(crate) fn skew(&self, path: PathId, than: PathId) -> Option<i32> {
-        Some(self.get(path)?.mean.wrapping_sub(self.get(than)?.mean))
-    }
-
     /// How much longer a path takes, on average, than the fastest of all can.
     pub(crate) fn relative(&self, path: PathId) -> Option<Duration> {
         let fastest = self.paths.iter().map(|(_, path)| path.get().min).min()?;

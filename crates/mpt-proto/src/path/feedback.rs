@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use super::block::Block;
 use super::estimator::round_trip;
 use super::rtt::RoundTrip;
 use crate::time::Instant;
+use crate::wire::extended::feedback::Block;
 use crate::wire::keepalive::Echo;
 
 /// How much of the past the recent values are about.
@@ -20,11 +20,11 @@ const SHORTEST: Duration = Duration::from_millis(1);
 
 /// A message with feedback, without its blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
+pub struct Header {
     /// Its number, one more than that of the one before.
-    pub(crate) number: u16,
+    pub number: u16,
     /// When it was written, in microseconds of the peer's clock.
-    pub(crate) written: u32,
+    pub written: u32,
 }
 
 /// What is known of a path in the direction in which this end sends, by the peer's feedback.
@@ -34,7 +34,6 @@ pub(crate) struct PathFeedback {
     last: Option<(u16, Counters)>,
     /// Received and lost by all feedback.
     received: u64,
-    received_bytes: u64,
     lost: u64,
     /// The last points at least an eighth of [`RECENT`] apart, the next to be replaced first.
     past: [Point; POINTS],
@@ -49,7 +48,6 @@ pub(crate) struct PathFeedback {
 struct Counters {
     highest: u32,
     received: u32,
-    received_bytes: u64,
     lost: u32,
 }
 
@@ -92,15 +90,10 @@ impl PathFeedback {
             return false;
         }
         let is_first = self.last.is_none();
-        let counters = Counters {
-            highest: block.highest,
-            received: block.received,
-            received_bytes: block.received_bytes,
-            lost: block.lost,
-        };
+        let counters =
+            Counters { highest: block.highest, received: block.received, lost: block.lost };
         self.last = Some((header.number, counters));
         self.received += u64::from(received);
-        self.received_bytes = block.received_bytes;
         // Fewer than before, if some came after all.
         let lost = block.lost.wrapping_sub(before.lost).cast_signed();
         self.lost = self.lost.saturating_add_signed(lost.into());
@@ -154,11 +147,6 @@ impl PathFeedback {
     /// Datagrams that the peer has received, duplicates not counted.
     pub(crate) fn received(&self) -> u64 {
         self.received
-    }
-
-    /// The bytes of UDP payload in them.
-    pub(crate) fn received_bytes(&self) -> u64 {
-        self.received_bytes
     }
 
     /// Datagrams that were lost for certain.

@@ -5,13 +5,9 @@
 //! jitter and loss are in [`estimator`] by keepalives. In extended framing [`delay`] measures every datagram that
 //! arrives, and [`feedback`] is what the peer says of those that it received.
 
-#[allow(dead_code, reason = "only extended framing has feedback")]
-pub(crate) mod block;
 pub(crate) mod clock;
-#[allow(dead_code, reason = "only extended framing has timestamps")]
 pub(crate) mod delay;
 pub(crate) mod estimator;
-#[allow(dead_code, reason = "only extended framing has feedback")]
 pub(crate) mod feedback;
 mod jitter;
 pub(crate) mod liveness;

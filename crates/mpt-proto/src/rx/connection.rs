@@ -7,6 +7,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use super::measured::Measured;
 use super::path::ReceivePath;
 use crate::config::{ConnectionConfig, FramingConfig, ReorderConfig};
 use crate::event::Event;
@@ -19,6 +20,7 @@ use crate::id::ConnectionId;
 use crate::id::PathId;
 use crate::measure::{Arrival as Came, Budget, Look, Stream};
 use crate::messages::{Feedback, Messages, PathUpdate, Reply};
+use crate::path::feedback;
 use crate::path::{DownCause, PathState};
 use crate::prefix::Prefix;
 use crate::rx::reorder::{Accepted, After, Arrived, ReorderBuffer};
@@ -63,6 +65,8 @@ pub struct ReceiveHalf {
     /// identity is derived from.
     pub(super) number: u64,
     pub(super) sessions_forgotten: u64,
+    /// What the session measures, if there is one.
+    pub(super) measured: Option<Box<Measured>>,
     /// Whether the order begins anew with the next packet, because a session has begun.
     pub(super) restarts: bool,
     /// Since when all paths of a session have been down.
@@ -107,6 +111,7 @@ impl ReceiveHalf {
             session: has_sessions.then(session),
             number,
             sessions_forgotten: 0,
+            measured: None,
             restarts: false,
             all_down_since: None,
             key: config.key,
@@ -162,6 +167,9 @@ impl ReceiveHalf {
     ) {
         self.restart_order(now, sink);
         let body = self.framing.read(opened, payload);
+        if let (Framed::Extended(header), Ok(_)) = (&opened.framed, &body) {
+            self.record(now, &arrival, header);
+        }
         let outcome = match (body, self.accepts(now, &opened.framed)) {
             (Err(reason), _) | (Ok(_), Err(reason)) => Err(reason),
             (Ok(Body::Inner(inner)), Ok(numbered)) => {
@@ -176,7 +184,7 @@ impl ReceiveHalf {
             }
             (Ok(Body::Probe), Ok(true)) => self.receive_probe(now, arrival, sink, messages),
             (Ok(Body::Message(message)), Ok(_)) => {
-                self.receive_message(now, arrival, message, sink)
+                self.receive_message(now, arrival, message, sink, messages)
             }
         };
         if let Err(reason) = outcome {
@@ -192,16 +200,30 @@ impl ReceiveHalf {
         arrival: Arrival,
         message: Message<'_>,
         sink: &mut impl Sink,
+        messages: &mut Messages,
     ) -> Result<(), Drop> {
         self.paths[arrival.path.index()].liveness.on_heard(now);
         match message {
-            Message::Feedback(_) => Ok(()),
+            Message::Feedback(feedback) => {
+                let header = feedback::Header { number: feedback.number, written: feedback.clock };
+                for block in feedback.blocks() {
+                    messages.peer_report(self.id, header, Box::new(block));
+                }
+                Ok(())
+            }
             Message::Beacon(beacons) => {
                 let session = self.session.as_deref();
                 let named = |beacon: &Beacon| session.and_then(|it| it.path(beacon.path));
+                let paths = &self.paths;
+                let is_true = |path: PathId, beacon: &Beacon| {
+                    path == arrival.path
+                        || paths[path.index()].recorder.has_reached(beacon.path_sequence)
+                };
                 let mut sink = Counted { sink, delivered: &mut self.delivered };
-                for beacon in beacons.filter(|beacon| named(beacon) == Some(arrival.path)) {
-                    self.reorder.covered(now, arrival.path, beacon.covered, &mut sink);
+                for beacon in beacons {
+                    if let Some(path) = named(&beacon).filter(|path| is_true(*path, &beacon)) {
+                        self.reorder.covered(now, path, beacon.covered, &mut sink);
+                    }
                 }
                 Ok(())
             }
@@ -299,6 +321,9 @@ impl ReceiveHalf {
     /// The next deadline of this half.
     pub(crate) fn deadline(&self) -> Option<Deadline> {
         let hold = self.reorder.deadline().map(|at| Deadline { at, timer: Timer::MaxDelay });
+        let feedback = self.measured.as_ref().and_then(|measured| measured.deadline());
+        let feedback = feedback.map(|at| Deadline { at, timer: Timer::Feedback });
+        let hold = Deadline::earlier(hold, feedback);
         let end = self.session_end().map(|at| Deadline { at, timer: Timer::SessionEnd });
         let paths = self.paths.iter().map(|(_, path)| path.deadline());
         paths.fold(Deadline::earlier(hold, end), Deadline::earlier)
@@ -315,6 +340,7 @@ impl ReceiveHalf {
             path.liveness.on_timeout(now);
         }
         self.tell(now, sink, messages);
+        self.give_feedback(now, messages);
         let mut sink = Counted { sink, delivered: &mut self.delivered };
         self.reorder.on_timeout(now, &mut sink);
     }

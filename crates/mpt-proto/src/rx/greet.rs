@@ -27,7 +27,8 @@ impl Arrivals<'_> {
     /// Reads the header of a datagram of extended framing and finds its connection and path.
     #[inline(always)]
     pub(super) fn open_extended(&mut self, now: Instant, datagram: &[u8]) -> Option<Opened> {
-        let header = match Header::parse(datagram) {
+        let parsed = Header::parse_data(datagram).map_or_else(|| Header::parse(datagram), Ok);
+        let header = match parsed {
             Ok(header) => header,
             Err(reason) => {
                 self.drops.add(reason);

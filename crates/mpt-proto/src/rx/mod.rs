@@ -9,9 +9,9 @@
 pub(crate) mod connection;
 mod greet;
 mod keepalive;
+pub(crate) mod measured;
 mod path;
 mod reconfigure;
-#[allow(dead_code, reason = "only extended framing has path sequences")]
 pub(crate) mod recorder;
 pub(crate) mod reorder;
 mod report;

@@ -7,6 +7,7 @@ use crate::measure::Order;
 use crate::path::PathState;
 use crate::path::estimator::PathEstimator;
 use crate::path::liveness::Liveness;
+use crate::rx::recorder::Recorder;
 use crate::stats::Traffic;
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
@@ -23,6 +24,8 @@ pub(super) struct ReceivePath {
     pub(super) leaving: bool,
     /// What plain framing infers from the peer's keepalives.
     pub(super) plain: PlainPath,
+    /// What arrived, by path sequence, in a session.
+    pub(super) recorder: Recorder,
     /// The last report, so that only changes are reported.
     pub(super) told: (bool, PathState),
     pub(super) estimator: PathEstimator,
@@ -45,6 +48,7 @@ impl ReceivePath {
             lingers: None,
             leaving: false,
             plain: PlainPath::new(config, known_to_speak),
+            recorder: Recorder::default(),
             told: (false, PathState::Probing),
             estimator: PathEstimator::default(),
             order: Order::default(),
@@ -66,6 +70,7 @@ impl ReceivePath {
     pub(super) fn forget_peer(&mut self) {
         self.estimator = PathEstimator::default();
         self.plain.forget_peer();
+        self.recorder = Recorder::default();
     }
 
     /// An inner packet of the peer arrived, in a datagram of this length. Returns whether that

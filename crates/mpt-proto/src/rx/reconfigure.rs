@@ -27,6 +27,9 @@ impl ReceiveHalf {
             if let Some(session) = &mut self.session {
                 session.unbind(*path);
             }
+            if let Some(measured) = &mut self.measured {
+                measured.forget_path(*path);
+            }
         }
         gone
     }

@@ -11,8 +11,8 @@ mod window;
 
 use std::time::Duration;
 
-use crate::path::block::{Block, Range};
 use crate::time::Instant;
+use crate::wire::extended::feedback::{Block, Range};
 use samples::Samples;
 use window::{LEN, Window};
 

@@ -102,6 +102,8 @@ impl ReceiveHalf {
             + self.measurement_memory()
             + self.marked.capacity()
             + self.framing.plain.memory()
+            + self.measured.as_ref().map_or(0, |it| size_of_val(&**it) + it.memory())
+            + self.paths.iter().map(|(_, path)| path.recorder.memory()).sum::<usize>()
             + self.session().map_or(0, |session| size_of_val(session) + session.memory())
             + self.networks.capacity() * size_of::<Prefix>()
     }

@@ -54,6 +54,7 @@ impl ReceiveHalf {
     pub(super) fn begin_session(&mut self, now: Instant, peer: Peer, messages: &mut Messages) {
         let Some(session) = &mut self.session else { return };
         let before = session.begin(now, peer);
+        self.measured = Some(Box::default());
         self.restarts = true;
         if before.is_some() {
             self.calls = 0;
@@ -74,6 +75,7 @@ impl ReceiveHalf {
         self.sessions_forgotten += 1;
         let own = Identity::derive(secret, self.number, self.sessions_forgotten);
         session.forget(own);
+        self.measured = None;
         self.restarts = true;
         self.all_down_since = None;
         messages.session(self.id, SessionUpdate::Wanted(own));

@@ -23,6 +23,7 @@ use crate::tx::greeting::Greeting;
 use crate::tx::retransmit::LossWindow;
 use crate::tx::transmit::TransmitKind;
 use crate::wire::extended::NO_PATH;
+use crate::wire::extended::feedback::Block;
 use crate::wire::inner;
 use crate::wire::keepalive::Activation;
 
@@ -36,6 +37,10 @@ pub struct TransmitHalf {
     pub(super) last_wire: WirePath,
     /// When beacons are due, if data was sent.
     pub(super) beacons_at: Option<Instant>,
+    /// What arrived, to be reported to the peer, since when that waits, and the number of the next feedback.
+    pub(super) reports: Vec<Box<Block>>,
+    pub(super) reports_at: Option<Instant>,
+    pub(super) feedback_number: u16,
     /// Whether copies of what is sent are kept for retransmission.
     pub(super) keeps: bool,
     /// A path that has been lost, and what of that which was sent on it is in doubt.
@@ -76,6 +81,9 @@ impl TransmitHalf {
             greeting: Greeting::new(config.framing, own),
             last_wire: WirePath { id: NO_PATH - 1, next: 0 },
             beacons_at: None,
+            reports: Vec::new(),
+            reports_at: None,
+            feedback_number: 0,
             keeps: false,
             lost: None,
             scheduler: Scheduler::new(config.scheduler),

@@ -10,6 +10,7 @@ use crate::framing::{Stamp, extended};
 use crate::hash::mix;
 use crate::id::PathId;
 use crate::messages::{Feedback, KeepaliveFeedback, Message, PathUpdate, Reply};
+use crate::path::feedback::PathFeedback;
 use crate::path::{DownCause, PathState, PathStatus};
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
@@ -17,13 +18,14 @@ use crate::tx::retransmit::{LossWindow, PEER_UNNOTICED};
 use crate::wire::extended::Kind;
 use crate::wire::extended::beacon::{self, Beacon};
 use crate::wire::extended::challenge::{self, Challenge};
+use crate::wire::extended::feedback::{self, Block};
 use crate::wire::extended::hello::{self, Capabilities, Hello};
 use crate::wire::extended::status::{self, Status};
 use crate::wire::gre::Protocol;
 use crate::wire::keepalive::{self, Activation, Keepalive, Report, Trailer};
 
 /// A control message to be sent on a path.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Control {
     pub(crate) path: PathId,
     pub(crate) stamp: Stamp,
@@ -31,7 +33,7 @@ pub(crate) struct Control {
 }
 
 /// What a control message says.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum ControlMessage {
     Keepalive(Keepalive),
     Status(Status),
@@ -39,14 +41,17 @@ pub(crate) enum ControlMessage {
     Confirm(Hello),
     Challenge(Challenge),
     Beacon(Beacon),
+    Feedback { number: u16, clock: u32, reports: Vec<Box<Block>> },
 }
 
 /// The longest control message, in bytes; padding is not part of it.
-pub(crate) const MAX_CONTROL: usize = hello::PADDED_LEN;
+pub(crate) const MAX_CONTROL: usize = feedback::MAX_LEN;
+
+const _: () = assert!(MAX_CONTROL >= hello::PADDED_LEN);
 
 impl ControlMessage {
-    /// Writes the message and returns its length.
-    pub(crate) fn emit(&self, message: &mut [u8; MAX_CONTROL]) -> usize {
+    /// Writes the message and returns its length. Blocks of feedback for which there is no room stay in it.
+    pub(crate) fn emit(&mut self, message: &mut [u8; MAX_CONTROL]) -> usize {
         match self {
             Self::Keepalive(keepalive) => {
                 let mut bytes = [0; keepalive::LEN];
@@ -59,7 +64,7 @@ impl ControlMessage {
                 status::LEN
             }
             Self::Hello(hello) => {
-                hello.emit(message);
+                hello.emit(&mut message[..hello::PADDED_LEN]);
                 hello::PADDED_LEN
             }
             Self::Confirm(hello) => {
@@ -70,6 +75,12 @@ impl ControlMessage {
                 let len = beacon::len(1);
                 beacon::emit(&[*beacon], &mut message[..len]);
                 len
+            }
+            Self::Feedback { number, clock, reports } => {
+                let mut writer = feedback::Writer::new(message, *number, *clock);
+                let written = reports.iter().take_while(|block| writer.push(block)).count();
+                reports.drain(..written);
+                writer.finish()
             }
             Self::Challenge(challenge) => {
                 challenge.emit(&mut message[..challenge::LEN]);
@@ -83,7 +94,8 @@ impl TransmitHalf {
     /// The next control message that is due, or if `early` a keepalive that is nearly so.
     pub(crate) fn poll_control(&mut self, now: Instant, early: bool) -> Option<Control> {
         let greeting = self.poll_greeting(now);
-        greeting.or_else(|| self.poll_keepalive(now, early)).or_else(|| self.poll_beacon(now))
+        let keepalive = greeting.or_else(|| self.poll_keepalive(now, early));
+        keepalive.or_else(|| self.poll_feedback(now)).or_else(|| self.poll_beacon(now))
     }
 
     /// The next hello or confirm that is due.
@@ -222,6 +234,8 @@ impl TransmitHalf {
             SessionUpdate::Agreed(peer) => {
                 greeting.agree();
                 self.framing.begin(peer.index);
+                self.reports.clear();
+                self.paths.iter_mut().for_each(|(_, path)| path.feedback = PathFeedback::default());
             }
         }
         self.reschedule(now);
@@ -247,7 +261,9 @@ impl TransmitHalf {
         let keepalive = self.paths.iter().filter_map(|(_, path)| path.next_keepalive).min();
         let keepalive = keepalive.map(|at| Deadline { at, timer: Timer::Keepalive });
         let beacon = self.beacons_at.map(|at| Deadline { at, timer: Timer::Beacon });
-        Deadline::earlier(Deadline::earlier(hello, keepalive), beacon)
+        let feedback = self.reports_at.map(|at| Deadline { at, timer: Timer::Feedback });
+        let data = Deadline::earlier(beacon, feedback);
+        Deadline::earlier(Deadline::earlier(hello, keepalive), data)
     }
 
     /// The receive half has a message. Returns a path that proves too narrow, with the length of the longest
@@ -262,6 +278,8 @@ impl TransmitHalf {
             }
             Message::Update(update) => return self.on_update(update, now),
             Message::Session(update) => self.on_session(update, now),
+            Message::Report(block) => self.on_report(block, now),
+            Message::PeerReport(header, block) => self.on_peer_report(header, &block, now),
             // It is for no connection.
             Message::Origin(_) => {}
         }

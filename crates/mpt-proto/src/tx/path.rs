@@ -11,6 +11,7 @@ use crate::framing::plain::black_hole::BlackHoleDetector;
 use crate::id::PathId;
 use crate::path::PathStatus;
 use crate::path::estimator::Heard;
+use crate::path::feedback::PathFeedback;
 use crate::path::metrics::PathMetrics;
 use crate::pins::Pins;
 use crate::scheduler::{Paths, Share};
@@ -49,6 +50,8 @@ pub(super) struct TransmitPath {
     /// The sending time that the next keepalive echoes.
     pub(super) heard: Option<Heard>,
     pub(super) metrics: PathMetrics,
+    /// What the peer reports of it, in a session.
+    pub(super) feedback: PathFeedback,
     pub(super) sent: Traffic,
     /// How many of these had been sent on another path before.
     pub(super) resent: u64,
@@ -83,6 +86,7 @@ impl TransmitPath {
             carried: None,
             heard: None,
             metrics: PathMetrics::default(),
+            feedback: PathFeedback::default(),
             sent: Traffic::default(),
             resent: 0,
             keepalives_sent: 0,

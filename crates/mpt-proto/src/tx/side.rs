@@ -20,7 +20,7 @@ use crate::stats::{Drop, Drops, Traffic};
 use crate::time::Instant;
 use crate::timer::Deadline;
 use crate::tx::connection::TransmitHalf;
-use crate::tx::control::{Control, MAX_CONTROL};
+use crate::tx::control::{Control, ControlMessage, MAX_CONTROL};
 use crate::tx::retransmit::{RetransmitBuffer, Sent};
 use crate::tx::route::Routes;
 use crate::tx::transmit::{Payload, Transmit, TransmitKind};
@@ -208,7 +208,7 @@ impl TransmitSide {
             return Some(self.reply(now, &reply));
         }
         // Keepalives first: the peer hears of a lost path before the retransmissions arrive.
-        let Some((index, Control { path, stamp, message })) = self.poll_control(now) else {
+        let Some((index, Control { path, stamp, mut message })) = self.poll_control(now) else {
             return self.poll_probe(now).or_else(|| self.poll_retransmission(now));
         };
         let id = ConnectionId(index as u16);
@@ -216,8 +216,13 @@ impl TransmitSide {
         if self.connections[index].is_over() {
             self.connections.take(index);
         }
-        self.refresh(id);
         let payload = Payload::Control { len: message.emit(&mut self.control) };
+        if let ControlMessage::Feedback { reports, .. } = message
+            && let Some(half) = self.connections.get_mut(index)
+        {
+            half.put_reports_back(reports, now);
+        }
+        self.refresh(id);
         Some(Transmit { connection: id, path, tos: 0, stamp, payload })
     }
 
@@ -282,7 +287,7 @@ impl TransmitSide {
         while let Some((connection, path, len)) = self.probes.pop_front() {
             let half = self.connections.get_mut(connection.index());
             let control = half.and_then(|half| half.probe(now, path));
-            if let Some(Control { stamp, message, .. }) = control {
+            if let Some(Control { stamp, mut message, .. }) = control {
                 // What is behind the message is padding, which is zero.
                 self.control.fill(0);
                 message.emit(&mut self.control);

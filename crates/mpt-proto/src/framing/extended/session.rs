@@ -143,6 +143,11 @@ impl Session {
         (path != NONE).then_some(PathId(path))
     }
 
+    /// The id by which the peer knows an own path.
+    pub(crate) fn peer_id(&self, path: PathId) -> Option<u8> {
+        self.bound.iter().position(|bound| *bound == path.0).map(|id| id as u8)
+    }
+
     /// A path of the peer is this own one, and no other of the peer's is.
     pub(crate) fn bind(&mut self, id: u8, path: PathId) {
         self.unbind(path);

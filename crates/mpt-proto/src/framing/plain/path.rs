@@ -1,5 +1,6 @@
 //! What plain framing infers about one path from the peer's keepalives and from lengths of datagrams.
 
+use std::num::NonZeroU16;
 use std::time::Duration;
 
 use crate::config::PathConfig;
@@ -50,6 +51,11 @@ impl PlainPath {
     pub(crate) fn set(&mut self, config: &PathConfig, known_to_speak: bool) {
         self.longest.every = config.keepalive;
         self.speaks_keepalive = speaks_keepalive(config) || known_to_speak;
+    }
+
+    /// The longest datagram of this keepalive interval, in bytes.
+    pub(crate) fn longest(&self) -> Option<NonZeroU16> {
+        NonZeroU16::new(self.longest.len)
     }
 
     /// The peer has restarted.

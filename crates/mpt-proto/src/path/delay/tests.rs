@@ -33,6 +33,13 @@ impl Peer {
     }
 }
 
+impl Delays {
+    /// How many microseconds longer one path takes than another.
+    fn skew(&self, path: PathId, than: PathId) -> Option<i32> {
+        Some(self.get(path)?.mean.wrapping_sub(self.get(than)?.mean))
+    }
+}
+
 #[test]
 fn the_skew_is_exact_with_any_clocks() {
     for offset in [0, 5, 1 << 31, u32::MAX - 400_000] {

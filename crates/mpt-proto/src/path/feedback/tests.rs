@@ -59,7 +59,7 @@ fn counts_and_times_are_those_of_the_peer() {
         assert!(path.feed(n * 100_000, 9, 1));
     }
     let feedback = &path.feedback;
-    assert_eq!((feedback.received(), feedback.received_bytes(), feedback.lost()), (90, 90_000, 10));
+    assert_eq!((feedback.received(), feedback.lost()), (90, 10));
     assert_eq!(feedback.loss_recent(), Some(0.1));
     assert_eq!(feedback.delivery_rate(at(1_100_000)), Some(1_000_000));
     let round_trip = feedback.round_trip().unwrap();

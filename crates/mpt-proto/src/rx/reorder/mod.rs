@@ -157,7 +157,6 @@ impl ReorderBuffer {
 
     /// For how long a packet that came by a path is held before the gap ahead of it is given up, and the mean
     /// deviation of the delay of that path. The next [`deadline`](Self::deadline) follows it.
-    #[cfg_attr(not(test), expect(dead_code, reason = "only extended framing measures delays"))]
     pub(crate) fn set_wait(&mut self, path: PathId, wait: Duration, deviation: Duration) {
         if let Order::Evidence(order) = &mut self.0 {
             order.set_wait(path, wait, deviation);

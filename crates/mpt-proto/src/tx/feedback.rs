@@ -1,0 +1,98 @@
+//! Feedback: what arrived here is reported to the peer, and what the peer reports is learned.
+
+use std::time::Duration;
+
+use super::connection::TransmitHalf;
+use super::control::{Control, ControlMessage};
+use crate::id::PathId;
+use crate::path::feedback::Header;
+use crate::path::rtt::RoundTrip;
+use crate::time::Instant;
+use crate::wire::extended::Kind;
+use crate::wire::extended::feedback::Block;
+
+/// What is known of the way to the peer by one path, by its feedback.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TransmitQuality {
+    /// Datagrams of this end that have arrived by it, control included.
+    pub received: u64,
+    /// Datagrams of this end that the path has lost for certain.
+    pub lost: u64,
+    /// Their share of those sent in the last ten seconds or so, from 0 to 1; `None` if none were.
+    pub loss_recent: Option<f64>,
+    /// The highest rate at which the peer received by it in the last ten seconds or so, in bytes of UDP payload per
+    /// second. No more than was sent, so it is a lower bound of what the path can carry.
+    pub rate: Option<u64>,
+    /// How much longer datagrams take by this path than by the fastest of the connection.
+    pub delay: Option<Duration>,
+    /// The mean deviation of the delay.
+    pub deviation: Option<Duration>,
+}
+
+impl TransmitHalf {
+    /// What arrived on a path is to be reported to the peer.
+    pub(super) fn on_report(&mut self, block: Box<Block>, now: Instant) {
+        if self.framing.index().is_some() {
+            self.reports.push(block);
+            self.reports_at.get_or_insert(now);
+        }
+    }
+
+    /// The next feedback to be sent, on the path that is fastest there and back.
+    pub(super) fn poll_feedback(&mut self, now: Instant) -> Option<Control> {
+        self.reports_at?;
+        let usable = self.paths.iter().filter(|(_, path)| path.usable());
+        let trip =
+            |path: &super::path::TransmitPath| path.metrics.round_trip.unwrap_or(Duration::MAX);
+        let Some((index, _)) = usable.min_by_key(|(_, path)| trip(path)) else {
+            self.reports.clear();
+            self.reports_at = None;
+            return None;
+        };
+        let path = &mut self.paths[index];
+        let stamp = self.framing.stamp_control(now, Kind::Feedback, &mut path.wire);
+        let reports = std::mem::take(&mut self.reports);
+        let number = self.feedback_number;
+        self.reports_at = None;
+        let stamp = stamp?;
+        self.feedback_number = number.wrapping_add(1);
+        let message = ControlMessage::Feedback { number, clock: now.micros(), reports };
+        Some(Control { path: PathId(index as u8), stamp, message })
+    }
+
+    /// Blocks for which a feedback had no room.
+    pub(crate) fn put_reports_back(&mut self, rest: Vec<Box<Block>>, now: Instant) {
+        if !rest.is_empty() {
+            self.reports.extend(rest);
+            self.reports_at = Some(now);
+        }
+    }
+
+    /// The peer reports what arrived there on one of this end's paths.
+    pub(super) fn on_peer_report(&mut self, header: Header, block: &Block, now: Instant) {
+        let mut paths = self.paths.iter_mut();
+        let Some((_, path)) = paths.find(|(_, path)| path.wire.id == block.path) else { return };
+        let last = path.wire.next.wrapping_sub(1);
+        if path.feedback.on_feedback(now, header, block, last) {
+            let round_trip = path.feedback.round_trip().map(RoundTrip::recent);
+            path.metrics.round_trip = round_trip.or(path.metrics.round_trip);
+        }
+    }
+
+    /// What is known of the way to the peer by a path; `None` without feedback about it.
+    pub fn transmit_quality(&self, now: Instant, path: PathId) -> Option<TransmitQuality> {
+        let feedback = &self.paths.get(path.index())?.feedback;
+        let own = feedback.delay()?;
+        let slower = |other: &super::path::TransmitPath| feedback.slower_than(&other.feedback);
+        let slower = self.paths.iter().filter_map(|(_, other)| slower(other)).max();
+        let micros = |micros: i32| Duration::from_micros(u64::try_from(micros).unwrap_or(0));
+        Some(TransmitQuality {
+            received: feedback.received(),
+            lost: feedback.lost(),
+            loss_recent: feedback.loss_recent(),
+            rate: feedback.delivery_rate(now),
+            delay: slower.map(micros),
+            deviation: Some(own.deviation),
+        })
+    }
+}
