@@ -6,10 +6,12 @@ use crate::measure::Reordering;
 use crate::path::PathState;
 use crate::path::estimator::Quality;
 use crate::rx::connection::ReceiveHalf;
+use crate::rx::measured::ReceiveQuality;
 use crate::sequence::Seq;
 use crate::stats::{ConnectionStats, PathStats};
 use crate::time::Instant;
 use crate::tx::connection::TransmitHalf;
+use crate::tx::feedback::TransmitQuality;
 
 /// The association with one peer: a look at its two halves.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +86,16 @@ impl<'e> Connection<'e> {
         let mut drops = sent.drops;
         drops += received.drops;
         ConnectionStats { sent: sent.sent, drops, ..received }
+    }
+
+    /// See [`ReceiveHalf::receive_quality`].
+    pub fn receive_quality(&self, path: PathId) -> Option<ReceiveQuality> {
+        self.rx.receive_quality(path)
+    }
+
+    /// See [`TransmitHalf::transmit_quality`].
+    pub fn transmit_quality(&self, now: Instant, path: PathId) -> Option<TransmitQuality> {
+        self.tx.transmit_quality(now, path)
     }
 
     /// Bytes of memory that both halves take.

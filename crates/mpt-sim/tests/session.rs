@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use mpt_proto::{
-    Drop, Event, FramingConfig, Instant, Late, Origin, PathState, ReorderConfig, SocketId,
+    Drop, Event, FramingConfig, Instant, Late, Origin, PathId, PathState, ReorderConfig, SocketId,
 };
 use mpt_sim::loss::Loss;
 use mpt_sim::nat::Nat;
@@ -258,4 +258,32 @@ fn forged_hellos_leave_nothing_behind() {
 
 fn mapped(address: [u8; 4]) -> [u8; 16] {
     std::net::Ipv4Addr::from(address).to_ipv6_mapped().octets()
+}
+
+#[test]
+fn both_ends_know_what_each_path_loses_and_how_long_it_takes() {
+    let mut plan = server_plan(FramingConfig::Extended);
+    plan.paths[0].there.loss = Loss::Random(0.02);
+    plan.paths[1].back.loss = Loss::Random(0.05);
+    let mut pair = pair(&plan);
+    streams(&mut pair, 1000, 9000);
+    pair.world.run_until(at(9500));
+    let share = |lost: u64, received: u64| lost as f64 / (lost + received) as f64;
+    let (left, right) = (pair.connection(pair.left), pair.connection(pair.right));
+    for (path, there, back) in [(0, 0.02, 0.0), (1, 0.0, 0.05)] {
+        let path = PathId(path);
+        for (near, far, expected) in [(&left, &right, there), (&right, &left, back)] {
+            let out = near.transmit_quality(pair.world.now(), path).expect("feedback came");
+            let into = far.receive_quality(path).expect("datagrams came");
+            let (out_share, in_share) =
+                (share(out.lost, out.received), share(into.lost, into.received));
+            assert!((in_share - expected).abs() < 0.01, "in: {in_share}, {expected}");
+            assert!((out_share - in_share).abs() < 0.005, "out: {out_share}, in: {in_share}");
+            // The paths take 10 and 30 ms; half of 10 Mbit/s goes by each.
+            let longer = into.delay.as_micros().abs_diff(u128::from(path.0) * 20_000);
+            assert!(longer < 1500, "{into:?}");
+            let rate = out.rate.expect("a rate") as f64 * 8.0 / 1e6;
+            assert!((4.0..9.0).contains(&rate), "{rate} Mbit/s");
+        }
+    }
 }
