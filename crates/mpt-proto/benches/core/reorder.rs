@@ -11,11 +11,16 @@ use divan::Bencher;
 use mpt_proto::MAX_WINDOW;
 
 use super::SIZES;
-use super::arrivals::{self, Arrivals, BATCH, Keep, SKEWED_ROUND};
+use super::arrivals::{self, Arrivals, BATCH, By, Keep, SKEWED_ROUND};
 
 #[divan::bench(args = SIZES, sample_size = BATCH)]
 fn in_order(bencher: Bencher<'_, '_>, size: usize) {
-    measure(bencher, Arrivals::in_order(&send_batch(size)));
+    measure(bencher, Arrivals::in_order(&send_batch(size), By::Number));
+}
+
+#[divan::bench(args = SIZES, sample_size = BATCH)]
+fn in_order_by_evidence(bencher: Bencher<'_, '_>, size: usize) {
+    measure(bencher, Arrivals::in_order(&send_batch(size), By::Evidence));
 }
 
 /// Every other packet waits for a send batch.
@@ -26,12 +31,17 @@ fn striped(bencher: Bencher<'_, '_>, size: usize) {
 
 #[divan::bench(args = SIZES, sample_size = SKEWED_ROUND)]
 fn skewed(bencher: Bencher<'_, '_>, size: usize) {
-    measure(bencher, Arrivals::skewed(&arrivals::packet(size), Keep::Reference));
+    measure(bencher, Arrivals::skewed(&arrivals::packet(size), Keep::Reference, By::Number));
+}
+
+#[divan::bench(args = SIZES, sample_size = SKEWED_ROUND)]
+fn skewed_by_evidence(bencher: Bencher<'_, '_>, size: usize) {
+    measure(bencher, Arrivals::skewed(&arrivals::packet(size), Keep::Reference, By::Evidence));
 }
 
 #[divan::bench(args = SIZES, sample_size = SKEWED_ROUND)]
 fn skewed_copied(bencher: Bencher<'_, '_>, size: usize) {
-    measure(bencher, Arrivals::skewed(&arrivals::packet(size), Keep::copy()));
+    measure(bencher, Arrivals::skewed(&arrivals::packet(size), Keep::copy(), By::Number));
 }
 
 #[divan::bench(args = SIZES, sample_size = MAX_WINDOW)]

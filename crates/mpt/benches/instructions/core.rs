@@ -8,7 +8,7 @@ use mpt_proto::wire::{gre, inner};
 use mpt_proto::{Instant, Transmit, TransmitSide};
 
 use super::Case;
-use super::arrivals::{self, Arrivals, BATCH, Keep};
+use super::arrivals::{self, Arrivals, BATCH, By, Keep};
 
 /// Length of the inner packets, in bytes: what fits a wire with an MTU of 1500.
 const SIZE: usize = 1400;
@@ -160,17 +160,27 @@ fn transmit<'a>(sender: &mut TransmitSide, packet: &'a [u8]) -> Transmit<'a> {
 
 /// Nothing waits.
 pub(super) fn in_order() -> Box<dyn Case> {
-    Box::new(Arrivals::in_order(&vec![arrivals::packet(SIZE); BATCH as usize]))
+    Box::new(Arrivals::in_order(&vec![arrivals::packet(SIZE); BATCH as usize], By::Number))
+}
+
+/// The same in the order by evidence.
+pub(super) fn in_order_by_evidence() -> Box<dyn Case> {
+    Box::new(Arrivals::in_order(&vec![arrivals::packet(SIZE); BATCH as usize], By::Evidence))
 }
 
 /// Half of everything waits in the largest buffer, where it was received.
 pub(super) fn skewed() -> Box<dyn Case> {
-    Box::new(Arrivals::skewed(&arrivals::packet(SIZE), Keep::Reference))
+    Box::new(Arrivals::skewed(&arrivals::packet(SIZE), Keep::Reference, By::Number))
+}
+
+/// The same in the order by evidence.
+pub(super) fn skewed_by_evidence() -> Box<dyn Case> {
+    Box::new(Arrivals::skewed(&arrivals::packet(SIZE), Keep::Reference, By::Evidence))
 }
 
 /// Half of everything waits in the largest buffer, as a copy.
 pub(super) fn skewed_copied() -> Box<dyn Case> {
-    Box::new(Arrivals::skewed(&arrivals::packet(SIZE), Keep::copy()))
+    Box::new(Arrivals::skewed(&arrivals::packet(SIZE), Keep::copy(), By::Number))
 }
 
 /// As many as fit the largest buffer, in random order.

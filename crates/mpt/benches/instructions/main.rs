@@ -37,7 +37,7 @@ trait Case {
 /// Makes a case ready for its first round.
 type Make = fn() -> Box<dyn Case>;
 
-const CASES: [(&str, Make); 19] = [
+const CASES: [(&str, Make); 21] = [
     ("parse", core::parse),
     ("emit", core::emit),
     ("keep", core::keep),
@@ -46,7 +46,9 @@ const CASES: [(&str, Make); 19] = [
     ("schedule_12_paths", core::schedule::<12>),
     ("schedule_12_uneven", core::schedule_uneven),
     ("reorder_in_order", core::in_order),
+    ("reorder_in_order_by_evidence", core::in_order_by_evidence),
     ("reorder_skewed", core::skewed),
+    ("reorder_skewed_by_evidence", core::skewed_by_evidence),
     ("reorder_skewed_copied", core::skewed_copied),
     ("reorder_shuffled", core::shuffled),
     ("split_tcp", interface::split_tcp),

@@ -5,7 +5,7 @@ use mpt_io::tun::Coalescer;
 use mpt_io::udp::SendBatch;
 use mpt_proto::{Instant, TransmitSide};
 
-use super::arrivals::{self, Arrivals};
+use super::arrivals::{self, Arrivals, By};
 use super::interface::{self, Nowhere, Protocol, Supply};
 use super::{Case, core};
 
@@ -62,7 +62,7 @@ impl Case for Tx {
 
 /// TCP, received in order and put together again.
 pub(super) fn rx_1_path() -> Box<dyn Case> {
-    rx(Arrivals::in_order(&interface::packets(Protocol::Tcp)))
+    rx(Arrivals::in_order(&interface::packets(Protocol::Tcp), By::Number))
 }
 
 /// The same by two paths, so that half of it waits for the other path's send batch.

@@ -90,6 +90,15 @@ pub(crate) fn packet(len: usize) -> Vec<u8> {
     packet
 }
 
+/// By what packets are put in order.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    /// The numbers of packets, and a configured time.
+    Number,
+    /// Evidence, as far as plain framing has any: flows are not known.
+    Evidence,
+}
+
 /// A receiver, and the datagrams of one round on their way to it. A round continues the numbers of the
 /// one before.
 pub(crate) struct Arrivals {
@@ -123,10 +132,11 @@ struct Arrival {
 
 impl Arrivals {
     /// `packets`, which are of one length, over and over, in order and by one path.
-    pub(crate) fn in_order(packets: &[Vec<u8>]) -> Self {
+    pub(crate) fn in_order(packets: &[Vec<u8>], by: By) -> Self {
         let numbers = 0..packets.len() as u32;
         let order = numbers.map(|number| Arrival { path: 0, number }).collect();
-        Self::new(1, ReorderConfig::default(), order, &[], packets, Keep::Reference)
+        let config = ReorderConfig { evidence: by == By::Evidence, ..ReorderConfig::default() };
+        Self::new(1, config, order, &[], packets, Keep::Reference)
     }
 
     /// `packets`, dealt to two paths alternately; in each round all of one path arrive before the
@@ -141,7 +151,7 @@ impl Arrivals {
     /// Packets like `packet`, dealt to two paths alternately, one of which is [`SKEW`] numbers
     /// ahead of the other; their send batches arrive alternately. So half of all packets are held
     /// in a buffer of almost the largest window.
-    pub(crate) fn skewed(packet: &[u8], keep: Keep) -> Self {
+    pub(crate) fn skewed(packet: &[u8], keep: Keep, by: By) -> Self {
         let fast = |turn| Arrival { path: 0, number: 2 * turn };
         let slow = |turn| Arrival { path: 1, number: 2 * turn + 1 };
         let mut order = Vec::new();
@@ -150,7 +160,8 @@ impl Arrivals {
             order.extend((send_batch..send_batch + BATCH).map(slow));
         }
         let before: Vec<_> = (0..SKEW / 2).map(fast).collect();
-        Self::new(2, Self::LARGEST, order, &before, &[packet.to_vec()], keep)
+        let config = ReorderConfig { evidence: by == By::Evidence, ..Self::LARGEST };
+        Self::new(2, config, order, &before, &[packet.to_vec()], keep)
     }
 
     /// Packets like `packet`, as many as the largest window, in random order by two paths. Both break
