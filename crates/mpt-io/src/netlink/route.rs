@@ -187,6 +187,15 @@ impl Netlink {
         Ok(Some(Way { index, via, source }))
     }
 
+    /// Whether a route in this host's tables leads packets of which that much is settled to `address`, on
+    /// another host. Unlike [`way_of`](Self::way_of) this does not count what the kernel does without a route:
+    /// to take any address for one on the network of the interface that a socket is bound to.
+    pub fn has_route(&mut self, address: IpAddr, leaving: Leaving) -> bool {
+        let action = format!("look up the route to {address}");
+        let stored = self.look_up(address, leaving, RouteFlags::FibMatch, &action);
+        stored.is_ok_and(|route| route.header.kind == RouteType::Unicast)
+    }
+
     /// How long a packet for `address` may be: by the interface and the route, which the operator set, and
     /// by what ICMP messages told the kernel of the path (RFC 1191, RFC 8201), which may be forged.
     ///

@@ -110,6 +110,11 @@ impl ReceiveHalf {
     /// How packets are put in order at present.
     pub(super) fn order_now(&self) -> ReorderConfig {
         match self.session_peer() {
+            // Without a window nothing could be held; in the order by evidence it only bounds the memory.
+            Some(_) if self.order_in_session.evidence => {
+                let window = self.order_in_session.window.max(ReorderConfig::default().window);
+                ReorderConfig { window, ..self.order_in_session }
+            }
             Some(_) => self.order_in_session,
             None => without_session(self.order_in_session),
         }

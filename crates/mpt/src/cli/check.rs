@@ -42,13 +42,20 @@ pub(super) fn check(file: &Path, file_only: bool) -> Result<Exit> {
 /// How many tunnels, connections and paths there are.
 pub(super) fn size(settings: &Settings) -> String {
     let connections = settings.tunnels.iter().flat_map(|tunnel| &tunnel.connections);
-    [
+    let counts = [
         (settings.tunnels.len(), "tunnel"),
         (connections.clone().count(), "connection"),
-        (connections.map(|connection| connection.paths.len()).sum(), "path"),
-    ]
-    .map(|(count, what)| counted(count, what))
-    .join(", ")
+        (connections.clone().map(|connection| connection.paths.len()).sum(), "path"),
+    ];
+    let found = connections.clone().filter(|connection| connection.remote.is_some()).count();
+    let learned = connections.filter(|connection| connection.learns_paths()).count();
+    let mut size = counts.map(|(count, what)| counted(count, what)).join(", ");
+    for (count, how) in [(found, "finds"), (learned, "learns")] {
+        if count > 0 {
+            size.push_str(&format!(", {count} that {how} its paths"));
+        }
+    }
+    size
 }
 
 /// A number of things.

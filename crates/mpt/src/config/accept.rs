@@ -36,7 +36,7 @@ pub(super) fn read(
     table.finish(problems);
 
     let (accept, peers) = (read.whole()?, peers?);
-    check_forget(&accept, table, problems);
+    timers::check_forget(Some(accept.forget), accept.dead_time, table, problems);
     if let Some(local) = accept.local.filter(|_| accept.interface.is_none()) {
         distinct.outer(local, table.span_of("local"), "`local` of this template");
     }
@@ -58,7 +58,7 @@ fn sockets(accept: &Accept) -> impl Iterator<Item = Socket> {
         local: accept.local,
         ipv4,
         local_port: accept.local_port,
-        interface: accept.interface.clone(),
+        device: accept.interface.clone().into(),
     })
 }
 
@@ -135,22 +135,4 @@ fn check_sources(
             );
         }
     }
-}
-
-fn check_forget(accept: &Accept, table: &Table<'_>, problems: &mut Problems) {
-    if accept.forget > accept.dead_time {
-        return;
-    }
-    let at = if table.has("forget") { "forget" } else { "dead_time" };
-    problems.push(
-        Problem::new("a path is forgotten before it is down", table.span_of(at))
-            .label(format!(
-                "forget is {} s, dead_time {} s",
-                accept.forget.as_secs_f64(),
-                accept.dead_time.as_secs_f64()
-            ))
-            .help(
-                "set `forget` longer than `dead_time`, so that a path can recover before it is removed",
-            ),
-    );
 }

@@ -1,11 +1,13 @@
 //! Reading a `[[tunnel.connection]]`.
 
-use super::distinct::Distinct;
+use super::distinct::{Device, Distinct, Origin, Reception, Socket};
 use super::path::{self, Claimed, Ends, Shared};
 use super::report::{Problem, Problems};
 use super::schema::Tabled as _;
 use super::table::Table;
-use super::{Connection, Path, Prefix, commands, peer, policies, selector};
+use super::{
+    Connection, Framing, Path, Prefix, Remote, commands, peer, policies, selector, timers, uplinks,
+};
 
 /// The connection in `table`, or `None` with what is wrong noted. `addresses` are the tunnel's own,
 /// if they are sound.
@@ -48,10 +50,69 @@ pub(super) fn read(
         _ => None,
     };
     let shared = Shared { peer_kind, ends, scheduler: policies.scheduler };
+    let plain = policies.framing == Some(Framing::Plain);
     read.policies = policies.whole();
-    read.paths = paths(table, shared, distinct, problems);
+    let configured = table.has("path");
+    uplinks::check(
+        table,
+        peer_kind,
+        read.remote.as_ref().and_then(Option::as_ref),
+        configured,
+        problems,
+    );
+    read.uplinks = uplinks::read(table, problems);
+    let [keepalive, dead_time] = [read.keepalive, read.dead_time].map(Option::flatten);
+    let keepalive = keepalive.unwrap_or(Path::default_keepalive(peer_kind));
+    let dead_time = dead_time.unwrap_or(Path::default_dead_time(keepalive));
+    if !configured {
+        timers::check(peer_kind, Some(keepalive), Some(dead_time), table, problems);
+    }
+    read.paths = match (configured, table.has("remote")) {
+        (false, true) => Some(Vec::new()),
+        (false, false) if !plain => {
+            timers::check_forget(read.forget, dead_time, table, problems);
+            Some(Vec::new())
+        }
+        (true, _) | (false, false) => paths(table, shared, distinct, problems),
+    };
     table.finish(problems);
-    read.whole()
+    let connection = read.whole()?;
+    claim_unlisted(&connection, ends, table, distinct, problems);
+    Some(connection)
+}
+
+/// Claims the sockets of paths that are found or learned, and what assigns datagrams to them.
+fn claim_unlisted(
+    connection: &Connection,
+    ends: Option<Ends>,
+    table: &Table<'_>,
+    distinct: &mut Distinct,
+    problems: &mut Problems,
+) {
+    let Some(Ends { local_port, remote_port, key, .. }) =
+        ends.filter(|_| connection.paths.is_empty())
+    else {
+        return;
+    };
+    for name in connection.interfaces.named() {
+        distinct.interface(name, table.span_of("interfaces"));
+    }
+    let (device, remote, remote_port) = match &connection.remote {
+        Some(remote) => (Device::Uplinks, Origin::from(remote.clone()), remote_port),
+        // Peers that are nowhere in particular are known by what their hellos say.
+        None => (Device::Any, Origin::Peer(connection.peer.clone()), 0),
+    };
+    let known = connection.remote.as_ref().and_then(Remote::address);
+    for ipv4 in [true, false] {
+        if known.is_some_and(|address| address.is_ipv4() != ipv4) {
+            continue;
+        }
+        let socket = Socket { local: None, ipv4, local_port, device: device.clone() };
+        let reception = Reception { socket, remote: remote.clone(), remote_port, key };
+        if !distinct.reception(reception, table.span(), problems) {
+            break;
+        }
+    }
 }
 
 fn paths(
@@ -65,7 +126,7 @@ fn paths(
         problems.push(
             Problem::new("a connection without paths", table.span())
                 .label("has no path")
-                .help("add a `[[tunnel.connection.path]]` with `name` and `remote`"),
+                .help("add `remote`, the peer's host name or address, to the connection; or a `[[tunnel.connection.path]]` with `name` and `remote`. Without plain framing paths can also be learned from the peer"),
         );
         return None;
     }

@@ -41,6 +41,7 @@ mod table;
 mod text;
 mod timers;
 mod tunnel;
+mod uplinks;
 mod value;
 mod words;
 mod write;
@@ -75,8 +76,11 @@ pub(crate) use selector::Match;
 pub(crate) use settings::{
     Accept, Connection, Control, Daemon, Metrics, Mtu, Path, Policies, Settings, Threads, Tunnel,
 };
+pub(crate) use uplinks::Found;
+#[cfg(test)]
+pub(crate) use uplinks::{Interfaces, Pattern, Uplink};
 pub(crate) use value::interface_fault;
-pub(crate) use words::{Profile, Scheduler};
+pub(crate) use words::{Framing, Profile, Scheduler};
 pub(crate) use write::write;
 #[cfg(test)]
 pub(crate) use written::Written;

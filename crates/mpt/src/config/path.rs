@@ -128,7 +128,7 @@ fn receptions(path: &Path, ends: Ends) -> impl Iterator<Item = Reception> {
             local: path.local,
             ipv4,
             local_port: ends.local_port,
-            interface: path.interface.clone(),
+            device: path.interface.clone().into(),
         },
         remote: path.remote.clone().into(),
         remote_port: ends.remote_port,

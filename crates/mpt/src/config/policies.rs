@@ -5,7 +5,7 @@ use mpt_proto::PeerKind;
 
 use super::report::{Problem, Problems};
 use super::table::Table;
-use super::{Policies, PoliciesRead, Reorder, Scheduler, reorder, value};
+use super::{Framing, Policies, PoliciesRead, Reorder, Scheduler, reorder, value};
 
 /// The policies of the connection or template in `table`, each `None` with what is wrong noted. The peer is
 /// of this kind.
@@ -16,6 +16,17 @@ pub(super) fn read(
 ) -> PoliciesRead {
     let mut read = Policies::read(table, peer_kind, problems);
     let scheduler = read.scheduler.unwrap_or(Scheduler::Weighted);
+    if peer_kind != PeerKind::Mpt && read.framing.is_some_and(|framing| framing != Framing::Plain) {
+        problems.push(
+            Problem::new(
+                format!("framing of a connection to a peer of kind `{}`", peer_kind.name()),
+                table.span_of("framing"),
+            )
+            .label("it understands plain framing only")
+            .help("remove `framing`, or write \"plain\""),
+        );
+        read.framing = None;
+    }
     read.reorder = reorder::read(table, Reorder::default_for(scheduler, peer_kind), problems);
     if peer_kind == PeerKind::Original {
         let numbered = read.reorder.map(|reorder| reorder.window > 0);

@@ -28,6 +28,9 @@ settings! {
         /// What to do with a packet that arrives after its gap was given up: `"deliver"` or
         /// `"drop"`.
         late: Late = default(value::one_of(Late::WORDS), default.late, "`\"deliver\"`"), InPlace;
+        /// Whether the file has `window` or `max_delay`, and so wants them to decide how long a packet
+        /// waits, also where the peer's datagrams tell more.
+        configured: bool = unsaid(false), Apart;
     }
 }
 
@@ -67,6 +70,7 @@ impl Default for Reorder {
                 mpt_proto::Late::Deliver => Late::Deliver,
                 mpt_proto::Late::Drop => Late::Drop,
             },
+            configured: false,
         }
     }
 }
@@ -92,9 +96,19 @@ pub(super) fn read(
     let Some(table) = table.table("reorder", &Reorder::KEYS, problems).ok()? else {
         return Some(default);
     };
-    let reorder = Reorder::read(&table, default, problems);
+    let mut reorder = Reorder::read(&table, default, problems);
+    reorder.configured = Some(table.has("window") || table.has("max_delay"));
     table.finish(problems);
     reorder.whole()
+}
+
+/// Writes what differs from `default`, so that reading it gives the same.
+pub(super) fn write(reorder: Reorder, default: Reorder, out: &mut writer::Writer) {
+    let as_default = |of: Reorder| (of.window, of.max_delay);
+    if reorder.configured && as_default(reorder) == as_default(default) {
+        out.key("window", &reorder.window);
+    }
+    reorder.write(out, default);
 }
 
 impl Written for Reorder {

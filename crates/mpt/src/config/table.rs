@@ -132,6 +132,35 @@ impl<'t> Table<'t> {
         tables
     }
 
+    /// The tables below `key`, each with its name; `None` if they are not tables.
+    pub(super) fn named_tables(
+        &self,
+        key: &'static str,
+        keys: &'static Keys,
+        problems: &mut Problems,
+    ) -> Option<Vec<(String, Self)>> {
+        let Some(value) = self.get(key) else { return Some(Vec::new()) };
+        let help = format!("write {} for each", keys.title());
+        let DeValue::Table(entries) = value.get() else {
+            problems.push(value.wrong_type("a table for each name").help(help));
+            return None;
+        };
+        let mut tables = Some(Vec::new());
+        for (name, element) in entries.iter() {
+            if let DeValue::Table(entries) = element.get_ref() {
+                if let Some(tables) = &mut tables {
+                    let table = self.below(keys, entries, name.span());
+                    tables.push((name.get_ref().to_string(), table));
+                }
+            } else {
+                let problem = Value::new(key, element).wrong_type("a table");
+                problems.push(problem.help(help.clone()));
+                tables = None;
+            }
+        }
+        tables
+    }
+
     /// PathUpdates every key that such a table does not have.
     pub(super) fn finish(&self, problems: &mut Problems) {
         let known = self.keys.names();

@@ -45,6 +45,7 @@ local_port = 4755
 remote_port = 4756
 profile = "classic"
 scheduler = "flow"
+framing = "plain"
 key = 7
 checksum = true
 sequence = false
@@ -83,6 +84,7 @@ max_paths = 64
 forget = 600
 profile = "classic"
 scheduler = "flow"
+framing = "plain"
 key = 8
 checksum = true
 sequence = false
@@ -104,6 +106,7 @@ fn every_key_arrives() {
         remote: Remote::Address("203.0.113.5".parse().unwrap()),
         weight: 40,
         weight_from_peer: false,
+        found: None,
         priority: 3,
         keepalive: Duration::from_secs(1),
         dead_time: Duration::from_millis(2500),
@@ -122,6 +125,7 @@ fn every_key_arrives() {
         remote: Remote::Name("server.example.org".into()),
         weight: 1,
         weight_from_peer: false,
+        found: None,
         priority: 0,
         keepalive: Path::default_keepalive(PeerKind::Mpt),
         dead_time: Duration::from_millis(1750),
@@ -140,6 +144,7 @@ fn every_key_arrives() {
         policies: Policies {
             profile: Profile::Classic,
             scheduler: Scheduler::Flow,
+            framing: Framing::Plain,
             key: Some(7),
             checksum: true,
             sequence: false,
@@ -148,8 +153,16 @@ fn every_key_arrives() {
                 max_delay: Duration::from_millis(250),
                 early_release: false,
                 late: Late::Drop,
+                configured: true,
             },
         },
+        remote: None,
+        interfaces: Interfaces::Auto,
+        exclude: Vec::new(),
+        keepalive: None,
+        dead_time: None,
+        forget: Duration::from_secs(300),
+        uplinks: Vec::new(),
         paths: vec![fibre, radio],
     };
     let accept = Accept {
@@ -166,10 +179,16 @@ fn every_key_arrives() {
         policies: Policies {
             profile: Profile::Classic,
             scheduler: Scheduler::Flow,
+            framing: Framing::Plain,
             key: Some(8),
             checksum: true,
             sequence: false,
-            reorder: Reorder { window: 0, max_delay: Duration::from_secs(1), ..Reorder::default() },
+            reorder: Reorder {
+                window: 0,
+                max_delay: Duration::from_secs(1),
+                configured: true,
+                ..Reorder::default()
+            },
         },
         weight: Some(9),
         priority: 2,
@@ -191,6 +210,58 @@ fn every_key_arrives() {
     let daemon = Daemon { user: Some("mpt".into()) };
     let metrics = Metrics { listen: Some("[::1]:9475".parse().unwrap()) };
     assert_eq!(settings, Settings { control, daemon, metrics, tunnels: vec![tunnel] });
+}
+
+#[test]
+fn a_connection_may_say_only_where_its_peer_is() {
+    let text = two_paths("name = \"b\"\nremote = \"192.0.2.2\"");
+    let (head, _) = text.split_once("[[tunnel.connection.path]]").unwrap();
+    let connection = |more: &str| {
+        let settings = parse(&format!("{head}{more}")).unwrap_or_else(|error| panic!("{error:?}"));
+        settings.tunnels.into_iter().next().unwrap().connections.remove(0)
+    };
+    let learned = connection("keepalive = 1\nforget = 9");
+    assert!(learned.learns_paths() && learned.policies.framing == Framing::Auto);
+    let path = learned.learned_path("[2001:db8::1]:5".parse().unwrap(), None).unwrap();
+    assert_eq!((path.name.as_str(), path.weight_from_peer), ("[2001:db8::1]:5", true));
+    assert_eq!(
+        (path.keepalive, path.dead_time),
+        (Duration::from_secs(1), Duration::from_secs_f64(3.5))
+    );
+
+    let found = connection(
+        "remote = \"server.example.org\"\nexclude = [\"docker*\"]\ndead_time = 3\n\
+         [tunnel.connection.interface.\"eth0.5\"]\nweight = 3\nmetered = true",
+    );
+    assert!(!found.learns_paths() && found.uplinks[0].metered);
+    assert!(found.may_use("eth0.5") && !found.may_use("docker0"));
+    let path = found.found_path("eth0.5", Found::V6).unwrap();
+    assert_eq!((path.name.as_str(), path.interface.as_deref()), ("eth0.5-v6", Some("eth0.5")));
+    assert_eq!((path.weight, path.dead_time), (3, Duration::from_secs(3)));
+    let path = found.found_path("eth1", Found::V4).unwrap();
+    assert_eq!((path.name.as_str(), path.weight), ("eth1", 1));
+    // An address has one IP version, and so one path by each interface.
+    let path = connection("remote = \"2001:db8::1\"").found_path("eth0", Found::V6).unwrap();
+    assert_eq!(path.name, "eth0");
+}
+
+#[test]
+fn only_a_written_window_or_delay_makes_the_reorder_buffer_configured() {
+    for (reorder, configured) in [
+        ("", false),
+        ("reorder = { early_release = true, late = \"drop\" }", false),
+        ("reorder = { window = 4096 }", true),
+        ("reorder = { max_delay = 0.1 }", true),
+    ] {
+        let text = two_paths("name = \"b\"\nremote = \"192.0.2.2\"");
+        let text =
+            text.replace("[[tunnel.connection]]", &format!("[[tunnel.connection]]\n{reorder}"));
+        let settings = parse(&text).unwrap();
+        let of =
+            |settings: &Settings| settings.tunnels[0].connections[0].policies.reorder.configured;
+        assert_eq!(of(&settings), configured, "{reorder}");
+        assert_eq!(of(&parse(&write(&settings)).unwrap()), configured, "{reorder}");
+    }
 }
 
 #[test]

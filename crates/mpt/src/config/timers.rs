@@ -1,4 +1,4 @@
-//! The times by which a path is watched, which a path and a template say in the same words.
+//! The times by which a path is watched, which paths, templates and connections say in the same words.
 
 use std::time::Duration;
 
@@ -13,7 +13,13 @@ use super::value::{Seconds, seconds};
 const MIN_KEEPALIVE: Duration = Duration::from_millis(10);
 
 /// Longest keepalive and dead time. What may be silent for a day is not watched at all.
-pub(super) const MAX_SILENCE: Duration = Duration::from_secs(24 * 60 * 60);
+const MAX_SILENCE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Shortest time after which a path is forgotten.
+const MIN_FORGET: Duration = Duration::from_secs(1);
+
+/// Silence after which a path is forgotten unless configured.
+pub(super) const FORGET: Duration = Duration::from_secs(300);
 
 /// The time between keepalives.
 pub(super) fn keepalive() -> Seconds {
@@ -23,6 +29,11 @@ pub(super) fn keepalive() -> Seconds {
 /// The silence after which a path is down.
 pub(super) fn dead_time() -> Seconds {
     seconds(MIN_KEEPALIVE..=MAX_SILENCE, Some("never"))
+}
+
+/// The silence after which a path is forgotten.
+pub(super) fn forget() -> Seconds {
+    seconds(MIN_FORGET..=MAX_SILENCE, None)
 }
 
 /// Says what is wrong with the times in `table` towards a peer of this kind.
@@ -74,6 +85,28 @@ fn check_order(
             .help(
                 "a path would be down between two keepalives: set dead_time to at least twice \
                 keepalive, or set one of them to 0",
+            ),
+    );
+}
+
+/// Says what is wrong with the time after which a silent path is forgotten.
+pub(super) fn check_forget(
+    forget: Option<Duration>,
+    dead_time: Duration,
+    table: &Table<'_>,
+    problems: &mut Problems,
+) {
+    let Some(forget) = forget.filter(|forget| *forget <= dead_time) else { return };
+    let at = if table.has("forget") { "forget" } else { "dead_time" };
+    problems.push(
+        Problem::new("a path is forgotten before it is down", table.span_of(at))
+            .label(format!(
+                "forget is {} s, dead_time {} s",
+                forget.as_secs_f64(),
+                dead_time.as_secs_f64()
+            ))
+            .help(
+                "set `forget` longer than `dead_time`, so that a path can recover before it is removed",
             ),
     );
 }

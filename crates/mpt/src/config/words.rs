@@ -1,5 +1,7 @@
 //! What has a few named values.
 
+use mpt_proto::PeerKind;
+
 use super::written::words;
 
 /// A named set of policies.
@@ -23,3 +25,26 @@ pub(crate) enum Scheduler {
 }
 
 words! { Scheduler: "weighted" = Weighted, "flow" = Flow }
+
+/// What the datagrams between two peers look like (section 10 of `docs/protocol.md`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// Extended with a peer that supports it, plain with any other.
+    Auto,
+    /// GRE and keepalives.
+    Plain,
+    /// Extended, and nothing else.
+    Extended,
+}
+
+words! { Framing: "auto" = Auto, "plain" = Plain, "extended" = Extended }
+
+impl Framing {
+    /// What is used with a peer of this kind unless configured.
+    pub(crate) fn default_for(peer_kind: PeerKind) -> Self {
+        match peer_kind {
+            PeerKind::Mpt => Self::Auto,
+            PeerKind::Original | PeerKind::Gre => Self::Plain,
+        }
+    }
+}

@@ -24,7 +24,7 @@ impl Writer {
         let mut inner = Self::default();
         write(&mut inner);
         if !inner.text.is_empty() {
-            self.header(keys);
+            self.header(keys.table);
             self.text.push_str(&inner.text);
         }
     }
@@ -32,16 +32,22 @@ impl Writer {
     /// A table for each of these.
     pub(super) fn tables<T>(&mut self, keys: &Keys, tables: &[T], write: impl Fn(&T, &mut Self)) {
         for table in tables {
-            self.header(keys);
+            self.header(keys.table);
             write(table, self);
         }
     }
 
-    fn header(&mut self, keys: &Keys) {
+    /// A table with this header.
+    pub(super) fn headed(&mut self, header: &str, write: impl FnOnce(&mut Self)) {
+        self.header(header);
+        write(self);
+    }
+
+    fn header(&mut self, header: &str) {
         if !self.text.is_empty() {
             self.text.push('\n');
         }
-        self.text.push_str(keys.table);
+        self.text.push_str(header);
         self.text.push('\n');
     }
 

@@ -2,7 +2,7 @@
 
 use mpt_control::{ErrorKind, Reply};
 
-use crate::config::{Connection, Path, Settings};
+use crate::config::{Connection, Settings};
 
 /// Most names given for choice in an answer.
 const MAX_LISTED: usize = 10;
@@ -47,29 +47,34 @@ pub(super) fn tunnel<'s>(settings: &'s Settings, name: Option<&str>) -> Result<&
     }
 }
 
-/// The names of the connection and the path that are meant, if that is one.
+/// The names of the connection and the path that are meant, if that is one. `unlisted` are paths beside those
+/// of the settings, each after the name of its connection.
 ///
 /// # Errors
 ///
 /// A refusal that names what there is.
 pub(super) fn path(
     settings: &Settings,
+    unlisted: &[(String, String)],
     connection: Option<&str>,
     path: &str,
 ) -> Result<(String, String), Reply> {
     let all = || {
         let connections = settings.tunnels.iter().flat_map(|tunnel| &tunnel.connections);
-        connections.flat_map(|owner| owner.paths.iter().map(move |path| (owner, path)))
+        let listed = connections.flat_map(|owner| {
+            owner.paths.iter().map(move |path| (owner.name.as_str(), path.name.as_str()))
+        });
+        listed.chain(unlisted.iter().map(|(owner, path)| (owner.as_str(), path.as_str())))
     };
-    let wanted = |(owner, other): &(&Connection, &Path)| {
-        other.name == path && connection.is_none_or(|connection| owner.name == connection)
+    let wanted = |&(owner, other): &(&str, &str)| {
+        other == path && connection.is_none_or(|connection| owner == connection)
     };
     let found: Vec<_> = all().filter(wanted).collect();
     match found.as_slice() {
-        [(owner, path)] => Ok((owner.name.clone(), path.name.clone())),
+        [(owner, path)] => Ok(((*owner).to_owned(), (*path).to_owned())),
         [] => {
             let refuse = |kind, message| Err(Reply::error(kind, message));
-            let owners = || all().map(|(owner, _)| owner.name.as_str());
+            let owners = || all().map(|(owner, _)| owner);
             match connection {
                 Some(connection) if !owners().any(|owner| owner == connection) => {
                     let there = list(owners());
@@ -77,17 +82,17 @@ pub(super) fn path(
                     refuse(ErrorKind::NoSuchConnection, message)
                 }
                 connection => {
-                    let of = |(owner, _): &(&Connection, &Path)| {
-                        connection.is_none_or(|connection| owner.name == connection)
+                    let of = |(owner, _): &(&str, &str)| {
+                        connection.is_none_or(|connection| *owner == connection)
                     };
-                    let there = list(all().filter(of).map(|(_, path)| path.name.as_str()));
+                    let there = list(all().filter(of).map(|(_, path)| path));
                     let message = format!("no path `{path}`: there are {there}");
                     refuse(ErrorKind::NoSuchPath, message)
                 }
             }
         }
         several => {
-            let connections = list(several.iter().map(|(owner, _)| owner.name.as_str()));
+            let connections = list(several.iter().map(|(owner, _)| *owner));
             let message = format!(
                 "several connections have a path `{path}`: name the connection too ({connections})"
             );

@@ -46,9 +46,14 @@ pub(crate) trait Host {
         false
     }
 
-    /// Changes the settings of a path of a connection that a tunnel has accepted. Returns whether it
-    /// has one of that name.
-    fn change_accepted(
+    /// The paths of a tunnel that no file lists, each after the name of its connection: those that were found
+    /// or learned. Those of accepted connections are not among them.
+    fn unlisted_paths(&self, _tunnel: &Self::Tunnel) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    /// Changes the settings of a path that no file lists. Returns whether a tunnel has one of that name.
+    fn change_unlisted(
         &mut self,
         _tunnel: &mut Self::Tunnel,
         _connection: &str,
@@ -129,14 +134,18 @@ impl Host for Machine {
         tunnel.remove_accepted(connection)
     }
 
-    fn change_accepted(
+    fn unlisted_paths(&self, tunnel: &Reconciler) -> Vec<(String, String)> {
+        tunnel.unlisted_paths()
+    }
+
+    fn change_unlisted(
         &mut self,
         tunnel: &mut Reconciler,
         connection: &str,
         path: &str,
         change: &dyn Fn(&mut config::Path),
     ) -> bool {
-        tunnel.change_accepted(connection, path, change)
+        tunnel.change_unlisted(connection, path, change, &mut self.netmon)
     }
 
     fn log(&self) -> LogStatus {

@@ -67,19 +67,37 @@ impl<H: Host> Daemon<H> {
         name: &str,
         change: impl Fn(&mut Path),
     ) -> Result<Reply, Reply> {
-        if let Some(connection) = connection {
-            let Self { host, tunnels, .. } = self;
-            if tunnels.iter_mut().any(|t| host.change_accepted(t, connection, name, &change)) {
-                return Ok(Reply::Done);
-            }
+        if let Some(connection) = connection
+            && self.change_unlisted(connection, name, &change)
+        {
+            return Ok(Reply::Done);
         }
-        let (connection, name) = find::path(&self.running, connection, name)?;
+        let (connection, name) =
+            find::path(&self.running, &self.unlisted_paths(), connection, name)?;
+        if self.change_unlisted(&connection, &name, &change) {
+            return Ok(Reply::Done);
+        }
         let mut settings = self.running.clone();
         paths(&mut settings, &connection, |paths| {
             paths.iter_mut().filter(|path| path.name == name).for_each(&change);
         });
         self.commit(settings)?;
         Ok(Reply::Done)
+    }
+
+    fn change_unlisted(
+        &mut self,
+        connection: &str,
+        name: &str,
+        change: &dyn Fn(&mut Path),
+    ) -> bool {
+        let Self { host, tunnels, .. } = self;
+        tunnels.iter_mut().any(|tunnel| host.change_unlisted(tunnel, connection, name, change))
+    }
+
+    /// The paths that no file lists, each after the name of its connection.
+    fn unlisted_paths(&self) -> Vec<(String, String)> {
+        self.tunnels.iter().flat_map(|tunnel| self.host.unlisted_paths(tunnel)).collect()
     }
 
     fn add_path(&mut self, connection: Option<&str>, fragment: &str) -> Result<Reply, Reply> {
@@ -107,7 +125,22 @@ impl<H: Host> Daemon<H> {
     }
 
     fn remove_path(&mut self, connection: Option<&str>, name: &str) -> Result<Reply, Reply> {
-        let (connection, name) = find::path(&self.running, connection, name)?;
+        let unlisted = self.unlisted_paths();
+        let (connection, name) = find::path(&self.running, &unlisted, connection, name)?;
+        if unlisted.contains(&(connection.clone(), name.clone())) {
+            let message = format!(
+                "path {name} of connection {connection} is not configured: switch it off with `mpt path \
+                 off {name}`; a path that was found by itself goes with `exclude` in the file"
+            );
+            return Err(Reply::error(ErrorKind::BadConfig, message));
+        }
+        if find::connection(&self.running, Some(&connection))?.paths.len() == 1 {
+            let message = format!(
+                "path {name} is the last one of connection {connection}: add another one first, or \
+                 remove the connection"
+            );
+            return Err(Reply::error(ErrorKind::BadConfig, message));
+        }
         let mut settings = self.running.clone();
         paths(&mut settings, &connection, |paths| paths.retain(|path| path.name != name));
         self.remove(settings)

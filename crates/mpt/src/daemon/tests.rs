@@ -35,6 +35,8 @@ struct Pretending {
     done: Vec<String>,
     /// The tunnels that cannot be started or changed.
     barred: Vec<&'static str>,
+    /// The paths of connection `other` that no file lists.
+    unlisted: Vec<&'static str>,
 }
 
 impl Pretending {
@@ -67,6 +69,27 @@ impl Host for Pretending {
             tunnel.clone_from(new);
         }
         self.bar(&new.name)
+    }
+
+    fn unlisted_paths(&self, tunnel: &config::Tunnel) -> Vec<(String, String)> {
+        let of = self.unlisted.iter().filter(|_| tunnel.name == "mpt1");
+        of.map(|path| ("other".to_owned(), (*path).to_owned())).collect()
+    }
+
+    fn change_unlisted(
+        &mut self,
+        tunnel: &mut config::Tunnel,
+        connection: &str,
+        path: &str,
+        change: &dyn Fn(&mut config::Path),
+    ) -> bool {
+        let found = self.unlisted.contains(&path) && tunnel.name == "mpt1" && connection == "other";
+        if found {
+            let mut settings = tunnel.connections[0].paths[0].clone();
+            change(&mut settings);
+            self.done.push(format!("{path}: {:?} {}", settings.status, settings.weight));
+        }
+        found
     }
 
     fn name<'t>(&self, tunnel: &'t config::Tunnel) -> &'t str {
@@ -434,4 +457,24 @@ fn connections_come_and_go_by_command() {
     let request = Request::ConnectionRemove { connection: "third".into() };
     assert_eq!(fixture.changed(request), ["connection third: removed"]);
     assert_eq!(fixture.done(), ["change mpt1", "change mpt1"]);
+}
+
+#[test]
+fn paths_that_no_file_lists_obey_commands_by_their_names() {
+    let mut fixture = Fixture::start();
+    fixture.daemon.host().0.unlisted = vec!["eth0", "fibre"];
+    let off = |connection, path| Request::path_status(connection, path, PathStatus::Off);
+    assert_eq!(fixture.ask(off(None, "eth0")), Reply::Done);
+    assert_eq!(fixture.ask(off(Some("other"), "fibre")), Reply::Done);
+    assert_eq!(fixture.done(), ["eth0: Off 1", "fibre: Off 1"]);
+    let (kind, message, _) = fixture.refused(off(None, "fibre"));
+    assert_eq!(kind, ErrorKind::AmbiguousPath, "{message}");
+    let (kind, message, _) = fixture.refused(off(None, "eth1"));
+    assert_eq!(kind, ErrorKind::NoSuchPath);
+    assert!(message.contains("fibre, radio, eth0"), "{message}");
+    let remove = Request::PathRemove { connection: None, path: "eth0".into() };
+    let (kind, message, _) = fixture.refused(remove);
+    assert_eq!(kind, ErrorKind::BadConfig);
+    assert!(message.contains("exclude"), "{message}");
+    assert_eq!(fixture.done(), Vec::<String>::new());
 }

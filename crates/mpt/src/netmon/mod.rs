@@ -161,13 +161,37 @@ impl NetMonitor {
         Ok(())
     }
 
+    /// The interfaces from which a route leads to `remote`, by name: those with a default route of its IP
+    /// version, and those with another route there. They are switched on and have an address that can reach
+    /// `remote`.
+    pub(crate) fn uplinks(&mut self, remote: IpAddr) -> Vec<String> {
+        let Self { links, addresses, netlink, .. } = self;
+        let reaches = |index: u32| {
+            addresses.iter().any(|address| {
+                address.index == index && address.usable && can_reach(address.address, remote)
+            })
+        };
+        let candidates = links.values().filter(|link| link.up && reaches(link.index));
+        let uplinks = candidates.filter(|link| {
+            let leaving = Leaving { mark: Some(MARK), index: Some(link.index), source: None };
+            netlink.has_route(remote, leaving)
+        });
+        uplinks.map(|link| link.name.clone()).collect()
+    }
+
     /// How a path can leave for `remote`.
     ///
     /// # Errors
     ///
     /// What is missing, in words.
     pub(crate) fn way(&mut self, path: &config::Path, remote: IpAddr) -> Result<Way, String> {
-        self.way_from(path.interface.as_deref(), path.local, remote)
+        let way = self.way_from(path.interface.as_deref(), path.local, remote)?;
+        // The kernel also sends where no route leads, which nobody asked for if nobody named the interface.
+        let leaving = Leaving { mark: Some(MARK), index: way.bound, source: path.local };
+        if path.found.is_some() && !self.netlink.has_route(remote, leaving) {
+            return Err(no_route(path.interface.as_deref(), path.local, remote));
+        }
+        Ok(way)
     }
 
     /// The same for what is not a path yet.
@@ -220,10 +244,7 @@ impl NetMonitor {
     ) -> Result<Option<netlink::Way>, String> {
         let leaving = Leaving { mark: Some(MARK), index, source };
         let Ok(route) = self.netlink.way_of(remote, leaving) else {
-            let through = interface.map(|name| format!(" through interface {name}"));
-            let from = source.map(|source| format!(" from {source}"));
-            let [through, from] = [through, from].map(Option::unwrap_or_default);
-            return Err(format!("no route leads to {remote}{through}{from}"));
+            return Err(no_route(interface, source, remote));
         };
         match route {
             Some(way) => {
@@ -262,6 +283,13 @@ impl NetMonitor {
             Some(_) | None => Ok(()),
         }
     }
+}
+
+fn no_route(interface: Option<&str>, source: Option<IpAddr>, remote: IpAddr) -> String {
+    let through = interface.map(|name| format!(" through interface {name}"));
+    let from = source.map(|source| format!(" from {source}"));
+    let [through, from] = [through, from].map(Option::unwrap_or_default);
+    format!("no route leads to {remote}{through}{from}")
 }
 
 /// Whether packets from one address may go to the other: those of an IPv6 link stay there.

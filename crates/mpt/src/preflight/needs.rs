@@ -28,7 +28,7 @@ pub(super) struct Leg {
     pub(super) remote: SocketAddr,
 }
 
-/// A user of an interface and an address of the host: a path, a template, or the commands that are
+/// A user of an interface and an address of the host: a path, a connection whose paths no file lists, a template, or the commands that are
 /// exchanged with an original MPT beside a path.
 #[derive(Clone, Debug)]
 pub(super) struct User<'s> {
@@ -69,6 +69,28 @@ impl<'s> User<'s> {
         let path = Self::path(connection, path);
         let name = format!("commands by {}", path.name);
         Some(Self { name, port, port_key: "command_port", ..path })
+    }
+
+    /// A connection whose paths no file lists. Those that are found need interfaces and sockets that only show
+    /// while the daemon runs, and a route to the peer; where they are learned, the sockets are known.
+    fn connection(connection: &'s Connection) -> Option<Self> {
+        let user = Self {
+            name: format!("connection {}", connection.name),
+            interface: None,
+            local: None,
+            remote: None,
+            versions: Vec::new(),
+            port: connection.local_port,
+            port_key: "local_port",
+        };
+        if let Some(remote) = &connection.remote {
+            let remote = remote.address().map(|ip| SocketAddr::new(ip, connection.remote_port));
+            Some(Self { remote, ..user })
+        } else if connection.learns_paths() {
+            Some(Self { versions: vec![IpVersion::V4, IpVersion::V6], ..user })
+        } else {
+            None
+        }
     }
 
     fn template(accept: &'s Accept) -> Self {
@@ -121,13 +143,14 @@ impl fmt::Display for Names<'_, '_> {
     }
 }
 
-/// All paths and templates, in the order of the file.
+/// All paths, connections without listed paths, and templates.
 pub(super) fn users(settings: &Settings) -> Vec<User<'_>> {
     let of_tunnel = settings.tunnels.iter().flat_map(|tunnel| {
         let paths = tunnel.connections.iter().flat_map(|connection| {
             connection.paths.iter().map(move |path| User::path(connection, path))
         });
-        paths.chain(tunnel.accepts.iter().map(User::template))
+        let unlisted = tunnel.connections.iter().filter_map(User::connection);
+        paths.chain(unlisted).chain(tunnel.accepts.iter().map(User::template))
     });
     of_tunnel.collect()
 }

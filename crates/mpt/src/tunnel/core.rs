@@ -1,7 +1,8 @@
 //! Settings in the core's words.
 
 use mpt_proto::{
-    ConnectionConfig, Late, Pins, PortRanges, Prefix, ReorderConfig, SchedulerConfig, Selector,
+    ConnectionConfig, FramingConfig, Late, Pins, PortRanges, Prefix, ReorderConfig,
+    SchedulerConfig, Selector,
 };
 
 use crate::config;
@@ -16,10 +17,14 @@ pub(super) fn core_connection(
     let mut networks: Vec<Prefix> = networks.filter_map(core_prefix).collect();
     networks.sort_unstable_by_key(|network| (network.address(), network.bits()));
     networks.dedup();
-    let config::Policies { scheduler, key, checksum, sequence, .. } = settings.policies;
+    let config::Policies { scheduler, framing, key, checksum, sequence, .. } = settings.policies;
     ConnectionConfig {
         peer_kind: settings.peer_kind,
-        framing: mpt_proto::FramingConfig::Plain,
+        framing: match framing {
+            config::Framing::Auto => FramingConfig::Auto,
+            config::Framing::Plain => FramingConfig::Plain,
+            config::Framing::Extended => FramingConfig::Extended,
+        },
         peer: settings.peer.clone(),
         networks,
         selector: settings.selector.as_ref().map(selector),
@@ -30,7 +35,7 @@ pub(super) fn core_connection(
             config::Scheduler::Weighted => SchedulerConfig::Weighted,
             config::Scheduler::Flow => SchedulerConfig::Flow,
         },
-        reorder: reorder(&settings.policies.reorder),
+        reorder: reorder(&settings.policies),
         paths: Vec::new(),
     }
 }
@@ -55,9 +60,11 @@ fn ports(ranges: &[std::ops::RangeInclusive<u16>]) -> PortRanges {
     PortRanges::new(ranges.iter().cloned()).unwrap_or_default()
 }
 
-fn reorder(settings: &config::Reorder) -> ReorderConfig {
+/// Where a session says what belongs to what flow, packets are ordered by that unless the operator asks for a window.
+fn reorder(policies: &config::Policies) -> ReorderConfig {
+    let settings = &policies.reorder;
     ReorderConfig {
-        evidence: false,
+        evidence: policies.framing != config::Framing::Plain && !settings.configured,
         window: settings.window,
         max_delay: settings.max_delay,
         early_release: settings.early_release,

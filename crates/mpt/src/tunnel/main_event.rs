@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 
 use mpt_io::poll::Waker;
-use mpt_proto::{ConnectRequest, ConnectionId, DownCause, Event, PathId, PathState};
+use mpt_proto::{ConnectRequest, ConnectionId, DownCause, Event, PathId, PathRequest, PathState};
 
 /// Most main_events that wait for the main thread. A lost event is repeated by the next one of its
 /// kind, or found when the main thread polls.
@@ -31,6 +31,13 @@ pub(crate) enum MainEvent {
     ConnectRequest {
         /// Who, and by which template.
         request: ConnectRequest,
+        /// The address of this host to which it spoke.
+        local: Option<IpAddr>,
+    },
+    /// The peer of a connection is at an origin that no path of it has.
+    PathRequest {
+        /// Where, on which connection.
+        request: PathRequest,
         /// The address of this host to which it spoke.
         local: Option<IpAddr>,
     },

@@ -177,6 +177,23 @@ impl Handle {
         }
     }
 
+    /// One without threads, and what is sent to them.
+    #[cfg(test)]
+    fn pretended() -> (Self, Receiver<Command>) {
+        let poll = mpt_io::poll::Poll::new().expect("a poll");
+        let (commands, receiver) = mpsc::channel();
+        let handle = Self {
+            index: 0,
+            commands,
+            stepped: Cell::new(false),
+            waker: Waker::new(&poll, 0).expect("a waker"),
+            main_events: mpsc::channel().1,
+            threads: Vec::new(),
+            failure: Arc::default(),
+        };
+        (handle, receiver)
+    }
+
     fn ask<T>(&self, command: impl FnOnce(Sender<T>) -> Command) -> Option<T> {
         let (reply, answer) = mpsc::channel();
         self.commands.send(command(reply)).ok()?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use mpt_io::interface;
 use mpt_io::netlink::{Error, Leaving, Netlink};
+use mpt_proto::wire::extended;
 use mpt_proto::{Change, Event, Instant};
 
 use super::interface_mtu::MIN_MTU;
@@ -204,8 +205,14 @@ impl Kernel {
 pub(super) fn mtu_within(outer: u32, remote: SocketAddr, connection: &config::Connection) -> u32 {
     const UDP_HEADER: usize = 8;
     let ip_header = if remote.is_ipv4() { 20 } else { 40 };
-    let config::Policies { key, checksum, sequence, .. } = connection.policies;
-    let gre = mpt_proto::wire::gre::options_len(checksum, key.is_some(), sequence);
+    let config::Policies { framing, key, checksum, sequence, .. } = connection.policies;
+    let plain = mpt_proto::wire::gre::options_len(checksum, key.is_some(), sequence);
+    // Where the framing is negotiated, packets have to fit in both.
+    let gre = match framing {
+        config::Framing::Plain => plain,
+        config::Framing::Auto => plain.max(extended::DATA_LEN),
+        config::Framing::Extended => extended::DATA_LEN,
+    };
     let fits = outer.saturating_sub((ip_header + UDP_HEADER + gre) as u32);
     match connection.peer_kind {
         PeerKind::Original => fits.min((ORIGINAL_DATAGRAM - gre) as u32),

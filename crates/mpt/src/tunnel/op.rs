@@ -71,7 +71,7 @@ pub(crate) enum TunnelOp {
     CheckMtu,
 }
 
-/// When a path of an accepted connection was last heard.
+/// When a path was last heard.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LastHeard {
     pub(super) connection: ConnectionId,
@@ -139,7 +139,7 @@ pub(super) enum ReceiveCommand {
     SetAccepts { accepts: Vec<(AcceptConfig, String)> },
     /// See [`TunnelOp::SetDevice`].
     SetDevice { device: Arc<Device> },
-    /// When the paths of accepted connections were last heard.
+    /// When the paths were last heard.
     LastHeard { reply: Sender<Vec<LastHeard>> },
     /// To be answered: all that was asked before is done.
     Sync { reply: Sender<()> },

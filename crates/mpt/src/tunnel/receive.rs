@@ -80,6 +80,9 @@ impl ReceiveLoop {
                 while let Some(request) = self.endpoint.poll_connect_request() {
                     self.requests.push((request, local));
                 }
+                while let Some(request) = self.endpoint.poll_path_request() {
+                    self.main_events.give(MainEvent::PathRequest { request, local });
+                }
             }
             if taken < self.receive.slots() {
                 break;
@@ -100,15 +103,14 @@ impl ReceiveLoop {
         }
     }
 
-    /// When the paths of accepted connections were last heard.
+    /// When the paths were last heard.
     fn last_heard(&self, now: Instant) -> Vec<LastHeard> {
-        let accepted = self.endpoint.connections().filter(|(_, half)| half.accepted_by().is_some());
         let paths = |(connection, half): (ConnectionId, &ReceiveHalf)| {
             let of = |path| half.last_heard(path).map(|at| now.since(at));
             let heard = |path| LastHeard { connection, path, ago: of(path) };
             half.paths().map(heard).collect::<Vec<_>>()
         };
-        accepted.flat_map(paths).collect()
+        self.endpoint.connections().flat_map(paths).collect()
     }
 
     /// Does what is due.

@@ -14,6 +14,7 @@ mod evidence;
 mod experiment;
 mod failover;
 mod forged;
+mod found;
 mod gre;
 mod hostile;
 mod identity;

@@ -62,7 +62,7 @@ pub(crate) fn remove_files() {
 }
 
 /// Writes one of the files.
-fn write(name: &str, text: &str) {
+pub(crate) fn write(name: &str, text: &str) {
     match FILES.get().expect("prepared") {
         Ok(folder) => fs::write(folder.path().join(name), text).expect("a file"),
         Err(reason) => skip(reason),

@@ -14,8 +14,8 @@ use crate::pool::{self, Case, Mode};
 pub(crate) use crate::pool::{Test, skip};
 use crate::{
     black_hole, carry, change, commands, cost, crowd, deleted, evidence, experiment, failover,
-    forged, gre, hostile, identity, import, inner_mtu, lifetime, log, many, mapping, measured,
-    memory, names, netmon, original, outside, rights, routing, site, threads, translator,
+    forged, found, gre, hostile, identity, import, inner_mtu, lifetime, log, many, mapping,
+    measured, memory, names, netmon, original, outside, rights, routing, site, threads, translator,
 };
 
 /// As started, which is usually as root, and with one thread.
@@ -69,6 +69,7 @@ pub(crate) fn cases() -> Vec<Case> {
         commands::TESTS,
         evidence::TESTS,
         experiment::TESTS,
+        found::TESTS,
         gre::TESTS,
         import::TESTS,
         log::TESTS,

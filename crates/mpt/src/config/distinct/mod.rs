@@ -18,7 +18,7 @@ use super::report::{Problem, Problems};
 use super::{Match, Prefix};
 
 pub(super) use names::{Names, claim_name};
-pub(super) use sockets::{Reception, Socket};
+pub(super) use sockets::{Device, Origin, Reception, Socket};
 pub(super) use templates::Template;
 
 use inner::Inner;

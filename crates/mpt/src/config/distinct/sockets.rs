@@ -26,6 +26,8 @@ pub(in crate::config) struct Reception {
 pub(in crate::config) enum Origin {
     /// From there.
     Address(IpAddr),
+    /// From anywhere; the peer with these tunnel addresses says that it is it.
+    Peer(Vec<IpAddr>),
     /// From where this name leads; without regard to case (RFC 4343) and to the dot at the end.
     Name(String),
 }
@@ -51,7 +53,24 @@ pub(in crate::config) struct Socket {
     /// Its port.
     pub(in crate::config) local_port: u16,
     /// The interface it is bound to.
-    pub(in crate::config) interface: Option<String>,
+    pub(in crate::config) device: Device,
+}
+
+/// The interface of a socket.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(in crate::config) enum Device {
+    /// It is bound to none.
+    Any,
+    /// This one.
+    Named(String),
+    /// One of those that are found by themselves.
+    Uplinks,
+}
+
+impl From<Option<String>> for Device {
+    fn from(interface: Option<String>) -> Self {
+        interface.map_or(Self::Any, Self::Named)
+    }
 }
 
 impl Socket {
@@ -63,7 +82,9 @@ impl Socket {
         let same_port = (self.ipv4, self.local_port) == (other.ipv4, other.local_port);
         same_port
             && !differ(&self.local, &other.local)
-            && !differ(&self.interface, &other.interface)
+            && (self.device == Device::Any
+                || other.device == Device::Any
+                || self.device == other.device)
     }
 
     /// What it needs, as it appears within a sentence.
@@ -73,9 +94,10 @@ impl Socket {
             Some(local) => local.to_string(),
             None => format!("every {version} address"),
         };
-        let interface = match &self.interface {
-            Some(interface) => format!("interface `{interface}`"),
-            None => "every interface".into(),
+        let interface = match &self.device {
+            Device::Named(interface) => format!("interface `{interface}`"),
+            Device::Any => "every interface".into(),
+            Device::Uplinks => "each uplink".into(),
         };
         format!("needs port {} of {local} on {interface}", self.local_port)
     }

@@ -13,7 +13,6 @@ use crate::config::prefix::Prefix;
 use crate::config::remote::Remote;
 use crate::config::report::Problems;
 use crate::config::schema::{Tabled as _, settings};
-use crate::config::timers::MAX_SILENCE;
 use crate::config::value::{self, Kind, Value};
 use crate::config::writer::Writer;
 use crate::config::{address, timers};
@@ -44,9 +43,7 @@ settings! {
             default(value::integer(1..=Connection::MAX_PATHS as u8), Accept::DEFAULT_PATHS), InPlace;
         /// Silence after which a path, and a connection without paths, is removed; longer than
         /// `dead_time`.
-        forget: Duration =
-            default(value::seconds(Accept::MIN_FORGET..=MAX_SILENCE, None), Accept::DEFAULT_FORGET),
-            InPlace;
+        forget: Duration = default(timers::forget(), timers::FORGET), InPlace;
         /// How the connections treat their packets.
         policies: Policies = own(
             Rows::Of(&Policies::KEYS),
@@ -91,12 +88,6 @@ impl Accept {
 
     /// Paths of one connection unless configured.
     pub(crate) const DEFAULT_PATHS: u8 = 8;
-
-    /// Shortest time after which anything is forgotten.
-    pub(crate) const MIN_FORGET: Duration = Duration::from_secs(1);
-
-    /// Silence after which a path is removed unless configured.
-    pub(crate) const DEFAULT_FORGET: Duration = Duration::from_secs(300);
 
     /// The settings of a path that is made by it, to where the peer connected from; `local` is the
     /// address that it connected to, if that is known. `None` only if a path has settings without a

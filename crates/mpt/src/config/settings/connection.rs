@@ -1,6 +1,7 @@
 //! The settings of a connection, `[[tunnel.connection]]`, and those that a template shares with it.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use mpt_proto::PeerKind;
 
@@ -9,12 +10,15 @@ use crate::config::address;
 use crate::config::commands::Commands;
 use crate::config::keys::{Row, Rows};
 use crate::config::prefix::Prefix;
-use crate::config::reorder::Reorder;
+use crate::config::remote::{self, Remote};
+use crate::config::reorder::{self, Reorder};
 use crate::config::report::Problems;
 use crate::config::schema::{Tabled as _, settings};
 use crate::config::selector::Match;
+use crate::config::timers;
+use crate::config::uplinks::{self, Interfaces, Pattern, Uplink};
 use crate::config::value::{self, Kind as _, Value};
-use crate::config::words::{Profile, Scheduler};
+use crate::config::words::{Framing, Profile, Scheduler};
 use crate::config::writer::Writer;
 
 settings! {
@@ -86,7 +90,28 @@ settings! {
             Rows::Of(&Policies::KEYS),
             |of: &Self, out: &mut Writer, ()| of.policies.write(out, of.peer_kind)
         ), Within;
-        /// Its paths, 1 to 64, with distinct names.
+        /// The peer's address or host name on all paths. Then there is a path by each interface from which a
+        /// route leads there, and no `[[tunnel.connection.path]]`.
+        remote: Option<Remote> = optional(remote::remote, "\"server.example.org\""), PathReplaced;
+        /// With `remote`, which interfaces may have a path: `"auto"` = every one, or a list of names, with
+        /// `*` for any characters.
+        interfaces: Interfaces = default(uplinks::interfaces, Interfaces::Auto), InPlace;
+        /// With `remote`, which interfaces have no path: names, with `*` for any characters.
+        exclude: Vec<Pattern> = default(value::list(uplinks::pattern), Vec::new()), InPlace;
+        /// Time between keepalives on paths that are not configured.
+        keepalive: Option<Duration> = optional(timers::keepalive(), "0.5", "0.5"), InPlace;
+        /// Silence after which a path that is not configured is down, longer than `keepalive`.
+        dead_time: Option<Duration> =
+            optional(timers::dead_time(), "1.75", "3.5 × `keepalive`: 1.75"), InPlace;
+        /// Silence after which a path that the peer chose is removed, longer than `dead_time`.
+        forget: Duration = default(timers::forget(), timers::FORGET), InPlace;
+        /// What single interfaces have of their own.
+        uplinks ["interface"]: Vec<Uplink> = own(
+            Rows::Here(&[Row::table("interface")]),
+            |of: &Self, out: &mut Writer, ()| uplinks::write(&of.uplinks, out)
+        ), InPlace;
+        /// Its paths, at most 64, with distinct names. None if they are found by themselves, or learned from
+        /// the peer.
         paths: Vec<Path> = own(
             Rows::Here(&[Row::table("path")]),
             |of: &Self, out: &mut Writer, ()| out.tables(&Path::KEYS, &of.paths, |path, out| {
@@ -114,6 +139,13 @@ settings! {
         /// `"weighted"`: each packet independently, by the paths' weights; `"flow"`: all packets of
         /// a flow on one path.
         scheduler: Scheduler = default(value::one_of(Scheduler::WORDS), Scheduler::Weighted), InPlace;
+        /// What the datagrams look like: `"plain"`, `"extended"`, or `"auto"`: extended with a peer that
+        /// supports it, and plain with any other.
+        framing: Framing = default(
+            framing,
+            Framing::default_for(peer_kind),
+            "`\"auto\"`; with `\"mpt-original\"` or `\"gre\"` `\"plain\"`"
+        ), ConnectionReplaced;
         /// GRE key, the same on both hosts.
         key: Option<u32> = optional(value::integer(0..=u32::MAX), "7"), ConnectionReplaced;
         /// Send the GRE checksum.
@@ -140,7 +172,7 @@ settings! {
                 "Reorder buffer, below.",
             )]),
             |of: &Self, out: &mut Writer, peer_kind| out.inline("reorder", |out| {
-                of.reorder.write(out, Reorder::default_for(of.scheduler, peer_kind));
+                reorder::write(of.reorder, Reorder::default_for(of.scheduler, peer_kind), out);
             })
         ), InPlace;
     }
@@ -156,4 +188,16 @@ fn profile(value: &Value<'_>, problems: &mut Problems) -> Option<Profile> {
         return None;
     }
     value::one_of(Profile::WORDS).read(value, problems)
+}
+
+fn framing(value: &Value<'_>, problems: &mut Problems) -> Option<Framing> {
+    if value.get().as_str() == Some("sealed") {
+        problems.push(
+            value
+                .impossible("not available yet")
+                .help("write \"auto\", or \"extended\"; neither encrypts"),
+        );
+        return None;
+    }
+    value::one_of(Framing::WORDS).read(value, problems)
 }

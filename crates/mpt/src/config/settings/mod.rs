@@ -8,6 +8,7 @@ mod connection;
 mod path;
 mod process;
 mod tunnel;
+mod unlisted;
 
 pub(crate) use accept::Accept;
 pub(crate) use connection::{Connection, Policies};
@@ -23,6 +24,7 @@ use super::offloads::Offloads;
 use super::reorder::Reorder;
 use super::schema::Tabled as _;
 use super::selector;
+use super::uplinks::Uplink;
 
 /// A whole configuration file.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +51,7 @@ static FILE: Keys = Keys {
 };
 
 /// All tables, the file itself first. A key that several have is told to belong in the first of these.
-pub(super) static ALL: [&Keys; 12] = [
+pub(super) static ALL: [&Keys; 13] = [
     &FILE,
     &Control::KEYS,
     &Daemon::KEYS,
@@ -61,5 +63,6 @@ pub(super) static ALL: [&Keys; 12] = [
     &Reorder::KEYS,
     &selector::KEYS,
     &Path::KEYS,
+    &Uplink::KEYS,
     &Accept::KEYS,
 ];

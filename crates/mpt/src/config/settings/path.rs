@@ -11,6 +11,7 @@ use crate::config::pins::{self, Pins};
 use crate::config::remote::{self, Remote};
 use crate::config::report::Problems;
 use crate::config::schema::settings;
+use crate::config::uplinks::Found;
 use crate::config::value::{self, Value};
 use crate::config::writer::Writer;
 use crate::config::{address, timers};
@@ -40,6 +41,9 @@ settings! {
         /// Whether the weight that the peer announces takes the place of `weight`: on paths that a
         /// template without a weight made, until a command sets one.
         weight_from_peer: bool = unsaid(false), Apart;
+        /// The IP version by which it was found by itself; then it needs a route from its interface to the
+        /// peer. `None` = it was not.
+        found: Option<Found> = unsaid(None), Apart;
         /// Priority tier: of the paths that are up, those with the lowest number carry packets.
         priority: u8 = default(value::integer(0..=u8::MAX), 0), InPlace;
         /// Time between keepalives; 5 s to an original MPT.

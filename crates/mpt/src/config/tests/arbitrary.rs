@@ -21,6 +21,14 @@ pub(super) fn settings() -> impl Strategy<Value = Settings> {
 
 struct Choices(std::vec::IntoIter<u16>);
 
+/// Where the paths of a connection come from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Paths {
+    Configured,
+    Found,
+    Learned,
+}
+
 /// Names that a file has to quote with care.
 const NAMES: [&str; 4] = ["server", "a \"quoted\" \\ name", "Büro 🦀", "x = [1] # '"];
 
@@ -136,6 +144,16 @@ impl Choices {
         let bound = self.flag();
         let original = peer_kind == PeerKind::Original;
         let reorder = self.reorder(scheduler, peer_kind);
+        let framing = self.framing(peer_kind);
+        let paths = match self.small(4) {
+            0 if peer_kind == PeerKind::Mpt => Paths::Found,
+            1 if framing != Framing::Plain => Paths::Learned,
+            _ => Paths::Configured,
+        };
+        let configured = paths == Paths::Configured;
+        let (keepalive, dead_time) = self.times(80, peer_kind);
+        let dead_time = self.maybe(|_| dead_time).filter(|_| !configured);
+        let found = |of: bool| of && paths == Paths::Found;
         Connection {
             peer_kind,
             commands: original.then(|| self.commands(number)),
@@ -148,14 +166,59 @@ impl Choices {
             policies: Policies {
                 profile: self.profile(),
                 scheduler,
+                framing,
                 key: self.key().filter(|_| !original),
                 checksum: self.flag() && !original,
                 sequence: if original { reorder.window > 0 } else { !self.flag() },
                 reorder,
             },
-            paths: self
-                .some(1, 4, |choices, place| choices.path(place, bound, scheduler, peer_kind)),
+            remote: found(true).then(|| Remote::Name(format!("Host{number}.example."))),
+            interfaces: match self.flag() {
+                listed if found(listed) => Interfaces::Listed(self.patterns(1)),
+                _ => Interfaces::Auto,
+            },
+            exclude: if found(self.flag()) { self.patterns(0) } else { Vec::new() },
+            keepalive: self
+                .maybe(|_| keepalive)
+                .filter(|_| !configured)
+                .or(dead_time.map(|_| keepalive)),
+            dead_time,
+            forget: match self.flag() {
+                other if other && paths == Paths::Learned => {
+                    self.between(Duration::from_secs(301), Duration::from_secs(9999))
+                }
+                _ => Duration::from_secs(300),
+            },
+            uplinks: if found(true) { self.uplinks() } else { Vec::new() },
+            paths: match configured {
+                true => self
+                    .some(1, 4, |choices, place| choices.path(place, bound, scheduler, peer_kind)),
+                false => Vec::new(),
+            },
         }
+    }
+
+    fn framing(&mut self, peer_kind: PeerKind) -> Framing {
+        let of_mpt = [Framing::Auto, Framing::Extended, Framing::Plain][usize::from(self.small(3))];
+        if peer_kind == PeerKind::Mpt { of_mpt } else { Framing::Plain }
+    }
+
+    fn patterns(&mut self, least: u16) -> Vec<Pattern> {
+        self.some(least, 3, |_, place| {
+            Pattern::new(["eth\\*", "wwan0", "\"?\""][usize::from(place)])
+        })
+    }
+
+    /// In the order of their names.
+    fn uplinks(&mut self) -> Vec<Uplink> {
+        let mut uplinks = self.some(0, 3, |choices, place| Uplink {
+            interface: ["eth0.5", "wwan0", "\"x\""][usize::from(place)].into(),
+            weight: 1 + choices.small(Path::MAX_WEIGHT),
+            priority: choices.small(256) as u8,
+            metered: choices.flag(),
+        });
+        uplinks.sort_by(|one, other| one.interface.cmp(&other.interface));
+        uplinks
     }
 
     fn peer_kind(&mut self) -> PeerKind {
@@ -221,6 +284,7 @@ impl Choices {
             remote,
             weight: 1 + self.small(Path::MAX_WEIGHT),
             weight_from_peer: false,
+            found: None,
             priority: self.small(256) as u8,
             keepalive,
             dead_time,
@@ -286,6 +350,7 @@ impl Choices {
             policies: Policies {
                 profile: self.profile(),
                 scheduler,
+                framing: self.framing(PeerKind::Mpt),
                 key: self.key(),
                 checksum: self.flag(),
                 sequence: !self.flag(),
@@ -311,10 +376,12 @@ impl Choices {
     }
 
     fn reorder(&mut self, scheduler: Scheduler, peer_kind: PeerKind) -> Reorder {
+        let default = Reorder::default_for(scheduler, peer_kind);
         if self.flag() {
-            return Reorder::default_for(scheduler, peer_kind);
+            return Reorder { configured: self.flag(), ..default };
         }
         Reorder {
+            configured: true,
             window: u32::from(self.small(10_001)),
             max_delay: self.between(Duration::ZERO, Reorder::MAX_DELAY),
             early_release: self.flag(),

@@ -1,5 +1,7 @@
 //! The example that documents every key.
 
+use std::time::Duration;
+
 use toml::de::{DeTable, DeValue};
 
 use crate::config::commands::Secret;
@@ -10,7 +12,7 @@ const EXAMPLE: &str = include_str!("../../../../../docs/mpt.toml");
 #[test]
 fn the_example_is_a_good_file() {
     let settings = parse(EXAMPLE).unwrap_or_else(|problems| panic!("{problems:#?}"));
-    assert_eq!(settings.tunnels[0].connections.len(), 4);
+    assert_eq!(settings.tunnels[0].connections.len(), 6);
     assert_eq!(settings.tunnels[0].accepts.len(), 1);
 }
 
@@ -32,6 +34,7 @@ fn the_example_has_every_key_in_its_table() {
         (&commands::AUTH, &["tunnel", "connection", "auth"]),
         (&Reorder::KEYS, &["tunnel", "connection", "reorder"]),
         (&selector::KEYS, &["tunnel", "connection", "match"]),
+        (&Uplink::KEYS, &["tunnel", "connection", "interface", "wwan0"]),
         (&Path::KEYS, &["tunnel", "connection", "path"]),
         (&Accept::KEYS, &["tunnel", "accept"]),
         (&Reorder::KEYS, &["tunnel", "accept", "reorder"]),
@@ -55,9 +58,14 @@ fn the_example_shows_the_defaults() {
     expected.metrics.listen = Some("127.0.0.1:9475".parse().unwrap());
     let tunnel = &mut expected.tunnels[0];
     tunnel.connections[0].policies.key = Some(7);
-    let commands = tunnel.connections[2].commands.as_mut().unwrap();
+    tunnel.connections[1].keepalive = Some(Duration::from_millis(500));
+    tunnel.connections[1].dead_time = Some(Duration::from_millis(1750));
+    let commands = tunnel.connections[4].commands.as_mut().unwrap();
     commands.auth = Auth::Sha256(Secret::new("write-32-characters-of-your-own!").unwrap());
     tunnel.accepts[0].policies.key = Some(7);
+    // Written, they are wanted, even if they are as they would be.
+    tunnel.connections[0].policies.reorder.configured = true;
+    tunnel.accepts[0].policies.reorder.configured = true;
     tunnel.accepts[0].weight = Some(1);
     tunnel.accepts[0].local = Some("192.0.2.10".parse().unwrap());
     assert_eq!(shown, expected);

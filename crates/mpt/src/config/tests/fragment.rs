@@ -33,6 +33,7 @@ proptest! {
         if !less.tunnels.last().unwrap().connections.is_empty() {
             let (_, body) = text.rsplit_once("[[tunnel.connection]]").unwrap();
             let body = body.replace("[[tunnel.connection.path]]", "[[path]]");
+            let body = body.replace("[tunnel.connection.interface.", "[interface.");
             let place = Place::Connection { tunnel: &tunnel };
             let added = with_fragment(&less, place, &body, "connection add").map_err(shown);
             prop_assert_eq!(added, Ok(whole));
@@ -80,7 +81,7 @@ fn reports_point_into_the_fragment() {
         "name = \"office\"\npeer = [\"10.9.0.3\"]\nnetworks = [\"192.168.9.0/24\"]\n\n[[path]]\nname = \"a\"\nremote = \"192.0.2.9\"",
         "name = \"vehicle-7\"\npeer = [\"10.9.0.3\"]\n\n[[path]]\nname = \"a\"\nremote = \"192.0.2.9\"",
         "name = \"office\"\npeer = [\"10.9.0.3\"]\n\n[[path]]\nname = \"a\"\nremote = \"192.0.2.9\"\nspeed = 7",
-        "name = \"office\"\npeer = [\"10.9.0.3\"]",
+        "name = \"office\"\npeer = [\"10.9.0.3\"]\nframing = \"plain\"",
     ] {
         let report = report(Place::Connection { tunnel: "mpt0" }, fragment, "connection add");
         assert!(report.contains("--> connection add:"), "{report}");

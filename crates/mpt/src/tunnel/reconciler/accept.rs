@@ -10,27 +10,22 @@
 //!
 //! Accepted connections are no part of the settings: no file mentions them and none is written with them.
 
-use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use mpt_proto::{AcceptId, ConnectRequest, ConnectionId, MAX_PATHS, PathId, SocketId};
+use anyhow::Context as _;
+use mpt_proto::{AcceptId, ConnectRequest, ConnectionId};
 
 use super::Reconciler;
-use super::accepting::{Accepted, MAX_TEMPLATES, Path, Template, connection};
-use super::numbers::Numbers;
-use super::path::AGAIN;
-use super::socket::Key;
+use super::accepting::{Accepted, MAX_TEMPLATES, Template, connection};
+use super::arrived::{Arrived, Heard, Means};
+use super::listening::Listening;
+use super::path::Setter;
 use crate::config::{self, Accept};
 use crate::netmon::NetMonitor;
-use crate::tunnel::command::Command;
 use crate::tunnel::core::core_connection;
 use crate::tunnel::op::TunnelOp;
-
-/// How long a path may stay of which nothing was ever heard but the connect request, which may be forged; or its dead
-/// time, if that is more.
-const TRIAL: Duration = Duration::from_secs(10);
 
 impl Reconciler {
     /// Brings the templates in line with the settings. With a template, or its sockets, all
@@ -84,44 +79,12 @@ impl Reconciler {
         }
         let Some(template) = accepting.templates.get_mut(&accept.name) else { return Ok(()) };
         template.settings.clone_from(accept);
-        let mut failure = None;
-        let mut step = |step| handle.step(step);
-        for any in [IpAddr::from(Ipv4Addr::UNSPECIFIED), Ipv6Addr::UNSPECIFIED.into()] {
-            if accept.local.is_some_and(|local| local.is_ipv4() != any.is_ipv4()) {
-                continue;
-            }
-            let interface = accept.interface.as_deref();
-            // The kernel notifies when the missing item appears.
-            let Ok(way) = netmon.way_from(interface, accept.local, any) else { continue };
-            let bound = accept.interface.clone().zip(way.bound);
-            let key = Key::new(accept.local, any, accept.local_port, bound);
-            let version = |id: &&SocketId| {
-                sockets.key(**id).is_some_and(|key| key.local.is_ipv4() == any.is_ipv4())
-            };
-            let before = template.sockets.iter().find(version).copied();
-            if before.is_some_and(|id| sockets.key(id) == Some(&key)) {
-                continue;
-            }
-            match sockets.take(now, &key, offloads, &mut step) {
-                Ok(id) => {
-                    if let Some(before) = before {
-                        template.sockets.retain(|other| *other != before);
-                        sockets.give_back(now, before);
-                    }
-                    template.sockets.push(id);
-                }
-                Err(error) => {
-                    let soon = now + AGAIN;
-                    *again = Some(again.map_or(soon, |at| at.min(soon)));
-                    failure = Some(error.context(format!("template {}", accept.name)));
-                }
-            }
-        }
-        // A host may lack one IP version.
-        match failure.filter(|_| template.sockets.is_empty()) {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
+        let Accept { interface, local, local_port, .. } = accept;
+        let listening =
+            Listening { interface: interface.as_deref(), local: *local, port: *local_port };
+        Setter { sockets, handle, offloads, netmon, now, again }
+            .listen(&listening, &mut template.sockets)
+            .with_context(|| format!("template {}", accept.name))
     }
 
     fn remove_template(&mut self, name: &str, now: Instant) {
@@ -161,16 +124,14 @@ impl Reconciler {
         let name = format!("{}-{}", settings.name, request.peer);
         if !accepting.connections.contains_key(&name) {
             let Some(number) = numbers.take(now) else { return };
+            let id = ConnectionId(number);
             let accepted = Accepted {
-                id: ConnectionId(number),
                 template: settings.name.clone(),
                 settings: connection(settings, name.clone(), request),
-                forget: settings.forget,
-                numbers: Numbers::below(MAX_PATHS as u16),
-                paths: BTreeMap::new(),
+                paths: Arrived::new(id, settings.forget),
             };
             handle.step(TunnelOp::AddConnection {
-                id: accepted.id,
+                id,
                 settings: Arc::new(accepted.settings.clone()),
                 accepted_by: Some((template.id, settings.name.clone())),
                 core: Arc::new(core_connection(&accepted.settings, &[])),
@@ -178,70 +139,28 @@ impl Reconciler {
             accepting.connections.insert(name.clone(), accepted);
         }
         let Some(accepted) = accepting.connections.get_mut(&name) else { return };
-        let connection = accepted.id;
+        let mut means = Means { handle, sockets, now };
         // What came in by another socket is the same peer by a later way.
-        if let Some(path) = accepted.paths.remove(&request.remote) {
-            handle.step(TunnelOp::RemovePath { connection, path: path.id });
-            sockets.give_back(now, path.socket);
-            accepted.numbers.give_back(now, u16::from(path.id.0));
-        }
+        accepted.paths.remove(request.remote, &mut means);
         if accepted.paths.len() >= usize::from(settings.max_paths) {
             return;
         }
-        let Some(path_settings) = settings.path(request.remote, local) else { return };
-        let Some(number) = accepted.numbers.take(now) else { return };
-        let path = Path {
-            id: PathId(number as u8),
-            settings: path_settings,
-            socket: request.socket,
-            since: now,
-            absence: None,
-        };
-        sockets.share(request.socket);
-        let place = path.place(&accepted.settings, request.remote);
-        handle.step(TunnelOp::AddPath { connection, path: path.id, place });
-        tracing::info!(connection = name, path = path.settings.name, "accepted");
-        accepted.paths.insert(request.remote, path);
-        let look = accepting.next_look(now);
-        accepting.look = accepting.look.into_iter().chain(look).min();
+        let Some(path) = settings.path(request.remote, local) else { return };
+        let ConnectRequest { remote, socket, .. } = *request;
+        let path = accepted.paths.add(&accepted.settings, remote, path, socket, &mut means);
+        let Some(path) = path else { return };
+        tracing::info!(connection = name, path, "accepted");
+        self.look_soon(now);
     }
 
-    /// Removes what was not heard for long.
-    pub(super) fn forget_silent(&mut self, now: Instant) {
-        if self.accepting.look.is_none_or(|at| now < at) {
-            return;
-        }
-        self.accepting.look = self.accepting.next_look(now);
-        let Some(heard) = self.handle.ask(Command::LastHeard) else { return };
-        let heard: BTreeMap<_, _> =
-            heard.into_iter().map(|heard| ((heard.connection, heard.path), heard.ago)).collect();
+    /// Removes paths that were not heard for long, and connections without paths.
+    pub(super) fn forget_accepted(&mut self, heard: &Heard, now: Instant) {
         let Self { accepting, sockets, handle, .. } = self;
+        let mut means = Means { handle, sockets, now };
         let mut over = Vec::new();
         for (name, accepted) in &mut accepting.connections {
-            let Accepted { id, forget, numbers, paths, .. } = accepted;
-            let connection = *id;
-            let is_silent = |path: &Path| {
-                let since = path.absence.as_ref().map_or(path.since, |(_, since)| *since);
-                let ago = heard.get(&(connection, path.id)).copied().flatten();
-                let silent = now.saturating_duration_since(since);
-                match ago {
-                    _ if path.absence.is_some() => silent >= *forget,
-                    Some(ago) => ago.min(silent) >= *forget,
-                    None => silent >= TRIAL.max(path.settings.dead_time).min(*forget),
-                }
-            };
-            let gone: Vec<SocketAddr> = paths
-                .iter()
-                .filter(|(_, path)| is_silent(path))
-                .map(|(remote, _)| *remote)
-                .collect();
-            for path in gone.iter().filter_map(|remote| paths.remove(remote)) {
-                tracing::info!(connection = name, path = path.settings.name, "forgotten: silent");
-                handle.step(TunnelOp::RemovePath { connection, path: path.id });
-                sockets.give_back(now, path.socket);
-                numbers.give_back(now, u16::from(path.id.0));
-            }
-            if paths.is_empty() {
+            accepted.paths.forget_silent(name, heard, &mut means);
+            if accepted.paths.len() == 0 {
                 over.push(name.clone());
             }
         }
@@ -252,25 +171,6 @@ impl Reconciler {
             && let Err(error) = self.reconcile_routes()
         {
             tracing::warn!(tunnel = self.settings.name, "{error:#}");
-        }
-        self.accepting.look = self.accepting.next_look(now);
-    }
-
-    /// Looks at what the accepted paths need of this host.
-    pub(super) fn reconcile_accepted(&mut self, netmon: &mut NetMonitor, now: Instant) {
-        let Self { accepting, handle, .. } = self;
-        for accepted in accepting.connections.values_mut() {
-            let connection = accepted.id;
-            for (remote, path) in &mut accepted.paths {
-                let absence = netmon.way(&path.settings, remote.ip()).err();
-                if absence.as_ref() == path.absence.as_ref().map(|(absence, _)| absence) {
-                    continue;
-                }
-                let since = path.absence.take().map_or(now, |(_, since)| since);
-                path.absence = absence.clone().map(|absence| (absence, since));
-                let well = netmon.last_well();
-                handle.step(TunnelOp::SetAbsence { connection, path: path.id, absence, well });
-            }
         }
     }
 
@@ -301,31 +201,10 @@ impl Reconciler {
 
     fn remove_accepted_at(&mut self, name: &str, now: Instant) {
         let Some(accepted) = self.accepting.connections.remove(name) else { return };
-        self.handle.step(TunnelOp::RemoveConnection { id: accepted.id });
-        for path in accepted.paths.into_values() {
-            self.sockets.give_back(now, path.socket);
-        }
-        self.numbers.give_back(now, accepted.id.0);
+        let id = accepted.paths.id();
+        self.handle.step(TunnelOp::RemoveConnection { id });
+        accepted.paths.end(&mut self.sockets, now);
+        self.numbers.give_back(now, id.0);
         tracing::info!(connection = name, "removed");
-    }
-
-    /// Changes the settings of a path that was accepted: its status, weight and priority. They last as
-    /// long as the path. Returns whether there is one of that name.
-    pub(crate) fn change_accepted(
-        &mut self,
-        connection: &str,
-        path: &str,
-        change: &dyn Fn(&mut config::Path),
-    ) -> bool {
-        let Some(accepted) = self.accepting.connections.get_mut(connection) else { return false };
-        let mut paths = accepted.paths.iter_mut();
-        let Some((remote, path)) = paths.find(|(_, other)| other.settings.name == path) else {
-            return false;
-        };
-        change(&mut path.settings);
-        let place = path.place(&accepted.settings, *remote);
-        self.handle.step(TunnelOp::SetPath { connection: accepted.id, path: path.id, place });
-        self.handle.wake_if_stepped();
-        true
     }
 }

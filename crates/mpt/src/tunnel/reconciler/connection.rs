@@ -22,8 +22,8 @@ impl Connection {
     pub(super) fn can_become(&self, new: &config::Connection) -> bool {
         let fixed = |settings: &config::Connection| {
             let &config::Connection { peer_kind, local_port, remote_port, .. } = settings;
-            let config::Policies { key, checksum, sequence, .. } = settings.policies;
-            let framing = (key, checksum, sequence);
+            let config::Policies { framing, key, checksum, sequence, .. } = settings.policies;
+            let framing = (framing, key, checksum, sequence);
             (peer_kind, local_port, remote_port, framing, settings.peer.clone())
         };
         fixed(&self.settings) == fixed(new)

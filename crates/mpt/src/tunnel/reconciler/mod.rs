@@ -9,15 +9,21 @@
 
 mod accept;
 mod accepting;
+mod arrived;
 mod commands;
 mod connection;
+mod found;
+mod learned;
+mod listening;
 mod numbers;
 mod path;
 mod recreate;
 mod remotes;
 mod socket;
+mod uplinks;
 
 use std::collections::{BTreeMap, HashMap};
+use std::iter;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,13 +35,16 @@ use mpt_io::poll::{Poll, Waker};
 use mpt_proto::{ConnectionConfig, ConnectionId, MAX_PATHS, PathId};
 
 use self::accepting::Accepting;
+use self::arrived::Learned;
 use self::commands::CommandPorts;
-use self::connection::Connection;
+use self::connection::{Connection, Path};
+use self::found::found;
 use self::numbers::Numbers;
 use self::path::{AGAIN, Setter};
 use self::recreate::Recreate;
 use self::remotes::remotes;
 use self::socket::Opened;
+use self::uplinks::Uplinks;
 use super::core::core_connection;
 use super::interface::{Interface, routes};
 use super::main_event::MainEvent;
@@ -62,6 +71,12 @@ pub(crate) struct Reconciler {
     claims: Claims,
     sockets: Opened,
     accepting: Accepting,
+    /// The connections that learn their paths, by name.
+    learned: BTreeMap<String, Learned>,
+    /// When to look for learned and accepted paths that are silent.
+    look: Option<Instant>,
+    /// The paths that are found by themselves.
+    uplinks: Uplinks,
     commands: CommandPorts,
     /// When to try again what could not be had.
     again: Option<Instant>,
@@ -91,7 +106,9 @@ impl Reconciler {
         poll: Rc<Poll>,
     ) -> anyhow::Result<Self> {
         let now = Instant::now();
-        let largest = largest(settings, netmon, now);
+        let mut uplinks = Uplinks::default();
+        let found = found(settings, &mut uplinks, |_| iter::empty::<&Path>(), netmon, now);
+        let largest = largest(&found, netmon, now);
         let handle = Handle::start(settings, largest, epoch, main)?;
         let interface = Interface::new(handle.index);
         let mut reconciler = Self {
@@ -104,6 +121,9 @@ impl Reconciler {
             claims: HashMap::new(),
             sockets: Opened::new(),
             accepting: Accepting::new(),
+            learned: BTreeMap::new(),
+            look: None,
+            uplinks,
             commands: CommandPorts::new(epoch, poll),
             again: None,
             unrouted: false,
@@ -135,7 +155,7 @@ impl Reconciler {
         self.interface.bring_up(&settings.addresses)?;
         self.reconcile_routes()?;
         self.settings.clone_from(settings);
-        self.advise();
+        self.advise(netmon, now);
         Ok(())
     }
 
@@ -171,7 +191,7 @@ impl Reconciler {
         let routes = self.reconcile_routes();
         self.interface.upkeep.reset(now);
         self.settings.clone_from(settings);
-        self.advise();
+        self.advise(netmon, now);
         // Whoever asked for the change may rely on it from now on.
         self.handle.await_steps();
         outcome.and(routes)
@@ -190,7 +210,8 @@ impl Reconciler {
                 self.connections.values_mut().flat_map(|connection| connection.paths.values_mut());
             paths.for_each(|path| path.doubted |= path.silent);
         }
-        if change.ways || change.names || noticed || due {
+        let found = self.uplinks.deadline().is_some_and(|at| at <= now);
+        if change.ways || change.names || noticed || due || found {
             self.reconcile_paths(netmon, now);
             // The obstacle may be gone. The failure was reported at the first attempt.
             if let Err(error) = self.reconcile_routes() {
@@ -252,6 +273,9 @@ impl Reconciler {
                     self.on_connect_request(&request, local, now);
                     requested = true;
                 }
+                MainEvent::PathRequest { request, local } => {
+                    self.on_path_request(&request, local, now);
+                }
             }
         }
         if requested && let Err(error) = self.reconcile_routes() {
@@ -289,6 +313,7 @@ impl Reconciler {
         netmon: &mut NetMonitor,
         now: Instant,
     ) -> anyhow::Result<()> {
+        let settings = &self.with_found_paths(settings, netmon, now);
         let in_place = |tunnel: &config::Tunnel| (tunnel.mtu, tunnel.clamp_mss);
         if in_place(settings) != in_place(&self.settings) || self.connections.is_empty() {
             let settings = Arc::new(settings.clone());
@@ -317,6 +342,21 @@ impl Reconciler {
         }
         self.reconcile_claims(settings);
         outcome.and(self.reconcile_templates(settings, netmon, now))
+    }
+
+    /// The settings with the paths that are found by themselves.
+    fn with_found_paths(
+        &mut self,
+        settings: &config::Tunnel,
+        netmon: &mut NetMonitor,
+        now: Instant,
+    ) -> config::Tunnel {
+        let Self { uplinks, connections, .. } = self;
+        let running = |name: &str| {
+            let running = connections.get(name).map(|running| running.paths.values());
+            running.into_iter().flatten()
+        };
+        found(settings, uplinks, running, netmon, now)
     }
 
     /// Has what leads to a peer be as the settings of all its connections together say: networks are
@@ -363,6 +403,7 @@ impl Reconciler {
     }
 
     fn remove_connection(&mut self, name: &str, now: Instant) {
+        self.stop_learning(name, now);
         let Some(connection) = self.connections.remove(name) else { return };
         self.handle.step(TunnelOp::RemoveConnection { id: connection.id });
         for path in connection.paths.into_values() {
@@ -404,7 +445,11 @@ impl Reconciler {
                 self.handle.step(TunnelOp::AddConnection { id, settings, accepted_by, core });
             }
         }
-        self.reconcile_paths_of(wanted, offloads, netmon, now)
+        if !wanted.learns_paths() {
+            self.stop_learning(&wanted.name, now);
+        }
+        let outcome = self.reconcile_paths_of(wanted, offloads, netmon, now);
+        outcome.and(self.reconcile_learning(wanted, offloads, netmon, now))
     }
 
     /// Brings the paths of a connection in line with its settings.
@@ -442,10 +487,15 @@ impl Reconciler {
     fn reconcile_paths(&mut self, netmon: &mut NetMonitor, now: Instant) {
         self.again = None;
         let settings = self.settings.clone();
+        let settings = self.with_found_paths(&settings, netmon, now);
         for connection in &settings.connections {
             // What cannot be had is shown as the path's absence, and tried again.
             if let Err(error) = self.reconcile_paths_of(connection, settings.offloads, netmon, now)
             {
+                tracing::debug!(connection = connection.name, "{error:#}");
+            }
+            let offloads = settings.offloads;
+            if let Err(error) = self.reconcile_learning(connection, offloads, netmon, now) {
                 tracing::debug!(connection = connection.name, "{error:#}");
             }
         }
@@ -455,7 +505,10 @@ impl Reconciler {
         if let Err(error) = self.reconcile_templates(&settings, netmon, now) {
             tracing::debug!(tunnel = settings.name, "{error:#}");
         }
-        self.reconcile_accepted(netmon, now);
+        let Self { accepting, learned, handle, .. } = self;
+        let accepted = accepting.connections.values_mut().map(|accepted| &mut accepted.paths);
+        let learned = learned.values_mut().map(|learned| &mut learned.paths);
+        accepted.chain(learned).for_each(|paths| paths.look_at_host(netmon, handle, now));
     }
 
     /// Has the networks led into the tunnel.
@@ -472,8 +525,10 @@ impl Reconciler {
     }
 
     /// Reports the obstacles of the networks, once.
-    fn advise(&mut self) {
-        let connections = self.settings.connections.iter();
+    fn advise(&mut self, netmon: &mut NetMonitor, now: Instant) {
+        let settings = self.settings.clone();
+        let settings = self.with_found_paths(&settings, netmon, now);
+        let connections = settings.connections.iter();
         let networks = connections.clone().flat_map(|connection| &connection.networks);
         let advice = advice::about(networks, connections);
         for text in advice.iter().filter(|text| !self.advice.contains(text)) {
@@ -488,7 +543,8 @@ impl Reconciler {
             self.again,
             self.recreate.deadline(),
             self.sockets.deadline(),
-            self.accepting.deadline(),
+            self.look,
+            self.uplinks.deadline(),
             self.commands.deadline(),
             self.interface.upkeep.deadline(),
         ];

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Instant;
 
-use crate::config::{self, Remote};
+use crate::config::{self, Found, Remote};
 use crate::netmon::{NetMonitor, Resolved};
 
 /// Where the peer may be on a path, best first: see [`in_turn`].
@@ -27,19 +27,25 @@ pub(super) fn remotes(
         Resolved::Failed(reason) => return Err(format!("{name} cannot be resolved: {reason}")),
         Resolved::Asking => return Err(format!("{name} is being resolved")),
     };
-    let remotes = in_turn(addresses, path.local, current, doubted);
+    let fits = |address: IpAddr| {
+        path.local.is_none_or(|local| local.is_ipv4() == address.is_ipv4())
+            && path.found.is_none_or(|found| found.leads_to(address))
+    };
+    let mut remotes = in_turn(addresses, fits, current, doubted);
+    // Some name servers leave out one IP version at times.
+    remotes.extend(current.filter(|_| remotes.is_empty() && path.found.is_some() && !doubted));
     if remotes.is_empty() { Err(no_address(path)) } else { Ok(remotes) }
 }
 
-/// Those addresses of a name that fit the IP version of `local`: first where the peer is now, as long as the
+/// Those addresses of a name that fit: first where the peer is now, as long as the
 /// name stands for that and unless that is `doubted`; then the others in their order, and round again.
 fn in_turn(
     mut addresses: Vec<IpAddr>,
-    local: Option<IpAddr>,
+    fits: impl Fn(IpAddr) -> bool,
     current: Option<IpAddr>,
     doubted: bool,
 ) -> Vec<IpAddr> {
-    addresses.retain(|address| local.is_none_or(|local| local.is_ipv4() == address.is_ipv4()));
+    addresses.retain(|address| fits(*address));
     let place = addresses.iter().position(|address| Some(*address) == current);
     if let Some(place) = place {
         let first = (place + usize::from(doubted)) % addresses.len();
@@ -50,7 +56,11 @@ fn in_turn(
 
 /// That a name stands for nothing that fits.
 pub(super) fn no_address(path: &config::Path) -> String {
-    format!("{} has no address of the IP version of `local`", path.remote)
+    match path.found {
+        Some(Found::V4) => format!("{} has no IPv4 address", path.remote),
+        Some(Found::V6) => format!("{} has no IPv6 address", path.remote),
+        None => format!("{} has no address of the IP version of `local`", path.remote),
+    }
 }
 
 #[cfg(test)]
@@ -65,7 +75,9 @@ mod tests {
 
     fn turn(local: Option<&str>, current: Option<&str>, doubted: bool) -> String {
         let addresses = NAME.split(' ').map(ip).collect();
-        let turn = in_turn(addresses, local.map(ip), current.map(ip), doubted);
+        let fits =
+            |address: IpAddr| local.is_none_or(|local| ip(local).is_ipv4() == address.is_ipv4());
+        let turn = in_turn(addresses, fits, current.map(ip), doubted);
         turn.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
     }
 
@@ -85,7 +97,7 @@ mod tests {
         assert_eq!(turn(local, None, false), "192.0.2.1 192.0.2.2 192.0.2.3");
         assert_eq!(turn(local, Some("192.0.2.3"), true), "192.0.2.1 192.0.2.2 192.0.2.3");
         assert_eq!(turn(Some("2001:db8::77"), Some("2001:db8::1"), true), "2001:db8::1");
-        assert!(in_turn(vec![ip("192.0.2.1")], Some(ip("::1")), None, true).is_empty());
+        assert!(in_turn(vec![ip("192.0.2.1")], |_| false, None, true).is_empty());
     }
 
     #[test]
@@ -93,7 +105,8 @@ mod tests {
         let addresses: Vec<IpAddr> = NAME.split(' ').map(ip).collect();
         let mut current = None;
         let tried = (0..8).map(|_| {
-            current = in_turn(addresses.clone(), None, current, current.is_some()).first().copied();
+            current =
+                in_turn(addresses.clone(), |_| true, current, current.is_some()).first().copied();
             current.unwrap()
         });
         assert_eq!(tried.collect::<Vec<_>>(), [addresses.clone(), addresses.clone()].concat());
