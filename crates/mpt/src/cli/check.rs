@@ -50,9 +50,9 @@ pub(super) fn size(settings: &Settings) -> String {
     let found = connections.clone().filter(|connection| connection.remote.is_some()).count();
     let learned = connections.filter(|connection| connection.learns_paths()).count();
     let mut size = counts.map(|(count, what)| counted(count, what)).join(", ");
-    for (count, how) in [(found, "finds"), (learned, "learns")] {
+    for (count, how) in [(found, "found"), (learned, "learned")] {
         if count > 0 {
-            size.push_str(&format!(", {count} that {how} its paths"));
+            size.push_str(&format!("; paths of {} are {how}", counted(count, "connection")));
         }
     }
     size
