@@ -150,6 +150,11 @@ fn the_rate_is_the_highest_of_ten_seconds() {
     }
     assert_eq!(path.feedback.delivery_rate(at(32_100_000)), Some(500_000));
     assert_eq!(path.feedback.delivery_rate(at(60_000_000)), None, "long ago");
+    path.block.highest += 1;
+    path.block.bytes_after_first /= 2;
+    path.number += 1;
+    path.tell(60_000_000);
+    assert_eq!(path.feedback.delivery_rate(at(60_000_000)), Some(250_000));
     // What comes at once has no rate.
     let mut path = Path::default();
     path.feed(0, 1, 0);

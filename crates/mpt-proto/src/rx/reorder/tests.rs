@@ -65,11 +65,15 @@ fn a_session_begins_another_order_and_ends_it_with_everything_delivered() {
     assert_eq!(buffer.deadline(), Some(NOW + wait));
     buffer.covered(NOW, PathId(1), Seq::new(1), &mut sink);
     assert_eq!(sink.delivered, [188, 190, 1, 3, 0, 2]);
+    assert_eq!(buffer.margin(PathId(0)), Duration::ZERO);
+    insert(&mut buffer, 1, After::First, &mut sink);
+    assert!(buffer.margin(PathId(0)) > Duration::ZERO, "1 came after 2 by path 0");
     buffer.set_config(NOW, classic, &mut sink);
     insert(&mut buffer, 5000, After::Unknown, &mut sink);
     assert_eq!(sink.delivered.last(), Some(&136));
     let stats = buffer.stats();
     assert_eq!((stats.in_order, stats.reordered, stats.held), (4, 3, 0), "counted on");
+    assert_eq!(stats.late, 1);
 }
 
 #[test]

@@ -350,6 +350,11 @@ impl EvidenceOrder {
         }
     }
 
+    /// How long packets of a path may be overtaken by others on it.
+    pub(super) fn margin(&self, path: PathId) -> Duration {
+        self.paths.get(path.index()).map_or(Duration::ZERO, PathEvidence::margin)
+    }
+
     /// Until then, packets that were sent on a path that is lost may come by others.
     pub(super) fn expect_copies(&mut self, until: Instant) {
         self.copies_until = until;

@@ -46,6 +46,10 @@ impl PathEvidence {
         self.margin.set_deviation(deviation);
     }
 
+    pub(super) fn margin(&self) -> Duration {
+        self.margin.time()
+    }
+
     /// A number came that was not given up, while numbers from `next` on are missing.
     pub(super) fn on_arrival(&mut self, now: Instant, seq: Seq, next: Seq) {
         self.margin.relax(now);

@@ -1,5 +1,6 @@
 mod flows;
 mod invariants;
+mod margins;
 mod oracle;
 
 use super::*;
@@ -271,38 +272,28 @@ fn a_follower_that_comes_after_the_wait_is_not_held() {
 }
 
 #[test]
-fn a_path_that_breaks_its_order_gets_a_margin() {
-    let mut bench = Bench::new(1, WINDOW);
-    bench.order.set_wait(PathId(0), ms(100), ms(2));
-    assert_eq!(bench.accept_all(0, [0, 2]), [0, 2], "at once, as long as it keeps its order");
-    assert_eq!(bench.accept_all(0, [1]), [1]);
-    assert_eq!(bench.order.stats().late, 1);
-    // From here on it has four mean deviations.
-    assert_eq!(bench.accept_all(0, [3, 5]), [3]);
-    assert_eq!(bench.order.deadline(), Some(bench.now + ms(8)));
-    assert_eq!(bench.wait(ms(7)), []);
-    assert_eq!(bench.accept_all(0, [4]), [4, 5], "in time");
-    assert_eq!(bench.accept_all(0, [7]), []);
-    assert_eq!(bench.wait(ms(8)), [7]);
-    // Without need it goes.
-    bench.now += Duration::from_secs(120);
-    for n in 0..4 {
-        bench.now += Duration::from_secs(16);
-        bench.accept_all(0, [9 + 2 * n]);
-    }
-    bench.wait(ms(100));
-    assert_eq!(bench.accept_all(0, [20]), [20]);
+fn what_a_path_brought_before_the_numbers_wrapped_says_nothing() {
+    let mut bench = Bench::default();
+    bench.accept_all(1, [5]);
+    bench.accept_all(0, 0..5);
+    assert_eq!(bench.order.next, Seq::new(6));
+    // Path 1 was idle while the numbers went all around.
+    let mut bench = bench.at(0);
+    assert_eq!(bench.accept_all(0, [0, 2]), [0]);
 }
 
 #[test]
-fn copies_do_not_raise_the_margin() {
-    let mut bench = Bench::default();
-    bench.accept_all(0, [0, 2]);
-    bench.accept_all(1, [3]);
-    bench.order.expect_copies(bench.now + ms(1000));
-    assert_eq!(bench.accept_all(0, [1]), [1], "sent again");
-    bench.accept_all(0, [5]);
-    assert_eq!(bench.accept_all(1, [6]), [5, 6]);
+fn a_slot_that_is_used_again_has_no_follower() {
+    let mut bench = Bench::new(2, 16);
+    assert_eq!(bench.accept_all(0, [0]), [0]);
+    assert_eq!(bench.accept(0, 3, after(1)), []);
+    assert_eq!(bench.accept(1, 1, After::First), [1, 3]);
+    assert_eq!(bench.accept_all(0, [2]), [2]);
+    assert_eq!(bench.accept_all(0, 4..16), (4..16).collect::<Vec<_>>());
+    // 17 has the slot of 1, and 19 is as far from it as 3 was from 1.
+    assert_eq!(bench.accept(0, 19, after(18)), []);
+    assert_eq!(bench.accept(1, 17, After::First), [17]);
+    assert_eq!(bench.accept(1, 18, After::First), [18, 19]);
 }
 
 #[test]
@@ -352,10 +343,14 @@ fn a_packet_beyond_the_window_pushes_only_the_oldest_gaps_out() {
     assert_eq!(bench.accept_all(0, [12]), [2], "numbers 3 to 12 fit");
     assert_eq!(bench.order.stats().lost_window, 1);
     assert_eq!(bench.accept_all(1, [3, 5]), [3, 4, 5, 6]);
+    assert_eq!(bench.accept_all(0, [16]), [], "numbers 7 to 16 fit");
+    assert_eq!(bench.accept_all(0, [17]), []);
+    assert_eq!(bench.order.stats().lost_window, 2);
     let reach = REACH as u32;
-    assert_eq!(bench.accept_all(0, [reach + 5]), [12]);
+    assert_eq!(bench.accept_all(0, [reach + 5]), [12, 16, 17]);
     assert_eq!(bench.order.next, Seq::new(reach + 5 - 9));
-    assert_eq!(bench.order.stats().lost_window, u64::from(1 + 5 + (reach + 5 - 9 - 13)));
+    // 0, 2 to 6, 12, 16 and 17 came.
+    assert_eq!(bench.order.stats().lost_window, u64::from(reach + 5 - 9 - 9));
 }
 
 #[test]
