@@ -25,8 +25,9 @@ mod status;
 pub use client::{Client, ClientError, DEFAULT_TIMEOUT};
 pub use message::{ErrorKind, PathStatus, Reply, Request};
 pub use status::{
-    CommandStatus, ConnectionCounters, ConnectionState, ControlStatus, DeviceCounters, Event,
-    LogStatus, PathState, ReorderStatus, Reordering, SocketStatus, Status, Traffic, TunnelStatus,
+    CommandStatus, ConnectionCounters, ConnectionState, ControlStatus, DeviceCounters, Direction,
+    Event, LogStatus, PathState, ReorderStatus, Reordering, SocketStatus, Status, Traffic,
+    TunnelStatus,
 };
 
 /// The default path of the control socket, for the daemon and its clients.

@@ -160,6 +160,11 @@ pub struct ConnectionState {
     pub peer_kind: String,
     /// The profile as configured and, in brackets, what it came to: `auto (classic)`.
     pub profile: String,
+    /// What its datagrams look like at present: `plain` or `extended`; `none` if there is no session yet and plain
+    /// framing is not used.
+    pub framing: String,
+    /// Why that is not what is configured, if it is not: that the peer answers no hello.
+    pub framing_reason: Option<String>,
     /// The policy that chooses a path: `weighted` per packet, or `flow` per flow.
     pub scheduler: String,
     /// The peer's tunnel addresses, such as `10.9.0.2`.
@@ -319,10 +324,37 @@ pub struct PathState {
     /// The share of such datagrams lost in the last 10 seconds or so, 0 to 1; none if the peer does
     /// not measure or sent nothing.
     pub loss: Option<f64>,
+    /// What is measured in extended framing from the peer to here; none in plain framing.
+    pub from_peer: Option<Direction>,
+    /// The same from here to the peer, by its feedback.
+    pub to_peer: Option<Direction>,
     /// In what order this path delivered its packets, whatever the others did.
     pub reordering: Reordering,
     /// Datagrams of this path that could not be sent or were not accepted, by name of the reason.
     pub drops: BTreeMap<String, u64>,
+}
+
+/// What extended framing measures of a path in one direction.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Direction {
+    /// Datagrams that arrived, control included, copies not.
+    pub received: u64,
+    /// Datagrams that were lost for certain.
+    pub lost: u64,
+    /// The share of datagrams lost in the last 10 seconds or so, 0 to 1; none if none were sent, or it is not known.
+    pub loss: Option<f64>,
+    /// The highest rate of the last 10 seconds or so at which the receiver got datagrams, in bits of UDP payload per
+    /// second; no more than was sent. None if it is not known.
+    pub rate: Option<u64>,
+    /// How much longer datagrams take than by the fastest path of the connection, in milliseconds.
+    pub delay_ms: Option<f64>,
+    /// The time in queues, on average, in milliseconds: how much longer datagrams take than they do at best.
+    pub queueing_ms: Option<f64>,
+    /// The mean deviation of the delay, in milliseconds.
+    pub deviation_ms: Option<f64>,
+    /// Interarrival jitter (RFC 3550 section 6.4.1), in milliseconds.
+    pub jitter_ms: Option<f64>,
 }
 
 /// Carrier where nothing is said about it.

@@ -145,7 +145,7 @@ impl Arrivals<'_> {
         let cookie = meeting(self.at(), hello, own.session).cookie(self.secret, now);
         let answer = Hello {
             version: VERSION,
-            capabilities: Capabilities::PARTIAL | Capabilities::FEEDBACK,
+            capabilities: Capabilities::FEEDBACK,
             session: own.session,
             echo: hello.session,
             sender: hello.receiver,

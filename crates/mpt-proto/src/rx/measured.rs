@@ -137,7 +137,7 @@ impl ReceiveHalf {
             if let Some((wait, delay)) = wait.zip(measured.delays.get(path)) {
                 let wait = wait.clamp(SHORTEST_WAIT, LONGEST_WAIT);
                 self.reorder.set_wait(path, wait, delay.deviation);
-                receiver.recorder.set_margin((delay.deviation * 4).min(LONGEST_WAIT));
+                receiver.recorder.set_margin(self.reorder.margin(path));
             }
         }
     }

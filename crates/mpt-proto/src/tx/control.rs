@@ -108,7 +108,7 @@ impl TransmitHalf {
         let (sender, receiver) = self.addresses;
         let hello = |echo, cookie| Hello {
             version: hello::VERSION,
-            capabilities: Capabilities::PARTIAL | Capabilities::FEEDBACK,
+            capabilities: Capabilities::FEEDBACK,
             session: own.session,
             echo,
             sender,

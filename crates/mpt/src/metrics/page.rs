@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use mpt_control::{
-    ConnectionState, ControlStatus, PathState, Reordering, SocketStatus, Status, Traffic,
-    TunnelStatus,
+    ConnectionState, ControlStatus, Direction, PathState, Reordering, SocketStatus, Status,
+    Traffic, TunnelStatus,
 };
 use prometheus_client::registry::Unit;
 
@@ -151,6 +151,13 @@ fn path(page: &mut Families, labels: &Labels, path: &PathState) {
         let help = "Datagrams that the peer sent on the path and that did not arrive.";
         page.counter("mpt_path_lost_datagrams", None, help, labels.clone(), lost);
     }
+    for (way, direction) in [("in", &path.from_peer), ("out", &path.to_peer)] {
+        if let Some(direction) = direction {
+            let mut labels = labels.clone();
+            labels.push(("direction", way.to_owned()));
+            path_direction(page, &labels, direction);
+        }
+    }
     let measured = [
         ("mpt_path_loss_ratio", None, "Loss ratio over about the last 10 seconds.", path.loss),
         (
@@ -184,6 +191,41 @@ fn path(page: &mut Families, labels: &Labels, path: &PathState) {
         }
     }
     reordering(page, "path", labels, &path.reordering);
+}
+
+/// What extended framing measures of a path in one direction.
+fn path_direction(page: &mut Families, labels: &Labels, direction: &Direction) {
+    let help = "Datagrams that arrived in extended framing, control included, copies not.";
+    let arrived = direction.received;
+    page.counter("mpt_path_direction_received_datagrams", None, help, labels.clone(), arrived);
+    let help = "Datagrams that were lost for certain in extended framing.";
+    page.counter("mpt_path_direction_lost_datagrams", None, help, labels.clone(), direction.lost);
+    let measured = [
+        ("loss_ratio", None, "Loss ratio over about the last 10 seconds.", direction.loss),
+        (
+            "rate_bytes_per_second",
+            None,
+            "Highest rate of about the last 10 seconds at which datagrams arrived, in UDP payload.",
+            direction.rate.map(|bits| bits as f64 / 8.0),
+        ),
+        (
+            "delay",
+            Some(Unit::Seconds),
+            "One-way delay above that of the connection's fastest path.",
+            direction.delay_ms.map(seconds),
+        ),
+        (
+            "queueing",
+            Some(Unit::Seconds),
+            "Mean time in queues.",
+            direction.queueing_ms.map(seconds),
+        ),
+    ];
+    for (name, unit, help, value) in measured {
+        if let Some(value) = value {
+            page.gauge(&format!("mpt_path_direction_{name}"), unit, help, labels.clone(), value);
+        }
+    }
 }
 
 /// The metrics of RFC 4737 and RFC 5236 of a connection or a path.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use mpt_control::{
-    CommandStatus, ConnectionState, Event, PathState, SocketStatus, Status, Traffic, TunnelStatus,
+    CommandStatus, ConnectionState, Direction, Event, PathState, SocketStatus, Status, Traffic,
+    TunnelStatus,
 };
 
 use super::order::order;
@@ -108,6 +109,7 @@ fn write_connection(out: &mut String, connection: &ConnectionState, colour: bool
             .then(|| format!("networks {}", connection.networks.join(" "))),
         connection.r#match.as_ref().map(|wanted| format!("match {wanted}")),
         connection.accepted_by.as_ref().map(|template| format!("accepted by {template}")),
+        framing(connection),
     ];
     for fact in facts.into_iter().flatten() {
         say(out, &format!("    {fact}"));
@@ -144,6 +146,16 @@ fn write_connection(out: &mut String, connection: &ConnectionState, colour: bool
     out.push_str(&table.render("    "));
     for path in paths {
         write_path(out, path);
+    }
+}
+
+/// The framing, unless it is plain because nothing else was asked for.
+fn framing(connection: &ConnectionState) -> Option<String> {
+    match (&connection.framing[..], &connection.framing_reason) {
+        ("plain" | "", None) => None,
+        ("none", _) => Some("framing none: the peer has not answered a hello yet".to_owned()),
+        (framing, None) => Some(format!("framing {framing}")),
+        (framing, Some(reason)) => Some(format!("framing {framing}: {reason}")),
     }
 }
 
@@ -191,6 +203,11 @@ fn write_path(out: &mut String, path: &PathState) {
     facts.extend(path.lost.map(|lost| format!("lost {lost}")));
     facts.extend((!path.pins.is_empty()).then(|| format!("pinned {}", path.pins.join(" "))));
     say(out, &format!("    {name}: {}", facts.join(", ")));
+    for (way, direction) in [("from peer", &path.from_peer), ("to peer", &path.to_peer)] {
+        if let Some(direction) = direction {
+            say(out, &format!("    {name} {way}: {}", measured_in(direction)));
+        }
+    }
     if let Some(cause) = &path.cause {
         say(out, &format!("    {name} is {}: {cause}", path.state));
     }
@@ -202,6 +219,23 @@ fn write_path(out: &mut String, path: &PathState) {
         say(out, &format!("    {name} egress rate {leaves}, batches of {limit}"));
     }
     write_counts(out, &format!("    {name} drops"), &path.drops);
+}
+
+/// What extended framing measures in one direction.
+fn measured_in(direction: &Direction) -> String {
+    let milliseconds = |name: &str, value: Option<f64>| {
+        value.map(|value| format!("{name} {} ms", three_digits(value)))
+    };
+    let facts = [
+        direction.rate.map(|bits| format!("rate {}", rate(bits as f64))),
+        Some(format!("lost {}", direction.lost)),
+        direction.loss.map(|share| format!("loss {} %", percent(share))),
+        direction.delay_ms.map(|value| format!("delay +{} ms", three_digits(value))),
+        milliseconds("queueing", direction.queueing_ms),
+        milliseconds("deviation", direction.deviation_ms),
+        milliseconds("jitter", direction.jitter_ms),
+    ];
+    facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn write_socket(out: &mut String, socket: &SocketStatus) {

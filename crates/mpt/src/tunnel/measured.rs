@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use mpt_control::{PathState, Reordering};
-use mpt_proto::Quality;
+use mpt_control::{Direction, PathState, Reordering};
+use mpt_proto::{Quality, ReceiveQuality, TransmitQuality};
 
 /// What a path does to time, and what it loses.
 pub(super) fn put_quality(quality: &Quality, path: &mut PathState) {
@@ -29,6 +29,35 @@ pub(super) fn reordering(measured: &mpt_proto::Reordering) -> Reordering {
         density: measured.density.iter().map(displacement).collect(),
         buffer_occupancy: measured.buffer_occupancy.clone(),
         duplicates: measured.duplicates,
+    }
+}
+
+/// What the peer's feedback says of a path.
+pub(super) fn to_peer(quality: TransmitQuality) -> Direction {
+    let TransmitQuality { received, lost, loss_recent, rate, delay, deviation } = quality;
+    Direction {
+        received,
+        lost,
+        loss: loss_recent,
+        rate: rate.map(|bytes| bytes.saturating_mul(8)),
+        delay_ms: delay.map(milliseconds),
+        deviation_ms: deviation.map(milliseconds),
+        ..Direction::default()
+    }
+}
+
+/// What the timestamps and path sequences of the peer say of a path, with the share of `loss` that its path statuses show.
+pub(super) fn from_peer(quality: &ReceiveQuality, loss: Option<f64>) -> Direction {
+    let ReceiveQuality { delay, queueing, deviation, jitter, lost, received } = *quality;
+    Direction {
+        received,
+        lost,
+        loss,
+        rate: None,
+        delay_ms: Some(milliseconds(delay)),
+        queueing_ms: Some(milliseconds(queueing)),
+        deviation_ms: Some(milliseconds(deviation)),
+        jitter_ms: Some(milliseconds(jitter)),
     }
 }
 

@@ -7,9 +7,9 @@ use mpt_control::{
     Traffic, TunnelStatus,
 };
 use mpt_io::udp::Socket;
-use mpt_proto::{ConnectionId, Drops, Instant, PathId, ReceiveHalf, SocketId};
+use mpt_proto::{ConnectionId, Drops, Instant, PathId, ReceiveHalf, SocketId, TransmitHalf};
 
-use super::measured::{put_quality, reordering};
+use super::measured::{from_peer, put_quality, reordering, to_peer};
 use super::receive::ReceiveLoop;
 use super::table::{ConnectionInfo, PathInfo};
 use super::transmit::TransmitLoop;
@@ -17,7 +17,7 @@ use crate::config;
 
 impl TransmitLoop {
     /// The tunnel from the view of the transmit side.
-    pub(super) fn report(&self) -> TunnelStatus {
+    pub(super) fn report(&self, now: Instant) -> TunnelStatus {
         let connections = self.table.connections();
         TunnelStatus {
             name: self.settings.name.clone(),
@@ -25,7 +25,7 @@ impl TransmitLoop {
             threads: self.settings.threads.number(),
             addresses: self.settings.addresses.iter().map(ToString::to_string).collect(),
             device: self.device_counters(),
-            connections: connections.map(|(id, info)| self.connection(id, info)).collect(),
+            connections: connections.map(|(id, info)| self.connection(now, id, info)).collect(),
             drops: named(self.endpoint.drops()),
             memory_bytes: self.endpoint.memory() as u64,
             sockets: self.sockets.iter().map(|(id, socket)| self.socket(id, socket)).collect(),
@@ -33,8 +33,9 @@ impl TransmitLoop {
         }
     }
 
-    fn connection(&self, id: ConnectionId, info: &ConnectionInfo) -> ConnectionState {
+    fn connection(&self, now: Instant, id: ConnectionId, info: &ConnectionInfo) -> ConnectionState {
         let stats = self.endpoint.connection(id).stats();
+        let unanswered = self.endpoint.connection(id).is_unanswered();
         let profile = match info.settings.policies.profile {
             config::Profile::Auto => "auto (classic)",
             config::Profile::Classic => "classic",
@@ -48,6 +49,9 @@ impl TransmitLoop {
             id: u64::from(id.0),
             peer_kind: info.settings.peer_kind.name().to_owned(),
             profile: profile.to_owned(),
+            framing: framing(self.endpoint.connection(id), info.settings.policies.framing)
+                .to_owned(),
+            framing_reason: unanswered.then(|| "the peer answers no hello".to_owned()),
             scheduler: scheduler.to_owned(),
             peer: info.settings.peer.iter().map(ToString::to_string).collect(),
             networks: info.settings.networks.iter().map(ToString::to_string).collect(),
@@ -58,7 +62,7 @@ impl TransmitLoop {
                 ..ConnectionCounters::default()
             },
             drops: named(&stats.drops),
-            paths: info.paths().map(|(path, info)| self.path(id, path, info)).collect(),
+            paths: info.paths().map(|(path, info)| self.path(now, id, path, info)).collect(),
             memory_bytes: self.memory(id, info) as u64,
             ..ConnectionState::default()
         }
@@ -72,7 +76,7 @@ impl TransmitLoop {
         self.endpoint.connection(id).memory() + self.outgoing.memory(id) + info
     }
 
-    fn path(&self, id: ConnectionId, path: PathId, info: &PathInfo) -> PathState {
+    fn path(&self, now: Instant, id: ConnectionId, path: PathId, info: &PathInfo) -> PathState {
         let connection = self.endpoint.connection(id);
         let stats = connection.path_stats(path);
         let mut state = PathState {
@@ -92,6 +96,7 @@ impl TransmitLoop {
             sent: traffic(stats.sent),
             resent: stats.resent,
             cause: info.absence.clone(),
+            to_peer: connection.transmit_quality(now, path).map(to_peer),
             ..PathState::default()
         };
         if let Some(path_sender) = self.outgoing.path_sender(id, path) {
@@ -217,8 +222,19 @@ fn complete_connection(now: Instant, connection: &ReceiveHalf, status: &mut Conn
         path.cause = path.cause.take().or_else(|| state.cause().map(str::to_owned));
         path.received = traffic(connection.path_stats(id).received);
         put_quality(&connection.quality(id), path);
+        path.from_peer =
+            connection.receive_quality(id).map(|quality| from_peer(&quality, path.loss));
         path.reordering = reordering(&connection.path_reordering(id));
         path.last_heard_seconds = connection.last_heard(id).map(|at| now.since(at).as_secs_f64());
+    }
+}
+
+/// What datagrams look like at present.
+fn framing(connection: &TransmitHalf, configured: config::Framing) -> &'static str {
+    match (connection.has_session(), configured) {
+        (true, _) => "extended",
+        (false, config::Framing::Extended) => "none",
+        (false, config::Framing::Auto | config::Framing::Plain) => "plain",
     }
 }
 

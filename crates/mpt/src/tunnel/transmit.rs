@@ -161,7 +161,7 @@ impl TransmitLoop {
     ) {
         match command {
             Command::Status(reply) => {
-                to_rx(ReceiveCommand::Status { status: Box::new(self.report()), reply });
+                to_rx(ReceiveCommand::Status { status: Box::new(self.report(now)), reply });
             }
             Command::Sync(reply) => to_rx(ReceiveCommand::Sync { reply }),
             Command::LastHeard(reply) => to_rx(ReceiveCommand::LastHeard { reply }),

@@ -35,6 +35,7 @@ mod pool;
 mod rights;
 mod router;
 mod routing;
+mod sessions;
 mod site;
 mod suite;
 mod tap;

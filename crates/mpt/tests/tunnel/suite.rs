@@ -15,7 +15,8 @@ pub(crate) use crate::pool::{Test, skip};
 use crate::{
     black_hole, carry, change, commands, cost, crowd, deleted, evidence, experiment, failover,
     forged, found, gre, hostile, identity, import, inner_mtu, lifetime, log, many, mapping,
-    measured, memory, names, netmon, original, outside, rights, routing, site, threads, translator,
+    measured, memory, names, netmon, original, outside, rights, routing, sessions, site, threads,
+    translator,
 };
 
 /// As started, which is usually as root, and with one thread.
@@ -79,6 +80,7 @@ pub(crate) fn cases() -> Vec<Case> {
         memory::TESTS,
         names::TESTS,
         original::TESTS_ONCE,
+        sessions::TESTS,
         translator::TESTS,
     ];
     [

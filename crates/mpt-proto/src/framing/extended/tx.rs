@@ -133,12 +133,6 @@ impl Stamp {
         })
     }
 
-    /// The same with the flag *checksum partial*.
-    pub(crate) fn partial(self) -> Self {
-        let Self(header) = self;
-        Self(Header { flags: header.flags | Flags::PARTIAL, ..header })
-    }
-
     #[inline(always)]
     pub(crate) const fn overhead(&self) -> usize {
         self.0.size()

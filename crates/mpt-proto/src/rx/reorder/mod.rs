@@ -165,7 +165,6 @@ impl ReorderBuffer {
 
     /// How long packets of a path may be overtaken by others on it, as far as that has shown: what the record of its
     /// path sequences should wait for too.
-    #[cfg_attr(not(test), expect(dead_code, reason = "only extended framing has path sequences"))]
     pub(crate) fn margin(&self, path: PathId) -> Duration {
         match &self.0 {
             Order::Classic(_) => Duration::ZERO,

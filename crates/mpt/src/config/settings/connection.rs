@@ -141,10 +141,17 @@ settings! {
         scheduler: Scheduler = default(value::one_of(Scheduler::WORDS), Scheduler::Weighted), InPlace;
         /// What the datagrams look like: `"plain"`, `"extended"`, or `"auto"`: extended with a peer that
         /// supports it, and plain with any other.
-        framing: Framing = default(
-            framing,
-            Framing::default_for(peer_kind),
-            "`\"auto\"`; with `\"mpt-original\"` or `\"gre\"` `\"plain\"`"
+        framing: Framing = own(
+            Rows::Here(&[Row::own(
+                "framing",
+                "`\"auto\"` where paths are found or learned, else `\"plain\"`",
+                "\"plain\"",
+                "What the datagrams look like: `\"plain\"`, `\"extended\"`, or `\"auto\"`: extended with a peer that supports it, and plain with any other.",
+            )]),
+            |of: &Self, out: &mut Writer, peer_kind| if peer_kind == PeerKind::Mpt {
+                // The default depends on where the paths come from.
+                out.key("framing", &of.framing);
+            }
         ), ConnectionReplaced;
         /// GRE key, the same on both hosts.
         key: Option<u32> = optional(value::integer(0..=u32::MAX), "7"), ConnectionReplaced;
@@ -190,7 +197,8 @@ fn profile(value: &Value<'_>, problems: &mut Problems) -> Option<Profile> {
     value::one_of(Profile::WORDS).read(value, problems)
 }
 
-fn framing(value: &Value<'_>, problems: &mut Problems) -> Option<Framing> {
+/// What a file says of the framing.
+pub(in crate::config) fn framing(value: &Value<'_>, problems: &mut Problems) -> Option<Framing> {
     if value.get().as_str() == Some("sealed") {
         problems.push(
             value

@@ -11,6 +11,7 @@ mod tunnel;
 mod unlisted;
 
 pub(crate) use accept::Accept;
+pub(in crate::config) use connection::framing;
 pub(crate) use connection::{Connection, Policies};
 pub(crate) use path::Path;
 pub(crate) use process::{Control, Daemon, Metrics};
