@@ -2,7 +2,7 @@
 
 use crate::id::{ConnectionId, PathId};
 use crate::sequence::Seq;
-use crate::wire::extended::{Flags, Header, Message};
+use crate::wire::extended::{Flags, Header};
 use crate::wire::gre::Protocol;
 use crate::wire::inner::Inner;
 use crate::wire::keepalive::Keepalive;
@@ -47,14 +47,15 @@ impl Opened {
 }
 
 /// What a datagram carries, validated.
-#[derive(Clone, Debug)]
-pub(crate) enum Body<'m> {
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Body {
     /// The packet at the start of the payload.
     Inner(Inner),
     /// A status of the peer: a keepalive, or a path status.
     Keepalive(Keepalive),
     /// Padding of some length, by which the peer finds out what the path carries.
     Probe,
-    /// Another message of extended framing.
-    Message(Message<'m>),
+    /// Another message of extended framing. It is read where it is used, so that this stays small: every packet
+    /// has one.
+    Message,
 }

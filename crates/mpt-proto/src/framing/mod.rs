@@ -67,7 +67,7 @@ impl Rx {
     ///
     /// Why it is dropped.
     #[inline(always)]
-    pub(crate) fn read<'m>(&self, opened: &Opened, payload: &'m [u8]) -> Result<Body<'m>, Drop> {
+    pub(crate) fn read(&self, opened: &Opened, payload: &[u8]) -> Result<Body, Drop> {
         match &opened.framed {
             Framed::Plain(protocol) => self.plain.read(*protocol, payload),
             Framed::Extended(header) if header.kind == Kind::Data => {
@@ -78,10 +78,10 @@ impl Rx {
     }
 
     #[cold]
-    fn read_message<'m>(&self, header: &Header, payload: &'m [u8]) -> Result<Body<'m>, Drop> {
+    fn read_message(&self, header: &Header, payload: &[u8]) -> Result<Body, Drop> {
         match Message::parse(header.kind, payload)? {
             Message::Status(status) => self.keepalive(header, &status).map(Body::Keepalive),
-            message => Ok(Body::Message(message)),
+            _ => Ok(Body::Message),
         }
     }
 

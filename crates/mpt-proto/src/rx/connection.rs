@@ -166,29 +166,78 @@ impl ReceiveHalf {
         messages: &mut Messages,
     ) {
         self.restart_order(now, sink);
-        let body = self.framing.read(opened, payload);
-        if let (Framed::Extended(header), Ok(_)) = (&opened.framed, &body) {
-            self.record(now, &arrival, header);
-        }
-        let outcome = match (body, self.accepts(now, &opened.framed)) {
-            (Err(reason), _) | (Ok(_), Err(reason)) => Err(reason),
-            (Ok(Body::Inner(inner)), Ok(numbered)) => {
-                let place = opened.sequence.filter(|_| numbered);
-                let place = place.map(|seq| (seq, after(seq, &opened.framed)));
-                self.receive_inner(now, arrival, place, &inner, payload, sink, messages)
+        let outcome = match self.framing.read(opened, payload) {
+            Ok(Body::Inner(inner)) => {
+                self.receive_packet(now, arrival, opened, &inner, payload, sink, messages)
             }
-            (Ok(Body::Keepalive(_) | Body::Probe), Ok(false)) => Err(Drop::Framing),
-            (Ok(Body::Keepalive(keepalive)), Ok(true)) => {
-                let restarts = matches!(opened.framed, Framed::Plain(_));
-                self.receive_keepalive(now, arrival, &keepalive, restarts, sink, messages)
-            }
-            (Ok(Body::Probe), Ok(true)) => self.receive_probe(now, arrival, sink, messages),
-            (Ok(Body::Message(message)), Ok(_)) => {
-                self.receive_message(now, arrival, message, sink, messages)
-            }
+            Ok(body) => self.receive_control(now, arrival, opened, body, payload, sink, messages),
+            Err(reason) => Err(reason),
         };
         if let Err(reason) = outcome {
             self.drops.add(reason);
+        }
+    }
+
+    /// An inner packet arrived.
+    #[expect(clippy::too_many_arguments, reason = "what arrived, and where it goes")]
+    #[inline(always)]
+    fn receive_packet(
+        &mut self,
+        now: Instant,
+        arrival: Arrival,
+        opened: &Opened,
+        inner: &Inner,
+        payload: &[u8],
+        sink: &mut impl Sink,
+        messages: &mut Messages,
+    ) -> Result<(), Drop> {
+        let place = match &opened.framed {
+            Framed::Plain(_) => {
+                let numbered = self.session.is_none() || self.accepts_plain(now)?;
+                opened.sequence.filter(|_| numbered).map(|seq| (seq, After::Unknown))
+            }
+            Framed::Extended(header) => {
+                self.record(now, &arrival, header);
+                header.sequence.map(|seq| (seq, after(seq, header.distance)))
+            }
+        };
+        self.receive_inner(now, arrival, place, inner, payload, sink, messages)
+    }
+
+    /// Anything but an inner packet arrived.
+    #[expect(clippy::too_many_arguments, reason = "what arrived, and where it goes")]
+    #[cold]
+    fn receive_control(
+        &mut self,
+        now: Instant,
+        arrival: Arrival,
+        opened: &Opened,
+        body: Body,
+        payload: &[u8],
+        sink: &mut impl Sink,
+        messages: &mut Messages,
+    ) -> Result<(), Drop> {
+        let restarts = match &opened.framed {
+            // Keepalives end with the beginning of a session.
+            Framed::Plain(_) if self.session.is_some() && !self.accepts_plain(now)? => {
+                return Err(Drop::Framing);
+            }
+            Framed::Plain(_) => true,
+            Framed::Extended(header) => {
+                self.record(now, &arrival, header);
+                false
+            }
+        };
+        match (body, &opened.framed) {
+            (Body::Keepalive(keepalive), _) => {
+                self.receive_keepalive(now, arrival, &keepalive, restarts, sink, messages)
+            }
+            (Body::Probe, _) => self.receive_probe(now, arrival, sink, messages),
+            (Body::Message, Framed::Extended(header)) => {
+                let message = Message::parse(header.kind, payload)?;
+                self.receive_message(now, arrival, message, sink, messages)
+            }
+            (Body::Message | Body::Inner(_), _) => Err(Drop::ControlUnknown),
         }
     }
 
@@ -402,16 +451,13 @@ pub(super) fn without_session(config: ReorderConfig) -> ReorderConfig {
     ReorderConfig { evidence: false, ..config }
 }
 
-/// What the header of a packet says of the one before it in its flow.
+/// What a flow distance says of the packet before.
 #[inline(always)]
-fn after(seq: Seq, framed: &Framed) -> After {
-    match framed {
-        Framed::Plain(_) => After::Unknown,
-        Framed::Extended(header) => match header.distance {
-            0 => After::First,
-            u16::MAX => After::Far,
-            distance => After::Seq(seq.minus(distance.into())),
-        },
+fn after(seq: Seq, distance: u16) -> After {
+    match distance {
+        0 => After::First,
+        u16::MAX => After::Far,
+        distance => After::Seq(seq.minus(distance.into())),
     }
 }
 

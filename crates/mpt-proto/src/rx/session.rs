@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::connection::{Counted, ReceiveHalf, without_session};
 use crate::config::{FramingConfig, ReorderConfig};
 use crate::event::Event;
-use crate::framing::datagram::Framed;
 use crate::framing::extended::identity::{At, Identity};
 use crate::framing::extended::session::{Peer, Session, SessionUpdate};
 use crate::id::PathId;
@@ -120,26 +119,18 @@ impl ReceiveHalf {
         }
     }
 
-    /// Whether a datagram of its framing is accepted, and its place in the order believed.
-    #[inline(always)]
-    pub(super) fn accepts(&self, now: Instant, framed: &Framed) -> Result<bool, Drop> {
-        match (framed, &self.session) {
-            (Framed::Extended(_), _) | (Framed::Plain(_), None) => Ok(true),
-            (Framed::Plain(_), Some(session)) => self.accepts_plain(now, session),
-        }
-    }
-
-    fn accepts_plain(&self, now: Instant, session: &Session) -> Result<bool, Drop> {
+    /// Whether a datagram of plain framing, where there can be sessions, has a place in the order. Without one it
+    /// is of the time before the session.
+    #[cold]
+    pub(super) fn accepts_plain(&self, now: Instant) -> Result<bool, Drop> {
         if self.framing.config == FramingConfig::Extended {
             return Err(Drop::Framing);
         }
-        if session.peer().is_none() {
-            return Ok(true);
-        }
-        // What was in flight when the session began.
-        match now < session.began() + OVERLAP {
-            true => Ok(false),
-            false => Err(Drop::Framing),
+        let began = self.session().filter(|session| session.peer().is_some()).map(Session::began);
+        match began {
+            None => Ok(true),
+            Some(began) if now < began + OVERLAP => Ok(false),
+            Some(_) => Err(Drop::Framing),
         }
     }
 

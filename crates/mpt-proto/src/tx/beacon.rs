@@ -41,11 +41,11 @@ impl TransmitHalf {
     /// Data was sent: a beacon will be due. Returns whether the deadlines of the connection have changed by that.
     #[inline(always)]
     pub(crate) fn arm_beacons(&mut self, now: Instant) -> bool {
-        let arms = self.beacons_at.is_none() && self.framing.index().is_some();
-        if arms {
-            self.beacons_at = Some(now + AFTER[0]);
+        if !self.has_beacons || self.beacons_at.is_some() {
+            return false;
         }
-        arms
+        self.beacons_at = Some(now + AFTER[0]);
+        true
     }
 
     /// The next beacon that is due.

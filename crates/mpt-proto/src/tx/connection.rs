@@ -35,7 +35,9 @@ pub struct TransmitHalf {
     pub(super) greeting: Option<Greeting>,
     /// The path id of the path added last, and the highest path sequence of those that are gone.
     pub(super) last_wire: WirePath,
-    /// When beacons are due, if data was sent.
+    /// Whether beacons are sent, because there is a session.
+    pub(super) has_beacons: bool,
+    /// When they are due, if data was sent.
     pub(super) beacons_at: Option<Instant>,
     /// What arrived, to be reported to the peer, since when that waits, and the number of the next feedback.
     pub(super) reports: Vec<Box<Block>>,
@@ -80,6 +82,7 @@ impl TransmitHalf {
             framing: Tx::new(config),
             greeting: Greeting::new(config.framing, own),
             last_wire: WirePath { id: NO_PATH - 1, next: 0 },
+            has_beacons: false,
             beacons_at: None,
             reports: Vec::new(),
             reports_at: None,
@@ -190,7 +193,9 @@ impl TransmitHalf {
         };
         let sender = &mut self.paths[path.index()];
         let stamp = self.framing.stamp(now, item, &mut sender.wire);
-        sender.idle.on_data(now);
+        if stamp.is_extended() {
+            sender.idle.on_data(now);
+        }
         sender.black_hole.on_sent(stamp.overhead() + item.packet.len());
         Some((path, stamp))
     }

@@ -227,6 +227,7 @@ impl TransmitHalf {
             SessionUpdate::Wanted(own) => {
                 greeting.ask(now, own);
                 self.framing.end();
+                self.has_beacons = false;
             }
             SessionUpdate::Offered(offer) => return greeting.confirm(now, offer),
             SessionUpdate::Doubted => return greeting.on_reachable(now, false),
@@ -234,6 +235,7 @@ impl TransmitHalf {
             SessionUpdate::Agreed(peer) => {
                 greeting.agree();
                 self.framing.begin(peer.index);
+                self.has_beacons = true;
                 self.reports.clear();
                 self.paths.iter_mut().for_each(|(_, path)| path.feedback = PathFeedback::default());
             }

@@ -62,7 +62,7 @@ impl Rx {
     }
 
     #[inline(always)]
-    pub(crate) fn read<'m>(&self, protocol: Protocol, payload: &'m [u8]) -> Result<Body<'m>, Drop> {
+    pub(crate) fn read(&self, protocol: Protocol, payload: &[u8]) -> Result<Body, Drop> {
         if payload.first().is_some_and(|&first| first >= FIRST_CONTROL) {
             return self.read_control(payload);
         }
@@ -71,7 +71,7 @@ impl Rx {
     }
 
     #[cold]
-    fn read_control<'m>(&self, message: &'m [u8]) -> Result<Body<'m>, Drop> {
+    fn read_control(&self, message: &[u8]) -> Result<Body, Drop> {
         if self.kind.tells() && is_probe(message) {
             return self.read_keepalive(&message[..BARE_LEN]).map(|_| Body::Probe);
         }
