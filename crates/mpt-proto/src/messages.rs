@@ -224,7 +224,7 @@ impl Messages {
         }
     }
 
-    pub(crate) fn to_origin(&mut self, reply: OriginReply) {
+    pub(crate) fn reply_to_origin(&mut self, reply: OriginReply) {
         if self.to_origins.len() < ORIGIN_REPLIES {
             self.to_origins.push_back(reply);
         }

@@ -57,7 +57,7 @@ impl Input {
         self.address(at.ip()).number(u64::from(at.port()) << 1 | version)
     }
 
-    /// The output: 64 bits that look random to whoever does not know the secret.
+    /// The output: 64 bits that look random to a host that does not know the secret.
     pub(crate) fn output(self) -> u64 {
         self.0.finish()
     }

@@ -210,7 +210,7 @@ fn a_translator_that_gives_other_ports_costs_what_was_in_flight() {
 
 #[test]
 fn a_path_that_is_moved_by_nobody_stays_where_it_is() {
-    // Whoever copies datagrams to another address does not get the answers to challenges right.
+    // A host that guesses indices is told nothing that it did not know.
     let mut pair = pair(&server_plan(FramingConfig::Extended));
     pair.world.run_until(at(1000));
     let mut data = vec![0; 24];

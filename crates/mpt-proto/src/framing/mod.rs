@@ -79,10 +79,10 @@ impl Rx {
 
     #[cold]
     fn read_message(&self, header: &Header, payload: &[u8]) -> Result<Body, Drop> {
-        match Message::parse(header.kind, payload)? {
-            Message::Status(status) => self.keepalive(header, &status).map(Body::Keepalive),
-            _ => Ok(Body::Message),
+        if let Message::Status(status) = Message::parse(header.kind, payload)? {
+            return self.keepalive(header, &status).map(Body::Keepalive);
         }
+        Ok(Body::Message)
     }
 
     /// A path status as the keepalive whose place it takes.

@@ -12,18 +12,16 @@ use super::path::ReceivePath;
 use crate::config::{ConnectionConfig, FramingConfig, ReorderConfig};
 use crate::event::Event;
 use crate::framing::Rx;
-use crate::framing::datagram::{Body, Framed, Opened};
 use crate::framing::extended::identity::Identity;
 use crate::framing::extended::session::Session;
 use crate::id::AcceptId;
 use crate::id::ConnectionId;
 use crate::id::PathId;
 use crate::measure::{Arrival as Came, Budget, Look, Stream};
-use crate::messages::{Feedback, Messages, PathUpdate, Reply};
-use crate::path::feedback;
+use crate::messages::{Messages, PathUpdate, Reply};
 use crate::path::{DownCause, PathState};
 use crate::prefix::Prefix;
-use crate::rx::reorder::{Accepted, After, Arrived, ReorderBuffer};
+use crate::rx::reorder::{Accepted, ReorderBuffer};
 use crate::secret::Secret;
 use crate::sequence::Seq;
 use crate::sink::{Held, Sink};
@@ -31,10 +29,6 @@ use crate::slots::Slots;
 use crate::stats::{Drop, Drops, Traffic};
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
-use crate::wire::ecn;
-use crate::wire::extended::Message;
-use crate::wire::extended::beacon::Beacon;
-use crate::wire::inner::Inner;
 
 /// How a datagram came.
 #[derive(Clone, Copy, Debug)]
@@ -155,184 +149,14 @@ impl ReceiveHalf {
         self.paths.iter().map(|(index, _)| PathId(index as u8))
     }
 
-    /// A datagram of this connection arrived, `len` bytes long.
-    pub(crate) fn receive(
-        &mut self,
-        now: Instant,
-        arrival: Arrival,
-        opened: &Opened,
-        payload: &[u8],
-        sink: &mut impl Sink,
-        messages: &mut Messages,
-    ) {
-        self.restart_order(now, sink);
-        let outcome = match self.framing.read(opened, payload) {
-            Ok(Body::Inner(inner)) => {
-                self.receive_packet(now, arrival, opened, &inner, payload, sink, messages)
-            }
-            Ok(body) => self.receive_control(now, arrival, opened, body, payload, sink, messages),
-            Err(reason) => Err(reason),
-        };
-        if let Err(reason) = outcome {
-            self.drops.add(reason);
-        }
-    }
-
-    /// An inner packet arrived.
-    #[expect(clippy::too_many_arguments, reason = "what arrived, and where it goes")]
-    #[inline(always)]
-    fn receive_packet(
-        &mut self,
-        now: Instant,
-        arrival: Arrival,
-        opened: &Opened,
-        inner: &Inner,
-        payload: &[u8],
-        sink: &mut impl Sink,
-        messages: &mut Messages,
-    ) -> Result<(), Drop> {
-        let place = match &opened.framed {
-            Framed::Plain(_) => {
-                let numbered = self.session.is_none() || self.accepts_plain(now)?;
-                opened.sequence.filter(|_| numbered).map(|seq| (seq, After::Unknown))
-            }
-            Framed::Extended(header) => {
-                self.record(now, &arrival, header);
-                header.sequence.map(|seq| (seq, after(seq, header.distance)))
-            }
-        };
-        self.receive_inner(now, arrival, place, inner, payload, sink, messages)
-    }
-
-    /// Anything but an inner packet arrived.
-    #[expect(clippy::too_many_arguments, reason = "what arrived, and where it goes")]
-    #[cold]
-    fn receive_control(
-        &mut self,
-        now: Instant,
-        arrival: Arrival,
-        opened: &Opened,
-        body: Body,
-        payload: &[u8],
-        sink: &mut impl Sink,
-        messages: &mut Messages,
-    ) -> Result<(), Drop> {
-        let restarts = match &opened.framed {
-            // Keepalives end with the beginning of a session.
-            Framed::Plain(_) if self.session.is_some() && !self.accepts_plain(now)? => {
-                return Err(Drop::Framing);
-            }
-            Framed::Plain(_) => true,
-            Framed::Extended(header) => {
-                self.record(now, &arrival, header);
-                false
-            }
-        };
-        match (body, &opened.framed) {
-            (Body::Keepalive(keepalive), _) => {
-                self.receive_keepalive(now, arrival, &keepalive, restarts, sink, messages)
-            }
-            (Body::Probe, _) => self.receive_probe(now, arrival, sink, messages),
-            (Body::Message, Framed::Extended(header)) => {
-                let message = Message::parse(header.kind, payload)?;
-                self.receive_message(now, arrival, message, sink, messages)
-            }
-            (Body::Message | Body::Inner(_), _) => Err(Drop::ControlUnknown),
-        }
-    }
-
-    /// A message of extended framing arrived that says something about paths.
-    #[cold]
-    fn receive_message(
-        &mut self,
-        now: Instant,
-        arrival: Arrival,
-        message: Message<'_>,
-        sink: &mut impl Sink,
-        messages: &mut Messages,
-    ) -> Result<(), Drop> {
-        self.paths[arrival.path.index()].liveness.on_heard(now);
-        match message {
-            Message::Feedback(feedback) => {
-                let header = feedback::Header { number: feedback.number, written: feedback.clock };
-                for block in feedback.blocks() {
-                    messages.peer_report(self.id, header, Box::new(block));
-                }
-                Ok(())
-            }
-            Message::Beacon(beacons) => {
-                let session = self.session.as_deref();
-                let named = |beacon: &Beacon| session.and_then(|it| it.path(beacon.path));
-                let paths = &self.paths;
-                let is_true = |path: PathId, beacon: &Beacon| {
-                    path == arrival.path
-                        || paths[path.index()].recorder.has_reached(beacon.path_sequence)
-                };
-                let mut sink = Counted { sink, delivered: &mut self.delivered };
-                for beacon in beacons {
-                    if let Some(path) = named(&beacon).filter(|path| is_true(*path, &beacon)) {
-                        self.reorder.covered(now, path, beacon.covered, &mut sink);
-                    }
-                }
-                Ok(())
-            }
-            _ => Err(Drop::ControlUnknown),
-        }
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "what arrived, and where it goes")]
-    #[inline(always)]
-    fn receive_inner(
-        &mut self,
-        now: Instant,
-        arrival: Arrival,
-        place: Option<(Seq, After)>,
-        inner: &Inner,
-        payload: &[u8],
-        sink: &mut impl Sink,
-        messages: &mut Messages,
-    ) -> Result<(), Drop> {
-        let Arrival { path, tos, len } = arrival;
-        let heard = &mut self.paths[path.index()];
-        if let Some(longest) = heard.plain.on_arrived(now, len) {
-            messages.feedback(self.id, Feedback { path, longest, keepalive: None });
-        }
-        heard.estimator.on_data();
-        let from_peer = self.framing.peer().contains(&inner.source)
-            || self.networks.iter().any(|network| network.contains(inner.source));
-        if !from_peer {
-            return Err(Drop::InnerSource);
-        }
-        if heard.on_packet(now, len) {
-            self.tell(now, sink, messages);
-        }
-        let mut packet = &payload[..inner.len];
-        let tos = ecn::decapsulate(inner.tos, tos)?;
-        if tos != inner.tos {
-            self.marked.clear();
-            self.marked.extend_from_slice(packet);
-            ecn::set_type_of_service(&mut self.marked, inner, tos);
-            packet = &self.marked;
-        }
-        let mut sink = Counted { sink, delivered: &mut self.delivered };
-        let Some((seq, after)) = place else {
-            self.reorder.pass(packet, &mut sink);
-            return Ok(());
-        };
-        let arrived = Arrived { path, seq, after };
-        let accepted = self.reorder.insert(now, arrived, packet, &mut sink);
-        self.measure(now, path, seq, accepted);
-        match accepted? {
-            Accepted::Fits | Accepted::Return => {}
-            Accepted::Restart { expected } => {
-                messages.event(Event::Restart { connection: self.id, expected, found: seq });
-            }
-        }
-        Ok(())
-    }
-
     /// Looks at a number as it came, the reorder buffer having judged whose count it is of.
-    fn measure(&mut self, now: Instant, path: PathId, seq: Seq, judged: Result<Accepted, Drop>) {
+    pub(super) fn measure(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        seq: Seq,
+        judged: Result<Accepted, Drop>,
+    ) {
         match self.budget.look(now) {
             Look::On => {}
             Look::Restarted => {
@@ -370,12 +194,12 @@ impl ReceiveHalf {
     /// The next deadline of this half.
     pub(crate) fn deadline(&self) -> Option<Deadline> {
         let hold = self.reorder.deadline().map(|at| Deadline { at, timer: Timer::MaxDelay });
-        let feedback = self.measured.as_ref().and_then(|measured| measured.deadline());
-        let feedback = feedback.map(|at| Deadline { at, timer: Timer::Feedback });
-        let hold = Deadline::earlier(hold, feedback);
-        let end = self.session_end().map(|at| Deadline { at, timer: Timer::SessionEnd });
+        let mut first = hold;
+        if self.session.is_some() {
+            first = Deadline::earlier(first, self.session_deadline());
+        }
         let paths = self.paths.iter().map(|(_, path)| path.deadline());
-        paths.fold(Deadline::earlier(hold, end), Deadline::earlier)
+        paths.fold(first, Deadline::earlier)
     }
 
     /// Does what is due.
@@ -449,16 +273,6 @@ impl ReceiveHalf {
 /// The order of packets that come without a session.
 pub(super) fn without_session(config: ReorderConfig) -> ReorderConfig {
     ReorderConfig { evidence: false, ..config }
-}
-
-/// What a flow distance says of the packet before.
-#[inline(always)]
-fn after(seq: Seq, distance: u16) -> After {
-    match distance {
-        0 => After::First,
-        u16::MAX => After::Far,
-        distance => After::Seq(seq.minus(distance.into())),
-    }
 }
 
 /// Counts what is delivered on its way to the sink.

@@ -13,7 +13,7 @@ use crate::id::{ConnectionId, PathId};
 use crate::messages::PathUpdate;
 use crate::stats::Drop;
 use crate::time::Instant;
-use crate::wire::extended::close::Reason;
+use crate::wire::extended::close::{Close, Reason};
 use crate::wire::extended::hello::{Capabilities, Hello, VERSION};
 use crate::wire::extended::{CONTROL_LEN, Header, Kind, Message};
 
@@ -65,28 +65,27 @@ impl Arrivals<'_> {
     ) -> Result<Option<(ConnectionId, PathId)>, Drop> {
         let payload = &datagram[header.size()..];
         if header.key == 0 {
-            return match Message::parse(header.kind, payload)? {
-                Message::Hello(hello) => self.on_hello(now, &hello).map(|()| None),
-                Message::Close(close) if close.reason == Reason::UnknownIndex => {
-                    self.on_unknown_index(now, close.index).map(|()| None)
-                }
-                _ => Err(Drop::UnknownIndex),
+            let message = Message::parse(header.kind, payload)?;
+            return if let Message::Hello(hello) = message {
+                self.on_hello(now, &hello).map(|()| None)
+            } else if let Message::Close(Close { reason: Reason::UnknownIndex, index }) = message {
+                self.on_unknown_index(now, index).map(|()| None)
+            } else {
+                Err(Drop::UnknownIndex)
             };
         }
-        let Some(&id) = self.indices.get(&header.key) else {
+        let Some(&id) = self.sessions.indices.get(&header.key) else {
             self.answer_unknown_index(now, header, datagram.len());
             return Err(Drop::UnknownIndex);
         };
-        match header.kind {
-            Kind::HelloAnswer => {
-                let hello = Hello::parse(header.kind, payload)?;
-                return self.on_hello_answer(id, &hello).map(|()| None);
-            }
-            Kind::HelloConfirm => {
-                let hello = Hello::parse(header.kind, payload)?;
-                return self.on_confirm(now, id, header.path, &hello).map(|()| None);
-            }
-            _ => {}
+        if matches!(header.kind, Kind::HelloAnswer | Kind::HelloConfirm) {
+            let hello = Hello::parse(header.kind, payload)?;
+            let done = if header.kind == Kind::HelloAnswer {
+                self.on_hello_answer(id, &hello)
+            } else {
+                self.on_confirm(now, id, header.path, &hello)
+            };
+            return done.map(|()| None);
         }
         let half = &mut self.connections[id.index()];
         let session = half.session.as_mut().ok_or(Drop::UnknownIndex)?;
@@ -99,13 +98,10 @@ impl Arrivals<'_> {
         let session = half.session().filter(|session| session.peer().is_some());
         let session = session.ok_or(Drop::UnknownIndex)?;
         let (path, bound) = (half.path_at(self.at()), session.path(header.path));
-        match header.kind {
-            Kind::PathChallenge | Kind::PathAnswer | Kind::Close => {
-                let message = Message::parse(header.kind, payload)?;
-                self.on_message(now, id, header.path, path, &message, datagram.len());
-                return Ok(None);
-            }
-            _ => {}
+        if matches!(header.kind, Kind::PathChallenge | Kind::PathAnswer | Kind::Close) {
+            let message = Message::parse(header.kind, payload)?;
+            self.on_message(now, id, header.path, path, &message, datagram.len());
+            return Ok(None);
         }
         let Some(path) = path else {
             self.challenge(now, id, datagram.len());
@@ -134,7 +130,7 @@ impl Arrivals<'_> {
 
     fn send(&mut self, key: u32, path: Option<(ConnectionId, PathId)>, body: ReplyBody) {
         let (at, from) = (self.at(), self.addressed_to);
-        self.messages.to_origin(OriginReply { at, from, path, key, body });
+        self.messages.reply_to_origin(OriginReply { at, from, path, key, body });
     }
 
     /// Somebody asks for a session. He is answered, and forgotten.
@@ -142,7 +138,7 @@ impl Arrivals<'_> {
         let id = self.greeted(hello).ok_or(Drop::HelloUnknown)?;
         let half = &self.connections[id.index()];
         let own = half.identity().ok_or(Drop::HelloUnknown)?;
-        let cookie = meeting(self.at(), hello, own.session).cookie(self.secret, now);
+        let cookie = meeting(self.at(), hello, own.session).cookie(&self.sessions.secret, now);
         let answer = Hello {
             version: VERSION,
             capabilities: Capabilities::FEEDBACK,
@@ -161,7 +157,7 @@ impl Arrivals<'_> {
     /// The connection that a hello is for: by tunnel addresses and key, and of several the one with a path at
     /// this socket.
     fn greeted(&self, hello: &Hello) -> Option<ConnectionId> {
-        let ids = self.greetable.get(&hello.sender)?;
+        let ids = self.sessions.greetable.get(&hello.sender)?;
         let fits = |id: &&ConnectionId| {
             let half = &self.connections[id.index()];
             half.key == hello.key && half.framing.plain.knows(hello.sender, hello.receiver)
@@ -215,7 +211,8 @@ impl Arrivals<'_> {
             return Err(Drop::ControlAddress);
         }
         let meeting = meeting(at, hello, own.session);
-        if hello.echo != own.session || !meeting.is_valid(self.secret, now, hello.cookie) {
+        if hello.echo != own.session || !meeting.is_valid(&self.sessions.secret, now, hello.cookie)
+        {
             return Err(Drop::HelloCookie);
         }
         if half.session_peer() != Some(peer(hello)) {
@@ -243,27 +240,29 @@ impl Arrivals<'_> {
     ) {
         let Some(own) = self.connections[id.index()].identity() else { return };
         let Some(peer) = self.connections[id.index()].session_peer() else { return };
-        match message {
-            Message::Challenge(challenge) if len >= REPLY_LEN => {
-                let size = u16::try_from(len).unwrap_or(u16::MAX);
-                let on = path.map(|path| (id, path));
-                self.send(peer.index, on, ReplyBody::Answer { number: challenge.number, size });
-                if path.is_none() {
-                    self.challenge(now, id, len);
-                }
+        if let Message::Challenge(challenge) = message {
+            if len < REPLY_LEN {
+                return self.drops.add(Drop::ControlLength);
             }
-            Message::Answer(answer) => match path {
+            let size = u16::try_from(len).unwrap_or(u16::MAX);
+            let on = path.map(|path| (id, path));
+            self.send(peer.index, on, ReplyBody::Answer { number: challenge.number, size });
+            if path.is_none() {
+                self.challenge(now, id, len);
+            }
+        } else if let Message::Answer(answer) = message {
+            let (number, len) = (answer.number, answer.size);
+            match path {
                 Some(path) => {
-                    let (number, len) = (answer.number, answer.size);
                     self.messages.update(id, PathUpdate::Carried { path, number, len });
                 }
-                None if is_challenge(self.secret, now, own, self.at(), answer.number) => {
+                None if is_challenge(&self.sessions.secret, now, own, self.at(), number) => {
                     self.request_path(id, peer_path);
                 }
                 None => self.drops.add(Drop::PathUnknown),
-            },
-            Message::Close(_) => self.forget(id),
-            _ => self.drops.add(Drop::ControlLength),
+            }
+        } else {
+            self.forget(id);
         }
     }
 
@@ -274,18 +273,20 @@ impl Arrivals<'_> {
             .session()
             .and_then(|session| session.path(peer_path));
         let request = PathRequest { connection, socket, remote, moved };
-        if self.path_requests.len() < PATH_REQUESTS && !self.path_requests.contains(&request) {
-            self.path_requests.push_back(request);
+        if self.sessions.path_requests.len() < PATH_REQUESTS
+            && !self.sessions.path_requests.contains(&request)
+        {
+            self.sessions.path_requests.push_back(request);
         }
     }
 
     /// Something in a session came from an origin that no path has.
     fn challenge(&mut self, now: Instant, id: ConnectionId, len: usize) {
-        let (at, secret) = (self.at(), self.secret);
+        let (at, secret) = (self.at(), self.sessions.secret);
         let Some(peer) = self.connections[id.index()].session_peer() else { return };
         let Some(session) = self.session_mut(id) else { return };
         if len >= REPLY_LEN
-            && let Some(number) = session.challenge(now, secret, at)
+            && let Some(number) = session.challenge(now, &secret, at)
         {
             self.send(peer.index, None, ReplyBody::Challenge(number));
         }
@@ -294,23 +295,23 @@ impl Arrivals<'_> {
     /// The session ends.
     fn forget(&mut self, id: ConnectionId) {
         let half = &mut self.connections[id.index()];
-        if let Some((before, own)) = half.forget_session(self.secret, self.messages) {
-            self.indices.remove(&before.index);
-            self.indices.insert(own.index, id);
+        if let Some((before, own)) = half.forget_session(&self.sessions.secret, self.messages) {
+            self.sessions.indices.remove(&before.index);
+            self.sessions.indices.insert(own.index, id);
         }
         self.bound = None;
     }
 
     /// The sender of a datagram believes in a session that this host does not know.
     fn answer_unknown_index(&mut self, now: Instant, header: &Header, len: usize) {
-        if header.kind != Kind::Close && len >= REPLY_LEN && self.unknown.take(now) {
+        if header.kind != Kind::Close && len >= REPLY_LEN && self.sessions.unknown.take(now) {
             self.send(0, None, ReplyBody::UnknownIndex(header.key));
         }
     }
 
     /// Somebody says that the peer does not know an index.
     fn on_unknown_index(&mut self, now: Instant, index: u32) -> Result<(), Drop> {
-        if !self.unknown.take(now) {
+        if !self.sessions.unknown.take(now) {
             return Err(Drop::UnknownIndex);
         }
         let at = self.at();

@@ -13,6 +13,7 @@ use crate::secret::Secret;
 use crate::sink::Sink;
 use crate::stats::Drop;
 use crate::time::Instant;
+use crate::timer::{Deadline, Timer};
 
 /// How long all paths may be down before a session ends, where plain framing can take over.
 const END_AFTER: Duration = Duration::from_secs(10);
@@ -142,6 +143,14 @@ impl ReceiveHalf {
         } else if self.all_down_since.is_none() {
             self.all_down_since = Some(now);
         }
+    }
+
+    /// The next deadline of the session.
+    #[cold]
+    pub(super) fn session_deadline(&self) -> Option<Deadline> {
+        let end = self.session_end().map(|at| Deadline { at, timer: Timer::SessionEnd });
+        let feedback = self.measured.as_ref().and_then(|measured| measured.deadline());
+        Deadline::earlier(end, feedback.map(|at| Deadline { at, timer: Timer::Feedback }))
     }
 
     /// When the session ends unless a path comes up.

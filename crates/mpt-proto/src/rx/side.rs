@@ -1,8 +1,6 @@
 //! The receive half of every connection, and which of them a datagram is for.
 
-use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
-use std::time::Duration;
 
 use crate::change::Change;
 use crate::config::ConnectionConfig;
@@ -18,13 +16,13 @@ use crate::id::PathId;
 use crate::messages::{Message, Messages};
 use crate::prefix::Prefix;
 use crate::rx::connection::{Arrival, ReceiveHalf};
+use crate::rx::sessions::Sessions;
 use crate::secret::Secret;
 use crate::sink::Sink;
 use crate::slots::Slots;
 use crate::stats::{Drop, Drops};
 use crate::time::Instant;
 use crate::timer::Deadline;
-use crate::token_bucket::TokenBucket;
 use crate::wire::extended::is_extended;
 use crate::wire::gre;
 
@@ -38,17 +36,10 @@ pub struct ReceiveSide {
     local: Vec<IpAddr>,
     connections: Slots<ReceiveHalf>,
     origins: Origins,
-    /// Connections by the indices under which their peers send.
-    indices: HashMap<u32, ConnectionId>,
-    /// Connections with sessions by the tunnel addresses of their peers.
-    greetable: HashMap<IpAddr, Vec<ConnectionId>>,
-    secret: Secret,
+    sessions: Sessions,
     /// How many connections were added.
     added: u64,
-    /// How often unknown indices are answered, and believed to be unknown to a peer.
-    unknown: TokenBucket,
     accepting: Accepting,
-    path_requests: VecDeque<PathRequest>,
     deadlines: Deadlines,
     messages: Messages,
     drops: Drops,
@@ -59,11 +50,7 @@ pub struct ReceiveSide {
 pub struct Arrivals<'a> {
     pub(super) connections: &'a mut Slots<ReceiveHalf>,
     candidates: &'a [Candidate],
-    pub(super) indices: &'a mut HashMap<u32, ConnectionId>,
-    pub(super) greetable: &'a HashMap<IpAddr, Vec<ConnectionId>>,
-    pub(super) secret: &'a Secret,
-    pub(super) unknown: &'a mut TokenBucket,
-    pub(super) path_requests: &'a mut VecDeque<PathRequest>,
+    pub(super) sessions: &'a mut Sessions,
     accepting: &'a mut Accepting,
     local: &'a [IpAddr],
     deadlines: &'a mut Deadlines,
@@ -87,13 +74,9 @@ impl ReceiveSide {
             local: local.iter().map(Prefix::address).collect(),
             connections: Slots::default(),
             origins: Origins::default(),
-            indices: HashMap::new(),
-            greetable: HashMap::new(),
-            secret,
+            sessions: Sessions::new(secret),
             added: 0,
-            unknown: TokenBucket::new(10, Duration::from_millis(100)),
             accepting: Accepting::default(),
-            path_requests: VecDeque::new(),
             deadlines: Deadlines::default(),
             messages: Messages::default(),
             drops: Drops::default(),
@@ -106,11 +89,7 @@ impl ReceiveSide {
         Arrivals {
             connections: &mut self.connections,
             candidates: self.origins.candidates(origin),
-            indices: &mut self.indices,
-            greetable: &self.greetable,
-            secret: &self.secret,
-            unknown: &mut self.unknown,
-            path_requests: &mut self.path_requests,
+            sessions: &mut self.sessions,
             accepting: &mut self.accepting,
             local: &self.local,
             deadlines: &mut self.deadlines,
@@ -131,10 +110,10 @@ impl ReceiveSide {
             connection.handle_timeout(now, sink, &mut self.messages);
             if connection.session_end().is_some_and(|at| at <= now)
                 && let Some((before, own)) =
-                    connection.forget_session(&self.secret, &mut self.messages)
+                    connection.forget_session(&self.sessions.secret, &mut self.messages)
             {
-                self.indices.remove(&before.index);
-                self.indices.insert(own.index, id);
+                self.sessions.indices.remove(&before.index);
+                self.sessions.indices.insert(own.index, id);
             }
             for path in connection.take_gone(now) {
                 self.origins.remove(|owner, other| owner == id && other == path);
@@ -169,7 +148,7 @@ impl ReceiveSide {
     /// The next origin that has proved to be the peer's, oldest first. To be polled after datagrams arrived, if
     /// there are connections with extended framing.
     pub fn poll_path_request(&mut self) -> Option<PathRequest> {
-        self.path_requests.pop_front()
+        self.sessions.path_requests.pop_front()
     }
 
     /// Sets the templates by which peers are accepted. Connections that were accepted before stay.
@@ -202,13 +181,13 @@ impl ReceiveSide {
             Change::RemoveConnection { .. } => {
                 connection.end(sink);
                 if let Some(own) = connection.identity() {
-                    self.indices.remove(&own.index);
+                    self.sessions.indices.remove(&own.index);
                 }
                 for peer in connection.peer() {
-                    if let Some(ids) = self.greetable.get_mut(peer) {
+                    if let Some(ids) = self.sessions.greetable.get_mut(peer) {
                         ids.retain(|other| *other != id);
                         if ids.is_empty() {
-                            self.greetable.remove(peer);
+                            self.sessions.greetable.remove(peer);
                         }
                     }
                 }
@@ -265,12 +244,12 @@ impl ReceiveSide {
         if !config.peer.iter().any(same) {
             return;
         }
-        let derived = (&self.secret, self.added);
+        let derived = (&self.sessions.secret, self.added);
         let mut connection = ReceiveHalf::new(id, config, by, &self.local, derived);
         if let Some(own) = connection.identity() {
-            self.indices.insert(own.index, id);
+            self.sessions.indices.insert(own.index, id);
             for peer in &config.peer {
-                self.greetable.entry(*peer).or_default().push(id);
+                self.sessions.greetable.entry(*peer).or_default().push(id);
             }
         }
         for (path, settings) in (0..).map(PathId).zip(&config.paths) {

@@ -2,40 +2,13 @@
 //! `docs/protocol.md`). Without them a receiver could not tell a lost packet from one that an idle path still
 //! brings.
 
-use std::time::Duration;
-
 use super::connection::TransmitHalf;
 use super::control::{Control, ControlMessage};
+use super::idle::AFTER;
 use crate::id::PathId;
 use crate::time::Instant;
 use crate::wire::extended::Kind;
 use crate::wire::extended::beacon::Beacon;
-
-/// How long after the last data on a path its beacons are sent.
-const AFTER: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(25)];
-
-/// The data that was sent last on a path, and how many beacons have followed it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Idle {
-    /// When; without a meaning before there was any.
-    since: Instant,
-    /// Beacons still to be sent.
-    due: u8,
-}
-
-impl Idle {
-    /// Data was sent on the path.
-    #[inline(always)]
-    pub(super) fn on_data(&mut self, now: Instant) {
-        *self = Self { since: now, due: AFTER.len() as u8 };
-    }
-
-    /// When the next beacon is to be sent.
-    fn deadline(&self) -> Option<Instant> {
-        let sent = AFTER.len().checked_sub(self.due.into())?;
-        Some(self.since + *AFTER.get(sent)?)
-    }
-}
 
 impl TransmitHalf {
     /// Data was sent: a beacon will be due. Returns whether the deadlines of the connection have changed by that.
@@ -58,7 +31,7 @@ impl TransmitHalf {
             if path.idle.deadline().is_none_or(|at| now < at) {
                 continue;
             }
-            path.idle.due -= 1;
+            path.idle.on_beacon();
             let (id, path_sequence) = (path.wire.id, path.wire.next.wrapping_sub(1));
             let stamp = self.framing.stamp_control(now, Kind::Beacon, &mut path.wire);
             if let Some(stamp) = stamp.filter(|_| path.present) {

@@ -40,7 +40,7 @@ pub struct TransmitHalf {
     /// When they are due, if data was sent.
     pub(super) beacons_at: Option<Instant>,
     /// What arrived, to be reported to the peer, since when that waits, and the number of the next feedback.
-    pub(super) reports: Vec<Box<Block>>,
+    pub(super) reports: Vec<Block>,
     pub(super) reports_at: Option<Instant>,
     pub(super) feedback_number: u16,
     /// Whether copies of what is sent are kept for retransmission.

@@ -41,7 +41,7 @@ pub(crate) enum ControlMessage {
     Confirm(Hello),
     Challenge(Challenge),
     Beacon(Beacon),
-    Feedback { number: u16, clock: u32, reports: Vec<Box<Block>> },
+    Feedback { number: u16, clock: u32, reports: Vec<Block> },
 }
 
 /// The longest control message, in bytes; padding is not part of it.
@@ -362,7 +362,7 @@ impl TransmitHalf {
     }
 }
 
-/// The number in a path challenge that is a probe: known to whoever gets the challenge, and to nobody before.
+/// The number in a path challenge that is a probe: known to the receiver of the challenge, and to nobody before.
 fn probe_number(session: u64, path: PathId, probes: u32) -> u64 {
     mix(session ^ u64::from(path.0) << 32 ^ u64::from(probes))
 }

@@ -33,7 +33,7 @@ impl TransmitHalf {
     /// What arrived on a path is to be reported to the peer.
     pub(super) fn on_report(&mut self, block: Box<Block>, now: Instant) {
         if self.framing.index().is_some() {
-            self.reports.push(block);
+            self.reports.push(*block);
             self.reports_at.get_or_insert(now);
         }
     }
@@ -61,7 +61,7 @@ impl TransmitHalf {
     }
 
     /// Blocks for which a feedback had no room.
-    pub(crate) fn put_reports_back(&mut self, rest: Vec<Box<Block>>, now: Instant) {
+    pub(crate) fn put_reports_back(&mut self, rest: Vec<Block>, now: Instant) {
         if !rest.is_empty() {
             self.reports.extend(rest);
             self.reports_at = Some(now);

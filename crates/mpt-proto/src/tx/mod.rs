@@ -3,14 +3,16 @@
 //! Follow the packet: [`side`] finds the connection ([`route`]), [`connection`] picks the path and allocates
 //! the sequence number, [`transmit`] is the datagram to send, [`retransmit`] remembers it for a moment.
 //! [`control`] makes what the endpoint itself sends, [`greeting`] asks for a session, [`beacon`] says that a path
-//! has become idle, [`feedback`] what arrived, [`reconfigure`] changes settings at run time.
+//! has become idle, [`feedback`] what arrived, [`poll`] gives all of it out, [`reconfigure`] changes settings at run time.
 
 mod beacon;
 pub(crate) mod connection;
 mod control;
 pub(crate) mod feedback;
 mod greeting;
+mod idle;
 mod path;
+mod poll;
 mod reconfigure;
 pub(crate) mod retransmit;
 mod route;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::beacon::Idle;
+use super::idle::Idle;
 use super::weight::PathWeight;
 use crate::config::PathConfig;
 use crate::framing::extended::tx::WirePath;

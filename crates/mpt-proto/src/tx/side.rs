@@ -10,7 +10,6 @@ use crate::event::{Event, Events};
 use crate::framing::datagram::Item;
 use crate::framing::extended::identity::{At, Identity};
 use crate::framing::extended::reply::OriginReply;
-use crate::framing::{Stamp, extended};
 use crate::id::{ConnectionId, PathId, SocketId};
 use crate::messages::{Message, ORIGIN_REPLIES};
 use crate::prefix::{Prefix, own_address};
@@ -20,15 +19,11 @@ use crate::stats::{Drop, Drops, Traffic};
 use crate::time::Instant;
 use crate::timer::Deadline;
 use crate::tx::connection::TransmitHalf;
-use crate::tx::control::{Control, ControlMessage, MAX_CONTROL};
+use crate::tx::control::MAX_CONTROL;
 use crate::tx::retransmit::{RetransmitBuffer, Sent};
 use crate::tx::route::Routes;
 use crate::tx::transmit::{Payload, Transmit, TransmitKind};
-use crate::wire::extended::NO_PATH;
-use crate::wire::{inner, keepalive};
-
-/// The longest payload of UDP over IPv4, in bytes, less the longest GRE header.
-const MAX_PAYLOAD: usize = 65_507 - 16;
+use crate::wire::inner;
 
 /// The side of an [`Endpoint`](crate::Endpoint) that sends.
 ///
@@ -37,26 +32,26 @@ const MAX_PAYLOAD: usize = 65_507 - 16;
 #[derive(Debug)]
 pub struct TransmitSide {
     /// This end's tunnel addresses.
-    local: Vec<Prefix>,
-    connections: Slots<TransmitHalf>,
-    routes: Routes,
-    deadlines: Deadlines,
+    pub(super) local: Vec<Prefix>,
+    pub(super) connections: Slots<TransmitHalf>,
+    pub(super) routes: Routes,
+    pub(super) deadlines: Deadlines,
     /// What was lately sent.
-    retransmit: RetransmitBuffer,
-    events: Events,
-    drops: Drops,
+    pub(super) retransmit: RetransmitBuffer,
+    pub(super) events: Events,
+    pub(super) drops: Drops,
     /// When a keepalive was last due.
-    woken: Option<Instant>,
+    pub(super) woken: Option<Instant>,
     /// The last control message that was polled.
-    control: Box<[u8; MAX_CONTROL]>,
+    pub(super) control: Box<[u8; MAX_CONTROL]>,
     /// What origins are to be sent, and where the last of it goes.
-    replies: VecDeque<OriginReply>,
-    destination: (At, Option<IpAddr>),
-    secret: Secret,
+    pub(super) replies: VecDeque<OriginReply>,
+    pub(super) destination: (At, Option<IpAddr>),
+    pub(super) secret: Secret,
     /// How many connections were added: which identity the next one has.
-    added: u64,
+    pub(super) added: u64,
     /// Probes to send, with the lengths of their datagrams; at most one for each path.
-    probes: VecDeque<(ConnectionId, PathId, usize)>,
+    pub(super) probes: VecDeque<(ConnectionId, PathId, usize)>,
 }
 
 impl TransmitSide {
@@ -201,72 +196,6 @@ impl TransmitSide {
         self.events.pop()
     }
 
-    /// The next datagram that the endpoint itself has to send: a keepalive, or a retransmission of
-    /// a [kept](Self::emit) packet. Call this until `None`, after every other call that changes it.
-    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'static>> {
-        if let Some(reply) = self.replies.pop_front() {
-            return Some(self.reply(now, &reply));
-        }
-        // Keepalives first: the peer hears of a lost path before the retransmissions arrive.
-        let Some((index, Control { path, stamp, mut message })) = self.poll_control(now) else {
-            return self.poll_probe(now).or_else(|| self.poll_retransmission(now));
-        };
-        let id = ConnectionId(index as u16);
-        self.woken = Some(now);
-        if self.connections[index].is_over() {
-            self.connections.take(index);
-        }
-        let payload = Payload::Control { len: message.emit(&mut self.control) };
-        if let ControlMessage::Feedback { reports, .. } = message
-            && let Some(half) = self.connections.get_mut(index)
-        {
-            half.put_reports_back(reports, now);
-        }
-        self.refresh(id);
-        Some(Transmit { connection: id, path, tos: 0, stamp, payload })
-    }
-
-    /// The next control message of a connection that is due.
-    fn poll_control(&mut self, now: Instant) -> Option<(usize, Control)> {
-        loop {
-            // Keepalives of many connections gather where one of them is due.
-            let early = self.woken == Some(now);
-            let first = self.deadlines.first().filter(|(_, at)| *at <= now || early)?;
-            let (index, connection) = (first.0, ConnectionId(first.0 as u16));
-            if let Some(control) = self.connections[index].poll_control(now, early) {
-                return Some((index, control));
-            }
-            if self.connections[index].take_unanswered() {
-                self.events.push(Event::NoSession { connection });
-            }
-            self.refresh(connection);
-            // What is only nearly due stays.
-            if self.deadlines.first() == Some(first) {
-                return None;
-            }
-        }
-    }
-
-    /// A message to an origin.
-    fn reply(&mut self, now: Instant, reply: &OriginReply) -> Transmit<'static> {
-        self.destination = (reply.at, reply.from);
-        let payload = Payload::Reply { len: reply.emit(&mut self.control[..]) };
-        let id = reply
-            .path
-            .and_then(|(connection, path)| self.connections.get(connection.index())?.wire_id(path));
-        let id = id.unwrap_or(NO_PATH);
-        let stamp = extended::tx::Stamp::uncounted(now, reply.kind(), reply.key, id);
-        let (connection, path) = (ConnectionId(u16::MAX), PathId(u8::MAX));
-        Transmit { connection, path, tos: 0, stamp: Stamp::Extended(stamp), payload }
-    }
-
-    /// Where to send the last [`TransmitKind::Reply`] that was polled: by which socket, to what address, and from
-    /// which own one if that is known.
-    pub fn destination(&self) -> (SocketId, SocketAddr, Option<IpAddr>) {
-        let (At { socket, remote }, from) = self.destination;
-        (socket, remote, from)
-    }
-
     /// Sends a probe on a path with the next [`poll_transmit`](Self::poll_transmit): a keepalive padded to a
     /// datagram of `len` bytes, at least 73. If it arrives the peer's keepalives report that length
     /// ([`take_carried`](Self::take_carried)). Nothing is sent to a peer that would not report it, nor on a
@@ -281,37 +210,6 @@ impl TransmitSide {
     /// or the path changed its state.
     pub fn take_carried(&mut self, connection: ConnectionId, path: PathId) -> Option<usize> {
         self.connections.get_mut(connection.index())?.take_carried(path)
-    }
-
-    fn poll_probe(&mut self, now: Instant) -> Option<Transmit<'static>> {
-        while let Some((connection, path, len)) = self.probes.pop_front() {
-            let half = self.connections.get_mut(connection.index());
-            let control = half.and_then(|half| half.probe(now, path));
-            if let Some(Control { stamp, mut message, .. }) = control {
-                // What is behind the message is padding, which is zero.
-                self.control.fill(0);
-                message.emit(&mut self.control);
-                let len = len.saturating_sub(stamp.overhead());
-                let payload = Payload::Control { len: len.clamp(keepalive::LEN + 1, MAX_PAYLOAD) };
-                return Some(Transmit { connection, path, tos: 0, stamp, payload });
-            }
-        }
-        None
-    }
-
-    fn poll_retransmission(&mut self, now: Instant) -> Option<Transmit<'static>> {
-        loop {
-            let (place, sent) = self.retransmit.take_next()?;
-            let Sent { connection, tos, stamp, .. } = sent;
-            let packet = self.retransmit.packet(place);
-            let half = self.connections.get_mut(connection.index());
-            if let Some((path, stamp)) = half.and_then(|half| half.retransmit(now, packet, &stamp))
-            {
-                let payload = Payload::Kept { place, len: packet.len() };
-                self.retransmit.set_path(place, path);
-                return Some(Transmit { connection, path, tos, stamp, payload });
-            }
-        }
     }
 
     /// When to call [`poll_transmit`](Self::poll_transmit) next, and why.
@@ -373,7 +271,7 @@ impl TransmitSide {
     }
 
     /// Brings what follows from a connection up to date.
-    fn refresh(&mut self, id: ConnectionId) {
+    pub(super) fn refresh(&mut self, id: ConnectionId) {
         let half = self.connections.get_mut(id.index());
         if let Some((path, doubt)) = half.and_then(TransmitHalf::take_lost) {
             self.retransmit.send_again(id, path, doubt);

@@ -256,7 +256,9 @@ fn emit(ways: &Ways, endpoint: &mut Endpoint, now: Instant, transmit: &Transmit<
             let (socket, remote, _) = endpoint.destination();
             (socket, remote)
         }
-        _ => ways[&(transmit.connection, transmit.path)],
+        TransmitKind::Control | TransmitKind::Inner | TransmitKind::Retransmission => {
+            ways[&(transmit.connection, transmit.path)]
+        }
     };
     let mut datagram = vec![0; transmit.size()];
     endpoint.emit(now, transmit, &mut datagram);

@@ -223,7 +223,7 @@ fn path_direction(page: &mut Families, labels: &Labels, direction: &Direction) {
     ];
     for (name, unit, help, value) in measured {
         if let Some(value) = value {
-            page.gauge(&format!("mpt_path_direction_{name}"), unit, help, labels.clone(), value);
+            page.gauge(format!("mpt_path_direction_{name}"), unit, help, labels.clone(), value);
         }
     }
 }

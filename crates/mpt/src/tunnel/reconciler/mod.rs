@@ -192,7 +192,7 @@ impl Reconciler {
         self.interface.upkeep.reset(now);
         self.settings.clone_from(settings);
         self.advise(netmon, now);
-        // Whoever asked for the change may rely on it from now on.
+        // The caller may rely on it from now on.
         self.handle.await_steps();
         outcome.and(routes)
     }

@@ -1,0 +1,200 @@
+//! One datagram of a connection: what it carries, and where that goes.
+
+use super::connection::{Arrival, Counted, ReceiveHalf};
+use crate::event::Event;
+use crate::framing::datagram::{Body, Framed, Opened};
+use crate::id::PathId;
+use crate::messages::{Feedback, Messages};
+use crate::path::feedback;
+use crate::rx::reorder::{Accepted, After, Arrived};
+use crate::sequence::Seq;
+use crate::sink::Sink;
+use crate::stats::Drop;
+use crate::time::Instant;
+use crate::wire::ecn;
+use crate::wire::extended::Message;
+use crate::wire::extended::beacon::Beacon;
+use crate::wire::inner::Inner;
+
+impl ReceiveHalf {
+    /// A datagram of this connection arrived, `len` bytes long.
+    pub(crate) fn receive(
+        &mut self,
+        now: Instant,
+        arrival: Arrival,
+        opened: &Opened,
+        payload: &[u8],
+        sink: &mut impl Sink,
+        messages: &mut Messages,
+    ) {
+        self.restart_order(now, sink);
+        let outcome = match self.framing.read(opened, payload) {
+            Ok(Body::Inner(inner)) => {
+                self.receive_packet(now, arrival, opened, &inner, payload, sink, messages)
+            }
+            Ok(body) => self.receive_control(now, arrival, opened, body, payload, sink, messages),
+            Err(reason) => Err(reason),
+        };
+        if let Err(reason) = outcome {
+            self.drops.add(reason);
+        }
+    }
+
+    /// An inner packet arrived.
+    #[expect(clippy::too_many_arguments, reason = "what arrived, and where it goes")]
+    #[inline(always)]
+    fn receive_packet(
+        &mut self,
+        now: Instant,
+        arrival: Arrival,
+        opened: &Opened,
+        inner: &Inner,
+        payload: &[u8],
+        sink: &mut impl Sink,
+        messages: &mut Messages,
+    ) -> Result<(), Drop> {
+        let place = match &opened.framed {
+            Framed::Plain(_) => {
+                let numbered = self.session.is_none() || self.accepts_plain(now)?;
+                opened.sequence.filter(|_| numbered).map(|seq| (seq, After::Unknown))
+            }
+            Framed::Extended(header) => {
+                self.record(now, &arrival, header);
+                header.sequence.map(|seq| (seq, after(seq, header.distance)))
+            }
+        };
+        self.receive_inner(now, arrival, place, inner, payload, sink, messages)
+    }
+
+    /// Anything but an inner packet arrived.
+    #[expect(clippy::too_many_arguments, reason = "what arrived, and where it goes")]
+    #[cold]
+    fn receive_control(
+        &mut self,
+        now: Instant,
+        arrival: Arrival,
+        opened: &Opened,
+        body: Body,
+        payload: &[u8],
+        sink: &mut impl Sink,
+        messages: &mut Messages,
+    ) -> Result<(), Drop> {
+        let restarts = match &opened.framed {
+            // Keepalives end with the beginning of a session.
+            Framed::Plain(_) if self.session.is_some() && !self.accepts_plain(now)? => {
+                return Err(Drop::Framing);
+            }
+            Framed::Plain(_) => true,
+            Framed::Extended(header) => {
+                self.record(now, &arrival, header);
+                false
+            }
+        };
+        match (body, &opened.framed) {
+            (Body::Keepalive(keepalive), _) => {
+                self.receive_keepalive(now, arrival, &keepalive, restarts, sink, messages)
+            }
+            (Body::Probe, _) => self.receive_probe(now, arrival, sink, messages),
+            (Body::Message, Framed::Extended(header)) => {
+                let message = Message::parse(header.kind, payload)?;
+                self.receive_message(now, arrival, message, sink, messages)
+            }
+            (Body::Message | Body::Inner(_), _) => Err(Drop::ControlUnknown),
+        }
+    }
+
+    /// A message of extended framing arrived that says something about paths.
+    #[cold]
+    fn receive_message(
+        &mut self,
+        now: Instant,
+        arrival: Arrival,
+        message: Message<'_>,
+        sink: &mut impl Sink,
+        messages: &mut Messages,
+    ) -> Result<(), Drop> {
+        self.paths[arrival.path.index()].liveness.on_heard(now);
+        if let Message::Feedback(feedback) = message {
+            let header = feedback::Header { number: feedback.number, written: feedback.clock };
+            for block in feedback.blocks() {
+                messages.peer_report(self.id, header, Box::new(block));
+            }
+            return Ok(());
+        }
+        let Message::Beacon(beacons) = message else { return Err(Drop::ControlUnknown) };
+        let session = self.session.as_deref();
+        let named = |beacon: &Beacon| session.and_then(|it| it.path(beacon.path));
+        let paths = &self.paths;
+        let is_true = |path: PathId, beacon: &Beacon| {
+            path == arrival.path || paths[path.index()].recorder.has_reached(beacon.path_sequence)
+        };
+        let mut sink = Counted { sink, delivered: &mut self.delivered };
+        for beacon in beacons {
+            if let Some(path) = named(&beacon).filter(|path| is_true(*path, &beacon)) {
+                self.reorder.covered(now, path, beacon.covered, &mut sink);
+            }
+        }
+        Ok(())
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what arrived, and where it goes")]
+    #[inline(always)]
+    fn receive_inner(
+        &mut self,
+        now: Instant,
+        arrival: Arrival,
+        place: Option<(Seq, After)>,
+        inner: &Inner,
+        payload: &[u8],
+        sink: &mut impl Sink,
+        messages: &mut Messages,
+    ) -> Result<(), Drop> {
+        let Arrival { path, tos, len } = arrival;
+        let heard = &mut self.paths[path.index()];
+        if let Some(longest) = heard.plain.on_arrived(now, len) {
+            messages.feedback(self.id, Feedback { path, longest, keepalive: None });
+        }
+        heard.estimator.on_data();
+        let from_peer = self.framing.peer().contains(&inner.source)
+            || self.networks.iter().any(|network| network.contains(inner.source));
+        if !from_peer {
+            return Err(Drop::InnerSource);
+        }
+        if heard.on_packet(now, len) {
+            self.tell(now, sink, messages);
+        }
+        let mut packet = &payload[..inner.len];
+        let tos = ecn::decapsulate(inner.tos, tos)?;
+        if tos != inner.tos {
+            self.marked.clear();
+            self.marked.extend_from_slice(packet);
+            ecn::set_type_of_service(&mut self.marked, inner, tos);
+            packet = &self.marked;
+        }
+        let mut sink = Counted { sink, delivered: &mut self.delivered };
+        let Some((seq, after)) = place else {
+            self.reorder.pass(packet, &mut sink);
+            return Ok(());
+        };
+        let arrived = Arrived { path, seq, after };
+        let accepted = self.reorder.insert(now, arrived, packet, &mut sink);
+        self.measure(now, path, seq, accepted);
+        match accepted? {
+            Accepted::Fits | Accepted::Return => {}
+            Accepted::Restart { expected } => {
+                messages.event(Event::Restart { connection: self.id, expected, found: seq });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a flow distance says of the packet before.
+#[inline(always)]
+fn after(seq: Seq, distance: u16) -> After {
+    match distance {
+        0 => After::First,
+        u16::MAX => After::Far,
+        distance => After::Seq(seq.minus(distance.into())),
+    }
+}

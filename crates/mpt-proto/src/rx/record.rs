@@ -1,0 +1,117 @@
+//! Recording what arrives in a session, and when to tell the peer.
+
+use std::time::Duration;
+
+use super::connection::{Arrival, ReceiveHalf};
+use super::measured::ReceiveQuality;
+use crate::id::PathId;
+use crate::messages::Messages;
+use crate::path::delay::OneWayDelay;
+use crate::path::rtt::RoundTrip;
+use crate::rx::recorder::{Datagram, Recorded};
+use crate::time::Instant;
+use crate::wire::extended::{Header, Kind};
+
+/// The least time between two feedbacks, and the time where the round trip is unknown.
+const LEAST: Duration = Duration::from_millis(5);
+const UNKNOWN: Duration = Duration::from_millis(25);
+
+/// After this time a feedback is sent however little has arrived.
+const LONGEST: Duration = Duration::from_millis(100);
+
+/// Feedback takes no more than a hundredth of the bytes that arrived: these are the bytes for each path of it,
+/// headers included, times a hundred.
+const BYTES_PER_PATH: u64 = 100 * 120;
+
+/// The limits of how long a gap is waited for.
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);
+const LONGEST_WAIT: Duration = Duration::from_millis(250);
+
+/// The congestion mark *experienced* in a type of service (RFC 3168).
+const CE: u8 = 0b11;
+
+impl ReceiveHalf {
+    /// A datagram of the session arrived.
+    #[inline(always)]
+    pub(super) fn record(&mut self, now: Instant, arrival: &Arrival, header: &Header) {
+        let Some(measured) = &mut self.measured else { return };
+        let recorder = &mut self.paths[arrival.path.index()].recorder;
+        let datagram = Datagram {
+            sequence: header.path_sequence,
+            sent: header.sent,
+            len: arrival.len,
+            ce: arrival.tos & CE == CE,
+        };
+        let recorded = recorder.on_arrival(now, datagram);
+        if matches!(recorded, Recorded::Received | Recorded::Late) {
+            measured.delays.on_arrival(now, arrival.path, header.sent);
+        }
+        measured.bytes += arrival.len as u64;
+        if measured.due.is_none() && header.kind == Kind::Data {
+            measured.due = Some(now + LEAST);
+        }
+    }
+
+    /// Gives out what arrived on each path since the last feedback, if it is time. The waits of the order follow what
+    /// was measured.
+    pub(super) fn give_feedback(&mut self, now: Instant, messages: &mut Messages) {
+        let Some(measured) = &mut self.measured else { return };
+        if measured.due.is_none_or(|at| now < at) {
+            return;
+        }
+        let fastest = |path: &super::path::ReceivePath| {
+            path.estimator.quality().round_trip.map(RoundTrip::recent)
+        };
+        let round_trip = self.paths.iter().filter_map(|(_, path)| fastest(path)).min();
+        let interval = round_trip.map_or(UNKNOWN, |round_trip| (round_trip / 4).max(LEAST));
+        let paths = self.paths.iter().count() as u64;
+        let longest = measured.told_at + LONGEST;
+        let next = measured.told_at + interval;
+        if now < next || now < longest && measured.bytes < paths * BYTES_PER_PATH {
+            measured.due = Some(if now < next { next } else { longest.min(now + interval) });
+            return;
+        }
+        (measured.told_at, measured.bytes, measured.due) = (now, 0, None);
+        let Some(session) = self.session.as_deref() else { return };
+        for (index, path) in self.paths.iter_mut() {
+            let Some(id) = session.peer_id(PathId(index as u8)) else { continue };
+            if let Some(mut block) = path.recorder.block(now, id) {
+                block.longest = path.plain.longest();
+                messages.report(self.id, Box::new(block));
+            }
+        }
+        self.set_waits();
+    }
+
+    /// Has the order wait for as long as the delays of the paths explain.
+    fn set_waits(&mut self) {
+        let Some(measured) = &self.measured else { return };
+        let Some(slowest) = measured.delays.slowest(self.live) else { return };
+        for (index, receiver) in self.paths.iter_mut() {
+            let path = PathId(index as u8);
+            let wait = measured.delays.wait(path, slowest);
+            if let Some((wait, delay)) = wait.zip(measured.delays.get(path)) {
+                let wait = wait.clamp(SHORTEST_WAIT, LONGEST_WAIT);
+                self.reorder.set_wait(path, wait, delay.deviation);
+                receiver.recorder.set_margin(self.reorder.margin(path));
+            }
+        }
+    }
+
+    /// What a path does to the peer's datagrams, by their timestamps and path sequences; `None` before a datagram of
+    /// a session came by it.
+    pub fn receive_quality(&self, path: PathId) -> Option<ReceiveQuality> {
+        let measured = self.measured.as_ref()?;
+        let OneWayDelay { min, mean, deviation, jitter } = measured.delays.get(path)?;
+        let recorder = &self.paths.get(path.index())?.recorder;
+        let queueing = u64::try_from(i64::from(mean) - i64::from(min)).unwrap_or(0);
+        Some(ReceiveQuality {
+            delay: measured.delays.relative(path)?,
+            queueing: Duration::from_micros(queueing),
+            deviation,
+            jitter,
+            lost: recorder.lost(),
+            received: recorder.received(),
+        })
+    }
+}

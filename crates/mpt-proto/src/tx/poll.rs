@@ -1,0 +1,118 @@
+//! The datagrams that the endpoint itself has to send, in the order in which they are.
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::side::TransmitSide;
+use crate::event::Event;
+use crate::framing::extended::identity::At;
+use crate::framing::extended::reply::OriginReply;
+use crate::framing::{Stamp, extended};
+use crate::id::{ConnectionId, PathId, SocketId};
+use crate::time::Instant;
+use crate::tx::control::{Control, ControlMessage};
+use crate::tx::retransmit::Sent;
+use crate::tx::transmit::{Payload, Transmit};
+use crate::wire::extended::NO_PATH;
+use crate::wire::keepalive;
+
+/// The longest payload of UDP over IPv4, in bytes, less the longest GRE header.
+const MAX_PAYLOAD: usize = 65_507 - 16;
+
+impl TransmitSide {
+    /// The next datagram that the endpoint itself has to send: a keepalive, or a retransmission of
+    /// a [kept](Self::emit) packet. Call this until `None`, after every other call that changes it.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'static>> {
+        if let Some(reply) = self.replies.pop_front() {
+            return Some(self.reply(now, &reply));
+        }
+        // Keepalives first: the peer hears of a lost path before the retransmissions arrive.
+        let Some((index, Control { path, stamp, mut message })) = self.poll_control(now) else {
+            return self.poll_probe(now).or_else(|| self.poll_retransmission(now));
+        };
+        let id = ConnectionId(index as u16);
+        self.woken = Some(now);
+        if self.connections[index].is_over() {
+            self.connections.take(index);
+        }
+        let payload = Payload::Control { len: message.emit(&mut self.control) };
+        if let ControlMessage::Feedback { reports, .. } = message
+            && let Some(half) = self.connections.get_mut(index)
+        {
+            half.put_reports_back(reports, now);
+        }
+        self.refresh(id);
+        Some(Transmit { connection: id, path, tos: 0, stamp, payload })
+    }
+
+    /// The next control message of a connection that is due.
+    fn poll_control(&mut self, now: Instant) -> Option<(usize, Control)> {
+        loop {
+            // Keepalives of many connections gather where one of them is due.
+            let early = self.woken == Some(now);
+            let first = self.deadlines.first().filter(|(_, at)| *at <= now || early)?;
+            let (index, connection) = (first.0, ConnectionId(first.0 as u16));
+            if let Some(control) = self.connections[index].poll_control(now, early) {
+                return Some((index, control));
+            }
+            if self.connections[index].take_unanswered() {
+                self.events.push(Event::NoSession { connection });
+            }
+            self.refresh(connection);
+            // What is only nearly due stays.
+            if self.deadlines.first() == Some(first) {
+                return None;
+            }
+        }
+    }
+
+    /// A message to an origin.
+    fn reply(&mut self, now: Instant, reply: &OriginReply) -> Transmit<'static> {
+        self.destination = (reply.at, reply.from);
+        let payload = Payload::Reply { len: reply.emit(&mut self.control[..]) };
+        let id = reply
+            .path
+            .and_then(|(connection, path)| self.connections.get(connection.index())?.wire_id(path));
+        let id = id.unwrap_or(NO_PATH);
+        let stamp = extended::tx::Stamp::uncounted(now, reply.kind(), reply.key, id);
+        let (connection, path) = (ConnectionId(u16::MAX), PathId(u8::MAX));
+        Transmit { connection, path, tos: 0, stamp: Stamp::Extended(stamp), payload }
+    }
+
+    /// Where to send the last [`TransmitKind::Reply`](crate::TransmitKind::Reply) that was polled: by which socket, to what address, and from
+    /// which own one if that is known.
+    pub fn destination(&self) -> (SocketId, SocketAddr, Option<IpAddr>) {
+        let (At { socket, remote }, from) = self.destination;
+        (socket, remote, from)
+    }
+
+    fn poll_probe(&mut self, now: Instant) -> Option<Transmit<'static>> {
+        while let Some((connection, path, len)) = self.probes.pop_front() {
+            let half = self.connections.get_mut(connection.index());
+            let control = half.and_then(|half| half.probe(now, path));
+            if let Some(Control { stamp, mut message, .. }) = control {
+                // What is behind the message is padding, which is zero.
+                self.control.fill(0);
+                message.emit(&mut self.control);
+                let len = len.saturating_sub(stamp.overhead());
+                let payload = Payload::Control { len: len.clamp(keepalive::LEN + 1, MAX_PAYLOAD) };
+                return Some(Transmit { connection, path, tos: 0, stamp, payload });
+            }
+        }
+        None
+    }
+
+    fn poll_retransmission(&mut self, now: Instant) -> Option<Transmit<'static>> {
+        loop {
+            let (place, sent) = self.retransmit.take_next()?;
+            let Sent { connection, tos, stamp, .. } = sent;
+            let packet = self.retransmit.packet(place);
+            let half = self.connections.get_mut(connection.index());
+            if let Some((path, stamp)) = half.and_then(|half| half.retransmit(now, packet, &stamp))
+            {
+                let payload = Payload::Kept { place, len: packet.len() };
+                self.retransmit.set_path(place, path);
+                return Some(Transmit { connection, path, tos, stamp, payload });
+            }
+        }
+    }
+}
