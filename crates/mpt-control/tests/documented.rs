@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mpt_control::{
-    CommandStatus, ConnectionState, Event, PathState, SocketStatus, Status, TunnelStatus,
+    CommandStatus, ConnectionState, Direction, Event, PathState, SocketStatus, Status, TunnelStatus,
 };
 use serde_json::Value;
 
@@ -24,6 +24,7 @@ fn section(field: &str) -> Option<&'static str> {
         "reorder" => "A reorder buffer",
         "reordering" => "Reordering",
         "paths" => "A path",
+        "from_peer" | "to_peer" => "A direction",
         "commands" => "Commands",
         "sockets" => "A socket",
         "events" => "An event",
@@ -46,8 +47,8 @@ fn a_missing_description_is_missed() {
 
 /// A status in which everything is there once, filled with defaults.
 fn everything() -> Status {
-    let connection =
-        ConnectionState { paths: vec![PathState::default()], ..ConnectionState::default() };
+    let path = PathState { from_peer: Some(Direction::default()), ..PathState::default() };
+    let connection = ConnectionState { paths: vec![path], ..ConnectionState::default() };
     let tunnel = TunnelStatus {
         connections: vec![connection],
         commands: Some(CommandStatus::default()),
@@ -68,7 +69,8 @@ fn collect(value: &Value, place: &str, found: &mut BTreeMap<String, BTreeSet<Str
         match (section(name), value) {
             // A socket's device is a name.
             (_, Value::Null) => {}
-            _ if named => {}
+            // A direction has numbers only.
+            _ if named || place == "A direction" => {}
             (Some(section), Value::Array(values)) => {
                 values.iter().for_each(|value| collect(value, section, found));
             }

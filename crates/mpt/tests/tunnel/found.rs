@@ -177,7 +177,7 @@ fn commands() {
 /// A client that does not say where it is, with which only extended framing can speak.
 fn learning() {
     let mut world = Uplinks::new();
-    let server = |more: &str| tunnel(2, more);
+    let server = |more: &str| tunnel(2, &format!("framing = 'auto'\n{more}"));
     let connection = |world: &Uplinks| world.tunnel(Side::Right).connections.remove(0);
     world.start_server(&server(""));
     assert!(connection(&world).paths.is_empty());

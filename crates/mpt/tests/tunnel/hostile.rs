@@ -91,11 +91,16 @@ fn garbage() {
     let site = Site::start(TWO_LINKS, "");
     let (from, to) = (site.lab.left().address(0), site.lab.right().address(0));
     let socket = site.lab.left().run(|| UdpSocket::bind((from, 0))).expect("a socket");
-    let cases: [(&str, &[u8]); 8] = [
+    let cases: [(&str, &[u8]); 10] = [
         ("gre_truncated", &[0x10, 0, 8]),
         ("gre_version", &[0x10, 1, 8, 0, 0, 0, 0, 0]),
         ("gre_flags", &[0x50, 0, 8, 0, 0, 0, 0, 0]),
-        ("gre_protocol", &[0x10, 0, 0x88, 0xb5, 0, 0, 0, 0]),
+        ("gre_protocol", &[0x10, 0, 0x65, 0x58, 0, 0, 0, 0]),
+        ("extended_truncated", &[0x20, 0, 0x88, 0xb5, 0, 0, 0, 1]),
+        (
+            "unknown_index",
+            &[0x20, 0, 0x88, 0xb5, 0, 0, 0, 1, 0x90, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        ),
         ("gre_key", &[0x20, 0, 8, 0, 0, 0, 0, 0, 0x45]),
         ("control_unknown", &[0, 0, 8, 0, 0xa2, 0x83]),
         ("control_length", &[0, 0, 8, 0, 0xa1, 0x83]),
