@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mpt_control::{
-    ConnectionCounters, ConnectionState, ControlStatus, DeviceCounters, LogStatus, PathState,
-    ReorderStatus, Reordering, SocketStatus, Status, Traffic, TunnelStatus,
+    ConnectionCounters, ConnectionState, ControlStatus, DeviceCounters, Direction, LogStatus,
+    PathState, ReorderStatus, Reordering, SocketStatus, Status, Traffic, TunnelStatus,
 };
 
 use super::super::page;
@@ -57,6 +57,11 @@ fn units_are_base_units() {
         ("mpt_path_rate_bytes_per_second", 12_000_000.0),
     ] {
         assert_eq!(page.series.get(&format!("{name}{labels}")), Some(&value), "{name}");
+    }
+    let out = labels.replace('}', ",direction=\"out\"}");
+    for (name, value) in [("rate_bytes_per_second", 1_000_000.0), ("delay_seconds", 0.02)] {
+        let series = format!("mpt_path_direction_{name}{out}");
+        assert_eq!(page.series.get(&series), Some(&value), "{name}");
     }
     let state = |state| {
         let labels = labels.replace('}', &format!(",state=\"{state}\"}}"));
@@ -113,6 +118,20 @@ fn full() -> Status {
         jitter_ms: Some(0.25),
         lost: Some(7),
         loss: Some(0.01),
+        from_peer: Some(Direction {
+            received: 5,
+            lost: 1,
+            queueing_ms: Some(0.5),
+            ..Direction::default()
+        }),
+        to_peer: Some(Direction {
+            received: 6,
+            lost: 2,
+            loss: Some(0.25),
+            rate: Some(8_000_000),
+            delay_ms: Some(20.0),
+            ..Direction::default()
+        }),
         reordering: reordering.clone(),
         drops: count("too_big", 2),
         ..PathState::default()
