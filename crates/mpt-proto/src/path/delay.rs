@@ -14,6 +14,9 @@ use crate::time::Instant;
 /// than a route lasts. Clocks that drift by 50 ppm move by half a millisecond.
 const WINDOW: Duration = Duration::from_secs(10);
 
+/// The maximum is over once to twice this time: a queue of TCP that has filled may fill again.
+const PEAK: Duration = Duration::from_millis(500);
+
 /// Datagrams of this time are taken together, so that thousands per second do not count more than few.
 const INTERVAL: Duration = Duration::from_millis(5);
 
@@ -25,6 +28,8 @@ const JUMP: u32 = 1_000_000;
 pub(crate) struct OneWayDelay {
     /// The shortest of the last ten seconds.
     pub(crate) min: i32,
+    /// The longest of the last second or so.
+    pub(crate) max: i32,
     /// The smoothed mean.
     pub(crate) mean: i32,
     /// The smoothed mean deviation from it.
@@ -109,13 +114,13 @@ impl Delays {
     /// The slowest of some paths, one bit each.
     pub(crate) fn slowest(&self, among: u64) -> Option<OneWayDelay> {
         let among = self.paths.iter().filter(|(index, _)| among >> index & 1 != 0);
-        among.map(|(_, path)| path.get()).max_by_key(|delay| delay.mean)
+        among.map(|(_, path)| path.get()).max_by_key(|delay| delay.max)
     }
 
     /// How long after a datagram came by `path` one that was sent before it can still come by the `slowest` path: as
-    /// long as that takes longer, and four of its mean deviations.
+    /// long as that took longer lately, and four of its mean deviations.
     pub(crate) fn wait(&self, path: PathId, slowest: OneWayDelay) -> Option<Duration> {
-        let longer = i64::from(slowest.mean) - i64::from(self.get(path)?.mean);
+        let longer = i64::from(slowest.max) - i64::from(self.get(path)?.mean);
         Some(micros(longer) + slowest.deviation * 4)
     }
 }
@@ -130,6 +135,10 @@ struct PathDelay {
     min: i32,
     min_before: i32,
     half_began: Instant,
+    /// The largest since `peak_began`, and in the time before.
+    max: i32,
+    max_before: i32,
+    peak_began: Instant,
     mean: i64,
     deviation: i64,
     jitter: u64,
@@ -148,6 +157,9 @@ impl PathDelay {
             min: delay,
             min_before: delay,
             half_began: now,
+            max: delay,
+            max_before: delay,
+            peak_began: now,
             mean: i64::from(delay) * 16,
             deviation: 0,
             jitter: 0,
@@ -179,6 +191,11 @@ impl PathDelay {
             self.half_began = now;
         }
         self.min = self.min.min(delay);
+        if now.since(self.peak_began) >= PEAK {
+            (self.max_before, self.max) = (self.max, delay);
+            self.peak_began = now;
+        }
+        self.max = self.max.max(delay);
         self.count += 1;
         self.sum += i64::from(delay);
         self.deviations += i64::from(delay.abs_diff(self.mean()));
@@ -198,6 +215,7 @@ impl PathDelay {
     fn get(&self) -> OneWayDelay {
         OneWayDelay {
             min: self.min.min(self.min_before),
+            max: self.max.max(self.max_before),
             mean: self.mean(),
             deviation: micros(self.deviation / 16),
             jitter: Duration::from_nanos(self.jitter * 1000 / 16),

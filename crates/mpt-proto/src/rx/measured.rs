@@ -15,6 +15,37 @@ pub(super) struct Measured {
     pub(super) bytes: u64,
     /// When the next one is due, if anything arrived since.
     pub(super) due: Option<Instant>,
+    pub(super) slack: Slack,
+}
+
+/// How much longer gaps are waited for than the delays explain: more since packets have come after they were given
+/// up, as a queue that grows makes them.
+#[derive(Debug, Default)]
+pub(super) struct Slack {
+    extra: Duration,
+    late: u64,
+    since: Instant,
+}
+
+impl Slack {
+    /// What a late packet adds at first, and the most that many add.
+    const STEP: Duration = Duration::from_millis(10);
+    const MOST: Duration = Duration::from_millis(160);
+
+    /// Without a late packet for so long it is halved.
+    const FORGIVEN: Duration = Duration::from_secs(5);
+
+    /// Takes in how many packets have come late so far. Returns what to wait in addition.
+    pub(super) fn after(&mut self, now: Instant, late: u64) -> Duration {
+        if late != self.late {
+            (self.late, self.since) = (late, now);
+            self.extra = (self.extra * 2).clamp(Self::STEP, Self::MOST);
+        } else if now.since(self.since) >= Self::FORGIVEN {
+            self.since = now;
+            self.extra = if self.extra > Self::STEP { self.extra / 2 } else { Duration::ZERO };
+        }
+        self.extra
+    }
 }
 
 /// What is known of the way from the peer by one path, in extended framing.
@@ -48,5 +79,22 @@ impl Measured {
     /// When the next feedback is due.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn late_packets_make_waits_longer_until_none_comes_for_a_while() {
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let mut slack = Slack::default();
+        let mut after = |now, late| slack.after(now, late).as_millis();
+        assert_eq!(after(at(0), 0), 0);
+        assert_eq!([1, 2, 3, 3].map(|late| after(at(1), late)), [10, 20, 40, 40]);
+        assert_eq!((4..20).map(|late| after(at(2), late)).last(), Some(160));
+        assert_eq!((after(at(6), 19), after(at(7), 19), after(at(8), 19)), (160, 80, 80));
+        assert_eq!([12, 17, 22, 27, 32].map(|now| after(at(now), 19)), [40, 20, 10, 0, 0]);
     }
 }

@@ -23,8 +23,8 @@ const LONGEST: Duration = Duration::from_millis(100);
 /// headers included, times a hundred.
 const BYTES_PER_PATH: u64 = 100 * 120;
 
-/// The limits of how long a gap is waited for.
-const SHORTEST_WAIT: Duration = Duration::from_millis(1);
+/// How much longer a gap is waited for than the delays explain, at least, and the most that it is waited for at all.
+const SPARE: Duration = Duration::from_millis(5);
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
 
 /// The congestion mark *experienced* in a type of service (RFC 3168).
@@ -80,18 +80,21 @@ impl ReceiveHalf {
                 messages.report(self.id, Box::new(block));
             }
         }
-        self.set_waits();
+        self.set_waits(now);
     }
 
     /// Has the order wait for as long as the delays of the paths explain.
-    fn set_waits(&mut self) {
-        let Some(measured) = &self.measured else { return };
+    fn set_waits(&mut self, now: Instant) {
+        let late = self.reorder.stats().late;
+        let Some(measured) = &mut self.measured else { return };
+        let slack = SPARE + measured.slack.after(now, late);
         let Some(slowest) = measured.delays.slowest(self.live) else { return };
         for (index, receiver) in self.paths.iter_mut() {
             let path = PathId(index as u8);
             let wait = measured.delays.wait(path, slowest);
             if let Some((wait, delay)) = wait.zip(measured.delays.get(path)) {
-                let wait = wait.clamp(SHORTEST_WAIT, LONGEST_WAIT);
+                // A queue can grow by as much again while a packet is in it.
+                let wait = (wait + wait / 2 + slack).min(LONGEST_WAIT);
                 self.reorder.set_wait(path, wait, delay.deviation);
                 receiver.recorder.set_margin(self.reorder.margin(path));
             }
@@ -102,7 +105,7 @@ impl ReceiveHalf {
     /// a session came by it.
     pub fn receive_quality(&self, path: PathId) -> Option<ReceiveQuality> {
         let measured = self.measured.as_ref()?;
-        let OneWayDelay { min, mean, deviation, jitter } = measured.delays.get(path)?;
+        let OneWayDelay { min, mean, deviation, jitter, .. } = measured.delays.get(path)?;
         let recorder = &self.paths.get(path.index())?.recorder;
         let queueing = u64::try_from(i64::from(mean) - i64::from(min)).unwrap_or(0);
         Some(ReceiveQuality {

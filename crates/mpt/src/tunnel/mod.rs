@@ -61,6 +61,10 @@ pub(crate) use reconciler::Reconciler;
 /// milliseconds of work, so this is only ever reached on a machine that stands still.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long a change of the configuration waits until the threads have carried it out: on a busy machine its
+/// client should not give up because of thousands of connections.
+const SYNC: Duration = Duration::from_millis(500);
+
 /// What to do where a thread cannot be started.
 pub(crate) const NO_THREAD: &str = "cannot start a thread; is the memory of the process limited \
                                     (`ulimit -v`), or the number of its threads (`ulimit -u`, \
@@ -155,7 +159,7 @@ impl Handle {
     fn await_steps(&self) {
         if self.stepped.take() {
             // A thread answers after it has done what it was asked before.
-            let _: Option<()> = self.ask(Command::Sync);
+            let _: Option<()> = self.ask_within(SYNC, Command::Sync);
         }
     }
 
@@ -195,10 +199,18 @@ impl Handle {
     }
 
     fn ask<T>(&self, command: impl FnOnce(Sender<T>) -> Command) -> Option<T> {
+        self.ask_within(PATIENCE, command)
+    }
+
+    fn ask_within<T>(
+        &self,
+        patience: Duration,
+        command: impl FnOnce(Sender<T>) -> Command,
+    ) -> Option<T> {
         let (reply, answer) = mpsc::channel();
         self.commands.send(command(reply)).ok()?;
         self.waker.wake();
-        answer.recv_timeout(PATIENCE).ok()
+        answer.recv_timeout(patience).ok()
     }
 }
 
