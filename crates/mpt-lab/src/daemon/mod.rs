@@ -29,6 +29,9 @@ pub use find::find;
 
 /// How long a daemon may take to answer for the first time, on a machine that is busy or stalls.
 const START_LIMIT: Duration = Duration::from_secs(20);
+/// How long a running daemon may take to answer: a file with a thousand connections takes a busy machine some
+/// seconds.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 /// How long a daemon may take to end after SIGTERM before it is killed.
 const END_LIMIT: Duration = Duration::from_secs(10);
 /// Between two looks at a daemon that starts or ends: it takes some milliseconds to do so.
@@ -270,7 +273,8 @@ impl Daemon {
     ///
     /// No answer in time. A refusal is an answer.
     pub fn request(&self, request: &Request) -> Result<Reply> {
-        let reply = Client::connect(self.socket()).and_then(|mut client| client.request(request));
+        let reply = Client::connect_timeout(self.socket(), ANSWER_LIMIT)
+            .and_then(|mut client| client.request(request));
         reply.with_context(|| format!("daemon `{}`", self.name))
     }
 

@@ -10,7 +10,7 @@ use super::frames::Auth;
 use super::machine::{self, Seen};
 use super::peer::Peer;
 use super::settings::{PathSettings, Settings};
-use crate::site::{self, PATIENCE, Site, assert_flawless, eventually, inner};
+use crate::site::{self, Machine, PATIENCE, Site, eventually, inner};
 
 /// Data ports, ours and the original's.
 pub(super) const PORTS: [u16; 2] = [23456, 23457];
@@ -155,7 +155,8 @@ impl Meeting {
 
     /// Asserts that everything arrives at the other side, once and in order.
     pub(super) fn assert_flawless(&self, from: Side) {
-        assert_flawless(self.stream(from, Duration::from_millis(200)));
+        let machine = Machine::watch(&self.site);
+        machine.judge(&self.site, self.stream(from, Duration::from_millis(200)));
     }
 
     /// Our configuration.
