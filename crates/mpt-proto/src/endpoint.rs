@@ -99,6 +99,17 @@ impl Endpoint {
         self.tx.poll_transmit(now)
     }
 
+    /// See [`TransmitSide::set_local_len`].
+    pub fn set_local_len(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        path: PathId,
+        len: usize,
+    ) {
+        self.tx.set_local_len(now, connection, path, len);
+    }
+
     /// See [`TransmitSide::destination`].
     pub fn destination(&self) -> (SocketId, SocketAddr, Option<IpAddr>) {
         self.tx.destination()

@@ -22,6 +22,18 @@ pub enum Event {
         /// such packets are lost too.
         carries: usize,
     },
+    /// What a path carries was found out by probes, in a session; see
+    /// [`TransmitHalf::proven_len`](crate::TransmitHalf::proven_len).
+    Proven {
+        /// The connection the path belongs to.
+        connection: ConnectionId,
+        /// The path.
+        path: PathId,
+        /// The length of the longest datagram that arrives, GRE header included.
+        carries: usize,
+        /// Whether longer ones arrived before.
+        narrower: bool,
+    },
     /// A session of extended framing began.
     Session {
         /// The connection.

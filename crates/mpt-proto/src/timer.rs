@@ -11,6 +11,8 @@ pub enum Timer {
     DeadTime,
     /// What arrived is to be reported to the peer.
     Feedback,
+    /// A probe of what a path carries is due, or its answer is overdue.
+    Probe,
     /// A hello or hello confirm is due.
     Hello,
     /// A session all of whose paths are down is forgotten.

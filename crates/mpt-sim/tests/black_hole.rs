@@ -48,6 +48,7 @@ fn narrow(pair: &Pair) -> Vec<(Instant, bool, u8, usize)> {
             Some((when, host == pair.left, path, carries))
         }
         Event::Path { .. }
+        | Event::Proven { .. }
         | Event::Restart { .. }
         | Event::Session { .. }
         | Event::NoSession { .. }

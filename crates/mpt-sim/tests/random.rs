@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mpt_proto::{
-    Change, ConnectionConfig, Drop, Event, Instant, Late, PathConfig, PathId, PathStatus,
-    ReorderConfig, Timer,
+    Change, ConnectionConfig, Drop, Event, FramingConfig, Instant, Late, PathConfig, PathId,
+    PathStatus, ReorderConfig, Timer,
 };
 use mpt_sim::link::Stats;
 use mpt_sim::loss::{GilbertElliott, Loss};
@@ -96,12 +96,28 @@ prop_compose! {
     }
 }
 
+prop_compose! {
+    /// A session of extended framing, which each host or only one of them can begin.
+    fn any_session_plan()(
+        plan in any_plan(),
+        framing in prop_oneof![Just(FramingConfig::Extended), Just(FramingConfig::Auto)],
+        server_learns: bool,
+        classic in prop::bool::weighted(0.2),
+    ) -> PairPlan {
+        let mut plan = PairPlan { server_learns, ..plan };
+        plan.connection.framing = framing;
+        plan.connection.reorder.evidence = !classic;
+        plan
+    }
+}
+
 /// Something that is done to a world at some millisecond.
 #[derive(Clone, Debug)]
 enum Action {
     Cut { wire: prop::sample::Index, direction: Direction, cut: bool },
     Change { wire: prop::sample::Index, direction: Direction, profile: Box<Profile> },
     Alter { left: bool, path: prop::sample::Index, alteration: Alteration },
+    Restart { left: bool },
 }
 
 /// What a host's operator does to a path, or the world to what it needs.
@@ -129,6 +145,13 @@ fn any_alteration() -> impl Strategy<Value = Alteration> {
             .prop_map(|(window, max_delay)| Alteration::Order { window, max_delay }),
         Just(Alteration::Remove),
         Just(Alteration::Add),
+    ]
+}
+
+fn any_session_action() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        6 => any_action(),
+        1 => any::<bool>().prop_map(|left| Action::Restart { left }),
     ]
 }
 
@@ -169,6 +192,11 @@ fn run(seed: u64, plan: &PairPlan, actions: &[(u64, Action)]) -> Run {
                 let wire = *wire.get(&pair.wires);
                 pair.world.set_profile(wire, *direction, (**profile).clone());
             }
+            Action::Restart { left } => {
+                pair.world.restart(if *left { pair.left } else { pair.right });
+            }
+            // A host that learns its paths has none to be changed by number.
+            Action::Alter { left: false, .. } if plan.server_learns => {}
             Action::Alter { left, path, alteration } => {
                 let (host, config) =
                     if *left { (pair.left, plan.left()) } else { (pair.right, plan.right()) };
@@ -280,6 +308,33 @@ proptest! {
             }
         }
 
+        let again = run(seed, &plan, &actions);
+        prop_assert_eq!(world.digest(), again.pair.world.digest());
+    }
+
+    #[test]
+    fn in_every_world_a_session_delivers_each_packet_once_and_unaltered(
+        seed: u64,
+        plan in any_session_plan(),
+        mut actions in prop::collection::vec((0..END, any_session_action()), 0..12),
+    ) {
+        actions.sort_by_key(|(ms, _)| *ms);
+        let Run { pair, streams } = run(seed, &plan, &actions);
+        let world = &pair.world;
+        for stream in streams {
+            let (source, checker) = world.stream(stream);
+            let verdict = checker.verdict();
+            prop_assert!(verdict.received <= source.sent());
+            prop_assert_eq!(verdict.invalid, 0);
+            // Plain data that comes while a session begins is delivered whatever its number is.
+            if plan.connection.framing == FramingConfig::Extended {
+                prop_assert_eq!(verdict.duplicates, 0, "{:?}", verdict);
+            }
+        }
+        for host in [pair.left, pair.right] {
+            prop_assert_eq!(world.host_stats(host).unclaimed, 0, "nothing is invented");
+            prop_assert_eq!(world.held(host), 0, "nothing is held for ever");
+        }
         let again = run(seed, &plan, &actions);
         prop_assert_eq!(world.digest(), again.pair.world.digest());
     }

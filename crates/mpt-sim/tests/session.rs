@@ -234,18 +234,7 @@ fn forged_hellos_leave_nothing_behind() {
     let memory = |pair: &Pair| pair.connection(pair.right).memory();
     let before = memory(&pair);
     for number in 0..100_000_u32 {
-        let [_, b, c, d] = number.to_be_bytes();
-        let remote = std::net::SocketAddr::from(([198, b, c, d], 4754));
-        let origin = Origin { socket: SocketId(0), remote, tos: 0 };
-        let mut hello = vec![0; 20 + 328];
-        hello[..4].copy_from_slice(&[0x20, 0, 0x88, 0xb5]);
-        hello[8] = 0x10;
-        hello[20] = 1;
-        hello[23] = 1;
-        hello[28..32].copy_from_slice(&number.to_be_bytes());
-        hello[44..60].copy_from_slice(&mapped([10, 9, 0, 1]));
-        hello[60..76].copy_from_slice(&mapped([10, 9, 0, 2]));
-        hello[92..96].copy_from_slice(&(number + 1).to_be_bytes());
+        let (origin, hello) = forged_hello(number, 1);
         pair.world.inject(pair.right, origin, &hello);
     }
     pair.world.run_until(at(1500));
@@ -254,6 +243,49 @@ fn forged_hellos_leave_nothing_behind() {
     assert_eq!(sessions(&pair, pair.right), 1);
     // Every one was answered, with fewer bytes: no wire leads to where they claim to come from.
     assert_eq!(pair.world.host_stats(pair.right).no_wire, 100_000);
+}
+
+/// A hello of some version from an address of its own, and with a session id of its own.
+fn forged_hello(number: u32, version: u8) -> (Origin, Vec<u8>) {
+    let [_, b, c, d] = number.to_be_bytes();
+    let remote = std::net::SocketAddr::from(([198, b, c, d], 4754));
+    let mut hello = vec![0; 20 + 328];
+    hello[..4].copy_from_slice(&[0x20, 0, 0x88, 0xb5]);
+    hello[8] = 0x10;
+    hello[20] = version;
+    hello[23] = 1;
+    hello[28..32].copy_from_slice(&number.to_be_bytes());
+    hello[44..60].copy_from_slice(&mapped([10, 9, 0, 1]));
+    hello[60..76].copy_from_slice(&mapped([10, 9, 0, 2]));
+    hello[92..96].copy_from_slice(&(number + 1).to_be_bytes());
+    (Origin { socket: SocketId(0), remote, tos: 0 }, hello)
+}
+
+#[test]
+fn a_hello_of_another_version_is_answered_with_ours_and_changes_nothing() {
+    let mut pair = pair(&server_plan(FramingConfig::Extended));
+    pair.world.run_until(at(1000));
+    for version in [0, 2, 255] {
+        let before = pair.world.host_stats(pair.right).no_wire;
+        let (origin, hello) = forged_hello(version.into(), version);
+        pair.world.inject(pair.right, origin, &hello);
+        assert_eq!(pair.world.host_stats(pair.right).no_wire, before + 1, "it is answered");
+    }
+    pair.world.run_until(at(1500));
+    assert!(all_up(&pair) && in_session(&pair));
+    assert_eq!(sessions(&pair, pair.right), 1);
+}
+
+/// What ten thousand clients of a server cost that have sent nothing yet.
+#[test]
+fn an_idle_session_takes_less_than_16_kilobytes() {
+    let mut pair = pair(&server_plan(FramingConfig::Extended));
+    pair.world.run_until(at(10_000));
+    assert!(in_session(&pair));
+    for host in [pair.left, pair.right] {
+        let memory = pair.connection(host).memory();
+        assert!(memory <= 16 << 10, "{memory} bytes");
+    }
 }
 
 fn mapped(address: [u8; 4]) -> [u8; 16] {

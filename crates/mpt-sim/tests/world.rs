@@ -55,6 +55,7 @@ fn became(pair: &Pair, path: u8, state: PathState, from: u64) -> Option<Instant>
             Some(when)
         }
         Event::Narrow { .. }
+        | Event::Proven { .. }
         | Event::Path { .. }
         | Event::Restart { .. }
         | Event::Session { .. }

@@ -237,7 +237,10 @@ impl Host {
                 Event::Restart { connection, .. }
                 | Event::Session { connection, .. }
                 | Event::SessionEnd { connection } => self.inbox.forget(connection),
-                Event::Narrow { .. } | Event::NoSession { .. } | Event::Path { .. } => {}
+                Event::Narrow { .. }
+                | Event::Proven { .. }
+                | Event::NoSession { .. }
+                | Event::Path { .. } => {}
             }
         }
         self.inbox.judge();

@@ -13,6 +13,7 @@ pub(crate) mod plain;
 use std::net::IpAddr;
 
 use datagram::{Body, Framed, Item, Opened};
+use extended::session::Peer;
 use extended::tx::WirePath;
 
 use crate::config::{ConnectionConfig, FramingConfig};
@@ -128,8 +129,8 @@ impl Tx {
     }
 
     /// A session begins, in which the peer receives under this index.
-    pub(crate) fn begin(&mut self, index: u32) {
-        self.mode = Mode::Extended(extended::tx::Tx::new(index));
+    pub(crate) fn begin(&mut self, peer: &Peer) {
+        self.mode = Mode::Extended(extended::tx::Tx::new(peer.index, peer.partial));
     }
 
     /// There is no session any more.
@@ -272,6 +273,34 @@ impl Stamp {
     /// Whether it is of a session.
     pub(crate) const fn is_extended(&self) -> bool {
         matches!(self, Self::Extended(_))
+    }
+
+    /// Whether the inner packet may have a partial checksum.
+    #[inline(always)]
+    pub(crate) const fn may_be_partial(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Extended(stamp) => stamp.may_be_partial(),
+        }
+    }
+
+    /// Writes a datagram with an inner packet, as [`emit`](Self::emit). `fill` says whether its checksum is
+    /// partial; the stamp returned says so, too, if the framing can.
+    #[inline(always)]
+    pub(crate) fn emit_either(
+        self,
+        datagram: &mut [u8],
+        fill: impl FnOnce(&mut [u8]) -> bool,
+    ) -> Self {
+        match self {
+            Self::Plain(stamp) => {
+                stamp.emit(datagram, |place| {
+                    fill(place);
+                });
+                self
+            }
+            Self::Extended(stamp) => Self::Extended(stamp.emit_either(datagram, fill)),
+        }
     }
 
     /// Writes a datagram: `fill` writes the payload, then the header goes before it.

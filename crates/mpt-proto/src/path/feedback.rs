@@ -41,6 +41,9 @@ pub(crate) struct PathFeedback {
     rate: WindowedMax,
     round_trip: Option<RoundTrip>,
     delay: Option<Delay>,
+    added: Added,
+    /// Since when datagrams are outstanding without any progress; `None` if none are.
+    silent_since: Option<Instant>,
 }
 
 /// What the last block has counted.
@@ -48,7 +51,16 @@ pub(crate) struct PathFeedback {
 struct Counters {
     highest: u32,
     received: u32,
+    received_bytes: u64,
     lost: u32,
+}
+
+/// What the last feedback added to that.
+#[derive(Clone, Copy, Debug, Default)]
+struct Added {
+    received: u32,
+    bytes: u64,
+    lost: bool,
 }
 
 /// What had been received and lost at some time.
@@ -90,13 +102,19 @@ impl PathFeedback {
             return false;
         }
         let is_first = self.last.is_none();
-        let counters =
-            Counters { highest: block.highest, received: block.received, lost: block.lost };
+        let counters = Counters {
+            highest: block.highest,
+            received: block.received,
+            received_bytes: block.received_bytes,
+            lost: block.lost,
+        };
         self.last = Some((header.number, counters));
         self.received += u64::from(received);
         // Fewer than before, if some came after all.
         let lost = block.lost.wrapping_sub(before.lost).cast_signed();
         self.lost = self.lost.saturating_add_signed(lost.into());
+        let bytes = block.received_bytes.saturating_sub(before.received_bytes);
+        self.added = Added { received, bytes, lost: lost > 0 };
         self.remember(now);
         self.on_delay(block);
         if is_first || is_ahead(block.highest, before.highest) {
@@ -107,6 +125,7 @@ impl PathFeedback {
 
     /// A path sequence is reported that is higher than before: its times are of this feedback.
     fn on_progress(&mut self, now: Instant, header: Header, block: &Block) {
+        self.silent_since = None;
         let held = header.written.wrapping_sub(block.highest_arrived);
         if let Some(round_trip) = round_trip(now, Echo { time: block.highest_sent, held }) {
             self.round_trip = Some(RoundTrip::after(self.round_trip, round_trip));
@@ -142,6 +161,25 @@ impl PathFeedback {
             self.past[self.oldest] = Point { at: now, received: self.received, lost: self.lost };
             self.oldest = (self.oldest + 1) % POINTS;
         }
+    }
+
+    /// Whether something longer than `len` must be among what arrived by the last feedback.
+    pub(crate) fn has_longer(&self, len: usize) -> bool {
+        self.added.bytes > u64::from(self.added.received) * len as u64
+    }
+
+    /// Whether the last feedback reports a loss.
+    pub(crate) fn has_loss(&self) -> bool {
+        self.added.lost
+    }
+
+    /// Whether datagrams have been outstanding for longer than `patience` without any progress, where `sent` is the
+    /// path sequence of the last one. To be called again and again while data is sent.
+    pub(crate) fn is_silent(&mut self, now: Instant, sent: u32, patience: Duration) -> bool {
+        let outstanding = self.last.is_some_and(|(_, counters)| is_ahead(sent, counters.highest));
+        self.silent_since = self.silent_since.filter(|_| outstanding);
+        let since = *self.silent_since.get_or_insert(now);
+        outstanding && now.since(since) > patience
     }
 
     /// Datagrams that the peer has received, duplicates not counted.

@@ -13,6 +13,7 @@ mod jitter;
 pub(crate) mod liveness;
 mod loss;
 pub(crate) mod metrics;
+pub(crate) mod mtu;
 pub(crate) mod rtt;
 
 use std::fmt;

@@ -141,7 +141,7 @@ impl Arrivals<'_> {
         let cookie = meeting(self.at(), hello, own.session).cookie(&self.sessions.secret, now);
         let answer = Hello {
             version: VERSION,
-            capabilities: Capabilities::FEEDBACK,
+            capabilities: Capabilities::OWN,
             session: own.session,
             echo: hello.session,
             sender: hello.receiver,

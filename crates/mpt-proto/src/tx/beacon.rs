@@ -26,6 +26,7 @@ impl TransmitHalf {
         if self.beacons_at.is_none_or(|at| now < at) {
             return None;
         }
+        self.check_progress(now);
         let covered = self.framing.last_sequence().unwrap_or(Beacon::NOTHING);
         for (index, path) in self.paths.iter_mut() {
             if path.idle.deadline().is_none_or(|at| now < at) {
@@ -37,7 +38,7 @@ impl TransmitHalf {
             if let Some(stamp) = stamp.filter(|_| path.present) {
                 let beacon = Beacon { path: id, covered, path_sequence };
                 let message = ControlMessage::Beacon(beacon);
-                return Some(Control { path: PathId(index as u8), stamp, message });
+                return Some(Control { path: PathId(index as u8), stamp, message, padded: None });
             }
         }
         self.beacons_at = self.paths.iter().filter_map(|(_, path)| path.idle.deadline()).min();

@@ -30,6 +30,8 @@ pub(crate) struct Control {
     pub(crate) path: PathId,
     pub(crate) stamp: Stamp,
     pub(crate) message: ControlMessage,
+    /// The length of the datagram, padding included; `None` if there is none.
+    pub(crate) padded: Option<usize>,
 }
 
 /// What a control message says.
@@ -95,7 +97,8 @@ impl TransmitHalf {
     pub(crate) fn poll_control(&mut self, now: Instant, early: bool) -> Option<Control> {
         let greeting = self.poll_greeting(now);
         let keepalive = greeting.or_else(|| self.poll_keepalive(now, early));
-        keepalive.or_else(|| self.poll_feedback(now)).or_else(|| self.poll_beacon(now))
+        let data = keepalive.or_else(|| self.poll_feedback(now)).or_else(|| self.poll_beacon(now));
+        data.or_else(|| self.poll_mtu(now))
     }
 
     /// The next hello or confirm that is due.
@@ -108,7 +111,7 @@ impl TransmitHalf {
         let (sender, receiver) = self.addresses;
         let hello = |echo, cookie| Hello {
             version: hello::VERSION,
-            capabilities: Capabilities::FEEDBACK,
+            capabilities: Capabilities::OWN,
             session: own.session,
             echo,
             sender,
@@ -126,7 +129,7 @@ impl TransmitHalf {
             }
         };
         let stamp = Stamp::Extended(extended::tx::Stamp::uncounted(now, kind, key, id));
-        Some(Control { path, stamp, message })
+        Some(Control { path, stamp, message, padded: None })
     }
 
     /// The next keepalive, or path status, that is due, or if `early` nearly so.
@@ -188,7 +191,7 @@ impl TransmitHalf {
         } else {
             ControlMessage::Keepalive(Keepalive::bare(sender, receiver))
         };
-        Some(Control { path: PathId(index as u8), stamp, message })
+        Some(Control { path: PathId(index as u8), stamp, message, padded: None })
     }
 
     /// The longest datagram that recently arrived at the peer on a path, in bytes, by its keepalives since the
@@ -199,7 +202,8 @@ impl TransmitHalf {
 
     /// A probe on a path, to be padded; `None` if the peer would not report its arrival, or nothing may be sent on
     /// the path.
-    pub(crate) fn probe(&mut self, now: Instant, id: PathId) -> Option<Control> {
+    pub(crate) fn probe(&mut self, now: Instant, id: PathId, len: usize) -> Option<Control> {
+        let padded = Some(len);
         let own = self.greeting.as_ref().map(Greeting::own);
         let path = self.paths.get_mut(id.index())?;
         if !self.framing.announces() || !path.is_open() || path.keepalive.is_none() {
@@ -207,17 +211,18 @@ impl TransmitHalf {
         }
         if let Some((own, key)) = own.zip(self.framing.index()) {
             path.probes += 1;
+            path.mtu.on_sent(path.probes, len);
             let number = probe_number(own.session, id, path.probes);
             let wire = path.wire.id;
             let stamp = extended::tx::Stamp::uncounted(now, Kind::PathChallenge, key, wire);
             let message = ControlMessage::Challenge(Challenge { number });
-            return Some(Control { path: id, stamp: Stamp::Extended(stamp), message });
+            return Some(Control { path: id, stamp: Stamp::Extended(stamp), message, padded });
         }
         let (sender, receiver) = self.addresses;
         let protocol = if sender.is_ipv4() { Protocol::Ipv4 } else { Protocol::Ipv6 };
         let stamp = self.framing.stamp_status(now, protocol, &mut path.wire);
         let message = ControlMessage::Keepalive(Keepalive::bare(sender, receiver));
-        Some(Control { path: id, stamp, message })
+        Some(Control { path: id, stamp, message, padded })
     }
 
     /// The session has begun, or ended, or is about to.
@@ -234,10 +239,13 @@ impl TransmitHalf {
             SessionUpdate::Holds => return greeting.on_reachable(now, true),
             SessionUpdate::Agreed(peer) => {
                 greeting.agree();
-                self.framing.begin(peer.index);
+                self.framing.begin(&peer);
                 self.has_beacons = true;
                 self.reports.clear();
-                self.paths.iter_mut().for_each(|(_, path)| path.feedback = PathFeedback::default());
+                for (_, path) in self.paths.iter_mut() {
+                    path.feedback = PathFeedback::default();
+                    path.mtu.resume(now);
+                }
             }
         }
         self.reschedule(now);
@@ -265,6 +273,7 @@ impl TransmitHalf {
         let beacon = self.beacons_at.map(|at| Deadline { at, timer: Timer::Beacon });
         let feedback = self.reports_at.map(|at| Deadline { at, timer: Timer::Feedback });
         let data = Deadline::earlier(beacon, feedback);
+        let data = Deadline::earlier(data, self.mtu_deadline());
         Deadline::earlier(Deadline::earlier(hello, keepalive), data)
     }
 
@@ -330,6 +339,7 @@ impl TransmitHalf {
                     path.up = state == PathState::Up;
                     path.black_hole.forget();
                     path.carried = None;
+                    path.mtu.resume(now);
                 });
                 let reachable = self.paths.iter().any(|(_, path)| path.usable());
                 if let Some(greeting) = &mut self.greeting {
@@ -341,9 +351,12 @@ impl TransmitHalf {
             }
             PathUpdate::Carried { path: id, number, len } => {
                 let session = self.greeting.as_ref().map(|greeting| greeting.own().session);
-                // Only the answer to the last probe counts.
-                if session.map(|session| probe_number(session, id, path.probes)) == Some(number) {
+                let session = session?;
+                let is_answered = |&probe: &u32| probe_number(session, id, probe) == number;
+                let probe = path.mtu.numbers().find(is_answered);
+                if let Some(probe) = probe {
                     path.carried = path.carried.max(Some(len));
+                    path.mtu.on_answer(now, probe);
                 }
             }
         }

@@ -6,6 +6,7 @@ use super::connection::TransmitHalf;
 use super::control::{Control, ControlMessage};
 use crate::id::PathId;
 use crate::path::feedback::Header;
+use crate::path::mtu::LEAST_INNER;
 use crate::path::rtt::RoundTrip;
 use crate::time::Instant;
 use crate::wire::extended::Kind;
@@ -57,7 +58,7 @@ impl TransmitHalf {
         let stamp = stamp?;
         self.feedback_number = number.wrapping_add(1);
         let message = ControlMessage::Feedback { number, clock: now.micros(), reports };
-        Some(Control { path: PathId(index as u8), stamp, message })
+        Some(Control { path: PathId(index as u8), stamp, message, padded: None })
     }
 
     /// Blocks for which a feedback had no room.
@@ -76,6 +77,11 @@ impl TransmitHalf {
         if path.feedback.on_feedback(now, header, block, last) {
             let round_trip = path.feedback.round_trip().map(RoundTrip::recent);
             path.metrics.round_trip = round_trip.or(path.metrics.round_trip);
+            if path.feedback.has_longer(self.framing.largest_overhead() + LEAST_INNER) {
+                path.mtu.on_long_arrived(now);
+            } else if path.feedback.has_loss() {
+                path.mtu.suspect(now);
+            }
         }
     }
 

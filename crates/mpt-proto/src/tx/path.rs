@@ -1,5 +1,6 @@
 //! One path, as far as it is sent on.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::idle::Idle;
@@ -8,11 +9,12 @@ use crate::config::PathConfig;
 use crate::framing::extended::tx::WirePath;
 use crate::framing::plain::arrived::Arrived;
 use crate::framing::plain::black_hole::BlackHoleDetector;
-use crate::id::PathId;
+use crate::id::{PathId, SocketId};
 use crate::path::PathStatus;
 use crate::path::estimator::Heard;
 use crate::path::feedback::PathFeedback;
 use crate::path::metrics::PathMetrics;
+use crate::path::mtu::PathMtu;
 use crate::pins::Pins;
 use crate::scheduler::{Paths, Share};
 use crate::slots::Slots;
@@ -58,6 +60,11 @@ pub(super) struct TransmitPath {
     pub(super) keepalives_sent: u64,
     /// Path challenges that were padded to a length.
     pub(super) probes: u32,
+    /// What it carries in a session, and whether that was told since it changed.
+    pub(super) mtu: PathMtu,
+    pub(super) mtu_told: Option<usize>,
+    /// The host's socket and the peer's address that it connects.
+    pub(super) ends: (SocketId, SocketAddr),
 }
 
 impl TransmitPath {
@@ -91,6 +98,9 @@ impl TransmitPath {
             resent: 0,
             keepalives_sent: 0,
             probes: 0,
+            mtu: PathMtu::new(header_len),
+            mtu_told: None,
+            ends: (config.socket, config.remote),
         }
     }
 

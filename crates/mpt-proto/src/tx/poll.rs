@@ -26,7 +26,8 @@ impl TransmitSide {
             return Some(self.reply(now, &reply));
         }
         // Keepalives first: the peer hears of a lost path before the retransmissions arrive.
-        let Some((index, Control { path, stamp, mut message })) = self.poll_control(now) else {
+        let Some((index, Control { path, stamp, mut message, padded })) = self.poll_control(now)
+        else {
             return self.poll_probe(now).or_else(|| self.poll_retransmission(now));
         };
         let id = ConnectionId(index as u16);
@@ -34,7 +35,7 @@ impl TransmitSide {
         if self.connections[index].is_over() {
             self.connections.take(index);
         }
-        let payload = Payload::Control { len: message.emit(&mut self.control) };
+        let payload = self.control_payload(&mut message, &stamp, padded);
         if let ControlMessage::Feedback { reports, .. } = message
             && let Some(half) = self.connections.get_mut(index)
         {
@@ -88,17 +89,30 @@ impl TransmitSide {
     fn poll_probe(&mut self, now: Instant) -> Option<Transmit<'static>> {
         while let Some((connection, path, len)) = self.probes.pop_front() {
             let half = self.connections.get_mut(connection.index());
-            let control = half.and_then(|half| half.probe(now, path));
-            if let Some(Control { stamp, mut message, .. }) = control {
-                // What is behind the message is padding, which is zero.
-                self.control.fill(0);
-                message.emit(&mut self.control);
-                let len = len.saturating_sub(stamp.overhead());
-                let payload = Payload::Control { len: len.clamp(keepalive::LEN + 1, MAX_PAYLOAD) };
+            let control = half.and_then(|half| half.probe(now, path, len));
+            if let Some(Control { stamp, mut message, padded, .. }) = control {
+                let payload = self.control_payload(&mut message, &stamp, padded);
                 return Some(Transmit { connection, path, tos: 0, stamp, payload });
             }
         }
         None
+    }
+
+    /// Writes a control message, with the padding that makes it a datagram of a length.
+    fn control_payload(
+        &mut self,
+        message: &mut ControlMessage,
+        stamp: &Stamp,
+        padded: Option<usize>,
+    ) -> Payload<'static> {
+        // What is behind the message is padding, which is zero.
+        if padded.is_some() {
+            self.control.fill(0);
+        }
+        let len = message.emit(&mut self.control);
+        let Some(padded) = padded else { return Payload::Control { len } };
+        let len = padded.saturating_sub(stamp.overhead());
+        Payload::Control { len: len.clamp(keepalive::LEN + 1, MAX_PAYLOAD) }
     }
 
     fn poll_retransmission(&mut self, now: Instant) -> Option<Transmit<'static>> {

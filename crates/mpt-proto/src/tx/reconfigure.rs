@@ -65,6 +65,11 @@ impl TransmitHalf {
     /// A path has other settings.
     pub(crate) fn set_path(&mut self, id: PathId, config: &PathConfig, now: Instant) {
         let Some(path) = self.staying(id) else { return };
+        if path.ends != (config.socket, config.remote) {
+            path.ends = (config.socket, config.remote);
+            path.mtu.restart(now);
+            path.mtu_told = None;
+        }
         if path.keepalive != config.keepalive {
             path.keepalive = config.keepalive;
             path.next_keepalive = None;

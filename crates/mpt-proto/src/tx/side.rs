@@ -133,10 +133,30 @@ impl TransmitSide {
         datagram: &mut [u8],
         fill: impl FnOnce(&[u8], &mut [u8]),
     ) {
+        self.emit_either(now, transmit, datagram, |packet, place| {
+            fill(packet, place);
+            false
+        });
+    }
+
+    /// The same, where `fill` leaves the checksum of an inner packet partial if it returns true. It may do so where
+    /// [`Transmit::may_be_partial`] says so.
+    ///
+    /// # Panics
+    ///
+    /// If `datagram` is not [`Transmit::size`] bytes long.
+    #[inline(always)]
+    pub fn emit_either(
+        &mut self,
+        now: Instant,
+        transmit: &Transmit<'_>,
+        datagram: &mut [u8],
+        fill: impl FnOnce(&[u8], &mut [u8]) -> bool,
+    ) {
         let &Transmit { connection, path, tos, stamp, payload } = transmit;
         match payload {
             Payload::Inner { packet, keep } => {
-                stamp.emit(datagram, |place| fill(packet, place));
+                let stamp = stamp.emit_either(datagram, |place| fill(packet, place));
                 if keep && self.retransmit.allows(now, datagram.len()) {
                     let sent = Sent { at: now, connection, path, tos, stamp };
                     self.retransmit.put(sent, &datagram[stamp.overhead()..]);
@@ -203,6 +223,21 @@ impl TransmitSide {
     pub fn send_probe(&mut self, connection: ConnectionId, path: PathId, len: usize) {
         self.probes.retain(|&(other, on, _)| (other, on) != (connection, path));
         self.probes.push_back((connection, path, len));
+    }
+
+    /// The interface and the route of a path allow datagrams with this many bytes of UDP payload. In a session, probes
+    /// find out whether they arrive ([`Event::Proven`]).
+    pub fn set_local_len(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        path: PathId,
+        len: usize,
+    ) {
+        if let Some(half) = self.connections.get_mut(connection.index()) {
+            half.set_local_len(path, len, now);
+            self.refresh(connection);
+        }
     }
 
     /// The longest datagram that recently arrived at the peer on a path, in bytes of UDP payload, by the
@@ -275,6 +310,10 @@ impl TransmitSide {
         let half = self.connections.get_mut(id.index());
         if let Some((path, doubt)) = half.and_then(TransmitHalf::take_lost) {
             self.retransmit.send_again(id, path, doubt);
+        }
+        let half = self.connections.get_mut(id.index());
+        for (path, carries, narrower) in half.into_iter().flat_map(TransmitHalf::newly_proven) {
+            self.events.push(Event::Proven { connection: id, path, carries, narrower });
         }
         let deadline = self.connections.get(id.index()).and_then(TransmitHalf::deadline);
         self.deadlines.set(id.index(), deadline.map(|deadline| deadline.at));

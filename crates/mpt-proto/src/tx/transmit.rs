@@ -57,6 +57,13 @@ impl Transmit<'_> {
         self.stamp.overhead() + payload
     }
 
+    /// Whether the peer accepts the inner packet with a partial checksum: that of its TCP or UDP header is only the
+    /// sum of the pseudo-header. See [`TransmitSide::emit_either`](crate::TransmitSide::emit_either).
+    #[inline(always)]
+    pub const fn may_be_partial(&self) -> bool {
+        self.stamp.may_be_partial()
+    }
+
     /// Why it is sent.
     pub const fn kind(&self) -> TransmitKind {
         match self.payload {

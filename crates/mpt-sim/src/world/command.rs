@@ -64,6 +64,18 @@ impl World {
         self.change(host, &Change::SetStatus { connection, path, status });
     }
 
+    /// Tells a host how long datagrams the interface and the route of a path allow, in bytes of UDP payload.
+    pub fn set_local_len(
+        &mut self,
+        host: HostId,
+        connection: ConnectionId,
+        path: PathId,
+        len: usize,
+    ) {
+        self.hosts[host.0].set_local_len(self.now, connection, path, len);
+        self.flush(host);
+    }
+
     /// Changes something at a host while it runs. A host that is stopped starts with the settings that
     /// it was added with.
     pub fn change(&mut self, host: HostId, change: &Change) {

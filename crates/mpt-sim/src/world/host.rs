@@ -171,6 +171,18 @@ impl Host {
         Some(emit(&self.ways, endpoint, now, &transmit))
     }
 
+    pub(super) fn set_local_len(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        path: PathId,
+        len: usize,
+    ) {
+        if let Some(endpoint) = &mut self.endpoint {
+            endpoint.set_local_len(now, connection, path, len);
+        }
+    }
+
     pub(super) fn change(&mut self, now: Instant, change: &Change) {
         let Some(endpoint) = &mut self.endpoint else { return };
         match change {

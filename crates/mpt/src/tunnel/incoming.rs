@@ -14,7 +14,7 @@ const MAX_HELD: usize = 65_536;
 /// What a tunnel's inner packets pass through.
 pub(super) struct Incoming {
     /// The held packets by their number.
-    held: Vec<Option<Place>>,
+    held: Vec<Option<(Place, Checksum)>>,
     /// The numbers that are not used, the next one on top.
     numbers: Vec<u32>,
     copies: Pool,
@@ -25,8 +25,19 @@ pub(super) struct Incoming {
 struct Door {
     coalescer: Coalescer,
     clamp: Clamp,
-    /// Whether packets may lack their transport checksum.
-    checksum_partial: bool,
+    /// What is true of packets whose datagrams do not say.
+    unsaid: Checksum,
+}
+
+/// What is known of a packet's transport checksum.
+#[derive(Clone, Copy)]
+enum Checksum {
+    /// It is there.
+    Complete,
+    /// It may be partial, which the packet itself shows.
+    Either,
+    /// It is partial: the datagram says so.
+    Partial,
 }
 
 /// Where a held packet is.
@@ -42,6 +53,7 @@ pub(super) struct Delivery<'a> {
     receive: &'a Receive,
     device: &'a Device,
     incoming: &'a mut Incoming,
+    checksum: Checksum,
 }
 
 impl Incoming {
@@ -50,19 +62,21 @@ impl Incoming {
         Pool::worst_case(MAX_HELD, packet_size)
     }
 
-    /// Nothing held, of what may be up to `packet_size` bytes. `partial`: packets may lack their
-    /// transport checksum.
-    pub(super) fn new(packet_size: usize, checksum_partial: bool) -> Self {
+    /// Nothing held, of what may be up to `packet_size` bytes. `either`: packets may have partial
+    /// checksums without being said to.
+    pub(super) fn new(packet_size: usize, either: bool) -> Self {
+        let unsaid = if either { Checksum::Either } else { Checksum::Complete };
         Self {
             held: Vec::new(),
             numbers: Vec::new(),
             copies: Pool::new(MAX_HELD, packet_size),
-            door: Door { coalescer: Coalescer::new(), clamp: Clamp::default(), checksum_partial },
+            door: Door { coalescer: Coalescer::new(), clamp: Clamp::default(), unsaid },
         }
     }
 
     pub(super) fn to<'a>(&'a mut self, receive: &'a Receive, device: &'a Device) -> Delivery<'a> {
-        Delivery { receive, device, incoming: self }
+        let checksum = self.door.unsaid;
+        Delivery { receive, device, incoming: self, checksum }
     }
 
     /// Ends a burst.
@@ -100,9 +114,17 @@ impl Incoming {
     }
 }
 
+impl Delivery<'_> {
+    /// The next packet has a partial checksum, or is not said to have one.
+    pub(super) fn set_partial(&mut self, partial: bool) {
+        let unsaid = self.incoming.door.unsaid;
+        self.checksum = if partial { Checksum::Partial } else { unsaid };
+    }
+}
+
 impl Sink for Delivery<'_> {
     fn deliver(&mut self, packet: &[u8]) {
-        self.incoming.door.push(self.device, packet);
+        self.incoming.door.push(self.device, packet, self.checksum);
     }
 
     fn hold(&mut self, packet: &[u8]) -> Option<Held> {
@@ -113,20 +135,20 @@ impl Sink for Delivery<'_> {
             self.incoming.numbers.push(number);
             return None;
         }
-        self.incoming.held[number as usize] = place;
+        self.incoming.held[number as usize] = place.map(|place| (place, self.checksum));
         Some(Held(number))
     }
 
     fn deliver_held(&mut self, held: Held) -> usize {
         let Incoming { held: places, numbers, copies, door } = &mut *self.incoming;
-        let Some(place) = places[held.0 as usize].take() else { return 0 };
+        let Some((place, checksum)) = places[held.0 as usize].take() else { return 0 };
         numbers.push(held.0);
         let packet = match &place {
             Place::Kept(kept) => self.receive.kept(kept),
             Place::Copied(slot) => copies.get(slot),
         };
         let len = packet.len();
-        door.push(self.device, packet);
+        door.push(self.device, packet, checksum);
         match place {
             Place::Kept(kept) => self.receive.release(kept),
             Place::Copied(slot) => copies.free(slot),
@@ -136,12 +158,13 @@ impl Sink for Delivery<'_> {
 }
 
 impl Door {
-    fn push(&mut self, device: &Device, packet: &[u8]) {
-        let Self { coalescer, clamp, checksum_partial } = self;
-        let packet = clamp.incoming(packet, *checksum_partial);
-        match checksum_partial {
-            false => coalescer.push(device, packet),
-            true => coalescer.push_either(device, packet),
+    fn push(&mut self, device: &Device, packet: &[u8], checksum: Checksum) {
+        let Self { coalescer, clamp, .. } = self;
+        let packet = clamp.incoming(packet, !matches!(checksum, Checksum::Complete));
+        match checksum {
+            Checksum::Complete => coalescer.push(device, packet),
+            Checksum::Either => coalescer.push_either(device, packet),
+            Checksum::Partial => coalescer.push_partial(device, packet),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use mpt_io::interface;
 use mpt_io::netlink::{Error, Leaving, Netlink};
 use mpt_proto::wire::extended;
-use mpt_proto::{Change, Event, Instant};
+use mpt_proto::{ConnectionId, Event, Instant, PathId};
 
 use super::interface_mtu::MIN_MTU;
 use super::op::ReceiveCommand;
@@ -43,7 +43,12 @@ impl TransmitLoop {
     /// found out about those that swallow them. What the receive side has to do then goes to `to_rx`.
     pub(super) fn check_mtu(&mut self, now: Instant, mut to_rx: impl FnMut(ReceiveCommand)) {
         while let Some(event) = self.endpoint.poll_event() {
-            if self.is_new(now, &event) {
+            if let &Event::Proven { connection, path, carries, narrower } = &event {
+                self.on_proven(now, connection, path, carries, &mut to_rx);
+                if narrower {
+                    to_rx(ReceiveCommand::Tell { event });
+                }
+            } else if self.is_new(now, &event) {
                 self.mtu.next_check = now;
                 self.mtu.limited = true;
                 to_rx(ReceiveCommand::Tell { event });
@@ -77,19 +82,27 @@ impl TransmitLoop {
                 && let Some(half) = self.endpoint.find(connection)
             {
                 let header = half.header_len();
+                let in_session = half.has_session();
+                (info.allowed, info.at_first) = (known.allowed, known.at_first());
+                let allowed = header + known.allowed as usize;
+                self.endpoint.set_local_len(now, connection, path, allowed);
                 let carried = self.endpoint.take_carried(connection, path);
                 let carried = carried.map(|len| len.saturating_sub(header) as u32);
                 let keepalive = info.settings.keepalive;
-                let mtu = info.reported.mtu(now, known, carried, keepalive);
+                let mtu = match in_session {
+                    true => info.in_session(),
+                    false => info.reported.mtu(now, known, carried, keepalive),
+                };
                 let mtu = info.narrowed.mtu(now, mtu, carried);
-                if mtu != info.mtu {
-                    info.mtu = mtu;
-                    info.best_mtu = info.best_mtu.max(mtu);
-                    let change = Change::SetFits { connection, path, fits: mtu >= MIN_MTU };
+                if let Some(change) = info.set_mtu(connection, path, mtu) {
                     self.endpoint.change(now, &change);
                     to_rx(ReceiveCommand::Change { change, name: None });
                 }
-                let limited = mtu < known.allowed || info.reported.is_open();
+                // In a session the core probes paths that can be used.
+                let limited = match in_session {
+                    true => info.narrowed.is_set(),
+                    false => mtu < known.allowed || info.reported.is_open(),
+                };
                 let unusable = mtu < MIN_MTU;
                 if info.probing.is_due(now, limited, unusable) {
                     let probe = if unusable { MIN_MTU.min(known.allowed) } else { known.allowed };
@@ -136,6 +149,42 @@ impl TransmitLoop {
         }
     }
 
+    /// In a session, probes have found out what a path carries.
+    fn on_proven(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        path: PathId,
+        carries: usize,
+        to_rx: &mut impl FnMut(ReceiveCommand),
+    ) {
+        // It can have gone since.
+        let Some(half) = self.endpoint.find(connection) else { return };
+        let inner = carries.saturating_sub(half.header_len()) as u32;
+        let Some(info) = self.table.path_mut(connection, path) else { return };
+        info.proven = Some(inner);
+        let mtu = info.narrowed.mtu(now, info.in_session(), None);
+        if let Some(change) = info.set_mtu(connection, path, mtu) {
+            self.endpoint.change(now, &change);
+            to_rx(ReceiveCommand::Change { change, name: None });
+        }
+        self.mtu.changed = true;
+    }
+
+    /// Tells the core how long datagrams a path may have by its interface and route.
+    pub(super) fn set_allowed(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        path: PathId,
+        allowed: u32,
+    ) {
+        if let Some(half) = self.endpoint.find(connection) {
+            let len = half.header_len() + allowed as usize;
+            self.endpoint.set_local_len(now, connection, path, len);
+        }
+    }
+
     /// Takes in what was found out about a path. With an MTU that does not follow it is found out again
     /// and again; then it is nothing new.
     fn is_new(&mut self, now: Instant, event: &Event) -> bool {
@@ -166,7 +215,8 @@ impl Kernel {
     ) -> Option<KnownMtu> {
         let (allowed, learned) = self.outer_mtu(path, remote.ip()).ok()??;
         let inner = |outer| mtu_within(outer, remote, connection);
-        Some(KnownMtu { allowed: inner(allowed), reported: learned.map(inner) })
+        let from_below = connection.policies.framing == config::Framing::Extended;
+        Some(KnownMtu { allowed: inner(allowed), reported: learned.map(inner), from_below })
     }
 
     /// How long an outer packet may be by interface and route, and by what ICMP messages told.

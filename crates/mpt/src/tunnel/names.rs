@@ -69,9 +69,9 @@ impl Names {
     /// An event as it is shown.
     pub(super) fn describe(&self, now: Instant, event: &Event) -> RecentEvent {
         let (connection, path) = match *event {
-            Event::Narrow { connection, path, .. } | Event::Path { connection, path, .. } => {
-                (connection, Some(path))
-            }
+            Event::Narrow { connection, path, .. }
+            | Event::Proven { connection, path, .. }
+            | Event::Path { connection, path, .. } => (connection, Some(path)),
             Event::Restart { connection, .. }
             | Event::NoSession { connection }
             | Event::Session { connection, .. }
@@ -84,6 +84,10 @@ impl Names {
             Event::Narrow { carries, .. } => format!(
                 "connection {name}: path {path_name} loses datagrams of more than {carries} bytes; \
                  the MTU follows"
+            ),
+            Event::Proven { carries, .. } => format!(
+                "connection {name}: path {path_name} carries datagrams of {carries} bytes; longer ones \
+                 no longer arrive, and the MTU follows"
             ),
             Event::Path { from, to, .. } => {
                 let (from, next) = (from.name(), next(to));

@@ -74,6 +74,7 @@ impl ReceiveLoop {
                     // Shared again: packets that wait may stay where they are.
                     let datagram = self.receive.payload(piece, number);
                     let mut sink = self.incoming.to(&self.receive, &self.device);
+                    sink.set_partial(opened.is_partial());
                     arrivals.receive(now, opened, datagram, &mut sink);
                 }
                 drop(arrivals);

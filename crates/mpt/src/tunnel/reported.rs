@@ -35,17 +35,22 @@ pub(super) struct KnownMtu {
     pub(super) allowed: u32,
     /// What ICMP messages reported, if they did.
     pub(super) reported: Option<u32>,
+    /// Whether a path begins with the least, because probes will tell the rest (RFC 8899).
+    pub(super) from_below: bool,
 }
 
 impl KnownMtu {
     /// No ICMP message reported anything.
     pub(super) fn allowed(allowed: u32) -> Self {
-        Self { allowed, reported: None }
+        Self { allowed, reported: None, from_below: false }
     }
 
     /// What to begin with, before the peer has told anything.
     pub(super) fn at_first(self) -> u32 {
-        believed(self.allowed, self.reported, None)
+        match self.from_below {
+            true => MIN_MTU.min(self.allowed),
+            false => believed(self.allowed, self.reported, None),
+        }
     }
 }
 
@@ -144,7 +149,7 @@ mod tests {
     }
 
     fn reported(mtu: u32) -> KnownMtu {
-        KnownMtu { allowed: ALLOWED, reported: Some(mtu) }
+        KnownMtu { reported: Some(mtu), ..KnownMtu::allowed(ALLOWED) }
     }
 
     #[test]

@@ -4,8 +4,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use mpt_proto::{ConnectionId, PathId};
+use mpt_proto::{Change, ConnectionId, PathId};
 
+use super::interface_mtu::MIN_MTU;
 use super::narrowed::Narrowed;
 use super::reported::{KnownMtu, Probing, Reported};
 use crate::config;
@@ -20,6 +21,11 @@ pub(super) struct PathInfo {
     pub(super) mtu: u32,
     /// The largest that it has been.
     pub(super) best_mtu: u32,
+    /// What the interface and the route allow, and what to begin with.
+    pub(super) allowed: u32,
+    pub(super) at_first: u32,
+    /// What is known to arrive by the probes of a session.
+    pub(super) proven: Option<u32>,
     /// The largest detected size, if it is below the kernel's path MTU.
     pub(super) narrowed: Narrowed,
     /// What ICMP messages reported of it.
@@ -37,10 +43,30 @@ impl PathInfo {
             absence: None,
             mtu: known.at_first(),
             best_mtu: known.allowed,
+            allowed: known.allowed,
+            at_first: known.at_first(),
+            proven: None,
             narrowed: Narrowed::default(),
             reported: Reported::default(),
             probing: Probing::default(),
         }
+    }
+
+    /// The largest inner packet in a session.
+    pub(super) fn in_session(&self) -> u32 {
+        self.proven.unwrap_or(self.at_first).min(self.allowed)
+    }
+
+    /// Takes over another largest inner packet. Returns what that changes for the core.
+    pub(super) fn set_mtu(
+        &mut self,
+        connection: ConnectionId,
+        path: PathId,
+        mtu: u32,
+    ) -> Option<Change> {
+        let before = std::mem::replace(&mut self.mtu, mtu);
+        self.best_mtu = self.best_mtu.max(mtu);
+        (before != mtu).then_some(Change::SetFits { connection, path, fits: mtu >= MIN_MTU })
     }
 
     /// Whether it carries less than it did, so that it may carry more again; or may do so.

@@ -128,15 +128,13 @@ impl TransmitLoop {
                 let transmit = self.endpoint.handle_inner(now, packet.bytes());
                 let Some(transmit) = transmit else { continue };
                 self.outgoing.stage(now, &transmit, &self.sockets, |datagram| {
-                    self.endpoint.emit(
-                        now,
-                        &transmit,
-                        datagram,
-                        |_, place| match checksum_partial {
-                            false => packet.emit(place),
-                            true => drop(packet.emit_partial(place)),
-                        },
-                    );
+                    self.endpoint.emit_either(now, &transmit, datagram, |_, place| {
+                        if checksum_partial || transmit.may_be_partial() {
+                            return packet.emit_partial(place);
+                        }
+                        packet.emit(place);
+                        false
+                    });
                 });
             }
         }
@@ -220,6 +218,7 @@ impl TransmitLoop {
                 let info = PathInfo { absence, ..PathInfo::new(settings, remote, known) };
                 self.table.put_path(connection, path, info);
                 self.change(now, Change::AddPath { connection, path, config }, name, to_rx);
+                self.set_allowed(now, connection, path, known.allowed);
                 let fits = Change::SetFits { connection, path, fits: mtu >= MIN_MTU };
                 self.change(now, fits, None, to_rx);
                 let unnoticed = Duration::ZERO;
@@ -243,8 +242,11 @@ impl TransmitLoop {
                     (info.settings, info.remote, info.mtu) =
                         (place.settings, place.remote, known.at_first());
                     info.best_mtu = info.best_mtu.max(known.allowed);
+                    (info.allowed, info.at_first) = (known.allowed, known.at_first());
+                    info.proven = None;
                 }
                 self.change(now, Change::SetPath { connection, path, config }, None, to_rx);
+                self.set_allowed(now, connection, path, known.allowed);
                 self.change(now, Change::SetFits { connection, path, fits }, None, to_rx);
                 self.mtu.changed = true;
             }

@@ -17,6 +17,7 @@ use crate::tap::Tap;
 pub(crate) const TESTS: &[Test] = &[
     ("nothing_but_the_paths_sockets_is_open", sockets),
     ("datagrams_have_checksums_and_the_type_of_service_inside", datagrams),
+    ("local_packets_cross_a_session_without_a_checksum_of_their_own", partial_checksums),
 ];
 
 /// One path over either IP version.
@@ -90,6 +91,45 @@ fn datagrams() {
                     keepalives += 1;
                 }
             }
+        }
+    }
+}
+
+/// Data of extended framing: GRE with key and sequence, protocol type 0x88B5, message type 0.
+const DATA: [u8; 4] = [0x30, 0, 0x88, 0xb5];
+/// The length of its header, and the flag P in the byte behind that of GRE.
+const HEADER: usize = 24;
+const PARTIAL: u8 = 0x08;
+
+fn partial_checksums() {
+    let site = Site::start(MIXED_LINKS, "framing = 'extended'");
+    let mut capture = Capture::begin(site.lab.right());
+    let address = (inner(Side::Right, 4), 9);
+    let sink = site.lab.right().run(|| UdpSocket::bind(address)).expect("a socket");
+    sink.set_read_timeout(Some(crate::site::PATIENCE)).expect("a time limit");
+    let socket = site.lab.left().run(|| UdpSocket::bind("0.0.0.0:0")).expect("a socket");
+    for number in 0..10 {
+        socket.send_to(&[number; 100], address).expect("room in the socket");
+    }
+    for number in 0..10 {
+        let mut packet = [0; 200];
+        let len = sink.recv(&mut packet).expect("what was sent");
+        assert_eq!(packet[..len], [number; 100]);
+    }
+    for path in 0..2 {
+        let source = site.lab.left().address(path);
+        let mut data = 0;
+        while data < 5 {
+            let outer = capture.next_from(source);
+            let datagram = &outer.udp[8..];
+            if !datagram.starts_with(&DATA) || datagram[12] >> 4 != 0 {
+                continue;
+            }
+            data += 1;
+            assert_ne!(datagram[12] & PARTIAL, 0, "it says that the checksum is partial");
+            let packet = Outer::parse(&datagram[HEADER..]).expect("a UDP datagram");
+            assert_ne!(packet.checksum(), 0, "and so it is");
+            assert_eq!(outer.checksum(), 0, "because that of the outer datagram covers it");
         }
     }
 }

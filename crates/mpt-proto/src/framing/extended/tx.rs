@@ -18,6 +18,8 @@ const REACH: u32 = 12_288;
 pub(crate) struct Tx {
     /// The index that the peer has chosen.
     index: u32,
+    /// [`Flags::PARTIAL`] if the peer accepts packets with a partial checksum.
+    flags: Flags,
     next: Seq,
     /// By bucket, the number after that of the last packet; 0 if there was none. Allocated with the first
     /// packet, because most connections of a server are idle.
@@ -57,8 +59,10 @@ impl WirePath {
 }
 
 impl Tx {
-    pub(crate) fn new(index: u32) -> Self {
-        Self { index, next: Seq::FIRST, buckets: None, flow: LastFlow::default() }
+    /// `partial`: the peer accepts packets with a partial checksum.
+    pub(crate) fn new(index: u32, partial: bool) -> Self {
+        let flags = if partial { Flags::PARTIAL } else { Flags::NONE };
+        Self { index, flags, next: Seq::FIRST, buckets: None, flow: LastFlow::default() }
     }
 
     /// The index under which the peer receives.
@@ -91,7 +95,7 @@ impl Tx {
             key: self.index,
             sequence: Some(sequence),
             kind: Kind::Data,
-            flags: Flags::NONE,
+            flags: self.flags,
             path: path.id,
             distance,
             path_sequence: path.take(),
@@ -142,6 +146,26 @@ impl Stamp {
     pub(crate) fn emit(&self, datagram: &mut [u8], fill: impl FnOnce(&mut [u8])) {
         fill(&mut datagram[self.overhead()..]);
         self.0.emit(datagram);
+    }
+
+    /// The same for an inner packet, where `fill` says whether its checksum is partial. Returns the stamp that says so, too.
+    #[inline(always)]
+    pub(crate) fn emit_either(
+        mut self,
+        datagram: &mut [u8],
+        fill: impl FnOnce(&mut [u8]) -> bool,
+    ) -> Self {
+        if !fill(&mut datagram[self.overhead()..]) {
+            self.0.flags = self.0.flags.without(Flags::PARTIAL);
+        }
+        self.0.emit(datagram);
+        self
+    }
+
+    /// Whether the packet may have a partial checksum.
+    #[inline(always)]
+    pub(crate) const fn may_be_partial(&self) -> bool {
+        self.0.flags.contains(Flags::PARTIAL)
     }
 }
 
@@ -215,7 +239,7 @@ mod tests {
 
     #[test]
     fn each_packet_says_how_far_back_its_flow_was() {
-        let (mut tx, mut path) = (Tx::new(7), WirePath { id: 3, next: u32::MAX });
+        let (mut tx, mut path) = (Tx::new(7, false), WirePath { id: 3, next: u32::MAX });
         let flows = [packet(1), packet(2)];
         let order = [0, 0, 1, 0, 1, 1, 0];
         let headers = order.map(|flow| stamp(&mut tx, &mut path, &flows[flow]));
@@ -228,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_distance_that_does_not_fit_is_said_to_be_too_far() {
-        let (mut tx, mut path) = (Tx::new(7), WirePath { id: 0, next: 0 });
+        let (mut tx, mut path) = (Tx::new(7, false), WirePath { id: 0, next: 0 });
         stamp(&mut tx, &mut path, &packet(1));
         tx.next = tx.next.plus(65_533);
         assert_eq!(stamp(&mut tx, &mut path, &packet(1)).distance, 65_534);
@@ -238,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_copy_keeps_its_place_and_takes_a_new_path_sequence() {
-        let (mut tx, mut path) = (Tx::new(7), WirePath { id: 0, next: 0 });
+        let (mut tx, mut path) = (Tx::new(7, false), WirePath { id: 0, next: 0 });
         let mut other = WirePath { id: 1, next: 40 };
         let first = Stamp(stamp(&mut tx, &mut path, &packet(1)));
         let copy = tx.restamp(Instant::from_nanos(9_000), first, &mut other).expect("a copy");
@@ -247,6 +271,10 @@ mod tests {
         assert!(flags.contains(Flags::COPY));
         tx.next = tx.next.plus(REACH);
         assert_eq!(tx.restamp(Instant::ZERO, first, &mut other), None, "no longer recognised");
-        assert_eq!(Tx::new(8).restamp(Instant::ZERO, first, &mut other), None, "another session");
+        assert_eq!(
+            Tx::new(8, false).restamp(Instant::ZERO, first, &mut other),
+            None,
+            "another session"
+        );
     }
 }

@@ -24,11 +24,9 @@
 
 use std::time::Duration;
 
+use crate::path::mtu::LEAST_INNER;
 use crate::time::Instant;
 use crate::wire::keepalive::Arrivals;
-
-/// The least inner packet that a path has to carry (RFC 8200 section 5).
-const LEAST_INNER: usize = 1280;
 
 /// This many keepalives must report that nothing longer arrived while longer datagrams were sent.
 const TOLD: u32 = 3;

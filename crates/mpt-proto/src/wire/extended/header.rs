@@ -139,6 +139,12 @@ impl Flags {
         self.0 & flags.0 == flags.0
     }
 
+    /// All but `flags`.
+    #[inline(always)]
+    pub const fn without(self, flags: Self) -> Self {
+        Self(self.0 & !flags.0)
+    }
+
     /// The flags as they stand on the wire, 0 to 15.
     pub const fn value(self) -> u8 {
         self.0
