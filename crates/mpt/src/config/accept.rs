@@ -31,7 +31,7 @@ pub(super) fn read(
     if let (Some(sources), Some(local)) = (&read.sources, read.local) {
         check_sources(&table.with_places("sources", sources), local, table, problems);
     }
-    read.policies = policies::read(table, PeerKind::Mpt, true, problems).whole();
+    read.policies = policies::read(table, PeerKind::Mpt, problems).whole();
     timers::check(PeerKind::Mpt, read.keepalive, read.dead_time, table, problems);
     table.finish(problems);
 

@@ -39,7 +39,7 @@ pub(super) fn read(
     }
     let ports = [read.local_port, read.remote_port];
     read.commands = commands::read(table, read.peer_kind, ports, problems);
-    let policies = policies::read(table, peer_kind, table.has("path"), problems);
+    let policies = policies::read(table, peer_kind, problems);
     let ends = match (ports, policies.key, &read.commands) {
         ([Some(local_port), Some(remote_port)], Some(key), Some(commands)) => Some(Ends {
             local_port,

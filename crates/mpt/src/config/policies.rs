@@ -9,18 +9,15 @@ use super::table::Table;
 use super::{Framing, Policies, PoliciesRead, Reorder, Scheduler, reorder, value};
 
 /// The policies of the connection or template in `table`, each `None` with what is wrong noted. The peer is
-/// of this kind, and its paths are `listed`, or come from a template; or they are found or learned.
+/// of this kind.
 pub(super) fn read(
     table: &Table<'_>,
     peer_kind: PeerKind,
-    listed: bool,
     problems: &mut Problems,
 ) -> PoliciesRead {
     let mut read = Policies::read(table, peer_kind, problems);
     let scheduler = read.scheduler.unwrap_or(Scheduler::Weighted);
-    // What worked before extended framing existed goes on as it was.
-    let default = if listed { Framing::Plain } else { Framing::default_for(peer_kind) };
-    read.framing = table.optional("framing", default, problems, framing);
+    read.framing = table.optional("framing", Framing::default_for(peer_kind), problems, framing);
     if peer_kind != PeerKind::Mpt && read.framing.is_some_and(|framing| framing != Framing::Plain) {
         problems.push(
             Problem::new(

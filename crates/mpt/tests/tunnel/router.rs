@@ -160,7 +160,8 @@ fn config(own: u8, paths: [[IpAddr; 2]; 2]) -> String {
     let peer = 3 - own;
     let mut config = format!(
         "[[tunnel]]\nname = 'mpt0'\naddresses = ['10.9.0.{own}/24', 'fd00:9::{own}/64']\n\
-         [[tunnel.connection]]\nname = 'peer'\npeer = ['10.9.0.{peer}', 'fd00:9::{peer}']\n"
+         [[tunnel.connection]]\nname = 'peer'\npeer = ['10.9.0.{peer}', 'fd00:9::{peer}']\n\
+         framing = 'plain'\n"
     );
     for (name, [local, remote]) in ["one", "two"].iter().zip(paths) {
         config.push_str(&format!(

@@ -196,10 +196,11 @@ pub(crate) fn server_path(name: &str, remote: &str, path: &str) -> String {
 /// The beginning of a host's file, with its connection.
 pub(crate) fn tunnel(own: u8, connection: &str) -> String {
     let peer = 3 - own;
+    let framing = if connection.contains("framing") { "" } else { "framing = 'plain'\n" };
     format!(
         "[[tunnel]]\nname = 'mpt0'\naddresses = ['10.9.0.{own}/24', 'fd00:9::{own}/64']\n{}\
          [[tunnel.connection]]\nname = 'peer'\npeer = ['10.9.0.{peer}', 'fd00:9::{peer}']\n\
-         reorder = {{ max_delay = 1 }}\n{connection}\n",
+         reorder = {{ max_delay = 1 }}\n{framing}{connection}\n",
         threads_line()
     )
 }

@@ -144,13 +144,12 @@ settings! {
         framing: Framing = own(
             Rows::Here(&[Row::own(
                 "framing",
-                "`\"auto\"` where paths are found or learned, else `\"plain\"`",
-                "\"plain\"",
+                "`\"auto\"`; with other kinds `\"plain\"`",
+                "\"auto\"",
                 "What the datagrams look like: `\"plain\"`, `\"extended\"`, or `\"auto\"`: extended with a peer that supports it, and plain with any other.",
             )]),
             |of: &Self, out: &mut Writer, peer_kind| if peer_kind == PeerKind::Mpt {
-                // The default depends on where the paths come from.
-                out.key("framing", &of.framing);
+                out.unless("framing", &of.framing, &Framing::default_for(peer_kind));
             }
         ), ConnectionReplaced;
         /// GRE key, the same on both hosts.
