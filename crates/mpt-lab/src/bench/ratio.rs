@@ -40,6 +40,11 @@ pub(super) fn ratios(samples: &Samples, options: &Options) -> Vec<Named> {
         add(name.into(), Wire::PassThrough, on, off, goodput);
         add(format!("wire_{name}"), Wire::WireLike, on, off, goodput);
     }
+    for wire in [Wire::PassThrough, Wire::WireLike] {
+        for (name, extended, plain) in EXTENDED {
+            add(format!("{}_{name}", wire.id()), wire, extended, plain, goodput);
+        }
+    }
     for (name, subject) in SHAPED {
         let of_ideal = Key { wire: Wire::Shaped, subject, quantity: Quantity::OfIdeal(one) };
         found.push((format!("shaped_{name}_over_ideal"), samples.figure(of_ideal)));
@@ -60,6 +65,11 @@ const MODES: [(&str, Subject, Subject); 3] = [
     ("offloads_on_over_off", Subject::MPT1, Subject::MPT1_PLAIN),
     ("elision_on_over_off", Subject::MPT1_PARTIAL, Subject::MPT1),
     ("two_threads_over_one", Subject::MPT1_TWO_THREADS, Subject::MPT1),
+];
+
+const EXTENDED: [(&str, Subject, Subject); 2] = [
+    ("extended_over_plain", Subject::MPT1_EXTENDED, Subject::MPT1),
+    ("extended_over_plain_2path", Subject::MPT2_EXTENDED, Subject::MPT2),
 ];
 
 const SHAPED: [(&str, Subject); 3] =
@@ -133,6 +143,14 @@ mod tests {
             ("pass_1path_over_mptcp", Wire::PassThrough, Subject::MPT1, Subject::Mptcp),
             ("pass_2path_over_1path", Wire::PassThrough, Subject::MPT2, Subject::MPT1),
             ("wire_2path_over_1path", Wire::WireLike, Subject::MPT2, Subject::MPT1),
+            ("pass_extended_over_plain", Wire::PassThrough, Subject::MPT1_EXTENDED, Subject::MPT1),
+            ("wire_extended_over_plain", Wire::WireLike, Subject::MPT1_EXTENDED, Subject::MPT1),
+            (
+                "wire_extended_over_plain_2path",
+                Wire::WireLike,
+                Subject::MPT2_EXTENDED,
+                Subject::MPT2,
+            ),
             ("pass_12path_over_1path", Wire::PassThrough, Subject::MPT12, Subject::MPT1),
             ("offloads_on_over_off", Wire::PassThrough, Subject::MPT1, Subject::MPT1_PLAIN),
         ];

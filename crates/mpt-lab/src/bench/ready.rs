@@ -12,8 +12,8 @@ use mpt_io::udp;
 use super::hosts::{Hosts, find};
 use super::ideal;
 use super::subject::{Mode, Subject, Wire};
-use crate::cell::Cell;
 use crate::cell::configuration::{configuration, inner_address};
+use crate::cell::{Cell, Tunnel};
 use crate::daemon::Daemon;
 use crate::experiment::Experiment;
 use crate::lab::mptcp::{self, Refusal, is_unsupported};
@@ -116,7 +116,8 @@ impl Ready {
 
     fn start_daemons(&mut self, cell: &Cell, mode: Mode, binary: &Path) -> Result<()> {
         for side in [Side::Left, Side::Right] {
-            let text = configuration(&cell.topology, &cell.tunnel, side);
+            let tunnel = Tunnel { framing: mode.framing(), ..cell.tunnel.clone() };
+            let text = configuration(&cell.topology, &tunnel, side);
             let namespace = self.hosts.namespace(side);
             let daemon =
                 Daemon::start_in(namespace, mode.environment(), side.name(), &text, binary)?;

@@ -6,6 +6,7 @@ use mpt_io::netlink::{Netlink, TokenBucket};
 use serde::{Serialize, Serializer};
 
 use super::ready::lacking;
+use crate::cell::Framing;
 
 /// What carries traffic from host to host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub enum Mode {
     Default,
     /// Inner checksums are left out across the tunnel, by consent of both ends.
     ChecksumPartial,
+    /// Sessions: longer headers, feedback, and order by evidence.
+    Extended,
     /// No super-packets are handed to the kernel or taken from it.
     NoOffloads,
     /// Two threads for each daemon, one for each direction.
@@ -44,6 +47,7 @@ impl Mode {
         match self {
             Self::Default => "",
             Self::ChecksumPartial => "-checksum_partial",
+            Self::Extended => "-extended",
             Self::NoOffloads => "-no-offloads",
             Self::TwoThreads => "-two-threads",
         }
@@ -54,6 +58,7 @@ impl Mode {
         match self {
             Self::Default => "",
             Self::ChecksumPartial => ", no checksums",
+            Self::Extended => ", extended framing",
             Self::NoOffloads => ", no offloads",
             Self::TwoThreads => ", two threads",
         }
@@ -62,10 +67,22 @@ impl Mode {
     /// The environment variables of the daemons.
     pub(super) fn environment(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Self::Default => &[],
+            Self::Default | Self::Extended => &[],
             Self::ChecksumPartial => &[("MPT_PARTIAL_CHECKSUMS", "on")],
             Self::NoOffloads => &[("MPT_OFFLOADS", "off")],
             Self::TwoThreads => &[("MPT_THREADS", "2")],
+        }
+    }
+}
+
+impl Mode {
+    /// The framing of the daemons.
+    pub(super) fn framing(self) -> Framing {
+        match self {
+            Self::ChecksumPartial | Self::Default | Self::NoOffloads | Self::TwoThreads => {
+                Framing::Plain
+            }
+            Self::Extended => Framing::Extended,
         }
     }
 }
@@ -79,6 +96,10 @@ impl Subject {
     pub const MPT4: Self = Self::Mpt { paths: 4, mode: Mode::Default };
     /// The daemon over twelve paths.
     pub const MPT12: Self = Self::Mpt { paths: 12, mode: Mode::Default };
+    /// The daemon over one path, in a session.
+    pub const MPT1_EXTENDED: Self = Self::Mpt { paths: 1, mode: Mode::Extended };
+    /// The daemon over two paths, in a session.
+    pub const MPT2_EXTENDED: Self = Self::Mpt { paths: 2, mode: Mode::Extended };
     /// The daemon over one path, packet by packet.
     pub const MPT1_PLAIN: Self = Self::Mpt { paths: 1, mode: Mode::NoOffloads };
     /// The daemon over one path, without inner checksums.
@@ -87,12 +108,14 @@ impl Subject {
     pub const MPT1_TWO_THREADS: Self = Self::Mpt { paths: 1, mode: Mode::TwoThreads };
 
     /// All that are measured, in the order of the report.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Raw,
         Self::Mptcp,
         Self::Vxlan,
         Self::MPT1,
+        Self::MPT1_EXTENDED,
         Self::MPT2,
+        Self::MPT2_EXTENDED,
         Self::MPT4,
         Self::MPT12,
         Self::MPT1_TWO_THREADS,

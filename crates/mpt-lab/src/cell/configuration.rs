@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::Serialize;
 
-use super::{Profile, Reorder, Scheduler};
+use super::{Framing, Profile, Reorder, Scheduler};
 use crate::topology::{Addressing, IpVersion, Side, Topology};
 
 /// The name of the tunnel and its device, in either host.
@@ -32,6 +32,9 @@ pub fn configuration(topology: &Topology, tunnel: &super::Tunnel, side: Side) ->
         Side::Left => Side::Right,
         Side::Right => Side::Left,
     };
+    // Behind a translator, a host has no address that the other could name: it learns the paths.
+    let translated = topology.links.iter().any(|link| link.nat);
+    let learns = tunnel.framing == Framing::Extended && side == Side::Right && translated;
     let file = File {
         tunnel: [Tunnel {
             name: TUNNEL,
@@ -46,12 +49,15 @@ pub fn configuration(topology: &Topology, tunnel: &super::Tunnel, side: Side) ->
                 local_port: PORT,
                 remote_port: PORT,
                 profile: tunnel.profile,
+                framing: tunnel.framing,
                 scheduler: tunnel.scheduler,
                 key: tunnel.key,
                 checksum: tunnel.checksum,
                 sequence: tunnel.sequence,
-                reorder: &tunnel.reorder,
-                path: paths(topology, tunnel, side, other),
+                reorder: tunnel.reorder.as_ref(),
+                keepalive: learns.then_some(tunnel.keepalive),
+                dead_time: learns.then_some(tunnel.dead_time),
+                path: if learns { Vec::new() } else { paths(topology, tunnel, side, other) },
             }],
         }],
     };
@@ -107,11 +113,15 @@ struct Connection<'a> {
     local_port: u16,
     remote_port: u16,
     profile: Profile,
+    framing: Framing,
     scheduler: Scheduler,
     key: Option<u32>,
     checksum: bool,
     sequence: bool,
-    reorder: &'a Reorder,
+    reorder: Option<&'a Reorder>,
+    keepalive: Option<f64>,
+    dead_time: Option<f64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     path: Vec<Path<'a>>,
 }
 
@@ -155,6 +165,18 @@ mod tests {
             }
         }
         assert_eq!(left["tunnel"][0]["connection"][0]["path"][0]["weight"].as_integer(), Some(4));
+    }
+
+    #[test]
+    fn behind_a_translator_the_right_host_learns_the_paths_of_a_session() {
+        let text = LINKS.replace("name = 'b'", "name = 'b'\nnat = true");
+        let extended = format!("{text}\nframing = 'extended'");
+        let connection =
+            |text: &str, side| written(text, side)["tunnel"][0]["connection"][0].clone();
+        assert!(connection(&extended, Side::Right).get("path").is_none());
+        for (text, side) in [(&extended, Side::Left), (&text, Side::Right)] {
+            assert_eq!(connection(text, side)["path"].as_array().unwrap().len(), 2);
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::emulator;
 use crate::results::{Coordinate, Published};
 use crate::topology::Topology;
 pub use traffic::{Direction, Kind, Traffic};
-pub use tunnel::{Late, Profile, Reorder, Scheduler, Tunnel};
+pub use tunnel::{Framing, Late, Profile, Reorder, Scheduler, Tunnel};
 
 /// One point of an experiment, ready to be measured.
 #[derive(Clone, Debug)]

@@ -13,10 +13,13 @@ pub struct Tunnel {
     pub weights: Vec<u32>,
     /// The profile.
     pub profile: Profile,
+    /// The framing.
+    pub framing: Framing,
     /// The scheduler.
     pub scheduler: Scheduler,
-    /// Receive-side ordering.
-    pub reorder: Reorder,
+    /// Receive-side ordering; what the framing needs if absent: extended framing has order by evidence,
+    /// plain framing the defaults of [`Reorder`].
+    pub reorder: Option<Reorder>,
     /// Seconds between keepalives, 0 = off.
     #[serde(deserialize_with = "value::seconds")]
     pub keepalive: f64,
@@ -42,8 +45,9 @@ impl Default for Tunnel {
         Self {
             weights: Vec::new(),
             profile: Profile::Auto,
+            framing: Framing::Plain,
             scheduler: Scheduler::Weighted,
-            reorder: Reorder::default(),
+            reorder: None,
             keepalive: 0.5,
             dead_time: 1.75,
             inner: IpVersion::V4,
@@ -53,6 +57,23 @@ impl Default for Tunnel {
             sequence: true,
         }
     }
+}
+
+impl Tunnel {
+    /// Ordering as plain framing does it, with what the file says or the defaults; the model knows no other.
+    pub fn classic_order(&self) -> Reorder {
+        self.reorder.clone().unwrap_or_default()
+    }
+}
+
+/// What the bytes between the daemons look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Framing {
+    /// GRE-in-UDP as the original sends it.
+    Plain,
+    /// Sessions, with order by evidence.
+    Extended,
 }
 
 /// A named set of policies.

@@ -19,6 +19,7 @@
 //! [tunnel]
 //! weights = [40, 20]            # one per link; all 1 if absent
 //! profile = "classic"           # or "auto"
+//! framing = "plain"             # or "extended"
 //! reorder = { window = 4096, max_delay = 0.1, early_release = true, late = "deliver" }
 //! keepalive = 0.5               # seconds
 //! dead_time = 1.75              # seconds
@@ -47,7 +48,7 @@
 //! Beyond what the cells consist of, a file says what is measured and what reports show:
 //!
 //! - `systems`: of `classic` (MPT as `[tunnel]` says; the only one if absent), `mpt` (MPT with the same
-//!   weights, framing and keepalives, and its own ordering), `mptcp`, and external ones, each a `[[system]]` with a
+//!   weights and keepalives, in extended framing with order by evidence), `mptcp`, and external ones, each a `[[system]]` with a
 //!   `name` and a `script`; `alone = false` does not measure each link alone.
 //! - `links`: only so many of the links, from the first, with as many weights.
 //! - `[[event]]`: `{ at = 3, link = "lte", change = "cut" }` happens to the measured traffic; also `mend`,

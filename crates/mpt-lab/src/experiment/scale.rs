@@ -12,7 +12,7 @@ use std::time::Duration;
 use mpt_sim::profile::Profile;
 
 use crate::cell::ideal;
-use crate::cell::{Cell, Kind};
+use crate::cell::{Cell, Framing, Kind};
 use crate::record::megabits;
 
 /// Steps of the factor, times any power of ten: round numbers, so that a run repeated on the same
@@ -66,7 +66,9 @@ impl Cell {
                 slow_down(profile, factor);
             }
         }
-        self.tunnel.reorder.max_delay *= factor;
+        if self.tunnel.framing == Framing::Plain {
+            self.tunnel.reorder.get_or_insert_default().max_delay *= factor;
+        }
         self.tunnel.keepalive *= factor;
         self.tunnel.dead_time *= factor;
         // What happens at its time happens later, and a file takes longer.
@@ -128,7 +130,7 @@ mod tests {
         assert_eq!(a.forward.delay, Duration::from_millis(15));
         assert_eq!(a.backward.jitter, Duration::from_micros(2500));
         assert_eq!(a.forward.queue, Some(6_250_000), "50 ms at the rate in the file");
-        assert_eq!(scaled.tunnel.reorder.max_delay, 0.5);
+        assert_eq!(scaled.tunnel.classic_order().max_delay, 0.5);
         assert_eq!((scaled.tunnel.keepalive, scaled.tunnel.dead_time), (2.5, 8.75));
         assert!(scaled.scale_reason.contains("1100 Mbit/s"), "{}", scaled.scale_reason);
     }

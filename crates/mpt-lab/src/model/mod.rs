@@ -272,7 +272,7 @@ impl View<'_> {
     /// Why the flow may not reach its bound, the weightiest reason first; none if it will.
     fn doubts(&self) -> Vec<(Binding, String)> {
         let mut doubts = Vec::new();
-        let reorder = &self.tunnel.reorder;
+        let reorder = self.tunnel.classic_order();
         let lossy = self.paths.iter().any(|path| path.loss > 0.0 || path.loss_back > 0.0);
         let waits = reorder.window > 0 && !reorder.early_release && self.tunnel.sequence;
         if lossy && waits {
@@ -315,7 +315,8 @@ impl View<'_> {
                 self.traffic.omit
             ));
         }
-        let waits = self.tunnel.reorder.window > 0 && !self.tunnel.reorder.early_release;
+        let reorder = self.tunnel.classic_order();
+        let waits = reorder.window > 0 && !reorder.early_release;
         waits.then(|| "each queue overflow makes the reorder buffer wait".into())
     }
 
@@ -335,9 +336,9 @@ impl View<'_> {
                 rate / 1e6
             ));
         }
-        let reorder = &self.tunnel.reorder;
+        let reorder = self.tunnel.classic_order();
         if reorder.window > 0 && !reorder.early_release && there + back > 0.0 {
-            let rate = stall::goodput(self.bound, self.sizes.segment, there, back, reorder);
+            let rate = stall::goodput(self.bound, self.sizes.segment, there, back, &reorder);
             terms.push(format!(
                 "each loss blocks the tunnel for up to {} s: at the most {:.2} Mbit/s",
                 reorder.max_delay,

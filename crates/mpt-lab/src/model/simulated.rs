@@ -122,14 +122,15 @@ fn plan(
     let rate: f64 = paths.iter().filter_map(|path| path.there.rate).map(|rate| rate as f64).sum();
     let longest = MOST_PACKETS * sizes.segment as f64 * 8.0 / rate.max(1.0);
     let seconds = traffic.seconds.min(longest.max(traffic.omit + 1.0));
-    let window = if tunnel.sequence { tunnel.reorder.window.into() } else { 0 };
+    let reorder = tunnel.classic_order();
+    let window = if tunnel.sequence { reorder.window.into() } else { 0 };
     Plan {
         paths,
         order: Order {
             window,
-            max_delay: Duration::from_secs_f64(tunnel.reorder.max_delay),
-            early_release: tunnel.reorder.early_release,
-            deliver_late: tunnel.reorder.late == Late::Deliver,
+            max_delay: Duration::from_secs_f64(reorder.max_delay),
+            early_release: reorder.early_release,
+            deliver_late: reorder.late == Late::Deliver,
         },
         flows: traffic.flows as usize,
         growth,

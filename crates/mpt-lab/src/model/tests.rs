@@ -7,7 +7,7 @@ use crate::cell::{Late, Reorder};
 fn classic(weights: &[u32]) -> Tunnel {
     let reorder =
         Reorder { window: 10_000, max_delay: 0.3, early_release: false, late: Late::Drop };
-    Tunnel { weights: weights.to_vec(), reorder, ..Tunnel::default() }
+    Tunnel { weights: weights.to_vec(), reorder: Some(reorder), ..Tunnel::default() }
 }
 
 fn ours(weights: &[u32]) -> Tunnel {
@@ -120,7 +120,7 @@ fn skew_without_order_is_bound_by_reordering() {
     let topology = links(&["rate_mbps = 50", "rate_mbps = 50\ndelay_ms = 20"]);
     let mut tunnel = ours(&[1, 1]);
     let ordered = goodput(&topology, &tunnel);
-    tunnel.reorder.window = 0;
+    tunnel.reorder = Some(Reorder { window: 0, ..tunnel.classic_order() });
     let unordered = goodput(&topology, &tunnel);
     assert!(ordered.goodput_mbps.unwrap() > 90.0, "{ordered:?}");
     assert!(unordered.goodput_mbps.unwrap() < 10.0, "{unordered:?}");

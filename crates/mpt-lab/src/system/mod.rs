@@ -7,7 +7,7 @@
 //! | name | what |
 //! |---|---|
 //! | `classic` | two daemons configured as the experiment's `[tunnel]` says |
-//! | `mpt` | two daemons with the same weights, framing and keepalives, and their own defaults for ordering |
+//! | `mpt` | two daemons with the same weights and keepalives, extended framing, and order by evidence |
 //! | `mptcp` | Multipath TCP of the kernel (RFC 8684), one subflow per link |
 //! | external | whatever a script starts on both hosts: see [`external`] |
 
@@ -17,7 +17,7 @@ mod running;
 
 use serde::Serialize;
 
-use crate::cell::{Cell, Direction, Kind, Profile, Reorder, Tunnel};
+use crate::cell::{Cell, Direction, Framing, Kind, Profile, Tunnel};
 use crate::results::SystemEntry;
 pub use external::External;
 pub(crate) use pair::sides;
@@ -88,10 +88,8 @@ impl System {
             Self::Classic => Some(cell.tunnel.clone()),
             Self::Mpt => Some(Tunnel {
                 profile: Profile::Auto,
-                reorder: Reorder {
-                    max_delay: Reorder::default().max_delay * cell.scale,
-                    ..Reorder::default()
-                },
+                framing: Framing::Extended,
+                reorder: None,
                 ..cell.tunnel.clone()
             }),
             Self::External(_) | Self::Mptcp => None,

@@ -104,14 +104,14 @@ impl Case for KeepCopy {
     }
 }
 
-/// Has a sender keep as much as it may at the beginning of time, so that it keeps nothing more then.
-pub(super) fn keep_what_is_allowed(sender: &mut TransmitSide) {
+/// Has a sender keep as much as it may at one time, so that it keeps nothing more then.
+pub(super) fn keep_what_is_allowed(now: Instant, sender: &mut TransmitSide) {
     const ALLOWED: usize = 64 << 20;
     let packet = arrivals::packet(SIZE);
     let mut datagram = vec![0; DATAGRAM];
     for _ in 0..=ALLOWED / SIZE {
         let transmit = transmit(sender, &packet);
-        sender.emit(Instant::ZERO, &transmit, &mut datagram[..transmit.size()], copy);
+        sender.emit(now, &transmit, &mut datagram[..transmit.size()], copy);
     }
 }
 

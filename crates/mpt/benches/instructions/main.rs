@@ -11,6 +11,7 @@
 #[path = "../../../mpt-proto/benches/core/arrivals/mod.rs"]
 mod arrivals;
 mod core;
+mod extended;
 mod interface;
 mod whole;
 
@@ -37,7 +38,7 @@ trait Case {
 /// Makes a case ready for its first round.
 type Make = fn() -> Box<dyn Case>;
 
-const CASES: [(&str, Make); 21] = [
+const CASES: [(&str, Make); 26] = [
     ("parse", core::parse),
     ("emit", core::emit),
     ("keep", core::keep),
@@ -59,6 +60,11 @@ const CASES: [(&str, Make); 21] = [
     ("tx_2_paths", whole::tx::<2>),
     ("rx_1_path", whole::rx_1_path),
     ("rx_2_paths", whole::rx_2_paths),
+    ("tx_1_path_extended", extended::tx::<1>),
+    ("tx_2_paths_extended", extended::tx::<2>),
+    ("rx_1_path_extended", extended::rx::<1>),
+    ("rx_2_paths_extended", extended::rx::<2>),
+    ("forged_hello", extended::forged_hellos),
 ];
 
 fn main() -> ExitCode {

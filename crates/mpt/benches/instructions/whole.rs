@@ -11,23 +11,28 @@ use super::{Case, core};
 
 /// TCP, split and sent by some paths, at full speed: more than is kept to be sent again.
 pub(super) fn tx<const PATHS: usize>() -> Box<dyn Case> {
-    let remote = "192.0.2.1:4754".parse().expect("an address and a port");
     let (mut sender, _) = arrivals::sender(&[1; PATHS]).split();
-    core::keep_what_is_allowed(&mut sender);
-    Box::new(Tx {
-        supply: Supply::new(Protocol::Tcp),
-        sender,
-        send_batches: (0..PATHS).map(|_| SendBatch::new(remote, None)).collect(),
-        staged: 0,
-    })
+    core::keep_what_is_allowed(Instant::ZERO, &mut sender);
+    Box::new(Tx::new(PATHS, Instant::ZERO, sender))
 }
 
-struct Tx {
+/// The way out.
+pub(super) struct Tx {
+    now: Instant,
     supply: Supply,
     sender: TransmitSide,
     send_batches: Vec<SendBatch>,
     /// How many were in the send batches after the last round.
     staged: usize,
+}
+
+impl Tx {
+    /// Sends by so many paths, all at one time.
+    pub(super) fn new(paths: usize, now: Instant, sender: TransmitSide) -> Self {
+        let remote = "192.0.2.1:4754".parse().expect("an address and a port");
+        let send_batches = (0..paths).map(|_| SendBatch::new(remote, None)).collect();
+        Self { now, supply: Supply::new(Protocol::Tcp), sender, send_batches, staged: 0 }
+    }
 }
 
 impl Case for Tx {
@@ -43,12 +48,12 @@ impl Case for Tx {
     fn round(&mut self) {
         let mut read = self.supply.read();
         while let Some(packet) = read.next_unfinished() {
-            let transmit = self.sender.handle_inner(Instant::ZERO, packet.bytes());
+            let transmit = self.sender.handle_inner(self.now, packet.bytes());
             let Some(transmit) = transmit else { continue };
             let send_batch = &mut self.send_batches[usize::from(transmit.path.0)];
             send_batch.set_tos(transmit.tos);
             if let Some(place) = send_batch.reserve(transmit.size()) {
-                self.sender.emit(Instant::ZERO, &transmit, place, |_, place| packet.emit(place));
+                self.sender.emit(self.now, &transmit, place, |_, place| packet.emit(place));
                 send_batch.commit();
             }
         }

@@ -9,9 +9,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use mpt_proto::{
-    ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Instant, MAX_WINDOW, Origin,
-    PathConfig, PathStatus, PeerKind, Pins, Prefix, ReceiveSide, ReorderConfig, SchedulerConfig,
-    Seq, SocketId,
+    ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, FramingConfig, Instant, MAX_WINDOW,
+    Origin, PathConfig, PathStatus, PeerKind, Pins, Prefix, ReceiveSide, ReorderConfig,
+    SchedulerConfig, Seq, SocketId,
 };
 
 pub(crate) use keep::Keep;
@@ -38,11 +38,16 @@ pub(crate) const SKEWED_ROUND: u32 = MAX_WINDOW / (2 * BATCH) * (2 * BATCH);
 
 /// The end that sends, by paths of these weights.
 pub(crate) fn sender(weights: &[u16]) -> Endpoint {
-    endpoint([SENDER, RECEIVER], weights, ReorderConfig::default())
+    endpoint([SENDER, RECEIVER], weights, ReorderConfig::default(), FramingConfig::Plain)
 }
 
 /// An endpoint whose tunnel addresses are its own and its peer's. Its paths are up for ever.
-fn endpoint([own, peer]: [Ipv4Addr; 2], weights: &[u16], reorder: ReorderConfig) -> Endpoint {
+pub(crate) fn endpoint(
+    [own, peer]: [Ipv4Addr; 2],
+    weights: &[u16],
+    reorder: ReorderConfig,
+    framing: FramingConfig,
+) -> Endpoint {
     let path = |(number, &weight): (u8, &u16)| PathConfig {
         socket: SocketId(u16::from(number)),
         remote: remote(number),
@@ -56,7 +61,7 @@ fn endpoint([own, peer]: [Ipv4Addr; 2], weights: &[u16], reorder: ReorderConfig)
     };
     let connection = ConnectionConfig {
         peer_kind: PeerKind::Mpt,
-        framing: mpt_proto::FramingConfig::Plain,
+        framing,
         peer: vec![IpAddr::V4(peer)],
         networks: Vec::new(),
         selector: None,
@@ -76,7 +81,7 @@ fn endpoint([own, peer]: [Ipv4Addr; 2], weights: &[u16], reorder: ReorderConfig)
     Endpoint::new(&config, Instant::ZERO).expect("nothing is repeated or out of range")
 }
 
-fn remote(path: u8) -> SocketAddr {
+pub(crate) fn remote(path: u8) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, path], 4754))
 }
 
@@ -208,8 +213,10 @@ impl Arrivals {
             datagrams.extend(&packets[arrival.number as usize % packets.len()]);
         }
         assert_eq!(datagrams.len(), 2 * order.len() * size, "packets of one length");
+        let weights = vec![1; paths];
+        let receiver = endpoint([RECEIVER, SENDER], &weights, config, FramingConfig::Plain);
         let mut arrivals = Self {
-            receiver: endpoint([RECEIVER, SENDER], &vec![1; paths], config).split().1,
+            receiver: receiver.split().1,
             datagrams,
             size,
             order: before.to_vec(),
