@@ -14,6 +14,9 @@ impl Instant {
     /// The origin.
     pub const ZERO: Self = Self(0);
 
+    /// The end of time.
+    pub(crate) const MAX: Self = Self(u64::MAX);
+
     /// The point `nanos` nanoseconds after the origin.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
@@ -39,8 +42,10 @@ impl Add<Duration> for Instant {
     type Output = Self;
 
     /// Saturates at the end of time, so that "never" can be a very long duration.
+    #[inline(always)]
     fn add(self, duration: Duration) -> Self {
-        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        let seconds = duration.as_secs().saturating_mul(1_000_000_000);
+        let nanos = seconds.saturating_add(duration.subsec_nanos().into());
         Self(self.0.saturating_add(nanos))
     }
 }

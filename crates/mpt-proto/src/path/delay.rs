@@ -142,6 +142,8 @@ struct PathDelay {
     mean: i64,
     deviation: i64,
     jitter: u64,
+    /// When the first of these times ends.
+    next: Instant,
     /// The datagrams of this interval: how many, and sums of delays and of deviations from the mean.
     interval_began: Instant,
     count: i64,
@@ -163,6 +165,7 @@ impl PathDelay {
             mean: i64::from(delay) * 16,
             deviation: 0,
             jitter: 0,
+            next: now,
             interval_began: now,
             count: 0,
             sum: 0,
@@ -184,23 +187,35 @@ impl PathDelay {
         self.jitter = self.jitter + change - (self.jitter + 8) / 16;
         self.last = delay;
         self.last_at = now;
+        let is_next = now >= self.next;
+        if is_next {
+            self.begin_again(now, delay);
+        }
+        self.min = self.min.min(delay);
+        self.max = self.max.max(delay);
+        self.count += 1;
+        self.sum += i64::from(delay);
+        self.deviations += i64::from(delay.abs_diff(self.mean()));
+        if is_next && now.since(self.interval_began) >= INTERVAL {
+            self.end_interval(now);
+        }
+        if is_next {
+            let half = self.half_began + WINDOW / 2;
+            self.next = half.min(self.peak_began + PEAK).min(self.interval_began + INTERVAL);
+        }
+    }
+
+    /// Begins the next window of a minimum or maximum, if it is time.
+    fn begin_again(&mut self, now: Instant, delay: i32) {
         if now.since(self.half_began) >= WINDOW / 2 {
             let is_over = now.since(self.half_began) >= WINDOW;
             self.min_before = if is_over { delay } else { self.min };
             self.min = delay;
             self.half_began = now;
         }
-        self.min = self.min.min(delay);
         if now.since(self.peak_began) >= PEAK {
             (self.max_before, self.max) = (self.max, delay);
             self.peak_began = now;
-        }
-        self.max = self.max.max(delay);
-        self.count += 1;
-        self.sum += i64::from(delay);
-        self.deviations += i64::from(delay.abs_diff(self.mean()));
-        if now.since(self.interval_began) >= INTERVAL {
-            self.end_interval(now);
         }
     }
 

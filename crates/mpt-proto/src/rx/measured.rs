@@ -7,9 +7,11 @@ use crate::path::delay::Delays;
 use crate::time::Instant;
 
 /// The measurements of one session.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Measured {
     pub(super) delays: Delays,
+    /// The arrival, path and send timestamp of the last datagram.
+    pub(super) last: (Instant, PathId, u32),
     /// When the last feedback was given out, and what arrived since, in bytes.
     pub(super) told_at: Instant,
     pub(super) bytes: u64,
@@ -66,6 +68,17 @@ pub struct ReceiveQuality {
 }
 
 impl Measured {
+    pub(super) fn new() -> Self {
+        Self {
+            delays: Delays::default(),
+            last: (Instant::ZERO, PathId(u8::MAX), 0),
+            told_at: Instant::ZERO,
+            bytes: 0,
+            due: None,
+            slack: Slack::default(),
+        }
+    }
+
     /// Bytes of memory apart from its own size.
     pub(super) fn memory(&self) -> usize {
         self.delays.memory()

@@ -175,7 +175,9 @@ impl Recorder {
         }
         self.span += u64::from(step);
         self.highest = Some(Highest { sequence, sent: datagram.sent, at: now });
-        self.count_lost(now);
+        if self.resolved != sequence.wrapping_add(1) || self.mark.is_some() {
+            self.count_lost(now);
+        }
     }
 
     /// What is missing before the `oldest` path sequence that stays in the window is lost. `next` follows the highest

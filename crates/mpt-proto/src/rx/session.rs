@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::connection::{Counted, ReceiveHalf, without_session};
+use super::measured::Measured;
 use crate::config::{FramingConfig, ReorderConfig};
 use crate::event::Event;
 use crate::framing::extended::identity::{At, Identity};
@@ -54,7 +55,7 @@ impl ReceiveHalf {
     pub(super) fn begin_session(&mut self, now: Instant, peer: Peer, messages: &mut Messages) {
         let Some(session) = &mut self.session else { return };
         let before = session.begin(now, peer);
-        self.measured = Some(Box::default());
+        self.measured = Some(Box::new(Measured::new()));
         self.restarts = true;
         if before.is_some() {
             self.calls = 0;

@@ -49,7 +49,7 @@ pub struct ReceiveSide {
 #[derive(Debug)]
 pub struct Arrivals<'a> {
     pub(super) connections: &'a mut Slots<ReceiveHalf>,
-    candidates: &'a [Candidate],
+    pub(super) candidates: &'a [Candidate],
     pub(super) sessions: &'a mut Sessions,
     accepting: &'a mut Accepting,
     local: &'a [IpAddr],

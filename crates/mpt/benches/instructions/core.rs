@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use mpt_proto::wire::{gre, inner};
+use mpt_proto::wire::{extended, gre, inner};
 use mpt_proto::{Instant, Transmit, TransmitSide};
 
 use super::Case;
@@ -14,7 +14,7 @@ use super::arrivals::{self, Arrivals, BATCH, By, Keep};
 const SIZE: usize = 1400;
 
 /// Longest datagram, in bytes.
-const DATAGRAM: usize = SIZE + gre::MAX_LEN;
+const DATAGRAM: usize = SIZE + extended::DATA_LEN;
 
 /// A GRE header and the IP header behind it.
 pub(super) fn parse() -> Box<dyn Case> {

@@ -181,14 +181,21 @@ impl Case for Rx {
 
     fn round(&mut self) {
         let Ends { now, receiver, .. } = &mut self.ends;
-        for place in 0..self.datagrams.len() {
-            let (origin, datagram) = &mut self.datagrams[place];
-            let origin = *origin;
+        let mut place = 0;
+        // Those of one origin arrive together, as the daemon reads them.
+        while let Some(&(origin, _)) = self.datagrams.get(place) {
             let mut arrivals = receiver.arrivals(origin);
-            let Some(opened) = arrivals.open(*now, datagram) else { continue };
-            let datagrams = &self.datagrams[..];
-            let mut sink = Merging { datagrams, place, coalescer: &mut self.coalescer };
-            arrivals.receive(*now, opened, &datagrams[place].1, &mut sink);
+            while let Some((_, datagram)) =
+                self.datagrams.get_mut(place).filter(|(other, _)| other.socket == origin.socket)
+            {
+                let opened = arrivals.open(*now, datagram);
+                let datagrams = &self.datagrams[..];
+                let mut sink = Merging { datagrams, place, coalescer: &mut self.coalescer };
+                if let Some(opened) = opened {
+                    arrivals.receive(*now, opened, &datagrams[place].1, &mut sink);
+                }
+                place += 1;
+            }
         }
         self.coalescer.flush(&Nowhere);
         self.arrived += self.datagrams.len() as u64;

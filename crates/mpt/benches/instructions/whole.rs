@@ -90,8 +90,11 @@ impl Case for Rx {
     }
 
     fn round(&mut self) {
-        for _ in 0..self.arrivals.len() {
-            self.arrivals.arrive(&mut |packet| self.coalescer.push(&Nowhere, packet));
+        let mut arrived = 0;
+        while arrived < self.arrivals.len() {
+            let coalescer = &mut self.coalescer;
+            arrived +=
+                self.arrivals.arrive_together(&mut |packet| coalescer.push(&Nowhere, packet));
         }
         self.coalescer.flush(&Nowhere);
     }

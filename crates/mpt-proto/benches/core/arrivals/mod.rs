@@ -55,7 +55,8 @@ pub(crate) fn endpoint(
         weight_from_peer: false,
         priority: 0,
         pins: Pins::default(),
-        keepalive: None,
+        // In a session, a path carries when a path status has come by it.
+        keepalive: (framing != FramingConfig::Plain).then_some(Duration::from_secs(3600)),
         dead_time: None,
         status: PathStatus::Available,
     };
@@ -76,7 +77,7 @@ pub(crate) fn endpoint(
     let config = EndpointConfig {
         addresses,
         connections: vec![connection],
-        secret: mpt_proto::Secret::default(),
+        secret: mpt_proto::Secret::new([own.octets()[3]; 16]),
     };
     Endpoint::new(&config, Instant::ZERO).expect("nothing is repeated or out of range")
 }
@@ -252,6 +253,32 @@ impl Arrivals {
         if let Some(opened) = opened {
             arrivals.receive(Instant::ZERO, opened, &datagrams[span], &mut sink);
         }
+    }
+
+    /// The next datagrams of one path arrive together, as the daemon reads them. Returns how many.
+    #[allow(dead_code, reason = "not every benchmark that includes this file is about whole ways")]
+    pub(crate) fn arrive_together(&mut self, deliver: &mut impl FnMut(&[u8])) -> usize {
+        let rest = &self.order[self.index..];
+        let path = rest[0].path;
+        let together =
+            rest.iter().take(BATCH as usize).take_while(|next| next.path == path).count();
+        let (origin, first) = self.next();
+        for _ in 1..together {
+            self.next();
+        }
+        let Self { receiver, datagrams, size, keep, .. } = self;
+        let size = *size;
+        let mut arrivals = receiver.arrivals(origin);
+        for place in first..first + together {
+            let span = place * size..(place + 1) * size;
+            let opened = arrivals.open(Instant::ZERO, &mut datagrams[span.clone()]);
+            let datagrams = &datagrams[..];
+            let mut sink = Receiver { keep, datagrams, size, header: HEADER_LEN, place, deliver };
+            if let Some(opened) = opened {
+                arrivals.receive(Instant::ZERO, opened, &datagrams[span], &mut sink);
+            }
+        }
+        together
     }
 
     /// Writes the number of the next datagram, and says where that comes from and lies.

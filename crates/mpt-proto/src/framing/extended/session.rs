@@ -98,6 +98,12 @@ impl Session {
         self.peer
     }
 
+    /// Whether there is a session, and no other one about to take its place.
+    #[inline(always)]
+    pub(crate) fn is_settled(&self) -> bool {
+        self.peer.is_some() && self.offered.is_none()
+    }
+
     /// When the session began.
     pub(crate) fn began(&self) -> Instant {
         self.began

@@ -175,30 +175,44 @@ impl LastFlow {
     /// are in order.
     #[inline(always)]
     fn bucket(&mut self, item: &Item<'_>) -> usize {
-        let key = key(item);
-        if key != Some(self.key) {
-            let hash = Flow::parse(item.packet, item.inner).hash();
-            self.key = key.unwrap_or_default();
-            self.bucket = (hash % BUCKETS as u64) as u16;
+        let same = match key_v4(item) {
+            Some([addresses, rest]) => self.key[0] == addresses && self.key[4] == rest,
+            None => key(item) == Some(self.key),
+        };
+        if !same {
+            self.begin(item);
         }
         usize::from(self.bucket)
     }
+
+    /// A packet of another flow came.
+    fn begin(&mut self, item: &Item<'_>) {
+        let hash = Flow::parse(item.packet, item.inner).hash();
+        self.key = key(item).unwrap_or_default();
+        self.bucket = (hash % BUCKETS as u64) as u16;
+    }
+}
+
+/// Set in the last word of a key of IPv4.
+const IS_V4: u64 = 1 << 63;
+
+/// The first and the last word of the [key] of an IPv4 packet; the others are 0.
+#[inline(always)]
+fn key_v4(item: &Item<'_>) -> Option<[u64; 2]> {
+    let header: &[u8; 24] = item.packet.first_chunk()?;
+    if header[0] != 0x45 {
+        return None;
+    }
+    let addresses = u64::from_ne_bytes(header[12..20].try_into().ok()?);
+    let ports = u32::from_ne_bytes(header[20..24].try_into().ok()?);
+    Some([addresses, IS_V4 | u64::from(ports) << 8 | u64::from(header[9])])
 }
 
 /// What distinguishes the packets of most flows: addresses, the first four bytes above IP, and the protocol. `None` if the
 /// packet is too short or has options.
-#[inline(always)]
 fn key(item: &Item<'_>) -> Option<[u64; 5]> {
     match item.inner.protocol {
-        Protocol::Ipv4 => {
-            let header: &[u8; 24] = item.packet.first_chunk()?;
-            if header[0] != 0x45 {
-                return None;
-            }
-            let addresses = u64::from_ne_bytes(header[12..20].try_into().ok()?);
-            let ports = u32::from_ne_bytes(header[20..24].try_into().ok()?);
-            Some([addresses, 0, 0, 0, u64::from(ports) << 8 | u64::from(header[9])])
-        }
+        Protocol::Ipv4 => key_v4(item).map(|[addresses, rest]| [addresses, 0, 0, 0, rest]),
         Protocol::Ipv6 => {
             let header: &[u8; 44] = item.packet.first_chunk()?;
             let mut key = [0; 5];

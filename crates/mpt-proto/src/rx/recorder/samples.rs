@@ -11,6 +11,8 @@ pub(super) struct Samples {
     /// A delay to which the others are relative. It stays for the session.
     reference: Option<u32>,
     count: i64,
+    /// The arrival and the send timestamp of the last datagram.
+    last: (Instant, u32),
     /// Delays relative to the reference, in microseconds.
     min: i32,
     sum: i64,
@@ -41,6 +43,11 @@ impl Samples {
         if is_highest {
             self.bytes_to_highest = self.bytes;
         }
+        // As others of the same burst: they say no more about the delay than one of them.
+        if self.count > 0 && self.last == (now, sent) {
+            return;
+        }
+        self.last = (now, sent);
         let delay = now.micros().wrapping_sub(sent);
         let Some(reference) = self.reference else {
             self.reference = Some(delay);

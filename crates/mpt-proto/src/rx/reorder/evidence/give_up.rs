@@ -13,18 +13,23 @@ impl EvidenceOrder {
         if self.waiting.held() == 0 {
             return None;
         }
-        let overdue = self.paths.iter().filter_map(|path| path.deadline(self.next)).min();
-        let inherited = self.inherited.map(|record| record.at);
-        [overdue, inherited, self.passed_at()].into_iter().flatten().min()
-    }
-
-    /// When the last live path will have passed the expected number.
-    fn passed_at(&self) -> Option<Instant> {
-        let mut latest = None;
-        for path in bits(self.live) {
-            latest = latest.max(Some(self.paths[path].passes_at(self.next)?));
+        let mut first = self.inherited.map_or(Instant::MAX, |record| record.at);
+        // When the last live path will have passed the expected number.
+        let mut passed = if self.live == 0 { Instant::MAX } else { Instant::ZERO };
+        for (index, path) in self.paths.iter().enumerate() {
+            let is_live = self.live >> index & 1 != 0;
+            match path.first(self.next) {
+                Some(record) => {
+                    first = first.min(path.overdue_at(record));
+                    if is_live {
+                        passed = passed.max(path.passes_at(record));
+                    }
+                }
+                None if is_live => passed = Instant::MAX,
+                None => {}
+            }
         }
-        latest
+        Some(first.min(passed)).filter(|at| *at < Instant::MAX)
     }
 
     /// Gives up what a number that came by this path shows to be lost.
@@ -38,6 +43,11 @@ impl EvidenceOrder {
             return;
         }
         self.give_up_passed(now, sink);
+        // Of packets that were read together the first one shows it.
+        if self.examined == (now, path) {
+            return;
+        }
+        self.examined = (now, path);
         if let Some(overdue) = self.paths[path.index()].overdue(now) {
             self.give_up_to(overdue.next(), Loss::Overdue, sink);
         }

@@ -55,6 +55,8 @@ pub(super) struct EvidenceOrder {
     live: u64,
     /// A live path that had not passed the expected number when that was last examined.
     slowest: u8,
+    /// When it was last examined what is overdue, and by which path a packet had come.
+    examined: (Instant, PathId),
     /// Until then late packets say nothing about the order of a path.
     copies_until: Instant,
     stats: ReorderStats,
@@ -84,6 +86,7 @@ impl EvidenceOrder {
             inherited: None,
             live: 0,
             slowest: 0,
+            examined: (Instant::ZERO, PathId(u8::MAX)),
             copies_until: Instant::ZERO,
             stats,
         }

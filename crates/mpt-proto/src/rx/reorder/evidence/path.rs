@@ -124,9 +124,9 @@ impl PathEvidence {
         self.last(|record| record.at + margin <= now)
     }
 
-    /// When it will have passed `next`, if nothing else comes.
-    pub(super) fn passes_at(&self, next: Seq) -> Option<Instant> {
-        self.first(next).map(|record| record.at + self.margin.time())
+    /// When it will have passed what its first record concerns, if nothing else comes.
+    pub(super) fn passes_at(&self, record: &Record) -> Instant {
+        record.at + self.margin.time()
     }
 
     /// The number up to which nothing is to be expected by any path.
@@ -135,9 +135,9 @@ impl PathEvidence {
         self.last(|record| record.at + self.wait <= now)
     }
 
-    /// When `next` will be overdue, if nothing else comes.
-    pub(super) fn deadline(&self, next: Seq) -> Option<Instant> {
-        self.first(next).map(|record| record.at + self.wait)
+    /// When that will be overdue, if nothing else comes.
+    pub(super) fn overdue_at(&self, record: &Record) -> Instant {
+        record.at + self.wait
     }
 
     /// The last of the first records for which something holds.
@@ -147,8 +147,14 @@ impl PathEvidence {
     }
 
     /// The first record that concerns `next`.
-    fn first(&self, next: Seq) -> Option<&Record> {
+    #[inline]
+    pub(super) fn first(&self, next: Seq) -> Option<&Record> {
         let before = |record: &Record| record.seq.offset_from(next) < 0;
-        self.records.get(self.records.partition_point(before))
+        let first = self.records.front()?;
+        if before(first) {
+            self.records.get(self.records.partition_point(before))
+        } else {
+            Some(first)
+        }
     }
 }
