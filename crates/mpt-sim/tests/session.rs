@@ -209,6 +209,34 @@ fn a_translator_that_gives_other_ports_costs_what_was_in_flight() {
 }
 
 #[test]
+fn a_client_that_only_receives_is_found_again_within_two_round_trips_and_a_tenth_of_a_second() {
+    const RATE: u64 = 10_000_000 / 8 / 1200;
+    // Feedback keeps the other path's mapping alive, not this one's.
+    let mut pair = pair(&server_plan(FramingConfig::Extended));
+    let wire = pair.wires[1];
+    pair.world.set_nat(wire, Some(Nat::new(IpAddr::from([203, 0, 113, 72]))));
+    let there = Pair::flow(false, 7777);
+    let flow = mpt_sim::traffic::packet::Flow {
+        source: there.destination,
+        destination: there.source,
+        port: there.port,
+    };
+    let interval = Source::interval_for(1200, 10_000_000);
+    let source = Source::new(flow, 1200, interval, at(1000), at(4000));
+    let stream = pair.world.add_stream(pair.right, pair.left, source);
+    for time in [2010, 2610, 3210] {
+        pair.world.run_until(at(time));
+        pair.world.nat_mut(wire).expect("a translator").rebind();
+    }
+    pair.world.run_until(at(5000));
+    let (sent, verdict) = verdict(&pair, stream);
+    let lost = sent - verdict.received;
+    // Half of the packets go by the path, whose round trip is 60 ms.
+    assert!(lost > 0 && lost <= 3 * RATE / 2 * 220 / 1000, "{lost} of {sent}");
+    assert_eq!(sessions(&pair, pair.left), 1, "the session goes on");
+}
+
+#[test]
 fn a_path_that_is_moved_by_nobody_stays_where_it_is() {
     // A host that guesses indices is told nothing that it did not know.
     let mut pair = pair(&server_plan(FramingConfig::Extended));

@@ -26,6 +26,8 @@ pub(super) struct ReceivePath {
     pub(super) plain: PlainPath,
     /// What arrived, by path sequence, in a session.
     pub(super) recorder: Recorder,
+    /// When the peer was last sent something on it because it had fallen silent.
+    pub(super) nudged: Instant,
     /// The last report, so that only changes are reported.
     pub(super) told: (bool, PathState),
     pub(super) estimator: PathEstimator,
@@ -49,6 +51,7 @@ impl ReceivePath {
             leaving: false,
             plain: PlainPath::new(config, known_to_speak),
             recorder: Recorder::default(),
+            nudged: Instant::ZERO,
             told: (false, PathState::Probing),
             estimator: PathEstimator::default(),
             order: Order::default(),

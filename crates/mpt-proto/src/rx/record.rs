@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::connection::{Arrival, ReceiveHalf};
 use super::measured::ReceiveQuality;
 use crate::id::PathId;
-use crate::messages::Messages;
+use crate::messages::{Messages, Reply};
 use crate::path::delay::OneWayDelay;
 use crate::path::rtt::RoundTrip;
 use crate::rx::recorder::{Datagram, Recorded};
@@ -26,6 +26,12 @@ const BYTES_PER_PATH: u64 = 100 * 120;
 /// How much longer a gap is waited for than the delays explain, at least, and the most that it is waited for at all.
 const SPARE: Duration = Duration::from_millis(5);
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
+
+/// A path by which nothing has come for so long, while datagrams come by others, is asked for in case a translator
+/// has forgotten this host: something sent on it shows the peer where it is now.
+const SILENCE: Duration = Duration::from_millis(50);
+const NUDGES_EVERY: Duration = Duration::from_millis(200);
+const NUDGED_FOR: Duration = Duration::from_secs(1);
 
 /// The congestion mark *experienced* in a type of service (RFC 3168).
 const CE: u8 = 0b11;
@@ -85,6 +91,20 @@ impl ReceiveHalf {
             }
         }
         self.set_waits(now);
+        self.nudge_silent(now, messages);
+    }
+
+    /// Has something sent on each live path that has just fallen silent, while data comes by others.
+    fn nudge_silent(&mut self, now: Instant, messages: &mut Messages) {
+        let (id, live) = (self.id, self.live);
+        for (index, path) in self.paths.iter_mut().filter(|(index, _)| live >> index & 1 != 0) {
+            let silent = path.recorder.last_at().map(|at| now.since(at));
+            let is_silent = silent.is_some_and(|silent| silent >= SILENCE && silent < NUDGED_FOR);
+            if is_silent && now.since(path.nudged) >= NUDGES_EVERY {
+                path.nudged = now;
+                messages.reply(id, Reply::Keepalive { path: PathId(index as u8) });
+            }
+        }
     }
 
     /// Has the order wait for as long as the delays of the paths explain.

@@ -274,6 +274,11 @@ impl Recorder {
         self.resolved = self.resolved.wrapping_add(self.window.received(self.resolved, left));
     }
 
+    /// When the last datagram came that was not a copy; `None` before the first one.
+    pub(crate) fn last_at(&self) -> Option<Instant> {
+        self.highest.map(|_| self.last_at)
+    }
+
     /// How many datagrams were lost for certain in this session.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
