@@ -30,6 +30,12 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// How long a path whose proven length was verified is not verified again.
 const QUIET: Duration = Duration::from_secs(1);
 
+/// Without a datagram longer than the least length in this time, nothing that is lost says anything of lengths.
+const LATELY: Duration = Duration::from_secs(1);
+
+/// So many probes of the least length have to be answered, and none of the proven one, for a path to be narrower.
+const ANSWERS: u8 = 2;
+
 /// What is assumed of a path whose round trip is not known yet.
 const ROUND_TRIP: Duration = Duration::from_millis(300);
 
@@ -52,6 +58,8 @@ pub(crate) struct PathMtu {
     next: Option<Instant>,
     /// After that, how long it takes to the next one; `None` if no search has ended.
     again: Option<Duration>,
+    /// When a datagram longer than the least length was sent last.
+    long_at: Option<Instant>,
     /// When the proven length was verified last.
     verified: Option<Instant>,
     /// Probes that an answer may be to, by their numbers.
@@ -68,7 +76,7 @@ struct Round {
     at: Instant,
     /// A probe of the least length is to follow.
     with_base: bool,
-    base_arrived: bool,
+    base_arrived: u8,
 }
 
 impl PathMtu {
@@ -82,6 +90,7 @@ impl PathMtu {
             round: None,
             next: None,
             again: None,
+            long_at: None,
             verified: None,
             sent: Vec::new(),
         }
@@ -120,8 +129,19 @@ impl PathMtu {
         }
     }
 
+    /// A datagram of this length is sent.
+    #[inline(always)]
+    pub(crate) fn on_data(&mut self, now: Instant, len: usize) {
+        if len > self.base {
+            self.long_at = Some(now);
+        }
+    }
+
     /// There is evidence that long datagrams are lost, and only these.
     pub(crate) fn suspect(&mut self, now: Instant) {
+        if self.long_at.is_none_or(|at| now.since(at) > LATELY) {
+            return;
+        }
         let is_quiet = self.verified.is_some_and(|at| now.since(at) < QUIET);
         let verifies = self.round.as_ref().is_some_and(|round| round.verifies);
         if let Some(len) = self.proven.filter(|&proven| proven > self.base)
@@ -194,8 +214,8 @@ impl PathMtu {
     /// No probe of a round was answered in time. Returns whether what is known to arrive has changed.
     fn give_up(&mut self, now: Instant) -> bool {
         let Some(round) = self.round.take() else { return false };
-        if round.verifies && !round.base_arrived {
-            // Nothing arrives at all, which says nothing of lengths.
+        if round.verifies && round.base_arrived < ANSWERS {
+            // Little arrives at all, which says nothing of lengths.
             return false;
         }
         if let Some(time) = self.again.filter(|_| !round.verifies) {
@@ -234,7 +254,7 @@ impl PathMtu {
             return false;
         };
         if let Some(round) = &mut self.round {
-            round.base_arrived |= len == self.base;
+            round.base_arrived += u8::from(len == self.base);
             if len >= round.len {
                 if round.verifies {
                     self.verified = Some(now);
@@ -261,7 +281,7 @@ impl PathMtu {
 
 impl Round {
     fn new(now: Instant, len: usize, verifies: bool) -> Self {
-        Self { len, verifies, tries: 0, at: now, with_base: false, base_arrived: false }
+        Self { len, verifies, tries: 0, at: now, with_base: false, base_arrived: 0 }
     }
 
     /// The length of the probe that is due; `None` if the last one had its time. Where a length is verified, one of the

@@ -195,6 +195,7 @@ impl TransmitHalf {
         let stamp = self.framing.stamp(now, item, &mut sender.wire);
         if stamp.is_extended() {
             sender.idle.on_data(now);
+            sender.mtu.on_data(now, stamp.overhead() + item.packet.len());
         }
         sender.black_hole.on_sent(stamp.overhead() + item.packet.len());
         Some((path, stamp))

@@ -30,7 +30,8 @@ fn idle() {
     let used = daemon.cpu_time().expect("a running daemon") - before;
     let resident = daemon.resident_bytes().expect("a running daemon");
     assert!(used <= WATCHED / 200, "{used:?} of processor time in {WATCHED:?}");
-    assert!(resident < 20 << 20, "{resident} bytes resident");
+    // Of a build without optimisation, most of which is its program.
+    assert!(resident < 24 << 20, "{resident} bytes resident");
 }
 
 fn log() {

@@ -129,9 +129,12 @@ fn a_path_that_becomes_narrower_is_repaired_within_three_round_trips() {
     world.run(1000);
     world.carries = 1400;
     world.mtu.suspect(world.now);
+    assert_eq!(world.run(200), [], "nothing long was sent");
+    world.mtu.on_data(world.now, LOCAL);
+    world.mtu.suspect(world.now);
     let found = world.run(5000);
     assert_eq!(found[0].1, BASE);
-    assert!(found[0].0 <= 1000 + 3 * 40, "{found:?}");
+    assert!(found[0].0 <= 1200 + 3 * 40, "{found:?}");
     assert!(found.iter().all(|(_, len)| *len <= 1400), "{found:?}");
     assert!(found[found.len() - 1].1 > 1400 - 2 * STEP, "{found:?}");
 }
@@ -142,6 +145,7 @@ fn ordinary_loss_and_an_outage_say_nothing_of_lengths() {
     world.run(1000);
     world.probes.clear();
     for _ in 0..100 {
+        world.mtu.on_data(world.now, LOCAL);
         world.mtu.suspect(world.now);
         assert_eq!(world.run(10), []);
     }
