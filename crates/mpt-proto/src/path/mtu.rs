@@ -101,18 +101,21 @@ impl PathMtu {
         self.proven
     }
 
-    /// The interface and the route allow datagrams of this length. Returns whether what is known to arrive changes.
-    pub(crate) fn set_local(&mut self, now: Instant, len: usize) -> bool {
+    /// The length of a datagram that every path has to carry.
+    pub(crate) fn least(&self) -> usize {
+        self.base
+    }
+
+    /// The interface and the route allow datagrams of this length.
+    pub(crate) fn set_local(&mut self, now: Instant, len: usize) {
         if len == self.local {
-            return false;
+            return;
         }
         self.local = len;
         (self.too_long, self.again) = (None, None);
         self.round = None;
         self.next = Some(now);
-        let before = self.proven;
-        self.proven = before.map(|proven| proven.min(len.max(self.base)));
-        self.proven != before
+        self.proven = self.proven.map(|proven| proven.min(len.max(self.base)));
     }
 
     /// The way to the peer is another one, or nobody knows: everything begins anew.
@@ -161,62 +164,52 @@ impl PathMtu {
         }
     }
 
-    /// The length of the probe to be sent at `now`, if one is due. The second value says whether what is known to
-    /// arrive has changed, because probes were lost.
-    pub(crate) fn poll(
-        &mut self,
-        now: Instant,
-        round_trip: Option<Duration>,
-    ) -> (Option<usize>, bool) {
+    /// The length of the probe to be sent at `now`, if one is due.
+    pub(crate) fn poll(&mut self, now: Instant, round_trip: Option<Duration>) -> Option<usize> {
         let round_trip = round_trip.unwrap_or(ROUND_TRIP);
         let timeout = round_trip + (round_trip / 2).max(ALLOWANCE);
-        let mut changed = false;
         loop {
             if self.round.is_none() && self.next.is_some_and(|at| at <= now) {
-                changed |= self.search(now);
+                self.search(now);
             }
-            let Some(round) = self.round.as_mut().filter(|round| round.at <= now) else {
-                return (None, changed);
-            };
+            let round = self.round.as_mut().filter(|round| round.at <= now)?;
             if let Some(len) = round.next(now, timeout, self.base) {
-                return (Some(len), changed);
+                return Some(len);
             }
-            changed |= self.give_up(now);
+            self.give_up(now);
         }
     }
 
-    /// Begins to try the next length, if there is one. Returns whether what is known to arrive has changed.
-    fn search(&mut self, now: Instant) -> bool {
+    /// Begins to try the next length, if there is one.
+    fn search(&mut self, now: Instant) {
         self.next = None;
         if self.local == 0 {
-            return false;
+            return;
         }
-        let least = self.proven.unwrap_or(self.base);
-        let goal = self.too_long.map_or(self.local, |too_long| least.midpoint(too_long));
         if self.local <= self.base {
-            return self.proven.replace(self.base) != Some(self.base);
+            self.proven = Some(self.base);
+            return;
         }
         if self.again.is_some() {
             self.round = Some(Round::new(now, self.local, false));
-            return false;
+            return;
         }
+        let least = self.proven.unwrap_or(self.base);
+        let goal = self.too_long.map_or(self.local, |too_long| least.midpoint(too_long));
         if goal < least + STEP && goal < self.local {
             self.again = Some(AGAIN);
             self.next = Some(now + AGAIN);
-            return false;
-        }
-        if goal > least {
+        } else if goal > least {
             self.round = Some(Round::new(now, goal, false));
         }
-        false
     }
 
-    /// No probe of a round was answered in time. Returns whether what is known to arrive has changed.
-    fn give_up(&mut self, now: Instant) -> bool {
-        let Some(round) = self.round.take() else { return false };
+    /// No probe of a round was answered in time.
+    fn give_up(&mut self, now: Instant) {
+        let Some(round) = self.round.take() else { return };
         if round.verifies && round.base_arrived < ANSWERS {
             // Little arrives at all, which says nothing of lengths.
-            return false;
+            return;
         }
         if let Some(time) = self.again.filter(|_| !round.verifies) {
             let time = (time * 2).min(RAISE);
@@ -226,13 +219,11 @@ impl PathMtu {
                 // A length in between may pass by now.
                 (self.too_long, self.again) = (None, None);
             }
-            return false;
+            return;
         }
-        let before = self.proven;
-        self.proven = if round.verifies { Some(self.base) } else { before.or(Some(self.base)) };
+        self.proven = self.proven.filter(|_| !round.verifies).or(Some(self.base));
         (self.too_long, self.again) = (Some(round.len), None);
         self.next = Some(now);
-        self.proven != before
     }
 
     /// A probe was sent under this number.
@@ -248,11 +239,9 @@ impl PathMtu {
         self.sent.iter().map(|(number, _)| *number)
     }
 
-    /// A probe has arrived at the peer, by its answer. Returns whether what is known to arrive has changed.
-    pub(crate) fn on_answer(&mut self, now: Instant, number: u32) -> bool {
-        let Some(&(_, len)) = self.sent.iter().find(|(sent, _)| *sent == number) else {
-            return false;
-        };
+    /// A probe has arrived at the peer, by its answer.
+    pub(crate) fn on_answer(&mut self, now: Instant, number: u32) {
+        let Some(&(_, len)) = self.sent.iter().find(|(sent, _)| *sent == number) else { return };
         if let Some(round) = &mut self.round {
             round.base_arrived += u8::from(len == self.base);
             if len >= round.len {
@@ -262,15 +251,13 @@ impl PathMtu {
                 self.round = None;
             }
         }
-        let before = self.proven;
         if len <= self.local {
-            self.proven = before.max(Some(len));
+            self.proven = self.proven.max(Some(len));
             self.too_long = self.too_long.filter(|&too_long| len < too_long);
         }
         if self.round.is_none() && self.proven < Some(self.local) && self.next.is_none() {
             self.next = Some(now);
         }
-        self.proven != before
     }
 
     /// When to poll next.

@@ -6,7 +6,6 @@ use super::connection::TransmitHalf;
 use super::control::{Control, ControlMessage};
 use crate::id::PathId;
 use crate::path::feedback::Header;
-use crate::path::mtu::LEAST_INNER;
 use crate::path::rtt::RoundTrip;
 use crate::time::Instant;
 use crate::wire::extended::Kind;
@@ -77,7 +76,7 @@ impl TransmitHalf {
         if path.feedback.on_feedback(now, header, block, last) {
             let round_trip = path.feedback.round_trip().map(RoundTrip::recent);
             path.metrics.round_trip = round_trip.or(path.metrics.round_trip);
-            if path.feedback.has_longer(self.framing.largest_overhead() + LEAST_INNER) {
+            if path.feedback.has_longer(path.mtu.least()) {
                 path.mtu.on_long_arrived(now);
             } else if path.feedback.has_loss() {
                 path.mtu.suspect(now);

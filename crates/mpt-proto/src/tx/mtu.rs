@@ -32,8 +32,7 @@ impl TransmitHalf {
         self.framing.index()?;
         let due =
             self.paths.iter_mut().filter(|(_, path)| path.usable()).find_map(|(index, path)| {
-                let (probe, _) = path.mtu.poll(now, path.metrics.round_trip);
-                Some((PathId(index as u8), probe?))
+                Some((PathId(index as u8), path.mtu.poll(now, path.metrics.round_trip)?))
             });
         let (path, len) = due?;
         self.probe(now, path, len)
