@@ -245,6 +245,11 @@ impl Machine {
         }
     }
 
+    /// How many of four changes beside a stream are enough: a machine that stands still takes its time for each.
+    pub(crate) fn enough(&self, site: &Site) -> u32 {
+        if Self::watch(site).stalls > self.stalls { 2 } else { 4 }
+    }
+
     /// Waits for the end of a stream and asserts that everything arrived, once and in order. Returns how many
     /// packets were missing.
     ///

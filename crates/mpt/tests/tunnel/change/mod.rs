@@ -74,8 +74,7 @@ fn undisturbed(site: &Site, length: Duration, mut change: impl FnMut(u32)) {
         change(calls);
         calls += 1;
     }
-    // A busy machine takes its time for each.
-    assert!(calls >= 2, "{calls} changes");
+    assert!(calls >= machine.enough(site), "{calls} changes");
     let missing = machine.judge(site, stream);
     let after = site.connection(Side::Right);
     assert_eq!(after.reorder.counters["restarts"], 0, "{:?}", after.reorder);
@@ -203,6 +202,7 @@ fn weights() {
 /// time the other side begins.
 fn paths() {
     let site = site();
+    let machine = Machine::watch(&site);
     let mut used = 0;
     undisturbed(&site, Duration::from_secs(3), |number| {
         let order = if number.is_multiple_of(2) { BOTH } else { [Side::Right, Side::Left] };
@@ -213,7 +213,7 @@ fn paths() {
         order.into_iter().for_each(|side| remove(&site, side, "three"));
         pause(20);
     });
-    assert!(used >= 2, "it carried packets {used} times");
+    assert!(used >= machine.enough(&site), "it carried packets {used} times");
     assert_eq!(site.connection(Side::Left).paths.len(), 2);
 }
 
