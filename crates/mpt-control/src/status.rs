@@ -347,6 +347,11 @@ pub struct Direction {
     /// The highest rate of the last 10 seconds or so at which the receiver got datagrams, in bits of UDP payload per
     /// second; no more than was sent. None if it is not known.
     pub rate: Option<u64>,
+    /// What the path is believed to carry, in bits of IP packets per second; with the scheduler `earliest`. None if
+    /// it is not known.
+    pub capacity: Option<u64>,
+    /// The rate at which it is sent on at the most, in bits of IP packets per second. None without a limit.
+    pub pace: Option<u64>,
     /// How much longer datagrams take than by the fastest path of the connection, in milliseconds.
     pub delay_ms: Option<f64>,
     /// The time in queues, on average, in milliseconds: how much longer datagrams take than they do at best.

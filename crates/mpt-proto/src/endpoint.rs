@@ -25,7 +25,7 @@ use crate::stats::{Drops, Traffic};
 use crate::time::Instant;
 use crate::timer::Deadline;
 use crate::tx::side::TransmitSide;
-use crate::tx::transmit::Transmit;
+use crate::tx::transmit::{Taken, Transmit};
 
 /// One end of a tunnel.
 #[derive(Debug)]
@@ -60,8 +60,19 @@ impl Endpoint {
     }
 
     /// See [`TransmitSide::handle_inner`].
+    ///
+    /// A packet that has to wait is kept; [`poll_transmit`](Self::poll_transmit) gives it out.
     pub fn handle_inner<'a>(&mut self, now: Instant, packet: &'a [u8]) -> Option<Transmit<'a>> {
-        self.tx.handle_inner(now, packet)
+        match self.tx.handle_inner(now, packet)? {
+            Taken::Sent(transmit) => Some(transmit),
+            Taken::Waits(waiting) => {
+                self.tx.keep(&waiting, |packet, place| {
+                    place.copy_from_slice(packet);
+                    false
+                });
+                None
+            }
+        }
     }
 
     /// Writes a datagram in place as [`TransmitSide::emit`] does, and counts it as sent: for callers whose

@@ -65,6 +65,10 @@ pub enum Drop {
     NoRoute,
     /// A datagram of a session from an origin that no path has, and whose path id no path has either.
     PathUnknown,
+    /// It waited too long for a path: the queue was to become shorter (CoDel, RFC 8289).
+    QueueDelay,
+    /// More waited for a path than may.
+    QueueFull,
     /// A sequence number too far away to be believed before others confirm it.
     Stray,
     /// A connection index that belongs to no session.
@@ -75,7 +79,7 @@ pub enum Drop {
 
 impl Drop {
     /// All reasons, in the order of their names.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 31] = [
         Self::AcceptFull,
         Self::AcceptRate,
         Self::ControlAddress,
@@ -102,6 +106,8 @@ impl Drop {
         Self::NoPath,
         Self::NoRoute,
         Self::PathUnknown,
+        Self::QueueDelay,
+        Self::QueueFull,
         Self::Stray,
         Self::UnknownIndex,
         Self::UnknownSource,
@@ -136,6 +142,8 @@ impl Drop {
             Self::NoPath => "no_path",
             Self::NoRoute => "no_route",
             Self::PathUnknown => "path_unknown",
+            Self::QueueDelay => "queue_delay",
+            Self::QueueFull => "queue_full",
             Self::Stray => "stray",
             Self::UnknownIndex => "unknown_index",
             Self::UnknownSource => "unknown_source",

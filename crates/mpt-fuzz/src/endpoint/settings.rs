@@ -132,6 +132,7 @@ impl Settings {
             remote: outer_address(1 - own, connection, lane),
             weight: 1,
             weight_from_peer: false,
+            rate: None,
             priority: 0,
             pins: Pins::default(),
             keepalive: self.keepalive,

@@ -80,6 +80,13 @@ fn paths<'a>(
             local: topology.address(side, index),
             remote: topology.known_address(other, index),
             weight,
+            rate: tunnel.rates.and_then(|share| {
+                let out = match side {
+                    Side::Left => &link.forward,
+                    Side::Right => &link.backward,
+                };
+                Some((out.rate? as f64 * share / 1000.0) as u32)
+            }),
             keepalive: tunnel.keepalive,
             dead_time: tunnel.dead_time,
         })
@@ -132,6 +139,7 @@ struct Path<'a> {
     local: IpAddr,
     remote: IpAddr,
     weight: u32,
+    rate: Option<u32>,
     keepalive: f64,
     dead_time: f64,
 }

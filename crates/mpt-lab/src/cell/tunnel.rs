@@ -11,6 +11,9 @@ use crate::topology::IpVersion;
 pub struct Tunnel {
     /// One weight per link, 1 to 10000; after reading a file, as many as there are links.
     pub weights: Vec<u32>,
+    /// The share of the links' rates that the daemons are told as the paths', in place of what they would measure;
+    /// for the scheduler `earliest`.
+    pub rates: Option<f64>,
     /// The profile.
     pub profile: Profile,
     /// The framing.
@@ -44,6 +47,7 @@ impl Default for Tunnel {
     fn default() -> Self {
         Self {
             weights: Vec::new(),
+            rates: None,
             profile: Profile::Auto,
             framing: Framing::Plain,
             scheduler: Scheduler::Weighted,
@@ -90,6 +94,8 @@ pub enum Profile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scheduler {
+    /// Where a packet arrives first, by measured rates and delays.
+    Earliest,
     /// In proportion to the weights.
     Weighted,
 }

@@ -465,7 +465,7 @@ mod tests {
                 "{ link = 'a', at = 1, until = 10 }",
             ),
             ("links = 3", "there are 1 to 2 links", "3"),
-            ("systems = ['mtp']", "there are classic, mpt, mptcp", "'mtp'"),
+            ("systems = ['mtp']", "there are adaptive, classic, mpt, mptcp, oracle", "'mtp'"),
             ("[[event]]\nat = 1\nlink = 'c'\nchange = 'cut'", "no link is called `c`", "'c'"),
             ("[[event]]\nat = 1\nlink = 'a'\nchange = 'roam'", "`nat = true`", "[[event]]"),
             ("[[event]]\nat = 1\nlink = 'a'\nchange = 'rate'", "has no `rate_mbps`", "[[event]]"),

@@ -8,6 +8,8 @@
 //! |---|---|
 //! | `classic` | two daemons configured as the experiment's `[tunnel]` says |
 //! | `mpt` | two daemons with the same weights and keepalives, extended framing, and order by evidence |
+//! | `adaptive` | two daemons that are told the links' addresses and nothing else |
+//! | `oracle` | the same, told the rate of each link too |
 //! | `mptcp` | Multipath TCP of the kernel (RFC 8684), one subflow per link |
 //! | external | whatever a script starts on both hosts: see [`external`] |
 
@@ -17,7 +19,7 @@ mod running;
 
 use serde::Serialize;
 
-use crate::cell::{Cell, Direction, Framing, Kind, Profile, Tunnel};
+use crate::cell::{Cell, Direction, Framing, Kind, Profile, Scheduler, Tunnel};
 use crate::results::SystemEntry;
 pub use external::External;
 pub(crate) use pair::sides;
@@ -26,42 +28,67 @@ pub(crate) use running::{Running, Unavailable};
 /// A system under test.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum System {
+    /// MPT that measures what it needs.
+    Adaptive,
     /// MPT with the settings of the experiment.
     Classic,
     /// MPT with its own.
     Mpt,
     /// The kernel's Multipath TCP.
     Mptcp,
+    /// Adaptive MPT that is told the links' rates.
+    Oracle,
     /// Another program, started by a script.
     External(External),
 }
 
+/// The share of a link's rate that the oracle tells, so that no queue stands before the link.
+const ORACLE: f64 = 0.99;
+
+/// The shipped defaults, but for addresses.
+fn adaptive(cell: &Cell) -> Tunnel {
+    Tunnel {
+        weights: vec![1; cell.topology.links.len()],
+        framing: Framing::Extended,
+        scheduler: Scheduler::Earliest,
+        inner: cell.tunnel.inner,
+        mtu: cell.tunnel.mtu,
+        ..Tunnel::default()
+    }
+}
+
 impl System {
     /// The names of those that need no script.
-    pub const NAMES: [&'static str; 3] = ["classic", "mpt", "mptcp"];
+    pub const NAMES: [&'static str; 5] = ["adaptive", "classic", "mpt", "mptcp", "oracle"];
 
     /// The one of that name, if it needs no script.
     pub fn by_name(name: &str) -> Option<Self> {
-        [Self::Classic, Self::Mpt, Self::Mptcp].into_iter().find(|system| system.name() == name)
+        [Self::Adaptive, Self::Classic, Self::Mpt, Self::Mptcp, Self::Oracle]
+            .into_iter()
+            .find(|system| system.name() == name)
     }
 
     /// Its name in files and records.
     pub fn name(&self) -> &str {
         match self {
+            Self::Adaptive => "adaptive",
             Self::Classic => "classic",
             Self::External(external) => &external.name,
             Self::Mpt => "mpt",
             Self::Mptcp => "mptcp",
+            Self::Oracle => "oracle",
         }
     }
 
     /// What reports say about it.
     pub fn entry(&self) -> SystemEntry {
         let title = match self {
+            Self::Adaptive => "MPT adaptive",
             Self::Classic => "MPT classic",
             Self::External(external) => &external.name,
             Self::Mpt => "MPT",
             Self::Mptcp => "kernel MPTCP",
+            Self::Oracle => "MPT adaptive, rates given",
         };
         SystemEntry { name: self.name().into(), title: title.into() }
     }
@@ -69,15 +96,15 @@ impl System {
     /// Whether a quick run measures it.
     pub fn is_quick(&self) -> bool {
         match self {
-            Self::Classic | Self::Mptcp => true,
-            Self::External(_) | Self::Mpt => false,
+            Self::Adaptive | Self::Classic | Self::Mptcp => true,
+            Self::External(_) | Self::Mpt | Self::Oracle => false,
         }
     }
 
     /// Whether it consists of daemons, which need their program.
     pub fn has_daemons(&self) -> bool {
         match self {
-            Self::Classic | Self::Mpt => true,
+            Self::Adaptive | Self::Classic | Self::Mpt | Self::Oracle => true,
             Self::External(_) | Self::Mptcp => false,
         }
     }
@@ -92,6 +119,8 @@ impl System {
                 reorder: None,
                 ..cell.tunnel.clone()
             }),
+            Self::Adaptive => Some(adaptive(cell)),
+            Self::Oracle => Some(Tunnel { rates: Some(ORACLE), ..adaptive(cell) }),
             Self::External(_) | Self::Mptcp => None,
         }
     }

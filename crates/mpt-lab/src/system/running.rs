@@ -57,7 +57,7 @@ impl Running {
         stop: &Stop,
     ) -> Result<Self> {
         match system {
-            System::Classic | System::Mpt => {
+            System::Adaptive | System::Classic | System::Mpt | System::Oracle => {
                 let tunnel = system.tunnel(cell).context("a system of daemons has a tunnel")?;
                 let pair = Pair::start(lab, &tunnel, cell.traffic.direction, binary, stop)?;
                 let mtu = u32::try_from(pair.inner_mtu()?);

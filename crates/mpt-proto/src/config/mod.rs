@@ -66,6 +66,9 @@ pub enum SchedulerConfig {
     /// By the packet's flow: all packets of one take the same path. Ports may be pinned to a path,
     /// what is not pinned is spread by the paths' weights.
     Flow,
+    /// By which path it will arrive first, by measured rates and delays: no weights. In a session; in plain
+    /// framing, which measures neither, by the weights.
+    Earliest,
     /// By the paths' weights: the sending vector of draft-lencse-tsvwg-mpt.
     #[default]
     Weighted,
@@ -95,6 +98,9 @@ pub struct PathConfig {
     pub weight: u16,
     /// Whether the weight that the peer announces for it takes the place of `weight`.
     pub weight_from_peer: bool,
+    /// Its rate in bytes of IP packets per second, in place of the measured one; for
+    /// [`SchedulerConfig::Earliest`].
+    pub rate: Option<u64>,
     /// Its priority: of the paths that are up, those with the lowest number carry packets, the
     /// others are on standby.
     pub priority: u8,

@@ -108,6 +108,7 @@ fn path_config(connection: u16, path: u8, [keepalive, dead_time]: [u16; 2]) -> P
         remote: SocketAddr::from(([10, path, 1, connection as u8 + 1], 4754)),
         weight: 1,
         weight_from_peer: false,
+        rate: None,
         priority: 0,
         pins: Pins::default(),
         keepalive: time(keepalive),

@@ -207,6 +207,22 @@ impl Tx {
         }
     }
 
+    /// Numbers a packet that does not leave yet; `None` without a session, which alone tells both apart.
+    pub(crate) fn number(&mut self, item: &Item<'_>) -> Option<Stamp> {
+        match &mut self.mode {
+            Mode::Extended(session) => Some(Stamp::Extended(session.number(item))),
+            Mode::Plain | Mode::Waiting => None,
+        }
+    }
+
+    /// Whether the peer accepts inner packets with a partial checksum.
+    pub(crate) fn is_partial(&self) -> bool {
+        match &self.mode {
+            Mode::Extended(session) => session.is_partial(),
+            Mode::Plain | Mode::Waiting => false,
+        }
+    }
+
     /// The stamp of a datagram that is sent again: it keeps its place in the order. `None` if the receiver
     /// may no longer recognise the number as a copy.
     pub(crate) fn restamp(
@@ -267,6 +283,22 @@ impl Stamp {
         match self {
             Self::Plain(stamp) => stamp.overhead(),
             Self::Extended(stamp) => stamp.overhead(),
+        }
+    }
+
+    /// The packet [numbered](Tx::number) before leaves now on this path.
+    pub(crate) fn leaving(self, now: Instant, path: &mut WirePath) -> Self {
+        match self {
+            Self::Extended(stamp) => Self::Extended(stamp.leaving(now, path)),
+            Self::Plain(_) => self,
+        }
+    }
+
+    /// Its number in the session, if it has one.
+    pub(crate) const fn sequence(&self) -> Option<Seq> {
+        match self {
+            Self::Extended(stamp) => stamp.sequence(),
+            Self::Plain(_) => None,
         }
     }
 

@@ -14,6 +14,7 @@ pub(crate) mod liveness;
 mod loss;
 pub(crate) mod metrics;
 pub(crate) mod mtu;
+pub(crate) mod rate;
 pub(crate) mod rtt;
 
 use std::fmt;

@@ -3,6 +3,7 @@
 //! Paths come in tiers by priority. The usable paths with the lowest number carry packets; the
 //! others are on standby, and carry only pinned packets.
 
+pub(crate) mod earliest;
 mod flow;
 mod share;
 mod weighted;
@@ -12,6 +13,7 @@ use crate::framing::datagram::Item;
 use crate::id::PathId;
 use crate::path::metrics::PathMetrics;
 use crate::time::Instant;
+use earliest::Earliest;
 use flow::FlowMapping;
 pub(crate) use share::Share;
 use weighted::Weighted;
@@ -27,6 +29,8 @@ pub(crate) struct Scheduler {
 /// A policy that answers the question. Each policy has a file.
 #[derive(Debug)]
 enum Policy {
+    /// And what chooses in plain framing.
+    Earliest(Earliest, Weighted),
     Flow(FlowMapping),
     Weighted(Weighted),
 }
@@ -40,6 +44,7 @@ pub(crate) trait Paths {
 impl Scheduler {
     pub(crate) fn new(config: SchedulerConfig) -> Self {
         let policy = match config {
+            SchedulerConfig::Earliest => Policy::Earliest(Earliest::default(), Weighted::default()),
             SchedulerConfig::Flow => Policy::Flow(FlowMapping::default()),
             SchedulerConfig::Weighted => Policy::Weighted(Weighted::default()),
         };
@@ -55,6 +60,10 @@ impl Scheduler {
         self.standby = waiting.fold(0, |bits, share| bits | bit(share.path));
         let best_tier = usable.clone().filter(carries);
         match &mut self.policy {
+            Policy::Earliest(earliest, weighted) => {
+                earliest.set_paths(best_tier.clone().map(|share| share.path));
+                weighted.set_paths(best_tier.map(|share| (share.path, share.weight)));
+            }
             Policy::Flow(mapping) => mapping.set_paths(usable, best_tier),
             Policy::Weighted(weighted) => {
                 weighted.set_paths(best_tier.map(|share| (share.path, share.weight)));
@@ -73,7 +82,25 @@ impl Scheduler {
     ) -> Option<PathId> {
         match &mut self.policy {
             Policy::Flow(mapping) => mapping.select(item),
-            Policy::Weighted(weighted) => weighted.select(),
+            Policy::Weighted(weighted) | Policy::Earliest(_, weighted) => weighted.select(),
+        }
+    }
+
+    /// The choice by earliest arrival, if that is the policy.
+    #[inline]
+    pub(crate) fn earliest(&self) -> Option<&Earliest> {
+        match &self.policy {
+            Policy::Earliest(earliest, _) => Some(earliest),
+            Policy::Flow(_) | Policy::Weighted(_) => None,
+        }
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub(crate) fn earliest_mut(&mut self) -> Option<&mut Earliest> {
+        match &mut self.policy {
+            Policy::Earliest(earliest, _) => Some(earliest),
+            Policy::Flow(_) | Policy::Weighted(_) => None,
         }
     }
 
@@ -85,6 +112,7 @@ impl Scheduler {
     /// Bytes of memory apart from its own size.
     pub(crate) fn memory(&self) -> usize {
         match &self.policy {
+            Policy::Earliest(earliest, weighted) => earliest.memory() + weighted.memory(),
             Policy::Flow(mapping) => mapping.memory(),
             Policy::Weighted(weighted) => weighted.memory(),
         }

@@ -29,6 +29,11 @@ impl TransmitHalf {
         self.check_progress(now);
         let covered = self.framing.last_sequence().unwrap_or(Beacon::NOTHING);
         for (index, path) in self.paths.iter_mut() {
+            // It is about to send what has a number already.
+            let waits = self.paced.as_ref();
+            if waits.is_some_and(|paced| paced.has_committed(PathId(index as u8))) {
+                path.idle.on_data(now);
+            }
             if path.idle.deadline().is_none_or(|at| now < at) {
                 continue;
             }

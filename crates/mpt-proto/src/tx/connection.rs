@@ -6,6 +6,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use super::paced::Paced;
 use super::path::TransmitPath;
 use crate::config::{ConnectionConfig, SchedulerConfig};
 use crate::framing::datagram::Item;
@@ -49,6 +50,10 @@ pub struct TransmitHalf {
     pub(super) lost: Option<(PathId, LossWindow)>,
     pub(super) scheduler: Scheduler,
     pub(super) policy: SchedulerConfig,
+    /// What waits for the paths, where they are chosen by earliest arrival and there is a session.
+    pub(super) paced: Option<Box<Paced>>,
+    /// Packets that were marked in place of being dropped.
+    pub(super) marked: u64,
     pub(super) paths: Slots<TransmitPath>,
     /// It is removed when its last path has notified the peer.
     pub(super) ending: bool,
@@ -91,6 +96,8 @@ impl TransmitHalf {
             lost: None,
             scheduler: Scheduler::new(config.scheduler),
             policy: config.scheduler,
+            paced: None,
+            marked: 0,
             paths: Slots::default(),
             ending: false,
             calls: 0,
@@ -181,7 +188,11 @@ impl TransmitHalf {
 
     /// Bytes of memory that it takes, its own size included.
     pub fn memory(&self) -> usize {
-        size_of::<Self>() + self.paths.memory() + self.scheduler.memory() + self.framing.memory()
+        size_of::<Self>()
+            + self.paths.memory()
+            + self.scheduler.memory()
+            + self.framing.memory()
+            + self.paced.as_ref().map_or(0, |paced| size_of::<Paced>() + paced.memory())
     }
 
     /// Picks the path for an inner packet and stamps it. One for which there is no path takes no number.
@@ -215,7 +226,11 @@ impl TransmitHalf {
         stamp: &Stamp,
     ) -> Option<(PathId, Stamp)> {
         let inner = inner::parse(packet)?;
-        let path = self.scheduler.select(now, &Item { packet, inner: &inner }, &self.paths)?;
+        let item = Item { packet, inner: &inner };
+        let path = match self.scheduler.earliest().filter(|_| self.paced.is_some()) {
+            Some(earliest) => earliest.soonest(now, packet.len())?,
+            None => self.scheduler.select(now, &item, &self.paths)?,
+        };
         let path_state = &mut self.paths[path.index()];
         let stamp = self.framing.restamp(now, stamp, &mut path_state.wire)?;
         path_state.resent += 1;
@@ -265,6 +280,8 @@ impl TransmitHalf {
         self.keeps = self.recognises_copies() && usable.clone().nth(1).is_some();
         let stand_by = self.scheduler.standby();
         let usable = usable.fold(0, |bits, (id, _)| bits | 1_u64 << id);
+        self.refresh_paced(now);
+        self.set_rates(now);
         if stood_by & usable & !stand_by != 0 && self.framing.announces() {
             self.calls = Activation::next(self.calls);
             // Forged keepalives could ask for one volley after the other.

@@ -11,6 +11,7 @@ use crate::hash::mix;
 use crate::id::PathId;
 use crate::messages::{Feedback, KeepaliveFeedback, Message, PathUpdate, Reply};
 use crate::path::feedback::PathFeedback;
+use crate::path::rate::RateEstimator;
 use crate::path::{DownCause, PathState, PathStatus};
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
@@ -231,6 +232,7 @@ impl TransmitHalf {
         match update {
             SessionUpdate::Wanted(own) => {
                 greeting.ask(now, own);
+                self.clear_paced();
                 self.framing.end();
                 self.has_beacons = false;
             }
@@ -239,11 +241,13 @@ impl TransmitHalf {
             SessionUpdate::Holds => return greeting.on_reachable(now, true),
             SessionUpdate::Agreed(peer) => {
                 greeting.agree();
+                self.clear_paced();
                 self.framing.begin(&peer);
                 self.has_beacons = true;
                 self.reports.clear();
                 for (_, path) in self.paths.iter_mut() {
                     path.feedback = PathFeedback::default();
+                    path.rate = RateEstimator::default();
                     path.mtu.resume(now);
                 }
             }
@@ -274,6 +278,9 @@ impl TransmitHalf {
         let feedback = self.reports_at.map(|at| Deadline { at, timer: Timer::Feedback });
         let data = Deadline::earlier(beacon, feedback);
         let data = Deadline::earlier(data, self.mtu_deadline());
+        let paced = self.paced.as_ref().and_then(|paced| paced.at);
+        let paced = paced.map(|at| Deadline { at, timer: Timer::Pace });
+        let data = Deadline::earlier(data, paced);
         Deadline::earlier(Deadline::earlier(hello, keepalive), data)
     }
 

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use super::connection::TransmitHalf;
 use super::control::{Control, ControlMessage};
+use super::path::TransmitPath;
+use super::rates::ROUND_TRIP;
 use crate::id::PathId;
 use crate::path::feedback::Header;
 use crate::path::rtt::RoundTrip;
@@ -27,6 +29,12 @@ pub struct TransmitQuality {
     pub delay: Option<Duration>,
     /// The mean deviation of the delay.
     pub deviation: Option<Duration>,
+    /// What the path is believed to carry, in bytes of IP packets per second, where paths are chosen by that.
+    pub capacity: Option<u64>,
+    /// The rate at which it is sent on at the most; `None` without a limit.
+    pub pace: Option<u64>,
+    /// What stands in queues on the way: how much longer datagrams take than at the least.
+    pub queue: Duration,
 }
 
 impl TransmitHalf {
@@ -42,8 +50,7 @@ impl TransmitHalf {
     pub(super) fn poll_feedback(&mut self, now: Instant) -> Option<Control> {
         self.reports_at?;
         let usable = self.paths.iter().filter(|(_, path)| path.usable());
-        let trip =
-            |path: &super::path::TransmitPath| path.metrics.round_trip.unwrap_or(Duration::MAX);
+        let trip = |path: &TransmitPath| path.metrics.round_trip.unwrap_or(Duration::MAX);
         let Some((index, _)) = usable.min_by_key(|(_, path)| trip(path)) else {
             self.reports.clear();
             self.reports_at = None;
@@ -70,25 +77,33 @@ impl TransmitHalf {
 
     /// The peer reports what arrived there on one of this end's paths.
     pub(super) fn on_peer_report(&mut self, header: Header, block: &Block, now: Instant) {
-        let mut paths = self.paths.iter_mut();
-        let Some((_, path)) = paths.find(|(_, path)| path.wire.id == block.path) else { return };
+        let found = self.paths.iter().find(|(_, path)| path.wire.id == block.path);
+        let Some(index) = found.map(|(index, _)| index) else { return };
+        let path = &mut self.paths[index];
         let last = path.wire.next.wrapping_sub(1);
         if path.feedback.on_feedback(now, header, block, last) {
             let round_trip = path.feedback.round_trip().map(RoundTrip::recent);
             path.metrics.round_trip = round_trip.or(path.metrics.round_trip);
-            if path.feedback.has_longer(path.mtu.least()) {
+            if self.paced.is_some() {
+                let header = path.wire_len(0) as u64;
+                let round_trip = path.feedback.round_trip().map_or(ROUND_TRIP, |trip| trip.min);
+                path.rate.on_feedback(now, block, header, round_trip);
+            }
+            let long = path.feedback.has_longer(path.mtu.least());
+            if long {
                 path.mtu.on_long_arrived(now);
             } else if path.feedback.has_loss() {
                 path.mtu.suspect(now);
             }
+            self.set_rates(now);
         }
     }
 
     /// What is known of the way to the peer by a path; `None` without feedback about it.
     pub fn transmit_quality(&self, now: Instant, path: PathId) -> Option<TransmitQuality> {
-        let feedback = &self.paths.get(path.index())?.feedback;
+        let TransmitPath { feedback, rate, .. } = self.paths.get(path.index())?;
         let own = feedback.delay()?;
-        let slower = |other: &super::path::TransmitPath| feedback.slower_than(&other.feedback);
+        let slower = |other: &TransmitPath| feedback.slower_than(&other.feedback);
         let slower = self.paths.iter().filter_map(|(_, other)| slower(other)).max();
         let micros = |micros: i32| Duration::from_micros(u64::try_from(micros).unwrap_or(0));
         Some(TransmitQuality {
@@ -98,6 +113,9 @@ impl TransmitHalf {
             rate: feedback.delivery_rate(now),
             delay: slower.map(micros),
             deviation: Some(own.deviation),
+            capacity: rate.rate(),
+            pace: rate.pace(),
+            queue: rate.queue(),
         })
     }
 }

@@ -15,6 +15,7 @@ use crate::path::estimator::Heard;
 use crate::path::feedback::PathFeedback;
 use crate::path::metrics::PathMetrics;
 use crate::path::mtu::PathMtu;
+use crate::path::rate::RateEstimator;
 use crate::pins::Pins;
 use crate::scheduler::{Paths, Share};
 use crate::slots::Slots;
@@ -63,6 +64,10 @@ pub(super) struct TransmitPath {
     /// What it carries in a session, and whether that was told since it changed.
     pub(super) mtu: PathMtu,
     pub(super) mtu_told: Option<usize>,
+    /// How fast it may be sent on, where paths are chosen by that.
+    pub(super) rate: RateEstimator,
+    /// Its rate in bytes per second, if that is configured.
+    pub(super) fixed_rate: Option<u64>,
     /// The host's socket and the peer's address that it connects.
     pub(super) ends: (SocketId, SocketAddr),
 }
@@ -100,6 +105,8 @@ impl TransmitPath {
             probes: 0,
             mtu: PathMtu::new(header_len),
             mtu_told: None,
+            rate: RateEstimator::default(),
+            fixed_rate: config.rate,
             ends: (config.socket, config.remote),
         }
     }
@@ -115,6 +122,11 @@ impl TransmitPath {
     /// the receive half said of it before it knew.
     pub(super) fn usable(&self) -> bool {
         self.up && self.present && self.status == PathStatus::Available
+    }
+
+    /// The bytes of the IP packet that carries a datagram of this length.
+    pub(super) fn wire_len(&self, datagram: usize) -> usize {
+        datagram + if self.ends.1.is_ipv4() { 28 } else { 48 }
     }
 
     pub(super) fn share(&self, path: PathId) -> Share<'_> {

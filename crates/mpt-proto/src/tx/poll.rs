@@ -10,6 +10,7 @@ use crate::framing::{Stamp, extended};
 use crate::id::{ConnectionId, PathId, SocketId};
 use crate::time::Instant;
 use crate::tx::control::{Control, ControlMessage};
+use crate::tx::paced::Due;
 use crate::tx::retransmit::Sent;
 use crate::tx::transmit::{Payload, Transmit};
 use crate::wire::extended::NO_PATH;
@@ -24,6 +25,9 @@ impl TransmitSide {
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'static>> {
         if let Some(reply) = self.replies.pop_front() {
             return Some(self.reply(now, &reply));
+        }
+        if let Some(transmit) = self.poll_paced(now) {
+            return Some(transmit);
         }
         // Keepalives first: the peer hears of a lost path before the retransmissions arrive.
         let Some((index, Control { path, stamp, mut message, padded })) = self.poll_control(now)
@@ -43,6 +47,25 @@ impl TransmitSide {
         }
         self.refresh(id);
         Some(Transmit { connection: id, path, tos: 0, stamp, payload })
+    }
+
+    /// The next inner packet that has waited and may leave.
+    fn poll_paced(&mut self, now: Instant) -> Option<Transmit<'static>> {
+        loop {
+            let (index, _) = self.deadlines.first().filter(|(_, at)| *at <= now)?;
+            let half = &mut self.connections[index];
+            if let Some(Due { path, stamp, tos, place, len }) = half.poll_paced(now) {
+                let payload = Payload::Waited { place, len, keep: half.keeps() };
+                let connection = ConnectionId(index as u16);
+                return Some(Transmit { connection, path, tos, stamp, payload });
+            }
+            let at = half.deadline().map(|deadline| deadline.at);
+            self.deadlines.set(index, at);
+            // Something else is due.
+            if self.deadlines.first().is_some_and(|(first, _)| first == index) {
+                return None;
+            }
+        }
     }
 
     /// The next control message of a connection that is due.

@@ -20,9 +20,10 @@ use crate::time::Instant;
 use crate::timer::Deadline;
 use crate::tx::connection::TransmitHalf;
 use crate::tx::control::MAX_CONTROL;
+use crate::tx::paced::Offered;
 use crate::tx::retransmit::{RetransmitBuffer, Sent};
 use crate::tx::route::Routes;
-use crate::tx::transmit::{Payload, Transmit, TransmitKind};
+use crate::tx::transmit::{Payload, Taken, Transmit, TransmitKind, Waiting};
 use crate::wire::inner;
 
 /// The side of an [`Endpoint`](crate::Endpoint) that sends.
@@ -79,7 +80,7 @@ impl TransmitSide {
     /// Takes an inner packet from the tunnel interface, and decides where it goes. `None` if it was
     /// dropped; then it is counted.
     #[inline(always)]
-    pub fn handle_inner<'a>(&mut self, now: Instant, packet: &'a [u8]) -> Option<Transmit<'a>> {
+    pub fn handle_inner<'a>(&mut self, now: Instant, packet: &'a [u8]) -> Option<Taken<'a>> {
         let Some(inner) = inner::parse(packet) else {
             self.drops.add(Drop::InnerMalformed);
             return None;
@@ -91,13 +92,53 @@ impl TransmitSide {
             return None;
         };
         let packet = &packet[..inner.len];
+        if connection.paced.is_some() {
+            return self.offer(now, id, packet, &inner);
+        }
         let (path, stamp) = connection.transmit(now, &Item { packet, inner: &inner })?;
         if connection.arm_beacons(now) {
             let at = connection.deadline().map(|deadline| deadline.at);
             self.deadlines.set(id.index(), at);
         }
         let payload = Payload::Inner { packet, keep: connection.keeps() };
-        Some(Transmit { connection: id, path, tos: inner.tos, stamp, payload })
+        Some(Taken::Sent(Transmit { connection: id, path, tos: inner.tos, stamp, payload }))
+    }
+
+    /// The same where packets may have to wait.
+    #[inline(never)]
+    fn offer<'a>(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        packet: &'a [u8],
+        inner: &inner::Inner,
+    ) -> Option<Taken<'a>> {
+        let connection = self.connections.get_mut(id.index())?;
+        let taken = match connection.offer(now, &Item { packet, inner })? {
+            Offered::Now(path, stamp) => {
+                let payload = Payload::Inner { packet, keep: connection.keeps() };
+                Taken::Sent(Transmit { connection: id, path, tos: inner.tos, stamp, payload })
+            }
+            Offered::Later(place) => {
+                let may_be_partial = connection.framing.is_partial();
+                Taken::Waits(Waiting { connection: id, packet, place, may_be_partial })
+            }
+        };
+        let sooner = connection.take_sooner();
+        if connection.arm_beacons(now) || sooner {
+            let at = connection.deadline().map(|deadline| deadline.at);
+            self.deadlines.set(id.index(), at);
+        }
+        Some(taken)
+    }
+
+    /// Keeps the bytes of a packet that waits, before anything else is called. `fill` is given the packet and the place
+    /// for it, as in [`Self::emit_either`].
+    pub fn keep(&mut self, waiting: &Waiting<'_>, fill: impl FnOnce(&[u8], &mut [u8]) -> bool) {
+        let connection = self.connections.get_mut(waiting.connection.index());
+        if let Some(paced) = connection.and_then(|connection| connection.paced.as_mut()) {
+            paced.fill(waiting.place, |place| fill(waiting.packet, place));
+        }
     }
 
     /// How a packet is counted to whose destination no connection leads.
@@ -157,6 +198,19 @@ impl TransmitSide {
         match payload {
             Payload::Inner { packet, keep } => {
                 let stamp = stamp.emit_either(datagram, |place| fill(packet, place));
+                if keep && self.retransmit.allows(now, datagram.len()) {
+                    let sent = Sent { at: now, connection, path, tos, stamp };
+                    self.retransmit.put(sent, &datagram[stamp.overhead()..]);
+                }
+            }
+            Payload::Waited { place, keep, .. } => {
+                let half = self.connections.get(connection.index());
+                let Some(paced) = half.and_then(|half| half.paced.as_ref()) else { return };
+                let (packet, partial) = paced.packet(place);
+                let stamp = stamp.emit_either(datagram, |place| {
+                    place.copy_from_slice(packet);
+                    partial
+                });
                 if keep && self.retransmit.allows(now, datagram.len()) {
                     let sent = Sent { at: now, connection, path, tos, stamp };
                     self.retransmit.put(sent, &datagram[stamp.overhead()..]);

@@ -2,6 +2,7 @@
 
 use crate::framing::Stamp;
 use crate::id::{ConnectionId, PathId};
+use crate::queue;
 use crate::tx::retransmit::Place;
 
 /// A datagram to send on a path. Its bytes are written by
@@ -18,6 +19,43 @@ pub struct Transmit<'a> {
     pub(super) payload: Payload<'a>,
 }
 
+/// What becomes of an inner packet that was taken.
+#[derive(Clone, Copy, Debug)]
+pub enum Taken<'a> {
+    /// It is sent at once.
+    Sent(Transmit<'a>),
+    /// It waits, because the paths are full: [`TransmitSide::keep`](crate::TransmitSide::keep) is to be called next.
+    Waits(Waiting<'a>),
+}
+
+impl<'a> Taken<'a> {
+    /// The datagram, if it is sent at once.
+    #[inline(always)]
+    pub fn sent(self) -> Option<Transmit<'a>> {
+        match self {
+            Self::Sent(transmit) => Some(transmit),
+            Self::Waits(_) => None,
+        }
+    }
+}
+
+/// A packet that has to wait, before its bytes are kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting<'a> {
+    /// The connection it belongs to.
+    pub connection: ConnectionId,
+    pub(super) packet: &'a [u8],
+    pub(super) place: queue::store::Place,
+    pub(super) may_be_partial: bool,
+}
+
+impl Waiting<'_> {
+    /// As [`Transmit::may_be_partial`].
+    pub const fn may_be_partial(&self) -> bool {
+        self.may_be_partial
+    }
+}
+
 /// What a datagram carries.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Payload<'a> {
@@ -27,6 +65,8 @@ pub(super) enum Payload<'a> {
     Control { len: usize },
     /// The same, to an origin.
     Reply { len: usize },
+    /// An inner packet that waited; `keep` as above.
+    Waited { place: queue::store::Place, len: usize, keep: bool },
     /// A copy that is sent again.
     Kept { place: Place, len: usize },
 }
@@ -52,7 +92,10 @@ impl Transmit<'_> {
     pub const fn size(&self) -> usize {
         let payload = match self.payload {
             Payload::Inner { packet, .. } => packet.len(),
-            Payload::Control { len } | Payload::Reply { len } | Payload::Kept { len, .. } => len,
+            Payload::Control { len }
+            | Payload::Reply { len }
+            | Payload::Waited { len, .. }
+            | Payload::Kept { len, .. } => len,
         };
         self.stamp.overhead() + payload
     }
@@ -67,7 +110,7 @@ impl Transmit<'_> {
     /// Why it is sent.
     pub const fn kind(&self) -> TransmitKind {
         match self.payload {
-            Payload::Inner { .. } => TransmitKind::Inner,
+            Payload::Inner { .. } | Payload::Waited { .. } => TransmitKind::Inner,
             Payload::Control { .. } => TransmitKind::Control,
             Payload::Reply { .. } => TransmitKind::Reply,
             Payload::Kept { .. } => TransmitKind::Retransmission,

@@ -31,6 +31,17 @@ pub fn decapsulate(inner: u8, outer: u8) -> Result<u8, Drop> {
     Ok(inner & !FIELD | field)
 }
 
+/// Marks a packet whose ends understand that with congestion experienced (RFC 3168 section 5): its type of
+/// service from then on. `None` if they do not; then it is to be dropped instead.
+pub fn mark(packet: &mut [u8], inner: &Inner) -> Option<u8> {
+    if inner.tos & FIELD == NOT_ECT {
+        return None;
+    }
+    let tos = inner.tos | CE;
+    set_type_of_service(packet, inner, tos);
+    Some(tos)
+}
+
 /// Sets a packet's type of service, and updates the IPv4 header checksum by the difference (RFC
 /// 1624), so that a corrupt header stays corrupt.
 ///

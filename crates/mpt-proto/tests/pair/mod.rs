@@ -104,6 +104,7 @@ pub(crate) fn config(settings: &Settings, own: u8) -> EndpointConfig {
         remote: outer_address(peer, path as u8),
         weight,
         weight_from_peer: false,
+        rate: None,
         priority: 0,
         pins: Pins::default(),
         keepalive: settings.keepalive,

@@ -105,6 +105,7 @@ impl PairPlan {
                 remote: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), PORT),
                 weight: 1,
                 weight_from_peer: false,
+                rate: None,
                 priority: 0,
                 pins: Pins::default(),
                 keepalive: Some(Duration::from_millis(500)),

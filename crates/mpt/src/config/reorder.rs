@@ -52,7 +52,9 @@ impl Reorder {
     /// would take its first packets for duplicates of old ones.
     pub(crate) fn default_for(scheduler: Scheduler, peer_kind: PeerKind) -> Self {
         match (scheduler, peer_kind) {
-            (Scheduler::Weighted, PeerKind::Mpt | PeerKind::Original) => Self::default(),
+            (Scheduler::Weighted | Scheduler::Earliest, PeerKind::Mpt | PeerKind::Original) => {
+                Self::default()
+            }
             (Scheduler::Flow, _) | (_, PeerKind::Gre) => Self { window: 0, ..Self::default() },
         }
     }

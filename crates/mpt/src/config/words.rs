@@ -18,13 +18,15 @@ words! { Profile: "auto" = Auto, "classic" = Classic }
 /// The policy that chooses a path per packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheduler {
+    /// Every packet by itself, by measured rates and delays: where it arrives first.
+    Earliest,
     /// Every packet by itself, by the paths' weights.
     Weighted,
     /// All packets of a flow on one path, flows by the paths' weights.
     Flow,
 }
 
-words! { Scheduler: "weighted" = Weighted, "flow" = Flow }
+words! { Scheduler: "weighted" = Weighted, "flow" = Flow, "earliest" = Earliest }
 
 /// What the datagrams between two peers look like (section 10 of `docs/protocol.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -209,6 +209,18 @@ fn path_direction(page: &mut Families, labels: &Labels, direction: &Direction) {
             direction.rate.map(|bits| bits as f64 / 8.0),
         ),
         (
+            "capacity_bytes_per_second",
+            None,
+            "What the path is believed to carry, in IP packets.",
+            direction.capacity.map(|bits| bits as f64 / 8.0),
+        ),
+        (
+            "pace_bytes_per_second",
+            None,
+            "Rate at which it is sent on at the most, in IP packets.",
+            direction.pace.map(|bits| bits as f64 / 8.0),
+        ),
+        (
             "delay",
             Some(Unit::Seconds),
             "One-way delay above that of the connection's fastest path.",

@@ -228,6 +228,8 @@ fn measured_in(direction: &Direction) -> String {
     };
     let facts = [
         direction.rate.map(|bits| format!("rate {}", rate(bits as f64))),
+        direction.capacity.map(|bits| format!("carries {}", rate(bits as f64))),
+        direction.pace.map(|bits| format!("paced at {}", rate(bits as f64))),
         Some(format!("lost {}", direction.lost)),
         direction.loss.map(|share| format!("loss {} %", percent(share))),
         direction.delay_ms.map(|value| format!("delay +{} ms", three_digits(value))),

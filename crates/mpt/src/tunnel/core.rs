@@ -32,6 +32,7 @@ pub(super) fn core_connection(
         checksum,
         sequence,
         scheduler: match scheduler {
+            config::Scheduler::Earliest => SchedulerConfig::Earliest,
             config::Scheduler::Weighted => SchedulerConfig::Weighted,
             config::Scheduler::Flow => SchedulerConfig::Flow,
         },

@@ -34,12 +34,26 @@ pub(super) fn reordering(measured: &mpt_proto::Reordering) -> Reordering {
 
 /// What the peer's feedback says of a path.
 pub(super) fn to_peer(quality: TransmitQuality) -> Direction {
-    let TransmitQuality { received, lost, loss_recent, rate, delay, deviation } = quality;
+    let TransmitQuality {
+        received,
+        lost,
+        loss_recent,
+        rate,
+        delay,
+        deviation,
+        capacity,
+        pace,
+        queue,
+    } = quality;
+    let bits = |bytes: u64| bytes.saturating_mul(8);
     Direction {
         received,
         lost,
         loss: loss_recent,
-        rate: rate.map(|bytes| bytes.saturating_mul(8)),
+        rate: rate.map(bits),
+        capacity: capacity.map(bits),
+        pace: pace.map(bits),
+        queueing_ms: capacity.map(|_| milliseconds(queue)),
         delay_ms: delay.map(milliseconds),
         deviation_ms: deviation.map(milliseconds),
         ..Direction::default()
@@ -54,6 +68,8 @@ pub(super) fn from_peer(quality: &ReceiveQuality, loss: Option<f64>) -> Directio
         lost,
         loss,
         rate: None,
+        capacity: None,
+        pace: None,
         delay_ms: Some(milliseconds(delay)),
         queueing_ms: Some(milliseconds(queueing)),
         deviation_ms: Some(milliseconds(deviation)),

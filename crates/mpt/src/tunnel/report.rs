@@ -41,6 +41,7 @@ impl TransmitLoop {
             config::Profile::Classic => "classic",
         };
         let scheduler = match info.settings.policies.scheduler {
+            config::Scheduler::Earliest => "earliest",
             config::Scheduler::Weighted => "weighted",
             config::Scheduler::Flow => "flow",
         };

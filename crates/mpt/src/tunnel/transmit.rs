@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use mpt_io::poll::{Interest, Poll};
 use mpt_io::tun::{Burst, Device};
 use mpt_io::udp::SendBatch;
-use mpt_proto::{Change, ConnectionId, Instant, Message, Traffic, Transmit, TransmitKind};
+use mpt_proto::{Change, ConnectionId, Instant, Message, Taken, Traffic, Transmit, TransmitKind};
 
 use super::clamp::Clamp;
 use super::command::Command;
@@ -125,8 +125,20 @@ impl TransmitLoop {
                     continue;
                 }
                 self.clamp.outgoing(&mut packet);
-                let transmit = self.endpoint.handle_inner(now, packet.bytes());
-                let Some(transmit) = transmit else { continue };
+                let transmit = match self.endpoint.handle_inner(now, packet.bytes()) {
+                    Some(Taken::Sent(transmit)) => transmit,
+                    Some(Taken::Waits(waiting)) => {
+                        self.endpoint.keep(&waiting, |_, place| {
+                            if checksum_partial || waiting.may_be_partial() {
+                                return packet.emit_partial(place);
+                            }
+                            packet.emit(place);
+                            false
+                        });
+                        continue;
+                    }
+                    None => continue,
+                };
                 self.outgoing.stage(now, &transmit, &self.sockets, |datagram| {
                     self.endpoint.emit_either(now, &transmit, datagram, |_, place| {
                         if checksum_partial || transmit.may_be_partial() {

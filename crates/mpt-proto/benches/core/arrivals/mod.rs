@@ -53,6 +53,7 @@ pub(crate) fn endpoint(
         remote: remote(number),
         weight,
         weight_from_peer: false,
+        rate: None,
         priority: 0,
         pins: Pins::default(),
         // In a session, a path carries when a path status has come by it.

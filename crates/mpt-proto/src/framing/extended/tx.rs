@@ -3,7 +3,7 @@
 use crate::framing::datagram::Item;
 use crate::sequence::Seq;
 use crate::time::Instant;
-use crate::wire::extended::{Flags, Header, Kind};
+use crate::wire::extended::{Flags, Header, Kind, NO_PATH};
 use crate::wire::flow::Flow;
 use crate::wire::gre::Protocol;
 
@@ -82,6 +82,12 @@ impl Tx {
 
     #[inline(always)]
     pub(crate) fn stamp(&mut self, now: Instant, item: &Item<'_>, path: &mut WirePath) -> Stamp {
+        self.number(item).leaving(now, path)
+    }
+
+    /// The stamp of a packet whose place in the order is known, but not yet when and on which path it leaves.
+    #[inline(always)]
+    pub(crate) fn number(&mut self, item: &Item<'_>) -> Stamp {
         let sequence = self.next;
         self.next = sequence.next();
         let bucket = self.flow.bucket(item);
@@ -96,11 +102,16 @@ impl Tx {
             sequence: Some(sequence),
             kind: Kind::Data,
             flags: self.flags,
-            path: path.id,
+            path: NO_PATH,
             distance,
-            path_sequence: path.take(),
-            sent: now.micros(),
+            path_sequence: 0,
+            sent: 0,
         })
+    }
+
+    /// Whether the peer accepts packets with a partial checksum.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.flags.contains(Flags::PARTIAL)
     }
 
     /// The stamp of a copy, on another path or later.
@@ -135,6 +146,19 @@ impl Stamp {
             path_sequence: 0,
             sent: now.micros(),
         })
+    }
+
+    /// The packet leaves now on this path.
+    #[inline(always)]
+    pub(crate) fn leaving(self, now: Instant, path: &mut WirePath) -> Self {
+        let Self(header) = self;
+        let (path_sequence, sent) = (path.take(), now.micros());
+        Self(Header { path: path.id, path_sequence, sent, ..header })
+    }
+
+    /// Its number, by which it has its place in the order of the connection.
+    pub(crate) const fn sequence(&self) -> Option<Seq> {
+        self.0.sequence
     }
 
     #[inline(always)]

@@ -137,7 +137,7 @@ settings! {
         /// Named set of policies: `"classic"`, or `"auto"`, which is the same.
         profile: Profile = default(profile, Profile::Auto), InPlace;
         /// `"weighted"`: each packet independently, by the paths' weights; `"flow"`: all packets of
-        /// a flow on one path.
+        /// a flow on one path; `"earliest"`: each packet where it arrives first, by measured rates and delays.
         scheduler: Scheduler = default(value::one_of(Scheduler::WORDS), Scheduler::Weighted), InPlace;
         /// What the datagrams look like: `"plain"`, `"extended"`, or `"auto"`: extended with a peer that
         /// supports it, and plain with any other.

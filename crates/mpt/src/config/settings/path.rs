@@ -38,6 +38,8 @@ settings! {
         ), PathReplaced;
         /// Share of the packets or flows.
         weight: u16 = default(value::integer(1..=Path::MAX_WEIGHT), 1), InPlace;
+        /// Rate in kbit/s of IP packets, in place of the measured one; for `scheduler = "earliest"`.
+        rate: Option<u32> = optional(value::integer(8..=100_000_000), "50000"), InPlace;
         /// Whether the weight that the peer announces takes the place of `weight`: on paths that a
         /// template without a weight made, until a command sets one.
         weight_from_peer: bool = unsaid(false), Apart;

@@ -269,7 +269,7 @@ impl Choices {
             PeerKind::Mpt | PeerKind::Original => self.times(24 * 60 * 60, peer_kind),
         };
         let pins = match scheduler {
-            Scheduler::Weighted => Pins::default(),
+            Scheduler::Weighted | Scheduler::Earliest => Pins::default(),
             Scheduler::Flow => Pins {
                 tcp_dst: self.pins(place),
                 tcp_src: self.pins(place),
@@ -284,6 +284,7 @@ impl Choices {
             remote,
             weight: 1 + self.small(Path::MAX_WEIGHT),
             weight_from_peer: false,
+            rate: None,
             found: None,
             priority: self.small(256) as u8,
             keepalive,
@@ -368,7 +369,7 @@ impl Choices {
     }
 
     fn scheduler(&mut self) -> Scheduler {
-        if self.flag() { Scheduler::Flow } else { Scheduler::Weighted }
+        [Scheduler::Flow, Scheduler::Weighted, Scheduler::Earliest][self.below(3) as usize]
     }
 
     fn key(&mut self) -> Option<u32> {

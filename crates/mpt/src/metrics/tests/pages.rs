@@ -129,6 +129,8 @@ fn full() -> Status {
             lost: 2,
             loss: Some(0.25),
             rate: Some(8_000_000),
+            capacity: Some(16_000_000),
+            pace: Some(16_800_000),
             delay_ms: Some(20.0),
             ..Direction::default()
         }),

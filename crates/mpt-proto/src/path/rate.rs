@@ -1,0 +1,404 @@
+//! How fast a path may be sent on, found out by feedback while data is sent.
+//!
+//! The delay of a path above its least is what stands in queues on the way, *q*. While a path is kept busy, a servo
+//! holds q near a small target: it sends a little faster than the path delivers as long as q is below, and slower
+//! while q is above. What the path delivers while something stands in its queue is its rate, whatever was sent; what
+//! it delivers otherwise is no more than what was sent, so it is a lower bound.
+//!
+//! ```text
+//! pace = rate * (1 + clamp((target - q) / round trip, -1/2, gain))
+//! ```
+//!
+//! Before anything is known of a path nothing is held back (*open*), as on a path that is never full. A path that
+//! is first needed when others are full starts with few packets and doubles them per round trip (*start*).
+//!
+//! If q does not fall although less is sent than the path delivers, the least delay has risen, by another route for
+//! example. Then the present one is the least.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::time::Instant;
+use crate::wire::extended::feedback::Block;
+
+/// Bounds of the target of q.
+const TARGET: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(10)];
+
+/// A path is no longer open when q has reached this, or an eighth of the round trip.
+const OPEN: Duration = Duration::from_millis(5);
+
+/// A round trip that is shorter counts as this: hosts need as long to react.
+const SHORTEST: Duration = Duration::from_millis(10);
+
+/// The most by which the pace exceeds the rate.
+const GAIN: f64 = 0.25;
+const MOST_GAIN: f64 = 0.5;
+
+/// What a path starts with, in bytes per round trip.
+const START: f64 = 15_000.0;
+
+/// No path has less, in bytes per second.
+const LEAST: f64 = 8_000.0;
+
+/// The least delay is looked for again after this time, and holds for one to two times as long.
+const BASE: Duration = Duration::from_secs(5);
+
+/// The pace while the least delay is looked for.
+const DRAIN: f64 = 0.75;
+
+/// Points of the past that are kept.
+const POINTS: usize = 64;
+
+/// What one feedback said.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    at: Instant,
+    /// Path sequence.
+    highest: u32,
+    sent: u32,
+    arrived: u32,
+    /// Bytes of IP packets that had arrived.
+    bytes: u64,
+    packets: u32,
+    lost: u32,
+    /// The shortest delay since the point before, modulo 2^32.
+    delay: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Open,
+    Start,
+    Servo,
+}
+
+/// A time in which less is sent than the path delivers.
+#[derive(Clone, Copy, Debug)]
+struct Drain {
+    /// q at its beginning.
+    before: i32,
+    /// By how much q should have fallen, in microseconds.
+    predicted: f64,
+    /// When it is to be judged.
+    judged_at: Option<Instant>,
+}
+
+/// The estimate of one path.
+#[derive(Debug)]
+pub(crate) struct RateEstimator {
+    stage: Stage,
+    points: VecDeque<Point>,
+    /// In bytes of IP packets per second.
+    rate: f64,
+    pace: f64,
+    /// Microseconds above the least delay.
+    queue: i32,
+    /// The least delay of the present and of the last period.
+    base: Option<[u32; 2]>,
+    base_began: Instant,
+    /// Until when less is sent so that the least delay shows.
+    draining_until: Option<Instant>,
+    drain: Option<Drain>,
+    misses: u8,
+    /// What the gain is multiplied with: more after each success.
+    boost: f64,
+    boosted_at: Instant,
+    /// The rate a round trip ago.
+    rate_before: f64,
+    /// The path sequence from which on the path has been kept busy.
+    busy_from: u32,
+    updated: Instant,
+}
+
+impl Default for RateEstimator {
+    fn default() -> Self {
+        Self {
+            stage: Stage::Open,
+            points: VecDeque::new(),
+            rate: 0.0,
+            pace: 0.0,
+            queue: 0,
+            base: None,
+            base_began: Instant::ZERO,
+            draining_until: None,
+            drain: None,
+            misses: 0,
+            boost: 1.0,
+            boosted_at: Instant::ZERO,
+            rate_before: 0.0,
+            busy_from: 0,
+            updated: Instant::ZERO,
+        }
+    }
+}
+
+/// What the path carried between two points.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    /// Microseconds in which it was sent, and in which it arrived.
+    sent: f64,
+    arrived: f64,
+    bytes: f64,
+    lost: f64,
+    /// Whether the path was kept busy all the time.
+    busy: bool,
+}
+
+impl Sample {
+    /// Bytes per second that arrived.
+    fn rate(&self) -> f64 {
+        self.bytes * 1e6 / self.arrived.max(self.sent).max(1.0)
+    }
+}
+
+impl RateEstimator {
+    /// The rate at which to send, in bytes of IP packets per second; `None` without a limit.
+    pub(crate) fn pace(&self) -> Option<u64> {
+        (self.stage != Stage::Open).then_some(self.pace.max(LEAST) as u64)
+    }
+
+    /// What the path is believed to carry, in bytes of IP packets per second; `None` if nothing is known.
+    pub(crate) fn rate(&self) -> Option<u64> {
+        (self.rate > 0.0).then_some(self.rate as u64)
+    }
+
+    /// What stands in queues on the way.
+    pub(crate) fn queue(&self) -> Duration {
+        Duration::from_micros(u64::try_from(self.queue).unwrap_or(0))
+    }
+
+    /// The least delay: arrival minus send timestamp, modulo 2^32.
+    pub(crate) fn base(&self) -> Option<u32> {
+        self.base.map(|[present, before]| earlier(present, before))
+    }
+
+    /// Others are full, and this path is needed: it is not to be flooded.
+    pub(crate) fn start(&mut self, round_trip: Duration) {
+        if self.stage == Stage::Open {
+            self.stage = Stage::Start;
+            let start = START / round_trip.max(SHORTEST).as_secs_f64();
+            self.rate = self.rate.max(start);
+            self.pace = self.rate;
+        }
+    }
+
+    /// The path has nothing to send, `next` being its next path sequence.
+    pub(crate) fn on_idle(&mut self, next: u32) {
+        self.busy_from = next;
+    }
+
+    /// Feedback about the path arrived. `header` bytes of IP and UDP stand before each datagram.
+    pub(crate) fn on_feedback(
+        &mut self,
+        now: Instant,
+        block: &Block,
+        header: u64,
+        round_trip: Duration,
+    ) {
+        let bytes = block.received_bytes + u64::from(block.received) * header;
+        let point = Point {
+            at: now,
+            highest: block.highest,
+            sent: block.highest_sent,
+            arrived: block.highest_arrived,
+            bytes,
+            packets: block.received,
+            lost: block.lost,
+            delay: block.delay_min,
+        };
+        if self.points.back().is_some_and(|last| after(point.highest, last.highest) <= 0) {
+            return;
+        }
+        if self.points.len() == POINTS {
+            self.points.pop_front();
+        }
+        self.points.push_back(point);
+        let round_trip = round_trip.max(SHORTEST);
+        self.on_delay(now, round_trip);
+        if let Some(sample) = self.sample(round_trip) {
+            match self.stage {
+                Stage::Open => self.update_open(&sample, round_trip),
+                Stage::Start => self.update_start(&sample, round_trip),
+                Stage::Servo => self.update(now, &sample, round_trip),
+            }
+        }
+        self.set_pace(now, round_trip);
+        self.updated = now;
+    }
+
+    /// The target of q.
+    fn target(&self, round_trip: Duration) -> f64 {
+        let packets = 2.0 * 1500.0 * 1e6 / self.rate.max(LEAST);
+        let target = (round_trip / 20).clamp(TARGET[0], TARGET[1]);
+        (target.as_micros() as f64).max(packets)
+    }
+
+    fn on_delay(&mut self, now: Instant, round_trip: Duration) {
+        let Some(last) = self.points.back().copied() else { return };
+        match &mut self.base {
+            None => {
+                self.base = Some([last.delay; 2]);
+                self.base_began = now;
+            }
+            Some(base) => {
+                base[0] = earlier(base[0], last.delay);
+                if now.since(self.base_began) >= BASE {
+                    *base = [last.delay, base[0]];
+                    self.base_began = now;
+                    // It is seen only while nothing stands in the queue.
+                    if self.stage == Stage::Servo {
+                        self.draining_until = Some(now + round_trip + Duration::from_millis(20));
+                    }
+                }
+            }
+        }
+        let Some(base) = self.base() else { return };
+        let half = (round_trip / 2).max(SHORTEST);
+        let recent = self.points.iter().rev();
+        let recent = recent.take_while(|point| {
+            last.at.since(point.at) <= half || last.packets.wrapping_sub(point.packets) < 16
+        });
+        let least = recent.map(|point| point.delay).reduce(earlier).unwrap_or(last.delay);
+        self.queue = after(least, base);
+    }
+
+    /// What was carried since half a round trip, or longer.
+    fn sample(&self, round_trip: Duration) -> Option<Sample> {
+        let last = self.points.back()?;
+        let span = (round_trip / 2).max(SHORTEST).as_micros() as i32;
+        let mut before = self.points.iter().rev().skip(1);
+        let first = before.find(|point| {
+            after(last.arrived, point.arrived) >= span
+                && last.packets.wrapping_sub(point.packets) >= 16
+        })?;
+        let arrived = after(last.arrived, first.arrived);
+        if arrived > 8 * span + 200_000 {
+            // Hardly anything is sent.
+            return None;
+        }
+        Some(Sample {
+            sent: f64::from(after(last.sent, first.sent)),
+            arrived: f64::from(arrived),
+            bytes: (last.bytes - first.bytes) as f64,
+            lost: f64::from(last.lost.wrapping_sub(first.lost)),
+            busy: after(first.highest, self.busy_from) >= 0,
+        })
+    }
+
+    fn update_open(&mut self, sample: &Sample, round_trip: Duration) {
+        let limit = OPEN.max(round_trip / 8).as_micros() as f64;
+        let packets = sample.bytes / 1400.0;
+        let drops = sample.lost > 0.05 * packets && sample.lost > 4.0;
+        if f64::from(self.queue) > limit || drops {
+            self.rate = sample.rate();
+            self.stage = Stage::Servo;
+        } else {
+            self.rate = self.rate.max(sample.rate());
+        }
+    }
+
+    fn update_start(&mut self, sample: &Sample, round_trip: Duration) {
+        let packets = sample.bytes / 1400.0;
+        let drops = sample.lost > 0.05 * packets && sample.lost > 4.0;
+        let rate = sample.rate();
+        if f64::from(self.queue) > self.target(round_trip) || drops {
+            self.rate = rate;
+            self.stage = Stage::Servo;
+        } else {
+            self.rate = self.rate.max(rate);
+        }
+    }
+
+    fn update(&mut self, now: Instant, sample: &Sample, round_trip: Duration) {
+        let target = self.target(round_trip);
+        let queue = f64::from(self.queue);
+        let change = sample.arrived - sample.sent;
+        let moves = change.abs() > 0.03 * sample.sent.max(sample.arrived);
+        let delivered = sample.bytes * 1e6 / sample.arrived.max(1.0);
+        if queue > target {
+            self.boost = 1.0;
+            // Something stands in the queue now. So it did all the time if it became less; and if it became more, more
+            // was sent than the path carries. If it stays although little is sent, the least delay has risen.
+            if moves && (sample.busy || change > 0.1 * sample.sent) {
+                let share = if change > 0.0 { 0.5 } else { 0.25 };
+                self.rate += share * (delivered - self.rate);
+            } else if sample.busy && self.pace > 0.9 * self.rate {
+                self.rate += 0.25 * (delivered - self.rate);
+            }
+        } else {
+            self.rate = self.rate.max(sample.rate());
+        }
+        if now.since(self.boosted_at) >= round_trip {
+            let grown = self.rate > 1.04 * self.rate_before && queue <= target;
+            self.boost = if grown { (self.boost * 1.5).min(8.0) } else { 1.0 };
+            self.boosted_at = now;
+            self.rate_before = self.rate;
+        }
+        let packets = sample.bytes / 1400.0;
+        if sample.busy && sample.lost > 0.05 * packets && sample.lost > 4.0 {
+            self.rate = self.rate.min(sample.rate());
+            self.boost = 1.0;
+        }
+        self.rate = self.rate.max(LEAST);
+    }
+
+    fn set_pace(&mut self, now: Instant, round_trip: Duration) {
+        let gain = match self.stage {
+            Stage::Open => 0.0,
+            Stage::Start => 1.0,
+            Stage::Servo => {
+                let off = (self.target(round_trip) - f64::from(self.queue))
+                    / round_trip.as_micros() as f64;
+                let most = (GAIN * self.boost).min(MOST_GAIN);
+                (off * self.boost).clamp(-0.5, most)
+            }
+        };
+        self.pace = self.rate * (1.0 + gain);
+        if self.draining_until.is_some_and(|until| now < until) {
+            self.pace = self.pace.min(self.rate * DRAIN);
+        } else {
+            self.draining_until = None;
+        }
+        self.judge_drain(now, round_trip);
+    }
+
+    /// Less is sent than the path delivers: then q falls, or the least delay has risen.
+    fn judge_drain(&mut self, now: Instant, round_trip: Duration) {
+        if self.stage != Stage::Servo || f64::from(self.queue) <= self.target(round_trip) {
+            self.drain = None;
+            self.misses = 0;
+            return;
+        }
+        let elapsed = now.since(self.updated).as_micros() as f64;
+        let share = 1.0 - self.pace / self.rate;
+        let new = Drain { before: self.queue, predicted: 0.0, judged_at: None };
+        let drain = self.drain.get_or_insert(new);
+        drain.predicted += (share * elapsed).max(0.0);
+        if drain.judged_at.is_none() && drain.predicted >= 4000.0 {
+            drain.judged_at = Some(now + round_trip);
+        }
+        if drain.judged_at.is_some_and(|at| now >= at) {
+            let fell = f64::from(drain.before - self.queue);
+            let missed = fell < 0.25 * drain.predicted.min(f64::from(drain.before));
+            self.drain = None;
+            self.misses = if missed { self.misses + 1 } else { 0 };
+            if self.misses >= 2 {
+                self.misses = 0;
+                if let Some(base) = self.base() {
+                    self.base = Some([base.wrapping_add_signed(self.queue); 2]);
+                    self.base_began = now;
+                    self.queue = 0;
+                }
+            }
+        }
+    }
+}
+
+/// How far one value modulo 2^32 is after another.
+fn after(value: u32, other: u32) -> i32 {
+    value.wrapping_sub(other).cast_signed()
+}
+
+fn earlier(one: u32, other: u32) -> u32 {
+    if after(one, other) < 0 { one } else { other }
+}

@@ -1,0 +1,199 @@
+//! What waits because the paths are full: one queue for each flow (RFC 8290), so that a flow which fills its own does
+//! not delay the others, and CoDel in each. Nothing has a number yet, so what is dropped here leaves no gap.
+//!
+//! Flows take turns, a quantum of bytes each. A flow that has nothing waiting goes before those that have.
+
+mod codel;
+pub(crate) mod store;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::time::Instant;
+use codel::Codel;
+pub(crate) use codel::Times;
+use store::Place;
+
+/// Queues. Flows whose hash is the same share one.
+const QUEUES: usize = 256;
+
+/// What a flow may send in its turn, in bytes: a packet of Ethernet.
+const QUANTUM: i32 = 1514;
+
+/// Nobody waits in smaller a store, in bytes.
+const LEAST: usize = 256 << 10;
+
+/// A packet that waits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) place: Place,
+    pub(crate) len: u32,
+    pub(crate) tos: u8,
+    since: Instant,
+}
+
+impl Waiting {
+    /// The same packet with another type of service.
+    pub(crate) fn with_tos(self, tos: u8) -> Self {
+        Self { tos, ..self }
+    }
+}
+
+/// What CoDel wants of a packet that leaves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Verdict {
+    Send(Waiting),
+    /// It is to be dropped, or marked if it can be.
+    Congested(Waiting),
+}
+
+/// All queues of a connection.
+#[derive(Debug)]
+pub(crate) struct FlowQueues {
+    flows: Vec<FlowQueue>,
+    /// Flows that had nothing waiting, and all others with something waiting.
+    new: VecDeque<u16>,
+    old: VecDeque<u16>,
+    bytes: usize,
+    limit: usize,
+    times: Times,
+}
+
+#[derive(Debug, Default)]
+struct FlowQueue {
+    packets: VecDeque<Waiting>,
+    bytes: usize,
+    deficit: i32,
+    listed: bool,
+    codel: Codel,
+}
+
+impl Default for FlowQueues {
+    fn default() -> Self {
+        Self {
+            flows: Vec::new(),
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            bytes: 0,
+            limit: LEAST,
+            times: Times::default(),
+        }
+    }
+}
+
+impl FlowQueues {
+    /// Whether nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// How many packets wait.
+    pub(crate) fn len(&self) -> usize {
+        self.flows.iter().map(|flow| flow.packets.len()).sum()
+    }
+
+    /// Bytes that wait.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Bytes of memory apart from its own size.
+    pub(crate) fn memory(&self) -> usize {
+        let packets: usize = self.flows.iter().map(|flow| flow.packets.capacity()).sum();
+        self.flows.capacity() * size_of::<FlowQueue>()
+            + packets * size_of::<Waiting>()
+            + (self.new.capacity() + self.old.capacity()) * 2
+    }
+
+    /// What CoDel judges by, and how many bytes may wait.
+    pub(crate) fn set_limits(&mut self, times: Times, bytes: usize) {
+        self.times = times;
+        self.limit = bytes.max(LEAST);
+    }
+
+    /// A packet of the flow with this hash has to wait.
+    pub(crate) fn push(&mut self, now: Instant, hash: u64, place: Place, len: usize, tos: u8) {
+        if self.flows.is_empty() {
+            self.flows.resize_with(QUEUES, FlowQueue::default);
+        }
+        let index = (hash % QUEUES as u64) as u16;
+        let flow = &mut self.flows[usize::from(index)];
+        flow.packets.push_back(Waiting { place, len: len as u32, tos, since: now });
+        flow.bytes += len;
+        self.bytes += len;
+        if !flow.listed {
+            flow.listed = true;
+            flow.deficit = QUANTUM;
+            self.new.push_back(index);
+        }
+    }
+
+    /// A packet of the longest queue, which is to be dropped, if more waits than may.
+    pub(crate) fn overflow(&mut self) -> Option<Waiting> {
+        if self.bytes <= self.limit {
+            return None;
+        }
+        let longest = self.flows.iter_mut().max_by_key(|flow| flow.bytes)?;
+        let first = longest.packets.pop_front()?;
+        longest.bytes -= first.len as usize;
+        self.bytes -= first.len as usize;
+        Some(first)
+    }
+
+    /// The length of the packet that leaves next, in bytes.
+    pub(crate) fn next_len(&mut self) -> Option<usize> {
+        let index = self.turn()?;
+        Some(self.flows[usize::from(index)].packets.front()?.len as usize)
+    }
+
+    /// Takes the packet that leaves next.
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<Verdict> {
+        let index = self.turn()?;
+        let flow = &mut self.flows[usize::from(index)];
+        let first = flow.packets.pop_front()?;
+        let len = first.len as usize;
+        flow.bytes -= len;
+        self.bytes -= len;
+        let is_last = flow.bytes == 0;
+        let sojourn = now.since(first.since);
+        flow.deficit -= first.len as i32;
+        let congested = flow.codel.on_dequeue(now, sojourn, is_last, self.times);
+        Some(if congested { Verdict::Congested(first) } else { Verdict::Send(first) })
+    }
+
+    /// How long the packet that leaves next has waited.
+    pub(crate) fn sojourn(&self, now: Instant) -> Duration {
+        let first = self.new.iter().chain(&self.old);
+        let mut first = first.filter_map(|&index| self.flows[usize::from(index)].packets.front());
+        first.next().map_or(Duration::ZERO, |first| now.since(first.since))
+    }
+
+    /// Whose turn it is.
+    fn turn(&mut self) -> Option<u16> {
+        loop {
+            let is_new = !self.new.is_empty();
+            let &index = self.new.front().or(self.old.front())?;
+            let flow = &mut self.flows[usize::from(index)];
+            let list = if is_new { &mut self.new } else { &mut self.old };
+            if flow.packets.is_empty() {
+                list.pop_front();
+                // So that it cannot go before all others again by leaving for a moment (RFC 8290 section 4.2).
+                if is_new {
+                    self.old.push_back(index);
+                } else {
+                    flow.listed = false;
+                }
+                continue;
+            }
+            if flow.deficit > 0 {
+                return Some(index);
+            }
+            flow.deficit += QUANTUM;
+            list.pop_front();
+            self.old.push_back(index);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

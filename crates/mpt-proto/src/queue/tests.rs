@@ -1,0 +1,104 @@
+use super::store::Store;
+use super::*;
+
+const LEN: usize = 1400;
+
+struct Bench {
+    queues: FlowQueues,
+    store: Store,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self { queues: FlowQueues::default(), store: Store::default() }
+    }
+
+    fn push(&mut self, at: u64, flow: u64, len: usize) {
+        let place = self.store.take(len);
+        self.store.fill(place, |bytes| {
+            bytes.fill(flow as u8);
+            false
+        });
+        self.queues.push(Instant::ZERO + Duration::from_millis(at), flow, place, len, 0);
+    }
+
+    /// The flow of the packet that leaves next, unless it is dropped.
+    fn pop(&mut self, at: u64) -> Option<u8> {
+        loop {
+            match self.queues.pop(Instant::ZERO + Duration::from_millis(at))? {
+                Verdict::Send(waiting) => {
+                    let flow = self.store.get(waiting.place).0[0];
+                    self.store.give_back(waiting.place);
+                    return Some(flow);
+                }
+                Verdict::Congested(waiting) => self.store.give_back(waiting.place),
+            }
+        }
+    }
+}
+
+#[test]
+fn flows_take_turns_by_bytes() {
+    let mut bench = Bench::new();
+    (0..20).for_each(|_| bench.push(0, 1, LEN));
+    (0..40).for_each(|_| bench.push(0, 2, LEN / 2));
+    let order: Vec<u8> = std::iter::from_fn(|| bench.pop(0)).take(30).collect();
+    let long = order.iter().filter(|&&flow| flow == 1).count();
+    assert!((9..=11).contains(&long), "{order:?}");
+    assert!(bench.queues.bytes() > 0);
+}
+
+#[test]
+fn a_flow_that_has_nothing_waiting_goes_first() {
+    let mut bench = Bench::new();
+    (0..50).for_each(|_| bench.push(0, 1, LEN));
+    (0..5).for_each(|_| assert_eq!(bench.pop(0), Some(1)));
+    bench.push(0, 2, 100);
+    let next: Vec<u8> = (0..3).filter_map(|_| bench.pop(0)).collect();
+    assert!(next.contains(&2), "within the turn of another: {next:?}");
+}
+
+#[test]
+fn the_longest_queue_loses_what_does_not_fit() {
+    let mut bench = Bench::new();
+    (0..3).for_each(|_| bench.push(0, 2, LEN));
+    for _ in 0..400 {
+        bench.push(0, 1, LEN);
+        while let Some(waiting) = bench.queues.overflow() {
+            assert_eq!(bench.store.get(waiting.place).0[0], 1);
+            bench.store.give_back(waiting.place);
+        }
+    }
+    assert!(bench.queues.bytes() <= LEAST);
+    let left: Vec<u8> = std::iter::from_fn(|| bench.pop(0)).collect();
+    assert_eq!(left.iter().filter(|&&flow| flow == 2).count(), 3);
+    assert!(bench.queues.is_empty() && bench.queues.next_len().is_none());
+}
+
+#[test]
+fn codel_drops_from_the_flow_whose_queue_stands() {
+    let mut bench = Bench::new();
+    let mut sent = [0; 3];
+    for millis in 0..2000 {
+        // Flow 1 wants twice what leaves, flow 2 a twentieth.
+        (0..2).for_each(|_| bench.push(millis, 1, LEN));
+        if millis % 20 == 0 {
+            bench.push(millis, 2, LEN);
+        }
+        if let Some(flow) = bench.pop(millis) {
+            sent[usize::from(flow)] += 1;
+        }
+    }
+    assert!((99..=100).contains(&sent[2]), "{sent:?}");
+    assert!(bench.queues.sojourn(Instant::ZERO + Duration::from_secs(2)) > Duration::ZERO);
+}
+
+#[test]
+fn buffers_are_used_again() {
+    let mut bench = Bench::new();
+    for round in 0..100 {
+        (0..10).for_each(|_| bench.push(round, 1, LEN));
+        while bench.pop(round).is_some() {}
+    }
+    assert!(bench.store.memory() < 10 * 2 * LEN + 4096, "{}", bench.store.memory());
+}

@@ -1,0 +1,190 @@
+//! Earliest arrival with a bounded backlog: each packet takes the path on which it will arrive first.
+//!
+//! A path that sends `R` bytes per second, whose datagrams take `D` to the peer and which is busy until `B`, delivers
+//! a packet of length `L` at max(now, B) + L/R + D. Where R and D are right, packets arrive in the order in which they
+//! were committed; and when all paths are busy, each has the share of its rate (the principle is that of ECF: Lim et
+//! al., ECF: An MPTCP Path Scheduler to Manage Heterogeneous Paths, CoNEXT 2017).
+//!
+//! What is committed cannot be taken back: its number is given. So no more is committed to a path than it takes to
+//! bridge the difference of its delay to the slowest one, and a little to keep it busy. The rest waits without
+//! a number.
+
+use std::time::Duration;
+
+use crate::id::PathId;
+use crate::time::Instant;
+
+/// A path is given so much more than the difference of delays, so that it is never idle between two wake-ups.
+const SLACK: Duration = Duration::from_millis(2);
+
+/// Datagrams leave up to so much early, so that those of a path leave together.
+const AHEAD: Duration = Duration::from_micros(500);
+
+/// How much of the time in which nobody sent, because the host stood still, is made up for.
+const CATCH_UP: Duration = Duration::from_millis(4);
+
+/// A path that is slower than the fastest by more than this carries nothing of it.
+pub(crate) const MOST_SKEW: Duration = Duration::from_millis(300);
+
+/// The paths that carry, and what is known of them.
+#[derive(Debug, Default)]
+pub(crate) struct Earliest {
+    lanes: Vec<Lane>,
+    /// The delay of the slowest path in use.
+    slowest: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Lane {
+    path: PathId,
+    /// In bytes per second; without a limit if it is not known.
+    rate: Option<u64>,
+    /// How much longer datagrams take by it than by the fastest.
+    delay: Duration,
+    /// When the next datagram may leave.
+    next: Instant,
+    /// Bytes that are committed and have not left.
+    committed: usize,
+}
+
+/// Where a packet goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// By this path.
+    Path(PathId),
+    /// Nowhere before this time.
+    Wait(Instant),
+}
+
+impl Earliest {
+    /// Bytes of memory apart from its own size.
+    pub(crate) fn memory(&self) -> usize {
+        self.lanes.capacity() * size_of::<Lane>()
+    }
+
+    /// The paths that carry. What is known of those that stay is kept.
+    pub(crate) fn set_paths(&mut self, paths: impl Iterator<Item = PathId>) {
+        let before = std::mem::take(&mut self.lanes);
+        let new = |path| Lane {
+            path,
+            rate: None,
+            delay: Duration::ZERO,
+            next: Instant::ZERO,
+            committed: 0,
+        };
+        let known = |path| before.iter().find(|lane| lane.path == path).copied();
+        self.lanes.extend(paths.map(|path| known(path).unwrap_or_else(|| new(path))));
+        self.set_slowest();
+    }
+
+    /// What is known of a path: its rate in bytes per second, and how much longer it takes than the fastest.
+    pub(crate) fn set_path(&mut self, path: PathId, rate: Option<u64>, delay: Duration) {
+        if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.path == path) {
+            (lane.rate, lane.delay) = (rate, delay);
+            self.set_slowest();
+        }
+    }
+
+    fn set_slowest(&mut self) {
+        let used = self.lanes.iter().map(|lane| lane.delay).filter(|delay| *delay <= MOST_SKEW);
+        self.slowest = used.max().unwrap_or_default();
+    }
+
+    /// How much longer the slowest path in use takes than the fastest.
+    pub(crate) fn skew(&self) -> Duration {
+        self.slowest
+    }
+
+    /// The rates of all paths in use, in bytes per second; `None` if one has no limit.
+    pub(crate) fn rate(&self) -> Option<u64> {
+        self.lanes.iter().filter(|lane| lane.delay <= MOST_SKEW).map(|lane| lane.rate).sum()
+    }
+
+    /// The path for a packet of `len` bytes; `None` if there is no path at all.
+    pub(crate) fn select(&self, now: Instant, len: usize) -> Option<Choice> {
+        let used = || self.lanes.iter().filter(|lane| lane.delay <= MOST_SKEW);
+        let best = used().min_by_key(|lane| lane.arrival(now, len))?;
+        // What the packet itself takes on a slow path is part of the difference.
+        let idle = |lane: &Lane| lane.time(len) + lane.delay;
+        let slowest = used().map(idle).max()?;
+        let allowed = slowest - idle(best) + SLACK;
+        let busy = best.busy_until(now);
+        if busy.since(now) <= allowed {
+            return Some(Choice::Path(best.path));
+        }
+        Some(Choice::Wait(Instant::ZERO + busy.since(Instant::ZERO + allowed)))
+    }
+
+    /// A packet of `len` bytes takes this path.
+    pub(crate) fn commit(&mut self, now: Instant, path: PathId, len: usize) {
+        if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.path == path) {
+            if lane.committed == 0 {
+                lane.next = lane.next.max(now);
+            }
+            lane.committed += len;
+        }
+    }
+
+    /// When the next datagram of a path is due.
+    pub(crate) fn next(&self, path: PathId) -> Instant {
+        self.lane(path).map_or(Instant::ZERO, |lane| lane.next)
+    }
+
+    /// Whether the next datagram of a path may leave: it is due, or nearly so.
+    pub(crate) fn may_send(&self, now: Instant, path: PathId) -> bool {
+        self.next(path) <= now + AHEAD
+    }
+
+    /// Whether the path carries.
+    pub(crate) fn has(&self, path: PathId) -> bool {
+        self.lane(path).is_some()
+    }
+
+    /// The path by which a packet of `len` bytes arrives first, however much is committed to it.
+    pub(crate) fn soonest(&self, now: Instant, len: usize) -> Option<PathId> {
+        self.lanes.iter().min_by_key(|lane| lane.arrival(now, len)).map(|lane| lane.path)
+    }
+
+    /// Nothing is committed any more.
+    pub(crate) fn clear(&mut self) {
+        self.lanes.iter_mut().for_each(|lane| lane.committed = 0);
+    }
+
+    fn lane(&self, path: PathId) -> Option<&Lane> {
+        self.lanes.iter().find(|lane| lane.path == path)
+    }
+
+    /// A datagram of `len` bytes leaves now that was committed before.
+    pub(crate) fn on_sent(&mut self, now: Instant, path: PathId, len: usize) {
+        if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.path == path) {
+            lane.committed = lane.committed.saturating_sub(len);
+            let from = Instant::ZERO + now.since(Instant::ZERO + CATCH_UP);
+            lane.next = lane.next.max(from) + lane.time(len);
+        }
+    }
+
+    /// Bytes that are committed to a path and have not left.
+    pub(crate) fn committed(&self, path: PathId) -> usize {
+        self.lane(path).map_or(0, |lane| lane.committed)
+    }
+}
+
+impl Lane {
+    /// How long it takes to send so many bytes.
+    fn time(&self, len: usize) -> Duration {
+        let nanos = |rate: u64| (len as u64).saturating_mul(1_000_000_000) / rate.max(1);
+        self.rate.map_or(Duration::ZERO, |rate| Duration::from_nanos(nanos(rate)))
+    }
+
+    /// When what is committed will have left.
+    fn busy_until(&self, now: Instant) -> Instant {
+        self.next.max(now) + self.time(self.committed)
+    }
+
+    fn arrival(&self, now: Instant, len: usize) -> Instant {
+        self.busy_until(now) + self.time(len) + self.delay
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+use super::*;
+
+const LEN: usize = 1000;
+
+fn at(micros: u64) -> Instant {
+    Instant::ZERO + Duration::from_micros(micros)
+}
+
+fn earliest(paths: &[(u64, u64)]) -> Earliest {
+    let mut earliest = Earliest::default();
+    earliest.set_paths((0..paths.len() as u8).map(PathId));
+    for (index, &(rate, millis)) in (0..).zip(paths) {
+        earliest.set_path(PathId(index), Some(rate), Duration::from_millis(millis));
+    }
+    earliest
+}
+
+/// Where the packets of a sender go that never stops, in `millis`, and when each arrives.
+fn saturate(earliest: &mut Earliest, millis: u64) -> Vec<(u8, Instant)> {
+    let mut sent = Vec::new();
+    for now in (0..millis * 1000).step_by(100).map(at) {
+        while let Some(Choice::Path(path)) = earliest.select(now, LEN) {
+            let lane = earliest.lanes.iter().find(|lane| lane.path == path).expect("a path");
+            sent.push((path.0, lane.arrival(now, LEN)));
+            earliest.commit(now, path, LEN);
+        }
+        for path in (0..earliest.lanes.len() as u8).map(PathId) {
+            while earliest.committed(path) > 0 && earliest.may_send(now, path) {
+                earliest.on_sent(now, path, LEN);
+            }
+        }
+    }
+    sent
+}
+
+#[test]
+fn busy_paths_get_what_they_can_carry_and_packets_arrive_in_order() {
+    // 8 Mbit/s and, 40 ms slower, 2 Mbit/s.
+    let mut earliest = earliest(&[(1_000_000, 0), (250_000, 40)]);
+    let sent = saturate(&mut earliest, 2000);
+    let slow = sent.iter().filter(|(path, _)| *path == 1).count() as f64;
+    let share = slow / sent.len() as f64;
+    assert!((0.19..0.21).contains(&share), "{share}");
+    assert!((2450..2600).contains(&sent.len()), "{}", sent.len());
+    let worst = sent.windows(2).map(|pair| pair[0].1.since(pair[1].1)).max();
+    assert!(worst <= Some(Duration::from_millis(5)), "{worst:?}");
+}
+
+#[test]
+fn a_slow_path_waits_until_the_fast_one_has_as_much_backlog() {
+    let mut earliest = earliest(&[(1_000_000, 0), (250_000, 40)]);
+    let mut chosen = Vec::new();
+    for _ in 0..40 {
+        let Some(Choice::Path(path)) = earliest.select(at(0), LEN) else { break };
+        earliest.commit(at(0), path, LEN);
+        chosen.push(path.0);
+    }
+    let first = chosen.iter().position(|&path| path == 1);
+    assert!((38..44).contains(&first.unwrap_or(chosen.len())), "{chosen:?}");
+}
+
+#[test]
+fn no_more_is_committed_than_the_difference_of_delays() {
+    let mut earliest = earliest(&[(1_000_000, 0), (250_000, 40)]);
+    let mut count = 0;
+    let until = loop {
+        match earliest.select(at(0), LEN) {
+            Some(Choice::Path(path)) => earliest.commit(at(0), path, LEN),
+            Some(Choice::Wait(until)) => break until,
+            None => panic!("no path"),
+        }
+        count += 1;
+    };
+    assert!((42..50).contains(&count), "{count}");
+    assert!(until > at(0) && until <= at(4000), "{until:?}");
+}
+
+#[test]
+fn a_path_beyond_the_most_skew_and_one_without_a_rate() {
+    let mut far = earliest(&[(1_000_000, 0), (1_000_000, 400)]);
+    assert!(saturate(&mut far, 100).iter().all(|(path, _)| *path == 0));
+    let mut open = Earliest::default();
+    open.set_paths([PathId(3)].into_iter());
+    assert_eq!(open.select(at(0), LEN), Some(Choice::Path(PathId(3))));
+    assert_eq!((open.rate(), Earliest::default().select(at(0), LEN)), (None, None));
+}
+
+#[test]
+fn after_a_stall_little_is_made_up_for() {
+    let mut earliest = earliest(&[(1_000_000, 0)]);
+    for _ in 0..20 {
+        earliest.commit(at(0), PathId(0), LEN);
+    }
+    earliest.on_sent(at(0), PathId(0), LEN);
+    // Stalled for a second: the burst after it is that of 4 ms.
+    earliest.on_sent(at(1_000_000), PathId(0), LEN);
+    let mut burst = 0;
+    while earliest.may_send(at(1_000_000), PathId(0)) && earliest.committed(PathId(0)) > 0 {
+        earliest.on_sent(at(1_000_000), PathId(0), LEN);
+        burst += 1;
+    }
+    assert!((2..=5).contains(&burst), "{burst}");
+}

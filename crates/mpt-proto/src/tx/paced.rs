@@ -1,0 +1,323 @@
+//! One honest queue in two stages, where paths are chosen by earliest arrival.
+//!
+//! A packet that arrives while no path is full is sent at once, and is not copied. Otherwise it waits in the first
+//! stage ([`FlowQueues`]), without a number: there packets are dropped or marked if they wait too long. When
+//! some path can take it ([`Earliest`]) it is *committed*: it gets its number, and stands in the queue of that
+//! path, the second stage, from which nothing is dropped. From there it leaves at the pace of the path.
+//!
+//! [`Earliest`]: crate::scheduler::earliest::Earliest
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::connection::TransmitHalf;
+use crate::framing::Stamp;
+use crate::framing::datagram::Item;
+use crate::id::PathId;
+use crate::queue::store::{Place, Store};
+use crate::queue::{FlowQueues, Verdict, Waiting};
+use crate::scheduler::earliest::Choice;
+use crate::sequence::Seq;
+use crate::slots::Slots;
+use crate::stats::Drop;
+use crate::time::Instant;
+use crate::wire::flow::Flow;
+use crate::wire::{ecn, inner};
+
+/// A wake-up may be so much late, so that one serves several packets.
+const GATHER: Duration = Duration::from_micros(500);
+
+/// What waits of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Paced {
+    /// First stage.
+    pub(super) queues: FlowQueues,
+    /// Second stage, by path.
+    committed: Slots<VecDeque<Committed>>,
+    store: Store,
+    /// The packet that was given out last, whose bytes have been written by the next call.
+    lent: Option<Place>,
+    /// When something is due, and whether that is earlier than it was when it was last asked.
+    pub(super) at: Option<Instant>,
+    sooner: bool,
+}
+
+/// A packet that has its number and waits for its path.
+#[derive(Clone, Copy, Debug)]
+struct Committed {
+    place: Place,
+    stamp: Stamp,
+    tos: u8,
+    /// The bytes of the IP packet that carries it.
+    wire_len: usize,
+}
+
+/// What becomes of a packet that was offered.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Offered {
+    /// It is sent at once.
+    Now(PathId, Stamp),
+    /// It waits; its bytes are to be written there.
+    Later(Place),
+}
+
+/// A packet that waited and is to be sent now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Due {
+    pub(super) path: PathId,
+    pub(super) stamp: Stamp,
+    pub(super) tos: u8,
+    pub(super) place: Place,
+    pub(super) len: usize,
+}
+
+impl Paced {
+    /// Bytes of memory apart from its own size.
+    pub(super) fn memory(&self) -> usize {
+        let committed: usize = self.committed.iter().map(|(_, lane)| lane.capacity()).sum();
+        self.queues.memory()
+            + self.store.memory()
+            + self.committed.memory()
+            + committed * size_of::<Committed>()
+    }
+
+    /// Writes a packet that waits. `fill` returns whether its checksum is partial.
+    pub(super) fn fill(&mut self, place: Place, fill: impl FnOnce(&mut [u8]) -> bool) {
+        self.store.fill(place, fill);
+    }
+
+    /// A packet that waits, and whether its checksum is partial.
+    pub(super) fn packet(&self, place: Place) -> (&[u8], bool) {
+        self.store.get(place)
+    }
+
+    /// Something is due at this time.
+    fn wake_at(&mut self, at: Instant) {
+        if self.at.is_none_or(|before| at < before) {
+            self.at = Some(at);
+            self.sooner = true;
+        }
+    }
+
+    pub(super) fn has_committed(&self, path: PathId) -> bool {
+        self.committed.get(path.index()).is_some_and(|lane| !lane.is_empty())
+    }
+
+    fn push(&mut self, path: PathId, committed: Committed) {
+        if self.committed.get(path.index()).is_none() {
+            self.committed.put(path.index(), VecDeque::new());
+        }
+        if let Some(lane) = self.committed.get_mut(path.index()) {
+            lane.push_back(committed);
+        }
+    }
+}
+
+impl TransmitHalf {
+    /// Takes an inner packet. `None` if there is no path.
+    pub(super) fn offer(&mut self, now: Instant, item: &Item<'_>) -> Option<Offered> {
+        let (len, tos) = (item.packet.len(), item.inner.tos);
+        let waits = self.paced.as_ref().is_some_and(|paced| !paced.queues.is_empty());
+        let choice = if waits { Some(Choice::Wait(now)) } else { self.choose(now, len) };
+        let Some(choice) = choice else {
+            self.drops.add(Drop::NoPath);
+            return None;
+        };
+        let paced = self.paced.as_mut()?;
+        match choice {
+            Choice::Path(path) => {
+                let stamp = self.framing.number(item)?;
+                let wire_len = self.paths[path.index()].wire_len(stamp.overhead() + len);
+                let earliest = self.scheduler.earliest_mut()?;
+                earliest.commit(now, path, wire_len);
+                if !paced.has_committed(path) && earliest.may_send(now, path) {
+                    let stamp = self.on_leaving(now, path, stamp, wire_len, len);
+                    let sender = &mut self.paths[path.index()];
+                    sender.rate.on_idle(sender.wire.next);
+                    return Some(Offered::Now(path, stamp));
+                }
+                let place = paced.store.take(len);
+                paced.push(path, Committed { place, stamp, tos, wire_len });
+                let next = earliest.next(path);
+                paced.wake_at(next);
+                Some(Offered::Later(place))
+            }
+            Choice::Wait(until) => {
+                let place = paced.store.take(len);
+                let hash = Flow::parse(item.packet, item.inner).hash();
+                paced.queues.push(now, hash, place, len, tos);
+                paced.wake_at(until + GATHER);
+                while let Some(dropped) = paced.queues.overflow() {
+                    paced.store.give_back(dropped.place);
+                    self.drops.add(Drop::QueueFull);
+                }
+                Some(Offered::Later(place))
+            }
+        }
+    }
+
+    /// Whether something has become due earlier than it was when this was last asked.
+    pub(super) fn take_sooner(&mut self) -> bool {
+        self.paced.as_mut().is_some_and(|paced| std::mem::take(&mut paced.sooner))
+    }
+
+    /// The path for a packet of this length.
+    fn choose(&self, now: Instant, len: usize) -> Option<Choice> {
+        // The headers of the paths differ by no more than 20 bytes.
+        let wire_len = self.framing.overhead() + len + IPV4_UDP;
+        self.scheduler.earliest()?.select(now, wire_len)
+    }
+
+    /// A packet leaves on a path: the rest of its stamp.
+    fn on_leaving(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        stamp: Stamp,
+        wire_len: usize,
+        len: usize,
+    ) -> Stamp {
+        if let Some(earliest) = self.scheduler.earliest_mut() {
+            earliest.on_sent(now, path, wire_len);
+        }
+        let sender = &mut self.paths[path.index()];
+        let stamp = stamp.leaving(now, &mut sender.wire);
+        sender.idle.on_data(now);
+        sender.mtu.on_data(now, stamp.overhead() + len);
+        sender.black_hole.on_sent(stamp.overhead() + len);
+        stamp
+    }
+
+    /// The next packet that has waited and whose time it is.
+    pub(super) fn poll_paced(&mut self, now: Instant) -> Option<Due> {
+        let paced = self.paced.as_mut()?;
+        if let Some(place) = paced.lent.take() {
+            paced.store.give_back(place);
+        }
+        if paced.at.is_none_or(|at| now < at) {
+            return None;
+        }
+        let mut waits_until = None;
+        while let Some(until) = self.commit_next(now) {
+            if let Some(until) = until {
+                waits_until = Some(until + GATHER);
+                break;
+            }
+        }
+        let (paced, earliest) = (self.paced.as_mut()?, self.scheduler.earliest()?);
+        let mut lanes = paced.committed.iter().filter(|(_, lane)| !lane.is_empty());
+        let due = lanes.find(|(index, _)| earliest.may_send(now, PathId(*index as u8)));
+        let due = due.map(|(index, _)| index);
+        drop(lanes);
+        if let Some(index) = due {
+            let lane = paced.committed.get_mut(index)?;
+            let Committed { place, stamp, tos, wire_len } = lane.pop_front()?;
+            paced.lent = Some(place);
+            let len = paced.store.get(place).0.len();
+            let path = PathId(index as u8);
+            let is_last = lane.is_empty() && paced.queues.is_empty();
+            let stamp = self.on_leaving(now, path, stamp, wire_len, len);
+            if is_last {
+                let sender = &mut self.paths[index];
+                sender.rate.on_idle(sender.wire.next);
+            }
+            return Some(Due { path, stamp, tos, place, len });
+        }
+        let lanes = paced.committed.iter().filter(|(_, lane)| !lane.is_empty());
+        let next = lanes.map(|(index, _)| earliest.next(PathId(index as u8))).min();
+        paced.at = next.into_iter().chain(waits_until).min();
+        None
+    }
+
+    /// Commits the next packet of the first stage. `None` if there is none, `Some(Some(until))` if it has to wait.
+    fn commit_next(&mut self, now: Instant) -> Option<Option<Instant>> {
+        let len = self.paced.as_mut()?.queues.next_len()?;
+        let choice = self.choose(now, len);
+        let paced = self.paced.as_mut()?;
+        let path = match choice {
+            Some(Choice::Path(path)) => path,
+            Some(Choice::Wait(until)) => return Some(Some(until)),
+            None => {
+                self.clear_paced();
+                return None;
+            }
+        };
+        let Waiting { place, tos, .. } = match paced.queues.pop(now)? {
+            Verdict::Send(waiting) => waiting,
+            Verdict::Congested(waiting) => {
+                let packet = paced.store.get_mut(waiting.place);
+                let marked = inner::parse(packet).and_then(|inner| ecn::mark(packet, &inner));
+                let Some(tos) = marked else {
+                    paced.store.give_back(waiting.place);
+                    self.drops.add(Drop::QueueDelay);
+                    return Some(None);
+                };
+                self.marked += 1;
+                waiting.with_tos(tos)
+            }
+        };
+        let packet = paced.store.get(place).0;
+        let item = inner::parse(packet);
+        let stamp = item.and_then(|inner| self.framing.number(&Item { packet, inner: &inner }));
+        let Some(stamp) = stamp else {
+            paced.store.give_back(place);
+            self.drops.add(Drop::InnerMalformed);
+            return Some(None);
+        };
+        let wire_len = self.paths[path.index()].wire_len(stamp.overhead() + len);
+        if let Some(earliest) = self.scheduler.earliest_mut() {
+            earliest.commit(now, path, wire_len);
+        }
+        paced.push(path, Committed { place, stamp, tos, wire_len });
+        Some(None)
+    }
+
+    /// Drops all that waits: there is no path, or no session, for it.
+    pub(super) fn clear_paced(&mut self) {
+        let Some(paced) = &mut self.paced else { return };
+        let committed = paced.committed.iter().map(|(_, lane)| lane.len()).sum::<usize>();
+        let dropped = committed + paced.queues.len();
+        (0..dropped).for_each(|_| self.drops.add(Drop::NoPath));
+        **paced = Paced::default();
+        if let Some(earliest) = self.scheduler.earliest_mut() {
+            earliest.clear();
+        }
+    }
+
+    /// Begins or ends to queue, by what the scheduler and the framing need; what is committed to a path that is not
+    /// used any more goes by the others.
+    pub(super) fn refresh_paced(&mut self, now: Instant) {
+        let wanted = self.framing.index().is_some() && self.scheduler.earliest().is_some();
+        if wanted != self.paced.is_some() {
+            self.clear_paced();
+            self.paced = wanted.then(Box::default);
+        }
+        let (Some(paced), Some(earliest)) = (&mut self.paced, self.scheduler.earliest_mut()) else {
+            return;
+        };
+        let mut homeless = Vec::new();
+        for (index, lane) in paced.committed.iter_mut() {
+            if !earliest.has(PathId(index as u8)) {
+                homeless.extend(lane.drain(..));
+            }
+        }
+        if homeless.is_empty() {
+            return;
+        }
+        let Some(first) = earliest.soonest(now, 0) else { return self.clear_paced() };
+        for moved in homeless {
+            let path = earliest.soonest(now, moved.wire_len).unwrap_or(first);
+            earliest.commit(now, path, moved.wire_len);
+            paced.push(path, moved);
+        }
+        // The peer takes a number for lost when a higher one came by the path.
+        for (_, lane) in paced.committed.iter_mut() {
+            lane.make_contiguous()
+                .sort_by_key(|committed| committed.stamp.sequence().map(Seq::value));
+        }
+        paced.at = Some(now);
+    }
+}
+
+/// The bytes of an IPv4 and a UDP header.
+const IPV4_UDP: usize = 28;

@@ -1,0 +1,54 @@
+//! What the choice by earliest arrival is told of the paths: their rates and delays, and from both how much may wait.
+
+use std::time::Duration;
+
+use super::connection::TransmitHalf;
+use super::path::TransmitPath;
+use crate::id::PathId;
+use crate::queue::Times;
+use crate::time::Instant;
+
+/// No more than this waits, whatever the rates: 64 MiB.
+const MOST_WAITING: usize = 64 << 20;
+
+/// The round trip of paths that nothing is known of.
+pub(super) const ROUND_TRIP: Duration = Duration::from_millis(50);
+
+impl TransmitHalf {
+    /// Something has become known of the paths.
+    pub(super) fn set_rates(&mut self, _now: Instant) {
+        if self.paced.is_none() {
+            return;
+        }
+        // As soon as a path is full, the others are needed: they are not to be flooded.
+        if self.paths.iter().any(|(_, path)| path.usable() && path.rate.pace().is_some()) {
+            for (_, path) in self.paths.iter_mut().filter(|(_, path)| path.usable()) {
+                let round_trip = path.feedback.round_trip().map_or(ROUND_TRIP, |trip| trip.min);
+                path.rate.start(round_trip);
+            }
+        }
+        let Some(earliest) = self.scheduler.earliest_mut() else { return };
+        let usable = || self.paths.iter().filter(|(_, path)| path.usable());
+        for (index, path) in usable() {
+            let slower = |(_, other): (usize, &TransmitPath)| {
+                path.feedback.slower_than(&other.feedback).unwrap_or(0)
+            };
+            let delay = usable().map(slower).max().unwrap_or(0);
+            let delay = Duration::from_micros(u64::try_from(delay).unwrap_or(0));
+            let rate = path.fixed_rate.or_else(|| path.rate.pace());
+            earliest.set_path(PathId(index as u8), rate, delay);
+        }
+        let round_trip = usable().filter_map(|(_, path)| Some(path.feedback.round_trip()?.min));
+        let round_trip = round_trip.min().unwrap_or(ROUND_TRIP) + earliest.skew();
+        let times = Times {
+            target: Duration::from_millis(5).max(round_trip / 5),
+            interval: Duration::from_millis(100).max(round_trip * 6 / 5),
+        };
+        let rate = earliest.rate().unwrap_or(u64::MAX).min(u64::from(u32::MAX));
+        let stands = Duration::from_millis(100).max(round_trip) + earliest.skew();
+        let bytes = (rate as f64 * stands.as_secs_f64()) as usize;
+        if let Some(paced) = &mut self.paced {
+            paced.queues.set_limits(times, bytes.min(MOST_WAITING));
+        }
+    }
+}
