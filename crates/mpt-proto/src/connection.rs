@@ -93,6 +93,11 @@ impl<'e> Connection<'e> {
         self.rx.receive_quality(path)
     }
 
+    /// See [`TransmitHalf::waiting`].
+    pub fn waiting(&self) -> usize {
+        self.tx.waiting()
+    }
+
     /// See [`TransmitHalf::transmit_quality`].
     pub fn transmit_quality(&self, now: Instant, path: PathId) -> Option<TransmitQuality> {
         self.tx.transmit_quality(now, path)

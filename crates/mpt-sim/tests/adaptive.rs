@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mpt_proto::{FramingConfig, Instant, Late, PathId, ReorderConfig, SchedulerConfig};
+use mpt_proto::{Drop, FramingConfig, Instant, Late, PathId, ReorderConfig, SchedulerConfig};
 use mpt_sim::link::Link;
 use mpt_sim::profile::Profile;
 use mpt_sim::traffic::bulk::Sender;
@@ -71,6 +71,104 @@ fn believed(pair: &Pair, paths: usize) -> Vec<(f64, f64, f64)> {
             (mbps(quality.capacity), mbps(quality.pace), quality.queue.as_secs_f64() * 1e3)
         })
         .collect()
+}
+
+/// Bulk TCP over links from the third second on: Mbit/s that the links carry together.
+fn goodput(wires: &[Profile]) -> f64 {
+    let mut pair = pair(wires);
+    bulk(&mut pair);
+    let ids = pair.wires.clone();
+    carried(&mut pair, &ids, 3, 7)
+}
+
+#[test]
+fn nothing_typed_in_brings_close_to_the_sum() {
+    for (wires, least) in [
+        (&[wire(50, 10), wire(50, 10)][..], 0.96),
+        (&[wire(100, 10), wire(10, 10)], 0.96),
+        (&[wire(50, 10), wire(50, 20)], 0.95),
+        (&[wire(300, 4), wire(30, 20)], 0.95),
+    ] {
+        let sum: u64 = wires.iter().filter_map(|wire| wire.rate).sum();
+        let share = goodput(wires) * 1e6 / sum as f64;
+        assert!(share >= least, "{share:.3} of {sum}");
+    }
+}
+
+#[test]
+fn a_path_that_is_much_slower_does_not_harm_the_fast_one() {
+    for delay in [60, 160, 400] {
+        let mbps = goodput(&[wire(50, 10), wire(50, delay)]);
+        assert!(mbps >= 0.97 * 50.0, "{delay} ms: {mbps}");
+    }
+}
+
+#[test]
+fn rates_are_measured_as_they_are() {
+    let wires = [wire(50, 10), wire(12, 30)];
+    let mut pair = pair(&wires);
+    stream(&mut pair, 100);
+    for second in 3..10 {
+        pair.world.run_until(at(second * 1000));
+        let believed = believed(&pair, 2);
+        for (&(rate, _, queue), real) in believed.iter().zip([50.0, 12.0]) {
+            assert!((0.9 * real..1.1 * real).contains(&rate), "{second} s: {believed:?}");
+            assert!(queue < 15.0, "{second} s: {believed:?}");
+        }
+    }
+}
+
+#[test]
+fn a_rate_that_changes_is_found_while_it_is_needed() {
+    let mut pair = pair(&[wire(50, 10), wire(50, 10)]);
+    stream(&mut pair, 120);
+    let changing = pair.wires[1];
+    pair.world.run_until(at(4000));
+    for (when, mbps) in [(4000, 20), (8000, 40), (12_000, 10), (16_000, 50)] {
+        pair.world.set_profile(changing, Direction::There, wire(mbps, 10));
+        pair.world.run_until(at(when + 2000));
+        let rate = believed(&pair, 2)[1].0;
+        let real = mbps as f64;
+        assert!((0.88 * real..1.12 * real).contains(&rate), "{mbps} Mbit/s: {rate}");
+        let carried = carried(&mut pair, &[changing], when / 1000 + 2, when / 1000 + 4);
+        assert!(carried >= 0.9 * real, "{mbps} Mbit/s: {carried}");
+    }
+}
+
+#[test]
+fn a_longer_route_is_not_taken_for_a_queue() {
+    let mut pair = pair(&[wire(50, 10), wire(20, 10)]);
+    stream(&mut pair, 100);
+    let (first, wires) = (pair.wires[0], pair.wires.clone());
+    pair.world.run_until(at(4000));
+    pair.world.set_profile(first, Direction::There, wire(50, 40));
+    let mbps = carried(&mut pair, &wires, 6, 20);
+    assert!(mbps >= 0.95 * 70.0, "{mbps}, {:?}", believed(&pair, 2));
+}
+
+#[test]
+fn a_path_is_not_paced_before_it_is_full() {
+    let mut pair = pair(&[wire(50, 10), wire(50, 30)]);
+    stream(&mut pair, 20);
+    let wires = pair.wires.clone();
+    let mbps = carried(&mut pair, &wires[..1], 2, 6);
+    assert!(mbps >= 20.0, "all on the fast path: {mbps}");
+    assert!(believed(&pair, 2).iter().all(|&(_, pace, _)| pace == 0.0), "{:?}", believed(&pair, 2));
+}
+
+#[test]
+fn what_waits_too_long_is_dropped_and_counted_and_nothing_else_is_lost() {
+    let mut pair = pair(&[wire(20, 10), wire(10, 40)]);
+    let stream = stream(&mut pair, 40);
+    pair.world.run_until(at(6000));
+    let (source, checker) = pair.world.stream(stream);
+    let drops = pair.connection(pair.left).stats().drops;
+    let own = drops.count(Drop::QueueDelay) + drops.count(Drop::QueueFull);
+    let delivered = checker.verdict().received;
+    let missing = source.sent() - delivered;
+    assert!(own > 0, "{drops:?}");
+    // The difference is on its way, or was lost while the rates were not known yet.
+    assert!(missing - own < 600, "{missing} missing, {own} dropped, {delivered} delivered");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use mpt_proto::{
     Change, ConnectionConfig, Drop, Event, FramingConfig, Instant, Late, PathConfig, PathId,
-    PathStatus, ReorderConfig, Timer,
+    PathStatus, ReorderConfig, SchedulerConfig, Timer,
 };
 use mpt_sim::link::Stats;
 use mpt_sim::loss::{GilbertElliott, Loss};
@@ -103,10 +103,14 @@ prop_compose! {
         framing in prop_oneof![Just(FramingConfig::Extended), Just(FramingConfig::Auto)],
         server_learns: bool,
         classic in prop::bool::weighted(0.2),
+        earliest: bool,
     ) -> PairPlan {
         let mut plan = PairPlan { server_learns, ..plan };
         plan.connection.framing = framing;
         plan.connection.reorder.evidence = !classic;
+        if earliest {
+            plan.connection.scheduler = SchedulerConfig::Earliest;
+        }
         plan
     }
 }
@@ -331,9 +335,17 @@ proptest! {
                 prop_assert_eq!(verdict.duplicates, 0, "{:?}", verdict);
             }
         }
-        for host in [pair.left, pair.right] {
+        let restarts = actions.iter().any(|(_, action)| matches!(action, Action::Restart { .. }));
+        for (host, stream) in [pair.left, pair.right].into_iter().zip(streams) {
             prop_assert_eq!(world.host_stats(host).unclaimed, 0, "nothing is invented");
             prop_assert_eq!(world.held(host), 0, "nothing is held for ever");
+            let connection = pair.connection(host);
+            let (stats, waiting) = (connection.stats(), connection.waiting());
+            let drops = [Drop::NoPath, Drop::QueueDelay, Drop::QueueFull];
+            let drops: u64 = drops.iter().map(|&reason| stats.drops.count(reason)).sum();
+            let fates = stats.sent.packets + drops + waiting as u64;
+            let offered = world.stream(stream).0.sent();
+            prop_assert!(restarts || fates == offered, "{fates} of {offered}: {stats:?}, {waiting}");
         }
         let again = run(seed, &plan, &actions);
         prop_assert_eq!(world.digest(), again.pair.world.digest());

@@ -7,7 +7,6 @@ mod codel;
 pub(crate) mod store;
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use crate::time::Instant;
 use codel::Codel;
@@ -92,11 +91,6 @@ impl FlowQueues {
         self.flows.iter().map(|flow| flow.packets.len()).sum()
     }
 
-    /// Bytes that wait.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     /// Bytes of memory apart from its own size.
     pub(crate) fn memory(&self) -> usize {
         let packets: usize = self.flows.iter().map(|flow| flow.packets.capacity()).sum();
@@ -159,13 +153,6 @@ impl FlowQueues {
         flow.deficit -= first.len as i32;
         let congested = flow.codel.on_dequeue(now, sojourn, is_last, self.times);
         Some(if congested { Verdict::Congested(first) } else { Verdict::Send(first) })
-    }
-
-    /// How long the packet that leaves next has waited.
-    pub(crate) fn sojourn(&self, now: Instant) -> Duration {
-        let first = self.new.iter().chain(&self.old);
-        let mut first = first.filter_map(|&index| self.flows[usize::from(index)].packets.front());
-        first.next().map_or(Duration::ZERO, |first| now.since(first.since))
     }
 
     /// Whose turn it is.

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::store::Store;
 use super::*;
 
@@ -45,7 +47,7 @@ fn flows_take_turns_by_bytes() {
     let order: Vec<u8> = std::iter::from_fn(|| bench.pop(0)).take(30).collect();
     let long = order.iter().filter(|&&flow| flow == 1).count();
     assert!((9..=11).contains(&long), "{order:?}");
-    assert!(bench.queues.bytes() > 0);
+    assert!(!bench.queues.is_empty());
 }
 
 #[test]
@@ -69,7 +71,7 @@ fn the_longest_queue_loses_what_does_not_fit() {
             bench.store.give_back(waiting.place);
         }
     }
-    assert!(bench.queues.bytes() <= LEAST);
+    assert!(bench.queues.bytes <= LEAST);
     let left: Vec<u8> = std::iter::from_fn(|| bench.pop(0)).collect();
     assert_eq!(left.iter().filter(|&&flow| flow == 2).count(), 3);
     assert!(bench.queues.is_empty() && bench.queues.next_len().is_none());
@@ -90,7 +92,6 @@ fn codel_drops_from_the_flow_whose_queue_stands() {
         }
     }
     assert!((99..=100).contains(&sent[2]), "{sent:?}");
-    assert!(bench.queues.sojourn(Instant::ZERO + Duration::from_secs(2)) > Duration::ZERO);
 }
 
 #[test]

@@ -163,8 +163,8 @@ impl Earliest {
         }
     }
 
-    /// Bytes that are committed to a path and have not left.
-    pub(crate) fn committed(&self, path: PathId) -> usize {
+    #[cfg(test)]
+    fn committed(&self, path: PathId) -> usize {
         self.lane(path).map_or(0, |lane| lane.committed)
     }
 }

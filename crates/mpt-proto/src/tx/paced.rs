@@ -114,6 +114,14 @@ impl Paced {
 }
 
 impl TransmitHalf {
+    /// Inner packets that wait because the paths are full.
+    pub fn waiting(&self) -> usize {
+        self.paced.as_ref().map_or(0, |paced| {
+            let committed = paced.committed.iter().map(|(_, lane)| lane.len());
+            paced.queues.len() + committed.sum::<usize>()
+        })
+    }
+
     /// Takes an inner packet. `None` if there is no path.
     pub(super) fn offer(&mut self, now: Instant, item: &Item<'_>) -> Option<Offered> {
         let (len, tos) = (item.packet.len(), item.inner.tos);
@@ -274,9 +282,8 @@ impl TransmitHalf {
 
     /// Drops all that waits: there is no path, or no session, for it.
     pub(super) fn clear_paced(&mut self) {
+        let dropped = self.waiting();
         let Some(paced) = &mut self.paced else { return };
-        let committed = paced.committed.iter().map(|(_, lane)| lane.len()).sum::<usize>();
-        let dropped = committed + paced.queues.len();
         (0..dropped).for_each(|_| self.drops.add(Drop::NoPath));
         **paced = Paced::default();
         if let Some(earliest) = self.scheduler.earliest_mut() {
