@@ -311,7 +311,10 @@ impl TransmitHalf {
         if homeless.is_empty() {
             return;
         }
-        let Some(first) = earliest.soonest(now, 0) else { return self.clear_paced() };
+        let Some(first) = earliest.soonest(now, 0) else {
+            homeless.iter().for_each(|_| self.drops.add(Drop::NoPath));
+            return self.clear_paced();
+        };
         for moved in homeless {
             let path = earliest.soonest(now, moved.wire_len).unwrap_or(first);
             earliest.commit(now, path, moved.wire_len);
