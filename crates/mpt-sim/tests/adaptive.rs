@@ -96,6 +96,16 @@ fn nothing_typed_in_brings_close_to_the_sum() {
 }
 
 #[test]
+fn jitter_is_not_taken_for_a_queue() {
+    for millis in [3, 10] {
+        let jitter = Duration::from_millis(millis);
+        let wires = [10, 10].map(|delay| Profile { jitter, ..wire(50, delay) });
+        let mbps = goodput(&wires);
+        assert!(mbps >= 0.85 * 100.0, "{millis} ms: {mbps}");
+    }
+}
+
+#[test]
 fn a_path_that_is_much_slower_does_not_harm_the_fast_one() {
     for delay in [60, 160, 400] {
         let mbps = goodput(&[wire(50, 10), wire(50, delay)]);
@@ -171,6 +181,7 @@ fn what_waits_too_long_is_dropped_and_counted_and_nothing_else_is_lost() {
     assert!(missing - own < 600, "{missing} missing, {own} dropped, {delivered} delivered");
 }
 
+/// Prints what happens over links given as `TRACE=50/10/2,20/40`: Mbit/s, delay and jitter in milliseconds.
 #[test]
 fn trace() {
     let Ok(what) = std::env::var("TRACE") else { return };

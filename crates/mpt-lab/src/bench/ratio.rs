@@ -41,7 +41,7 @@ pub(super) fn ratios(samples: &Samples, options: &Options) -> Vec<Named> {
         add(format!("wire_{name}"), Wire::WireLike, on, off, goodput);
     }
     for wire in [Wire::PassThrough, Wire::WireLike] {
-        for (name, extended, plain) in EXTENDED {
+        for (name, extended, plain) in SESSIONS {
             add(format!("{}_{name}", wire.id()), wire, extended, plain, goodput);
         }
     }
@@ -67,9 +67,11 @@ const MODES: [(&str, Subject, Subject); 3] = [
     ("two_threads_over_one", Subject::MPT1_TWO_THREADS, Subject::MPT1),
 ];
 
-const EXTENDED: [(&str, Subject, Subject); 2] = [
+const SESSIONS: [(&str, Subject, Subject); 4] = [
     ("extended_over_plain", Subject::MPT1_EXTENDED, Subject::MPT1),
     ("extended_over_plain_2path", Subject::MPT2_EXTENDED, Subject::MPT2),
+    ("adaptive_over_extended", Subject::MPT1_ADAPTIVE, Subject::MPT1_EXTENDED),
+    ("adaptive_over_extended_2path", Subject::MPT2_ADAPTIVE, Subject::MPT2_EXTENDED),
 ];
 
 const SHAPED: [(&str, Subject); 3] =

@@ -116,7 +116,8 @@ impl Ready {
 
     fn start_daemons(&mut self, cell: &Cell, mode: Mode, binary: &Path) -> Result<()> {
         for side in [Side::Left, Side::Right] {
-            let tunnel = Tunnel { framing: mode.framing(), ..cell.tunnel.clone() };
+            let (framing, scheduler) = (mode.framing(), mode.scheduler());
+            let tunnel = Tunnel { framing, scheduler, ..cell.tunnel.clone() };
             let text = configuration(&cell.topology, &tunnel, side);
             let namespace = self.hosts.namespace(side);
             let daemon =

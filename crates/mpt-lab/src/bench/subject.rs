@@ -6,7 +6,7 @@ use mpt_io::netlink::{Netlink, TokenBucket};
 use serde::{Serialize, Serializer};
 
 use super::ready::lacking;
-use crate::cell::Framing;
+use crate::cell::{Framing, Scheduler};
 
 /// What carries traffic from host to host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub enum Subject {
 /// What differs from a daemon with nothing special in its configuration or environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
+    /// Sessions, with paths chosen by earliest arrival.
+    Adaptive,
     /// Nothing.
     Default,
     /// Inner checksums are left out across the tunnel, by consent of both ends.
@@ -46,6 +48,7 @@ impl Mode {
     fn id(self) -> &'static str {
         match self {
             Self::Default => "",
+            Self::Adaptive => "-adaptive",
             Self::ChecksumPartial => "-checksum_partial",
             Self::Extended => "-extended",
             Self::NoOffloads => "-no-offloads",
@@ -57,6 +60,7 @@ impl Mode {
     fn title(self) -> &'static str {
         match self {
             Self::Default => "",
+            Self::Adaptive => ", adaptive",
             Self::ChecksumPartial => ", no checksums",
             Self::Extended => ", extended framing",
             Self::NoOffloads => ", no offloads",
@@ -67,7 +71,7 @@ impl Mode {
     /// The environment variables of the daemons.
     pub(super) fn environment(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Self::Default | Self::Extended => &[],
+            Self::Adaptive | Self::Default | Self::Extended => &[],
             Self::ChecksumPartial => &[("MPT_PARTIAL_CHECKSUMS", "on")],
             Self::NoOffloads => &[("MPT_OFFLOADS", "off")],
             Self::TwoThreads => &[("MPT_THREADS", "2")],
@@ -82,7 +86,19 @@ impl Mode {
             Self::ChecksumPartial | Self::Default | Self::NoOffloads | Self::TwoThreads => {
                 Framing::Plain
             }
-            Self::Extended => Framing::Extended,
+            Self::Adaptive | Self::Extended => Framing::Extended,
+        }
+    }
+
+    /// The scheduler of the daemons.
+    pub(super) fn scheduler(self) -> Scheduler {
+        match self {
+            Self::Adaptive => Scheduler::Earliest,
+            Self::ChecksumPartial
+            | Self::Default
+            | Self::Extended
+            | Self::NoOffloads
+            | Self::TwoThreads => Scheduler::Weighted,
         }
     }
 }
@@ -100,6 +116,10 @@ impl Subject {
     pub const MPT1_EXTENDED: Self = Self::Mpt { paths: 1, mode: Mode::Extended };
     /// The daemon over two paths, in a session.
     pub const MPT2_EXTENDED: Self = Self::Mpt { paths: 2, mode: Mode::Extended };
+    /// The daemon over one path, adaptive.
+    pub const MPT1_ADAPTIVE: Self = Self::Mpt { paths: 1, mode: Mode::Adaptive };
+    /// The daemon over two paths, adaptive.
+    pub const MPT2_ADAPTIVE: Self = Self::Mpt { paths: 2, mode: Mode::Adaptive };
     /// The daemon over one path, packet by packet.
     pub const MPT1_PLAIN: Self = Self::Mpt { paths: 1, mode: Mode::NoOffloads };
     /// The daemon over one path, without inner checksums.
@@ -108,7 +128,7 @@ impl Subject {
     pub const MPT1_TWO_THREADS: Self = Self::Mpt { paths: 1, mode: Mode::TwoThreads };
 
     /// All that are measured, in the order of the report.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Raw,
         Self::Mptcp,
         Self::Vxlan,
@@ -116,6 +136,8 @@ impl Subject {
         Self::MPT1_EXTENDED,
         Self::MPT2,
         Self::MPT2_EXTENDED,
+        Self::MPT1_ADAPTIVE,
+        Self::MPT2_ADAPTIVE,
         Self::MPT4,
         Self::MPT12,
         Self::MPT1_TWO_THREADS,

@@ -24,6 +24,15 @@ use crate::wire::extended::feedback::Block;
 /// Bounds of the target of q.
 const TARGET: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(10)];
 
+/// The least delay of some packets is above that of all by so many mean deviations.
+const NOISE: f64 = 2.0;
+
+/// Rates are measured over so many mean deviations more, as single datagrams are late by them.
+const SPAN: f64 = 4.0;
+
+/// A path on which delays vary by more than so many microseconds has jitter.
+const JITTERY: f64 = 500.0;
+
 /// A path is no longer open when q has reached this, or an eighth of the round trip.
 const OPEN: Duration = Duration::from_millis(5);
 
@@ -93,6 +102,10 @@ pub(crate) struct RateEstimator {
     pace: f64,
     /// Microseconds above the least delay.
     queue: i32,
+    /// The smoothed mean deviation of the delay, in microseconds: what q varies by although nothing stands in a queue.
+    noise: f64,
+    /// The share of datagrams that is lost in the long run.
+    usual_loss: f64,
     /// The least delay of the present and of the last period.
     base: Option<[u32; 2]>,
     base_began: Instant,
@@ -118,6 +131,8 @@ impl Default for RateEstimator {
             rate: 0.0,
             pace: 0.0,
             queue: 0,
+            noise: 0.0,
+            usual_loss: 0.0,
             base: None,
             base_began: Instant::ZERO,
             draining_until: None,
@@ -139,12 +154,18 @@ struct Sample {
     sent: f64,
     arrived: f64,
     bytes: f64,
+    packets: f64,
     lost: f64,
     /// Whether the path was kept busy all the time.
     busy: bool,
 }
 
 impl Sample {
+    /// The share of datagrams that was lost.
+    fn loss(&self) -> f64 {
+        self.lost / (self.lost + self.packets).max(1.0)
+    }
+
     /// Bytes per second that arrived.
     fn rate(&self) -> f64 {
         self.bytes * 1e6 / self.arrived.max(self.sent).max(1.0)
@@ -213,6 +234,10 @@ impl RateEstimator {
             self.points.pop_front();
         }
         self.points.push_back(point);
+        // Datagrams of one burst wait for each other.
+        let burst = 2.0 * 1500.0 * 1e6 / self.rate.max(LEAST);
+        let deviation = (f64::from(block.delay_deviation) - burst).max(0.0);
+        self.noise += (deviation - self.noise) / 16.0;
         let round_trip = round_trip.max(SHORTEST);
         self.on_delay(now, round_trip);
         if let Some(sample) = self.sample(round_trip) {
@@ -230,7 +255,7 @@ impl RateEstimator {
     fn target(&self, round_trip: Duration) -> f64 {
         let packets = 2.0 * 1500.0 * 1e6 / self.rate.max(LEAST);
         let target = (round_trip / 20).clamp(TARGET[0], TARGET[1]);
-        (target.as_micros() as f64).max(packets)
+        (target.as_micros() as f64).max(packets) + NOISE * self.noise
     }
 
     fn on_delay(&mut self, now: Instant, round_trip: Duration) {
@@ -265,7 +290,7 @@ impl RateEstimator {
     /// What was carried since half a round trip, or longer.
     fn sample(&self, round_trip: Duration) -> Option<Sample> {
         let last = self.points.back()?;
-        let span = (round_trip / 2).max(SHORTEST).as_micros() as i32;
+        let span = (round_trip / 2).max(SHORTEST).as_micros() as i32 + (SPAN * self.noise) as i32;
         let mut before = self.points.iter().rev().skip(1);
         let first = before.find(|point| {
             after(last.arrived, point.arrived) >= span
@@ -276,20 +301,30 @@ impl RateEstimator {
             // Hardly anything is sent.
             return None;
         }
+        let sent = f64::from(after(last.sent, first.sent));
+        let mut arrived = f64::from(arrived);
+        if self.noise > JITTERY {
+            // Least delays vary less than those of single datagrams.
+            arrived = (sent + f64::from(after(last.delay, first.delay))).max(1.0);
+        }
         Some(Sample {
-            sent: f64::from(after(last.sent, first.sent)),
-            arrived: f64::from(arrived),
+            sent,
+            arrived,
             bytes: (last.bytes - first.bytes) as f64,
-            lost: f64::from(last.lost.wrapping_sub(first.lost)),
+            packets: f64::from(last.packets.wrapping_sub(first.packets)),
+            lost: f64::from(after(last.lost, first.lost).max(0)),
             busy: after(first.highest, self.busy_from) >= 0,
         })
     }
 
+    /// Whether so much more is lost than usual that something must be full.
+    fn drops(&self, sample: &Sample) -> bool {
+        sample.lost > 4.0 && sample.loss() > 0.05 + 2.0 * self.usual_loss
+    }
+
     fn update_open(&mut self, sample: &Sample, round_trip: Duration) {
-        let limit = OPEN.max(round_trip / 8).as_micros() as f64;
-        let packets = sample.bytes / 1400.0;
-        let drops = sample.lost > 0.05 * packets && sample.lost > 4.0;
-        if f64::from(self.queue) > limit || drops {
+        let limit = OPEN.max(round_trip / 8).as_micros() as f64 + NOISE * self.noise;
+        if f64::from(self.queue) > limit || self.drops(sample) {
             self.rate = sample.rate();
             self.stage = Stage::Servo;
         } else {
@@ -298,10 +333,8 @@ impl RateEstimator {
     }
 
     fn update_start(&mut self, sample: &Sample, round_trip: Duration) {
-        let packets = sample.bytes / 1400.0;
-        let drops = sample.lost > 0.05 * packets && sample.lost > 4.0;
         let rate = sample.rate();
-        if f64::from(self.queue) > self.target(round_trip) || drops {
+        if f64::from(self.queue) > self.target(round_trip) || self.drops(sample) {
             self.rate = rate;
             self.stage = Stage::Servo;
         } else {
@@ -313,13 +346,13 @@ impl RateEstimator {
         let target = self.target(round_trip);
         let queue = f64::from(self.queue);
         let change = sample.arrived - sample.sent;
-        let moves = change.abs() > 0.03 * sample.sent.max(sample.arrived);
+        let moves = change.abs() > 0.03 * sample.sent.max(sample.arrived) + self.noise;
         let delivered = sample.bytes * 1e6 / sample.arrived.max(1.0);
         if queue > target {
             self.boost = 1.0;
             // Something stands in the queue now. So it did all the time if it became less; and if it became more, more
             // was sent than the path carries. If it stays although little is sent, the least delay has risen.
-            if moves && (sample.busy || change > 0.1 * sample.sent) {
+            if moves && (sample.busy || change > 0.1 * sample.sent + 2.0 * self.noise) {
                 let share = if change > 0.0 { 0.5 } else { 0.25 };
                 self.rate += share * (delivered - self.rate);
             } else if sample.busy && self.pace > 0.9 * self.rate {
@@ -334,11 +367,11 @@ impl RateEstimator {
             self.boosted_at = now;
             self.rate_before = self.rate;
         }
-        let packets = sample.bytes / 1400.0;
-        if sample.busy && sample.lost > 0.05 * packets && sample.lost > 4.0 {
+        if sample.busy && self.drops(sample) {
             self.rate = self.rate.min(sample.rate());
             self.boost = 1.0;
         }
+        self.usual_loss += (sample.loss() - self.usual_loss) / 64.0;
         self.rate = self.rate.max(LEAST);
     }
 
