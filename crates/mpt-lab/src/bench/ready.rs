@@ -13,7 +13,7 @@ use super::hosts::{Hosts, find};
 use super::ideal;
 use super::subject::{Mode, Subject, Wire};
 use crate::cell::configuration::{configuration, inner_address};
-use crate::cell::{Cell, Tunnel};
+use crate::cell::{Cell, Scheduler, Tunnel};
 use crate::daemon::Daemon;
 use crate::experiment::Experiment;
 use crate::lab::mptcp::{self, Refusal, is_unsupported};
@@ -37,6 +37,8 @@ pub(super) struct Ready {
     pub(super) remote: IpAddr,
     /// The transport protocol that streams use.
     pub(super) transport: Transport,
+    /// Whether the subject leaves links idle that it does not need.
+    pub(super) chooses: bool,
 }
 
 /// The kernel cannot do this. Everything else can be measured all the same.
@@ -57,13 +59,22 @@ impl Ready {
         let cell = cell(subject.links());
         let hosts = Hosts::start(wire, &cell.topology)?;
         let remote = hosts.address(Side::Right, 0);
-        let mut ready =
-            Self { daemons: Vec::new(), hosts, wire, remote, transport: Transport::Tcp };
+        let mut ready = Self {
+            daemons: Vec::new(),
+            hosts,
+            wire,
+            remote,
+            transport: Transport::Tcp,
+            chooses: false,
+        };
         match subject {
             Subject::Raw => {}
             Subject::Mptcp => ready.allow_mptcp(&cell.topology)?,
             Subject::Vxlan => ready.start_vxlan()?,
-            Subject::Mpt { mode, .. } => ready.start_daemons(&cell, mode, binary)?,
+            Subject::Mpt { mode, .. } => {
+                ready.chooses = mode.scheduler() == Scheduler::Earliest;
+                ready.start_daemons(&cell, mode, binary)?;
+            }
         }
         Ok(ready)
     }

@@ -139,7 +139,7 @@ impl Run<'_> {
         if ready.wire == Wire::WireLike {
             check_cut(&carried)?;
         }
-        let share = least_share(&carried)?;
+        let share = if ready.chooses { 1.0 } else { least_share(&carried)? };
         let per_gigabit = |time: Duration| time.as_secs_f64() / gigabits;
         let seconds = (after.at - before.at).as_secs_f64();
         let mut found = vec![

@@ -27,7 +27,7 @@ const SHARE: u64 = 1000;
 #[derive(Debug)]
 pub(crate) enum Running {
     /// Two daemons, how they are configured, and their inner MTU.
-    Tunnel(Pair, Tunnel, u32),
+    Tunnel(Pair, Box<Tunnel>, u32),
     /// The kernel's own.
     Mptcp(Mptcp),
     /// Two scripts.
@@ -62,7 +62,7 @@ impl Running {
                 let pair = Pair::start(lab, &tunnel, cell.traffic.direction, binary, stop)?;
                 let mtu = u32::try_from(pair.inner_mtu()?);
                 let mtu = mtu.context("the daemon reports an impossible inner MTU")?;
-                Ok(Self::Tunnel(pair, tunnel, mtu))
+                Ok(Self::Tunnel(pair, Box::new(tunnel), mtu))
             }
             System::Mptcp => match mptcp::allow(lab) {
                 Ok(mptcp) => Ok(Self::Mptcp(mptcp)),

@@ -15,23 +15,19 @@
 //! If q does not fall although less is sent than the path delivers, the least delay has risen, by another route for
 //! example. Then the present one is the least.
 
-use std::collections::VecDeque;
+mod points;
+
 use std::time::Duration;
 
 use crate::time::Instant;
 use crate::wire::extended::feedback::Block;
+use points::{Point, Points, Sample, after, earlier};
 
 /// Bounds of the target of q.
 const TARGET: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(10)];
 
 /// The least delay of some packets is above that of all by so many mean deviations.
 const NOISE: f64 = 2.0;
-
-/// Rates are measured over so many mean deviations more, as single datagrams are late by them.
-const SPAN: f64 = 4.0;
-
-/// A path on which delays vary by more than so many microseconds has jitter.
-const JITTERY: f64 = 500.0;
 
 /// A path is no longer open when q has reached this, or an eighth of the round trip.
 const OPEN: Duration = Duration::from_millis(5);
@@ -53,26 +49,7 @@ const LEAST: f64 = 8_000.0;
 const BASE: Duration = Duration::from_secs(5);
 
 /// The pace while the least delay is looked for.
-const DRAIN: f64 = 0.75;
-
-/// Points of the past that are kept.
-const POINTS: usize = 64;
-
-/// What one feedback said.
-#[derive(Clone, Copy, Debug)]
-struct Point {
-    at: Instant,
-    /// Path sequence.
-    highest: u32,
-    sent: u32,
-    arrived: u32,
-    /// Bytes of IP packets that had arrived.
-    bytes: u64,
-    packets: u32,
-    lost: u32,
-    /// The shortest delay since the point before, modulo 2^32.
-    delay: u32,
-}
+const LOW_PACE: f64 = 0.75;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -83,7 +60,7 @@ enum Stage {
 
 /// A time in which less is sent than the path delivers.
 #[derive(Clone, Copy, Debug)]
-struct Drain {
+struct BaseCheck {
     /// q at its beginning.
     before: i32,
     /// By how much q should have fallen, in microseconds.
@@ -96,7 +73,7 @@ struct Drain {
 #[derive(Debug)]
 pub(crate) struct RateEstimator {
     stage: Stage,
-    points: VecDeque<Point>,
+    points: Points,
     /// In bytes of IP packets per second.
     rate: f64,
     pace: f64,
@@ -111,7 +88,7 @@ pub(crate) struct RateEstimator {
     base_began: Instant,
     /// Until when less is sent so that the least delay shows.
     draining_until: Option<Instant>,
-    drain: Option<Drain>,
+    check: Option<BaseCheck>,
     misses: u8,
     /// What the gain is multiplied with: more after each success.
     boost: f64,
@@ -127,7 +104,7 @@ impl Default for RateEstimator {
     fn default() -> Self {
         Self {
             stage: Stage::Open,
-            points: VecDeque::new(),
+            points: Points::default(),
             rate: 0.0,
             pace: 0.0,
             queue: 0,
@@ -136,7 +113,7 @@ impl Default for RateEstimator {
             base: None,
             base_began: Instant::ZERO,
             draining_until: None,
-            drain: None,
+            check: None,
             misses: 0,
             boost: 1.0,
             boosted_at: Instant::ZERO,
@@ -144,31 +121,6 @@ impl Default for RateEstimator {
             busy_from: 0,
             updated: Instant::ZERO,
         }
-    }
-}
-
-/// What the path carried between two points.
-#[derive(Clone, Copy, Debug)]
-struct Sample {
-    /// Microseconds in which it was sent, and in which it arrived.
-    sent: f64,
-    arrived: f64,
-    bytes: f64,
-    packets: f64,
-    lost: f64,
-    /// Whether the path was kept busy all the time.
-    busy: bool,
-}
-
-impl Sample {
-    /// The share of datagrams that was lost.
-    fn loss(&self) -> f64 {
-        self.lost / (self.lost + self.packets).max(1.0)
-    }
-
-    /// Bytes per second that arrived.
-    fn rate(&self) -> f64 {
-        self.bytes * 1e6 / self.arrived.max(self.sent).max(1.0)
     }
 }
 
@@ -227,20 +179,19 @@ impl RateEstimator {
             lost: block.lost,
             delay: block.delay_min,
         };
-        if self.points.back().is_some_and(|last| after(point.highest, last.highest) <= 0) {
+        if self.points.last().is_some_and(|last| after(point.highest, last.highest) <= 0) {
             return;
         }
-        if self.points.len() == POINTS {
-            self.points.pop_front();
-        }
-        self.points.push_back(point);
+        self.points.push(point);
         // Datagrams of one burst wait for each other.
         let burst = 2.0 * 1500.0 * 1e6 / self.rate.max(LEAST);
         let deviation = (f64::from(block.delay_deviation) - burst).max(0.0);
         self.noise += (deviation - self.noise) / 16.0;
         let round_trip = round_trip.max(SHORTEST);
         self.on_delay(now, round_trip);
-        if let Some(sample) = self.sample(round_trip) {
+        if let Some(sample) =
+            self.points.sample((round_trip / 2).max(SHORTEST), self.noise, self.busy_from)
+        {
             match self.stage {
                 Stage::Open => self.update_open(&sample, round_trip),
                 Stage::Start => self.update_start(&sample, round_trip),
@@ -259,7 +210,7 @@ impl RateEstimator {
     }
 
     fn on_delay(&mut self, now: Instant, round_trip: Duration) {
-        let Some(last) = self.points.back().copied() else { return };
+        let Some(last) = self.points.last().copied() else { return };
         match &mut self.base {
             None => {
                 self.base = Some([last.delay; 2]);
@@ -279,42 +230,8 @@ impl RateEstimator {
         }
         let Some(base) = self.base() else { return };
         let half = (round_trip / 2).max(SHORTEST);
-        let recent = self.points.iter().rev();
-        let recent = recent.take_while(|point| {
-            last.at.since(point.at) <= half || last.packets.wrapping_sub(point.packets) < 16
-        });
-        let least = recent.map(|point| point.delay).reduce(earlier).unwrap_or(last.delay);
+        let least = self.points.least_delay(half).unwrap_or(last.delay);
         self.queue = after(least, base);
-    }
-
-    /// What was carried since half a round trip, or longer.
-    fn sample(&self, round_trip: Duration) -> Option<Sample> {
-        let last = self.points.back()?;
-        let span = (round_trip / 2).max(SHORTEST).as_micros() as i32 + (SPAN * self.noise) as i32;
-        let mut before = self.points.iter().rev().skip(1);
-        let first = before.find(|point| {
-            after(last.arrived, point.arrived) >= span
-                && last.packets.wrapping_sub(point.packets) >= 16
-        })?;
-        let arrived = after(last.arrived, first.arrived);
-        if arrived > 8 * span + 200_000 {
-            // Hardly anything is sent.
-            return None;
-        }
-        let sent = f64::from(after(last.sent, first.sent));
-        let mut arrived = f64::from(arrived);
-        if self.noise > JITTERY {
-            // Least delays vary less than those of single datagrams.
-            arrived = (sent + f64::from(after(last.delay, first.delay))).max(1.0);
-        }
-        Some(Sample {
-            sent,
-            arrived,
-            bytes: (last.bytes - first.bytes) as f64,
-            packets: f64::from(last.packets.wrapping_sub(first.packets)),
-            lost: f64::from(after(last.lost, first.lost).max(0)),
-            busy: after(first.highest, self.busy_from) >= 0,
-        })
     }
 
     /// Whether so much more is lost than usual that something must be full.
@@ -388,32 +305,32 @@ impl RateEstimator {
         };
         self.pace = self.rate * (1.0 + gain);
         if self.draining_until.is_some_and(|until| now < until) {
-            self.pace = self.pace.min(self.rate * DRAIN);
+            self.pace = self.pace.min(self.rate * LOW_PACE);
         } else {
             self.draining_until = None;
         }
-        self.judge_drain(now, round_trip);
+        self.check_base(now, round_trip);
     }
 
     /// Less is sent than the path delivers: then q falls, or the least delay has risen.
-    fn judge_drain(&mut self, now: Instant, round_trip: Duration) {
+    fn check_base(&mut self, now: Instant, round_trip: Duration) {
         if self.stage != Stage::Servo || f64::from(self.queue) <= self.target(round_trip) {
-            self.drain = None;
+            self.check = None;
             self.misses = 0;
             return;
         }
         let elapsed = now.since(self.updated).as_micros() as f64;
         let share = 1.0 - self.pace / self.rate;
-        let new = Drain { before: self.queue, predicted: 0.0, judged_at: None };
-        let drain = self.drain.get_or_insert(new);
-        drain.predicted += (share * elapsed).max(0.0);
-        if drain.judged_at.is_none() && drain.predicted >= 4000.0 {
-            drain.judged_at = Some(now + round_trip);
+        let new = BaseCheck { before: self.queue, predicted: 0.0, judged_at: None };
+        let check = self.check.get_or_insert(new);
+        check.predicted += (share * elapsed).max(0.0);
+        if check.judged_at.is_none() && check.predicted >= 4000.0 {
+            check.judged_at = Some(now + round_trip);
         }
-        if drain.judged_at.is_some_and(|at| now >= at) {
-            let fell = f64::from(drain.before - self.queue);
-            let missed = fell < 0.25 * drain.predicted.min(f64::from(drain.before));
-            self.drain = None;
+        if check.judged_at.is_some_and(|at| now >= at) {
+            let fell = f64::from(check.before - self.queue);
+            let missed = fell < 0.25 * check.predicted.min(f64::from(check.before));
+            self.check = None;
             self.misses = if missed { self.misses + 1 } else { 0 };
             if self.misses >= 2 {
                 self.misses = 0;
@@ -425,13 +342,4 @@ impl RateEstimator {
             }
         }
     }
-}
-
-/// How far one value modulo 2^32 is after another.
-fn after(value: u32, other: u32) -> i32 {
-    value.wrapping_sub(other).cast_signed()
-}
-
-fn earlier(one: u32, other: u32) -> u32 {
-    if after(one, other) < 0 { one } else { other }
 }

@@ -6,8 +6,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::paced::Paced;
 use super::path::TransmitPath;
+use super::stages::Paced;
 use crate::config::{ConnectionConfig, SchedulerConfig};
 use crate::framing::datagram::Item;
 use crate::framing::extended::identity::Identity;

@@ -20,10 +20,9 @@ use crate::time::Instant;
 use crate::timer::Deadline;
 use crate::tx::connection::TransmitHalf;
 use crate::tx::control::MAX_CONTROL;
-use crate::tx::paced::Offered;
 use crate::tx::retransmit::{RetransmitBuffer, Sent};
 use crate::tx::route::Routes;
-use crate::tx::transmit::{Payload, Taken, Transmit, TransmitKind, Waiting};
+use crate::tx::transmit::{Payload, Taken, Transmit, TransmitKind};
 use crate::wire::inner;
 
 /// The side of an [`Endpoint`](crate::Endpoint) that sends.
@@ -102,43 +101,6 @@ impl TransmitSide {
         }
         let payload = Payload::Inner { packet, keep: connection.keeps() };
         Some(Taken::Sent(Transmit { connection: id, path, tos: inner.tos, stamp, payload }))
-    }
-
-    /// The same where packets may have to wait.
-    #[inline(never)]
-    fn offer<'a>(
-        &mut self,
-        now: Instant,
-        id: ConnectionId,
-        packet: &'a [u8],
-        inner: &inner::Inner,
-    ) -> Option<Taken<'a>> {
-        let connection = self.connections.get_mut(id.index())?;
-        let taken = match connection.offer(now, &Item { packet, inner })? {
-            Offered::Now(path, stamp) => {
-                let payload = Payload::Inner { packet, keep: connection.keeps() };
-                Taken::Sent(Transmit { connection: id, path, tos: inner.tos, stamp, payload })
-            }
-            Offered::Later(place) => {
-                let may_be_partial = connection.framing.is_partial();
-                Taken::Waits(Waiting { connection: id, packet, place, may_be_partial })
-            }
-        };
-        let sooner = connection.take_sooner();
-        if connection.arm_beacons(now) || sooner {
-            let at = connection.deadline().map(|deadline| deadline.at);
-            self.deadlines.set(id.index(), at);
-        }
-        Some(taken)
-    }
-
-    /// Keeps the bytes of a packet that waits, before anything else is called. `fill` is given the packet and the place
-    /// for it, as in [`Self::emit_either`].
-    pub fn keep(&mut self, waiting: &Waiting<'_>, fill: impl FnOnce(&[u8], &mut [u8]) -> bool) {
-        let connection = self.connections.get_mut(waiting.connection.index());
-        if let Some(paced) = connection.and_then(|connection| connection.paced.as_mut()) {
-            paced.fill(waiting.place, |place| fill(waiting.packet, place));
-        }
     }
 
     /// How a packet is counted to whose destination no connection leads.

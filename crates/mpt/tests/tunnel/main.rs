@@ -10,6 +10,7 @@ mod commands;
 mod cost;
 mod crowd;
 mod deleted;
+mod earliest;
 mod evidence;
 mod experiment;
 mod failover;

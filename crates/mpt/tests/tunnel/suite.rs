@@ -13,10 +13,10 @@ use nix::unistd::Uid;
 use crate::pool::{self, Case, Mode};
 pub(crate) use crate::pool::{Test, skip};
 use crate::{
-    black_hole, carry, change, commands, cost, crowd, deleted, evidence, experiment, failover,
-    forged, found, gre, hostile, identity, import, inner_mtu, lifetime, log, many, mapping,
-    measured, memory, names, netmon, original, outside, rights, routing, sessions, site, threads,
-    translator,
+    black_hole, carry, change, commands, cost, crowd, deleted, earliest, evidence, experiment,
+    failover, forged, found, gre, hostile, identity, import, inner_mtu, lifetime, log, many,
+    mapping, measured, memory, names, netmon, original, outside, rights, routing, sessions, site,
+    threads, translator,
 };
 
 /// As started, which is usually as root, and with one thread.
@@ -68,6 +68,7 @@ pub(crate) fn cases() -> Vec<Case> {
     let once = [
         black_hole::TESTS,
         commands::TESTS,
+        earliest::TESTS,
         evidence::TESTS,
         experiment::TESTS,
         found::TESTS,

@@ -1,0 +1,96 @@
+//! The two stages in which packets wait for their paths: see [`paced`](super::paced).
+
+use std::collections::VecDeque;
+
+use crate::framing::Stamp;
+use crate::id::PathId;
+use crate::queue::FlowQueues;
+use crate::queue::store::{Place, Store};
+use crate::slots::Slots;
+use crate::time::Instant;
+
+/// What waits of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Paced {
+    /// First stage.
+    pub(super) queues: FlowQueues,
+    /// Second stage, by path.
+    pub(super) committed: Slots<VecDeque<Committed>>,
+    pub(super) store: Store,
+    /// The packet that was given out last, whose bytes have been written by the next call.
+    pub(super) lent: Option<Place>,
+    /// When something is due, and whether that is earlier than it was when it was last asked.
+    pub(super) at: Option<Instant>,
+    pub(super) sooner: bool,
+}
+
+/// A packet that has its number and waits for its path.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Committed {
+    pub(super) place: Place,
+    pub(super) stamp: Stamp,
+    pub(super) tos: u8,
+    /// The bytes of the IP packet that carries it.
+    pub(super) wire_len: usize,
+}
+
+/// What becomes of a packet that was offered.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Offered {
+    /// It is sent at once.
+    Now(PathId, Stamp),
+    /// It waits; its bytes are to be written there.
+    Later(Place),
+}
+
+/// A packet that waited and is to be sent now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Due {
+    pub(super) path: PathId,
+    pub(super) stamp: Stamp,
+    pub(super) tos: u8,
+    pub(super) place: Place,
+    pub(super) len: usize,
+}
+
+impl Paced {
+    /// Bytes of memory apart from its own size.
+    pub(super) fn memory(&self) -> usize {
+        let committed: usize = self.committed.iter().map(|(_, lane)| lane.capacity()).sum();
+        self.queues.memory()
+            + self.store.memory()
+            + self.committed.memory()
+            + committed * size_of::<Committed>()
+    }
+
+    /// Writes a packet that waits. `fill` returns whether its checksum is partial.
+    pub(super) fn fill(&mut self, place: Place, fill: impl FnOnce(&mut [u8]) -> bool) {
+        self.store.fill(place, fill);
+    }
+
+    /// A packet that waits, and whether its checksum is partial.
+    pub(super) fn packet(&self, place: Place) -> (&[u8], bool) {
+        self.store.get(place)
+    }
+
+    /// Something is due at this time.
+    pub(super) fn wake_at(&mut self, at: Instant) {
+        if self.at.is_none_or(|before| at < before) {
+            self.at = Some(at);
+            self.sooner = true;
+        }
+    }
+
+    pub(super) fn has_committed(&self, path: PathId) -> bool {
+        self.committed.get(path.index()).is_some_and(|lane| !lane.is_empty())
+    }
+
+    pub(super) fn push(&mut self, path: PathId, committed: Committed) {
+        if self.committed.get(path.index()).is_none() {
+            self.committed.put(path.index(), VecDeque::new());
+        }
+        if let Some(lane) = self.committed.get_mut(path.index()) {
+            lane.push_back(committed);
+        }
+    }
+}
