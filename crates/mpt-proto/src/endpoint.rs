@@ -63,7 +63,11 @@ impl Endpoint {
     ///
     /// A packet that has to wait is kept; [`poll_transmit`](Self::poll_transmit) gives it out.
     pub fn handle_inner<'a>(&mut self, now: Instant, packet: &'a [u8]) -> Option<Transmit<'a>> {
-        match self.tx.handle_inner(now, packet)? {
+        let sent = self.tx.handle_inner(now, packet);
+        if sent.is_some() {
+            return sent;
+        }
+        match self.tx.take_offered(packet)? {
             Taken::Sent(transmit) => Some(transmit),
             Taken::Waits(waiting) => {
                 self.tx.keep(&waiting, |packet, place| {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mpt_proto::{
     Change, ConnectionConfig, DownCause, Endpoint, Instant, Message, Origin, PathConfig, PathId,
-    PathState, PathStatus, PathUpdate, ReorderConfig, SocketId, Taken,
+    PathState, PathStatus, PathUpdate, ReorderConfig, SocketId,
 };
 use pair::{CONNECTION, Host, Inbox, Pair, Sent, Settings, config, outer_address, packet};
 
@@ -417,8 +417,7 @@ fn updates_about_removed_paths_are_ignored() {
     let late = path_updates.iter().cloned().chain([0, 1, 63].map(|path| (CONNECTION, up(path))));
     late.clone().for_each(|(connection, update)| tx.handle_message(now, connection, update));
     for number in 0..4 {
-        let sent =
-            tx.handle_inner(now, &packet(1, number)).and_then(Taken::sent).map(|sent| sent.path);
+        let sent = tx.handle_inner(now, &packet(1, number)).map(|sent| sent.path);
         assert_eq!(sent, Some(PathId(0)));
     }
     while let Some(sent) = tx.poll_transmit(now) {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use mpt_proto::{
     Change, ConnectionId, Endpoint, Event, Instant, Message, Origin, PathId, PathState, PathStatus,
-    ReceiveSide, SocketId, Taken, Traffic, Transmit, TransmitSide,
+    ReceiveSide, SocketId, Traffic, Transmit, TransmitSide,
 };
 use pair::{CONNECTION, Host, Inbox, Pair, Sent, Settings, config, outer_address, packet};
 
@@ -51,7 +51,7 @@ impl Apart {
     }
 
     fn send(&mut self, now: Instant, packet: &[u8]) -> Option<Sent> {
-        let transmit = self.tx.handle_inner(now, packet)?.sent()?;
+        let transmit = self.tx.handle_inner(now, packet)?;
         Some(self.emit(now, &transmit))
     }
 
@@ -297,12 +297,7 @@ fn a_datagram_that_the_kernel_refused_is_not_lost_on_the_path() {
         let before = pair.right.lost();
         for number in 0..10 {
             let inner = packet(1, number);
-            let transmit = pair
-                .left
-                .tx
-                .handle_inner(pair.now, &inner)
-                .and_then(Taken::sent)
-                .expect("a path is up");
+            let transmit = pair.left.tx.handle_inner(pair.now, &inner).expect("a path is up");
             if sent {
                 pair.left.emit(pair.now, &transmit);
             }

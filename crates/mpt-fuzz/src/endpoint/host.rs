@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mpt_proto::{
     Change, ConnectionId, Deadline, Drop, Endpoint, Event, Instant, Message, Origin, PathState,
-    ReceiveSide, Taken, Traffic, Transmit, TransmitSide,
+    ReceiveSide, Traffic, Transmit, TransmitSide,
 };
 
 use super::accounts::Accounts;
@@ -72,7 +72,7 @@ impl Host {
         self.accounts.offered += 1;
         let expected = self.plan.route(packet);
         let dropped = expected.map(|id| self.no_path(id));
-        let Some(transmit) = self.tx.handle_inner(now, packet).and_then(Taken::sent) else {
+        let Some(transmit) = self.tx.handle_inner(now, packet) else {
             let dropped = dropped.map(|before| before + 1);
             assert_eq!(expected.map(|id| self.no_path(id)), dropped, "only a path can be missing");
             return None;

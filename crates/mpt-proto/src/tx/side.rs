@@ -22,7 +22,8 @@ use crate::tx::connection::TransmitHalf;
 use crate::tx::control::MAX_CONTROL;
 use crate::tx::retransmit::{RetransmitBuffer, Sent};
 use crate::tx::route::Routes;
-use crate::tx::transmit::{Payload, Taken, Transmit, TransmitKind};
+use crate::tx::stages::Accepted;
+use crate::tx::transmit::{Payload, Transmit, TransmitKind};
 use crate::wire::inner;
 
 /// The side of an [`Endpoint`](crate::Endpoint) that sends.
@@ -34,6 +35,8 @@ pub struct TransmitSide {
     /// This end's tunnel addresses.
     pub(super) local: Vec<Prefix>,
     pub(super) connections: Slots<TransmitHalf>,
+    /// The packet that was offered last to a connection whose packets may have to wait.
+    pub(super) offered: Option<Accepted>,
     pub(super) routes: Routes,
     pub(super) deadlines: Deadlines,
     /// What was lately sent.
@@ -61,6 +64,7 @@ impl TransmitSide {
         Self {
             local,
             connections: Slots::default(),
+            offered: None,
             routes: Routes::default(),
             deadlines: Deadlines::default(),
             retransmit: RetransmitBuffer::default(),
@@ -78,8 +82,11 @@ impl TransmitSide {
 
     /// Takes an inner packet from the tunnel interface, and decides where it goes. `None` if it was
     /// dropped; then it is counted.
+    ///
+    /// Also `None` if packets of its connection may have to wait; then [`take_offered`](Self::take_offered) says what
+    /// becomes of it.
     #[inline(always)]
-    pub fn handle_inner<'a>(&mut self, now: Instant, packet: &'a [u8]) -> Option<Taken<'a>> {
+    pub fn handle_inner<'a>(&mut self, now: Instant, packet: &'a [u8]) -> Option<Transmit<'a>> {
         let Some(inner) = inner::parse(packet) else {
             self.drops.add(Drop::InnerMalformed);
             return None;
@@ -92,7 +99,8 @@ impl TransmitSide {
         };
         let packet = &packet[..inner.len];
         if connection.paced.is_some() {
-            return self.offer(now, id, packet, &inner);
+            self.offer(now, id, packet, &inner);
+            return None;
         }
         let (path, stamp) = connection.transmit(now, &Item { packet, inner: &inner })?;
         if connection.arm_beacons(now) {
@@ -100,7 +108,7 @@ impl TransmitSide {
             self.deadlines.set(id.index(), at);
         }
         let payload = Payload::Inner { packet, keep: connection.keeps() };
-        Some(Taken::Sent(Transmit { connection: id, path, tos: inner.tos, stamp, payload }))
+        Some(Transmit { connection: id, path, tos: inner.tos, stamp, payload })
     }
 
     /// How a packet is counted to whose destination no connection leads.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::framing::Stamp;
-use crate::id::PathId;
+use crate::id::{ConnectionId, PathId};
 use crate::queue::FlowQueues;
 use crate::queue::store::{Place, Store};
 use crate::slots::Slots;
@@ -41,6 +41,15 @@ pub(super) enum Offered {
     Now(PathId, Stamp),
     /// It waits; its bytes are to be written there.
     Later(Place),
+}
+
+/// What becomes of a packet that was offered, without its bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Accepted {
+    pub(super) connection: ConnectionId,
+    pub(super) offered: Offered,
+    pub(super) tos: u8,
+    pub(super) len: usize,
 }
 
 /// A packet that waited and is to be sent now.

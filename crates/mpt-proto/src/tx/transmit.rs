@@ -28,17 +28,6 @@ pub enum Taken<'a> {
     Waits(Waiting<'a>),
 }
 
-impl<'a> Taken<'a> {
-    /// The datagram, if it is sent at once.
-    #[inline(always)]
-    pub fn sent(self) -> Option<Transmit<'a>> {
-        match self {
-            Self::Sent(transmit) => Some(transmit),
-            Self::Waits(_) => None,
-        }
-    }
-}
-
 /// A packet that has to wait, before its bytes are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting<'a> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use mpt_io::tun::Coalescer;
 use mpt_proto::{
     ConnectionId, Endpoint, FramingConfig, Held, Instant, Origin, PathId, ReceiveSide,
-    ReorderConfig, Sink, SocketId, Taken, TransmitKind, TransmitSide,
+    ReorderConfig, Sink, SocketId, TransmitKind, TransmitSide,
 };
 
 use super::arrivals::{self, RECEIVER, SENDER};
@@ -167,7 +167,7 @@ impl Case for Rx {
         *now += ROUND;
         self.datagrams.clear();
         for packet in &self.packets {
-            let transmit = sender.handle_inner(*now, packet).and_then(Taken::sent).expect("a path");
+            let transmit = sender.handle_inner(*now, packet).expect("a path");
             let mut datagram = vec![0; transmit.size()];
             sender.emit(*now, &transmit, &mut datagram, |packet, place| {
                 place.copy_from_slice(packet);

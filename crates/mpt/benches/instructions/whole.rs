@@ -3,7 +3,7 @@
 
 use mpt_io::tun::Coalescer;
 use mpt_io::udp::SendBatch;
-use mpt_proto::{Instant, Taken, TransmitSide};
+use mpt_proto::{Instant, TransmitSide};
 
 use super::arrivals::{self, Arrivals, By};
 use super::interface::{self, Nowhere, Protocol, Supply};
@@ -48,7 +48,7 @@ impl Case for Tx {
     fn round(&mut self) {
         let mut read = self.supply.read();
         while let Some(packet) = read.next_unfinished() {
-            let transmit = self.sender.handle_inner(self.now, packet.bytes()).and_then(Taken::sent);
+            let transmit = self.sender.handle_inner(self.now, packet.bytes());
             let Some(transmit) = transmit else { continue };
             let send_batch = &mut self.send_batches[usize::from(transmit.path.0)];
             send_batch.set_tos(transmit.tos);

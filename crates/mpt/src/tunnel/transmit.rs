@@ -126,18 +126,21 @@ impl TransmitLoop {
                 }
                 self.clamp.outgoing(&mut packet);
                 let transmit = match self.endpoint.handle_inner(now, packet.bytes()) {
-                    Some(Taken::Sent(transmit)) => transmit,
-                    Some(Taken::Waits(waiting)) => {
-                        self.endpoint.keep(&waiting, |_, place| {
-                            if checksum_partial || waiting.may_be_partial() {
-                                return packet.emit_partial(place);
-                            }
-                            packet.emit(place);
-                            false
-                        });
-                        continue;
-                    }
-                    None => continue,
+                    Some(transmit) => transmit,
+                    None => match self.endpoint.take_offered(packet.bytes()) {
+                        Some(Taken::Sent(transmit)) => transmit,
+                        Some(Taken::Waits(waiting)) => {
+                            self.endpoint.keep(&waiting, |_, place| {
+                                if checksum_partial || waiting.may_be_partial() {
+                                    return packet.emit_partial(place);
+                                }
+                                packet.emit(place);
+                                false
+                            });
+                            continue;
+                        }
+                        None => continue,
+                    },
                 };
                 self.outgoing.stage(now, &transmit, &self.sockets, |datagram| {
                     self.endpoint.emit_either(now, &transmit, datagram, |_, place| {
