@@ -269,7 +269,8 @@ impl Arrivals<'_> {
             let on = path.map(|path| (id, path));
             self.send(peer.index, on, ReplyBody::Answer { number: challenge.number, size });
             if path.is_none() {
-                self.challenge(now, id, len);
+                // Both together are no more than came.
+                self.challenge(now, id, len - REPLY_LEN);
             }
         } else if let Message::Answer(answer) = message {
             let (number, len) = (answer.number, answer.size);
