@@ -32,11 +32,11 @@ mod settings;
 
 use std::time::Duration;
 
+use mpt_proto::wire::extended::is_extended;
 use mpt_proto::{Change, ConnectionId, Instant, PathId};
 
 use crate::input::Input;
 use host::Host;
-use mpt_proto::wire::extended::is_extended;
 use network::{Flying, Network};
 use settings::{CONNECTIONS, Settings, status};
 

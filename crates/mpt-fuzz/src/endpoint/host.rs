@@ -196,12 +196,11 @@ impl Host {
     /// history of their connection was discarded.
     pub(super) fn change(&mut self, now: Instant, change: Change) -> bool {
         self.observe();
-        match change {
-            Change::AddPath { .. } | Change::RemovePath { .. } => self.sequences.on_path_change(),
-            Change::AddConnection { .. } | Change::RemoveConnection { .. } => {
-                self.sequences.on_connection_change();
-            }
-            _ => {}
+        if matches!(change, Change::AddPath { .. } | Change::RemovePath { .. }) {
+            self.sequences.on_path_change();
+        }
+        if matches!(change, Change::AddConnection { .. } | Change::RemoveConnection { .. }) {
+            self.sequences.on_connection_change();
         }
         self.plan.apply(&change);
         self.tx.change(now, &change);
