@@ -42,17 +42,17 @@ impl ReceiveHalf {
     pub(super) fn record(&mut self, now: Instant, arrival: &Arrival, header: &Header) {
         let Some(measured) = &mut self.measured else { return };
         let recorder = &mut self.paths[arrival.path.index()].recorder;
+        let sample = (now, arrival.path, header.sent);
+        let is_sample = measured.last != sample;
         let datagram = Datagram {
             sequence: header.path_sequence,
             sent: header.sent,
             len: arrival.len,
             ce: arrival.tos & CE == CE,
+            is_sample,
         };
         let recorded = recorder.on_arrival(now, datagram);
-        // Datagrams that were sent in one burst and read in one say no more about the delay than one of them.
-        let sample = (now, arrival.path, header.sent);
-        let is_first = measured.last != sample;
-        if is_first && matches!(recorded, Recorded::Received | Recorded::Late) {
+        if is_sample && matches!(recorded, Recorded::Received | Recorded::Late) {
             measured.last = sample;
             measured.delays.on_arrival(now, arrival.path, header.sent);
         }

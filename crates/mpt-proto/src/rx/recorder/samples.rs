@@ -1,5 +1,6 @@
 //! What arrived on a path since the last feedback: when, how much, and with what delay.
 
+use super::Datagram;
 use crate::time::Instant;
 
 #[derive(Debug, Default)]
@@ -11,8 +12,6 @@ pub(super) struct Samples {
     /// A delay to which the others are relative. It stays for the session.
     reference: Option<u32>,
     count: i64,
-    /// The arrival and the send timestamp of the last datagram.
-    last: (Instant, u32),
     /// Delays relative to the reference, in microseconds.
     min: i32,
     sum: i64,
@@ -35,19 +34,21 @@ pub(super) struct Delay {
 
 impl Samples {
     /// A datagram arrived, which has the highest path sequence or not.
-    pub(super) fn on_arrival(&mut self, now: Instant, sent: u32, len: usize, is_highest: bool) {
+    #[inline]
+    pub(super) fn on_arrival(&mut self, now: Instant, datagram: &Datagram, is_highest: bool) {
         match self.first_at {
             None => self.first_at = Some(now),
-            Some(_) => self.bytes += len as u64,
+            Some(_) => self.bytes += datagram.len as u64,
         }
         if is_highest {
             self.bytes_to_highest = self.bytes;
         }
-        // As others of the same burst: they say no more about the delay than one of them.
-        if self.count > 0 && self.last == (now, sent) {
-            return;
+        if self.count == 0 || datagram.is_sample {
+            self.on_sample(now, datagram.sent);
         }
-        self.last = (now, sent);
+    }
+
+    fn on_sample(&mut self, now: Instant, sent: u32) {
         let delay = now.micros().wrapping_sub(sent);
         let Some(reference) = self.reference else {
             self.reference = Some(delay);
