@@ -34,7 +34,7 @@ use crate::wire::gre;
 pub struct ReceiveSide {
     /// This end's tunnel addresses, by which keepalives are known.
     local: Vec<IpAddr>,
-    connections: Slots<ReceiveHalf>,
+    pub(super) connections: Slots<ReceiveHalf>,
     origins: Origins,
     sessions: Sessions,
     /// How many connections were added.

@@ -194,6 +194,20 @@ impl TransmitSide {
         }
     }
 
+    /// The kernel refused datagrams of one kind on a path. In a session they have taken path sequences, so that the peer
+    /// takes them for lost; this end does not.
+    pub fn on_refused(
+        &mut self,
+        connection: ConnectionId,
+        path: PathId,
+        kind: TransmitKind,
+        datagrams: u64,
+    ) {
+        if let Some(half) = self.connections.get_mut(connection.index()) {
+            half.on_refused(path, kind, datagrams);
+        }
+    }
+
     /// Takes what [`ReceiveSide::poll_message`](crate::ReceiveSide::poll_message) gave out, in that order
     /// and sooner rather than later: until then packets go where they went before. A path update about what
     /// is gone by now says nothing any more.
