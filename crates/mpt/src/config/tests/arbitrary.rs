@@ -284,6 +284,7 @@ impl Choices {
             remote,
             weight: 1 + self.small(Path::MAX_WEIGHT),
             weight_from_peer: false,
+            metered: false,
             found: None,
             priority: self.small(256) as u8,
             keepalive,
