@@ -8,7 +8,7 @@ use mpt_proto::{AcceptConfig, AcceptId, ConnectRequest, SocketId};
 use super::arrived::Arrived;
 use super::numbers::Numbers;
 use crate::config::{self, Accept};
-use crate::tunnel::core::core_prefix;
+use crate::tunnel::core::{core_framing, core_prefix};
 
 /// The most templates of a tunnel at a time; no realistic file has more.
 pub(super) const MAX_TEMPLATES: u16 = 1024;
@@ -63,6 +63,7 @@ impl Template {
             peers: peers.iter().filter_map(core_prefix).collect(),
             sources: sources.iter().filter_map(core_prefix).collect(),
             key: self.settings.policies.key,
+            framing: core_framing(self.settings.policies.framing),
             max_connections: *max_connections,
             max_paths: *max_paths,
             interval: Duration::from_secs_f64(1.0 / max_rate),
