@@ -14,7 +14,6 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use crate::config::FramingConfig;
 use crate::demux::address::Origin;
 use crate::id::SocketId;
 use crate::id::{AcceptId, ConnectionId};
@@ -49,9 +48,10 @@ pub struct AcceptConfig {
     pub sources: Vec<Prefix>,
     /// The GRE key of their datagrams, if they have one.
     pub key: Option<u32>,
-    /// What their datagrams look like: peers ask with a hello unless that is plain framing, and with a keepalive
-    /// unless it is extended framing.
-    pub framing: FramingConfig,
+    /// Whether keepalives ask to connect: unless extended framing alone is used.
+    pub by_keepalive: bool,
+    /// Whether hellos do: unless plain framing is used.
+    pub by_hello: bool,
     /// The most connections at a time.
     pub max_connections: u16,
     /// The most paths of one of them.
@@ -380,14 +380,14 @@ impl Caller {
 
 impl Template {
     fn fits(&self, origin: Origin, caller: Caller) -> bool {
-        let AcceptConfig { sockets, sources, peers, key, framing, .. } = &self.config;
-        let refused =
-            if caller.has_sessions { FramingConfig::Plain } else { FramingConfig::Extended };
+        let AcceptConfig { sockets, sources, peers, key, by_keepalive, by_hello, .. } =
+            &self.config;
+        let may_ask = if caller.has_sessions { *by_hello } else { *by_keepalive };
         let (remote, is_in) = (origin.remote.ip(), |prefixes: &[Prefix], address| {
             prefixes.iter().any(|prefix| prefix.contains(address))
         });
         *key == caller.key
-            && *framing != refused
+            && may_ask
             && sockets.contains(&origin.socket)
             && is_in(peers, caller.peer)
             && (sources.is_empty() || is_in(sources, remote))

@@ -250,7 +250,10 @@ impl Recorder {
         self.ce = self.ce.wrapping_add(u32::from(datagram.ce));
         self.misfit.1 = 0;
         self.last_at = now;
-        self.samples.on_arrival(now, &datagram, is_highest);
+        self.samples.on_arrival(now, datagram.len, is_highest);
+        if datagram.is_sample || self.samples.is_empty() {
+            self.samples.on_sample(now, datagram.sent);
+        }
     }
 
     /// Counts as lost what the margin allows to count.

@@ -20,7 +20,11 @@ pub(super) fn core_connection(
     let config::Policies { scheduler, framing, key, checksum, sequence, .. } = settings.policies;
     ConnectionConfig {
         peer_kind: settings.peer_kind,
-        framing: core_framing(framing),
+        framing: match framing {
+            config::Framing::Auto => FramingConfig::Auto,
+            config::Framing::Plain => FramingConfig::Plain,
+            config::Framing::Extended => FramingConfig::Extended,
+        },
         peer: settings.peer.clone(),
         networks,
         selector: settings.selector.as_ref().map(selector),
@@ -48,15 +52,6 @@ pub(super) fn pins(settings: &config::Pins) -> Pins {
         tcp_src: ports(&settings.tcp_src),
         udp_dst: ports(&settings.udp_dst),
         udp_src: ports(&settings.udp_src),
-    }
-}
-
-/// The framing in the core's words.
-pub(super) fn core_framing(framing: config::Framing) -> FramingConfig {
-    match framing {
-        config::Framing::Auto => FramingConfig::Auto,
-        config::Framing::Plain => FramingConfig::Plain,
-        config::Framing::Extended => FramingConfig::Extended,
     }
 }
 

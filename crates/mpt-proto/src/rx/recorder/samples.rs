@@ -1,6 +1,5 @@
 //! What arrived on a path since the last feedback: when, how much, and with what delay.
 
-use super::Datagram;
 use crate::time::Instant;
 
 #[derive(Debug, Default)]
@@ -33,22 +32,26 @@ pub(super) struct Delay {
 }
 
 impl Samples {
-    /// A datagram arrived, which has the highest path sequence or not.
+    /// So many bytes arrived, with the highest path sequence or not.
     #[inline]
-    pub(super) fn on_arrival(&mut self, now: Instant, datagram: &Datagram, is_highest: bool) {
+    pub(super) fn on_arrival(&mut self, now: Instant, len: usize, is_highest: bool) {
         match self.first_at {
             None => self.first_at = Some(now),
-            Some(_) => self.bytes += datagram.len as u64,
+            Some(_) => self.bytes += len as u64,
         }
         if is_highest {
             self.bytes_to_highest = self.bytes;
         }
-        if self.count == 0 || datagram.is_sample {
-            self.on_sample(now, datagram.sent);
-        }
     }
 
-    fn on_sample(&mut self, now: Instant, sent: u32) {
+    /// Whether there is no delay since the last feedback.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// What was sent at that time says something about the delay.
+    pub(super) fn on_sample(&mut self, now: Instant, sent: u32) {
         let delay = now.micros().wrapping_sub(sent);
         let Some(reference) = self.reference else {
             self.reference = Some(delay);
