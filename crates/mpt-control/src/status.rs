@@ -291,6 +291,8 @@ pub struct PathState {
     pub priority: u64,
     /// Whether it is ready but leaves the packets to paths of a lesser priority number.
     pub standby: bool,
+    /// Whether its traffic is paid for by volume, as the file says of its interface.
+    pub metered: bool,
     /// What is pinned to it, such as `tcp_dst 22`, where the scheduler is `flow`.
     pub pins: Vec<String>,
     /// Largest inner packet in bytes that fits through it.

@@ -12,23 +12,33 @@
 //! - no more is held than the windows, and the sink's count of it is the endpoint's, also when its
 //!   connection was removed;
 //! - packets use the connection that a plain search finds, and paths that are up;
-//! - all due work is done: the next deadline is in the future.
+//! - all due work is done: the next deadline is in the future;
+//! - in a session, also: numbers without gaps or repetitions, no datagram that is neither counted nor a message of
+//!   the session, no more bytes to an unproven origin than came from it, and memory within bounds.
+//!
+//! A byte of the settings says whether the connection uses plain or extended framing, or negotiates it, and whether
+//! the second host learns its paths. Then the first host is behind a translator.
 
 mod accounts;
 mod changes;
 mod host;
 mod inbox;
+mod network;
 mod packet;
 mod plan;
+mod sequences;
+mod sessions;
 mod settings;
 
 use std::time::Duration;
 
+use mpt_proto::wire::extended::is_extended;
 use mpt_proto::{Change, ConnectionId, Instant, PathId};
 
 use crate::input::Input;
-use host::{Host, Sent};
-use settings::{CONNECTIONS, Settings, status, usual_origin};
+use host::Host;
+use network::{Flying, Network};
+use settings::{CONNECTIONS, Settings, status};
 
 /// Takes settings and operations, see the module's documentation.
 pub fn endpoint(bytes: &[u8]) {
@@ -49,30 +59,11 @@ const MAX_OPERATIONS: usize = 4096;
 /// The most datagrams on their way. Further ones take the place of the oldest.
 const MAX_IN_FLIGHT: usize = 256;
 
-/// A datagram on its way.
-#[derive(Clone, Debug)]
-struct Flying {
-    /// The host that sent it.
-    from: usize,
-    connection: ConnectionId,
-    lane: u8,
-    tos: u8,
-    bytes: Vec<u8>,
-    /// The numbered packet in it.
-    number: Option<u64>,
-}
-
-impl Flying {
-    fn new(from: usize, sent: Sent, number: Option<u64>) -> Self {
-        let Sent { connection, lane, tos, bytes } = sent;
-        Self { from, connection, lane, tos, bytes, number }
-    }
-}
-
 struct World {
     now: Instant,
     settings: Settings,
     hosts: [Host; 2],
+    network: Network,
     in_flight: Vec<Flying>,
     /// The number of the next packet.
     number: u64,
@@ -81,8 +72,9 @@ struct World {
 impl World {
     fn new(settings: Settings) -> Self {
         let now = Instant::ZERO + Duration::from_secs(1000);
-        let hosts = [0, 1].map(|number| Host::new(&settings, number, now));
-        let mut world = Self { now, settings, hosts, in_flight: Vec::new(), number: 0 };
+        let hosts = [0, 1].map(|number| Host::new(&settings, number, 0, now));
+        let (network, in_flight) = (Network::default(), Vec::new());
+        let mut world = Self { now, settings, hosts, network, in_flight, number: 0 };
         world.poll();
         world
     }
@@ -92,6 +84,10 @@ impl World {
         let host = usize::from(choice >> 7);
         if choice & 0x40 != 0 {
             self.change(host, choice & 0x3f, input);
+            return self.poll();
+        }
+        if choice & 0x20 != 0 && self.settings.has_sessions() {
+            self.disturb_session(host, choice, input);
             return self.poll();
         }
         match choice & 0x1f {
@@ -150,8 +146,13 @@ impl World {
         let shape = input.byte();
         let packet = packet::numbered(host, self.number, shape);
         if let Some(sent) = self.hosts[host].offer(self.now, &packet) {
-            self.hosts[1 - host].inbox.on_sent(self.number, sent.connection);
-            self.launch(Flying::new(host, sent, Some(self.number)));
+            let inbox = &mut self.hosts[1 - host].inbox;
+            inbox.on_sent(self.number, sent.connection);
+            if self.settings.has_sessions() && !is_extended(&sent.bytes) {
+                // What was sent before a session is delivered in it whatever its number.
+                inbox.distrust(self.number);
+            }
+            self.launch(Flying { from: host, sent });
         }
         self.number += 1;
     }
@@ -178,9 +179,9 @@ impl World {
     }
 
     fn deliver(&mut self, datagram: &Flying) {
-        let Flying { from, connection, lane, tos, ref bytes, .. } = *datagram;
-        let origin = usual_origin(from, connection, lane, tos);
-        self.hosts[1 - from].receive(self.now, origin, bytes);
+        if let Some(origin) = self.network.arrive(datagram) {
+            self.hosts[1 - datagram.from].receive(self.now, origin, &datagram.sent.bytes);
+        }
     }
 
     fn deliver_all(&mut self) {
@@ -194,18 +195,19 @@ impl World {
         let Some(datagram) = self.any(input) else { return };
         let (how, value) = (input.byte(), input.byte());
         let place = usize::from(input.byte());
+        let (number, bytes) = (sessions::number_in(&datagram.sent.bytes), &mut datagram.sent.bytes);
         match how % 4 {
-            0 => datagram.tos = value,
-            1 => datagram.bytes.truncate(place),
-            2 => datagram.bytes.push(value),
+            0 => datagram.sent.tos = value,
+            1 => bytes.truncate(place),
+            2 => bytes.push(value),
             _ => {
-                if let Some(byte) = datagram.bytes.get_mut(place) {
+                if let Some(byte) = bytes.get_mut(place) {
                     *byte ^= value;
                 }
             }
         }
         // What is padded or marked still has the same packet in it, and only once.
-        if let (1 | 3, Some(number)) = (how % 4, datagram.number) {
+        if let (1 | 3, Some(number)) = (how % 4, number) {
             let to = 1 - datagram.from;
             self.hosts[to].inbox.distrust(number);
         }
@@ -222,12 +224,16 @@ impl World {
         };
         let shape = input.byte();
         let packet = packet::numbered(1 - host, self.number, shape);
-        let bytes = self.settings.datagram(connection, sequence, &packet);
+        let bytes = match self.settings.has_sessions() {
+            true => self.packet_of_session(host, sequence, &packet, input),
+            false => Some(self.settings.datagram(connection, sequence, &packet)),
+        };
+        let Some(bytes) = bytes else { return };
         // What it does to the order is what a peer that errs could do.
         self.hosts[host].inbox.distrust_order(connection);
         self.hosts[host].inbox.distrust(self.number);
         self.number += 1;
-        let origin = usual_origin(1 - host, connection, self.settings.lane(input), 0);
+        let origin = self.network.origin(1 - host, connection, self.settings.lane(input), 0);
         self.hosts[host].receive(self.now, origin, &bytes);
     }
 
@@ -265,18 +271,19 @@ impl World {
         }
     }
 
-    /// Puts the keepalives that are due on their way.
+    /// Puts what the hosts themselves have to send on its way.
     fn poll(&mut self) {
         for from in [0, 1] {
             for sent in self.hosts[from].poll(self.now) {
-                self.launch(Flying::new(from, sent, None));
+                self.launch(Flying { from, sent });
             }
         }
     }
 
     /// Everything arrives, until no host has anything to send.
     fn converse(&mut self) {
-        const MAX_ROUNDS: usize = 16;
+        // The longest conversation is the search for an MTU, of three probes and their answers for each size.
+        const MAX_ROUNDS: usize = 64;
         for _ in 0..MAX_ROUNDS {
             if self.in_flight.is_empty() {
                 return;

@@ -5,16 +5,24 @@
 
 use std::collections::BTreeMap;
 
-use mpt_proto::{ConnectionId, PathId, PathStats, ReceiveSide, TransmitSide};
+use mpt_proto::wire::extended::{Header, Kind};
+use mpt_proto::{ConnectionId, PathId, PathStats, ReceiveHalf, ReceiveSide, TransmitSide};
 
 use super::inbox::Inbox;
 use super::settings::{CONNECTIONS, PATHS};
+
+/// What one connection may take for sending and receiving, in bytes, packets that are held apart: as much as one with
+/// the highest path number, and for receiving with the largest window.
+const MAX_TRANSMIT_MEMORY: usize = 128 << 10;
+const MAX_RECEIVE_MEMORY: usize = 768 << 10;
 
 /// What went in, and what became of it where the counters are gone.
 #[derive(Default)]
 pub(super) struct Accounts {
     pub(super) offered: u64,
     pub(super) received: u64,
+    /// Messages of sessions that were understood, path statuses apart: only keepalives have a counter.
+    messages: u64,
     seen: Seen,
     gone: Counts,
 }
@@ -57,6 +65,33 @@ fn paths() -> impl Iterator<Item = PathId> + Clone {
 }
 
 impl Accounts {
+    /// How many datagrams have a counter that says what became of them.
+    pub(super) fn taken(rx: &ReceiveSide) -> u64 {
+        let halves = ids().filter_map(|id| rx.find(id));
+        let of_half = |half: &ReceiveHalf| {
+            let stats = half.stats();
+            let paths = paths().filter(|path| half.has(*path));
+            let keepalives = paths.map(|path| half.path_stats(path).keepalives_received);
+            stats.delivered.packets
+                + stats.reorder.held
+                + stats.drops.total()
+                + keepalives.sum::<u64>()
+        };
+        halves.map(of_half).sum::<u64>() + rx.drops().total()
+    }
+
+    /// A datagram was received, and so many counters counted it.
+    pub(super) fn on_received(&mut self, counted: u64, datagram: &[u8]) {
+        if counted == 1 {
+            return;
+        }
+        assert_eq!(counted, 0, "one thing becomes of a datagram");
+        let kind = Header::parse(datagram).map(|header| header.kind);
+        let is_message = kind.is_ok_and(|kind| !matches!(kind, Kind::Data | Kind::PathStatus));
+        assert!(is_message, "a datagram vanished");
+        self.messages += 1;
+    }
+
     /// Reads the counters: to be done before and after everything by which something can go.
     pub(super) fn observe(&mut self, tx: &TransmitSide, rx: &ReceiveSide) {
         let mut seen = Seen::default();
@@ -109,6 +144,7 @@ impl Accounts {
             let left = self.seen.left_sent.get(&id).copied().unwrap_or_default();
             let of_paths = half.paths().map(|path| sent_first(&half.path_stats(path)));
             assert_eq!(left + of_paths.sum::<u64>(), stats.sent.packets, "paths and connection");
+            assert!(half.memory() < MAX_TRANSMIT_MEMORY, "{} bytes", half.memory());
             now.sent += stats.sent.packets;
             now.transmit_drops += stats.drops.total();
         }
@@ -119,6 +155,7 @@ impl Accounts {
                 reorder.in_order + reorder.reordered + reorder.late + reorder.unsequenced;
             assert_eq!(delivered, stats.delivered.packets, "reorder buffer and connection");
             assert!(reorder.held <= u64::from(half.reorder_config().window), "{reorder:?}");
+            assert!(half.memory() < MAX_RECEIVE_MEMORY, "{} bytes", half.memory());
             held += reorder.held;
             now.delivered += delivered;
             now.receive_drops += stats.drops.total();
@@ -137,6 +174,7 @@ impl Accounts {
         let unsent = now.transmit_drops + gone.transmit_drops + tx.drops().total();
         assert_eq!(sent + unsent, self.offered, "every packet offered was sent or has a drop");
         let used = now.delivered + gone.delivered + held + now.keepalives + gone.keepalives;
+        let used = used + self.messages;
         let unused = now.receive_drops + gone.receive_drops + rx.drops().total();
         assert_eq!(used + unused, self.received, "every datagram was used or has a drop");
     }

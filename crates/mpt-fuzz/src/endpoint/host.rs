@@ -1,18 +1,22 @@
 //! One endpoint, its sides run in turn or as if by two threads, under the eyes of its accounts.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mpt_proto::wire::extended::Header;
 use mpt_proto::{
-    Change, ConnectionId, Deadline, Drop, Endpoint, Event, Instant, Message, Origin, PathState,
-    ReceiveSide, Traffic, Transmit, TransmitSide,
+    Change, ConnectionId, Deadline, Drop, Endpoint, Event, Instant, Message, Origin, PathConfig,
+    PathId, PathRequest, PathState, ReceiveSide, SocketId, Traffic, Transmit, TransmitKind,
+    TransmitSide,
 };
 
 use super::accounts::Accounts;
 use super::inbox::Inbox;
 use super::plan::Plan;
-use super::settings::Settings;
+use super::sequences::Sequences;
+use super::settings::{CONNECTIONS, PATHS, Settings};
 
 pub(super) struct Host {
     number: usize,
@@ -28,19 +32,29 @@ pub(super) struct Host {
     changes: VecDeque<Change>,
     /// Pending updates for the transmit side.
     messages: VecDeque<(ConnectionId, Message)>,
+    /// The numbers in what it sends.
+    sequences: Sequences,
+    /// What a path is like that it learns.
+    template: Option<PathConfig>,
+    /// By origin, how many bytes have come from there that it has not sent there.
+    credits: HashMap<(SocketId, SocketAddr), usize>,
+    /// How often it was started again.
+    starts: u8,
 }
 
 /// A datagram that a host sends.
+#[derive(Clone, Debug)]
 pub(super) struct Sent {
     pub(super) connection: ConnectionId,
     pub(super) lane: u8,
+    pub(super) remote: SocketAddr,
     pub(super) tos: u8,
     pub(super) bytes: Vec<u8>,
 }
 
 impl Host {
-    pub(super) fn new(settings: &Settings, number: usize, now: Instant) -> Self {
-        let config = settings.config(number);
+    pub(super) fn new(settings: &Settings, number: usize, starts: u8, now: Instant) -> Self {
+        let config = settings.config(number, starts);
         let (tx, rx) = Endpoint::new(&config, now).expect("good settings").split();
         let mut host = Self {
             number,
@@ -52,6 +66,10 @@ impl Host {
             apart: false,
             changes: VecDeque::new(),
             messages: VecDeque::new(),
+            sequences: Sequences::default(),
+            template: settings.learned_path(number),
+            credits: HashMap::new(),
+            starts,
         };
         for (id, config) in (0..).map(ConnectionId).zip(config.connections) {
             host.inbox.expect(id, &config);
@@ -62,7 +80,7 @@ impl Host {
 
     /// Discards all state, like a restart. Untrusted datagrams are still in flight to it.
     pub(super) fn restart(&mut self, settings: &Settings, now: Instant) {
-        let fresh = Self::new(settings, self.number, now);
+        let fresh = Self::new(settings, self.number, self.starts.wrapping_add(1), now);
         let old = std::mem::replace(self, fresh);
         self.inbox.remember(&old.inbox);
     }
@@ -92,10 +110,27 @@ impl Host {
     fn emit(&mut self, now: Instant, transmit: &Transmit<'_>) -> Sent {
         let mut bytes = vec![0xee; transmit.size()];
         self.tx.emit(now, transmit, &mut bytes, |packet, place| place.copy_from_slice(packet));
+        self.sequences.on_sent(transmit.connection, &bytes);
         let &Transmit { connection, path, .. } = transmit;
         let sent = Traffic { packets: 1, bytes: bytes.len() as u64 };
         self.tx.on_sent(connection, path, transmit.kind(), sent, None);
-        self.plan.sent(transmit, bytes)
+        if transmit.kind() != TransmitKind::Reply {
+            return self.plan.sent(transmit, bytes);
+        }
+        let (socket, remote, _) = self.tx.destination();
+        let credit = self.credits.entry((socket, remote)).or_default();
+        *credit = credit.checked_sub(bytes.len()).expect("no more is sent back than came");
+        Sent { connection, lane: socket.0 as u8, remote, tos: transmit.tos, bytes }
+    }
+
+    /// The header of the last packet that it sent in a session.
+    pub(super) fn last_header(&self) -> Option<Header> {
+        self.sequences.last()
+    }
+
+    /// The interface of a path allows datagrams of a length.
+    pub(super) fn set_local_len(&mut self, now: Instant, id: ConnectionId, path: u8, len: usize) {
+        self.tx.set_local_len(now, id, PathId(path), len);
     }
 
     fn no_path(&self, id: ConnectionId) -> u64 {
@@ -104,8 +139,35 @@ impl Host {
 
     pub(super) fn receive(&mut self, now: Instant, origin: Origin, datagram: &[u8]) {
         self.accounts.received += 1;
+        *self.credits.entry((origin.socket, origin.remote)).or_default() += datagram.len();
+        let before = Accounts::taken(&self.rx);
         self.rx.arrivals(origin).handle_datagram(now, &mut datagram.to_vec(), &mut self.inbox);
+        self.accounts.on_received(Accounts::taken(&self.rx) - before, datagram);
         self.collect(now);
+        while let Some(request) = self.rx.poll_path_request() {
+            self.learn(now, request);
+        }
+    }
+
+    /// An origin has proved to be the peer's.
+    fn learn(&mut self, now: Instant, request: PathRequest) {
+        let PathRequest { connection, socket, remote, moved } = request;
+        let Some(template) = &self.template else { return };
+        let template = PathConfig { socket, remote, ..template.clone() };
+        let wanted = |path: &PathId| self.plan.path(connection, *path);
+        let mut paths = PATHS.into_iter().map(PathId);
+        let is_there = |path: PathId| {
+            wanted(&path).is_some_and(|path| (path.socket, path.remote) == (socket, remote))
+        };
+        if !self.plan.has(connection) || paths.clone().any(is_there) {
+            return;
+        }
+        if let Some((path, config)) = moved.and_then(|path| Some((path, wanted(&path)?))) {
+            let config = PathConfig { socket, remote, ..config.clone() };
+            self.change(now, Change::SetPath { connection, path, config });
+        } else if let Some(path) = paths.find(|path| wanted(path).is_none()) {
+            self.change(now, Change::AddPath { connection, path, config: template });
+        }
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant) {
@@ -118,9 +180,6 @@ impl Host {
     /// Its own datagrams that are due.
     pub(super) fn poll(&mut self, now: Instant) -> Vec<Sent> {
         let mut due = Vec::new();
-        if self.tx.poll_timeout().is_none_or(|deadline| deadline.at > now) {
-            return due;
-        }
         self.observe();
         while let Some(transmit) = self.tx.poll_transmit(now) {
             due.push(self.emit(now, &transmit));
@@ -137,6 +196,12 @@ impl Host {
     /// history of their connection was discarded.
     pub(super) fn change(&mut self, now: Instant, change: Change) -> bool {
         self.observe();
+        if matches!(change, Change::AddPath { .. } | Change::RemovePath { .. }) {
+            self.sequences.on_path_change();
+        }
+        if matches!(change, Change::AddConnection { .. } | Change::RemoveConnection { .. }) {
+            self.sequences.on_connection_change();
+        }
         self.plan.apply(&change);
         self.tx.change(now, &change);
         self.observe();
@@ -164,8 +229,9 @@ impl Host {
 
     /// Fetches messages of the receive side, and hands some over.
     pub(super) fn carry_messages(&mut self, now: Instant, fetched: usize, handed: usize) {
-        for _ in 0..fetched {
+        for count in 0..fetched {
             let Some(update) = self.rx.poll_message() else { break };
+            assert!(count < MAX_MESSAGES, "there is a limit to what waits");
             self.messages.push_back(update);
         }
         for _ in 0..handed {
@@ -246,6 +312,9 @@ impl Host {
         self.inbox.judge();
     }
 }
+
+/// For each path what [`Message::PER_PATH`] says, for each connection its session; and what goes to origins.
+const MAX_MESSAGES: usize = CONNECTIONS * (PATHS.len() * Message::PER_PATH + 1) + 64;
 
 /// A path says at most one thing for each reason it can have to do so. What was offered can be sent again.
 const MAX_DUE: usize = 256;

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use mpt_proto::wire::inner;
-use mpt_proto::{Change, ConnectionConfig, ConnectionId, Held, Late, Prefix, Sink};
+use mpt_proto::{
+    Change, ConnectionConfig, ConnectionId, FramingConfig, Held, Late, Prefix, ReorderConfig, Sink,
+};
 
 use super::packet;
 use super::settings::Settings;
@@ -35,6 +37,8 @@ pub(super) struct Inbox {
 struct Order {
     /// Whether there is a history by which duplicates are known.
     history: bool,
+    /// Whether it is by evidence, and with a window.
+    by_evidence: Option<bool>,
     /// Whether a packet may come out behind a later one.
     late: Late,
     /// The highest number that came out; `None` where the peer's sequence numbers are not what they
@@ -101,12 +105,17 @@ impl Inbox {
 
     /// There is a connection of these settings. Returns whether its history is gone, or was.
     pub(super) fn expect(&mut self, id: ConnectionId, config: &ConnectionConfig) -> bool {
-        let history = config.sequence && config.reorder.window > 0;
+        // What is judged of a connection with sessions is sent in one, where everything has a number.
+        let ReorderConfig { evidence, window, late, .. } = config.reorder;
+        let numbered = config.sequence || config.framing != FramingConfig::Plain;
+        let history = numbered && (evidence || window > 0);
+        let by_evidence = evidence.then_some(window > 0);
         let before = self.orders.get(&id);
-        let forgotten = before.is_some_and(|before| !before.history) || !history;
+        let is_other = |before: &Order| !before.history || before.by_evidence != by_evidence;
+        let forgotten = before.is_some_and(is_other) || !history;
         let highest = before.map_or(Some(0), |before| before.highest);
         let highest = highest.filter(|_| !forgotten);
-        self.orders.insert(id, Order { history, late: config.reorder.late, highest });
+        self.orders.insert(id, Order { history, by_evidence, late, highest });
         self.networks.extend(&config.networks);
         forgotten
     }

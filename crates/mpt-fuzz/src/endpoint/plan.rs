@@ -140,6 +140,7 @@ impl Plan {
     pub(super) fn sent(&self, transmit: &Transmit<'_>, bytes: Vec<u8>) -> Sent {
         let connection = transmit.connection;
         let path = self.paths.get(&(connection, transmit.path)).expect("a path that there was");
-        Sent { connection, lane: path.config.socket.0 as u8, tos: transmit.tos, bytes }
+        let (lane, remote) = (path.config.socket.0 as u8, path.config.remote);
+        Sent { connection, lane, remote, tos: transmit.tos, bytes }
     }
 }

@@ -9,8 +9,9 @@ use std::time::Duration;
 use mpt_proto::wire::flow::Flow;
 use mpt_proto::wire::gre::{Header, Protocol};
 use mpt_proto::{
-    ConnectionConfig, ConnectionId, EndpointConfig, Late, Origin, PathConfig, PathStatus, PeerKind,
-    Pins, PortRanges, Prefix, ReorderConfig, SchedulerConfig, Selector, Seq, SocketId,
+    ConnectionConfig, ConnectionId, EndpointConfig, FramingConfig, Late, Origin, PathConfig,
+    PathStatus, PeerKind, Pins, PortRanges, Prefix, ReorderConfig, SchedulerConfig, Secret,
+    Selector, Seq, SocketId,
 };
 
 use super::packet;
@@ -32,6 +33,9 @@ pub(super) struct Settings {
     pub(super) sequence: bool,
     reorder: ReorderConfig,
     weights: Vec<u16>,
+    framing: FramingConfig,
+    /// Whether the second host learns its paths.
+    learns: bool,
     keepalive: Option<Duration>,
     dead_time: Option<Duration>,
     /// What the sink can keep.
@@ -42,7 +46,7 @@ impl Settings {
     pub(super) fn read(input: &mut Input<'_>) -> Self {
         let flags = input.byte();
         let flag = |bit: u8| flags >> bit & 1 != 0;
-        Self {
+        let mut settings = Self {
             key: flag(0).then_some(7),
             checksum: flag(1),
             sequence: !flag(2),
@@ -56,8 +60,31 @@ impl Settings {
             keepalive: (!flag(5)).then(|| time(input)),
             dead_time: (!flag(6)).then(|| time(input) * 7 / 2),
             room: if flag(7) { input.index(8) } else { 1 << 14 },
-            weights: (0..=input.index(4)).map(|_| weight(input)).collect(),
-        }
+            weights: Vec::new(),
+            framing: FramingConfig::Plain,
+            learns: false,
+        };
+        let choice = input.byte();
+        settings.weights = (0..=choice % 4).map(|_| weight(input)).collect();
+        settings.framing = match choice >> 4 & 0x3 {
+            0 => FramingConfig::Plain,
+            1 => FramingConfig::Auto,
+            _ => FramingConfig::Extended,
+        };
+        settings.learns = choice >> 4 & 0x3 == 3;
+        settings.reorder.evidence = choice & 0x40 != 0 && settings.has_sessions();
+        settings
+    }
+
+    /// Whether there can be sessions.
+    pub(super) fn has_sessions(&self) -> bool {
+        self.framing != FramingConfig::Plain
+    }
+
+    /// What a path is like that a host learns; `None` if it learns none.
+    pub(super) fn learned_path(&self, own: usize) -> Option<PathConfig> {
+        let learns = own == 1 && self.learns;
+        learns.then(|| self.plain_path(own, ConnectionId(0), 0))
     }
 
     /// Whether a datagram always belongs to the connection that it was sent on. Without keys it may
@@ -66,8 +93,8 @@ impl Settings {
         self.key.is_some()
     }
 
-    /// What a host begins with.
-    pub(super) fn config(&self, own: usize) -> EndpointConfig {
+    /// What a host begins with, after so many starts.
+    pub(super) fn config(&self, own: usize, starts: u8) -> EndpointConfig {
         let first = ConnectionId(0);
         let paths = self
             .weights
@@ -75,12 +102,14 @@ impl Settings {
             .zip(0..)
             .map(|(&weight, lane)| PathConfig { weight, ..self.plain_path(own, first, lane) });
         let mut connection = self.plain_connection(own, first);
-        connection.paths = paths.collect();
+        if self.learned_path(own).is_none() {
+            connection.paths = paths.collect();
+        }
         let addresses = [false, true].map(|v6| packet::address(own, v6));
         EndpointConfig {
             addresses: addresses.map(Prefix::host).to_vec(),
             connections: vec![connection],
-            secret: mpt_proto::Secret::default(),
+            secret: Secret::new([own as u8 + 1, starts, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
         }
     }
 
@@ -113,7 +142,7 @@ impl Settings {
     fn plain_connection(&self, own: usize, connection: ConnectionId) -> ConnectionConfig {
         ConnectionConfig {
             peer_kind: PeerKind::Mpt,
-            framing: mpt_proto::FramingConfig::Plain,
+            framing: self.framing,
             peer: [false, true].map(|v6| packet::address(1 - own, v6)).to_vec(),
             networks: Vec::new(),
             selector: None,
@@ -209,6 +238,7 @@ pub(super) fn vary_connection(config: &mut ConnectionConfig, own: usize, input: 
         config.scheduler =
             if input.flag() { SchedulerConfig::Flow } else { SchedulerConfig::Weighted };
     }
+    config.reorder.evidence ^= choice & 0x80 != 0 && config.framing != FramingConfig::Plain;
 }
 
 /// What of a path can change while it runs: everything.
@@ -251,13 +281,13 @@ pub(super) fn status(input: &mut Input<'_>) -> PathStatus {
     if input.flag() { PathStatus::Off } else { PathStatus::Available }
 }
 
-/// The source of a host's datagrams without NAT.
-pub(super) fn usual_origin(from: usize, connection: ConnectionId, lane: u8, tos: u8) -> Origin {
+/// The source of a host's datagrams without a translator.
+fn usual_origin(from: usize, connection: ConnectionId, lane: u8, tos: u8) -> Origin {
     let remote = outer_address(from, connection, lane);
     Origin { socket: SocketId(u16::from(lane)), remote, tos }
 }
 
-fn outer_address(host: usize, connection: ConnectionId, lane: u8) -> SocketAddr {
+pub(super) fn outer_address(host: usize, connection: ConnectionId, lane: u8) -> SocketAddr {
     SocketAddr::from(([10, lane, 0, host as u8 + 1], 4754 + connection.0))
 }
 

@@ -114,9 +114,14 @@ impl Socket {
             control_truncated: self.control_truncated.load(Ordering::Relaxed),
             unknown_source: self.unknown_source.load(Ordering::Relaxed),
             icmp_errors: self.icmp_errors.load(Ordering::Relaxed),
-            kernel_drops: kernel_drops(self),
+            kernel_drops: self.kernel_drops(),
             step_downs: self.step_downs.load(Ordering::Relaxed),
         }
+    }
+
+    /// [`Counters::kernel_drops`] alone, with one system call.
+    pub fn kernel_drops(&self) -> u64 {
+        kernel_drops(&self.socket)
     }
 
     /// What the kernel still keeps of the datagrams that were sent, in bytes of its memory: they wait in
@@ -178,7 +183,7 @@ impl Buffers {
 
 /// The kernel's own drop counter of the socket, as `SO_RXQ_OVFL` would report it, but without a
 /// control message beside every datagram and without waiting for the next one.
-fn kernel_drops(socket: &Socket) -> u64 {
+fn kernel_drops(socket: &socket2::Socket) -> u64 {
     /// From `linux/socket.h`.
     const SO_MEMINFO: libc::c_int = 55;
     /// Place of the drops in the answer, from `linux/sock_diag.h`.

@@ -6,6 +6,9 @@
 //! that guesses what a template asks for can send a connect request. What that can cost is bounded here, before anything is made:
 //! connections and paths in number, both together in rate, and the requests that are remembered although nobody
 //! has answered yet. Everything refused is counted.
+//!
+//! Where a template permits extended framing a hello is answered, for which nothing is kept, and its confirm is the
+//! connect request: it proves that its sender receives at its origin.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -18,6 +21,7 @@ use crate::prefix::Prefix;
 use crate::stats::Drop;
 use crate::time::Instant;
 use crate::token_bucket::TokenBucket;
+use crate::wire::extended::hello::Hello;
 use crate::wire::gre::Datagram;
 use crate::wire::keepalive::{FIRST_CONTROL, Keepalive};
 
@@ -44,6 +48,10 @@ pub struct AcceptConfig {
     pub sources: Vec<Prefix>,
     /// The GRE key of their datagrams, if they have one.
     pub key: Option<u32>,
+    /// Whether keepalives ask to connect: unless extended framing alone is used.
+    pub by_keepalive: bool,
+    /// Whether hellos do: unless plain framing is used.
+    pub by_hello: bool,
     /// The most connections at a time.
     pub max_connections: u16,
     /// The most paths of one of them.
@@ -99,6 +107,16 @@ struct Known {
     connections: u32,
     /// The one that was accepted, if that is what it is, and by which template.
     accepted: Option<(ConnectionId, AcceptId)>,
+}
+
+/// What says who wants to connect.
+#[derive(Clone, Copy, Debug)]
+struct Caller {
+    key: Option<u32>,
+    /// The tunnel addresses of its sender, and of this host.
+    peer: IpAddr,
+    own: IpAddr,
+    has_sessions: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -199,13 +217,56 @@ impl Accepting {
         let Some(keepalive) = control.then(|| Keepalive::parse(message).ok()).flatten() else {
             return Ok(false);
         };
+        let Keepalive { sender, receiver, .. } = keepalive;
+        let key = datagram.header.key;
+        let caller = Caller { key, peer: sender, own: receiver, has_sessions: false };
         // A peer that says that it stops does not ask to connect.
-        let peer = keepalive.sender;
-        if keepalive.report.off || !own.contains(&keepalive.receiver) || !is_possible(peer, own) {
+        if keepalive.report.off {
             return Ok(false);
         }
-        let fits = |template: &Template| template.fits(origin, datagram.header.key, peer);
-        let Some(place) = self.templates.iter().position(fits) else { return Ok(false) };
+        self.on_caller(now, origin, caller, own, paths)
+    }
+
+    /// Whether a hello for which there is no connection is to be answered. Nothing is kept of it.
+    pub(crate) fn invites(&self, origin: Origin, hello: &Hello, own: &[IpAddr]) -> bool {
+        let is_unknown = !self.peers.contains_key(&hello.sender);
+        is_unknown && self.template_for(origin, Caller::of(hello), own).is_some()
+    }
+
+    /// Handles the confirm of such a hello, whose cookie is valid; otherwise like [`Self::on_datagram`].
+    ///
+    /// # Errors
+    ///
+    /// Why a connect request is refused.
+    pub(crate) fn on_confirm(
+        &mut self,
+        now: Instant,
+        origin: Origin,
+        hello: &Hello,
+        own: &[IpAddr],
+        paths: impl Fn(ConnectionId) -> usize,
+    ) -> Result<bool, Drop> {
+        self.on_caller(now, origin, Caller::of(hello), own, paths)
+    }
+
+    /// The place of the template that somebody fits.
+    fn template_for(&self, origin: Origin, caller: Caller, own: &[IpAddr]) -> Option<usize> {
+        if !own.contains(&caller.own) || !is_possible(caller.peer, own) {
+            return None;
+        }
+        self.templates.iter().position(|template| template.fits(origin, caller))
+    }
+
+    fn on_caller(
+        &mut self,
+        now: Instant,
+        origin: Origin,
+        caller: Caller,
+        own: &[IpAddr],
+        paths: impl Fn(ConnectionId) -> usize,
+    ) -> Result<bool, Drop> {
+        let peer = caller.peer;
+        let Some(place) = self.template_for(origin, caller, own) else { return Ok(false) };
         let known = self.peers.get(&peer).copied();
         let accept = self.templates[place].config.id;
         let connection = match known.map(|known| known.accepted) {
@@ -310,15 +371,25 @@ fn is_possible(peer: IpAddr, own: &[IpAddr]) -> bool {
         && own.iter().any(|address| address.is_ipv4() == peer.is_ipv4())
 }
 
+impl Caller {
+    fn of(hello: &Hello) -> Self {
+        let Hello { sender, receiver, key, .. } = *hello;
+        Self { key, peer: sender, own: receiver, has_sessions: true }
+    }
+}
+
 impl Template {
-    fn fits(&self, origin: Origin, key: Option<u32>, peer: IpAddr) -> bool {
-        let AcceptConfig { sockets, sources, peers, key: own, .. } = &self.config;
+    fn fits(&self, origin: Origin, caller: Caller) -> bool {
+        let AcceptConfig { sockets, sources, peers, key, by_keepalive, by_hello, .. } =
+            &self.config;
+        let may_ask = if caller.has_sessions { *by_hello } else { *by_keepalive };
         let (remote, is_in) = (origin.remote.ip(), |prefixes: &[Prefix], address| {
             prefixes.iter().any(|prefix| prefix.contains(address))
         });
-        *own == key
+        *key == caller.key
+            && may_ask
             && sockets.contains(&origin.socket)
-            && is_in(peers, peer)
+            && is_in(peers, caller.peer)
             && (sources.is_empty() || is_in(sources, remote))
     }
 }

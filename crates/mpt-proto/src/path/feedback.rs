@@ -37,6 +37,8 @@ pub(crate) struct PathFeedback {
     lost: u64,
     /// The last points at least an eighth of [`RECENT`] apart, the next to be replaced first.
     past: [Point; POINTS],
+    /// Datagrams that a host itself has dropped, and that no feedback has counted as lost so far.
+    dropped: u64,
     oldest: usize,
     rate: WindowedMax,
     round_trip: Option<RoundTrip>,
@@ -53,6 +55,7 @@ struct Counters {
     received: u32,
     received_bytes: u64,
     lost: u32,
+    overflows: u32,
 }
 
 /// What the last feedback added to that.
@@ -107,12 +110,17 @@ impl PathFeedback {
             received: block.received,
             received_bytes: block.received_bytes,
             lost: block.lost,
+            overflows: block.overflows,
         };
         self.last = Some((header.number, counters));
         self.received += u64::from(received);
+        if !is_first {
+            self.on_dropped(block.overflows.wrapping_sub(before.overflows).into());
+        }
         // Fewer than before, if some came after all.
-        let lost = block.lost.wrapping_sub(before.lost).cast_signed();
-        self.lost = self.lost.saturating_add_signed(lost.into());
+        let lost = i64::from(block.lost.wrapping_sub(before.lost).cast_signed());
+        let lost = lost - self.take_dropped(lost);
+        self.lost = self.lost.saturating_add_signed(lost);
         let bytes = block.received_bytes.saturating_sub(before.received_bytes);
         self.added = Added { received, bytes, lost: lost > 0 };
         self.remember(now);
@@ -121,6 +129,19 @@ impl PathFeedback {
             self.on_progress(now, header, block);
         }
         true
+    }
+
+    /// The kernel of this host refused datagrams that had taken a path sequence, or that of the peer had no room for
+    /// some: feedback counts them as lost, but the path did not lose them.
+    pub(crate) fn on_dropped(&mut self, datagrams: u64) {
+        self.dropped = self.dropped.saturating_add(datagrams);
+    }
+
+    /// How many of so many lost datagrams the hosts have dropped.
+    fn take_dropped(&mut self, lost: i64) -> i64 {
+        let dropped = self.dropped.min(u64::try_from(lost).unwrap_or(0));
+        self.dropped -= dropped;
+        dropped.cast_signed()
     }
 
     /// A path sequence is reported that is higher than before: its times are of this feedback.
@@ -168,7 +189,7 @@ impl PathFeedback {
         self.added.bytes > u64::from(self.added.received) * len as u64
     }
 
-    /// Whether the last feedback reports a loss.
+    /// Whether the last feedback reports a loss that the path is to blame for.
     pub(crate) fn has_loss(&self) -> bool {
         self.added.lost
     }
@@ -187,7 +208,7 @@ impl PathFeedback {
         self.received
     }
 
-    /// Datagrams that were lost for certain.
+    /// Datagrams that the path has lost for certain.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
     }

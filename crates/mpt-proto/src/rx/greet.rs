@@ -6,7 +6,7 @@
 use super::side::Arrivals;
 use crate::demux::candidate::PathRequest;
 use crate::framing::datagram::{Framed, Opened};
-use crate::framing::extended::identity::{At, Meeting, is_challenge};
+use crate::framing::extended::identity::{At, Identity, Meeting, is_challenge};
 use crate::framing::extended::reply::{OriginReply, ReplyBody};
 use crate::framing::extended::session::{Offer, Peer, Session, SessionUpdate};
 use crate::id::{ConnectionId, PathId};
@@ -53,7 +53,7 @@ impl Arrivals<'_> {
         Some(Opened { connection, path, sequence, framed: Framed::Extended(header), start })
     }
 
-    fn at(&self) -> At {
+    pub(super) fn at(&self) -> At {
         At { socket: self.origin.socket, remote: self.origin.remote }
     }
 
@@ -96,6 +96,9 @@ impl Arrivals<'_> {
             };
         }
         let Some(&id) = self.sessions.indices.get(&header.key) else {
+            if header.kind == Kind::HelloConfirm && header.key == self.sessions.inviter.index {
+                return self.on_invited(now, &Hello::parse(header.kind, payload)?).map(|()| None);
+            }
             self.answer_unknown_index(now, header, datagram.len());
             return Err(Drop::UnknownIndex);
         };
@@ -156,9 +159,14 @@ impl Arrivals<'_> {
 
     /// Somebody asks for a session. He is answered, and forgotten.
     fn on_hello(&mut self, now: Instant, hello: &Hello) -> Result<(), Drop> {
-        let id = self.greeted(hello).ok_or(Drop::HelloUnknown)?;
-        let half = &self.connections[id.index()];
-        let own = half.identity().ok_or(Drop::HelloUnknown)?;
+        let Some(id) = self.greeted(hello) else { return self.invite(now, hello) };
+        let own = self.connections[id.index()].identity().ok_or(Drop::HelloUnknown)?;
+        self.answer_hello(now, hello, own);
+        Ok(())
+    }
+
+    /// Answers a hello with this identity.
+    pub(super) fn answer_hello(&mut self, now: Instant, hello: &Hello, own: Identity) {
         let cookie = meeting(self.at(), hello, own.session).cookie(&self.sessions.secret, now);
         let answer = Hello {
             version: VERSION,
@@ -167,12 +175,11 @@ impl Arrivals<'_> {
             echo: hello.session,
             sender: hello.receiver,
             receiver: hello.sender,
-            key: half.key,
+            key: hello.key,
             cookie,
             index: own.index,
         };
         self.send(hello.index, None, ReplyBody::HelloAnswer(answer));
-        Ok(())
     }
 
     /// The connection that a hello is for: by tunnel addresses and key, and of several the one with a path at
@@ -269,7 +276,8 @@ impl Arrivals<'_> {
             let on = path.map(|path| (id, path));
             self.send(peer.index, on, ReplyBody::Answer { number: challenge.number, size });
             if path.is_none() {
-                self.challenge(now, id, len);
+                // Both together are no more than came.
+                self.challenge(now, id, len - REPLY_LEN);
             }
         } else if let Message::Answer(answer) = message {
             let (number, len) = (answer.number, answer.size);
@@ -352,7 +360,7 @@ fn peer(hello: &Hello) -> Peer {
     Peer { session: hello.session, index: hello.index, partial }
 }
 
-fn meeting(at: At, hello: &Hello, own: u64) -> Meeting {
+pub(super) fn meeting(at: At, hello: &Hello, own: u64) -> Meeting {
     Meeting {
         at,
         initiator: (hello.sender, hello.session, hello.index),

@@ -8,6 +8,7 @@
 
 pub(crate) mod connection;
 mod greet;
+mod invite;
 mod keepalive;
 pub(crate) mod measured;
 mod path;

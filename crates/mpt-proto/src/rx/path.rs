@@ -26,6 +26,8 @@ pub(super) struct ReceivePath {
     pub(super) plain: PlainPath,
     /// What arrived, by path sequence, in a session.
     pub(super) recorder: Recorder,
+    /// How many datagrams the kernel had no room for in the receive buffer of the socket.
+    pub(super) overflows: u32,
     /// When the peer was last sent something on it because it had fallen silent.
     pub(super) nudged: Instant,
     /// The last report, so that only changes are reported.
@@ -51,6 +53,7 @@ impl ReceivePath {
             leaving: false,
             plain: PlainPath::new(config, known_to_speak),
             recorder: Recorder::default(),
+            overflows: 0,
             nudged: Instant::ZERO,
             told: (false, PathState::Probing),
             estimator: PathEstimator::default(),

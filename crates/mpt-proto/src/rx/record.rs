@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::connection::{Arrival, ReceiveHalf};
 use super::measured::ReceiveQuality;
-use crate::id::PathId;
+use super::side::ReceiveSide;
+use crate::id::{PathId, SocketId};
 use crate::messages::{Messages, Reply};
 use crate::path::delay::OneWayDelay;
 use crate::path::rtt::RoundTrip;
@@ -36,23 +37,33 @@ const NUDGED_FOR: Duration = Duration::from_secs(1);
 /// The congestion mark *experienced* in a type of service (RFC 3168).
 const CE: u8 = 0b11;
 
+impl ReceiveSide {
+    /// The kernel has dropped so many datagrams since a socket was opened, because its receive buffer was full. To be
+    /// called now and then, so that feedback tells the peer that its path has not lost them.
+    pub fn set_overflows(&mut self, socket: SocketId, overflows: u64) {
+        for (_, connection) in self.connections.iter_mut() {
+            connection.set_overflows(socket, overflows as u32);
+        }
+    }
+}
+
 impl ReceiveHalf {
     /// A datagram of the session arrived.
     #[inline(always)]
     pub(super) fn record(&mut self, now: Instant, arrival: &Arrival, header: &Header) {
         let Some(measured) = &mut self.measured else { return };
         let recorder = &mut self.paths[arrival.path.index()].recorder;
+        let sample = (now, arrival.path, header.sent);
+        let is_sample = measured.last != sample;
         let datagram = Datagram {
             sequence: header.path_sequence,
             sent: header.sent,
             len: arrival.len,
             ce: arrival.tos & CE == CE,
+            is_sample,
         };
         let recorded = recorder.on_arrival(now, datagram);
-        // Datagrams that were sent in one burst and read in one say no more about the delay than one of them.
-        let sample = (now, arrival.path, header.sent);
-        let is_first = measured.last != sample;
-        if is_first && matches!(recorded, Recorded::Received | Recorded::Late) {
+        if is_sample && matches!(recorded, Recorded::Received | Recorded::Late) {
             measured.last = sample;
             measured.delays.on_arrival(now, arrival.path, header.sent);
         }
@@ -87,11 +98,19 @@ impl ReceiveHalf {
             let Some(id) = session.peer_id(PathId(index as u8)) else { continue };
             if let Some(mut block) = path.recorder.block(now, id) {
                 block.longest = path.plain.longest();
+                block.overflows = path.overflows;
                 messages.report(self.id, Box::new(block));
             }
         }
         self.set_waits(now);
         self.nudge_silent(now, messages);
+    }
+
+    /// The kernel has dropped so many datagrams for lack of room at a socket, modulo 2^32.
+    pub(super) fn set_overflows(&mut self, socket: SocketId, overflows: u32) {
+        let paths = self.paths.iter_mut().map(|(_, path)| path);
+        let here = paths.filter(|path| path.origin.socket == socket);
+        here.for_each(|path| path.overflows = overflows);
     }
 
     /// Has something sent on each live path that has just fallen silent, while data comes by others.

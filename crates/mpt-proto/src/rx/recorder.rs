@@ -37,6 +37,9 @@ pub(crate) struct Datagram {
     pub(crate) len: usize,
     /// Whether its outer header had the congestion mark CE.
     pub(crate) ce: bool,
+    /// Whether it says something about the delay: of those that were sent in one burst and read in one only the first
+    /// one does.
+    pub(crate) is_sample: bool,
 }
 
 /// What a datagram is by its path sequence.
@@ -98,16 +101,32 @@ impl Recorder {
     }
 
     /// A datagram arrived.
+    #[inline]
     pub(crate) fn on_arrival(&mut self, now: Instant, datagram: Datagram) -> Recorded {
+        let Datagram { sequence, sent, .. } = datagram;
+        let is_next = self.resolved == sequence && !self.window.is_used() && self.mark.is_none();
+        // On a path that has kept its order so far.
+        if let Some(highest) = self.highest.as_mut().filter(|_| is_next)
+            && highest.sequence.wrapping_add(1) == sequence
+        {
+            *highest = Highest { sequence, sent, at: now };
+            self.resolved = sequence.wrapping_add(1);
+            self.span += 1;
+            self.count(now, datagram, true);
+            return Recorded::Received;
+        }
+        self.on_other_arrival(now, datagram)
+    }
+
+    /// A datagram arrived on a path where something is missing, or is from now on.
+    fn on_other_arrival(&mut self, now: Instant, datagram: Datagram) -> Recorded {
         let sequence = datagram.sequence;
         let Some(highest) = self.highest else {
             self.begin(now, datagram);
             return Recorded::Received;
         };
         let step = sequence.wrapping_sub(highest.sequence);
-        if step == 1 {
-            self.advance(now, datagram, 1);
-        } else if step.cast_signed() > 0 {
+        if step.cast_signed() > 0 {
             if !self.is_plausible(now, step) {
                 return self.misfit(now, datagram);
             }
@@ -224,13 +243,17 @@ impl Recorder {
     }
 
     /// Counts a datagram that came for the first time.
+    #[inline]
     fn count(&mut self, now: Instant, datagram: Datagram, is_highest: bool) {
         self.received += 1;
         self.received_bytes += datagram.len as u64;
         self.ce = self.ce.wrapping_add(u32::from(datagram.ce));
         self.misfit.1 = 0;
         self.last_at = now;
-        self.samples.on_arrival(now, datagram.sent, datagram.len, is_highest);
+        self.samples.on_arrival(now, datagram.len, is_highest);
+        if datagram.is_sample || self.samples.is_empty() {
+            self.samples.on_sample(now, datagram.sent);
+        }
     }
 
     /// Counts as lost what the margin allows to count.

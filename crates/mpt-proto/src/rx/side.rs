@@ -34,7 +34,7 @@ use crate::wire::gre;
 pub struct ReceiveSide {
     /// This end's tunnel addresses, by which keepalives are known.
     local: Vec<IpAddr>,
-    connections: Slots<ReceiveHalf>,
+    pub(super) connections: Slots<ReceiveHalf>,
     origins: Origins,
     sessions: Sessions,
     /// How many connections were added.
@@ -51,8 +51,8 @@ pub struct Arrivals<'a> {
     pub(super) connections: &'a mut Slots<ReceiveHalf>,
     pub(super) candidates: &'a [Candidate],
     pub(super) sessions: &'a mut Sessions,
-    accepting: &'a mut Accepting,
-    local: &'a [IpAddr],
+    pub(super) accepting: &'a mut Accepting,
+    pub(super) local: &'a [IpAddr],
     deadlines: &'a mut Deadlines,
     pub(super) messages: &'a mut Messages,
     pub(super) drops: &'a mut Drops,

@@ -10,6 +10,7 @@ use crate::id::PathId;
 use crate::path::feedback::Header;
 use crate::path::rtt::RoundTrip;
 use crate::time::Instant;
+use crate::tx::transmit::TransmitKind;
 use crate::wire::extended::Kind;
 use crate::wire::extended::feedback::Block;
 
@@ -96,6 +97,14 @@ impl TransmitHalf {
                 path.mtu.suspect(now);
             }
             self.set_rates(now);
+        }
+    }
+
+    /// The kernel refused datagrams on a path. Of control it is not known which had path sequences, and they are few.
+    pub(crate) fn on_refused(&mut self, path: PathId, kind: TransmitKind, datagrams: u64) {
+        let counts = self.has_session() && kind != TransmitKind::Control;
+        if let Some(path) = self.paths.get_mut(path.index()).filter(|_| counts) {
+            path.feedback.on_dropped(datagrams);
         }
     }
 

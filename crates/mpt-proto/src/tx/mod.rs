@@ -1,13 +1,16 @@
 //! The way out: inner packet to connection, path and datagram.
 //!
 //! Follow the packet: [`side`] finds the connection ([`route`]), [`connection`] picks the path and allocates
-//! the sequence number, [`transmit`] is the datagram to send, [`retransmit`] remembers it for a moment.
+//! the sequence number, [`transmit`] is the datagram to send, [`emit`] writes it, [`retransmit`] remembers it for a
+//! moment. Where paths are full packets wait first ([`offer`], [`stages`], [`paced`]), by [`rates`].
 //! [`control`] makes what the endpoint itself sends, [`greeting`] asks for a session, [`beacon`] says that a path
-//! has become idle, [`feedback`] what arrived, [`mtu`] asks how long datagrams it carries, [`paced`] lets packets wait where paths are full ([`offer`], [`stages`]), by [`rates`], [`poll`] gives all of it out, [`reconfigure`] changes settings at run time.
+//! has become idle, [`feedback`] what arrived, [`mtu`] asks how long datagrams it carries, [`poll`] gives all of it
+//! out, [`reconfigure`] changes settings at run time.
 
 mod beacon;
 pub(crate) mod connection;
 mod control;
+mod emit;
 pub(crate) mod feedback;
 mod greeting;
 mod idle;

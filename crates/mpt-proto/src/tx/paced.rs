@@ -6,6 +6,7 @@
 //! path, the second stage, from which nothing is dropped. From there it leaves at the pace of the path.
 //!
 //! [`Earliest`]: crate::scheduler::earliest::Earliest
+//! [`FlowQueues`]: crate::queue::FlowQueues
 
 use std::time::Duration;
 

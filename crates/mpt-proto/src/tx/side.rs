@@ -20,7 +20,7 @@ use crate::time::Instant;
 use crate::timer::Deadline;
 use crate::tx::connection::TransmitHalf;
 use crate::tx::control::MAX_CONTROL;
-use crate::tx::retransmit::{RetransmitBuffer, Sent};
+use crate::tx::retransmit::RetransmitBuffer;
 use crate::tx::route::Routes;
 use crate::tx::stages::Accepted;
 use crate::tx::transmit::{Payload, Transmit, TransmitKind};
@@ -126,80 +126,6 @@ impl TransmitSide {
         }
     }
 
-    /// Writes a datagram in place. `fill` is given the payload and the place for it, and copies the one to
-    /// the other, or finishes an inner packet on the way. A control message and a retransmission are
-    /// copied as they are.
-    ///
-    /// A copy of an inner packet that may have to be sent again is kept; [`Self::poll_transmit`] then
-    /// gives it out.
-    ///
-    /// # Panics
-    ///
-    /// If `datagram` is not [`Transmit::size`] bytes long.
-    #[inline(always)]
-    pub fn emit(
-        &mut self,
-        now: Instant,
-        transmit: &Transmit<'_>,
-        datagram: &mut [u8],
-        fill: impl FnOnce(&[u8], &mut [u8]),
-    ) {
-        self.emit_either(now, transmit, datagram, |packet, place| {
-            fill(packet, place);
-            false
-        });
-    }
-
-    /// The same, where `fill` leaves the checksum of an inner packet partial if it returns true. It may do so where
-    /// [`Transmit::may_be_partial`] says so.
-    ///
-    /// # Panics
-    ///
-    /// If `datagram` is not [`Transmit::size`] bytes long.
-    #[inline(always)]
-    pub fn emit_either(
-        &mut self,
-        now: Instant,
-        transmit: &Transmit<'_>,
-        datagram: &mut [u8],
-        fill: impl FnOnce(&[u8], &mut [u8]) -> bool,
-    ) {
-        let &Transmit { connection, path, tos, stamp, payload } = transmit;
-        match payload {
-            Payload::Inner { packet, keep } => {
-                let stamp = stamp.emit_either(datagram, |place| fill(packet, place));
-                if keep && self.retransmit.allows(now, datagram.len()) {
-                    let sent = Sent { at: now, connection, path, tos, stamp };
-                    self.retransmit.put(sent, &datagram[stamp.overhead()..]);
-                }
-            }
-            Payload::Waited { place, keep, .. } => {
-                let half = self.connections.get(connection.index());
-                let Some(paced) = half.and_then(|half| half.paced.as_ref()) else { return };
-                let (packet, partial) = paced.packet(place);
-                let stamp = stamp.emit_either(datagram, |place| {
-                    place.copy_from_slice(packet);
-                    partial
-                });
-                if keep && self.retransmit.allows(now, datagram.len()) {
-                    let sent = Sent { at: now, connection, path, tos, stamp };
-                    self.retransmit.put(sent, &datagram[stamp.overhead()..]);
-                }
-            }
-            Payload::Control { len } | Payload::Reply { len } => {
-                stamp.emit(datagram, |place| {
-                    let (message, padding) = place.split_at_mut(len.min(self.control.len()));
-                    message.copy_from_slice(&self.control[..message.len()]);
-                    padding.fill(0);
-                });
-            }
-            Payload::Kept { place, .. } => {
-                let packet = self.retransmit.packet(place);
-                stamp.emit(datagram, |place| place.copy_from_slice(packet));
-            }
-        }
-    }
-
     /// Datagrams of one kind left this host on a path: the kernel took them. Refused datagrams must
     /// not be counted, or the peer would take them for lost on the path. Call this after each send
     /// and before [`Self::poll_transmit`], whose keepalives report the number sent to the peer.
@@ -215,6 +141,20 @@ impl TransmitSide {
     ) {
         if let Some(half) = self.connections.get_mut(connection.index()) {
             half.on_sent(path, kind, datagrams, egress_rate);
+        }
+    }
+
+    /// The kernel refused datagrams of one kind on a path. In a session they have taken path sequences, so that the peer
+    /// takes them for lost; this end does not.
+    pub fn on_refused(
+        &mut self,
+        connection: ConnectionId,
+        path: PathId,
+        kind: TransmitKind,
+        datagrams: u64,
+    ) {
+        if let Some(half) = self.connections.get_mut(connection.index()) {
+            half.on_refused(path, kind, datagrams);
         }
     }
 

@@ -25,7 +25,7 @@ settings! {
         weight: u16 = default(value::integer(1..=MAX_WEIGHT), 1), InPlace;
         /// Priority tier: of the paths that are up, those with the lowest number carry packets.
         priority: u8 = default(value::integer(0..=u8::MAX), 0), InPlace;
-        /// Whether its traffic is paid for by volume. It changes nothing yet.
+        /// Whether its traffic is paid for by volume. It is shown, and changes nothing yet.
         metered: bool = default(value::flag, false), InPlace;
     }
 }

@@ -131,6 +131,8 @@ fn path(page: &mut Families, labels: &Labels, path: &PathState) {
     }
     let help = "Whether the path is on standby.";
     page.gauge("mpt_path_standby", None, help, labels.clone(), truth(path.standby));
+    let help = "Whether the path's traffic is paid for by volume.";
+    page.gauge("mpt_path_metered", None, help, labels.clone(), truth(path.metered));
     let help = "Whether this host has the path's interface with carrier, its address and a route.";
     page.gauge("mpt_path_carrier", None, help, labels.clone(), truth(path.carrier));
     let help = "The path's priority: the lowest number carries packets.";

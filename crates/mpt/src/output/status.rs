@@ -199,6 +199,7 @@ fn write_path(out: &mut String, path: &PathState) {
     facts.extend(path.interface.as_ref().map(|interface| format!("on {interface}")));
     facts.push(format!("mtu {}", path.mtu));
     facts.extend((path.priority > 0).then(|| format!("priority {}", path.priority)));
+    facts.extend(path.metered.then(|| "metered".to_owned()));
     facts.extend(path.jitter_ms.map(|jitter| format!("jitter {} ms", three_digits(jitter))));
     facts.extend(path.lost.map(|lost| format!("lost {lost}")));
     facts.extend((!path.pins.is_empty()).then(|| format!("pinned {}", path.pins.join(" "))));
@@ -401,6 +402,7 @@ mod tests {
         spare.name = "satellite".into();
         spare.standby = true;
         spare.priority = 1;
+        spare.metered = true;
         spare.loss = None;
         spare.pins = vec!["tcp_dst 22".into()];
         spare.rate = None;

@@ -117,6 +117,7 @@ pub(super) fn open(
         recent: VecDeque::new(),
         main_events: main_events.clone(),
         requests: Vec::new(),
+        ask_drops_at: Instant::ZERO,
     };
     let mtu = Mtu::new(largest_mtu(largest));
     let tx = TransmitLoop {

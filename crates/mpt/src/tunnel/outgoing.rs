@@ -18,6 +18,8 @@ pub(super) struct PathSender {
     refuses: bool,
     /// What the kernel took since the last [`Outgoing::flush`].
     taken: Traffic,
+    /// Datagrams that it did not, since the same time.
+    refused: u64,
     /// Datagrams that could not be sent, by reason.
     pub(super) full: u64,
     /// See [`Sent::too_big`].
@@ -34,6 +36,7 @@ impl PathSender {
             waits: false,
             refuses: false,
             taken: Traffic::default(),
+            refused: 0,
             full: 0,
             too_big: 0,
             failed: 0,
@@ -172,12 +175,12 @@ impl Outgoing {
     }
 
     /// Sends every send batch that is not empty, and tells `on_sent` of each path what the kernel took
-    /// since the last flush and the egress rate of its socket.
+    /// and how many datagrams it refused since the last flush, and the egress rate of its socket.
     pub(super) fn flush(
         &mut self,
         now: Instant,
         sockets: &Sockets,
-        mut on_sent: impl FnMut(ConnectionId, PathId, Traffic, Option<u64>),
+        mut on_sent: impl FnMut(ConnectionId, PathId, Traffic, u64, Option<u64>),
     ) {
         for (connection, path) in self.waiting.drain(..) {
             let path_senders = &mut self.path_senders[usize::from(connection.0)];
@@ -186,8 +189,9 @@ impl Outgoing {
                 path_sender.send(now, sockets, &mut self.egress_rates);
                 self.refuses |= path_sender.refuses;
                 let taken = std::mem::take(&mut path_sender.taken);
+                let refused = std::mem::take(&mut path_sender.refused);
                 let egress_rate = &self.egress_rates[usize::from(path_sender.socket.0)];
-                on_sent(connection, path, taken, egress_rate.rate());
+                on_sent(connection, path, taken, refused, egress_rate.rate());
             }
         }
     }
@@ -217,12 +221,14 @@ impl PathSender {
         let Sent { datagrams, bytes, full, too_big, failed, .. } = sent;
         self.taken += Traffic { packets: datagrams as u64, bytes: bytes as u64 };
         self.full += full as u64;
+        self.refused += (full + failed) as u64;
         self.on_too_big(too_big as u64);
         self.failed += failed as u64;
     }
 
     fn on_too_big(&mut self, datagrams: u64) {
         self.too_big += datagrams;
+        self.refused += datagrams;
         self.refuses |= datagrams > 0;
     }
 }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mpt_control::Event as RecentEvent;
 use mpt_io::poll::{Interest, Poll};
@@ -28,6 +29,9 @@ pub(super) const SOCKETS: u64 = 2;
 /// Batches taken from one socket in one wake-up. One may hold a megabyte.
 const SOCKET_BATCHES: usize = 2;
 
+/// How often the sockets are asked what the kernel has dropped: one system call for each.
+const ASK_DROPS_EVERY: Duration = Duration::from_millis(50);
+
 /// Events kept for `mpt status`.
 const RECENT_EVENTS: usize = 32;
 
@@ -50,6 +54,8 @@ pub(super) struct ReceiveLoop {
     pub(super) main_events: MainEvents,
     /// Who asked to connect in this wake-up, and the address at which.
     pub(super) requests: Vec<(ConnectRequest, Option<IpAddr>)>,
+    /// When to ask the sockets next what the kernel has dropped.
+    pub(super) ask_drops_at: Instant,
 }
 
 impl ReceiveLoop {
@@ -114,8 +120,14 @@ impl ReceiveLoop {
         self.endpoint.connections().flat_map(paths).collect()
     }
 
-    /// Does what is due.
+    /// Does what is due. Feedback, which is, says what the kernel has dropped.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
+        if now >= self.ask_drops_at {
+            self.ask_drops_at = now + ASK_DROPS_EVERY;
+            for (id, socket) in self.sockets.iter() {
+                self.endpoint.set_overflows(id, socket.kernel_drops());
+            }
+        }
         self.endpoint.handle_timeout(now, &mut self.incoming.to(&self.receive, &self.device));
     }
 

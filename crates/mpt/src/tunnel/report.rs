@@ -89,6 +89,7 @@ impl TransmitLoop {
             weight: u64::from(connection.weight(path)),
             priority: u64::from(info.settings.priority),
             standby: connection.standby(path),
+            metered: info.settings.metered,
             carrier: info.absence.is_none(),
             pins: info.settings.pins.shown().collect(),
             mtu: u64::from(info.mtu),

@@ -347,8 +347,11 @@ impl TransmitLoop {
 
     /// Sends what is staged, all of one kind, and has what the kernel took counted.
     fn flush(&mut self, now: Instant, kind: TransmitKind) {
-        self.outgoing.flush(now, &self.sockets, |connection, path, taken, egress_rate| {
+        self.outgoing.flush(now, &self.sockets, |connection, path, taken, refused, egress_rate| {
             self.endpoint.on_sent(connection, path, kind, taken, egress_rate);
+            if refused > 0 {
+                self.endpoint.on_refused(connection, path, kind, refused);
+            }
         });
     }
 

@@ -23,6 +23,8 @@ fn template() -> AcceptConfig {
         peers: vec![prefix([10, 9, 0, 0], 16)],
         sources: vec![prefix([203, 0, 113, 0], 24), prefix([198, 18, 0, 0], 15)],
         key: Some(5),
+        by_keepalive: true,
+        by_hello: true,
         max_connections: 3,
         max_paths: 2,
         interval: Duration::ZERO,

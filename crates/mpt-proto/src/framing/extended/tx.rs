@@ -30,7 +30,7 @@ pub(crate) struct Tx {
 /// A path, as the peer knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WirePath {
-    /// Its path id, below [`NO_PATH`](crate::wire::extended::NO_PATH).
+    /// Its path id, below [`NO_PATH`].
     pub(crate) id: u8,
     /// The path sequence of the next datagram.
     pub(crate) next: u32,

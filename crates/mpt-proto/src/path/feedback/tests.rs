@@ -177,3 +177,20 @@ fn paths_are_compared_without_a_common_clock() {
     assert!((44_990..=45_000).contains(&skew), "{skew}");
     assert_eq!(fast.feedback.slower_than(&PathFeedback::default()), None);
 }
+
+#[test]
+fn what_the_hosts_dropped_themselves_is_no_loss_of_the_path() {
+    let mut path = Path::default();
+    path.block.overflows = 1000;
+    path.feed(0, 100, 0);
+    path.feedback.on_dropped(3);
+    path.feed(100_000, 100, 2);
+    assert_eq!((path.feedback.lost(), path.feedback.has_loss()), (0, false));
+    path.feed(200_000, 100, 5);
+    assert_eq!((path.feedback.lost(), path.feedback.has_loss()), (4, true), "one was refused");
+    path.block.overflows += 10;
+    path.feed(300_000, 100, 10);
+    assert_eq!((path.feedback.lost(), path.feedback.has_loss()), (4, false), "no room at the peer");
+    path.feed(400_000, 100, 1);
+    assert_eq!(path.feedback.lost(), 5);
+}

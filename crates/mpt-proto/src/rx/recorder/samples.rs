@@ -11,8 +11,6 @@ pub(super) struct Samples {
     /// A delay to which the others are relative. It stays for the session.
     reference: Option<u32>,
     count: i64,
-    /// The arrival and the send timestamp of the last datagram.
-    last: (Instant, u32),
     /// Delays relative to the reference, in microseconds.
     min: i32,
     sum: i64,
@@ -34,8 +32,9 @@ pub(super) struct Delay {
 }
 
 impl Samples {
-    /// A datagram arrived, which has the highest path sequence or not.
-    pub(super) fn on_arrival(&mut self, now: Instant, sent: u32, len: usize, is_highest: bool) {
+    /// So many bytes arrived, with the highest path sequence or not.
+    #[inline]
+    pub(super) fn on_arrival(&mut self, now: Instant, len: usize, is_highest: bool) {
         match self.first_at {
             None => self.first_at = Some(now),
             Some(_) => self.bytes += len as u64,
@@ -43,11 +42,16 @@ impl Samples {
         if is_highest {
             self.bytes_to_highest = self.bytes;
         }
-        // As others of the same burst: they say no more about the delay than one of them.
-        if self.count > 0 && self.last == (now, sent) {
-            return;
-        }
-        self.last = (now, sent);
+    }
+
+    /// Whether there is no delay since the last feedback.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// What was sent at that time says something about the delay.
+    pub(super) fn on_sample(&mut self, now: Instant, sent: u32) {
         let delay = now.micros().wrapping_sub(sent);
         let Some(reference) = self.reference else {
             self.reference = Some(delay);

@@ -24,7 +24,8 @@ impl Bench {
     fn receive(&mut self, sequence: u32) -> Recorded {
         self.now += Duration::from_micros(10);
         let sent = OFFSET.wrapping_add(self.now.micros()).wrapping_sub(20_000);
-        self.recorder.on_arrival(self.now, Datagram { sequence, sent, len: 100, ce: false })
+        self.recorder
+            .on_arrival(self.now, Datagram { sequence, sent, len: 100, ce: false, is_sample: true })
     }
 
     /// Receives those that all come for the first time.
@@ -184,7 +185,7 @@ fn marks_and_times_are_reported_once() {
     let mut bench = Bench::new();
     let sent = |millis: u32| OFFSET.wrapping_add(millis * 1000);
     let mut receive = |millis: u64, sequence, sent, ce| {
-        let datagram = Datagram { sequence, sent, len: 1000, ce };
+        let datagram = Datagram { sequence, sent, len: 1000, ce, is_sample: true };
         bench.recorder.on_arrival(at(millis * 1000), datagram);
     };
     receive(100, 1, sent(80), true);
@@ -199,9 +200,10 @@ fn marks_and_times_are_reported_once() {
     assert_eq!(block.delay_mean, 6000);
     assert!((5000..7000).contains(&block.delay_deviation), "{}", block.delay_deviation);
     assert_eq!(bench.recorder.block(at(150_000), 0), None, "nothing arrived");
-    bench
-        .recorder
-        .on_arrival(at(160_000), Datagram { sequence: 5, sent: sent(130), len: 1000, ce: false });
+    bench.recorder.on_arrival(
+        at(160_000),
+        Datagram { sequence: 5, sent: sent(130), len: 1000, ce: false, is_sample: true },
+    );
     let block = bench.recorder.block(at(160_000), 0).unwrap();
     assert_eq!((block.first_arrived, block.bytes_after_first, block.ce), (160_000, 0, 2));
     assert_eq!((block.delay_min, block.delay_mean), (30_000_u32.wrapping_sub(OFFSET), 0));

@@ -35,7 +35,18 @@ impl History {
 
     /// Remembers that `count` numbers from `seq` on were not delivered; word by word, because one
     /// forged datagram can make it [`LEN`] of them.
-    pub(super) fn set_missing(&mut self, mut seq: Seq, mut count: u32) {
+    #[inline]
+    pub(super) fn set_missing(&mut self, seq: Seq, count: u32) {
+        // Most gaps are short.
+        let bit = seq.value() % 64;
+        if (1..=64 - bit).contains(&count) {
+            self.0[place(seq).0] &= !((u64::MAX >> (64 - count)) << bit);
+        } else {
+            self.set_many_missing(seq, count);
+        }
+    }
+
+    fn set_many_missing(&mut self, mut seq: Seq, mut count: u32) {
         while count > 0 {
             let bit = seq.value() % 64;
             let step = count.min(64 - bit);

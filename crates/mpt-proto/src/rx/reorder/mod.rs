@@ -36,9 +36,10 @@ enum Order {
 }
 
 impl Order {
-    fn new(config: ReorderConfig, stats: ReorderStats) -> Self {
+    /// An order in which `next` is expected, if that matters.
+    fn new(config: ReorderConfig, next: Seq, stats: ReorderStats) -> Self {
         match by_evidence(&config) {
-            true => Self::Evidence(EvidenceOrder::new(config, stats)),
+            true => Self::Evidence(EvidenceOrder::new(config, next, stats)),
             false => Self::Classic(ClassicOrder::new(config, stats)),
         }
     }
@@ -68,7 +69,7 @@ macro_rules! of_either {
 impl ReorderBuffer {
     /// A buffer into which nothing came yet, by no path.
     pub(crate) fn new(config: ReorderConfig) -> Self {
-        Self(Order::new(config, ReorderStats::default()))
+        Self(Order::new(config, Seq::FIRST, ReorderStats::default()))
     }
 
     pub(crate) fn config(&self) -> &ReorderConfig {
@@ -120,22 +121,26 @@ impl ReorderBuffer {
         match &mut self.0 {
             Order::Classic(order) if !by_evidence(&config) => order.set_config(now, config, sink),
             Order::Evidence(order) if by_evidence(&config) => order.set_config(now, config, sink),
-            Order::Classic(_) | Order::Evidence(_) => self.replace(now, config, sink),
+            Order::Classic(_) | Order::Evidence(_) => {
+                // Within a session the numbers go on.
+                self.release_all(sink);
+                self.replace(now, config, self.next().unwrap_or(Seq::FIRST), sink);
+            }
         }
     }
 
     /// Goes on with an order in which nothing came yet.
-    fn replace(&mut self, now: Instant, config: ReorderConfig, sink: &mut impl Sink) {
+    fn replace(&mut self, now: Instant, config: ReorderConfig, next: Seq, sink: &mut impl Sink) {
         self.release_all(sink);
         let (paths, live) = of_either!(self, order => (order.paths(), order.live()));
-        self.0 = Order::new(config, ReorderStats { held: 0, ..self.stats() });
+        self.0 = Order::new(config, next, ReorderStats { held: 0, ..self.stats() });
         (0..paths).for_each(|path| self.forget_path(PathId(path as u8)));
         self.set_live(now, live, sink);
     }
 
     /// A session begins, and its numbers with it, at [`Seq::FIRST`]; what is held is delivered.
     pub(crate) fn restart(&mut self, now: Instant, sink: &mut impl Sink) {
-        self.replace(now, *self.config(), sink);
+        self.replace(now, *self.config(), Seq::FIRST, sink);
     }
 
     /// A path is new, or gone: nothing has come by it.

@@ -50,6 +50,7 @@ fn a_session_begins_another_order_and_ends_it_with_everything_delivered() {
     let evidence = ReorderConfig { evidence: true, ..classic };
     buffer.set_config(NOW, evidence, &mut sink);
     assert_eq!(sink.delivered, [188, 190], "what was held");
+    buffer.restart(NOW, &mut sink);
     assert_eq!(buffer.next(), Some(Seq::FIRST));
     insert(&mut buffer, 1, After::First, &mut sink);
     insert(&mut buffer, 3, After::Seq(Seq::new(2)), &mut sink);
@@ -85,4 +86,18 @@ fn without_a_window_everything_is_delivered_as_it_comes() {
         insert(&mut buffer, seq, After::Unknown, &mut sink);
     }
     assert_eq!(sink.delivered, [5, 3, 9, 3]);
+}
+
+#[test]
+fn other_settings_within_a_session_do_not_make_its_numbers_strays() {
+    let mut sink = Trace::default();
+    let evidence = ReorderConfig { evidence: true, ..ReorderConfig::default() };
+    let classic = ReorderConfig::default();
+    let mut buffer = buffer(classic, &mut sink);
+    insert(&mut buffer, 100_000, After::First, &mut sink);
+    for (seq, config) in [(100_001, evidence), (100_002, classic), (100_003, evidence)] {
+        buffer.set_config(NOW, config, &mut sink);
+        insert(&mut buffer, seq, After::Unknown, &mut sink);
+    }
+    assert_eq!(sink.delivered.len(), 4);
 }

@@ -46,6 +46,8 @@ settings! {
         /// The IP version by which it was found by itself; then it needs a route from its interface to the
         /// peer. `None` = it was not.
         found: Option<Found> = unsaid(None), Apart;
+        /// Whether its traffic is paid for by volume, by the settings of its interface.
+        metered: bool = unsaid(false), InPlace;
         /// Priority tier: of the paths that are up, those with the lowest number carry packets.
         priority: u8 = default(value::integer(0..=u8::MAX), 0), InPlace;
         /// Time between keepalives; 5 s to an original MPT.

@@ -38,6 +38,7 @@ impl Connection {
             remote: Some(remote),
             weight: Some(said.map_or(1, |said| said.weight)),
             priority: Some(said.map_or(0, |said| said.priority)),
+            metered: Some(said.is_some_and(|said| said.metered)),
             found: Some(Some(found)),
             ..self.unlisted_path()
         };

@@ -285,6 +285,7 @@ impl Choices {
             weight: 1 + self.small(Path::MAX_WEIGHT),
             weight_from_peer: false,
             rate: None,
+            metered: false,
             found: None,
             priority: self.small(256) as u8,
             keepalive,

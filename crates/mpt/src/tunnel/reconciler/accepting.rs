@@ -7,7 +7,7 @@ use mpt_proto::{AcceptConfig, AcceptId, ConnectRequest, SocketId};
 
 use super::arrived::Arrived;
 use super::numbers::Numbers;
-use crate::config::{self, Accept};
+use crate::config::{self, Accept, Framing};
 use crate::tunnel::core::core_prefix;
 
 /// The most templates of a tunnel at a time; no realistic file has more.
@@ -56,13 +56,16 @@ impl Accepting {
 impl Template {
     /// The template in the core's words.
     pub(super) fn core(&self) -> AcceptConfig {
-        let Accept { peers, sources, max_connections, max_paths, max_rate, .. } = &self.settings;
+        let Accept { peers, sources, max_connections, max_paths, max_rate, policies, .. } =
+            &self.settings;
         AcceptConfig {
             id: self.id,
             sockets: self.sockets.clone(),
             peers: peers.iter().filter_map(core_prefix).collect(),
             sources: sources.iter().filter_map(core_prefix).collect(),
-            key: self.settings.policies.key,
+            key: policies.key,
+            by_keepalive: policies.framing != Framing::Extended,
+            by_hello: policies.framing != Framing::Plain,
             max_connections: *max_connections,
             max_paths: *max_paths,
             interval: Duration::from_secs_f64(1.0 / max_rate),

@@ -71,14 +71,14 @@ enum Loss {
 }
 
 impl EvidenceOrder {
-    /// An order in which nothing came yet, by no path. It counts on from `stats`.
-    pub(super) fn new(config: ReorderConfig, stats: ReorderStats) -> Self {
+    /// An order in which nothing came yet, by no path, and `next` is expected. It counts on from `stats`.
+    pub(super) fn new(config: ReorderConfig, next: Seq, stats: ReorderStats) -> Self {
         let mut history = History::new();
         history.fill();
         Self {
             config,
-            next: Seq::FIRST,
-            end: Seq::FIRST,
+            next,
+            end: next,
             history,
             waiting: Waiting::new(config.window),
             paths: Vec::new(),

@@ -51,7 +51,19 @@ impl PathEvidence {
     }
 
     /// A number came that was not given up, while numbers from `next` on are missing.
+    #[inline]
     pub(super) fn on_arrival(&mut self, now: Instant, seq: Seq, next: Seq) {
+        // Most packets are read together with the one before.
+        match self.records.back_mut() {
+            Some(last) if last.at == now && seq.offset_from(last.seq) > 0 => {
+                last.seq = seq;
+                self.came_by(seq);
+            }
+            _ => self.on_first_arrival(now, seq, next),
+        }
+    }
+
+    fn on_first_arrival(&mut self, now: Instant, seq: Seq, next: Seq) {
         self.margin.relax(now);
         self.came_by(seq);
         if let Some(last) = self.records.back()

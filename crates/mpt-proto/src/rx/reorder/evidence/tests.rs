@@ -44,7 +44,7 @@ const WINDOW: u32 = 4096;
 impl Bench {
     fn new(paths: u8, window: u32) -> Self {
         let config = ReorderConfig { evidence: true, window, ..ReorderConfig::default() };
-        let mut order = EvidenceOrder::new(config, ReorderStats::default());
+        let mut order = EvidenceOrder::new(config, Seq::FIRST, ReorderStats::default());
         (0..paths).for_each(|path| order.forget_path(PathId(path)));
         let mut sink = Trace::default();
         order.set_live(Instant::ZERO, (1 << paths) - 1, &mut sink);
