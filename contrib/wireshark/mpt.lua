@@ -72,7 +72,7 @@ local f = {
   -- Section 8.
   message = ProtoField.uint8("mpt.message", "Message", base.DEC, MESSAGES, 0xf0),
   partial = ProtoField.bool("mpt.partial", "Inner checksum partial", 8, nil, 0x08),
-  copy = ProtoField.bool("mpt.copy", "Copy of an earlier packet", 8, nil, 0x04),
+  out_of_turn = ProtoField.bool("mpt.out_of_turn", "Out of turn", 8, nil, 0x04),
   tail = ProtoField.bool("mpt.tail", "No further packet waits", 8, nil, 0x02),
   equalise = ProtoField.bool("mpt.equalise", "May be held to the path status's delay", 8, nil, 0x01),
   path = ProtoField.uint8("mpt.path", "Path id", base.DEC),
@@ -392,7 +392,7 @@ local function extended(payload, pinfo, tree, root, sequenced)
   local kind = math.floor(payload(0, 1):uint() / 16)
   tree:add(f.message, payload(0, 1))
   if kind == DATA then
-    for _, field in ipairs({ f.partial, f.copy, f.tail, f.equalise }) do tree:add(field, payload(0, 1)) end
+    for _, field in ipairs({ f.partial, f.out_of_turn, f.tail, f.equalise }) do tree:add(field, payload(0, 1)) end
   end
   tree:add(f.path, payload(1, 1)):append_text(payload(1, 1):uint() == 255 and " (none)" or "")
   if kind == DATA then tree:add(f.distance, payload(2, 2)) end

@@ -16,6 +16,8 @@ pub enum Drop {
     AcceptFull,
     /// A connect request, but too many arrived recently.
     AcceptRate,
+    /// A TCP acknowledgement waited, and a later one took its place.
+    AckObsolete,
     /// The tunnel addresses in a keepalive are not those of its connection.
     ControlAddress,
     /// A control message of the wrong length.
@@ -79,9 +81,10 @@ pub enum Drop {
 
 impl Drop {
     /// All reasons, in the order of their names.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::AcceptFull,
         Self::AcceptRate,
+        Self::AckObsolete,
         Self::ControlAddress,
         Self::ControlLength,
         Self::ControlUnknown,
@@ -118,6 +121,7 @@ impl Drop {
         match self {
             Self::AcceptFull => "accept_full",
             Self::AcceptRate => "accept_rate",
+            Self::AckObsolete => "ack_obsolete",
             Self::ControlAddress => "control_address",
             Self::ControlLength => "control_length",
             Self::ControlUnknown => "control_unknown",

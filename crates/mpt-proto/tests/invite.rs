@@ -63,6 +63,7 @@ fn connection(peer: [u8; 4], framing: FramingConfig, remote: SocketAddr) -> Conn
         checksum: false,
         sequence: true,
         scheduler: SchedulerConfig::Weighted,
+        thin_acks: true,
         reorder: ReorderConfig::default(),
         paths: vec![path],
     }

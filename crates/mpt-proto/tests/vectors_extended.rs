@@ -69,7 +69,7 @@ fn data_is_read_and_written_as_printed() {
     let first =
         Header { flags: Flags::TAIL, path: 1, distance: 5, path_sequence: 6, ..data(LEFT, 4) };
     let last = Header {
-        flags: Flags::PARTIAL | Flags::COPY | Flags::EQUALISE,
+        flags: Flags::PARTIAL | Flags::OUT_OF_TURN | Flags::EQUALISE,
         path: 254,
         distance: u16::MAX,
         path_sequence: u32::MAX,

@@ -114,6 +114,26 @@ fn a_path_that_is_much_slower_does_not_harm_the_fast_one() {
 }
 
 #[test]
+fn a_flow_that_sends_little_does_not_wait_for_one_that_sends_much() {
+    for wires in [[wire(50, 10), wire(50, 60)], [wire(20, 10), wire(50, 20)]] {
+        let mut pair = pair(&wires);
+        bulk(&mut pair);
+        let interval = Duration::from_millis(20);
+        let call = Source::new(Pair::flow(false, 7002), 200, interval, at(4000), at(14_000));
+        let call = pair.world.add_stream(pair.left, pair.right, call);
+        pair.world.run_until(at(15_000));
+        let verdict = *pair.world.stream(call).1.verdict();
+        assert_eq!(verdict.received, 500, "{verdict:?}");
+        let packet = Duration::from_secs_f64(1500.0 * 8.0 / wires[0].rate.unwrap_or(1) as f64);
+        let most = wires[0].delay + Duration::from_millis(5) + 2 * packet;
+        assert!(verdict.greatest_delay <= most, "{verdict:?} more than {most:?}");
+        // Nor do those that it overtakes count as lost.
+        let order = pair.connection(pair.right).stats().reorder;
+        assert_eq!((order.late, order.lost_early_release + order.lost_max_delay), (0, 0), "{order:?}");
+    }
+}
+
+#[test]
 fn rates_are_measured_as_they_are() {
     let wires = [wire(50, 10), wire(12, 30)];
     let mut pair = pair(&wires);

@@ -66,7 +66,7 @@ impl Sequences {
         let session = (connection, header.key);
         let last = self.data.get(&session).copied();
         let known = last.is_some() || !self.forgot;
-        if header.flags.contains(Flags::COPY) {
+        if header.flags.contains(Flags::OUT_OF_TURN) {
             let is_old = last.is_some_and(|last| last.wrapping_sub(sequence) < 1 << 31);
             assert!(is_old || !known, "{header:?} is no copy: {last:?} was sent last");
             return;

@@ -150,6 +150,7 @@ impl Settings {
             checksum: self.checksum,
             sequence: self.sequence,
             scheduler: SchedulerConfig::Weighted,
+            thin_acks: true,
             reorder: self.reorder,
             paths: Vec::new(),
         }

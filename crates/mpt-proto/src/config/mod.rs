@@ -137,6 +137,9 @@ pub struct ConnectionConfig {
     pub sequence: bool,
     /// The policy that picks a path.
     pub scheduler: SchedulerConfig,
+    /// With [`SchedulerConfig::Earliest`]: whether fewer acknowledgements of TCP connections in their first five seconds
+    /// are sent, so that differing delays do not end their slow start.
+    pub thin_acks: bool,
     /// How received packets are put in order.
     pub reorder: ReorderConfig,
     /// Its paths, at most [`MAX_PATHS`](crate::MAX_PATHS); none if they are learned, which needs extended

@@ -294,6 +294,14 @@ impl Stamp {
         }
     }
 
+    /// The packet leaves before others with lower numbers that wait for the same path.
+    pub(crate) fn out_of_turn(self) -> Self {
+        match self {
+            Self::Extended(stamp) => Self::Extended(stamp.out_of_turn()),
+            Self::Plain(_) => self,
+        }
+    }
+
     /// Its number in the session, if it has one.
     pub(crate) const fn sequence(&self) -> Option<Seq> {
         match self {

@@ -117,11 +117,15 @@ impl Delays {
         among.map(|(_, path)| path.get()).max_by_key(|delay| delay.max)
     }
 
-    /// How long after a datagram came by `path` one that was sent before it can still come by the `slowest` path: as
-    /// long as that took longer lately, and four of its mean deviations.
+    /// How long after a datagram came by `path` one with a lower number can still come by another: as long as the
+    /// `slowest` path took longer lately, and four of its mean deviations. A sender that lets packets wait for faster
+    /// paths, so that all arrive in their order, cannot know the rates of those paths better than by half: that much
+    /// of the difference of their delays is added.
     pub(crate) fn wait(&self, path: PathId, slowest: OneWayDelay) -> Option<Duration> {
         let longer = i64::from(slowest.max) - i64::from(self.get(path)?.mean);
-        Some(micros(longer) + slowest.deviation * 4)
+        let fastest = self.paths.iter().map(|(_, path)| path.get().min).min()?;
+        let apart = i64::from(slowest.mean) - i64::from(fastest);
+        Some(micros(longer) + slowest.deviation * 4 + micros(apart) / 2)
     }
 }
 

@@ -42,6 +42,10 @@ const MOST_GAIN: f64 = 0.5;
 /// What a path starts with, in bytes per round trip.
 const START: f64 = 15_000.0;
 
+/// The queue that a path which starts can have before anything is known of it: what buffers of links hold at least. In
+/// a longer round trip it grows by less than double.
+const START_QUEUE: Duration = Duration::from_millis(80);
+
 /// No path has less, in bytes per second.
 const LEAST: f64 = 8_000.0;
 
@@ -295,7 +299,7 @@ impl RateEstimator {
     fn set_pace(&mut self, now: Instant, round_trip: Duration) {
         let gain = match self.stage {
             Stage::Open => 0.0,
-            Stage::Start => 1.0,
+            Stage::Start => (START_QUEUE.as_secs_f64() / round_trip.as_secs_f64()).clamp(0.35, 1.0),
             Stage::Servo => {
                 let off = (self.target(round_trip) - f64::from(self.queue))
                     / round_trip.as_micros() as f64;

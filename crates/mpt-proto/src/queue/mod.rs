@@ -3,13 +3,16 @@
 //!
 //! Flows take turns, a quantum of bytes each. A flow that has nothing waiting goes before those that have.
 
+pub(crate) mod acks;
 mod codel;
+mod sparse;
 pub(crate) mod store;
 
 use std::collections::VecDeque;
 
 use crate::time::Instant;
 use codel::Codel;
+use sparse::Allowance;
 pub(crate) use codel::Times;
 use store::Place;
 
@@ -65,6 +68,7 @@ struct FlowQueue {
     deficit: i32,
     listed: bool,
     codel: Codel,
+    allowance: Allowance,
 }
 
 impl Default for FlowQueues {
@@ -105,13 +109,16 @@ impl FlowQueues {
         self.limit = bytes.max(LEAST);
     }
 
+    /// Whether the flow with this hash sends so little that its packet of `len` bytes need not wait behind others. It is
+    /// asked for each packet that would.
+    pub(crate) fn is_sparse(&mut self, now: Instant, hash: u64, len: usize) -> bool {
+        let (_, flow) = flow(&mut self.flows, hash);
+        flow.packets.is_empty() && flow.allowance.take(now, len)
+    }
+
     /// A packet of the flow with this hash has to wait.
     pub(crate) fn push(&mut self, now: Instant, hash: u64, place: Place, len: usize, tos: u8) {
-        if self.flows.is_empty() {
-            self.flows.resize_with(QUEUES, FlowQueue::default);
-        }
-        let index = (hash % QUEUES as u64) as u16;
-        let flow = &mut self.flows[usize::from(index)];
+        let (index, flow) = flow(&mut self.flows, hash);
         flow.packets.push_back(Waiting { place, len: len as u32, tos, since: now });
         flow.bytes += len;
         self.bytes += len;
@@ -180,6 +187,15 @@ impl FlowQueues {
             self.old.push_back(index);
         }
     }
+}
+
+/// The queue of the flows with this hash, and its number.
+fn flow(flows: &mut Vec<FlowQueue>, hash: u64) -> (u16, &mut FlowQueue) {
+    if flows.is_empty() {
+        flows.resize_with(QUEUES, FlowQueue::default);
+    }
+    let index = (hash % QUEUES as u64) as u16;
+    (index, &mut flows[usize::from(index)])
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::sink::Sink;
 use crate::stats::Drop;
 use crate::time::Instant;
 use crate::wire::ecn;
-use crate::wire::extended::Message;
+use crate::wire::extended::{Flags, Message};
 use crate::wire::extended::beacon::Beacon;
 use crate::wire::inner::Inner;
 
@@ -56,11 +56,21 @@ impl ReceiveHalf {
         let place = match &opened.framed {
             Framed::Plain(_) => {
                 let numbered = self.session.is_none() || self.accepts_plain(now)?;
-                opened.sequence.filter(|_| numbered).map(|seq| (seq, After::Unknown))
+                opened.sequence.filter(|_| numbered).map(|seq| Arrived {
+                    path: arrival.path,
+                    seq,
+                    after: After::Unknown,
+                    in_turn: true,
+                })
             }
             Framed::Extended(header) => {
                 self.record(now, &arrival, header);
-                header.sequence.map(|seq| (seq, after(seq, header.distance)))
+                header.sequence.map(|seq| Arrived {
+                    path: arrival.path,
+                    seq,
+                    after: after(seq, header.distance),
+                    in_turn: !header.flags.contains(Flags::OUT_OF_TURN),
+                })
             }
         };
         self.receive_inner(now, arrival, place, inner, payload, sink, messages)
@@ -143,7 +153,7 @@ impl ReceiveHalf {
         &mut self,
         now: Instant,
         arrival: Arrival,
-        place: Option<(Seq, After)>,
+        place: Option<Arrived>,
         inner: &Inner,
         payload: &[u8],
         sink: &mut impl Sink,
@@ -172,11 +182,11 @@ impl ReceiveHalf {
             packet = &self.marked;
         }
         let mut sink = Counted { sink, delivered: &mut self.delivered };
-        let Some((seq, after)) = place else {
+        let Some(arrived) = place else {
             self.reorder.pass(packet, &mut sink);
             return Ok(());
         };
-        let arrived = Arrived { path, seq, after };
+        let seq = arrived.seq;
         let accepted = self.reorder.insert(now, arrived, packet, &mut sink);
         self.measure(now, path, seq, accepted);
         match accepted? {

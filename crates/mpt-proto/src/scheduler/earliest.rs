@@ -43,8 +43,9 @@ struct Lane {
     delay: Duration,
     /// When the next datagram may leave.
     next: Instant,
-    /// Bytes that are committed and have not left.
+    /// Bytes that are committed and have not left, and those of them that leave before the others.
     committed: usize,
+    ahead: usize,
 }
 
 /// Where a packet goes.
@@ -71,6 +72,7 @@ impl Earliest {
             delay: Duration::ZERO,
             next: Instant::ZERO,
             committed: 0,
+            ahead: 0,
         };
         let known = |path| before.iter().find(|lane| lane.path == path).copied();
         self.lanes.extend(paths.map(|path| known(path).unwrap_or_else(|| new(path))));
@@ -125,6 +127,38 @@ impl Earliest {
         }
     }
 
+    /// Whether there is more than one path.
+    pub(crate) fn has_several(&self) -> bool {
+        self.lanes.len() > 1
+    }
+
+    /// Whether packets wait for their path.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.committed > 0)
+    }
+
+    /// The path by which a packet of `len` bytes that goes before all that is committed arrives first; `None` if as many
+    /// do so already as may.
+    pub(crate) fn select_ahead(&self, now: Instant, len: usize) -> Option<PathId> {
+        let used = self.lanes.iter().filter(|lane| lane.delay <= MOST_SKEW);
+        let arrival = |lane: &&Lane| lane.next.max(now) + lane.time(lane.ahead + len) + lane.delay;
+        let best = used.min_by_key(arrival)?;
+        (best.time(best.ahead) <= SLACK).then_some(best.path)
+    }
+
+    /// A packet of `len` bytes that goes before all that is committed takes this path.
+    pub(crate) fn commit_ahead(&mut self, now: Instant, path: PathId, len: usize) {
+        self.commit(now, path, len);
+        if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.path == path) {
+            lane.ahead += len;
+        }
+    }
+
+    /// Nothing goes before what is committed any more.
+    pub(crate) fn clear_ahead(&mut self) {
+        self.lanes.iter_mut().for_each(|lane| lane.ahead = 0);
+    }
+
     /// When the next datagram of a path is due.
     pub(crate) fn next(&self, path: PathId) -> Instant {
         self.lane(path).map_or(Instant::ZERO, |lane| lane.next)
@@ -147,7 +181,7 @@ impl Earliest {
 
     /// Nothing is committed any more.
     pub(crate) fn clear(&mut self) {
-        self.lanes.iter_mut().for_each(|lane| lane.committed = 0);
+        self.lanes.iter_mut().for_each(|lane| (lane.committed, lane.ahead) = (0, 0));
     }
 
     fn lane(&self, path: PathId) -> Option<&Lane> {
@@ -158,6 +192,7 @@ impl Earliest {
     pub(crate) fn on_sent(&mut self, now: Instant, path: PathId, len: usize) {
         if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.path == path) {
             lane.committed = lane.committed.saturating_sub(len);
+            lane.ahead = lane.ahead.saturating_sub(len);
             let from = Instant::ZERO + now.since(Instant::ZERO + CATCH_UP);
             lane.next = lane.next.max(from) + lane.time(len);
         }

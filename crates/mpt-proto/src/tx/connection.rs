@@ -50,6 +50,8 @@ pub struct TransmitHalf {
     pub(super) lost: Option<(PathId, LossWindow)>,
     pub(super) scheduler: Scheduler,
     pub(super) policy: SchedulerConfig,
+    /// Whether fewer acknowledgements of beginning TCP connections are sent.
+    pub(super) thins_acks: bool,
     /// What waits for the paths, where they are chosen by earliest arrival and there is a session.
     pub(super) paced: Option<Box<Paced>>,
     /// Packets that were marked in place of being dropped.
@@ -96,6 +98,7 @@ impl TransmitHalf {
             lost: None,
             scheduler: Scheduler::new(config.scheduler),
             policy: config.scheduler,
+            thins_acks: config.thin_acks,
             paced: None,
             marked: 0,
             paths: Slots::default(),

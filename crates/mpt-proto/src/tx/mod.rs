@@ -2,11 +2,12 @@
 //!
 //! Follow the packet: [`side`] finds the connection ([`route`]), [`connection`] picks the path and allocates
 //! the sequence number, [`transmit`] is the datagram to send, [`emit`] writes it, [`retransmit`] remembers it for a
-//! moment. Where paths are full packets wait first ([`offer`], [`stages`], [`paced`]), by [`rates`].
+//! moment. Where paths are full packets wait first ([`offer`], [`stages`], [`paced`], [`acks`]), by [`rates`].
 //! [`control`] makes what the endpoint itself sends, [`greeting`] asks for a session, [`beacon`] says that a path
 //! has become idle, [`feedback`] what arrived, [`mtu`] asks how long datagrams it carries, [`poll`] gives all of it
 //! out, [`reconfigure`] changes settings at run time.
 
+mod acks;
 mod beacon;
 pub(crate) mod connection;
 mod control;

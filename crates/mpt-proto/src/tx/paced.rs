@@ -5,6 +5,8 @@
 //! some path can take it ([`Earliest`]) it is *committed*: it gets its number, and stands in the queue of that
 //! path, the second stage, from which nothing is dropped. From there it leaves at the pace of the path.
 //!
+//! A packet of a flow that sends little goes before both: it is committed at once, and leaves as the next of its path.
+//!
 //! [`Earliest`]: crate::scheduler::earliest::Earliest
 //! [`FlowQueues`]: crate::queue::FlowQueues
 
@@ -16,7 +18,7 @@ use crate::framing::Stamp;
 use crate::framing::datagram::Item;
 use crate::id::PathId;
 use crate::queue::{Verdict, Waiting};
-use crate::scheduler::earliest::Choice;
+use crate::scheduler::earliest::{Choice, Earliest};
 use crate::sequence::Seq;
 use crate::stats::Drop;
 use crate::time::Instant;
@@ -31,12 +33,15 @@ impl TransmitHalf {
     pub fn waiting(&self) -> usize {
         self.paced.as_ref().map_or(0, |paced| {
             let committed = paced.committed.iter().map(|(_, lane)| lane.len());
-            paced.queues.len() + committed.sum::<usize>()
+            paced.queues.len() + committed.sum::<usize>() + paced.acks.len()
         })
     }
 
     /// Takes an inner packet. `None` if there is no path.
     pub(super) fn offer(&mut self, now: Instant, item: &Item<'_>) -> Option<Offered> {
+        if let Some(waits) = self.hold_back(now, item) {
+            return Some(waits);
+        }
         let (len, tos) = (item.packet.len(), item.inner.tos);
         let waits = self.paced.as_ref().is_some_and(|paced| !paced.queues.is_empty());
         let choice = if waits { Some(Choice::Wait(now)) } else { self.choose(now, len) };
@@ -44,6 +49,10 @@ impl TransmitHalf {
             self.drops.add(Drop::NoPath);
             return None;
         };
+        let busy = waits || self.scheduler.earliest().is_some_and(Earliest::is_busy);
+        if busy && let Some(offered) = self.offer_ahead(now, item) {
+            return Some(offered);
+        }
         let paced = self.paced.as_mut()?;
         match choice {
             Choice::Path(path) => {
@@ -58,7 +67,7 @@ impl TransmitHalf {
                     return Some(Offered::Now(path, stamp));
                 }
                 let place = paced.store.take(len);
-                paced.push(path, Committed { place, stamp, tos, wire_len });
+                paced.push(path, Committed { place, stamp, tos, wire_len, ahead: false });
                 let next = earliest.next(path);
                 paced.wake_at(next);
                 Some(Offered::Later(place))
@@ -75,6 +84,35 @@ impl TransmitHalf {
                 Some(Offered::Later(place))
             }
         }
+    }
+
+    /// Takes an inner packet that others wait before, if it is of a flow that sends so little that it need not wait.
+    fn offer_ahead(&mut self, now: Instant, item: &Item<'_>) -> Option<Offered> {
+        let (len, tos) = (item.packet.len(), item.inner.tos);
+        let paced = self.paced.as_mut()?;
+        let hash = Flow::parse(item.packet, item.inner).hash();
+        if !paced.queues.is_sparse(now, hash, len) {
+            return None;
+        }
+        let wire_len = self.framing.overhead() + len + IPV4_UDP;
+        let path = self.scheduler.earliest()?.select_ahead(now, wire_len)?;
+        let wire_len = self.paths[path.index()].wire_len(self.framing.overhead() + len);
+        let mut stamp = self.framing.number(item)?;
+        if paced.has_committed(path) {
+            stamp = stamp.out_of_turn();
+        }
+        let earliest = self.scheduler.earliest_mut()?;
+        if earliest.may_send(now, path) && !paced.has_ahead(path) {
+            earliest.commit(now, path, wire_len);
+            let stamp = self.on_leaving(now, path, stamp, wire_len, len);
+            return Some(Offered::Now(path, stamp));
+        }
+        earliest.commit_ahead(now, path, wire_len);
+        let next = earliest.next(path);
+        let place = paced.store.take(len);
+        paced.push(path, Committed { place, stamp, tos, wire_len, ahead: true });
+        paced.wake_at(next);
+        Some(Offered::Later(place))
     }
 
     /// Whether something has become due earlier than it was when this was last asked.
@@ -118,6 +156,9 @@ impl TransmitHalf {
         if paced.at.is_none_or(|at| now < at) {
             return None;
         }
+        while let Some(held) = self.paced.as_mut()?.acks.poll(now) {
+            self.release(now, held);
+        }
         let mut waits_until = None;
         while let Some(until) = self.commit_next(now) {
             if let Some(until) = until {
@@ -132,7 +173,7 @@ impl TransmitHalf {
         drop(lanes);
         if let Some(index) = due {
             let lane = paced.committed.get_mut(index)?;
-            let Committed { place, stamp, tos, wire_len } = lane.pop_front()?;
+            let Committed { place, stamp, tos, wire_len, .. } = lane.pop_front()?;
             paced.lent = Some(place);
             let len = paced.store.get(place).0.len();
             let path = PathId(index as u8);
@@ -146,7 +187,7 @@ impl TransmitHalf {
         }
         let lanes = paced.committed.iter().filter(|(_, lane)| !lane.is_empty());
         let next = lanes.map(|(index, _)| earliest.next(PathId(index as u8))).min();
-        paced.at = next.into_iter().chain(waits_until).min();
+        paced.at = next.into_iter().chain(waits_until).chain(paced.acks.due()).min();
         None
     }
 
@@ -189,7 +230,7 @@ impl TransmitHalf {
         if let Some(earliest) = self.scheduler.earliest_mut() {
             earliest.commit(now, path, wire_len);
         }
-        paced.push(path, Committed { place, stamp, tos, wire_len });
+        paced.push(path, Committed { place, stamp, tos, wire_len, ahead: false });
         Some(None)
     }
 
@@ -233,8 +274,10 @@ impl TransmitHalf {
             earliest.commit(now, path, moved.wire_len);
             paced.push(path, moved);
         }
+        earliest.clear_ahead();
         // The peer takes a number for lost when a higher one came by the path.
         for (_, lane) in paced.committed.iter_mut() {
+            lane.iter_mut().for_each(|committed| committed.ahead = false);
             lane.make_contiguous()
                 .sort_by_key(|committed| committed.stamp.sequence().map(Seq::value));
         }
@@ -243,4 +286,4 @@ impl TransmitHalf {
 }
 
 /// The bytes of an IPv4 and a UDP header.
-const IPV4_UDP: usize = 28;
+pub(super) const IPV4_UDP: usize = 28;

@@ -96,6 +96,7 @@ impl TransmitHalf {
     /// Takes over other settings: the scheduler, and whether the peer recognises copies.
     pub(crate) fn set(&mut self, config: &ConnectionConfig, now: Instant) {
         let framing_changed = self.framing.set(config);
+        self.thins_acks = config.thin_acks;
         let policy_changed = config.scheduler != self.policy;
         if policy_changed {
             self.policy = config.scheduler;

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use crate::framing::Stamp;
 use crate::id::{ConnectionId, PathId};
 use crate::queue::FlowQueues;
+use crate::queue::acks::AckThinner;
 use crate::queue::store::{Place, Store};
 use crate::slots::Slots;
 use crate::time::Instant;
@@ -14,9 +15,11 @@ use crate::time::Instant;
 pub(super) struct Paced {
     /// First stage.
     pub(super) queues: FlowQueues,
-    /// Second stage, by path.
+    /// Second stage, by path. Packets that were sent ahead stand in front.
     pub(super) committed: Slots<VecDeque<Committed>>,
     pub(super) store: Store,
+    /// Acknowledgements that wait.
+    pub(super) acks: AckThinner,
     /// The packet that was given out last, whose bytes have been written by the next call.
     pub(super) lent: Option<Place>,
     /// When something is due, and whether that is earlier than it was when it was last asked.
@@ -32,6 +35,8 @@ pub(super) struct Committed {
     pub(super) tos: u8,
     /// The bytes of the IP packet that carries it.
     pub(super) wire_len: usize,
+    /// Whether it leaves before those that are not.
+    pub(super) ahead: bool,
 }
 
 /// What becomes of a packet that was offered.
@@ -68,6 +73,7 @@ impl Paced {
         let committed: usize = self.committed.iter().map(|(_, lane)| lane.capacity()).sum();
         self.queues.memory()
             + self.store.memory()
+            + self.acks.memory()
             + self.committed.memory()
             + committed * size_of::<Committed>()
     }
@@ -94,11 +100,21 @@ impl Paced {
         self.committed.get(path.index()).is_some_and(|lane| !lane.is_empty())
     }
 
+    /// Whether a packet waits that leaves before those that are committed in their order.
+    pub(super) fn has_ahead(&self, path: PathId) -> bool {
+        let first = self.committed.get(path.index()).and_then(VecDeque::front);
+        first.is_some_and(|first| first.ahead)
+    }
+
     pub(super) fn push(&mut self, path: PathId, committed: Committed) {
         if self.committed.get(path.index()).is_none() {
             self.committed.put(path.index(), VecDeque::new());
         }
-        if let Some(lane) = self.committed.get_mut(path.index()) {
+        let Some(lane) = self.committed.get_mut(path.index()) else { return };
+        if committed.ahead {
+            let at = lane.iter().take_while(|other| other.ahead).count();
+            lane.insert(at, committed);
+        } else {
             lane.push_back(committed);
         }
     }

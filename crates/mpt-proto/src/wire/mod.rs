@@ -17,5 +17,6 @@ pub mod icmp;
 pub mod inner;
 pub mod keepalive;
 pub mod mss;
+pub(crate) mod segment;
 mod upper;
 mod weight;

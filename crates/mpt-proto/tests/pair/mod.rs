@@ -123,6 +123,7 @@ pub(crate) fn config(settings: &Settings, own: u8) -> EndpointConfig {
             checksum: settings.checksum,
             sequence: settings.sequence,
             scheduler: SchedulerConfig::Weighted,
+            thin_acks: true,
             reorder: settings.reorder,
             paths: settings.weights.iter().enumerate().map(path).collect(),
         }],

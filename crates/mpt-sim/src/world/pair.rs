@@ -97,6 +97,7 @@ impl PairPlan {
                 checksum: false,
                 sequence: true,
                 scheduler: SchedulerConfig::default(),
+                thin_acks: true,
                 reorder: ReorderConfig::default(),
                 paths: Vec::new(),
             },

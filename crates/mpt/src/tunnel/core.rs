@@ -36,6 +36,7 @@ pub(super) fn core_connection(
             config::Scheduler::Weighted => SchedulerConfig::Weighted,
             config::Scheduler::Flow => SchedulerConfig::Flow,
         },
+        thin_acks: true,
         reorder: reorder(&settings.policies),
         paths: Vec::new(),
     }

@@ -253,7 +253,7 @@ fn extended() {
                 ("mpt.message", "0"),
                 ("mpt.sequence", "4"),
                 ("mpt.tail", "1"),
-                ("mpt.copy", "0"),
+                ("mpt.out_of_turn", "0"),
                 ("mpt.flow_distance", "5"),
                 ("mpt.path_sequence", "6"),
                 ("mpt.timestamp", "5000000"),
@@ -262,7 +262,7 @@ fn extended() {
         ),
         (
             vector(14),
-            &[("mpt.partial", "1"), ("mpt.copy", "1"), ("mpt.tail", "0"), ("mpt.equalise", "1")],
+            &[("mpt.partial", "1"), ("mpt.out_of_turn", "1"), ("mpt.tail", "0"), ("mpt.equalise", "1")],
         ),
         (
             hello.clone(),

@@ -71,6 +71,7 @@ pub(crate) fn endpoint(
         checksum: false,
         sequence: true,
         scheduler: SchedulerConfig::Weighted,
+        thin_acks: true,
         reorder,
         paths: (0..).zip(weights).map(path).collect(),
     };

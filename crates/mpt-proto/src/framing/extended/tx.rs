@@ -121,7 +121,7 @@ impl Tx {
         if header.key != self.index || behind > REACH {
             return None;
         }
-        let flags = header.flags | Flags::COPY;
+        let flags = header.flags | Flags::OUT_OF_TURN;
         let (path_sequence, sent) = (path.take(), now.micros());
         Some(Stamp(Header { flags, path: path.id, path_sequence, sent, ..header }))
     }
@@ -134,6 +134,11 @@ impl Tx {
 }
 
 impl Stamp {
+    /// The packet leaves before others with lower numbers that wait for the same path.
+    pub(crate) fn out_of_turn(self) -> Self {
+        Self(Header { flags: self.0.flags | Flags::OUT_OF_TURN, ..self.0 })
+    }
+
     /// The stamp of a message that begins a session or asks an origin for an answer.
     pub(crate) fn uncounted(now: Instant, kind: Kind, key: u32, path: u8) -> Self {
         Self(Header {
@@ -306,7 +311,7 @@ mod tests {
         let copy = tx.restamp(Instant::from_nanos(9_000), first, &mut other).expect("a copy");
         let Header { sequence, path, path_sequence, sent, flags, .. } = *copy.header();
         assert_eq!((sequence, path, path_sequence, sent), (Some(Seq::FIRST), 1, 40, 9));
-        assert!(flags.contains(Flags::COPY));
+        assert!(flags.contains(Flags::OUT_OF_TURN));
         tx.next = tx.next.plus(REACH);
         assert_eq!(tx.restamp(Instant::ZERO, first, &mut other), None, "no longer recognised");
         assert_eq!(

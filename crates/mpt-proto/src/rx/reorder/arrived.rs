@@ -10,6 +10,8 @@ pub(crate) struct Arrived {
     pub(crate) seq: Seq,
     /// Its predecessor in its flow.
     pub(crate) after: After,
+    /// Whether it left after all lower numbers that its path carries.
+    pub(crate) in_turn: bool,
 }
 
 /// The packet that precedes one in its flow, as far as the sender has told.

@@ -34,7 +34,7 @@ fn buffer(config: ReorderConfig, sink: &mut Trace) -> ReorderBuffer {
 }
 
 fn insert(buffer: &mut ReorderBuffer, seq: u32, after: After, sink: &mut Trace) {
-    let arrived = Arrived { path: PathId(0), seq: Seq::new(seq), after };
+    let arrived = Arrived { path: PathId(0), seq: Seq::new(seq), after, in_turn: true };
     buffer.insert(NOW, arrived, &[seq as u8], sink).expect("it fits");
 }
 

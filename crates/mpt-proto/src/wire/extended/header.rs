@@ -126,8 +126,9 @@ impl Flags {
     pub const NONE: Self = Self(0);
     /// P: the checksum field of the inner packet's TCP or UDP header holds only the sum of the pseudo-header.
     pub const PARTIAL: Self = Self(0x08);
-    /// Y: the same global sequence was sent before.
-    pub const COPY: Self = Self(0x04);
+    /// Y: sent out of turn, before packets with lower global sequences that wait for the same path, or not for the
+    /// first time.
+    pub const OUT_OF_TURN: Self = Self(0x04);
     /// T: no further packet waits at the sender.
     pub const TAIL: Self = Self(0x02);
     /// E: the packet may be held until the delay that path status names has passed.

@@ -18,6 +18,9 @@ pub(super) const LONGEST_WAIT: Duration = Duration::from_millis(250);
 /// How many mean deviations a margin has at least when it is raised.
 const DEVIATIONS: u32 = 4;
 
+/// A path whose delay has a greater mean deviation may break the order.
+const UNSTEADY: Duration = Duration::from_millis(1);
+
 /// A margin that was not needed for so long is halved: more than 16 round trips of most paths.
 const UNNEEDED: Duration = Duration::from_secs(16);
 
@@ -31,6 +34,8 @@ pub(super) struct Margin {
     deviation: Duration,
     raised_at: Instant,
     needed_at: Instant,
+    /// Whether enough has been seen of the path to say that no margin is needed.
+    is_known: bool,
 }
 
 impl Margin {
@@ -38,8 +43,13 @@ impl Margin {
         self.time
     }
 
+    /// The mean deviation of the path's delay. As long as little is known of the path, a delay that varies is taken to
+    /// break the order of packets.
     pub(super) fn set_deviation(&mut self, deviation: Duration) {
         self.deviation = deviation;
+        if !self.is_known && deviation >= UNSTEADY {
+            self.time = self.time.max(deviation * DEVIATIONS).min(LONGEST_WAIT);
+        }
     }
 
     /// A packet that others had overtaken on the path came after its gap had been given up.
@@ -64,9 +74,16 @@ impl Margin {
 
     /// Time passes.
     pub(super) fn relax(&mut self, now: Instant) {
-        if self.time.is_zero() || now.since(self.needed_at) < UNNEEDED {
+        if self.time.is_zero() {
             return;
         }
+        if self.needed_at == Instant::ZERO {
+            self.needed_at = now;
+        }
+        if now.since(self.needed_at) < UNNEEDED {
+            return;
+        }
+        self.is_known = true;
         self.needed_at = now;
         self.time /= 2;
         if self.time < SHORTEST_WAIT {
@@ -91,7 +108,7 @@ mod tests {
     #[test]
     fn is_raised_by_late_packets_and_halved_without() {
         let ms = Duration::from_millis;
-        let mut margin = Margin::default();
+        let mut margin = Margin { is_known: true, ..Margin::default() };
         margin.set_deviation(ms(3));
         assert_eq!(margin.time(), Duration::ZERO, "a path that keeps its order");
         margin.on_late(at(1000));
@@ -109,6 +126,22 @@ mod tests {
         assert_eq!(margin.time(), LONGEST_WAIT / 2);
         (2..9).for_each(|n| margin.relax(at(last + n * 16_000)));
         assert_eq!(margin.time(), Duration::ZERO, "less than a millisecond is none");
+    }
+
+    #[test]
+    fn a_new_path_of_varying_delay_has_one_until_it_proves_to_keep_its_order() {
+        let ms = Duration::from_millis;
+        let mut margin = Margin::default();
+        margin.set_deviation(Duration::from_micros(900));
+        assert_eq!(margin.time(), Duration::ZERO);
+        margin.set_deviation(ms(3));
+        assert_eq!(margin.time(), ms(12));
+        margin.relax(at(1000));
+        margin.relax(at(16_999));
+        assert_eq!(margin.time(), ms(12));
+        margin.relax(at(17_000));
+        margin.set_deviation(ms(3));
+        assert_eq!(margin.time(), ms(6));
     }
 
     #[test]

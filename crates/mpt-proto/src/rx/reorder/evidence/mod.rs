@@ -14,6 +14,8 @@
 //!   path is;
 //! - or they no longer fit the window.
 //!
+//! A packet that was sent out of turn says nothing of what its path will bring.
+//!
 //! A number that comes after it was given up is delivered. A session says where its numbers begin, so a number out of
 //! reach is a stray and nothing else.
 
@@ -135,7 +137,7 @@ impl EvidenceOrder {
         packet: &[u8],
         sink: &mut impl Sink,
     ) -> Result<Accepted, Drop> {
-        let Arrived { path, seq, .. } = arrived;
+        let Arrived { path, seq, in_turn, .. } = arrived;
         if seq != self.next || self.end != seq {
             return self.out_of_order(now, arrived, packet, sink).map(|()| Accepted::Fits);
         }
@@ -144,7 +146,9 @@ impl EvidenceOrder {
         self.history.set_delivered(seq);
         self.next = seq.next();
         self.end = self.next;
-        self.paths[path.index()].highest = Some(seq);
+        if in_turn {
+            self.paths[path.index()].highest = Some(seq);
+        }
         Ok(Accepted::Fits)
     }
 
@@ -156,10 +160,10 @@ impl EvidenceOrder {
         packet: &[u8],
         sink: &mut impl Sink,
     ) -> Result<(), Drop> {
-        let Arrived { path, seq, after } = arrived;
+        let Arrived { path, seq, after, in_turn } = arrived;
         match seq.offset_from(self.next) {
             REACH.. => return Err(Drop::Stray),
-            ..0 => return self.behind(now, path, seq, packet, sink),
+            ..0 => return self.behind(now, arrived, packet, sink),
             _ => {}
         }
         if !self.extend(seq) && (self.history.was_delivered(seq) || self.waiting.contains(seq)) {
@@ -168,8 +172,10 @@ impl EvidenceOrder {
         if self.ahead(seq) >= self.config.window {
             self.give_up_to(seq.minus(self.config.window - 1), Loss::Window, sink);
         }
-        self.paths[path.index()].on_arrival(now, seq, self.next);
-        self.recorded |= 1 << path.index();
+        if in_turn {
+            self.paths[path.index()].on_arrival(now, seq, self.next);
+            self.recorded |= 1 << path.index();
+        }
         if seq == self.next || self.is_resolved(after) {
             self.deliver(seq, packet, sink);
         } else if let Some(held) = sink.hold(packet) {
@@ -187,8 +193,7 @@ impl EvidenceOrder {
     fn behind(
         &mut self,
         now: Instant,
-        path: PathId,
-        seq: Seq,
+        Arrived { path, seq, in_turn, .. }: Arrived,
         packet: &[u8],
         sink: &mut impl Sink,
     ) -> Result<(), Drop> {
@@ -201,7 +206,9 @@ impl EvidenceOrder {
         self.stats.late += 1;
         sink.deliver(packet);
         self.history.set_delivered(seq);
-        self.paths[path.index()].on_late(now, seq, now < self.copies_until);
+        if in_turn {
+            self.paths[path.index()].on_late(now, seq, now < self.copies_until);
+        }
         Ok(())
     }
 

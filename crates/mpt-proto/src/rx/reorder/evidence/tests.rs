@@ -65,7 +65,7 @@ impl Bench {
 
     fn receive(&mut self, path: u8, seq: u32, after: After) -> Result<Accepted, Drop> {
         self.sink.now = self.now;
-        let arrived = Arrived { path: PathId(path), seq: Seq::new(seq), after };
+        let arrived = Arrived { path: PathId(path), seq: Seq::new(seq), after, in_turn: true };
         self.order.insert(self.now, arrived, &seq.to_be_bytes(), &mut self.sink)
     }
 

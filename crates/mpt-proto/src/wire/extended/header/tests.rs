@@ -51,7 +51,7 @@ fn every_field_survives_the_round_trip() {
 
 #[test]
 fn flags_are_those_of_the_document() {
-    let all = [Flags::PARTIAL, Flags::COPY, Flags::TAIL, Flags::EQUALISE];
+    let all = [Flags::PARTIAL, Flags::OUT_OF_TURN, Flags::TAIL, Flags::EQUALISE];
     assert_eq!(all.map(Flags::value), [8, 4, 2, 1]);
     let two = Flags::PARTIAL | Flags::TAIL;
     assert_eq!(all.map(|flag| two.contains(flag)), [true, false, true, false]);
@@ -82,7 +82,7 @@ fn ignored_bits_are_ignored() {
 
 #[test]
 fn control_is_written_without_flags_and_distance() {
-    let header = Header { flags: Flags::COPY, distance: 7, ..control(Kind::Feedback) };
+    let header = Header { flags: Flags::OUT_OF_TURN, distance: 7, ..control(Kind::Feedback) };
     assert_eq!(emitted(&header), emitted(&control(Kind::Feedback)));
 }
 

@@ -89,7 +89,7 @@ fn run(order: &mut impl Order, plan: Plan) -> Vec<Fate> {
         if of_b || below(1000) >= losses {
             let sent = Instant::ZERO + Duration::from_micros(500) * seq.value();
             let jitter = Duration::from_nanos(below(jitter.as_nanos() as u64 + 1));
-            let arrived = Arrived { path: PathId(path as u8), seq, after };
+            let arrived = Arrived { path: PathId(path as u8), seq, after, in_turn: true };
             arrivals.push((sent + DELAYS[path] + jitter, arrived, of_b));
         }
     }

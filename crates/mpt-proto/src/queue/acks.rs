@@ -1,0 +1,258 @@
+//! Fewer acknowledgements of TCP connections that begin, so that slow start does not end because paths differ.
+//!
+//! HyStart (RFC 9406; as in Linux' CUBIC) leaves slow start when the least of eight or more round trips that were
+//! measured in one round exceeds those of rounds before, or when acknowledgements follow each other at intervals of
+//! less than 2 ms for half a round trip. Over paths of different delay, or of varying delay, both happen long before
+//! the paths are full, and CUBIC then grows slowly. With fewer than eight acknowledgements in a round, at least
+//! 2.1 ms apart, neither happens.
+//!
+//! A sender in slow start has as much in flight as it began with and all that was acknowledged since. So an
+//! acknowledgement is passed on when it acknowledges an eighth of that: then six fit into a round, whatever the round
+//! trip is. The last one waits until it is due, and then leaves in any case. Connections that transfer little are left
+//! alone, and so are those that have lost something or are marked, and after five seconds all.
+
+use std::time::Duration;
+
+use super::store::Place;
+use crate::time::Instant;
+use crate::wire::segment::Segment;
+
+/// Connections that are looked at. Another one in the same place replaces the first.
+const PLACES: usize = 64;
+
+/// HyStart begins with 16 segments in flight. So much was acknowledged before this one begins.
+const LEAST: u32 = 30_000;
+
+/// What TCP begins with (RFC 6928).
+const BEGIN: u32 = 14_600;
+
+/// The share of what is in flight by which acknowledgements are apart.
+const SHARE: u32 = 8;
+
+/// And the time.
+const APART: Duration = Duration::from_micros(2100);
+
+/// The time for which a connection counts as one that begins.
+const BEGINNING: Duration = Duration::from_secs(5);
+
+/// The acknowledgements of one connection.
+#[derive(Clone, Copy, Debug)]
+struct Connection {
+    hash: u64,
+    began: Instant,
+    /// The first acknowledgement, and the last one that was passed on.
+    first: Option<u32>,
+    passed: u32,
+    passed_at: Instant,
+    held: Option<Held>,
+}
+
+/// An acknowledgement that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) place: Place,
+    pub(crate) len: usize,
+    pub(crate) tos: u8,
+    pub(crate) hash: u64,
+    due: Instant,
+}
+
+/// What becomes of an acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It goes on its way.
+    Pass,
+    /// It waits until then, unless a later one comes: [`AckThinner::hold`] is to be called.
+    Wait(Instant),
+}
+
+/// The connections that begin.
+#[derive(Debug, Default)]
+pub(crate) struct AckThinner {
+    connections: Vec<Option<Connection>>,
+    /// When the first of those that wait is due; not later.
+    due: Option<Instant>,
+}
+
+impl AckThinner {
+    /// Bytes of memory apart from its own size.
+    pub(crate) fn memory(&self) -> usize {
+        self.connections.capacity() * size_of::<Option<Connection>>()
+    }
+
+    /// How many wait.
+    pub(crate) fn len(&self) -> usize {
+        self.connections.iter().flatten().filter(|connection| connection.held.is_some()).count()
+    }
+
+    /// A segment of the connection with this hash is to be sent. An acknowledgement waits for `longest` at the most.
+    /// Returns also the one that waited, which is not needed any more.
+    pub(crate) fn on_segment(
+        &mut self,
+        now: Instant,
+        hash: u64,
+        segment: Segment,
+        longest: Duration,
+    ) -> (Fate, Option<Held>) {
+        if segment == Segment::Syn {
+            return (Fate::Pass, self.begin(now, hash));
+        }
+        let Some(slot) = self.connections.get_mut(place(hash)) else { return (Fate::Pass, None) };
+        let Some(connection) = slot.as_mut().filter(|connection| connection.hash == hash) else {
+            return (Fate::Pass, None);
+        };
+        let obsolete = connection.held.take();
+        match segment {
+            Segment::Ack(number) if now.since(connection.began) < BEGINNING => {
+                (connection.on_ack(now, number, longest), obsolete)
+            }
+            // Whatever it carries, it acknowledges no less.
+            Segment::Other => (Fate::Pass, obsolete),
+            Segment::Ack(_) | Segment::Trouble | Segment::Syn | Segment::End => {
+                *slot = None;
+                (Fate::Pass, obsolete)
+            }
+        }
+    }
+
+    fn begin(&mut self, now: Instant, hash: u64) -> Option<Held> {
+        if self.connections.is_empty() {
+            self.connections.resize(PLACES, None);
+        }
+        let begins =
+            Connection { hash, began: now, first: None, passed: 0, passed_at: now, held: None };
+        self.connections[place(hash)].replace(begins).and_then(|before| before.held)
+    }
+
+    /// An acknowledgement waits.
+    pub(crate) fn hold(&mut self, hash: u64, place: Place, len: usize, tos: u8, due: Instant) {
+        let slot = self.connections.get_mut(self::place(hash)).and_then(Option::as_mut);
+        if let Some(connection) = slot {
+            connection.held = Some(Held { place, len, tos, hash, due });
+            self.due = Some(self.due.map_or(due, |first| first.min(due)));
+        }
+    }
+
+    /// When the first of those that wait is due, if any waits; not later.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Takes one that is due.
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<Held> {
+        if self.due.is_none_or(|due| now < due) {
+            return None;
+        }
+        let mut waiting = self.connections.iter_mut().flatten();
+        let first = waiting.find(|connection| connection.held.is_some_and(|held| held.due <= now));
+        if let Some(connection) = first {
+            connection.passed_at = now;
+            return connection.held.take();
+        }
+        let held = self.connections.iter().flatten().filter_map(|connection| connection.held);
+        self.due = held.map(|held| held.due).min();
+        None
+    }
+}
+
+impl Connection {
+    fn on_ack(&mut self, now: Instant, number: u32, longest: Duration) -> Fate {
+        let first = *self.first.get_or_insert_with(|| {
+            self.passed = number;
+            number
+        });
+        let acknowledged = number.wrapping_sub(first);
+        let more = number.wrapping_sub(self.passed);
+        let is_enough = more >= acknowledged.saturating_add(BEGIN) / SHARE;
+        let next = self.passed_at + APART;
+        if acknowledged < LEAST || (is_enough && now >= next) {
+            (self.passed, self.passed_at) = (number, now);
+            return Fate::Pass;
+        }
+        Fate::Wait(if is_enough { next } else { now + longest.max(APART) })
+    }
+}
+
+fn place(hash: u64) -> usize {
+    (hash % PLACES as u64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::store::Store;
+
+    const LONGEST: Duration = Duration::from_millis(20);
+
+    /// Acknowledges a window in slow start, two segments at a time, of a round of this length. Returns how many
+    /// acknowledgements were passed on, and the least time between them.
+    fn round(acks: &mut AckThinner, at: &mut Instant, number: &mut u32, bytes: u32) -> Vec<Instant> {
+        let count = bytes / 2920;
+        let mut passed = Vec::new();
+        let mut store = Store::default();
+        for _ in 0..count {
+            *at += Duration::from_millis(100) / count;
+            *number = number.wrapping_add(2920);
+            passed.extend(acks.poll(*at).map(|_| *at));
+            match acks.on_segment(*at, 7, Segment::Ack(*number), LONGEST).0 {
+                Fate::Pass => passed.push(*at),
+                Fate::Wait(until) => acks.hold(7, store.take(52), 52, 0, until),
+            }
+        }
+        passed
+    }
+
+    #[test]
+    fn fewer_than_eight_in_a_round_of_slow_start() {
+        let mut acks = AckThinner::default();
+        let (mut at, mut number) = (Instant::ZERO, u32::MAX - 100_000);
+        acks.on_segment(at, 7, Segment::Syn, LONGEST);
+        assert_eq!(acks.on_segment(at, 7, Segment::Ack(number), LONGEST).0, Fate::Pass);
+        let mut window = BEGIN;
+        for doubled in 0..8 {
+            let passed = round(&mut acks, &mut at, &mut number, window);
+            if window > 2 * LEAST {
+                assert!((4..8).contains(&passed.len()), "{doubled}: {}", passed.len());
+                let apart = passed.windows(2).map(|pair| pair[1].since(pair[0])).min();
+                assert!(apart.is_some_and(|apart| apart >= APART), "{apart:?}");
+            }
+            window *= 2;
+        }
+    }
+
+    #[test]
+    fn the_last_one_leaves_and_what_shows_trouble_ends_it() {
+        let mut acks = AckThinner::default();
+        let mut store = Store::default();
+        let ms = |millis| Instant::ZERO + Duration::from_millis(millis);
+        acks.on_segment(ms(0), 7, Segment::Syn, LONGEST);
+        acks.on_segment(ms(1), 7, Segment::Ack(0), LONGEST);
+        acks.on_segment(ms(10), 7, Segment::Ack(LEAST), LONGEST);
+        let (fate, _) = acks.on_segment(ms(20), 7, Segment::Ack(LEAST + 1), LONGEST);
+        assert_eq!(fate, Fate::Wait(ms(40)));
+        acks.hold(7, store.take(52), 52, 0, ms(40));
+        assert_eq!(acks.due(), Some(ms(40)));
+        assert_eq!(acks.poll(ms(39)), None);
+        assert!(acks.poll(ms(40)).is_some());
+        assert_eq!((acks.poll(ms(40)), acks.due()), (None, None));
+        let (_, obsolete) = acks.on_segment(ms(50), 7, Segment::Ack(LEAST + 2), LONGEST);
+        assert_eq!(obsolete, None);
+        acks.hold(7, store.take(52), 52, 0, ms(70));
+        let (fate, obsolete) = acks.on_segment(ms(51), 7, Segment::Trouble, LONGEST);
+        assert!(fate == Fate::Pass && obsolete.is_some());
+        let (fate, _) = acks.on_segment(ms(52), 7, Segment::Ack(LEAST + 3), LONGEST);
+        assert_eq!(fate, Fate::Pass, "it has lost something");
+    }
+
+    #[test]
+    fn after_a_while_all_pass() {
+        let mut acks = AckThinner::default();
+        acks.on_segment(Instant::ZERO, 7, Segment::Syn, LONGEST);
+        acks.on_segment(Instant::ZERO, 7, Segment::Ack(0), LONGEST);
+        let later = Instant::ZERO + BEGINNING;
+        for number in 0..10 {
+            let segment = Segment::Ack(10 * LEAST + number);
+            assert_eq!(acks.on_segment(later, 7, segment, LONGEST).0, Fate::Pass);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Acknowledgements of beginning TCP connections that wait, so that fewer are sent: see
+//! [`queue::acks`](crate::queue::acks).
+
+use std::time::Duration;
+
+use super::connection::TransmitHalf;
+use super::paced::IPV4_UDP;
+use super::rates::ROUND_TRIP;
+use super::stages::{Committed, Offered};
+use crate::framing::datagram::Item;
+use crate::queue::acks::{Fate, Held};
+use crate::scheduler::earliest::Earliest;
+use crate::stats::Drop;
+use crate::time::Instant;
+use crate::wire::flow::Flow;
+use crate::wire::{inner, segment};
+
+/// Two headers at their longest: no acknowledgement is longer.
+const LONGEST: usize = 120;
+
+/// An acknowledgement waits for at least so long, and for at most a quarter of the round trip.
+const LEAST_WAIT: Duration = Duration::from_millis(4);
+
+impl TransmitHalf {
+    /// Takes an inner packet if it is an acknowledgement that waits.
+    pub(super) fn hold_back(&mut self, now: Instant, item: &Item<'_>) -> Option<Offered> {
+        let (len, tos) = (item.packet.len(), item.inner.tos);
+        // Over one path delays differ no more than they do without a tunnel.
+        let several = self.scheduler.earliest().is_some_and(Earliest::has_several);
+        if !self.thins_acks || len > LONGEST || !several {
+            return None;
+        }
+        let segment = segment::parse(item.packet, item.inner)?;
+        let hash = Flow::parse(item.packet, item.inner).hash();
+        let round_trip = self.paths.iter().filter_map(|(_, path)| path.feedback.round_trip());
+        let round_trip = round_trip.map(|trip| trip.min).min().unwrap_or(ROUND_TRIP);
+        let longest = LEAST_WAIT.max(round_trip / 4);
+        let paced = self.paced.as_mut()?;
+        let (fate, obsolete) = paced.acks.on_segment(now, hash, segment, longest);
+        if let Some(obsolete) = obsolete {
+            paced.store.give_back(obsolete.place);
+            self.drops.add(Drop::AckObsolete);
+        }
+        let Fate::Wait(until) = fate else { return None };
+        let place = paced.store.take(len);
+        paced.acks.hold(hash, place, len, tos, until);
+        paced.wake_at(until);
+        Some(Offered::Later(place))
+    }
+
+    /// An acknowledgement has waited long enough.
+    pub(super) fn release(&mut self, now: Instant, held: Held) {
+        let Held { place, len, tos, hash, .. } = held;
+        let wire_len = self.framing.overhead() + len + IPV4_UDP;
+        let path = self.scheduler.earliest().and_then(|it| it.select_ahead(now, wire_len));
+        let Some(paced) = &mut self.paced else { return };
+        let Some(path) = path else { return paced.queues.push(now, hash, place, len, tos) };
+        let packet = paced.store.get(place).0;
+        let inner = inner::parse(packet);
+        let stamp = inner.and_then(|inner| self.framing.number(&Item { packet, inner: &inner }));
+        let Some(mut stamp) = stamp else {
+            paced.store.give_back(place);
+            return self.drops.add(Drop::InnerMalformed);
+        };
+        if paced.has_committed(path) {
+            stamp = stamp.out_of_turn();
+        }
+        let wire_len = self.paths[path.index()].wire_len(stamp.overhead() + len);
+        if let Some(earliest) = self.scheduler.earliest_mut() {
+            earliest.commit_ahead(now, path, wire_len);
+        }
+        paced.push(path, Committed { place, stamp, tos, wire_len, ahead: true });
+    }
+}
