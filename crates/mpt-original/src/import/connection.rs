@@ -224,6 +224,9 @@ fn ordering(table: &mut Table, ledger: &mut Ledger, target: &Target, pinned: boo
         let note =
             "a path has pinned ports; unlike in the original, other flows stay on one path too";
         table.set("scheduler", &Given::written("flow", note.to_owned()));
+    } else if target.peer == Peer::Mpt {
+        let note = "the weights count; without this line the rates of the paths are measured";
+        table.set_as("profile", "\"classic\"", note);
     }
     let most = i64::from(target.max_window);
     let window = ledger.number("reorder_window", 0, 0..=most, "no window is larger");

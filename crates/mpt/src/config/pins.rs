@@ -103,7 +103,7 @@ pub(super) fn read(
             good = false;
             continue;
         };
-        if table.has(key) && scheduler == Some(Scheduler::Weighted) {
+        if table.has(key) && scheduler.is_some_and(|scheduler| scheduler != Scheduler::Flow) {
             problems.push(
                 Problem::new(format!("`{key}` without `scheduler = \"flow\"`"), table.span_of(key))
                     .label("has no effect")

@@ -6,7 +6,7 @@ use mpt_proto::PeerKind;
 use super::report::{Problem, Problems};
 use super::settings::framing;
 use super::table::Table;
-use super::{Framing, Policies, PoliciesRead, Reorder, Scheduler, reorder, value};
+use super::{Framing, Policies, PoliciesRead, Profile, Reorder, Scheduler, reorder, value};
 
 /// The policies of the connection or template in `table`, each `None` with what is wrong noted. The peer is
 /// of this kind.
@@ -16,7 +16,6 @@ pub(super) fn read(
     problems: &mut Problems,
 ) -> PoliciesRead {
     let mut read = Policies::read(table, peer_kind, problems);
-    let scheduler = read.scheduler.unwrap_or(Scheduler::Weighted);
     read.framing = table.optional("framing", Framing::default_for(peer_kind), problems, framing);
     if peer_kind != PeerKind::Mpt && read.framing.is_some_and(|framing| framing != Framing::Plain) {
         problems.push(
@@ -29,6 +28,20 @@ pub(super) fn read(
         );
         read.framing = None;
     }
+    let framing = read.framing.unwrap_or(Framing::default_for(peer_kind));
+    let mut profile = read.profile.unwrap_or(Profile::Auto);
+    if profile == Profile::Adaptive && framing == Framing::Plain {
+        problems.push(
+            Problem::new("profile of a connection in plain framing", table.span_of("profile"))
+                .label("it needs measurements that only extended framing makes")
+                .help("write \"auto\" or \"classic\", or another `framing` if the peer is of kind `mpt`"),
+        );
+        (profile, read.profile) = (Profile::Auto, None);
+    }
+    let default = Scheduler::default_for(profile, framing);
+    read.scheduler =
+        table.optional("scheduler", default, problems, value::one_of(Scheduler::WORDS));
+    let scheduler = read.scheduler.unwrap_or(default);
     read.reorder = reorder::read(table, Reorder::default_for(scheduler, peer_kind), problems);
     if peer_kind == PeerKind::Original {
         let numbered = read.reorder.map(|reorder| reorder.window > 0);

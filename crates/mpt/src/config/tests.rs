@@ -148,6 +148,7 @@ fn every_key_arrives() {
         policies: Policies {
             profile: Profile::Classic,
             scheduler: Scheduler::Flow,
+            thin_acks: true,
             framing: Framing::Plain,
             key: Some(7),
             checksum: true,
@@ -183,6 +184,7 @@ fn every_key_arrives() {
         policies: Policies {
             profile: Profile::Classic,
             scheduler: Scheduler::Flow,
+            thin_acks: true,
             framing: Framing::Plain,
             key: Some(8),
             checksum: true,
@@ -278,7 +280,7 @@ fn what_is_left_out_has_the_documented_default() {
     assert_eq!((connection.local_port, connection.remote_port), (4754, 4754));
     assert_eq!(
         (connection.policies.profile, connection.policies.scheduler),
-        (Profile::Auto, Scheduler::Weighted)
+        (Profile::Auto, Scheduler::Earliest)
     );
     assert_eq!(
         (connection.policies.key, connection.policies.checksum, connection.policies.sequence),

@@ -7,13 +7,15 @@ use super::written::words;
 /// A named set of policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Profile {
-    /// The best that there is: classic.
+    /// Adaptive in extended framing, classic in plain framing.
     Auto,
+    /// Paths by measured rates and delays, packets put in order by evidence; that needs extended framing.
+    Adaptive,
     /// Weights, a reorder window and a maximum delay.
     Classic,
 }
 
-words! { Profile: "auto" = Auto, "classic" = Classic }
+words! { Profile: "auto" = Auto, "adaptive" = Adaptive, "classic" = Classic }
 
 /// The policy that chooses a path per packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +29,17 @@ pub(crate) enum Scheduler {
 }
 
 words! { Scheduler: "weighted" = Weighted, "flow" = Flow, "earliest" = Earliest }
+
+impl Scheduler {
+    /// What is used in this profile and framing unless configured. [`Self::Earliest`] goes by weights where there turns
+    /// out to be no session.
+    pub(crate) fn default_for(profile: Profile, framing: Framing) -> Self {
+        match (profile, framing) {
+            (Profile::Classic, _) | (_, Framing::Plain) => Self::Weighted,
+            (Profile::Auto | Profile::Adaptive, Framing::Auto | Framing::Extended) => Self::Earliest,
+        }
+    }
+}
 
 /// What the datagrams between two peers look like (section 10 of `docs/protocol.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

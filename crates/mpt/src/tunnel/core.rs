@@ -36,7 +36,7 @@ pub(super) fn core_connection(
             config::Scheduler::Weighted => SchedulerConfig::Weighted,
             config::Scheduler::Flow => SchedulerConfig::Flow,
         },
-        thin_acks: true,
+        thin_acks: settings.policies.thin_acks,
         reorder: reorder(&settings.policies),
         paths: Vec::new(),
     }

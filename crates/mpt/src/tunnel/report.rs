@@ -36,14 +36,17 @@ impl TransmitLoop {
     fn connection(&self, now: Instant, id: ConnectionId, info: &ConnectionInfo) -> ConnectionState {
         let stats = self.endpoint.connection(id).stats();
         let unanswered = self.endpoint.connection(id).is_unanswered();
-        let profile = match info.settings.policies.profile {
-            config::Profile::Auto => "auto (classic)",
-            config::Profile::Classic => "classic",
+        let has_session = self.endpoint.connection(id).has_session();
+        let profile = match (info.settings.policies.profile, has_session) {
+            (config::Profile::Auto, true) => "auto (adaptive)",
+            (config::Profile::Auto, false) => "auto (classic)",
+            (config::Profile::Adaptive, _) => "adaptive",
+            (config::Profile::Classic, _) => "classic",
         };
-        let scheduler = match info.settings.policies.scheduler {
-            config::Scheduler::Earliest => "earliest",
-            config::Scheduler::Weighted => "weighted",
-            config::Scheduler::Flow => "flow",
+        let scheduler = match (info.settings.policies.scheduler, has_session) {
+            (config::Scheduler::Earliest, true) => "earliest",
+            (config::Scheduler::Earliest, false) | (config::Scheduler::Weighted, _) => "weighted",
+            (config::Scheduler::Flow, _) => "flow",
         };
         ConnectionState {
             name: info.settings.name.clone(),

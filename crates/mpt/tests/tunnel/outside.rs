@@ -102,7 +102,7 @@ const HEADER: usize = 24;
 const PARTIAL: u8 = 0x08;
 
 fn partial_checksums() {
-    let site = Site::start(MIXED_LINKS, "framing = 'extended'");
+    let site = Site::start(MIXED_LINKS, "framing = 'extended'\nscheduler = 'weighted'");
     let mut capture = Capture::begin(site.lab.right());
     let address = (inner(Side::Right, 4), 9);
     let sink = site.lab.right().run(|| UdpSocket::bind(address)).expect("a socket");

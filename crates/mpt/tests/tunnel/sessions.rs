@@ -53,8 +53,9 @@ fn assert_flawless(world: &Uplinks) {
 fn bonded() {
     for framing in ["auto", "extended"] {
         let mut world = Uplinks::new();
-        world.start_server(&server(framing));
-        world.start_client(&client(framing));
+        // By weights, because so little fits on one path.
+        world.start_server(&(server(framing) + "scheduler = 'weighted'\n"));
+        world.start_client(&(client(framing) + "scheduler = 'weighted'\n"));
         await_session(&world);
         assert_flawless(&world);
         for side in [Side::Left, Side::Right] {

@@ -134,11 +134,26 @@ settings! {
     /// spread over the paths and put in order.
     #[derive(Copy)]
     Policies "", read as PoliciesRead, with peer_kind: PeerKind {
-        /// Named set of policies: `"classic"`, or `"auto"`, which is the same.
-        profile: Profile = default(profile, Profile::Auto), InPlace;
-        /// `"weighted"`: each packet independently, by the paths' weights; `"flow"`: all packets of
-        /// a flow on one path; `"earliest"`: each packet where it arrives first, by measured rates and delays.
-        scheduler: Scheduler = default(value::one_of(Scheduler::WORDS), Scheduler::Weighted), InPlace;
+        /// Named set of policies: `"adaptive"` (extended framing, nothing else to configure), `"classic"` (weights), or
+        /// `"auto"`: adaptive in extended framing and classic in plain framing.
+        profile: Profile = default(value::one_of(Profile::WORDS), Profile::Auto), InPlace;
+        /// `"earliest"`: each packet where it arrives first, by measured rates and delays (in plain framing, where nothing
+        /// is measured, by weights); `"weighted"`: each packet independently, by the paths' weights; `"flow"`: all
+        /// packets of a flow on one path.
+        scheduler: Scheduler = own(
+            Rows::Here(&[Row::own(
+                "scheduler",
+                "`\"earliest\"`; in profile `\"classic\"` or plain framing `\"weighted\"`",
+                "\"earliest\"",
+                "`\"earliest\"`: each packet where it arrives first, by measured rates and delays (in plain framing, where nothing is measured, by weights); `\"weighted\"`: each packet independently, by the paths' weights; `\"flow\"`: all packets of a flow on one path.",
+            )]),
+            |of: &Self, out: &mut Writer, peer_kind| {
+                out.unless("scheduler", &of.scheduler, &Scheduler::default_for(of.profile, of.framing));
+            }
+        ), InPlace;
+        /// With the scheduler `"earliest"`: send fewer acknowledgements of TCP connections in their first five seconds,
+        /// so that differing delays of the paths do not end their slow start.
+        thin_acks: bool = default(value::flag, true), InPlace;
         /// What the datagrams look like: `"plain"`, `"extended"`, or `"auto"`: extended with a peer that
         /// supports it, and plain with any other.
         framing: Framing = own(
@@ -182,18 +197,6 @@ settings! {
             })
         ), InPlace;
     }
-}
-
-fn profile(value: &Value<'_>, problems: &mut Problems) -> Option<Profile> {
-    if value.get().as_str() == Some("adaptive") {
-        problems.push(
-            value
-                .impossible("not available yet")
-                .help("write \"auto\", which selects the best available profile, or \"classic\""),
-        );
-        return None;
-    }
-    value::one_of(Profile::WORDS).read(value, problems)
 }
 
 /// What a file says of the framing.

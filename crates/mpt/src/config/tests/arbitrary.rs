@@ -164,8 +164,9 @@ impl Choices {
             local_port: if number == 0 { Connection::DEFAULT_PORT } else { 10_000 + number },
             remote_port: if self.flag() { 1 + self.small(65535) } else { Connection::DEFAULT_PORT },
             policies: Policies {
-                profile: self.profile(),
+                profile: self.profile(framing),
                 scheduler,
+                thin_acks: !self.flag(),
                 framing,
                 key: self.key().filter(|_| !original),
                 checksum: self.flag() && !original,
@@ -335,6 +336,7 @@ impl Choices {
             peers.push(prefix(&format!("fd00:{tunnel}:{}::", 100 + place), 64));
         }
         let scheduler = self.scheduler();
+        let framing = self.framing(PeerKind::Mpt);
         let (keepalive, dead_time) = self.times(100, PeerKind::Mpt);
         let local = self.maybe(|_| "192.0.2.99".parse().unwrap());
         let longer = dead_time + Duration::from_secs(1);
@@ -350,9 +352,10 @@ impl Choices {
             max_paths: 1 + self.small(64) as u8,
             forget: self.between(longer, longer + Duration::from_secs(1000)),
             policies: Policies {
-                profile: self.profile(),
+                profile: self.profile(framing),
                 scheduler,
-                framing: self.framing(PeerKind::Mpt),
+                thin_acks: !self.flag(),
+                framing,
                 key: self.key(),
                 checksum: self.flag(),
                 sequence: !self.flag(),
@@ -365,8 +368,12 @@ impl Choices {
         }
     }
 
-    fn profile(&mut self) -> Profile {
-        if self.flag() { Profile::Classic } else { Profile::Auto }
+    fn profile(&mut self, framing: Framing) -> Profile {
+        match self.small(3) {
+            0 => Profile::Classic,
+            1 if framing != Framing::Plain => Profile::Adaptive,
+            _ => Profile::Auto,
+        }
     }
 
     fn scheduler(&mut self) -> Scheduler {
