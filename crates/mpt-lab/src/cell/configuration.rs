@@ -35,6 +35,7 @@ pub fn configuration(topology: &Topology, tunnel: &super::Tunnel, side: Side) ->
     // Behind a translator, a host has no address that the other could name: it learns the paths.
     let translated = topology.links.iter().any(|link| link.nat);
     let learns = tunnel.framing == Framing::Extended && side == Side::Right && translated;
+    let told = !tunnel.shipped;
     let file = File {
         tunnel: [Tunnel {
             name: TUNNEL,
@@ -48,15 +49,15 @@ pub fn configuration(topology: &Topology, tunnel: &super::Tunnel, side: Side) ->
                 peer: [IpVersion::V4, IpVersion::V6].map(|version| inner_address(other, version)),
                 local_port: PORT,
                 remote_port: PORT,
-                profile: tunnel.profile,
-                framing: tunnel.framing,
-                scheduler: tunnel.scheduler,
-                key: tunnel.key,
-                checksum: tunnel.checksum,
-                sequence: tunnel.sequence,
-                reorder: tunnel.reorder.as_ref(),
-                keepalive: learns.then_some(tunnel.keepalive),
-                dead_time: learns.then_some(tunnel.dead_time),
+                profile: told.then_some(tunnel.profile),
+                framing: told.then_some(tunnel.framing),
+                scheduler: told.then_some(tunnel.scheduler),
+                key: tunnel.key.filter(|_| told),
+                checksum: told.then_some(tunnel.checksum),
+                sequence: told.then_some(tunnel.sequence),
+                reorder: tunnel.reorder.as_ref().filter(|_| told),
+                keepalive: (told && learns).then_some(tunnel.keepalive),
+                dead_time: (told && learns).then_some(tunnel.dead_time),
                 path: if learns { Vec::new() } else { paths(topology, tunnel, side, other) },
             }],
         }],
@@ -72,6 +73,7 @@ fn paths<'a>(
 ) -> Vec<Path<'a>> {
     // The client of a one-address server has one route to it, so each path is bound to its link.
     let bound = topology.addressing == Addressing::OneServer && side == Side::Left;
+    let told = !tunnel.shipped;
     let links = topology.links.iter().zip(&tunnel.weights).enumerate();
     links
         .map(|(index, (link, &weight))| Path {
@@ -79,7 +81,7 @@ fn paths<'a>(
             interface: bound.then_some(link.name.as_str()),
             local: topology.address(side, index),
             remote: topology.known_address(other, index),
-            weight,
+            weight: told.then_some(weight),
             rate: tunnel.rates.and_then(|share| {
                 let out = match side {
                     Side::Left => &link.forward,
@@ -87,8 +89,8 @@ fn paths<'a>(
                 };
                 Some((out.rate? as f64 * share / 1000.0) as u32)
             }),
-            keepalive: tunnel.keepalive,
-            dead_time: tunnel.dead_time,
+            keepalive: told.then_some(tunnel.keepalive),
+            dead_time: told.then_some(tunnel.dead_time),
         })
         .collect()
 }
@@ -119,12 +121,12 @@ struct Connection<'a> {
     peer: [IpAddr; 2],
     local_port: u16,
     remote_port: u16,
-    profile: Profile,
-    framing: Framing,
-    scheduler: Scheduler,
+    profile: Option<Profile>,
+    framing: Option<Framing>,
+    scheduler: Option<Scheduler>,
     key: Option<u32>,
-    checksum: bool,
-    sequence: bool,
+    checksum: Option<bool>,
+    sequence: Option<bool>,
     reorder: Option<&'a Reorder>,
     keepalive: Option<f64>,
     dead_time: Option<f64>,
@@ -138,16 +140,17 @@ struct Path<'a> {
     interface: Option<&'a str>,
     local: IpAddr,
     remote: IpAddr,
-    weight: u32,
+    weight: Option<u32>,
     rate: Option<u32>,
-    keepalive: f64,
-    dead_time: f64,
+    keepalive: Option<f64>,
+    dead_time: Option<f64>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::experiment::Experiment;
+    use crate::system::System;
 
     const LINKS: &str =
         "title = 't'\n[[link]]\nname = 'a'\n[[link]]\nname = 'b'\n[tunnel]\nweights = [4, 2]";
@@ -173,6 +176,30 @@ mod tests {
             }
         }
         assert_eq!(left["tunnel"][0]["connection"][0]["path"][0]["weight"].as_integer(), Some(4));
+    }
+
+    #[test]
+    fn a_tunnel_as_shipped_is_told_addresses_alone() {
+        let text = LINKS.replace("'b'", "'b'\nrate_mbps = 20");
+        let cell = Experiment::parse("x", &text).unwrap().cells.remove(0);
+        let paths = |system: System| {
+            let tunnel = system.tunnel(&cell).unwrap();
+            let written = configuration(&cell.topology, &tunnel, Side::Left);
+            let file: toml::Table = written.parse().unwrap();
+            let connection = file["tunnel"][0]["connection"][0].as_table().unwrap().clone();
+            let keys = |table: &toml::Table| table.keys().cloned().collect::<Vec<_>>().join(" ");
+            let path = connection["path"][1].as_table().unwrap().clone();
+            (keys(&connection), keys(&path), path)
+        };
+        let (connection, path, _) = paths(System::Adaptive);
+        assert_eq!(connection, "local_port name path peer remote_port");
+        assert_eq!(path, "local name remote");
+        let (_, path, values) = paths(System::Oracle);
+        assert_eq!(path, "local name rate remote");
+        assert_eq!(values["rate"].as_integer(), Some(19_800));
+        let (connection, _, values) = paths(System::Mpt);
+        assert!(connection.contains("scheduler"), "{connection}");
+        assert_eq!(values["weight"].as_integer(), Some(2));
     }
 
     #[test]

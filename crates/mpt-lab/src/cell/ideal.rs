@@ -4,15 +4,18 @@
 //! payload ÷ outer bytes to the application:
 //!
 //! ```text
-//! | outer IP 20/40 | UDP 8 | GRE 4..16 | inner IP 20/40 | TCP 20 + timestamps 12 | payload |
+//! | outer IP 20/40 | UDP 8 | GRE 4..24 | inner IP 20/40 | TCP 20 + timestamps 12 | payload |
 //!                                      |<------------------ inner MTU ------------------>|
 //! ```
 //!
-//! Acknowledgements travel the other way and cost this direction nothing. The *ideal* of a tunnel is the
-//! sum over its links; a tunnel that shares packets by weights w cannot exceed its *bound*
-//! min(C/w) · Σw, because the link that is the most overloaded for its weight stops the others.
+//! Of extended framing the header takes 24 bytes, which measure the path. Acknowledgements travel the other
+//! way and cost this direction nothing. The *ideal* of a tunnel is the sum over its links; a tunnel that
+//! shares packets by weights w cannot exceed its *bound* min(C/w) · Σw, because the link that is the most
+//! overloaded for its weight stops the others. One that measures the links has no such bound.
 
-use super::{Cell, Direction, Kind, Tunnel};
+use mpt_proto::wire::extended::DATA_LEN;
+
+use super::{Cell, Direction, Framing as Wire, Kind, Scheduler, Tunnel};
 use crate::topology::{IpVersion, LinkSpec, Topology};
 
 /// TCP header with the timestamps option (RFC 7323), which Linux always negotiates.
@@ -83,7 +86,10 @@ impl Ideal {
         let goodput = capacities.iter().sum();
         let bound = match framing {
             Framing::Bare | Framing::Mptcp => goodput,
-            Framing::Tunnel(tunnel, _) => bound(&capacities, &tunnel.weights),
+            Framing::Tunnel(tunnel, _) => match tunnel.scheduler {
+                Scheduler::Earliest => goodput,
+                Scheduler::Weighted => bound(&capacities, &tunnel.weights),
+            },
         };
         Some(Self { link_rates: rates.iter().sum(), goodput, bound })
     }
@@ -120,9 +126,7 @@ pub(crate) fn payload_share(framing: Framing<'_>, kind: Kind, link: &LinkSpec) -
         }
         Framing::Tunnel(tunnel, inner_mtu) => {
             let payload = inner_mtu.saturating_sub(ip_header(tunnel.inner) + transport);
-            let fields = [tunnel.checksum, tunnel.key.is_some(), tunnel.sequence];
-            let optional = fields.iter().map(|&present| u32::from(present) * GRE).sum::<u32>();
-            (payload, inner_mtu + GRE + optional + UDP + ip_header(link.version))
+            (payload, inner_mtu + header(tunnel) + UDP + ip_header(link.version))
         }
     };
     Some(f64::from(payload) / f64::from(outer))
@@ -133,11 +137,18 @@ pub(crate) fn inner_mtu(topology: &Topology, tunnel: &Tunnel) -> u32 {
     if let Some(mtu) = tunnel.mtu {
         return mtu;
     }
-    let fields = [tunnel.checksum, tunnel.key.is_some(), tunnel.sequence];
-    let optional = fields.iter().map(|&present| u32::from(present) * GRE).sum::<u32>();
-    let room =
-        |link: &LinkSpec| link.mtu.saturating_sub(ip_header(link.version) + UDP + GRE + optional);
+    let around = UDP + header(tunnel);
+    let room = |link: &LinkSpec| link.mtu.saturating_sub(ip_header(link.version) + around);
     topology.links.iter().map(room).min().unwrap_or_default()
+}
+
+/// The tunnel's own header: GRE with the fields asked for, or that of a session's data.
+fn header(tunnel: &Tunnel) -> u32 {
+    let fields = [tunnel.checksum, tunnel.key.is_some(), tunnel.sequence];
+    match tunnel.framing {
+        Wire::Extended => DATA_LEN as u32,
+        Wire::Plain => GRE + fields.iter().map(|&present| u32::from(present) * GRE).sum::<u32>(),
+    }
 }
 
 fn ip_header(version: IpVersion) -> u32 {
@@ -180,6 +191,9 @@ mod tests {
         assert_eq!(share(Framing::Tunnel(&tunnel, 1444), six), 1392.0 / 1500.0);
         let full = Tunnel { key: Some(7), checksum: true, ..Tunnel::default() };
         assert_eq!(share(Framing::Tunnel(&full, 1456), four), 1404.0 / 1500.0);
+        // 1500 outer = 20 IP + 8 UDP + 24 of the session + 1448 inner.
+        let session = Tunnel { framing: Wire::Extended, ..Tunnel::default() };
+        assert_eq!(share(Framing::Tunnel(&session, 1448), four), 1396.0 / 1500.0);
         assert_eq!(share(Framing::Bare, four), 1448.0 / 1500.0);
         assert_eq!(share(Framing::Mptcp, six), 1408.0 / 1500.0);
         assert_eq!(payload_share(Framing::Bare, Kind::Quic, four).unwrap(), 1435.0 / 1500.0);
@@ -206,6 +220,17 @@ mod tests {
         cell.traffic.direction = Direction::Backward;
         let backward = Ideal::alone(&cell, 0).unwrap();
         assert!((backward.goodput - 10e6 * 1448.0 / 1500.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn what_measures_the_links_is_bound_by_no_weights() {
+        let links = "[[link]]\nname = 'a'\nrate_mbps = 10\n[[link]]\nname = 'b'\nrate_mbps = 100\n";
+        let cell = cell(links);
+        let weighted = Tunnel { weights: vec![1, 1], ..Tunnel::default() };
+        let earliest = Tunnel { scheduler: Scheduler::Earliest, ..weighted.clone() };
+        let of = |tunnel| Ideal::of(&cell, Framing::Tunnel(tunnel, 1448)).unwrap();
+        assert!(of(&weighted).bound < of(&weighted).goodput / 5.0);
+        assert_eq!(of(&earliest).bound, of(&earliest).goodput);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use super::watch::{Step, Watch};
 use crate::capture::Capture;
 use crate::cell::configuration::TUNNEL;
 use crate::cell::ideal::{self, Ideal};
-use crate::cell::{Cell, Cut, Event, Kind, Outage, Traffic};
+use crate::cell::{Cell, Cut, Event, Kind, Outage, Scheduler, Traffic};
 use crate::lab::{Backend, Lab};
 use crate::model::{self, Prediction};
 use crate::processor;
@@ -444,13 +444,14 @@ fn predicted(cell: &Cell, step: &Planned, runs: &[Run]) -> Option<Figure> {
 
 impl Cell {
     /// The model's prediction for a tunnel with this inner MTU, or with the one that fits the
-    /// links. `None` if the system is no tunnel, or if there are events, which the model does not
-    /// support.
+    /// links. `None` if the system is no tunnel, if it measures the links, or if there are events,
+    /// neither of which the model supports.
     pub fn predict(&self, system: &System, inner_mtu: Option<u32>) -> Option<Prediction> {
         let tunnel = system.tunnel(self)?;
         let inner_mtu = inner_mtu.unwrap_or_else(|| ideal::inner_mtu(&self.topology, &tunnel));
-        let quiet = self.events.is_empty();
-        quiet.then(|| model::predict(&self.topology, &tunnel, &self.traffic, inner_mtu))
+        // The model shares packets by weights.
+        let known = self.events.is_empty() && tunnel.scheduler == Scheduler::Weighted;
+        known.then(|| model::predict(&self.topology, &tunnel, &self.traffic, inner_mtu))
     }
 }
 

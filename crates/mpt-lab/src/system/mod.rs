@@ -45,10 +45,12 @@ pub enum System {
 /// The share of a link's rate that the oracle tells, so that no queue stands before the link.
 const ORACLE: f64 = 0.99;
 
-/// The shipped defaults, but for addresses.
+/// Nothing but addresses. What is said here beside that is what the shipped defaults come to, for the ideal and the
+/// prediction.
 fn adaptive(cell: &Cell) -> Tunnel {
     Tunnel {
         weights: vec![1; cell.topology.links.len()],
+        shipped: true,
         framing: Framing::Extended,
         scheduler: Scheduler::Earliest,
         inner: cell.tunnel.inner,
