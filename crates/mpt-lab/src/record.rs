@@ -5,6 +5,7 @@
 //! over the repetitions, in the units of the experiment's file. Rates are in Mbit/s (10⁶ bit/s),
 //! times in seconds or, where the name says so, milliseconds.
 
+mod against;
 mod figures;
 mod flow;
 mod line;
@@ -17,7 +18,7 @@ use crate::cell::Cell;
 use crate::emulator;
 use crate::results::{CellRecord, Figure};
 pub use figures::FIGURES;
-pub use flow::{FlowRecord, StreamRecord, megabits, milliseconds};
+pub use flow::{FlowRecord, MEGABYTES, StreamRecord, megabits, milliseconds};
 pub use line::{Headline, Line};
 
 /// The name in records of a link measured alone, by whatever traffic.

@@ -8,6 +8,9 @@ use crate::traffic::spread::Spread;
 
 /// The names of all figures, sorted.
 pub const FIGURES: &[&str] = &[
+    "behind_best_16mb_ms",
+    "behind_best_1mb_ms",
+    "behind_best_4mb_ms",
     "bound_mbps",
     "cpu_emulator_seconds_per_gigabit",
     "cpu_left_percent",
@@ -22,6 +25,7 @@ pub const FIGURES: &[&str] = &[
     "download_mbps",
     "download_seconds",
     "efficiency",
+    "gain",
     "goodput_mbps",
     "ideal_mbps",
     "jitter_ms",
@@ -41,6 +45,9 @@ pub const FIGURES: &[&str] = &[
     "rtt_stddev_ms",
     "sender_rtt_ms",
     "startup_seconds",
+    "to_16mb_seconds",
+    "to_1mb_seconds",
+    "to_4mb_seconds",
     "video_delay_p50_ms",
     "video_delay_p95_ms",
     "video_delay_p99_ms",
@@ -114,6 +121,10 @@ fn of_run(run: &Run) -> Vec<(&'static str, f64)> {
 fn of_flow(flow: &FlowRecord, add: &mut impl FnMut(&'static str, Option<f64>)) {
     add("goodput_mbps", flow.goodput_mbps);
     add("startup_seconds", flow.startup_seconds);
+    let [one, four, sixteen] = flow.to_megabytes_seconds;
+    add("to_1mb_seconds", one);
+    add("to_4mb_seconds", four);
+    add("to_16mb_seconds", sixteen);
     add("retransmits", flow.retransmits.map(|count| count as f64));
     add("longest_gap_ms", flow.longest_gap_ms);
     add("sender_rtt_ms", flow.sender_rtt_ms);

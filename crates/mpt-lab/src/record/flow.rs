@@ -14,6 +14,9 @@ use crate::traffic::spread::Spread;
 /// Share of the former goodput at which a restored link counts as back in use.
 const BACK: f64 = 0.95;
 
+/// How many MB (10⁶ bytes) are timed from the start of a flow: a page, a picture, a program.
+pub const MEGABYTES: [u64; 3] = [1, 4, 16];
+
 /// What became of one flow, or of several that ran together. What its kind does not measure is absent.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(default)]
@@ -24,6 +27,8 @@ pub struct FlowRecord {
     /// Seconds until the first second at 95 % of the settled rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub startup_seconds: Option<f64>,
+    /// Seconds from the start until 1, 4 and 16 MB had arrived, of all flows together; absent if they did not.
+    pub to_megabytes_seconds: [Option<f64>; MEGABYTES.len()],
     /// TCP segments sent again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
@@ -103,6 +108,8 @@ impl FlowRecord {
             goodput_mbps: Some(megabits(series.goodput(omit))),
             startup_seconds: series.startup().map(|time| time.as_secs_f64()),
             longest_gap_ms: Some(milliseconds(series.longest_gap(omit, series.length()))),
+            to_megabytes_seconds: MEGABYTES
+                .map(|count| Some(series.time_to(count * 1_000_000)?.as_secs_f64())),
             samples_mbps: series.samples().iter().map(|sample| per_sample(sample.bytes)).collect(),
             series: Some(series),
             ..Self::default()

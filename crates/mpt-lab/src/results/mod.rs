@@ -87,6 +87,8 @@ pub struct LinkRecord {
     pub rate_mbps: Option<f64>,
     /// Its delay in the direction of the traffic, as in the file.
     pub delay_ms: f64,
+    /// Its round-trip time without any queue: its delay in both directions, as in the file.
+    pub rtt_ms: f64,
     /// Standard deviation of its delay, as in the file.
     pub jitter_ms: f64,
     /// Share of packets it loses, as in the file.
