@@ -191,11 +191,7 @@ fn chosen(arguments: &Arguments) -> Result<Vec<Experiment>> {
 
 /// Keeps the systems that were asked for, in the short form if that was, with all points of the axes of which one is
 /// asked for.
-fn choose_systems(
-    arguments: &Arguments,
-    experiment: &mut Experiment,
-    axes: &[&str],
-) -> Result<()> {
+fn choose_systems(arguments: &Arguments, experiment: &mut Experiment, axes: &[&str]) -> Result<()> {
     if arguments.system.is_empty() {
         if arguments.quick {
             let all = experiment.systems.clone();

@@ -362,15 +362,23 @@ fn targets(
 ) -> Result<Vec<Target>, Mistake> {
     let check = |target: Spanned<Target>| {
         let span = target.span();
-        let target = target.into_inner();
+        let mut target = target.into_inner();
+        let wrong = |message: String| Mistake::new(span.clone(), message);
+        for place in mem::take(&mut target.at).split_whitespace() {
+            let labels = place.split_once('=').ok_or_else(|| {
+                wrong(format!("`{place}`: write AXIS=LABEL, or AXIS=LABEL,LABEL"))
+            })?;
+            let (axis, labels) = (labels.0.to_owned(), labels.1.split(',').map(str::to_owned));
+            target.only.entry(axis).or_default().extend(labels);
+        }
         let figure = check_figure(&target.figure);
         let named = check_system(&target.system, systems);
-        figure.and(named).map_err(|message| Mistake::new(span.clone(), message))?;
+        figure.and(named).map_err(wrong)?;
         if !target.value.is_finite() || !(0.0..=1.0).contains(&target.share) {
             return Err(Mistake::new(span, "`value` must be a number, and `share` 0 to 1"));
         }
         for (name, labels) in &target.only {
-            let axis = axis(axes, name).map_err(|message| Mistake::new(span.clone(), message))?;
+            let axis = axis(axes, name).map_err(wrong)?;
             if let Some(label) = labels.iter().find(|label| !axis.entry.labels.contains(label)) {
                 return Err(Mistake::new(span, format!("axis `{name}` has no point `{label}`")));
             }
@@ -496,6 +504,16 @@ mod tests {
             (
                 "[[target]]\nsystem = 'mpd'\nfigure = 'yield'\nbound = 'within'\nvalue = 1",
                 "no system is called `mpd`",
+                "[[target]]",
+            ),
+            (
+                "[[target]]\nsystem = 'classic'\nfigure = 'yield'\nbound = 'within'\nvalue = 1\nat = 'd=7'",
+                "no axis is called `d`",
+                "[[target]]",
+            ),
+            (
+                "[[target]]\nsystem = 'classic'\nfigure = 'yield'\nbound = 'within'\nvalue = 1\nat = 'd'",
+                "write AXIS=LABEL",
                 "[[target]]",
             ),
             (

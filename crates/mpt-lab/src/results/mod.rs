@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 
 pub use folder::{CELLS, Folder, RUNS, Results};
 pub use manifest::{
-    Axis, Bound, Check, ExperimentEntry, Manifest, Plot, PlotKind, SelfTest, SystemEntry, Target,
+    Axis, Bound, Check, ExperimentEntry, Manifest, Of, OfRuns, Plot, PlotKind, SelfTest,
+    SystemEntry, Target,
 };
 pub use quantity::{Better, Quantity};
 
