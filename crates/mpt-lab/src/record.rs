@@ -78,6 +78,8 @@ pub struct Run {
     pub bound_mbps: Option<f64>,
     /// Goodput ÷ ideal.
     pub efficiency: Option<f64>,
+    /// Goodput of the later part of a long run ÷ ideal.
+    pub long_efficiency: Option<f64>,
     /// Goodput ÷ Σ link rate.
     #[serde(rename = "yield")]
     pub yields: Option<f64>,

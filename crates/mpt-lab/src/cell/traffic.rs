@@ -19,6 +19,10 @@ pub struct Traffic {
     /// Seconds at its start that goodput leaves out.
     #[serde(deserialize_with = "value::seconds")]
     pub omit: f64,
+    /// TCP with CUBIC over links whose delays differ: the run goes on until so many seconds, up to 600, for figures
+    /// of its later part. Goodput, start-up and gaps are those of `seconds`. After reading a file absent in any other cell.
+    #[serde(deserialize_with = "value::long_seconds")]
+    pub long_seconds: Option<f64>,
     /// Which way it flows.
     pub direction: Direction,
     /// TCP: congestion control by the kernel's name; QUIC: `cubic`, `bbr` or `newreno`.
@@ -46,6 +50,7 @@ impl Default for Traffic {
             kind: Kind::Tcp,
             seconds: 12.0,
             omit: 2.0,
+            long_seconds: None,
             direction: Direction::Forward,
             congestion: tcp::CUBIC.into(),
             flows: 1,
@@ -60,6 +65,11 @@ impl Default for Traffic {
 impl Traffic {
     /// Length of the run.
     pub fn length(&self) -> Duration {
+        Duration::from_secs_f64(self.long_seconds.unwrap_or(self.seconds))
+    }
+
+    /// The part of the run that all figures are about but those of a long run.
+    pub fn measured(&self) -> Duration {
         Duration::from_secs_f64(self.seconds)
     }
 

@@ -10,7 +10,7 @@ use crate::cell::{Cell, Change, Cut, Event, Kind, Outage, Traffic, Tunnel};
 use crate::emulator::Direction;
 use crate::results::Coordinate;
 use crate::topology::Topology;
-use crate::traffic::{ping, udp};
+use crate::traffic::{ping, tcp, udp};
 
 /// The shortest time over which a goodput is worth the name, in seconds.
 const LEAST_MEASURED: f64 = 8.0;
@@ -82,7 +82,10 @@ pub(super) fn cell(form: Form, number: usize, place: Vec<Coordinate>) -> Result<
         Topology::new(form.seed, links).map_err(|error| Mistake::new(span, error.to_string()))?;
     topology.addressing = form.addressing;
     let tunnel = check_tunnel(tunnel, topology.links.len())?;
-    let traffic = check_traffic(form.traffic)?;
+    let mut traffic = check_traffic(form.traffic)?;
+    if !takes_long(&traffic, &topology) {
+        traffic.long_seconds = None;
+    }
     let events = form.event.into_iter().map(|event| check_event(event, &topology, &traffic));
     let mut events = events.collect::<Result<Vec<_>, _>>()?;
     events.sort_by(|a, b| a.at.total_cmp(&b.at));
@@ -99,6 +102,15 @@ pub(super) fn cell(form: Form, number: usize, place: Vec<Coordinate>) -> Result<
         scale_reason: String::new(),
         published: Vec::new(),
     })
+}
+
+/// Whether its goodput may still rise after `seconds`: different delays make CUBIC's slow start end early, and its
+/// window then grows for tens of seconds.
+fn takes_long(traffic: &Traffic, topology: &Topology) -> bool {
+    let is_cubic = traffic.kind == Kind::Tcp && traffic.congestion == tcp::CUBIC;
+    let mut delays = topology.links.iter().map(|link| link.forward.delay + link.backward.delay);
+    let first = delays.next();
+    is_cubic && delays.any(|delay| Some(delay) != first)
 }
 
 fn check_event(
@@ -160,8 +172,11 @@ fn check_tunnel(form: Spanned<Tunnel>, links: usize) -> Result<Tunnel, Mistake> 
 fn check_traffic(form: Spanned<Traffic>) -> Result<Traffic, Mistake> {
     let span = form.span();
     let traffic = form.into_inner();
-    let Traffic { seconds, omit, .. } = traffic;
+    let Traffic { seconds, omit, long_seconds, .. } = traffic;
     let message = match traffic.kind {
+        _ if long_seconds.is_some_and(|long| long <= seconds) => {
+            format!("`long_seconds` is not longer than the {seconds} s of `seconds`")
+        }
         Kind::Media | Kind::Quic | Kind::Tcp | Kind::Udp if seconds - omit < LEAST_MEASURED => {
             format!(
                 "{seconds} s less {omit} s of start-up leave under {LEAST_MEASURED} s to measure: \

@@ -29,6 +29,7 @@
 //! kind = "tcp"                  # "udp" with rate_mbps and size; "ping" with interval
 //! seconds = 12
 //! omit = 2                      # seconds of start-up that are measured apart
+//! long_seconds = 60             # CUBIC over links of different delays goes on so long
 //! congestion = "cubic"
 //! flows = 1
 //! direction = "forward"         # left to right; or "backward"
@@ -449,6 +450,21 @@ mod tests {
     }
 
     #[test]
+    fn cubic_over_links_of_different_delays_runs_longer() {
+        let links = "title = 't'\n[[link]]\nname = 'a'\n[[link]]\nname = 'b'\ndelay_ms = 5\n";
+        let long = |text: &str| only(text).traffic.long_seconds;
+        let traffic = "[traffic]\nlong_seconds = 60\n";
+        assert_eq!(long(&format!("{links}{traffic}")), Some(60.0));
+        assert_eq!(long(&format!("{LINKS}{traffic}")), None, "the delays are the same");
+        assert_eq!(long(&format!("{links}{traffic}congestion = 'bbr'")), None);
+        assert_eq!(long(&format!("{links}{traffic}kind = 'quic'")), None);
+        assert_eq!(long(links), None, "nobody asked");
+        let experiment = Experiment::parse("x", &format!("{links}{traffic}")).unwrap();
+        assert_eq!(experiment.length(false).as_secs(), 10 + 10 + 60 + 4, "links alone do not");
+        assert_eq!(experiment.quick().cells[0].traffic.length().as_secs(), 4);
+    }
+
+    #[test]
     fn every_error_is_reported_with_line_and_caret() {
         for (text, message, marked) in [
             ("[tunnel]\nwieghts = [1, 1]", "unknown field `wieghts`", "wieghts"),
@@ -459,6 +475,8 @@ mod tests {
             ("[tunnel]\nreorder = { window = 10001 }", "10001 is out of range", "10001"),
             ("[tunnel]\ninner = 5", "there is no IP version 5", "5"),
             ("[traffic]\nseconds = 9", "leave under 8 s", "[traffic]"),
+            ("[traffic]\nlong_seconds = 9", "9 is out of range: 20 to 600", "9"),
+            ("[traffic]\nseconds = 30\nlong_seconds = 20", "not longer than the 30 s", "[traffic]"),
             ("[traffic]\nflows = 0", "0 is out of range: 1 to 16 flows", "0"),
             (
                 "[traffic]\nkind = 'udp'\nrate_mbps = 90000",

@@ -61,6 +61,7 @@ fn is_kept(cell: &Cell, axes: &[(usize, Vec<usize>)]) -> bool {
 
 fn shorten(cell: &mut Cell) {
     let traffic = &mut cell.traffic;
+    traffic.long_seconds = None;
     traffic.file_mb = traffic.file_mb.min(FILE_MB);
     if traffic.kind == Kind::Ftp {
         traffic.seconds = traffic.seconds.min(FILE_SECONDS);

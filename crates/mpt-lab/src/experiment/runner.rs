@@ -376,7 +376,10 @@ impl<'a> Bench<'a> {
         run.emulator = lab.reports();
         let reasons = run.emulator.iter().flat_map(|report| &report.reasons);
         run.reasons.extend(reasons.cloned());
-        let flow = load.finish(traffic.omitted())?;
+        let mut flow = load.finish(traffic.omitted())?;
+        if traffic.long_seconds.is_some() {
+            flow = flow.of_long_run(traffic.omitted(), traffic.measured());
+        }
         if let Some(capture) = capture {
             let summary = capture.finish()?;
             if summary.dropped() > 0 {
@@ -451,7 +454,8 @@ impl Cell {
         let inner_mtu = inner_mtu.unwrap_or_else(|| ideal::inner_mtu(&self.topology, &tunnel));
         // The model shares packets by weights.
         let known = self.events.is_empty() && tunnel.scheduler == Scheduler::Weighted;
-        known.then(|| model::predict(&self.topology, &tunnel, &self.traffic, inner_mtu))
+        let traffic = Traffic { long_seconds: None, ..self.traffic.clone() };
+        known.then(|| model::predict(&self.topology, &tunnel, &traffic, inner_mtu))
     }
 }
 
@@ -492,13 +496,14 @@ fn title(experiment: &Experiment, cell: &Cell, step: &Planned) -> String {
 }
 
 fn rate_against(run: &mut Run, flow: &FlowRecord, ideal: Option<Ideal>) {
-    let ratio = |whole: fn(Ideal) -> f64| {
-        Some(flow.goodput_mbps? / megabits(whole(ideal?))).filter(|ratio| ratio.is_finite())
+    let ratio = |goodput: Option<f64>, whole: fn(Ideal) -> f64| {
+        Some(goodput? / megabits(whole(ideal?))).filter(|ratio| ratio.is_finite())
     };
     run.ideal_mbps = ideal.map(|ideal| megabits(ideal.goodput));
     run.bound_mbps = ideal.map(|ideal| megabits(ideal.bound));
-    run.efficiency = ratio(|ideal| ideal.goodput);
-    run.yields = ratio(|ideal| ideal.link_rates);
+    run.efficiency = ratio(flow.goodput_mbps, |ideal| ideal.goodput);
+    run.long_efficiency = ratio(flow.long_goodput_mbps, |ideal| ideal.goodput);
+    run.yields = ratio(flow.goodput_mbps, |ideal| ideal.link_rates);
 }
 
 /// What a measurement cost without daemons, from this process' and the emulator's time before it.
@@ -538,7 +543,7 @@ fn doubts(flow: &FlowRecord, paths: &[PathRecord]) -> Vec<String> {
 impl Outage {
     /// The concurrent flow.
     pub(super) fn traffic(&self, traffic: &Traffic) -> Traffic {
-        Traffic { kind: Kind::Tcp, seconds: self.seconds, ..traffic.clone() }
+        Traffic { kind: Kind::Tcp, seconds: self.seconds, long_seconds: None, ..traffic.clone() }
     }
 }
 

@@ -114,7 +114,13 @@ fn alone_traffic(traffic: &Traffic, quick: bool) -> Traffic {
         Kind::Ftp | Kind::Media | Kind::Udp => Kind::Tcp,
     };
     let least = if quick || kind == Kind::Ping { 0.0 } else { LEAST_LINK_SECONDS };
-    Traffic { kind, seconds: traffic.seconds.max(least), ..traffic.clone() }
+    Traffic {
+        kind,
+        seconds: traffic.seconds.max(least),
+        // One link has one delay.
+        long_seconds: None,
+        ..traffic.clone()
+    }
 }
 
 /// A link but for its name, which changes nothing.

@@ -23,6 +23,10 @@ pub(super) fn figures(
         if let (Some(got), Some(best)) = (run.flow.goodput_mbps, best.filter(|best| *best > 0.0)) {
             all.entry("over_best_alone").or_default().push(got / best);
             all.entry("gain").or_default().extend(gain(got, run.ideal_mbps, best));
+            if let Some(long) = run.flow.long_goodput_mbps {
+                all.entry("long_over_best_alone").or_default().push(long / best);
+                all.entry("long_gain").or_default().extend(gain(long, run.ideal_mbps, best));
+            }
         }
         for (name, at) in BEHIND.into_iter().zip(0..) {
             let time = |run: &Run| run.flow.to_megabytes_seconds[at];
@@ -117,6 +121,16 @@ mod tests {
         let figures = figures(&system, &[link], 10.0);
         assert_eq!(figures["behind_best_1mb_ms"].median, 100.0);
         assert_eq!(figures["gain"].median, -0.5, "less than the best link alone");
+    }
+
+    #[test]
+    fn the_later_part_of_a_long_run_is_compared_too() {
+        let mut system = run(1, 60.0, [1.0, 2.0]);
+        system.flow.long_goodput_mbps = Some(75.0);
+        let link = measured(vec![run(1, 50.0, [1.0, 2.0])]);
+        let figures = figures(&measured(vec![system]), &[link], 1.0);
+        assert_eq!((figures["gain"].median, figures["long_gain"].median), (0.2, 0.5));
+        assert_eq!(figures["long_over_best_alone"].median, 1.5);
     }
 
     #[test]

@@ -31,6 +31,10 @@ pub const FIGURES: &[&str] = &[
     "jitter_ms",
     "late_share",
     "leave_seconds",
+    "long_efficiency",
+    "long_gain",
+    "long_goodput_mbps",
+    "long_over_best_alone",
     "longest_gap_ms",
     "lost_packets",
     "lost_share",
@@ -105,6 +109,7 @@ fn of_run(run: &Run) -> Vec<(&'static str, f64)> {
     add("ideal_mbps", run.ideal_mbps);
     add("bound_mbps", run.bound_mbps);
     add("efficiency", run.efficiency);
+    add("long_efficiency", run.long_efficiency);
     add("yield", run.yields);
     let leave = run.events.iter().find_map(|event| event.leave_seconds);
     add("leave_seconds", leave);
@@ -120,6 +125,7 @@ fn of_run(run: &Run) -> Vec<(&'static str, f64)> {
 
 fn of_flow(flow: &FlowRecord, add: &mut impl FnMut(&'static str, Option<f64>)) {
     add("goodput_mbps", flow.goodput_mbps);
+    add("long_goodput_mbps", flow.long_goodput_mbps);
     add("startup_seconds", flow.startup_seconds);
     let [one, four, sixteen] = flow.to_megabytes_seconds;
     add("to_1mb_seconds", one);

@@ -14,6 +14,9 @@ use crate::traffic::spread::Spread;
 /// Share of the former goodput at which a restored link counts as back in use.
 const BACK: f64 = 0.95;
 
+/// What the figures of a long run leave out at its start.
+const LONG_OMIT: Duration = Duration::from_secs(10);
+
 /// How many MB (10⁶ bytes) are timed from the start of a flow: a page, a picture, a program.
 pub const MEGABYTES: [u64; 3] = [1, 4, 16];
 
@@ -24,6 +27,9 @@ pub struct FlowRecord {
     /// Mean rate from the end of the start-up to the end of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goodput_mbps: Option<f64>,
+    /// Of a long run: mean rate from ten seconds after its start to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub long_goodput_mbps: Option<f64>,
     /// Seconds until the first second at 95 % of the settled rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub startup_seconds: Option<f64>,
@@ -115,6 +121,20 @@ impl FlowRecord {
             ..Self::default()
         }
     }
+
+    /// The same of a run that was longer than what its goodput, start-up and gaps are about, which is `measured`.
+    #[must_use]
+    pub fn of_long_run(self, omit: Duration, measured: Duration) -> Self {
+        let Some(series) = &self.series else { return self };
+        let first = Self::of_series(series.first(measured), omit);
+        Self {
+            goodput_mbps: first.goodput_mbps,
+            long_goodput_mbps: Some(megabits(series.goodput(LONG_OMIT))),
+            startup_seconds: first.startup_seconds,
+            longest_gap_ms: first.longest_gap_ms,
+            ..self
+        }
+    }
 }
 
 impl CutRecord {
@@ -151,6 +171,23 @@ pub fn milliseconds(time: Duration) -> f64 {
 mod tests {
     use super::*;
     use crate::emulator::Direction;
+
+    #[test]
+    fn a_long_run_tells_its_beginning_and_its_later_part() {
+        let mut series = Series::new(Duration::from_secs(60));
+        for sample in 0..600u64 {
+            // 80 kbit/s for 12 s, then twice that.
+            let bytes = if sample < 120 { 1000 } else { 2000 };
+            series.on_delivery(Duration::from_millis(sample * 100 + 50), bytes);
+        }
+        let [omit, measured] = [2, 12].map(Duration::from_secs);
+        let record = FlowRecord::of_series(series, omit).of_long_run(omit, measured);
+        assert_eq!(record.goodput_mbps, Some(0.08));
+        assert_eq!(record.startup_seconds, Some(0.0), "of the part that is measured");
+        let later = (0.08 * 2.0 + 0.16 * 48.0) / 50.0;
+        assert!((record.long_goodput_mbps.unwrap() - later).abs() < 1e-9);
+        assert_eq!(record.samples_mbps.len(), 600, "all of it can be drawn");
+    }
 
     #[test]
     fn a_cut_is_shown_with_goodput_before_during_and_after() {

@@ -33,7 +33,8 @@ const UNITS: [(&str, &str); 6] = [
 ];
 
 /// Words that are not written as they stand in names.
-const WORDS: [(&str, &str); 19] = [
+const WORDS: [(&str, &str); 20] = [
+    ("long", "long-run"),
     ("to", "time to"),
     ("behind", "time behind the"),
     ("1mb", "1 MB"),
@@ -56,13 +57,17 @@ const WORDS: [(&str, &str); 19] = [
 ];
 
 /// Figures of which more is better.
-const HIGHER: [&str; 8] = [
+const HIGHER: [&str; 12] = [
     "goodput_mbps",
     "download_mbps",
     "efficiency",
     "yield",
     "over_best_alone",
     "gain",
+    "long_goodput_mbps",
+    "long_efficiency",
+    "long_over_best_alone",
+    "long_gain",
     "mos",
     "voice_mos",
 ];

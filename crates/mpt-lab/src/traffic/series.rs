@@ -93,6 +93,14 @@ impl Series {
         self.finish();
     }
 
+    /// What a run that had ended at this time would have been, but for the silence to its end.
+    #[must_use]
+    pub fn first(&self, length: Duration) -> Self {
+        let mut first = self.clone();
+        first.samples.truncate(index(length));
+        first
+    }
+
     /// Adds another flow of the same run: bytes add up, of the gaps the longer one stays.
     pub fn merge(&mut self, other: &Self) {
         if self.samples.len() < other.samples.len() {
