@@ -9,6 +9,7 @@ mod against;
 mod figures;
 mod flow;
 mod line;
+mod settle;
 
 use std::sync::Arc;
 
@@ -18,8 +19,9 @@ use crate::cell::Cell;
 use crate::emulator;
 use crate::results::{CellRecord, Figure};
 pub use figures::FIGURES;
-pub use flow::{FlowRecord, MEGABYTES, StreamRecord, megabits, milliseconds};
+pub use flow::{BesideRecord, FlowRecord, MEGABYTES, StreamRecord, megabits, milliseconds};
 pub use line::{Headline, Line};
+pub use settle::Settling;
 
 /// The name in records of a link measured alone, by whatever traffic.
 pub const ALONE: &str = "alone";
@@ -163,6 +165,9 @@ pub struct EventRecord {
     /// After something good: seconds until the sender used the link again at half of its former rate;
     /// absent if it never did.
     pub return_seconds: Option<f64>,
+    /// After a change of rate: how the flow followed; absent if the next change came at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settling: Option<Settling>,
 }
 
 /// A flow during which links were cut.

@@ -13,9 +13,11 @@
 //! shares packets by weights w cannot exceed its *bound* min(C/w) · Σw, because the link that is the most
 //! overloaded for its weight stops the others. One that measures the links has no such bound.
 
+use std::time::Duration;
+
 use mpt_proto::wire::extended::DATA_LEN;
 
-use super::{Cell, Direction, Framing as Wire, Kind, Scheduler, Tunnel};
+use super::{Cell, Change, Direction, Event, Framing as Wire, Kind, Scheduler, Tunnel};
 use crate::topology::{IpVersion, LinkSpec, Topology};
 
 /// TCP header with the timestamps option (RFC 7323), which Linux always negotiates.
@@ -59,22 +61,30 @@ pub enum Framing<'a> {
 }
 
 impl Ideal {
-    /// The ideal of a cell for a system with this framing. `None` if a link has no limit, or if the
-    /// traffic is not greedy.
+    /// The ideal of a cell for a system with this framing, from the end of the start-up on. `None` if a link has no
+    /// limit, or if the traffic is not greedy.
     pub fn of(cell: &Cell, framing: Framing<'_>) -> Option<Self> {
-        let all: Vec<_> = (0..cell.topology.links.len()).collect();
+        Self::between(cell, framing, cell.traffic.omit, cell.traffic.seconds)
+    }
+
+    /// The same between two times of the run, in seconds.
+    pub fn between(cell: &Cell, framing: Framing<'_>, from: f64, until: f64) -> Option<Self> {
+        let share = |link| share_of_rate(&cell.events, link, from, until);
+        let all: Vec<_> = (0..cell.topology.links.len()).map(|link| (link, share(link))).collect();
         Self::over(cell, &all, framing)
     }
 
     /// The ideal of one link alone.
     pub fn alone(cell: &Cell, link: usize) -> Option<Self> {
-        Self::over(cell, &[link], Framing::Bare)
+        Self::over(cell, &[(link, 1.0)], Framing::Bare)
     }
 
-    fn over(cell: &Cell, links: &[usize], framing: Framing<'_>) -> Option<Self> {
+    /// Of these links, each with so much of its rate.
+    fn over(cell: &Cell, links: &[(usize, f64)], framing: Framing<'_>) -> Option<Self> {
         let all = rates(cell);
-        let rates = links.iter().map(|&link| all[link]).collect::<Option<Vec<_>>>()?;
-        let capacities = rates.iter().zip(links).map(|(rate, &number)| {
+        let rates = links.iter().map(|&(link, share)| Some(all[link]? * share));
+        let rates = rates.collect::<Option<Vec<_>>>()?;
+        let capacities = rates.iter().zip(links).map(|(rate, &(number, _))| {
             let link = &cell.topology.links[number];
             let lost = match cell.traffic.direction {
                 Direction::Backward => link.backward.loss.long_run(),
@@ -93,6 +103,37 @@ impl Ideal {
         };
         Some(Self { link_rates: rates.iter().sum(), goodput, bound })
     }
+}
+
+/// The mean share of its rate that a link has between two times, as events change it: a share of it, or nothing while
+/// it is cut or without carrier.
+fn share_of_rate(events: &[Event], link: usize, from: f64, until: f64) -> f64 {
+    let (mut share, mut cut, mut carrier) = (1.0, false, true);
+    let (mut since, mut sum) = (from, 0.0);
+    let end = Event { at: f64::INFINITY, link, change: Change::Mend };
+    for event in events.iter().filter(|event| event.link == link).chain([&end]) {
+        let at = event.at.clamp(since, until.max(since));
+        sum += if cut || !carrier { 0.0 } else { share * (at - since) };
+        since = at;
+        match event.change {
+            Change::CarrierDown => carrier = false,
+            Change::CarrierUp => carrier = true,
+            Change::Cut => cut = true,
+            Change::Mend => cut = false,
+            Change::Rate(new) => share = new,
+            Change::Roam => {}
+        }
+    }
+    if until > from { sum / (until - from) } else { share }
+}
+
+/// The shortest delay of any link, in the direction of the traffic.
+pub(crate) fn least_delay(cell: &Cell) -> Duration {
+    let delay = |link: &LinkSpec| match cell.traffic.direction {
+        Direction::Backward => link.backward.delay,
+        Direction::Forward => link.forward.delay,
+    };
+    cell.topology.links.iter().map(delay).min().unwrap_or_default()
 }
 
 /// Rates of the links in bit/s, in the direction of the traffic; `None` for one without a limit.
@@ -220,6 +261,38 @@ mod tests {
         cell.traffic.direction = Direction::Backward;
         let backward = Ideal::alone(&cell, 0).unwrap();
         assert!((backward.goodput - 10e6 * 1448.0 / 1500.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn a_link_counts_as_far_as_its_rate_goes_at_each_time() {
+        let event = |at, link, change| Event { at, link, change };
+        let events = [
+            event(2.0, 0, Change::Rate(0.5)),
+            event(3.0, 1, Change::Rate(0.1)),
+            event(4.0, 0, Change::Cut),
+            event(6.0, 0, Change::Mend),
+            event(8.0, 0, Change::Rate(2.0)),
+        ];
+        let share = |from, until| share_of_rate(&events, 0, from, until);
+        assert_eq!((share(0.0, 2.0), share(2.0, 4.0), share(4.0, 6.0)), (1.0, 0.5, 0.0));
+        assert_eq!(share(0.0, 10.0), (2.0 + 1.0 + 0.0 + 1.0 + 4.0) / 10.0);
+        assert_eq!(share(9.0, 12.0), 2.0, "the last one stays");
+        assert_eq!(share_of_rate(&[], 0, 3.0, 5.0), 1.0);
+    }
+
+    #[test]
+    fn a_swinging_rate_has_the_ideal_of_its_mean() {
+        let text = "[[link]]\nname = 'a'\nrate_mbps = 80\n\
+            [[event]]\nat = 0\nlink = 'a'\nchange = 'rate'\nshares = [0.25, 1]\nevery = 1.5\n\
+            [traffic]\nseconds = 14\nomit = 2\n";
+        let cell = cell(text);
+        assert_eq!(cell.events.len(), 10);
+        let tunnel = cell.tunnel.clone();
+        let ideal = Ideal::of(&cell, Framing::Tunnel(&tunnel, 1464)).unwrap();
+        // Of 2 to 14 s the link has 80 Mbit/s in 2-3, 4.5-6, 7.5-9, 10.5-12 and 13.5-14.
+        assert!((ideal.link_rates - (6.0 * 80e6 + 6.0 * 20e6) / 12.0).abs() < 1.0, "{ideal:?}");
+        let low = Ideal::between(&cell, Framing::Tunnel(&tunnel, 1464), 3.0, 4.5).unwrap();
+        assert!((low.link_rates - 20e6).abs() < 1.0);
     }
 
     #[test]

@@ -42,6 +42,27 @@ pub struct Traffic {
     /// Ping: seconds between two requests.
     #[serde(deserialize_with = "value::positive")]
     pub interval: f64,
+    /// TCP and QUIC: a thin stream that goes the same way, whose delay is measured.
+    pub beside: Option<Beside>,
+}
+
+/// UDP packets at a steady interval beside greedy flows.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Beside {
+    /// Seconds between two packets.
+    #[serde(deserialize_with = "value::positive")]
+    pub interval: f64,
+    /// Payload of a packet in bytes.
+    #[serde(deserialize_with = "value::payload")]
+    pub size: usize,
+}
+
+impl Default for Beside {
+    /// Fifty packets of 172 bytes a second: a call with G.711 (RFC 3551), as RTP carries it.
+    fn default() -> Self {
+        Self { interval: 0.02, size: 172 }
+    }
 }
 
 impl Default for Traffic {
@@ -58,6 +79,7 @@ impl Default for Traffic {
             rate_mbps: 10.0,
             size: 1200,
             interval: 0.05,
+            beside: None,
         }
     }
 }

@@ -15,6 +15,9 @@ use crate::traffic::{ping, tcp, udp};
 /// The shortest time over which a goodput is worth the name, in seconds.
 const LEAST_MEASURED: f64 = 8.0;
 
+/// The shortest time between two changes of a rate that goes up and down, in seconds.
+const LEAST_EVERY: f64 = 0.1;
+
 /// Weights as the scheduler takes them.
 const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=10_000;
 
@@ -52,6 +55,10 @@ pub(super) struct EventForm {
     link: Spanned<String>,
     change: ChangeForm,
     share: Option<f64>,
+    /// One after the other, over and over.
+    #[serde(default)]
+    shares: Vec<f64>,
+    every: Option<f64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -87,7 +94,7 @@ pub(super) fn cell(form: Form, number: usize, place: Vec<Coordinate>) -> Result<
         traffic.long_seconds = None;
     }
     let events = form.event.into_iter().map(|event| check_event(event, &topology, &traffic));
-    let mut events = events.collect::<Result<Vec<_>, _>>()?;
+    let mut events = events.collect::<Result<Vec<_>, _>>()?.concat();
     events.sort_by(|a, b| a.at.total_cmp(&b.at));
     let outage = form.outage.map(|outage| check_outage(outage, &topology)).transpose()?;
     Ok(Cell {
@@ -117,19 +124,40 @@ fn check_event(
     form: Spanned<EventForm>,
     topology: &Topology,
     traffic: &Traffic,
-) -> Result<Event, Mistake> {
+) -> Result<Vec<Event>, Mistake> {
     let span = form.span();
-    let EventForm { at, link, change, share } = form.into_inner();
+    let EventForm { at, link, change, share, shares, every } = form.into_inner();
     let link = named(&link, topology)?;
     let wrong = |message: &str| Err(Mistake::new(span.clone(), message));
     if at >= traffic.seconds {
         return wrong("it is after the end of the traffic");
     }
+    let is_share = |share: &f64| (0.001..=10.0).contains(share);
+    if let Some(every) = every {
+        let possible = change == ChangeForm::Rate && share.is_none() && shares.len() > 1;
+        if !possible || !shares.iter().all(is_share) || every < LEAST_EVERY {
+            return wrong(
+                "`every` needs at least 0.1 s, `rate`, and two or more `shares` of 0.001 to 10",
+            );
+        }
+        if topology.links[link].forward.rate.is_none() {
+            return wrong("the link has no `rate_mbps`, so there is no share of it");
+        }
+        let times = (0..).map(|number| at + every * f64::from(number));
+        let times = times.take_while(|at| *at < traffic.seconds);
+        let events = times.zip(shares.iter().cycle());
+        return Ok(events
+            .map(|(at, &share)| Event { at, link, change: Change::Rate(share) })
+            .collect());
+    }
+    if !shares.is_empty() {
+        return wrong("`shares` need `every`, the seconds between two of them");
+    }
     let change = match (change, share) {
         (ChangeForm::Rate, _) if topology.links[link].forward.rate.is_none() => {
             return wrong("the link has no `rate_mbps`, so there is no share of it");
         }
-        (ChangeForm::Rate, Some(share)) if (0.001..=10.0).contains(&share) => Change::Rate(share),
+        (ChangeForm::Rate, Some(share)) if is_share(&share) => Change::Rate(share),
         (ChangeForm::Rate, _) => return wrong("`rate` needs a `share` of 0.001 to 10"),
         (_, Some(_)) => return wrong("only `rate` has a `share`"),
         (ChangeForm::CarrierDown, None) => Change::CarrierDown,
@@ -139,7 +167,7 @@ fn check_event(
         (ChangeForm::Roam, None) if topology.links[link].nat => Change::Roam,
         (ChangeForm::Roam, None) => return wrong("only a link with `nat = true` can roam"),
     };
-    Ok(Event { at, link, change })
+    Ok(vec![Event { at, link, change }])
 }
 
 /// The number of the link of that name.
@@ -174,6 +202,9 @@ fn check_traffic(form: Spanned<Traffic>) -> Result<Traffic, Mistake> {
     let traffic = form.into_inner();
     let Traffic { seconds, omit, long_seconds, .. } = traffic;
     let message = match traffic.kind {
+        Kind::Ftp | Kind::Media | Kind::Ping | Kind::Udp if traffic.beside.is_some() => {
+            "only `tcp` and `quic` have a stream beside them".into()
+        }
         _ if long_seconds.is_some_and(|long| long <= seconds) => {
             format!("`long_seconds` is not longer than the {seconds} s of `seconds`")
         }

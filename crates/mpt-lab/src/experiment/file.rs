@@ -53,7 +53,8 @@
 //!   `name` and a `script`; `alone = false` does not measure each link alone.
 //! - `links`: only so many of the links, from the first, with as many weights.
 //! - `[[event]]`: `{ at = 3, link = "lte", change = "cut" }` happens to the measured traffic; also `mend`,
-//!   `carrier-down`, `carrier-up`, `roam`, and `rate` with the `share` that is left.
+//!   `carrier-down`, `carrier-up`, `roam`, and `rate` with the `share` that is left, or with `shares` of which one
+//!   follows the other `every` so many seconds.
 //! - `[published]`: what a publication printed, by system and figure, one value per cell, `nan` for none.
 //! - `source`, `notes`, `columns`, `[[plot]]`, `[[target]]`: for reports, see [`crate::results`].
 //!
@@ -500,6 +501,17 @@ mod tests {
                 "only `rate` has a `share`",
                 "[[event]]",
             ),
+            (
+                "[[event]]\nat = 1\nlink = 'a'\nchange = 'rate'\nshares = [1, 2]",
+                "`shares` need `every`",
+                "[[event]]",
+            ),
+            (
+                "[[event]]\nat = 1\nlink = 'a'\nchange = 'cut'\nshares = [1, 2]\nevery = 1",
+                "two or more `shares`",
+                "[[event]]",
+            ),
+            ("[traffic]\nkind = 'udp'\nbeside = {}", "only `tcp` and `quic`", "[traffic]"),
             ("[[axis]]\nname = 'd'\nset = ['seed']\nvalues = [1, 1]", "has `1` twice", "'d'"),
             (
                 "[[axis]]\nname = 'd'\nset = ['repetitions']\nvalues = [1]",

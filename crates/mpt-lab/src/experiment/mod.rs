@@ -11,6 +11,7 @@
 //! The runner reports its progress to a [`watch::Watch`], and prints nothing itself.
 
 mod axis;
+mod beside;
 mod cell;
 pub mod file;
 mod follow;

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
+use super::beside::Stream;
 use super::follow::{Action, follow, of_cuts, of_events};
 use super::load::{Load, Route};
 use super::plan::Experiment;
@@ -20,14 +21,14 @@ use super::step::{Step as Planned, Subject, steps};
 use super::watch::{Step, Watch};
 use crate::capture::Capture;
 use crate::cell::configuration::TUNNEL;
-use crate::cell::ideal::{self, Ideal};
-use crate::cell::{Cell, Cut, Event, Kind, Outage, Scheduler, Traffic};
+use crate::cell::ideal::{self, Framing, Ideal};
+use crate::cell::{Cell, Change, Cut, Event, Kind, Outage, Scheduler, Traffic};
 use crate::lab::{Backend, Lab};
 use crate::model::{self, Prediction};
 use crate::processor;
 use crate::record::{
     CutRecord, EventRecord, FlowRecord, Measured, OutageRecord, PathRecord, Processor, Record, Run,
-    megabits,
+    Settling, megabits,
 };
 use crate::results::Figure;
 use crate::stop::{Interrupted, Stop};
@@ -308,6 +309,9 @@ impl<'a> Bench<'a> {
             run.reasons.extend(reasons);
         }
         run.inner_mtu = running.inner_mtu();
+        if let Some(framing) = running.framing() {
+            settle(&mut run.events, &flow, cell, framing);
+        }
         let ideal = running.framing().and_then(|framing| Ideal::of(cell, framing));
         rate_against(&mut run, &flow, ideal);
         run.flow = flow;
@@ -370,6 +374,7 @@ impl<'a> Bench<'a> {
         let capture = self.captures.as_ref().map(|folder| capture(folder, lab, name, title));
         let capture = capture.transpose()?;
         let load = Load::start(route, traffic).with_context(|| title.to_owned())?;
+        let beside = Stream::start(route, traffic).with_context(|| title.to_owned())?;
         let direction = traffic.direction;
         let trace =
             follow(lab, &load, direction, traffic.length(), actions, self.stop, self.watch)?;
@@ -379,6 +384,10 @@ impl<'a> Bench<'a> {
         let mut flow = load.finish(traffic.omitted())?;
         if traffic.long_seconds.is_some() {
             flow = flow.of_long_run(traffic.omitted(), traffic.measured());
+        }
+        if let Some(beside) = beside {
+            let base = ideal::least_delay(cell);
+            flow.beside = Some(beside.finish(traffic.omitted(), base, &cell.events)?);
         }
         if let Some(capture) = capture {
             let summary = capture.finish()?;
@@ -495,6 +504,21 @@ fn title(experiment: &Experiment, cell: &Cell, step: &Planned) -> String {
     format!("{} ({place}): {subject}", experiment.entry.name)
 }
 
+/// How the flow followed the rates of links.
+fn settle(records: &mut [EventRecord], flow: &FlowRecord, cell: &Cell, framing: Framing<'_>) {
+    let Some(series) = &flow.series else { return };
+    for (record, event) in records.iter_mut().zip(&cell.events) {
+        if !matches!(event.change, Change::Rate(_)) {
+            continue;
+        }
+        let mut later = cell.events.iter().map(|other| other.at).filter(|at| *at > event.at);
+        let until = later.next().unwrap_or(cell.traffic.seconds);
+        let ideal = Ideal::between(cell, framing, event.at, until);
+        let [at, until] = [event.at, until].map(Duration::from_secs_f64);
+        record.settling = ideal.and_then(|ideal| Settling::of(series, at, until, ideal.goodput));
+    }
+}
+
 fn rate_against(run: &mut Run, flow: &FlowRecord, ideal: Option<Ideal>) {
     let ratio = |goodput: Option<f64>, whole: fn(Ideal) -> f64| {
         Some(goodput? / megabits(whole(ideal?))).filter(|ratio| ratio.is_finite())
@@ -543,7 +567,13 @@ fn doubts(flow: &FlowRecord, paths: &[PathRecord]) -> Vec<String> {
 impl Outage {
     /// The concurrent flow.
     pub(super) fn traffic(&self, traffic: &Traffic) -> Traffic {
-        Traffic { kind: Kind::Tcp, seconds: self.seconds, long_seconds: None, ..traffic.clone() }
+        Traffic {
+            kind: Kind::Tcp,
+            seconds: self.seconds,
+            long_seconds: None,
+            beside: None,
+            ..traffic.clone()
+        }
     }
 }
 

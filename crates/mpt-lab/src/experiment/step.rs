@@ -119,6 +119,7 @@ fn alone_traffic(traffic: &Traffic, quick: bool) -> Traffic {
         seconds: traffic.seconds.max(least),
         // One link has one delay.
         long_seconds: None,
+        beside: None,
         ..traffic.clone()
     }
 }

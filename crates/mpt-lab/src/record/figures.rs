@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{FlowRecord, Measured, Processor, Run, StreamRecord};
+use super::{BesideRecord, FlowRecord, Measured, Processor, Run, StreamRecord};
 use crate::results::Figure;
 use crate::traffic::spread::Spread;
 
@@ -11,6 +11,13 @@ pub const FIGURES: &[&str] = &[
     "behind_best_16mb_ms",
     "behind_best_1mb_ms",
     "behind_best_4mb_ms",
+    "beside_after_step_max_ms",
+    "beside_delay_max_ms",
+    "beside_delay_p50_ms",
+    "beside_delay_p95_ms",
+    "beside_delay_p99_ms",
+    "beside_lost_share",
+    "beside_over_base_p99_ms",
     "bound_mbps",
     "cpu_emulator_seconds_per_gigabit",
     "cpu_left_percent",
@@ -48,6 +55,8 @@ pub const FIGURES: &[&str] = &[
     "rtt_p50_ms",
     "rtt_stddev_ms",
     "sender_rtt_ms",
+    "settle_seconds",
+    "settled_efficiency",
     "startup_seconds",
     "to_16mb_seconds",
     "to_1mb_seconds",
@@ -118,6 +127,10 @@ fn of_run(run: &Run) -> Vec<(&'static str, f64)> {
     if !run.events.is_empty() {
         add("lost_packets", run.flow.order.map(|order| order.lost as f64));
     }
+    // The change that was followed worst.
+    let settling = || run.events.iter().filter_map(|event| event.settling);
+    add("settle_seconds", settling().map(|one| one.seconds).reduce(f64::max));
+    add("settled_efficiency", settling().map(|one| one.efficiency).reduce(f64::min));
     of_flow(&run.flow, &mut add);
     of_processor(&run.processor, &mut add);
     figures
@@ -154,6 +167,16 @@ fn of_flow(flow: &FlowRecord, add: &mut impl FnMut(&'static str, Option<f64>)) {
     if let Some(order) = flow.order {
         add("lost_share", Some(order.lost as f64 / order.sent.max(1) as f64));
         add("late_share", Some(order.reordered as f64 / order.received.max(1) as f64));
+    }
+    if let Some(beside) = flow.beside {
+        let BesideRecord { delay_ms, over_base_p99_ms, after_step_max_ms, lost_share } = beside;
+        add("beside_delay_p50_ms", delay_ms.map(|delay| delay.median));
+        add("beside_delay_p95_ms", delay_ms.map(|delay| delay.p95));
+        add("beside_delay_p99_ms", delay_ms.map(|delay| delay.p99));
+        add("beside_delay_max_ms", delay_ms.map(|delay| delay.max));
+        add("beside_over_base_p99_ms", over_base_p99_ms);
+        add("beside_after_step_max_ms", after_step_max_ms);
+        add("beside_lost_share", Some(lost_share));
     }
     if let Some(StreamRecord { delay_ms, lost_share, late_share, mos }) = flow.voice {
         add("voice_delay_p50_ms", delay_ms.map(|delay| delay.median));

@@ -74,6 +74,9 @@ pub struct FlowRecord {
     /// Media: the video-like stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub video: Option<StreamRecord>,
+    /// The thin stream beside the flow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<BesideRecord>,
     /// Processor time of the thread that sent, in seconds.
     pub sender_seconds: f64,
     /// Processor time of the thread that received, in seconds.
@@ -99,6 +102,19 @@ pub struct StreamRecord {
     pub late_share: f64,
     /// Mean opinion score of the E-model, 1 to 4.5; for voice alone.
     pub mos: Option<f64>,
+}
+
+/// What became of the thin stream beside a greedy flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct BesideRecord {
+    /// One-way delay, of packets sent after the start-up.
+    pub delay_ms: Option<Spread>,
+    /// The 99th percentile of these delays less the delay of the fastest link.
+    pub over_base_p99_ms: Option<f64>,
+    /// The largest delay of packets sent within two seconds after the rate of a link has fallen.
+    pub after_step_max_ms: Option<f64>,
+    /// Share of all packets that never arrived.
+    pub lost_share: f64,
 }
 
 impl FlowRecord {

@@ -33,7 +33,9 @@ const UNITS: [(&str, &str); 6] = [
 ];
 
 /// Words that are not written as they stand in names.
-const WORDS: [(&str, &str); 20] = [
+const WORDS: [(&str, &str); 22] = [
+    ("beside", "stream beside:"),
+    ("settle", "time to settle"),
     ("long", "long-run"),
     ("to", "time to"),
     ("behind", "time behind the"),
@@ -57,7 +59,8 @@ const WORDS: [(&str, &str); 20] = [
 ];
 
 /// Figures of which more is better.
-const HIGHER: [&str; 12] = [
+const HIGHER: [&str; 13] = [
+    "settled_efficiency",
     "goodput_mbps",
     "download_mbps",
     "efficiency",
