@@ -45,6 +45,9 @@ pub struct Record {
     pub alone: Vec<Measured>,
     /// Each system, in the order of the experiment.
     pub systems: Vec<Measured>,
+    /// The largest send buffer of a TCP socket of the sending host, in bytes; absent if no lab was needed, or if the
+    /// kernel does not say.
+    pub send_buffer: Option<u64>,
     /// What should have worked and did not.
     pub failures: Vec<String>,
 }

@@ -4,6 +4,7 @@
 //! possible goodput.
 
 pub mod configuration;
+pub(crate) mod host;
 pub mod ideal;
 mod traffic;
 mod tunnel;

@@ -6,6 +6,7 @@
 //! results: a step with the same links, settings and traffic is not measured twice.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::slice;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use super::step::{Step as Planned, Subject, steps};
 use super::watch::{Step, Watch};
 use crate::capture::Capture;
 use crate::cell::configuration::TUNNEL;
+use crate::cell::host::largest_of;
 use crate::cell::ideal::{self, Framing, Ideal};
 use crate::cell::{Cell, Change, Cut, Event, Kind, Outage, Scheduler, Traffic};
 use crate::lab::{Backend, Lab};
@@ -121,6 +123,7 @@ impl<'a> Bench<'a> {
         };
         let mut measured: Vec<_> = planned.iter().enumerate().map(begin).collect();
         let mut failures = Vec::new();
+        let mut send_buffer = None;
         for number in 0..experiment.repetitions {
             let outcome =
                 self.repetition(experiment, cell, number, &planned, &mut measured, &mut failures);
@@ -128,7 +131,7 @@ impl<'a> Bench<'a> {
                 // Ctrl-C reaches the daemons too; that they are gone is then not what went wrong.
                 self.stop.check()?;
             }
-            outcome?;
+            send_buffer = outcome?.or(send_buffer);
         }
         let mut record = Record {
             experiment: experiment.entry.name.clone(),
@@ -139,6 +142,7 @@ impl<'a> Bench<'a> {
             cell: cell.clone(),
             alone: Vec::new(),
             systems: Vec::new(),
+            send_buffer,
             failures,
         };
         for (step, (mut measured, runs)) in planned.into_iter().zip(measured) {
@@ -178,6 +182,8 @@ impl<'a> Bench<'a> {
         }
     }
 
+    /// Measures everything that is to be measured once more; returns the sending host's largest send buffer in bytes,
+    /// if it was needed and is known.
     fn repetition(
         &mut self,
         experiment: &Experiment,
@@ -186,10 +192,10 @@ impl<'a> Bench<'a> {
         planned: &[Planned],
         measured: &mut [(Measured, Vec<Run>)],
         failures: &mut Vec<String>,
-    ) -> Result<()> {
+    ) -> Result<Option<u64>> {
         let is_open = |measured: &Measured| measured.skipped.is_none() && measured.shared.is_none();
         if !measured.iter().any(|(measured, _)| is_open(measured)) {
-            return Ok(());
+            return Ok(None);
         }
         let seed = cell.topology.seed.wrapping_add(number.into());
         let topology = Topology { seed, ..cell.topology.clone() };
@@ -225,7 +231,8 @@ impl<'a> Bench<'a> {
                 }
             }
         }
-        Ok(())
+        let (from, _) = sides(cell.traffic.direction);
+        Ok(lab.host(from).run(send_buffer))
     }
 
     fn attempt(&mut self, lab: &Lab, cell: &Cell, step: &Planned, title: &str) -> Result<Run> {
@@ -478,6 +485,11 @@ fn capture(folder: &Path, lab: &Lab, experiment: &str, title: &str) -> Result<Ca
     let file = folder.join(format!("{experiment}.{name}.seed-{seed}.pcapng"));
     let tuns: &[&str] = if lab.left().run(has_tunnel) { &[TUNNEL] } else { &[] };
     Capture::start(lab, &file, tuns)
+}
+
+/// The largest send buffer of a TCP socket in the host of the calling thread, in bytes.
+fn send_buffer() -> Option<u64> {
+    largest_of(&fs::read_to_string("/proc/sys/net/ipv4/tcp_wmem").ok()?)
 }
 
 /// Whether the host of the calling thread has the interface of a tunnel.

@@ -299,6 +299,7 @@ mod tests {
             cell: experiment.cells.remove(0),
             alone: ["a", "b"].map(|_| measured("alone", vec![run(38.6)])).into(),
             systems: vec![measured("classic", runs)],
+            send_buffer: None,
             failures: Vec::new(),
         }
     }

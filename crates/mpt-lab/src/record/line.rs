@@ -120,6 +120,7 @@ pub(super) fn cell_record(record: &Record, run: &str) -> CellRecord {
             .collect(),
         links,
         published: cell.published.clone(),
+        host_limited: record.send_buffer.and_then(|bytes| cell.host_limit(bytes)),
         sample_seconds: SAMPLE.as_secs_f64(),
         doubtful: !reasons.is_empty(),
         reasons,

@@ -73,6 +73,8 @@ pub struct Miss {
     pub by: f64,
     /// Whether the cell is doubtful.
     pub doubtful: bool,
+    /// Whether the sending host rather than the links limits the flows of the cell.
+    pub host_limited: bool,
 }
 
 /// A cell in which a target cannot be judged.
@@ -116,7 +118,8 @@ pub fn judge(answer: &Answer, target: &Target) -> Judgement {
             Ok((got, by)) => {
                 beyond.push((by, got));
                 if by > 0.0 {
-                    judgement.misses.push(Miss { place, got, by, doubtful });
+                    let host_limited = cell.host_limited.is_some();
+                    judgement.misses.push(Miss { place, got, by, doubtful, host_limited });
                     continue;
                 }
                 judgement.reached += 1;

@@ -61,6 +61,8 @@ pub struct CellRecord {
     pub published: Vec<Published>,
     /// Seconds between two values of `samples_mbps`.
     pub sample_seconds: f64,
+    /// Why the sending host limits the flows of this cell rather than the links, for people; absent if it does not.
+    pub host_limited: Option<String>,
     /// True if something happened that the links' profiles do not explain.
     pub doubtful: bool,
     /// What happened.

@@ -211,6 +211,10 @@ fn the_worst_miss_is_reported_first_with_its_size() {
     let least = target(Bound::AtLeast, 0.97, "ideal_mbps");
     let mut cells = vec![cell("0", 96.0), cell("10", 91.0), cell("20", 99.0)];
     cells[1].doubtful = true;
+    let mut limited = cells.clone();
+    limited[1].host_limited = Some("a small buffer".into());
+    let outcome = judge(&answer(limited), &least).outcome();
+    assert!(outcome.ends_with("(delay 10: 0.910, doubtful, host-limited)"), "{outcome}");
     let judged = judge(&answer(cells), &least);
     assert_eq!(
         judged.misses.iter().map(|miss| miss.place.as_str()).collect::<Vec<_>>(),

@@ -95,12 +95,13 @@ impl Judgement {
                 format!("in {reached} of {cells} cells{closest}{unknown}")
             }
             (Verdict::NotMeasured | Verdict::Missed, _, Some(worst)) => format!(
-                "missed in {} of {cells} cells, most by {} ({}{}{}){unknown}",
+                "missed in {} of {cells} cells, most by {} ({}{}{}{}){unknown}",
                 self.misses.len(),
                 figure(worst.by),
                 before(&worst.place),
                 figure(worst.got),
                 if worst.doubtful { ", doubtful" } else { "" },
+                if worst.host_limited { ", host-limited" } else { "" },
             ),
         }
     }
