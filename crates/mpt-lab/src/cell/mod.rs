@@ -46,6 +46,8 @@ pub struct Cell {
 /// One more TCP flow through the tunnel, during which links are cut.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outage {
+    /// The systems that have it, by name; all if empty.
+    pub systems: Vec<String>,
     /// Length of the flow in seconds.
     pub seconds: f64,
     /// What is cut, and when.

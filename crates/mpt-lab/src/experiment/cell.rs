@@ -25,6 +25,8 @@ const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=10_000;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OutageForm {
+    #[serde(default)]
+    systems: Vec<String>,
     #[serde(deserialize_with = "value::run_seconds")]
     seconds: f64,
     cut: Vec<Spanned<CutForm>>,
@@ -244,5 +246,5 @@ fn check_outage(form: OutageForm, topology: &Topology) -> Result<Outage, Mistake
         }
         Ok(Cut { link: named(&link, topology)?, at, until, direction })
     });
-    Ok(Outage { seconds, cuts: cuts.collect::<Result<_, _>>()? })
+    Ok(Outage { systems: form.systems, seconds, cuts: cuts.collect::<Result<_, _>>()? })
 }

@@ -35,6 +35,7 @@
 //! direction = "forward"         # left to right; or "backward"
 //!
 //! [outage]                      # one more TCP flow, during which links are silent black holes
+//! systems = ["classic"]         # only of these; of all if absent
 //! seconds = 20
 //! cut = [{ link = "lte", at = 6, until = 12, direction = "both" }]
 //!
@@ -222,6 +223,10 @@ fn read(name: &str, text: &str) -> Result<Experiment, Mistake> {
             _ => with,
         })?
     };
+    let of_outages = cells.iter().filter_map(|cell| cell.outage.as_ref());
+    for name in of_outages.flat_map(|outage| &outage.systems) {
+        check_system(name, &systems).map_err(|message| Mistake::new(0..0, message))?;
+    }
     publish(published, &mut cells)?;
     Ok(Experiment { entry, repetitions, systems, alone, cells })
 }

@@ -310,7 +310,7 @@ impl<'a> Bench<'a> {
             run.processor.right += spent(1);
             run.processor.total += spent(0) + spent(1);
         }
-        if let Some(outage) = &cell.outage {
+        if let Some(outage) = cell.outage.as_ref().filter(|outage| outage.is_of(system)) {
             let (record, reasons) = self.outage(lab, cell, outage, &route, title)?;
             run.outage = Some(record);
             run.reasons.extend(reasons);
@@ -511,7 +511,10 @@ fn title(experiment: &Experiment, cell: &Cell, step: &Planned) -> String {
     };
     let place = cell.place();
     if place.is_empty() {
-        return subject;
+        return match &step.subject {
+            Subject::System(system) if experiment.systems.len() > 1 => system.settings(cell),
+            Subject::Alone(_) | Subject::System(_) => subject,
+        };
     }
     format!("{} ({place}): {subject}", experiment.entry.name)
 }
@@ -577,6 +580,11 @@ fn doubts(flow: &FlowRecord, paths: &[PathRecord]) -> Vec<String> {
 }
 
 impl Outage {
+    /// Whether a system has it.
+    pub(super) fn is_of(&self, system: &System) -> bool {
+        self.systems.is_empty() || self.systems.iter().any(|name| name == system.name())
+    }
+
     /// The concurrent flow.
     pub(super) fn traffic(&self, traffic: &Traffic) -> Traffic {
         Traffic {

@@ -96,7 +96,8 @@ fn over_all(cell: &Cell, system: &System) -> Step {
         traffic: &cell.traffic,
         seed: cell.topology.seed,
     };
-    let outage = cell.outage.as_ref().map(|outage| outage.traffic(&cell.traffic).length());
+    let outage = cell.outage.as_ref().filter(|outage| outage.is_of(system));
+    let outage = outage.map(|outage| outage.traffic(&cell.traffic).length());
     Step {
         name: system.name().to_owned(),
         key: key.text(),

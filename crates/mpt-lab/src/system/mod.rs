@@ -95,6 +95,16 @@ impl System {
         SystemEntry { name: self.name().into(), title: title.into() }
     }
 
+    /// Its name, and the weights that somebody has to type in for it: `mpt, weights 40:20`.
+    pub fn settings(&self, cell: &Cell) -> String {
+        let name = self.name();
+        let weights = cell.tunnel.weights.iter().map(u32::to_string).collect::<Vec<_>>().join(":");
+        match self {
+            Self::Classic | Self::Mpt => format!("{name}, weights {weights}"),
+            Self::Adaptive | Self::External(_) | Self::Mptcp | Self::Oracle => name.to_owned(),
+        }
+    }
+
     /// Whether a quick run measures it.
     pub fn is_quick(&self) -> bool {
         match self {
