@@ -19,7 +19,9 @@ use crate::cell::Cell;
 use crate::emulator;
 use crate::results::{CellRecord, Figure};
 pub use figures::FIGURES;
-pub use flow::{BesideRecord, FlowRecord, MEGABYTES, StreamRecord, megabits, milliseconds};
+pub use flow::{
+    BesideRecord, FlowRecord, MEGABYTES, RivalRecord, StreamRecord, megabits, milliseconds,
+};
 pub use line::{Headline, Line};
 pub use settle::Settling;
 

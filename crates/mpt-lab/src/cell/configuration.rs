@@ -10,18 +10,31 @@ use crate::topology::{Addressing, IpVersion, Side, Topology};
 /// The name of the tunnel and its device, in either host.
 pub const TUNNEL: &str = "mpt0";
 
-/// The UDP port of both daemons: that of RFC 8086.
+/// The name of the rival's tunnel.
+const RIVAL: &str = "mpt1";
+
+/// The UDP port of both daemons: that of RFC 8086. The rival's tunnel has the next one.
 const PORT: u16 = 4754;
 
 /// The address of a host inside the tunnel.
 pub fn inner_address(side: Side, version: IpVersion) -> IpAddr {
+    numbered_address(0, side, version)
+}
+
+/// The address of a host inside the rival's tunnel.
+pub fn rival_address(side: Side, version: IpVersion) -> IpAddr {
+    numbered_address(1, side, version)
+}
+
+/// The address of a host inside the tunnel of that number.
+fn numbered_address(number: u8, side: Side, version: IpVersion) -> IpAddr {
     let host = match side {
         Side::Left => 1,
         Side::Right => 2,
     };
     match version {
-        IpVersion::V4 => Ipv4Addr::new(10, 9, 0, host).into(),
-        IpVersion::V6 => Ipv6Addr::new(0xfd00, 9, 0, 0, 0, 0, 0, host.into()).into(),
+        IpVersion::V4 => Ipv4Addr::new(10, 9, number, host).into(),
+        IpVersion::V6 => Ipv6Addr::new(0xfd00, 9, number.into(), 0, 0, 0, 0, host.into()).into(),
     }
 }
 
@@ -36,19 +49,21 @@ pub fn configuration(topology: &Topology, tunnel: &super::Tunnel, side: Side) ->
     let translated = topology.links.iter().any(|link| link.nat);
     let learns = tunnel.framing == Framing::Extended && side == Side::Right && translated;
     let told = !tunnel.shipped;
-    let file = File {
-        tunnel: [Tunnel {
-            name: TUNNEL,
+    let numbered = |number: u8| {
+        let address = |side, version| numbered_address(number, side, version);
+        let port = PORT + u16::from(number);
+        Tunnel {
+            name: if number == 0 { TUNNEL } else { RIVAL },
             addresses: [
-                format!("{}/24", inner_address(side, IpVersion::V4)),
-                format!("{}/64", inner_address(side, IpVersion::V6)),
+                format!("{}/24", address(side, IpVersion::V4)),
+                format!("{}/64", address(side, IpVersion::V6)),
             ],
             mtu: tunnel.mtu.map_or(Mtu::Auto("auto"), Mtu::Bytes),
             connection: [Connection {
                 name: other.name(),
-                peer: [IpVersion::V4, IpVersion::V6].map(|version| inner_address(other, version)),
-                local_port: PORT,
-                remote_port: PORT,
+                peer: [IpVersion::V4, IpVersion::V6].map(|version| address(other, version)),
+                local_port: port,
+                remote_port: port,
                 profile: told.then_some(tunnel.profile),
                 framing: told.then_some(tunnel.framing),
                 scheduler: told.then_some(tunnel.scheduler),
@@ -60,8 +75,9 @@ pub fn configuration(topology: &Topology, tunnel: &super::Tunnel, side: Side) ->
                 dead_time: (told && learns).then_some(tunnel.dead_time),
                 path: if learns { Vec::new() } else { paths(topology, tunnel, side, other) },
             }],
-        }],
+        }
     };
+    let file = File { tunnel: (0..=u8::from(tunnel.rival)).map(numbered).collect() };
     toml::to_string(&file).expect("the file consists of tables with string keys")
 }
 
@@ -97,7 +113,7 @@ fn paths<'a>(
 
 #[derive(Serialize)]
 struct File<'a> {
-    tunnel: [Tunnel<'a>; 1],
+    tunnel: Vec<Tunnel<'a>>,
 }
 
 #[derive(Serialize)]
@@ -200,6 +216,28 @@ mod tests {
         let (connection, _, values) = paths(System::Mpt);
         assert!(connection.contains("scheduler"), "{connection}");
         assert_eq!(values["weight"].as_integer(), Some(2));
+    }
+
+    #[test]
+    fn a_rival_has_a_tunnel_with_names_addresses_and_ports_that_differ() {
+        let cell = Experiment::parse("x", LINKS).unwrap().cells.remove(0);
+        let tunnel = crate::cell::Tunnel { rival: true, ..cell.tunnel };
+        let written = configuration(&cell.topology, &tunnel, Side::Left);
+        let file: toml::Table = written.parse().unwrap();
+        let tunnels = file["tunnel"].as_array().unwrap();
+        assert_eq!(tunnels.len(), 2);
+        for (tunnel, [name, address, peer]) in tunnels
+            .iter()
+            .zip([["mpt0", "10.9.0.1/24", "10.9.0.2"], ["mpt1", "10.9.1.1/24", "10.9.1.2"]])
+        {
+            assert_eq!(tunnel["name"].as_str(), Some(name));
+            assert_eq!(tunnel["addresses"][0].as_str(), Some(address));
+            assert_eq!(tunnel["connection"][0]["peer"][0].as_str(), Some(peer));
+        }
+        let port = |tunnel: &toml::Value| tunnel["connection"][0]["local_port"].as_integer();
+        assert_ne!(port(&tunnels[0]), port(&tunnels[1]));
+        let path = |tunnel: &toml::Value| tunnel["connection"][0]["path"].clone();
+        assert_eq!(path(&tunnels[0]), path(&tunnels[1]));
     }
 
     #[test]

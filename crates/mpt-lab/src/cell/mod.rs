@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::emulator;
 use crate::results::{Coordinate, Published};
 use crate::topology::Topology;
-pub use traffic::{Beside, Direction, Kind, Traffic};
+pub use traffic::{Beside, Direction, Kind, Rival, Traffic};
 pub use tunnel::{Framing, Late, Profile, Reorder, Scheduler, Tunnel};
 
 /// One point of an experiment, ready to be measured.

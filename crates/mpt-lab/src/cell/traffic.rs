@@ -44,6 +44,18 @@ pub struct Traffic {
     pub interval: f64,
     /// TCP and QUIC: a thin stream that goes the same way, whose delay is measured.
     pub beside: Option<Beside>,
+    /// TCP and QUIC: who else sends over the links.
+    pub rival: Option<Rival>,
+}
+
+/// Somebody else who sends over the same links: one TCP flow with CUBIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rival {
+    /// Over the first link, without a tunnel.
+    Plain,
+    /// Through a second tunnel over the same links, configured as the first.
+    Tunnel,
 }
 
 /// UDP packets at a steady interval beside greedy flows.
@@ -80,6 +92,7 @@ impl Default for Traffic {
             size: 1200,
             interval: 0.05,
             beside: None,
+            rival: None,
         }
     }
 }

@@ -15,6 +15,9 @@ pub struct Tunnel {
     /// ship. No file says this; it is what the systems `adaptive` and `oracle` are.
     #[serde(skip_deserializing)]
     pub shipped: bool,
+    /// Whether there is a second tunnel like this one over the same links, for a rival.
+    #[serde(skip_deserializing)]
+    pub rival: bool,
     /// The share of the links' rates that the daemons are told as the paths', in place of what they would measure;
     /// for the scheduler `earliest`.
     pub rates: Option<f64>,
@@ -52,6 +55,7 @@ impl Default for Tunnel {
         Self {
             weights: Vec::new(),
             shipped: false,
+            rival: false,
             rates: None,
             profile: Profile::Auto,
             framing: Framing::Plain,

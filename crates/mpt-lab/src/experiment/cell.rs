@@ -204,8 +204,10 @@ fn check_traffic(form: Spanned<Traffic>) -> Result<Traffic, Mistake> {
     let traffic = form.into_inner();
     let Traffic { seconds, omit, long_seconds, .. } = traffic;
     let message = match traffic.kind {
-        Kind::Ftp | Kind::Media | Kind::Ping | Kind::Udp if traffic.beside.is_some() => {
-            "only `tcp` and `quic` have a stream beside them".into()
+        Kind::Ftp | Kind::Media | Kind::Ping | Kind::Udp
+            if traffic.beside.is_some() || traffic.rival.is_some() =>
+        {
+            "only `tcp` and `quic` have a stream beside them or a rival".into()
         }
         _ if long_seconds.is_some_and(|long| long <= seconds) => {
             format!("`long_seconds` is not longer than the {seconds} s of `seconds`")

@@ -21,6 +21,7 @@ mod meter;
 mod mistake;
 pub mod plan;
 mod quick;
+mod rival;
 pub mod runner;
 mod scale;
 mod step;

@@ -18,6 +18,7 @@ use super::beside::Stream;
 use super::follow::{Action, follow, of_cuts, of_events};
 use super::load::{Load, Route};
 use super::plan::Experiment;
+use super::rival;
 use super::step::{Step as Planned, Subject, steps};
 use super::watch::{Step, Watch};
 use crate::capture::Capture;
@@ -273,7 +274,7 @@ impl<'a> Bench<'a> {
             mptcp: None,
         };
         let mut run = Run::default();
-        let (flow, _) = self.step(lab, cell, title, &route, traffic, &[], &mut run)?;
+        let (flow, _) = self.step(lab, cell, title, &route, traffic, None, &[], &mut run)?;
         rate_against(&mut run, &flow, Ideal::alone(cell, link));
         run.reasons.extend(doubts(&flow, &[]));
         run.flow = flow;
@@ -300,7 +301,7 @@ impl<'a> Bench<'a> {
         let daemons_before = running.processor()?;
         let actions = of_events(&cell.events);
         let (flow, events) =
-            self.step(lab, cell, title, &route, &cell.traffic, &actions, &mut run)?;
+            self.step(lab, cell, title, &route, &cell.traffic, Some(&running), &actions, &mut run)?;
         let daemons_after = running.processor()?;
         (run.paths, run.daemons) = running.since(&before)?;
         run.events = events;
@@ -342,7 +343,7 @@ impl<'a> Bench<'a> {
         let title = format!("{title}, while links fail");
         let actions = of_cuts(&outage.cuts);
         let mut run = Run::default();
-        let (flow, _) = self.step(lab, cell, &title, route, &traffic, &actions, &mut run)?;
+        let (flow, _) = self.step(lab, cell, &title, route, &traffic, None, &actions, &mut run)?;
         let cut = |cut: &Cut| {
             let name = lab.link(cut.link).name();
             Some(CutRecord::of_series(flow.series.as_ref()?, traffic.omitted(), cut, name))
@@ -361,6 +362,7 @@ impl<'a> Bench<'a> {
         title: &str,
         route: &Route<'_>,
         traffic: &Traffic,
+        running: Option<&Running>,
         actions: &[Action],
         run: &mut Run,
     ) -> Result<(FlowRecord, Vec<EventRecord>)> {
@@ -382,6 +384,8 @@ impl<'a> Bench<'a> {
         let capture = capture.transpose()?;
         let load = Load::start(route, traffic).with_context(|| title.to_owned())?;
         let beside = Stream::start(route, traffic).with_context(|| title.to_owned())?;
+        let rival = rival::Flow::start(lab, cell, running, traffic);
+        let rival = rival.with_context(|| title.to_owned())?;
         let direction = traffic.direction;
         let trace =
             follow(lab, &load, direction, traffic.length(), actions, self.stop, self.watch)?;
@@ -392,6 +396,8 @@ impl<'a> Bench<'a> {
         if traffic.long_seconds.is_some() {
             flow = flow.of_long_run(traffic.omitted(), traffic.measured());
         }
+        let goodput = flow.goodput_mbps;
+        flow.rival = rival.and_then(|rival| rival.finish(traffic.omitted(), goodput));
         if let Some(beside) = beside {
             let base = ideal::least_delay(cell);
             flow.beside = Some(beside.finish(traffic.omitted(), base, &cell.events)?);
@@ -592,6 +598,7 @@ impl Outage {
             seconds: self.seconds,
             long_seconds: None,
             beside: None,
+            rival: None,
             ..traffic.clone()
         }
     }

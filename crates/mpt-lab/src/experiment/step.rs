@@ -121,6 +121,7 @@ fn alone_traffic(traffic: &Traffic, quick: bool) -> Traffic {
         // One link has one delay.
         long_seconds: None,
         beside: None,
+        rival: None,
         ..traffic.clone()
     }
 }

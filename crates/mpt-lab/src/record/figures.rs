@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{BesideRecord, FlowRecord, Measured, Processor, Run, StreamRecord};
+use super::{BesideRecord, FlowRecord, Measured, Processor, RivalRecord, Run, StreamRecord};
 use crate::results::Figure;
 use crate::traffic::spread::Spread;
 
@@ -35,8 +35,10 @@ pub const FIGURES: &[&str] = &[
     "gain",
     "goodput_mbps",
     "ideal_mbps",
+    "jain",
     "jitter_ms",
     "late_share",
+    "least_fair_share",
     "leave_seconds",
     "long_efficiency",
     "long_gain",
@@ -46,9 +48,11 @@ pub const FIGURES: &[&str] = &[
     "lost_packets",
     "lost_share",
     "over_best_alone",
+    "own_fair_share",
     "predicted_mbps",
     "retransmits",
     "return_seconds",
+    "rival_goodput_mbps",
     "rtt_avg_ms",
     "rtt_max_ms",
     "rtt_min_ms",
@@ -168,6 +172,13 @@ fn of_flow(flow: &FlowRecord, add: &mut impl FnMut(&'static str, Option<f64>)) {
         add("lost_share", Some(order.lost as f64 / order.sent.max(1) as f64));
         add("late_share", Some(order.reordered as f64 / order.received.max(1) as f64));
     }
+    if let Some(rival) = flow.rival {
+        let RivalRecord { goodput_mbps, jain, least_fair_share, own_fair_share } = rival;
+        add("rival_goodput_mbps", Some(goodput_mbps));
+        add("jain", Some(jain));
+        add("least_fair_share", Some(least_fair_share));
+        add("own_fair_share", Some(own_fair_share));
+    }
     if let Some(beside) = flow.beside {
         let BesideRecord { delay_ms, over_base_p99_ms, after_step_max_ms, lost_share } = beside;
         add("beside_delay_p50_ms", delay_ms.map(|delay| delay.median));
@@ -229,6 +240,11 @@ mod tests {
             gigabits: 2.0,
         };
         Run { flow, processor, efficiency: Some(f64::NAN), ..Run::default() }
+    }
+
+    #[test]
+    fn the_names_are_sorted() {
+        assert!(FIGURES.is_sorted(), "{FIGURES:?}");
     }
 
     #[test]

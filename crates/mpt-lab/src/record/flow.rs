@@ -77,6 +77,9 @@ pub struct FlowRecord {
     /// The thin stream beside the flow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<BesideRecord>,
+    /// The rival, and how the two shared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rival: Option<RivalRecord>,
     /// Processor time of the thread that sent, in seconds.
     pub sender_seconds: f64,
     /// Processor time of the thread that received, in seconds.
@@ -102,6 +105,19 @@ pub struct StreamRecord {
     pub late_share: f64,
     /// Mean opinion score of the E-model, 1 to 4.5; for voice alone.
     pub mos: Option<f64>,
+}
+
+/// What a rival at the same bottleneck got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct RivalRecord {
+    /// Its mean rate from the end of the start-up to the end of the run.
+    pub goodput_mbps: f64,
+    /// Jain's index of both: 1 for halves, 0.5 for all or nothing.
+    pub jain: f64,
+    /// What the one of the two got that got less, over half of what both got.
+    pub least_fair_share: f64,
+    /// What the measured traffic got, over half of what both got.
+    pub own_fair_share: f64,
 }
 
 /// What became of the thin stream beside a greedy flow.

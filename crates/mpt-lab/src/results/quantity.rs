@@ -33,8 +33,9 @@ const UNITS: [(&str, &str); 6] = [
 ];
 
 /// Words that are not written as they stand in names.
-const WORDS: [(&str, &str); 22] = [
+const WORDS: [(&str, &str); 23] = [
     ("beside", "stream beside:"),
+    ("jain", "Jain's index"),
     ("settle", "time to settle"),
     ("long", "long-run"),
     ("to", "time to"),
@@ -59,7 +60,9 @@ const WORDS: [(&str, &str); 22] = [
 ];
 
 /// Figures of which more is better.
-const HIGHER: [&str; 13] = [
+const HIGHER: [&str; 15] = [
+    "jain",
+    "least_fair_share",
     "settled_efficiency",
     "goodput_mbps",
     "download_mbps",
@@ -76,7 +79,7 @@ const HIGHER: [&str; 13] = [
 ];
 
 /// Figures that describe what was asked for, not what was reached.
-const NEITHER: [&str; 3] = ["ideal_mbps", "bound_mbps", "predicted_mbps"];
+const NEITHER: [&str; 4] = ["ideal_mbps", "bound_mbps", "predicted_mbps", "own_fair_share"];
 
 impl Quantity {
     /// What a name means. A name that is not known is taken at its word.

@@ -19,7 +19,7 @@ mod running;
 
 use serde::Serialize;
 
-use crate::cell::{Cell, Direction, Framing, Kind, Profile, Scheduler, Tunnel};
+use crate::cell::{Cell, Direction, Framing, Kind, Profile, Rival, Scheduler, Tunnel};
 use crate::results::SystemEntry;
 pub use external::External;
 pub(crate) use pair::sides;
@@ -123,7 +123,8 @@ impl System {
 
     /// How its daemons are configured in a cell; `None` if it has none.
     pub fn tunnel(&self, cell: &Cell) -> Option<Tunnel> {
-        match self {
+        let rival = cell.traffic.rival == Some(Rival::Tunnel);
+        let tunnel = match self {
             Self::Classic => Some(cell.tunnel.clone()),
             Self::Mpt => Some(Tunnel {
                 profile: Profile::Auto,
@@ -134,7 +135,8 @@ impl System {
             Self::Adaptive => Some(adaptive(cell)),
             Self::Oracle => Some(Tunnel { rates: Some(ORACLE), ..adaptive(cell) }),
             Self::External(_) | Self::Mptcp => None,
-        }
+        }?;
+        Some(Tunnel { rival, ..tunnel })
     }
 
     /// Why it cannot carry this cell's traffic; `None` if it can.
