@@ -60,7 +60,11 @@ pub fn configuration(topology: &Topology, tunnel: &super::Tunnel, side: Side) ->
             ],
             mtu: tunnel.mtu.map_or(Mtu::Auto("auto"), Mtu::Bytes),
             connection: [Connection {
-                name: other.name(),
+                name: if number == 0 {
+                    other.name().into()
+                } else {
+                    format!("{}-rival", other.name())
+                },
                 peer: [IpVersion::V4, IpVersion::V6].map(|version| address(other, version)),
                 local_port: port,
                 remote_port: port,
@@ -133,7 +137,7 @@ enum Mtu {
 
 #[derive(Serialize)]
 struct Connection<'a> {
-    name: &'a str,
+    name: String,
     peer: [IpAddr; 2],
     local_port: u16,
     remote_port: u16,
@@ -234,6 +238,8 @@ mod tests {
             assert_eq!(tunnel["addresses"][0].as_str(), Some(address));
             assert_eq!(tunnel["connection"][0]["peer"][0].as_str(), Some(peer));
         }
+        let connection = |tunnel: &toml::Value| tunnel["connection"][0]["name"].clone();
+        assert_ne!(connection(&tunnels[0]), connection(&tunnels[1]), "names are unique in a file");
         let port = |tunnel: &toml::Value| tunnel["connection"][0]["local_port"].as_integer();
         assert_ne!(port(&tunnels[0]), port(&tunnels[1]));
         let path = |tunnel: &toml::Value| tunnel["connection"][0]["path"].clone();
