@@ -9,7 +9,7 @@ mod against;
 mod figures;
 mod flow;
 mod line;
-mod settle;
+mod settling;
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub use flow::{
     BesideRecord, FlowRecord, MEGABYTES, RivalRecord, StreamRecord, megabits, milliseconds,
 };
 pub use line::{Headline, Line};
-pub use settle::Settling;
+pub use settling::Settling;
 
 /// The name in records of a link measured alone, by whatever traffic.
 pub const ALONE: &str = "alone";

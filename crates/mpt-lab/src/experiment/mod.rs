@@ -19,6 +19,7 @@ pub mod library;
 mod load;
 mod meter;
 mod mistake;
+mod outcome;
 pub mod plan;
 mod quick;
 mod rival;

@@ -59,8 +59,8 @@ pub const FIGURES: &[&str] = &[
     "rtt_p50_ms",
     "rtt_stddev_ms",
     "sender_rtt_ms",
-    "settle_seconds",
     "settled_efficiency",
+    "settling_seconds",
     "startup_seconds",
     "to_16mb_seconds",
     "to_1mb_seconds",
@@ -133,7 +133,7 @@ fn of_run(run: &Run) -> Vec<(&'static str, f64)> {
     }
     // The change that was followed worst.
     let settling = || run.events.iter().filter_map(|event| event.settling);
-    add("settle_seconds", settling().map(|one| one.seconds).reduce(f64::max));
+    add("settling_seconds", settling().map(|one| one.seconds).reduce(f64::max));
     add("settled_efficiency", settling().map(|one| one.efficiency).reduce(f64::min));
     of_flow(&run.flow, &mut add);
     of_processor(&run.processor, &mut add);

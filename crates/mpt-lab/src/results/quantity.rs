@@ -36,7 +36,7 @@ const UNITS: [(&str, &str); 6] = [
 const WORDS: [(&str, &str); 23] = [
     ("beside", "stream beside:"),
     ("jain", "Jain's index"),
-    ("settle", "time to settle"),
+    ("settling", "settling time"),
     ("long", "long-run"),
     ("to", "time to"),
     ("behind", "time behind the"),

@@ -152,7 +152,7 @@ fn adaptive() {
     assert!((12.0..13.0).contains(&ideal), "each rate for as long as it was: {ideal}");
     assert!((figure("bound_mbps") - ideal).abs() < 1e-9, "there are no weights to be bound by");
     assert!(figure("goodput_mbps") > 0.0 && figure("rival_goodput_mbps") > 0.0);
-    assert!(figure("settle_seconds") > 0.0 && figure("settled_efficiency") > 0.0);
+    assert!(figure("settling_seconds") > 0.0 && figure("settled_efficiency") > 0.0);
     assert!(figure("beside_over_base_p99_ms") > 0.0 && figure("beside_after_step_max_ms") > 0.0);
 }
 
