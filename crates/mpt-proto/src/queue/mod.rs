@@ -12,8 +12,8 @@ use std::collections::VecDeque;
 
 use crate::time::Instant;
 use codel::Codel;
-use sparse::Allowance;
 pub(crate) use codel::Times;
+use sparse::Allowance;
 use store::Place;
 
 /// Queues. Flows whose hash is the same share one.
