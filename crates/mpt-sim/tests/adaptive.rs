@@ -185,3 +185,18 @@ fn trace() {
         println!("{:.1} {rates:?} {believed:?}", tenth as f64 / 10.0);
     }
 }
+
+#[test]
+fn what_is_committed_to_a_path_that_becomes_slow_goes_by_the_other() {
+    let mut pair = pair(&[wire(50, 10), wire(50, 110)]);
+    let stream = stream(&mut pair, 70);
+    pair.world.run_until(at(4000));
+    let wires = pair.wires.clone();
+    pair.world.set_profile(wires[0], Direction::There, wire(5, 10));
+    pair.world.run_until(at(6000));
+    let verdict = pair.world.stream(stream).1.verdict();
+    let order = pair.connection(pair.right).stats().reorder;
+    // What was committed to it would take a second.
+    assert!(verdict.greatest_delay < Duration::from_millis(450), "{verdict:?}");
+    assert!(order.late < 100, "{order:?}");
+}

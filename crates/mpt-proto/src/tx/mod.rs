@@ -15,6 +15,7 @@ mod emit;
 pub(crate) mod feedback;
 mod greeting;
 mod idle;
+mod moves;
 mod mtu;
 mod offer;
 mod paced;
