@@ -129,7 +129,11 @@ fn a_flow_that_sends_little_does_not_wait_for_one_that_sends_much() {
         assert!(verdict.greatest_delay <= most, "{verdict:?} more than {most:?}");
         // Nor do those that it overtakes count as lost.
         let order = pair.connection(pair.right).stats().reorder;
-        assert_eq!((order.late, order.lost_early_release + order.lost_max_delay), (0, 0), "{order:?}");
+        assert_eq!(
+            (order.late, order.lost_early_release + order.lost_max_delay),
+            (0, 0),
+            "{order:?}"
+        );
     }
 }
 

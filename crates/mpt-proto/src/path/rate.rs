@@ -15,12 +15,15 @@
 //! If q does not fall although less is sent than the path delivers, the least delay has risen, by another route for
 //! example. Then the present one is the least.
 
+mod found;
 mod points;
 
 use std::time::Duration;
 
 use crate::time::Instant;
 use crate::wire::extended::feedback::Block;
+pub(crate) use found::Findings;
+pub use found::{Finding, Found, RateStage};
 use points::{Point, Points, Sample, after, earlier};
 
 /// Bounds of the target of q.
@@ -102,6 +105,7 @@ pub(crate) struct RateEstimator {
     /// The path sequence from which on the path has been kept busy.
     busy_from: u32,
     updated: Instant,
+    findings: Findings,
 }
 
 impl Default for RateEstimator {
@@ -124,6 +128,7 @@ impl Default for RateEstimator {
             rate_before: 0.0,
             busy_from: 0,
             updated: Instant::ZERO,
+            findings: Findings::default(),
         }
     }
 }
@@ -142,6 +147,27 @@ impl RateEstimator {
     /// What stands in queues on the way.
     pub(crate) fn queue(&self) -> Duration {
         Duration::from_micros(u64::try_from(self.queue).unwrap_or(0))
+    }
+
+    /// What stands in queues on the way is held near this, if the path is paced.
+    pub(crate) fn queue_target(&self, round_trip: Duration) -> Option<Duration> {
+        let target = || Duration::from_micros(self.target(round_trip.max(SHORTEST)) as u64);
+        (self.stage != Stage::Open).then(target)
+    }
+
+    /// What the estimate is at.
+    pub(crate) fn stage(&self) -> RateStage {
+        match self.stage {
+            Stage::Open => RateStage::Open,
+            Stage::Start => RateStage::Start,
+            Stage::Servo if self.draining_until.is_some() => RateStage::Drain,
+            Stage::Servo => RateStage::Servo,
+        }
+    }
+
+    /// What was found out last.
+    pub(crate) fn findings(&self) -> &Findings {
+        &self.findings
     }
 
     /// The least delay: arrival minus send timestamp, modulo 2^32.
@@ -196,14 +222,29 @@ impl RateEstimator {
         if let Some(sample) =
             self.points.sample((round_trip / 2).max(SHORTEST), self.noise, self.busy_from)
         {
+            let (stage, rate) = (self.stage, self.rate);
             match self.stage {
                 Stage::Open => self.update_open(&sample, round_trip),
                 Stage::Start => self.update_start(&sample, round_trip),
                 Stage::Servo => self.update(now, &sample, round_trip),
             }
+            self.tell(now, &sample, stage, rate);
         }
         self.set_pace(now, round_trip);
         self.updated = now;
+    }
+
+    /// Notes for people what a sample has changed: before it, stage and rate were these.
+    fn tell(&mut self, now: Instant, sample: &Sample, stage: Stage, rate: f64) {
+        self.findings.on_sample(sample.busy);
+        match self.stage {
+            Stage::Servo if stage == Stage::Servo => {
+                let loss = (sample.busy && self.drops(sample)).then(|| sample.loss());
+                self.findings.on_rate(now, rate, self.rate, loss);
+            }
+            Stage::Servo => self.findings.on_full(now, self.rate, self.queue),
+            Stage::Open | Stage::Start => {}
+        }
     }
 
     /// The target of q.
@@ -313,6 +354,7 @@ impl RateEstimator {
         } else {
             self.draining_until = None;
         }
+        self.findings.on_queue(now, self.draining_until.is_some(), self.queue);
         self.check_base(now, round_trip);
     }
 
@@ -339,6 +381,7 @@ impl RateEstimator {
             if self.misses >= 2 {
                 self.misses = 0;
                 if let Some(base) = self.base() {
+                    self.findings.push(now, Finding::Longer { by: self.queue() });
                     self.base = Some([base.wrapping_add_signed(self.queue); 2]);
                     self.base_began = now;
                     self.queue = 0;

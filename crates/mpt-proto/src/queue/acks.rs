@@ -186,7 +186,12 @@ mod tests {
 
     /// Acknowledges a window in slow start, two segments at a time, of a round of this length. Returns how many
     /// acknowledgements were passed on, and the least time between them.
-    fn round(acks: &mut AckThinner, at: &mut Instant, number: &mut u32, bytes: u32) -> Vec<Instant> {
+    fn round(
+        acks: &mut AckThinner,
+        at: &mut Instant,
+        number: &mut u32,
+        bytes: u32,
+    ) -> Vec<Instant> {
         let count = bytes / 2920;
         let mut passed = Vec::new();
         let mut store = Store::default();

@@ -12,8 +12,8 @@ use std::collections::VecDeque;
 
 use crate::time::Instant;
 use codel::Codel;
-use sparse::Allowance;
 pub(crate) use codel::Times;
+use sparse::Allowance;
 use store::Place;
 
 /// Queues. Flows whose hash is the same share one.
@@ -93,6 +93,11 @@ impl FlowQueues {
     /// How many packets wait.
     pub(crate) fn len(&self) -> usize {
         self.flows.iter().map(|flow| flow.packets.len()).sum()
+    }
+
+    /// The bytes of the packets that wait.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Bytes of memory apart from its own size.

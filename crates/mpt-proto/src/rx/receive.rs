@@ -12,8 +12,8 @@ use crate::sink::Sink;
 use crate::stats::Drop;
 use crate::time::Instant;
 use crate::wire::ecn;
-use crate::wire::extended::{Flags, Message};
 use crate::wire::extended::beacon::Beacon;
+use crate::wire::extended::{Flags, Message};
 use crate::wire::inner::Inner;
 
 impl ReceiveHalf {

@@ -114,7 +114,11 @@ mod tests {
             (ACK, &[8, 0, 0, 0], 0, Segment::Ack(7)),
             (ACK, &[8, 200, 0, 0], 0, Segment::Ack(7)),
         ] {
-            assert_eq!(parsed(&packet(flags, options, data)), Some(segment), "{flags:x} {options:?}");
+            assert_eq!(
+                parsed(&packet(flags, options, data)),
+                Some(segment),
+                "{flags:x} {options:?}"
+            );
         }
     }
 

@@ -36,7 +36,9 @@ impl Scheduler {
     pub(crate) fn default_for(profile: Profile, framing: Framing) -> Self {
         match (profile, framing) {
             (Profile::Classic, _) | (_, Framing::Plain) => Self::Weighted,
-            (Profile::Auto | Profile::Adaptive, Framing::Auto | Framing::Extended) => Self::Earliest,
+            (Profile::Auto | Profile::Adaptive, Framing::Auto | Framing::Extended) => {
+                Self::Earliest
+            }
         }
     }
 }

@@ -262,7 +262,12 @@ fn extended() {
         ),
         (
             vector(14),
-            &[("mpt.partial", "1"), ("mpt.out_of_turn", "1"), ("mpt.tail", "0"), ("mpt.equalise", "1")],
+            &[
+                ("mpt.partial", "1"),
+                ("mpt.out_of_turn", "1"),
+                ("mpt.tail", "0"),
+                ("mpt.equalise", "1"),
+            ],
         ),
         (
             hello.clone(),
