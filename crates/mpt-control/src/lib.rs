@@ -19,10 +19,15 @@
 pub mod codec;
 
 mod client;
+mod explanation;
 mod message;
 mod status;
 
 pub use client::{Client, ClientError, DEFAULT_TIMEOUT};
+pub use explanation::{
+    Estimate, Explanation, Finding, Found, Limit, OrderExplanation, PathExplanation,
+    QueueExplanation,
+};
 pub use message::{ErrorKind, PathStatus, Reply, Request};
 pub use status::{
     CommandStatus, ConnectionCounters, ConnectionState, ControlStatus, DeviceCounters, Direction,

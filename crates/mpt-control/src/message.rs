@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Status;
+use crate::{Explanation, Status};
 
 /// A request of a client to the daemon; one line of JSON, identified by the field `request`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +26,12 @@ pub enum Request {
     ConnectionRemove {
         /// Its name.
         connection: String,
+    },
+    /// `{"request":"explain",...}`: why packets went where they went. Answered by [`Reply::Explanation`].
+    Explain {
+        /// The connection, or `None` for all.
+        #[serde(default)]
+        connection: Option<String>,
     },
     /// `{"request":"path",...}`: set what we want of a path; what is not named stays as it is. Answered
     /// by [`Reply::Done`].
@@ -126,6 +132,11 @@ pub enum Reply {
     },
     /// The request has been carried out.
     Done,
+    /// The answer to [`Request::Explain`].
+    Explanation {
+        /// The connections.
+        connections: Vec<Explanation>,
+    },
     /// The request has not been carried out.
     Error {
         /// What kind of refusal it is, for programs.
@@ -203,6 +214,10 @@ mod tests {
             (Request::Status {}, r#"{"request":"status"}"#),
             (Request::Reload {}, r#"{"request":"reload"}"#),
             (Request::Config {}, r#"{"request":"config"}"#),
+            (
+                Request::Explain { connection: Some("server".into()) },
+                r#"{"request":"explain","connection":"server"}"#,
+            ),
             (
                 Request::PathAdd { connection: None, settings: "name = 'a'".into() },
                 r#"{"request":"path_add","connection":null,"settings":"name = 'a'"}"#,

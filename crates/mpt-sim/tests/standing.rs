@@ -73,7 +73,7 @@ fn full_paths_are_told_from_paths_with_too_little_to_carry() {
     full.world.run_until(at(8000));
     for (path, before) in before.iter().enumerate() {
         let path = standing(&full, path as u8);
-        assert!(matches!(path.stage, RateStage::Servo | RateStage::Drain), "{path:?}");
+        assert!(matches!(path.stage, RateStage::Servo | RateStage::Draining), "{path:?}");
         assert!(busy(before, &path) > 0.3, "{} of {path:?}", busy(before, &path));
         let target = path.queue_target.expect("it is paced");
         assert!(target >= Duration::from_millis(2) && target < Duration::from_millis(15));

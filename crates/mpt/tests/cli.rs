@@ -44,6 +44,7 @@ fn every_command_has_help_with_an_example_and_exit_codes() {
         &["run"][..],
         &["check"],
         &["status"],
+        &["explain"],
         &["path", "up"],
         &["path", "down"],
         &["path", "add"],

@@ -156,6 +156,7 @@ impl Daemon {
             other @ (Reply::Changed { .. }
             | Reply::Config { .. }
             | Reply::Done
+            | Reply::Explanation { .. }
             | Reply::Version { .. }) => bail!(self.confused(&other)),
         }
     }
@@ -172,6 +173,7 @@ impl Daemon {
             Reply::Error { message, .. } => bail!("daemon `{}`: {message}", self.name),
             other @ (Reply::Changed { .. }
             | Reply::Config { .. }
+            | Reply::Explanation { .. }
             | Reply::Status { .. }
             | Reply::Version { .. }) => bail!(self.confused(&other)),
         }
@@ -204,9 +206,10 @@ impl Daemon {
                 let report = report.map_or(String::new(), |report| format!("\n{report}"));
                 bail!("daemon `{}`: {message}{report}", self.name)
             }
-            other @ (Reply::Config { .. } | Reply::Status { .. } | Reply::Version { .. }) => {
-                bail!(self.confused(&other))
-            }
+            other @ (Reply::Config { .. }
+            | Reply::Explanation { .. }
+            | Reply::Status { .. }
+            | Reply::Version { .. }) => bail!(self.confused(&other)),
         }
     }
 

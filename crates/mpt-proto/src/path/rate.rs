@@ -160,7 +160,7 @@ impl RateEstimator {
         match self.stage {
             Stage::Open => RateStage::Open,
             Stage::Start => RateStage::Start,
-            Stage::Servo if self.draining_until.is_some() => RateStage::Drain,
+            Stage::Servo if self.draining_until.is_some() => RateStage::Draining,
             Stage::Servo => RateStage::Servo,
         }
     }

@@ -14,6 +14,7 @@ Examples:
   mpt status                   show tunnels, connections, paths and drops
   mpt status --watch           show them live
   mpt status --json | jq .     as JSON for programs
+  mpt explain                  say why packets went where they went
   mpt path down fibre          take a path out of service
   mpt path up server fibre     and back into service, with its connection
   mpt reload                   apply the changes of the configuration file
@@ -95,6 +96,28 @@ Examples:
         )]
         interval: Duration,
         /// Print one JSON object instead of tables
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+    /// Say in words why packets went where they went
+    ///
+    /// For the last seconds: what each path carried and what kept it from carrying more, what is known of its
+    /// rate, delay, queue and loss and was found out lately, what waits in front of the paths, and the order of
+    /// what came from the peer. It is about what this host sends; ask at the peer for the other direction.
+    #[command(after_help = "\
+Exit codes: 0 shown, 1 there is no such connection, 2 no daemon answers
+
+Examples:
+  mpt explain
+  mpt explain server
+  mpt explain --json | jq '.[].paths[] | {name, share, limit}'")]
+    Explain {
+        /// The connection; all if it is left out
+        #[arg(value_name = "CONNECTION")]
+        connection: Option<String>,
+        /// Print a JSON array instead of words
         #[arg(long)]
         json: bool,
         #[command(flatten)]

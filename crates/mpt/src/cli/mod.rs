@@ -7,6 +7,7 @@
 mod change;
 mod check;
 mod environment;
+mod explain;
 mod import;
 mod line;
 mod path;
@@ -33,6 +34,9 @@ pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Check { file, file_only } => check::check(&file, file_only),
         Command::Config { socket } => change::config(&socket.socket),
         Command::Connection { action } => change::connection(&action),
+        Command::Explain { connection, json, socket } => {
+            explain::explain(connection.as_deref(), json, &socket.socket)
+        }
         Command::Import(import) => import.run(),
         Command::Path { action } => path::path(&action),
         Command::Reload { socket } => change::reload(&socket.socket),

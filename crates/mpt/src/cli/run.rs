@@ -182,6 +182,7 @@ fn reload(daemon: &mut Daemon<Machine>) {
         Reply::Changed { .. }
         | Reply::Config { .. }
         | Reply::Done
+        | Reply::Explanation { .. }
         | Reply::Status { .. }
         | Reply::Version { .. } => info!("reloaded"),
     }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use mpt_control::{LogStatus, TunnelStatus};
+use mpt_control::{Explanation, LogStatus, TunnelStatus};
 use mpt_io::poll::{Poll, Waker};
 
 use crate::config;
@@ -73,6 +73,9 @@ pub(crate) trait Host {
 
     /// Its status, or `None` if it did not answer in time.
     fn status(&self, tunnel: &Self::Tunnel) -> Option<TunnelStatus>;
+
+    /// Why packets went where they went, of the connection of this name or of all; `None` if it did not answer in time.
+    fn explain(&self, tunnel: &Self::Tunnel, connection: Option<&str>) -> Option<Vec<Explanation>>;
 
     /// Why it does not run any more, if it does not.
     fn failure(&self, tunnel: &Self::Tunnel) -> Option<String>;
@@ -158,6 +161,10 @@ impl Host for Machine {
 
     fn status(&self, tunnel: &Reconciler) -> Option<TunnelStatus> {
         tunnel.status()
+    }
+
+    fn explain(&self, tunnel: &Reconciler, connection: Option<&str>) -> Option<Vec<Explanation>> {
+        tunnel.explain(connection)
     }
 
     fn failure(&self, tunnel: &Reconciler) -> Option<String> {

@@ -6,6 +6,7 @@ use mpt_control::{ControlStatus, ErrorKind, Reply, Request};
 
 use super::{Daemon, Host, Outcome, find};
 use crate::config::{self, FragmentError, LoadError, Path, Place, Settings};
+use crate::tunnel::MOST_EXPLAINED;
 
 /// What a path's weight may be.
 const WEIGHTS: RangeInclusive<u16> = 1..=Path::MAX_WEIGHT;
@@ -16,6 +17,7 @@ impl<H: Host> Daemon<H> {
         let answer = match request {
             Request::Status {} => Ok(Reply::Status { status: Box::new(self.status(control)) }),
             Request::Version {} => Ok(Reply::Version { version: env!("CARGO_PKG_VERSION").into() }),
+            Request::Explain { connection } => self.explain(connection.as_deref()),
             Request::Config {} => Ok(Reply::Config { text: config::write(&self.running) }),
             Request::Reload {} => self.answer_reload(),
             Request::Path { weight: Some(weight), .. } if !WEIGHTS.contains(&weight) => {
@@ -43,6 +45,35 @@ impl<H: Host> Daemon<H> {
             Request::ConnectionRemove { connection } => self.remove_connection(&connection),
         };
         answer.unwrap_or_else(|refusal| refusal)
+    }
+
+    /// Why packets went where they went.
+    fn explain(&self, name: Option<&str>) -> Result<Reply, Reply> {
+        let mut connections = Vec::new();
+        for tunnel in &self.tunnels {
+            let Some(explained) = self.host.explain(tunnel, name) else {
+                let message = format!(
+                    "tunnel {} did not answer: ask again, or see the log",
+                    self.host.name(tunnel)
+                );
+                return Err(Reply::error(ErrorKind::Unavailable, message));
+            };
+            connections.extend(explained);
+        }
+        match name {
+            Some(name) if connections.is_empty() => {
+                // If it is configured, its tunnel does not run.
+                find::connection(&self.running, Some(name))?;
+                let message =
+                    format!("the tunnel of connection {name} does not run: see `mpt status`");
+                Err(Reply::error(ErrorKind::Unavailable, message))
+            }
+            None if connections.len() > MOST_EXPLAINED => {
+                let message = format!("there are more than {MOST_EXPLAINED} connections: name one");
+                Err(Reply::error(ErrorKind::NoSuchConnection, message))
+            }
+            _ => Ok(Reply::Explanation { connections }),
+        }
     }
 
     fn answer_reload(&mut self) -> Result<Reply, Reply> {

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::Sender;
 
-use mpt_control::TunnelStatus;
+use mpt_control::{Explanation, TunnelStatus};
 
 use super::op::{LastHeard, TunnelOp};
 
@@ -11,6 +11,10 @@ pub(super) enum Command {
     /// To be answered when all that was asked before is done.
     Sync(Sender<()>),
     Status(Sender<TunnelStatus>),
+    Explain {
+        connection: Option<String>,
+        reply: Sender<Vec<Explanation>>,
+    },
     LastHeard(Sender<Vec<LastHeard>>),
     // The largest of them, and the rarest.
     TunnelOp(Box<TunnelOp>),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use mpt_control::TunnelStatus;
+use mpt_control::{Explanation, TunnelStatus};
 use mpt_io::tun::Device;
 use mpt_io::udp::{SendBatch, Socket};
 use mpt_proto::{
@@ -146,6 +146,8 @@ pub(super) enum ReceiveCommand {
     Sync { reply: Sender<()> },
     /// The receive side's part of the status.
     Status { status: Box<TunnelStatus>, reply: Sender<TunnelStatus> },
+    /// The receive side's part of what explains where packets went.
+    Explain { explanations: Vec<(ConnectionId, Explanation)>, reply: Sender<Vec<Explanation>> },
     /// The end.
     Stop,
 }

@@ -4,7 +4,7 @@
 //! those of later. The interface gets its addresses and routes last, so that the kernel hands over no
 //! packet before there is a way for it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::Read as _;
 use std::sync::Arc;
@@ -118,6 +118,8 @@ pub(super) fn open(
         main_events: main_events.clone(),
         requests: Vec::new(),
         ask_drops_at: Instant::ZERO,
+        note_at: Instant::ZERO,
+        histories: BTreeMap::new(),
     };
     let mtu = Mtu::new(largest_mtu(largest));
     let tx = TransmitLoop {
@@ -134,6 +136,7 @@ pub(super) fn open(
         mtu,
         too_big: TooBig::new(),
         clamp: Clamp::default(),
+        note_at: Instant::ZERO,
     };
     Ok((tx, rx))
 }

@@ -43,11 +43,7 @@ impl TransmitLoop {
             (config::Profile::Adaptive, _) => "adaptive",
             (config::Profile::Classic, _) => "classic",
         };
-        let scheduler = match (info.settings.policies.scheduler, has_session) {
-            (config::Scheduler::Earliest, true) => "earliest",
-            (config::Scheduler::Earliest, false) | (config::Scheduler::Weighted, _) => "weighted",
-            (config::Scheduler::Flow, _) => "flow",
-        };
+        let scheduler = scheduler(self.endpoint.connection(id), info.settings.policies.scheduler);
         ConnectionState {
             name: info.settings.name.clone(),
             id: u64::from(id.0),
@@ -76,7 +72,8 @@ impl TransmitLoop {
     fn memory(&self, id: ConnectionId, info: &ConnectionInfo) -> usize {
         let info = size_of::<ConnectionInfo>()
             + size_of::<config::Connection>()
-            + info.paths.capacity() * size_of::<Option<PathInfo>>();
+            + info.paths.capacity() * size_of::<Option<PathInfo>>()
+            + info.memory();
         self.endpoint.connection(id).memory() + self.outgoing.memory(id) + info
     }
 
@@ -234,8 +231,17 @@ fn complete_connection(now: Instant, connection: &ReceiveHalf, status: &mut Conn
     }
 }
 
+/// How paths are chosen at present.
+pub(super) fn scheduler(connection: &TransmitHalf, configured: config::Scheduler) -> &'static str {
+    match (configured, connection.has_session()) {
+        (config::Scheduler::Earliest, true) => "earliest",
+        (config::Scheduler::Earliest, false) | (config::Scheduler::Weighted, _) => "weighted",
+        (config::Scheduler::Flow, _) => "flow",
+    }
+}
+
 /// What datagrams look like at present.
-fn framing(connection: &TransmitHalf, configured: config::Framing) -> &'static str {
+pub(super) fn framing(connection: &TransmitHalf, configured: config::Framing) -> &'static str {
     match (connection.has_session(), configured) {
         (true, _) => "extended",
         (false, config::Framing::Extended) => "none",

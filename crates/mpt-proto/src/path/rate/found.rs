@@ -23,7 +23,7 @@ pub enum RateStage {
     /// The pace keeps the queue on the way short.
     Servo,
     /// For a round trip less is sent than the path carries, so that its least delay shows.
-    Drain,
+    Draining,
 }
 
 /// Something that was found out of a path. Rates are in bytes of IP packets per second.

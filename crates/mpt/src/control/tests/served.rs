@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use mpt_control::{Client, ErrorKind, Event, Reply, Request, TunnelStatus, codec};
+use mpt_control::{Client, ErrorKind, Event, Explanation, Reply, Request, TunnelStatus, codec};
 use mpt_io::poll::{Events, Poll, Waker};
 
 use crate::config;
@@ -168,6 +168,10 @@ impl Host for Pretending {
         })
     }
 
+    fn explain(&self, _: &config::Tunnel, _: Option<&str>) -> Option<Vec<Explanation>> {
+        None
+    }
+
     fn failure(&self, _: &config::Tunnel) -> Option<String> {
         None
     }
@@ -213,6 +217,7 @@ impl RawClient {
             reply @ (Reply::Changed { .. }
             | Reply::Config { .. }
             | Reply::Done
+            | Reply::Explanation { .. }
             | Reply::Status { .. }
             | Reply::Version { .. }) => {
                 panic!("{reply:?}")

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context as _;
-use mpt_control::TunnelStatus;
+use mpt_control::{Explanation, TunnelStatus};
 use mpt_io::poll::{Poll, Waker};
 use mpt_proto::{ConnectionConfig, ConnectionId, MAX_PATHS, PathId};
 
@@ -234,6 +234,12 @@ impl Reconciler {
     pub(crate) fn status(&self) -> Option<TunnelStatus> {
         let status = self.handle.status()?;
         Some(TunnelStatus { commands: self.commands.status(), ..status })
+    }
+
+    /// Why packets went where they went: of the connection of this name, or of all, but of no more than one beyond
+    /// [`MOST`](super::explain::MOST). `None` if its threads do not answer.
+    pub(crate) fn explain(&self, connection: Option<&str>) -> Option<Vec<Explanation>> {
+        self.handle.explain(connection)
     }
 
     /// Why the tunnel failed: why a thread ended by itself, which ends the other too; or why its

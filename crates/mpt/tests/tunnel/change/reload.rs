@@ -26,6 +26,7 @@ fn refused(site: &Site, side: Side, request: &Request) -> (ErrorKind, String, St
         reply @ (Reply::Changed { .. }
         | Reply::Config { .. }
         | Reply::Done
+        | Reply::Explanation { .. }
         | Reply::Status { .. }
         | Reply::Version { .. }) => panic!("{reply:?}"),
     }
