@@ -354,6 +354,8 @@ pub struct Direction {
     pub capacity: Option<u64>,
     /// The rate at which it is sent on at the most, in bits of IP packets per second. None without a limit.
     pub pace: Option<u64>,
+    /// What the estimate of the capacity is at: `open`, `start`, `servo` or `draining`. None where there is none.
+    pub stage: Option<String>,
     /// How much longer datagrams take than by the fastest path of the connection, in milliseconds.
     pub delay_ms: Option<f64>,
     /// The time in queues, on average, in milliseconds: how much longer datagrams take than they do at best.

@@ -13,6 +13,7 @@ use mpt_proto::{
 };
 
 use super::history::{History, INTERVAL, Ordered, PathSent, SPAN, Sent};
+use super::measured::{milliseconds, stage};
 use super::receive::ReceiveLoop;
 use super::report::{framing, scheduler};
 use super::table::{ConnectionInfo, PathInfo};
@@ -134,16 +135,6 @@ fn limit(
         Some(standing) if standing.stage == RateStage::Start => Limit::Start,
         Some(_) if busy.is_some_and(|busy| busy > BUSY) => Limit::Rate,
         Some(_) => Limit::Load,
-    }
-}
-
-/// The name of what the estimate of a rate is at.
-pub(super) fn stage(stage: RateStage) -> &'static str {
-    match stage {
-        RateStage::Open => "open",
-        RateStage::Start => "start",
-        RateStage::Servo => "servo",
-        RateStage::Draining => "draining",
     }
 }
 
@@ -283,8 +274,4 @@ fn difference(present: mpt_proto::Traffic, past: mpt_proto::Traffic) -> Traffic 
 
 fn bits(bytes: u64) -> u64 {
     bytes.saturating_mul(8)
-}
-
-fn milliseconds(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
 }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use mpt_control::{
-    ConnectionCounters, ConnectionState, DeviceCounters, PathState, ReorderStatus, SocketStatus,
-    Traffic, TunnelStatus,
+    ConnectionCounters, ConnectionState, DeviceCounters, Direction, PathState, ReorderStatus,
+    SocketStatus, Traffic, TunnelStatus,
 };
 use mpt_io::udp::Socket;
 use mpt_proto::{ConnectionId, Drops, Instant, PathId, ReceiveHalf, SocketId, TransmitHalf};
 
-use super::measured::{from_peer, put_quality, reordering, to_peer};
+use super::measured::{from_peer, put_quality, reordering, stage, to_peer};
 use super::receive::ReceiveLoop;
 use super::table::{ConnectionInfo, PathInfo};
 use super::transmit::TransmitLoop;
@@ -98,7 +98,7 @@ impl TransmitLoop {
             sent: traffic(stats.sent),
             resent: stats.resent,
             cause: info.absence.clone(),
-            to_peer: connection.transmit_quality(now, path).map(to_peer),
+            to_peer: Self::to_peer(now, connection, path),
             ..PathState::default()
         };
         if let Some(path_sender) = self.outgoing.path_sender(id, path) {
@@ -116,6 +116,14 @@ impl TransmitLoop {
             state.drops = counted(drops);
         }
         state
+    }
+
+    /// What is measured of a path in the direction to the peer.
+    fn to_peer(now: Instant, connection: &TransmitHalf, path: PathId) -> Option<Direction> {
+        let standing = connection.standing(path);
+        let stage = standing.map(|standing| stage(standing.stage).to_owned());
+        let quality = connection.transmit_quality(now, path)?;
+        Some(Direction { stage, ..to_peer(quality) })
     }
 
     fn device_counters(&self) -> DeviceCounters {

@@ -23,10 +23,10 @@ const EARLIEST: &str = "framing = 'extended'\nscheduler = 'earliest'\n";
 
 fn ask(site: &Site, side: Side) -> Explanation {
     let request = Request::Explain { connection: Some("peer".into()) };
-    match site.daemon(side).request(&request).expect("an answer") {
-        Reply::Explanation { mut connections } if connections.len() == 1 => connections.remove(0),
-        other => panic!("{other:?}"),
-    }
+    let reply = site.daemon(side).request(&request).expect("an answer");
+    let Reply::Explanation { mut connections } = reply else { panic!("{reply:?}") };
+    assert_eq!(connections.len(), 1);
+    connections.remove(0)
 }
 
 /// What `mpt` says with these arguments.
