@@ -22,6 +22,7 @@ mod client;
 mod explanation;
 mod message;
 mod status;
+mod trace;
 
 pub use client::{Client, ClientError, DEFAULT_TIMEOUT};
 pub use explanation::{
@@ -34,6 +35,7 @@ pub use status::{
     Event, LogStatus, PathState, ReorderStatus, Reordering, SocketStatus, Status, Traffic,
     TunnelStatus,
 };
+pub use trace::{TraceLine, TraceMark, Traced};
 
 /// The default path of the control socket, for the daemon and its clients.
 pub const DEFAULT_SOCKET: &str = "/run/mpt/control.sock";

@@ -1,10 +1,11 @@
 //! The questions and the answers.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Explanation, Status};
+use crate::{Explanation, Status, TraceLine, TraceMark};
 
 /// A request of a client to the daemon; one line of JSON, identified by the field `request`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +75,16 @@ pub enum Request {
     Reload {},
     /// `{"request":"status"}`: the complete status. Answered by [`Reply::Status`].
     Status {},
+    /// `{"request":"trace",...}`: what has been traced. The first one switches tracing on; it ends by itself some
+    /// seconds after the last. Answered by [`Reply::Trace`].
+    Trace {
+        /// The connection, or `None` for all.
+        #[serde(default)]
+        connection: Option<String>,
+        /// Up to where the client has what there was, by tunnel, as the last answer said; empty at first.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        after: BTreeMap<String, TraceMark>,
+    },
     /// `{"request":"version"}`: the daemon's version. Answered by [`Reply::Version`].
     Version {},
 }
@@ -153,6 +164,13 @@ pub enum Reply {
         /// The complete status.
         status: Box<Status>,
     },
+    /// The answer to [`Request::Trace`].
+    Trace {
+        /// What came since, oldest first within each tunnel.
+        lines: Vec<TraceLine>,
+        /// What is to be sent as `after` in the next request.
+        next: BTreeMap<String, TraceMark>,
+    },
     /// The answer to [`Request::Version`].
     Version {
         /// The daemon's version, such as `0.1.0`.
@@ -214,6 +232,13 @@ mod tests {
             (Request::Status {}, r#"{"request":"status"}"#),
             (Request::Reload {}, r#"{"request":"reload"}"#),
             (Request::Config {}, r#"{"request":"config"}"#),
+            (
+                Request::Trace {
+                    connection: None,
+                    after: [("mpt0".to_owned(), TraceMark { line: 7, at_micros: 9 })].into(),
+                },
+                r#"{"request":"trace","connection":null,"after":{"mpt0":{"line":7,"at_micros":9}}}"#,
+            ),
             (
                 Request::Explain { connection: Some("server".into()) },
                 r#"{"request":"explain","connection":"server"}"#,

@@ -88,6 +88,10 @@ pub struct TunnelStatus {
     pub sockets: Vec<SocketStatus>,
     /// The commands of the original MPT; none if no peer is one.
     pub commands: Option<CommandStatus>,
+    /// How many connections are traced at this moment.
+    pub traced: u64,
+    /// Lines of traces that nobody has read in time.
+    pub trace_missed: u64,
     /// The latest events, oldest first. Bounded by the daemon.
     pub events: Vec<Event>,
     /// Bytes of memory that the tunnel takes, its buffers and connections included, as far as the

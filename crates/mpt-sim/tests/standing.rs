@@ -115,11 +115,10 @@ fn a_rate_that_falls_and_a_queue_that_empties_are_found_and_told() {
     pair.world.set_profile(id, Direction::There, wire(4, 10));
     pair.world.run_until(at(9000));
     let halved = found(&pair).into_iter().any(|what| {
-        let to = match what {
-            Finding::Rate { from, to } | Finding::Cut { from, to, .. } if to < from => to,
-            _ => return false,
+        let (Finding::Rate { from, to } | Finding::Cut { from, to, .. }) = what else {
+            return false;
         };
-        (350_000..620_000).contains(&to)
+        to < from && (350_000..620_000).contains(&to)
     });
     assert!(halved, "{:?}", found(&pair));
 }

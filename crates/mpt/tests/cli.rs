@@ -47,6 +47,7 @@ fn every_command_has_help_with_an_example_and_exit_codes() {
         &["check"],
         &["status"],
         &["explain"],
+        &["trace"],
         &["path", "up"],
         &["path", "down"],
         &["path", "add"],

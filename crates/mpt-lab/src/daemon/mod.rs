@@ -157,6 +157,7 @@ impl Daemon {
             | Reply::Config { .. }
             | Reply::Done
             | Reply::Explanation { .. }
+            | Reply::Trace { .. }
             | Reply::Version { .. }) => bail!(self.confused(&other)),
         }
     }
@@ -175,6 +176,7 @@ impl Daemon {
             | Reply::Config { .. }
             | Reply::Explanation { .. }
             | Reply::Status { .. }
+            | Reply::Trace { .. }
             | Reply::Version { .. }) => bail!(self.confused(&other)),
         }
     }
@@ -209,6 +211,7 @@ impl Daemon {
             other @ (Reply::Config { .. }
             | Reply::Explanation { .. }
             | Reply::Status { .. }
+            | Reply::Trace { .. }
             | Reply::Version { .. }) => bail!(self.confused(&other)),
         }
     }

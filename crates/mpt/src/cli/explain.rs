@@ -26,6 +26,7 @@ pub(super) fn explain(connection: Option<&str>, json: bool, socket: &Path) -> Re
         | Reply::Config { .. }
         | Reply::Done
         | Reply::Status { .. }
+        | Reply::Trace { .. }
         | Reply::Version { .. }) => bail!("unexpected reply from the daemon: {other:?}"),
     }
 }

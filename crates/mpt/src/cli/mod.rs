@@ -14,6 +14,7 @@ mod path;
 mod run;
 mod signals;
 mod status;
+mod trace;
 mod usage;
 
 use std::ffi::OsString;
@@ -44,6 +45,7 @@ pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Status { watch, interval, json, socket } => {
             status::status(watch.then_some(interval), json, &socket.socket)
         }
+        Command::Trace { options, socket } => options.run(&socket.socket),
         Command::Version => output::print(&format!("mpt {}\n", env!("CARGO_PKG_VERSION"))),
     };
     result.unwrap_or_else(|error| {

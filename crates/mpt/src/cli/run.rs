@@ -184,6 +184,7 @@ fn reload(daemon: &mut Daemon<Machine>) {
         | Reply::Done
         | Reply::Explanation { .. }
         | Reply::Status { .. }
+        | Reply::Trace { .. }
         | Reply::Version { .. } => info!("reloaded"),
     }
 }

@@ -1,8 +1,9 @@
 //! Requests of the control socket, and what is answered.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use mpt_control::{ControlStatus, ErrorKind, Reply, Request};
+use mpt_control::{ControlStatus, ErrorKind, Reply, Request, TraceMark};
 
 use super::{Daemon, Host, Outcome, find};
 use crate::config::{self, FragmentError, LoadError, Path, Place, Settings};
@@ -18,6 +19,7 @@ impl<H: Host> Daemon<H> {
             Request::Status {} => Ok(Reply::Status { status: Box::new(self.status(control)) }),
             Request::Version {} => Ok(Reply::Version { version: env!("CARGO_PKG_VERSION").into() }),
             Request::Explain { connection } => self.explain(connection.as_deref()),
+            Request::Trace { connection, after } => self.trace(connection.as_deref(), &after),
             Request::Config {} => Ok(Reply::Config { text: config::write(&self.running) }),
             Request::Reload {} => self.answer_reload(),
             Request::Path { weight: Some(weight), .. } if !WEIGHTS.contains(&weight) => {
@@ -52,27 +54,62 @@ impl<H: Host> Daemon<H> {
         let mut connections = Vec::new();
         for tunnel in &self.tunnels {
             let Some(explained) = self.host.explain(tunnel, name) else {
-                let message = format!(
-                    "tunnel {} did not answer: ask again, or see the log",
-                    self.host.name(tunnel)
-                );
-                return Err(Reply::error(ErrorKind::Unavailable, message));
+                return Err(no_answer(self.host.name(tunnel)));
             };
             connections.extend(explained);
         }
         match name {
-            Some(name) if connections.is_empty() => {
-                // If it is configured, its tunnel does not run.
-                find::connection(&self.running, Some(name))?;
-                let message =
-                    format!("the tunnel of connection {name} does not run: see `mpt status`");
-                Err(Reply::error(ErrorKind::Unavailable, message))
-            }
+            Some(name) if connections.is_empty() => Err(self.not_there(name)),
             None if connections.len() > MOST_EXPLAINED => {
                 let message = format!("there are more than {MOST_EXPLAINED} connections: name one");
                 Err(Reply::error(ErrorKind::NoSuchConnection, message))
             }
             _ => Ok(Reply::Explanation { connections }),
+        }
+    }
+
+    /// What was traced since the client's marks.
+    fn trace(
+        &self,
+        name: Option<&str>,
+        after: &BTreeMap<String, TraceMark>,
+    ) -> Result<Reply, Reply> {
+        let (mut lines, mut next) = (Vec::new(), BTreeMap::new());
+        let mut connections = 0;
+        for tunnel in &self.tunnels {
+            let tunnel_name = self.host.name(tunnel);
+            let Some(answer) = self.host.trace(tunnel, name, after.get(tunnel_name).copied())
+            else {
+                return Err(no_answer(tunnel_name));
+            };
+            if answer.too_many {
+                let message = format!(
+                    "too many paths to be traced at once: name {} connection",
+                    if name.is_some() { "another" } else { "a" }
+                );
+                return Err(Reply::error(ErrorKind::NoSuchConnection, message));
+            }
+            connections += answer.connections;
+            if answer.connections > 0 {
+                lines.extend(answer.lines);
+                next.insert(tunnel_name.to_owned(), answer.mark);
+            }
+        }
+        match name {
+            Some(name) if connections == 0 => Err(self.not_there(name)),
+            _ => Ok(Reply::Trace { lines, next }),
+        }
+    }
+
+    /// Why nothing is known of a connection.
+    fn not_there(&self, name: &str) -> Reply {
+        match find::connection(&self.running, Some(name)) {
+            Err(refusal) => refusal,
+            Ok(_) => {
+                let message =
+                    format!("the tunnel of connection {name} does not run: see `mpt status`");
+                Reply::error(ErrorKind::Unavailable, message)
+            }
         }
     }
 
@@ -210,6 +247,11 @@ impl<H: Host> Daemon<H> {
         let failures = self.change_to(settings);
         answer(Outcome { changes, failures })
     }
+}
+
+fn no_answer(tunnel: &str) -> Reply {
+    let message = format!("tunnel {tunnel} did not answer: ask again, or see the log");
+    Reply::error(ErrorKind::Unavailable, message)
 }
 
 /// Changes the paths of a connection.

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use mpt_control::{
-    ControlStatus, ErrorKind, Explanation, PathStatus, Reply, Request, TunnelStatus,
+    ControlStatus, ErrorKind, Explanation, PathStatus, Reply, Request, TraceMark, TunnelStatus,
 };
 
 use super::{AGAIN, Daemon, Host};
 use crate::config;
+use crate::tunnel::TraceAnswer;
 
 /// Two tunnels; both have a path `radio`.
 const FILE: &str = "
@@ -111,6 +112,15 @@ impl Host for Pretending {
             ..Explanation::default()
         };
         Some(tunnel.connections.iter().filter(named).map(explain).collect())
+    }
+
+    fn trace(
+        &self,
+        _: &config::Tunnel,
+        _: Option<&str>,
+        _: Option<TraceMark>,
+    ) -> Option<TraceAnswer> {
+        None
     }
 
     fn failure(&self, tunnel: &config::Tunnel) -> Option<String> {

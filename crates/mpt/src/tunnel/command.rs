@@ -2,9 +2,9 @@
 
 use std::sync::mpsc::Sender;
 
-use mpt_control::{Explanation, TunnelStatus};
+use mpt_control::{Explanation, TraceMark, TunnelStatus};
 
-use super::op::{LastHeard, TunnelOp};
+use super::op::{LastHeard, TraceAnswer, TunnelOp};
 
 /// What a tunnel is asked to do by other threads.
 pub(super) enum Command {
@@ -14,6 +14,11 @@ pub(super) enum Command {
     Explain {
         connection: Option<String>,
         reply: Sender<Vec<Explanation>>,
+    },
+    Trace {
+        connection: Option<String>,
+        after: Option<TraceMark>,
+        reply: Sender<TraceAnswer>,
     },
     LastHeard(Sender<Vec<LastHeard>>),
     // The largest of them, and the rarest.

@@ -65,11 +65,8 @@ impl TransmitLoop {
         let present = Sent::of(half);
         let (since, past) = info.history.before(now).unwrap_or((Duration::ZERO, present));
         let mut paths: Vec<PathExplanation> =
-            info.paths().map(|(path, info)| explain_path(now, half, path, info)).collect();
-        let bytes: u64 = paths.iter().map(|path| path.sent.bytes).sum();
-        for path in &mut paths {
-            path.share = path.sent.bytes as f64 / bytes.max(1) as f64;
-        }
+            info.paths().map(|(path, info)| explain_path_lately(now, half, path, info)).collect();
+        put_shares(&mut paths);
         Explanation {
             tunnel: self.settings.name.clone(),
             connection: info.settings.name.clone(),
@@ -78,14 +75,22 @@ impl TransmitLoop {
             seconds: since.as_secs_f64(),
             sent: difference(present.sent, past.sent),
             no_path: present.no_path - past.no_path,
-            queue: explain_queue(half, &paths, &present, &past),
+            queue: explain_queue(half, &paths, [&past, &present]),
             paths,
             order: OrderExplanation::default(),
         }
     }
 }
 
-fn explain_path(
+/// What each path carried of what all did.
+pub(super) fn put_shares(paths: &mut [PathExplanation]) {
+    let bytes: u64 = paths.iter().map(|path| path.sent.bytes).sum();
+    for path in paths {
+        path.share = path.sent.bytes as f64 / bytes.max(1) as f64;
+    }
+}
+
+fn explain_path_lately(
     now: Instant,
     half: &TransmitHalf,
     path: PathId,
@@ -93,6 +98,17 @@ fn explain_path(
 ) -> PathExplanation {
     let present = PathSent::of(now, half, path);
     let (_, past) = info.history.before(now).unwrap_or((Duration::ZERO, present));
+    explain_path(now, half, path, info, [past, present])
+}
+
+/// What a path is at, and what was counted of it between the first and the last of these counts; without its share.
+pub(super) fn explain_path(
+    now: Instant,
+    half: &TransmitHalf,
+    path: PathId,
+    info: &PathInfo,
+    [past, present]: [PathSent; 2],
+) -> PathExplanation {
     let samples = present.samples.wrapping_sub(past.samples);
     let busy = present.busy_samples.wrapping_sub(past.busy_samples);
     let busy = (samples > 0).then(|| f64::from(busy) / f64::from(samples));
@@ -179,11 +195,11 @@ pub(super) fn finding(what: mpt_proto::Finding) -> Finding {
     }
 }
 
-fn explain_queue(
+/// What waits in front of these paths, and what was counted between the first and the last of these counts.
+pub(super) fn explain_queue(
     half: &TransmitHalf,
     paths: &[PathExplanation],
-    present: &Sent,
-    past: &Sent,
+    [past, present]: [&Sent; 2],
 ) -> Option<QueueExplanation> {
     let queue = half.queue_standing()?;
     let carry = |path: &&PathExplanation| {
@@ -236,7 +252,8 @@ impl ReceiveLoop {
     }
 }
 
-fn explain_order(
+/// The order of what comes from the peer, and what was counted of it lately.
+pub(super) fn explain_order(
     now: Instant,
     half: &ReceiveHalf,
     history: Option<&History<Ordered>>,
@@ -255,7 +272,7 @@ fn explain_order(
 }
 
 /// The state of a path, which the receive side decides.
-fn put_state(half: &ReceiveHalf, path: &mut PathExplanation) {
+pub(super) fn put_state(half: &ReceiveHalf, path: &mut PathExplanation) {
     let id = PathId(path.id as u8);
     if !half.has(id) {
         return;

@@ -28,6 +28,7 @@ use super::receive::ReceiveLoop;
 use super::sockets::Sockets;
 use super::table::Table;
 use super::too_big::TooBig;
+use super::trace_buffer::TraceBuffer;
 use super::transmit::TransmitLoop;
 use crate::config;
 
@@ -137,6 +138,7 @@ pub(super) fn open(
         too_big: TooBig::new(),
         clamp: Clamp::default(),
         note_at: Instant::ZERO,
+        trace: TraceBuffer::default(),
     };
     Ok((tx, rx))
 }

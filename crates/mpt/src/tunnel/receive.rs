@@ -147,6 +147,9 @@ impl ReceiveLoop {
             ReceiveCommand::Explain { explanations, reply } => {
                 let _ = reply.send(self.complete_explanations(now, explanations));
             }
+            ReceiveCommand::Trace { connections, after, answer, reply } => {
+                let _ = reply.send(self.complete_trace(now, &connections, after, *answer));
+            }
             ReceiveCommand::Change { change, name } => {
                 if let Some(name) = name {
                     self.names.add(&change, name);

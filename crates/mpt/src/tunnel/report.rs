@@ -28,6 +28,8 @@ impl TransmitLoop {
             connections: connections.map(|(id, info)| self.connection(now, id, info)).collect(),
             drops: named(self.endpoint.drops()),
             memory_bytes: self.endpoint.memory() as u64,
+            traced: self.trace.counters().0,
+            trace_missed: self.trace.counters().1,
             sockets: self.sockets.iter().map(|(id, socket)| self.socket(id, socket)).collect(),
             ..TunnelStatus::default()
         }

@@ -23,6 +23,7 @@ use super::reported::{Probing, Reported};
 use super::sockets::Sockets;
 use super::table::{ConnectionInfo, PathInfo, Table};
 use super::too_big::TooBig;
+use super::trace_buffer::TraceBuffer;
 use crate::config;
 
 /// The source of events that is the interface.
@@ -56,6 +57,7 @@ pub(super) struct TransmitLoop {
     pub(super) clamp: Clamp,
     /// When the counters are noted next.
     pub(super) note_at: Instant,
+    pub(super) trace: TraceBuffer,
 }
 
 impl TransmitLoop {
@@ -182,6 +184,11 @@ impl TransmitLoop {
             Command::Explain { connection, reply } => {
                 let explanations = self.explain(now, connection.as_deref());
                 to_rx(ReceiveCommand::Explain { explanations, reply });
+            }
+            Command::Trace { connection, after, reply } => {
+                let (connections, answer) = self.fetch_trace(now, connection.as_deref(), after);
+                let answer = Box::new(answer);
+                to_rx(ReceiveCommand::Trace { connections, after, answer, reply });
             }
             Command::Sync(reply) => to_rx(ReceiveCommand::Sync { reply }),
             Command::LastHeard(reply) => to_rx(ReceiveCommand::LastHeard { reply }),
@@ -344,6 +351,7 @@ impl TransmitLoop {
         }
         self.flush(now, kind);
         self.note(now);
+        self.take_trace(now);
     }
 
     /// Sends a message to an origin that may have no path. If the kernel refuses it, its receiver asks again.
@@ -372,6 +380,6 @@ impl TransmitLoop {
     /// When there is something to do although nothing arrives.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let keepalive = self.endpoint.poll_timeout().map(|next| next.at);
-        keepalive.into_iter().chain(self.mtu_check_due()).min()
+        keepalive.into_iter().chain(self.mtu_check_due()).chain(self.trace.due()).min()
     }
 }

@@ -9,12 +9,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use mpt_control::{Client, ErrorKind, Event, Explanation, Reply, Request, TunnelStatus, codec};
+use mpt_control::{
+    Client, ErrorKind, Event, Explanation, Reply, Request, TraceMark, TunnelStatus, codec,
+};
 use mpt_io::poll::{Events, Poll, Waker};
 
 use crate::config;
 use crate::control::{Listener, Server};
 use crate::daemon::{Daemon, Host};
+use crate::tunnel::TraceAnswer;
 
 /// How long a test waits for what should come at once, on a machine that stands still at times.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -172,6 +175,15 @@ impl Host for Pretending {
         None
     }
 
+    fn trace(
+        &self,
+        _: &config::Tunnel,
+        _: Option<&str>,
+        _: Option<TraceMark>,
+    ) -> Option<TraceAnswer> {
+        None
+    }
+
     fn failure(&self, _: &config::Tunnel) -> Option<String> {
         None
     }
@@ -219,6 +231,7 @@ impl RawClient {
             | Reply::Done
             | Reply::Explanation { .. }
             | Reply::Status { .. }
+            | Reply::Trace { .. }
             | Reply::Version { .. }) => {
                 panic!("{reply:?}")
             }

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context as _;
-use mpt_control::{Explanation, TunnelStatus};
+use mpt_control::{Explanation, TraceMark, TunnelStatus};
 use mpt_io::poll::{Poll, Waker};
 use mpt_proto::{ConnectionConfig, ConnectionId, MAX_PATHS, PathId};
 
@@ -49,7 +49,7 @@ use super::core::core_connection;
 use super::interface::{Interface, routes};
 use super::main_event::MainEvent;
 use super::mtu::Kernel;
-use super::op::TunnelOp;
+use super::op::{TraceAnswer, TunnelOp};
 use super::open::largest_mtu;
 use super::{Handle, advice};
 use crate::config;
@@ -240,6 +240,15 @@ impl Reconciler {
     /// [`MOST`](super::explain::MOST). `None` if its threads do not answer.
     pub(crate) fn explain(&self, connection: Option<&str>) -> Option<Vec<Explanation>> {
         self.handle.explain(connection)
+    }
+
+    /// What was traced since a mark; `None` if its threads do not answer.
+    pub(crate) fn trace(
+        &self,
+        connection: Option<&str>,
+        after: Option<TraceMark>,
+    ) -> Option<TraceAnswer> {
+        self.handle.trace(connection, after)
     }
 
     /// Why the tunnel failed: why a thread ended by itself, which ends the other too; or why its

@@ -28,6 +28,7 @@ fn refused(site: &Site, side: Side, request: &Request) -> (ErrorKind, String, St
         | Reply::Done
         | Reply::Explanation { .. }
         | Reply::Status { .. }
+        | Reply::Trace { .. }
         | Reply::Version { .. }) => panic!("{reply:?}"),
     }
 }
