@@ -36,9 +36,20 @@ fn pair(wires: &[Profile]) -> Pair {
     pair
 }
 
+fn sender() -> Sender {
+    Sender::new(Pair::flow(false, 5001), 1380, at(1000), at(1_000_000))
+}
+
 fn bulk(pair: &mut Pair) -> BulkId {
-    let sender = Sender::new(Pair::flow(false, 5001), 1380, at(1000), at(1_000_000));
-    pair.world.add_bulk(pair.left, pair.right, sender)
+    pair.world.add_bulk(pair.left, pair.right, sender())
+}
+
+/// Bulk BBR over links: Mbit/s that each of these spans of seconds carried.
+fn bbr(wires: &[Profile], spans: &[(u64, u64)]) -> Vec<f64> {
+    let mut pair = pair(wires);
+    pair.world.add_bulk(pair.left, pair.right, sender().with_bbr());
+    let ids = pair.wires.clone();
+    spans.iter().map(|&(from, to)| carried(&mut pair, &ids, from, to)).collect()
 }
 
 /// A stream of so many Mbit/s that yields to nothing.
@@ -138,6 +149,18 @@ fn a_flow_that_sends_little_does_not_wait_for_one_that_sends_much() {
 }
 
 #[test]
+fn bbr_gets_slower_paths_too_after_it_has_measured_its_round_trip_again() {
+    let got = bbr(&[wire(20, 10), wire(20, 35)], &[(3, 11), (15, 20)]);
+    assert!(got[0] > 0.95 * 20.0 && got[1] > 0.93 * 40.0, "{got:?}");
+}
+
+#[test]
+fn bbr_is_not_delayed_for_a_path_that_is_not_worth_it() {
+    let got = bbr(&[wire(20, 10), wire(1, 60)], &[(3, 11), (15, 20)]);
+    assert!(got.iter().all(|&got| got > 0.95 * 20.0), "{got:?}");
+}
+
+#[test]
 fn rates_are_measured_as_they_are() {
     let wires = [wire(50, 10), wire(12, 30)];
     let mut pair = pair(&wires);
@@ -223,6 +246,8 @@ fn trace() {
     let ids = pair.wires.clone();
     if std::env::var("STREAM").is_ok() {
         stream(&mut pair, sum / 500_000);
+    } else if std::env::var("BBR").is_ok() {
+        pair.world.add_bulk(pair.left, pair.right, sender().with_bbr());
     } else {
         bulk(&mut pair);
     }

@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use mpt_lab::report::{Report, html, markdown};
+use mpt_lab::report::{Report, Section, html, markdown};
 use mpt_lab::results::Results;
 use mpt_lab::trace::Trace;
 
 use super::print;
 
 /// Creates a report of a folder of results: one self-contained HTML file, and the same tables as
-/// Markdown. Traces in its folder `traces` become pages beside them. A file that `mpt trace` has
-/// written becomes one page, with its rates, delays, queues and findings over time. No experiment is
-/// run.
+/// Markdown. Prints the files' names, then each target with its verdict and the figure that it got.
+/// Traces in its folder `traces` become pages beside them. A file that `mpt trace` has written
+/// becomes one page, with its rates, delays, queues and findings over time. No experiment is run.
 ///
 /// Exit code 0: they are written. 2: they could not be written.
 #[derive(Debug, clap::Args)]
@@ -62,6 +62,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     for trace in traces(&arguments.folder)? {
         draw_trace(&trace, None, arguments.plots.as_deref())?;
     }
+    for section in report.sections.iter().filter(|section| !section.judgements.is_empty()) {
+        print(targets(section))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -95,6 +98,17 @@ fn draw_trace(file: &Path, page: Option<&Path>, plots: Option<&Path>) -> Result<
         }
     }
     Ok(())
+}
+
+/// The targets of an experiment, a line each: verdict, target, figure.
+fn targets(section: &Section) -> String {
+    let name = &section.answer.entry.name;
+    let mut lines = vec![format!("\n{name}: {}", section.verdict().1)];
+    lines.extend(section.judgements.iter().map(|judgement| {
+        let verdict = judgement.verdict.name();
+        format!("  {verdict:<12}  {} – {}", judgement.text, judgement.outcome())
+    }));
+    lines.join("\n")
 }
 
 fn write(file: &Path, text: &str) -> Result<()> {

@@ -17,7 +17,7 @@ use super::stages::{Committed, Due, Offered, Paced};
 use crate::framing::Stamp;
 use crate::framing::datagram::Item;
 use crate::id::PathId;
-use crate::queue::{Verdict, Waiting};
+use crate::queue::{Packet, Verdict, Volume, Waiting};
 use crate::scheduler::earliest::{Choice, Earliest};
 use crate::sequence::Seq;
 use crate::stats::Drop;
@@ -44,19 +44,24 @@ impl TransmitHalf {
         }
         let (len, tos) = (item.packet.len(), item.inner.tos);
         let waits = self.paced.as_ref().is_some_and(|paced| !paced.queues.is_empty());
-        let choice = if waits { Some(Choice::Wait(now)) } else { self.choose(now, len) };
+        let volume = self.volume(now, item, waits);
+        let choice = if waits { Some(Choice::Wait(now)) } else { self.choose(now, len, volume) };
         let Some(choice) = choice else {
             self.drops.add(Drop::NoPath);
             return None;
         };
-        let busy = waits || self.scheduler.earliest().is_some_and(Earliest::is_busy);
-        if busy && let Some(offered) = self.offer_ahead(now, item) {
+        if volume == Volume::Sparse
+            && let Some(offered) = self.offer_ahead(now, item)
+        {
             return Some(offered);
         }
         let paced = self.paced.as_mut()?;
         match choice {
             Choice::Path(path) => {
-                let stamp = self.framing.number(item)?;
+                let mut stamp = self.framing.number(item)?;
+                if paced.equalise.has_flag(volume) {
+                    stamp = stamp.equalised();
+                }
                 let wire_len = self.paths[path.index()].wire_len(stamp.overhead() + len);
                 let earliest = self.scheduler.earliest_mut()?;
                 earliest.commit(now, path, wire_len);
@@ -75,7 +80,7 @@ impl TransmitHalf {
             Choice::Wait(until) => {
                 let place = paced.store.take(len);
                 let hash = Flow::parse(item.packet, item.inner).hash();
-                paced.queues.push(now, hash, place, len, tos);
+                paced.queues.push(now, hash, Packet { place, len, tos, volume });
                 paced.wake_at(until + GATHER);
                 while let Some(dropped) = paced.queues.overflow() {
                     paced.store.give_back(dropped.place);
@@ -86,14 +91,24 @@ impl TransmitHalf {
         }
     }
 
-    /// Takes an inner packet that others wait before, if it is of a flow that sends so little that it need not wait.
+    /// How much the flow of an inner packet sends, as far as that matters: others wait before it, or bulk flows have an
+    /// equal delay.
+    fn volume(&mut self, now: Instant, item: &Item<'_>, waits: bool) -> Volume {
+        let busy = waits || self.scheduler.earliest().is_some_and(Earliest::is_busy);
+        let Some(paced) = self.paced.as_mut().filter(|paced| busy || paced.equalise.is_active())
+        else {
+            return Volume::Usual;
+        };
+        let hash = Flow::parse(item.packet, item.inner).hash();
+        let volume = paced.queues.volume(now, hash, item.packet.len());
+        paced.equalise.on_packet(now, volume);
+        if volume == Volume::Sparse && !busy { Volume::Usual } else { volume }
+    }
+
+    /// Takes an inner packet of a flow that sends so little that it need not wait, though others wait before it.
     fn offer_ahead(&mut self, now: Instant, item: &Item<'_>) -> Option<Offered> {
         let (len, tos) = (item.packet.len(), item.inner.tos);
         let paced = self.paced.as_mut()?;
-        let hash = Flow::parse(item.packet, item.inner).hash();
-        if !paced.queues.is_sparse(now, hash, len) {
-            return None;
-        }
         let wire_len = self.framing.overhead() + len + IPV4_UDP;
         let path = self.scheduler.earliest()?.select_ahead(now, wire_len)?;
         let wire_len = self.paths[path.index()].wire_len(self.framing.overhead() + len);
@@ -120,11 +135,15 @@ impl TransmitHalf {
         self.paced.as_mut().is_some_and(|paced| std::mem::take(&mut paced.sooner))
     }
 
-    /// The path for a packet of this length.
-    fn choose(&self, now: Instant, len: usize) -> Option<Choice> {
+    /// The path for a packet of this length, of a flow of this volume.
+    fn choose(&self, now: Instant, len: usize, volume: Volume) -> Option<Choice> {
         // The headers of the paths differ by no more than 20 bytes.
         let wire_len = self.framing.overhead() + len + IPV4_UDP;
-        self.scheduler.earliest()?.select(now, wire_len)
+        let earliest = self.scheduler.earliest()?;
+        match self.paced.as_ref().and_then(|paced| paced.equalise.of(volume)) {
+            None => earliest.select(now, wire_len),
+            Some(equal) => earliest.select_equalised(now, wire_len, equal),
+        }
     }
 
     /// A packet leaves on a path: the rest of its stamp.
@@ -138,6 +157,9 @@ impl TransmitHalf {
     ) -> Stamp {
         if let Some(earliest) = self.scheduler.earliest_mut() {
             earliest.on_sent(now, path, wire_len);
+        }
+        if let Some(paced) = &mut self.paced {
+            paced.equalise.on_sent(wire_len);
         }
         let sender = &mut self.paths[path.index()];
         let stamp = stamp.leaving(now, &mut sender.wire);
@@ -193,8 +215,9 @@ impl TransmitHalf {
 
     /// Commits the next packet of the first stage. `None` if there is none, `Some(Some(until))` if it has to wait.
     fn commit_next(&mut self, now: Instant) -> Option<Option<Instant>> {
-        let len = self.paced.as_mut()?.queues.next_len()?;
-        let choice = self.choose(now, len);
+        let next = self.paced.as_mut()?.queues.next()?;
+        let (len, volume) = (next.len as usize, next.volume);
+        let choice = self.choose(now, len, volume);
         let paced = self.paced.as_mut()?;
         let path = match choice {
             Some(Choice::Path(path)) => path,
@@ -221,11 +244,14 @@ impl TransmitHalf {
         let packet = paced.store.get(place).0;
         let item = inner::parse(packet);
         let stamp = item.and_then(|inner| self.framing.number(&Item { packet, inner: &inner }));
-        let Some(stamp) = stamp else {
+        let Some(mut stamp) = stamp else {
             paced.store.give_back(place);
             self.drops.add(Drop::InnerMalformed);
             return Some(None);
         };
+        if paced.equalise.has_flag(volume) {
+            stamp = stamp.equalised();
+        }
         let wire_len = self.paths[path.index()].wire_len(stamp.overhead() + len);
         if let Some(earliest) = self.scheduler.earliest_mut() {
             earliest.commit(now, path, wire_len);

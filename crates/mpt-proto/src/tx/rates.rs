@@ -16,7 +16,7 @@ pub(super) const ROUND_TRIP: Duration = Duration::from_millis(50);
 
 impl TransmitHalf {
     /// Something has become known of the paths.
-    pub(super) fn set_rates(&mut self, _now: Instant) {
+    pub(super) fn set_rates(&mut self, now: Instant) {
         if self.paced.is_none() {
             return;
         }
@@ -50,5 +50,6 @@ impl TransmitHalf {
         if let Some(paced) = &mut self.paced {
             paced.queues.set_limits(times, bytes.min(MOST_WAITING));
         }
+        self.equalise(now);
     }
 }

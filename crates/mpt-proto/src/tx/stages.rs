@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::equalise::Equalise;
 use crate::framing::Stamp;
 use crate::id::{ConnectionId, PathId};
 use crate::queue::FlowQueues;
@@ -20,6 +21,8 @@ pub(super) struct Paced {
     pub(super) store: Store,
     /// Acknowledgements that wait.
     pub(super) acks: AckThinner,
+    /// The time that bulk flows are to take.
+    pub(super) equalise: Equalise,
     /// The packet that was given out last, whose bytes have been written by the next call.
     pub(super) lent: Option<Place>,
     /// When something is due, and whether that is earlier than it was when it was last asked.

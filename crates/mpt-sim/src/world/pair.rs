@@ -98,6 +98,7 @@ impl PairPlan {
                 sequence: true,
                 scheduler: SchedulerConfig::default(),
                 thin_acks: true,
+                equalise: true,
                 reorder: ReorderConfig::default(),
                 paths: Vec::new(),
             },
