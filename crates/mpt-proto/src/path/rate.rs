@@ -42,6 +42,9 @@ const SHORTEST: Duration = Duration::from_millis(10);
 const GAIN: f64 = 0.25;
 const MOST_GAIN: f64 = 0.5;
 
+/// After how long a path that is not used starts again, at first and at the most.
+const RETRY: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(60)];
+
 /// What a path starts with, in bytes per round trip.
 const START: f64 = 15_000.0;
 
@@ -104,6 +107,9 @@ pub(crate) struct RateEstimator {
     rate_before: f64,
     /// The path sequence from which on the path has been kept busy.
     busy_from: u32,
+    /// When it may start again, and how long after the last time that was.
+    retry_at: Instant,
+    retry_after: Duration,
     updated: Instant,
     findings: Findings,
 }
@@ -127,6 +133,8 @@ impl Default for RateEstimator {
             boosted_at: Instant::ZERO,
             rate_before: 0.0,
             busy_from: 0,
+            retry_at: Instant::ZERO,
+            retry_after: Duration::ZERO,
             updated: Instant::ZERO,
             findings: Findings::default(),
         }
@@ -187,6 +195,17 @@ impl RateEstimator {
             let start = START / round_trip.max(SHORTEST).as_secs_f64();
             self.rate = self.rate.max(start);
             self.pace = self.rate;
+        }
+    }
+
+    /// The path is not used although others are full: what is believed of it may be wrong, so it starts again. After
+    /// each time it takes twice as long until the next, from 2 s to a minute, as it may be right.
+    pub(crate) fn retry(&mut self, now: Instant, round_trip: Duration) {
+        if self.stage == Stage::Servo && now >= self.retry_at {
+            self.retry_after = (self.retry_after * 2).clamp(RETRY[0], RETRY[1]);
+            self.retry_at = now + self.retry_after;
+            self.stage = Stage::Open;
+            self.start(round_trip);
         }
     }
 

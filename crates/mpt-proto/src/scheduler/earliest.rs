@@ -49,6 +49,8 @@ struct Lane {
     /// Bytes that are committed and have not left, and those of them that leave before the others.
     committed: usize,
     ahead: usize,
+    /// Whether it has had nothing to send for a while since this was last asked.
+    idled: bool,
 }
 
 /// Where a packet goes.
@@ -76,6 +78,7 @@ impl Earliest {
             next: Instant::ZERO,
             committed: 0,
             ahead: 0,
+            idled: true,
         };
         let known = |path| before.iter().find(|lane| lane.path == path).copied();
         self.lanes.extend(paths.map(|path| known(path).unwrap_or_else(|| new(path))));
@@ -163,6 +166,7 @@ impl Earliest {
     pub(crate) fn commit(&mut self, now: Instant, path: PathId, len: usize) {
         if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.path == path) {
             if lane.committed == 0 {
+                lane.idled |= now.since(lane.next) > CATCH_UP;
                 lane.next = lane.next.max(now);
             }
             lane.committed += len;
@@ -254,14 +258,15 @@ impl Earliest {
         self.lanes.iter().find(|lane| lane.path == path)
     }
 
-    /// A datagram of `len` bytes leaves now that was committed before.
-    pub(crate) fn on_sent(&mut self, now: Instant, path: PathId, len: usize) {
-        if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.path == path) {
-            lane.committed = lane.committed.saturating_sub(len);
-            lane.ahead = lane.ahead.saturating_sub(len);
-            let from = Instant::ZERO + now.since(Instant::ZERO + CATCH_UP);
-            lane.next = lane.next.max(from) + lane.time(len);
-        }
+    /// A datagram of `len` bytes leaves now that was committed before. Returns whether the path has had nothing to send
+    /// for a while since the one before.
+    pub(crate) fn on_sent(&mut self, now: Instant, path: PathId, len: usize) -> bool {
+        let Some(lane) = self.lanes.iter_mut().find(|lane| lane.path == path) else { return true };
+        lane.committed = lane.committed.saturating_sub(len);
+        lane.ahead = lane.ahead.saturating_sub(len);
+        let from = Instant::ZERO + now.since(Instant::ZERO + CATCH_UP);
+        lane.next = lane.next.max(from) + lane.time(len);
+        std::mem::take(&mut lane.idled)
     }
 
     #[cfg(test)]

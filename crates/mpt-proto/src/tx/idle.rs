@@ -23,6 +23,11 @@ impl Idle {
         *self = Self { since: now, due: AFTER.len() as u8 };
     }
 
+    /// How long ago data was sent on the path last.
+    pub(super) fn elapsed(&self, now: Instant) -> Duration {
+        now.since(self.since)
+    }
+
     /// A beacon was sent.
     pub(super) fn on_beacon(&mut self) {
         self.due -= 1;

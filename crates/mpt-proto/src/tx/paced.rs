@@ -158,15 +158,18 @@ impl TransmitHalf {
         wire_len: usize,
         len: usize,
     ) -> Stamp {
-        if let Some(earliest) = self.scheduler.earliest_mut() {
-            earliest.on_sent(now, path, wire_len);
-        }
+        let earliest = self.scheduler.earliest_mut();
+        let has_idled = earliest.is_none_or(|earliest| earliest.on_sent(now, path, wire_len));
         if let Some(paced) = &mut self.paced {
             paced.equalise.on_sent(wire_len);
         }
         let moves = self.paced.as_ref().is_some_and(|paced| paced.moves(now));
         let stamp = if moves { stamp.out_of_turn() } else { stamp };
         let sender = &mut self.paths[path.index()];
+        if has_idled {
+            // What is sent before this says nothing of what the path delivers: others may have been chosen.
+            sender.rate.on_idle(sender.wire.next);
+        }
         let stamp = stamp.leaving(now, &mut sender.wire);
         sender.idle.on_data(now);
         sender.mtu.on_data(now, stamp.overhead() + len);

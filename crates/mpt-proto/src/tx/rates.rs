@@ -13,6 +13,9 @@ use crate::time::Instant;
 /// No more than this waits, whatever the rates: 64 MiB.
 const MOST_WAITING: usize = 64 << 20;
 
+/// A path that has not been used for so long although packets wait is tried again.
+const UNUSED: Duration = Duration::from_secs(1);
+
 /// The round trip of paths that nothing is known of.
 pub(super) const ROUND_TRIP: Duration = Duration::from_millis(50);
 
@@ -27,6 +30,15 @@ impl TransmitHalf {
             for (_, path) in self.paths.iter_mut().filter(|(_, path)| path.usable()) {
                 let round_trip = path.feedback.round_trip().map_or(ROUND_TRIP, |trip| trip.min);
                 path.rate.start(round_trip);
+            }
+        }
+        // A path that is not chosen although packets wait may be better than it is believed to be.
+        if self.paced.as_ref().is_some_and(|paced| !paced.queues.is_empty()) {
+            for (_, path) in self.paths.iter_mut().filter(|(_, path)| path.usable()) {
+                if path.idle.elapsed(now) >= UNUSED {
+                    let round_trip = path.feedback.round_trip().map_or(ROUND_TRIP, |trip| trip.min);
+                    path.rate.retry(now, round_trip);
+                }
             }
         }
         let Some(earliest) = self.scheduler.earliest_mut() else { return };

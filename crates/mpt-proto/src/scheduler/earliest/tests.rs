@@ -101,3 +101,15 @@ fn after_a_stall_little_is_made_up_for() {
     }
     assert!((2..=5).contains(&burst), "{burst}");
 }
+
+#[test]
+fn a_path_that_others_leave_nothing_to_send_is_known_to_idle() {
+    let mut earliest = earliest(&[(1_000_000, 0), (1_000_000, 0)]);
+    let mut send = |micros| {
+        earliest.commit(at(micros), PathId(0), LEN);
+        earliest.on_sent(at(micros), PathId(0), LEN)
+    };
+    assert!(send(0), "the first one");
+    assert_eq!([1000, 2000, 5000].map(&mut send), [false; 3]);
+    assert!(send(12_000), "nothing was sent for six milliseconds");
+}
