@@ -163,6 +163,7 @@ impl Settings {
             weight: 1,
             weight_from_peer: false,
             rate: None,
+            price: Duration::ZERO,
             priority: 0,
             pins: Pins::default(),
             keepalive: self.keepalive,

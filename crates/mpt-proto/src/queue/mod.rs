@@ -9,6 +9,7 @@ mod sparse;
 pub(crate) mod store;
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use crate::time::Instant;
 use codel::Codel;
@@ -145,6 +146,13 @@ impl FlowQueues {
     pub(crate) fn next_len(&mut self) -> Option<usize> {
         let index = self.turn()?;
         Some(self.flows[usize::from(index)].packets.front()?.len as usize)
+    }
+
+    /// For how long the packet that leaves next has waited.
+    pub(crate) fn next_waited(&mut self, now: Instant) -> Duration {
+        let index = self.turn().map(usize::from);
+        let next = index.and_then(|index| self.flows[index].packets.front());
+        next.map_or(Duration::ZERO, |next| now.since(next.since))
     }
 
     /// Takes the packet that leaves next.

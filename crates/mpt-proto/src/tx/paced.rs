@@ -47,13 +47,21 @@ impl TransmitHalf {
         }
         let (len, tos) = (item.packet.len(), item.inner.tos);
         let waits = self.paced.as_ref().is_some_and(|paced| !paced.queues.is_empty());
-        let choice = if waits { Some(Choice::Wait(now)) } else { self.choose(now, len) };
+        let copies = self.scheduler.earliest().is_some_and(Earliest::copies);
+        // What takes several paths is copied, so it is kept first.
+        let choice = match self.choose(now, len, Duration::ZERO) {
+            Some(_) if waits || copies => Some(Choice::Wait(now)),
+            choice => choice,
+        };
         let Some(choice) = choice else {
             self.drops.add(Drop::NoPath);
             return None;
         };
         let busy = waits || self.scheduler.earliest().is_some_and(Earliest::is_busy);
-        if busy && let Some(offered) = self.offer_ahead(now, item) {
+        if busy
+            && !copies
+            && let Some(offered) = self.offer_ahead(now, item)
+        {
             return Some(offered);
         }
         let paced = self.paced.as_mut()?;
@@ -79,7 +87,7 @@ impl TransmitHalf {
                 let place = paced.store.take(len);
                 let hash = Flow::parse(item.packet, item.inner).hash();
                 paced.queues.push(now, hash, place, len, tos);
-                paced.wake_at(until + GATHER);
+                paced.wake_at(if copies { now } else { until + GATHER });
                 while let Some(dropped) = paced.queues.overflow() {
                     paced.store.give_back(dropped.place);
                     self.drops.add(Drop::QueueFull);
@@ -123,11 +131,11 @@ impl TransmitHalf {
         self.paced.as_mut().is_some_and(|paced| std::mem::take(&mut paced.sooner))
     }
 
-    /// The path for a packet of this length.
-    fn choose(&self, now: Instant, len: usize) -> Option<Choice> {
+    /// The path for a packet of this length that has waited for so long.
+    fn choose(&self, now: Instant, len: usize, waited: Duration) -> Option<Choice> {
         // The headers of the paths differ by no more than 20 bytes.
         let wire_len = self.framing.overhead() + len + IPV4_UDP;
-        self.scheduler.earliest()?.select(now, wire_len)
+        self.scheduler.earliest()?.select(now, wire_len, waited)
     }
 
     /// A packet leaves on a path: the rest of its stamp.
@@ -202,8 +210,10 @@ impl TransmitHalf {
 
     /// Commits the next packet of the first stage. `None` if there is none, `Some(Some(until))` if it has to wait.
     fn commit_next(&mut self, now: Instant) -> Option<Option<Instant>> {
-        let len = self.paced.as_mut()?.queues.next_len()?;
-        let choice = self.choose(now, len);
+        let queues = &mut self.paced.as_mut()?.queues;
+        let (len, waited) = (queues.next_len()?, queues.next_waited(now));
+        let choice = self.choose(now, len, waited);
+        let spills = self.scheduler.earliest().is_some_and(|earliest| earliest.spills(waited));
         let paced = self.paced.as_mut()?;
         let path = match choice {
             Some(Choice::Path(path)) => path,
@@ -215,6 +225,8 @@ impl TransmitHalf {
         };
         let Waiting { place, tos, .. } = match paced.queues.pop(now)? {
             Verdict::Send(waiting) => waiting,
+            // It did not yield before, and there is a path for it.
+            Verdict::Congested(waiting) if spills => waiting,
             Verdict::Congested(waiting) => {
                 let packet = paced.store.get_mut(waiting.place);
                 let marked = inner::parse(packet).and_then(|inner| ecn::mark(packet, &inner));
@@ -240,6 +252,7 @@ impl TransmitHalf {
             earliest.commit(now, path, wire_len);
         }
         paced.push(path, Committed { place, stamp, tos, wire_len, ahead: false });
+        self.commit_copies(now, path, Committed { place, stamp, tos, wire_len, ahead: false });
         Some(None)
     }
 

@@ -45,7 +45,15 @@ impl TransmitLoop {
         };
         let scheduler = match (info.settings.policies.scheduler, has_session) {
             (config::Scheduler::Earliest, true) => "earliest",
-            (config::Scheduler::Earliest, false) | (config::Scheduler::Weighted, _) => "weighted",
+            (config::Scheduler::LowestRtt, true) => "lowest-rtt",
+            (config::Scheduler::Redundant, true) => "redundant",
+            (
+                config::Scheduler::Earliest
+                | config::Scheduler::LowestRtt
+                | config::Scheduler::Redundant,
+                false,
+            )
+            | (config::Scheduler::Weighted, _) => "weighted",
             (config::Scheduler::Flow, _) => "flow",
         };
         ConnectionState {
