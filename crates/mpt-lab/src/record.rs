@@ -5,9 +5,11 @@
 //! over the repetitions, in the units of the experiment's file. Rates are in Mbit/s (10⁶ bit/s),
 //! times in seconds or, where the name says so, milliseconds.
 
+mod against;
 mod figures;
 mod flow;
 mod line;
+mod settling;
 
 use std::sync::Arc;
 
@@ -17,8 +19,11 @@ use crate::cell::Cell;
 use crate::emulator;
 use crate::results::{CellRecord, Figure};
 pub use figures::FIGURES;
-pub use flow::{FlowRecord, StreamRecord, megabits, milliseconds};
+pub use flow::{
+    BesideRecord, FlowRecord, MEGABYTES, RivalRecord, StreamRecord, megabits, milliseconds,
+};
 pub use line::{Headline, Line};
+pub use settling::Settling;
 
 /// The name in records of a link measured alone, by whatever traffic.
 pub const ALONE: &str = "alone";
@@ -42,6 +47,9 @@ pub struct Record {
     pub alone: Vec<Measured>,
     /// Each system, in the order of the experiment.
     pub systems: Vec<Measured>,
+    /// The largest send buffer of a TCP socket of the sending host, in bytes; absent if no lab was needed, or if the
+    /// kernel does not say.
+    pub send_buffer: Option<u64>,
     /// What should have worked and did not.
     pub failures: Vec<String>,
 }
@@ -77,6 +85,8 @@ pub struct Run {
     pub bound_mbps: Option<f64>,
     /// Goodput ÷ ideal.
     pub efficiency: Option<f64>,
+    /// Goodput of the later part of a long run ÷ ideal.
+    pub long_efficiency: Option<f64>,
     /// Goodput ÷ Σ link rate.
     #[serde(rename = "yield")]
     pub yields: Option<f64>,
@@ -160,6 +170,9 @@ pub struct EventRecord {
     /// After something good: seconds until the sender used the link again at half of its former rate;
     /// absent if it never did.
     pub return_seconds: Option<f64>,
+    /// After a change of rate: how the flow followed; absent if the next change came at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settling: Option<Settling>,
 }
 
 /// A flow during which links were cut.

@@ -11,6 +11,8 @@ pub enum Timer {
     DeadTime,
     /// What arrived is to be reported to the peer.
     Feedback,
+    /// A packet that waits for its play-out time is due.
+    PlayOut,
     /// A packet that waits may leave, or be given a number.
     Pace,
     /// A probe of what a path carries is due, or its answer is overdue.

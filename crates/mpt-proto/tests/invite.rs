@@ -65,6 +65,7 @@ fn connection(peer: [u8; 4], framing: FramingConfig, remote: SocketAddr) -> Conn
         sequence: true,
         scheduler: SchedulerConfig::Weighted,
         thin_acks: true,
+        equalise: true,
         reorder: ReorderConfig::default(),
         paths: vec![path],
     }

@@ -4,13 +4,21 @@ mod links;
 
 use std::time::Duration;
 
-use links::{at, believed, bulk, carried, pair, plan, stream, wire};
+use links::{at, believed, bulk, carried, pair, plan, sender, stream, wire};
 use mpt_proto::{Drop, SchedulerConfig};
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
 use mpt_sim::traffic::stream::Source;
 use mpt_sim::world::pair::Pair;
 use mpt_sim::world::{Direction, WireId};
+
+/// Bulk BBR over links: Mbit/s that each of these spans of seconds carried.
+fn bbr(wires: &[Profile], spans: &[(u64, u64)]) -> Vec<f64> {
+    let mut pair = pair(wires);
+    pair.world.add_bulk(pair.left, pair.right, sender().with_bbr());
+    let ids = pair.wires.clone();
+    spans.iter().map(|&(from, to)| carried(&mut pair, &ids, from, to)).collect()
+}
 
 /// Bulk TCP over links from the third second on: Mbit/s that the links carry together.
 fn goodput(wires: &[Profile]) -> f64 {
@@ -74,6 +82,18 @@ fn a_flow_that_sends_little_does_not_wait_for_one_that_sends_much() {
             "{order:?}"
         );
     }
+}
+
+#[test]
+fn bbr_gets_slower_paths_too_after_it_has_measured_its_round_trip_again() {
+    let got = bbr(&[wire(20, 10), wire(20, 35)], &[(3, 11), (15, 20)]);
+    assert!(got[0] > 0.95 * 20.0 && got[1] > 0.93 * 40.0, "{got:?}");
+}
+
+#[test]
+fn bbr_is_not_delayed_for_a_path_that_is_not_worth_it() {
+    let got = bbr(&[wire(20, 10), wire(1, 60)], &[(3, 11), (15, 20)]);
+    assert!(got.iter().all(|&got| got > 0.95 * 20.0), "{got:?}");
 }
 
 #[test]
@@ -162,6 +182,8 @@ fn trace() {
     let ids = pair.wires.clone();
     if std::env::var("STREAM").is_ok() {
         stream(&mut pair, sum / 500_000);
+    } else if std::env::var("BBR").is_ok() {
+        pair.world.add_bulk(pair.left, pair.right, sender().with_bbr());
     } else {
         bulk(&mut pair);
     }

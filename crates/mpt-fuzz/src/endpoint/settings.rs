@@ -151,6 +151,7 @@ impl Settings {
             sequence: self.sequence,
             scheduler: SchedulerConfig::Weighted,
             thin_acks: true,
+            equalise: true,
             reorder: self.reorder,
             paths: Vec::new(),
         }

@@ -10,18 +10,31 @@ use crate::topology::{Addressing, IpVersion, Side, Topology};
 /// The name of the tunnel and its device, in either host.
 pub const TUNNEL: &str = "mpt0";
 
-/// The UDP port of both daemons: that of RFC 8086.
+/// The name of the rival's tunnel.
+const RIVAL: &str = "mpt1";
+
+/// The UDP port of both daemons: that of RFC 8086. The rival's tunnel has the next one.
 const PORT: u16 = 4754;
 
 /// The address of a host inside the tunnel.
 pub fn inner_address(side: Side, version: IpVersion) -> IpAddr {
+    numbered_address(0, side, version)
+}
+
+/// The address of a host inside the rival's tunnel.
+pub fn rival_address(side: Side, version: IpVersion) -> IpAddr {
+    numbered_address(1, side, version)
+}
+
+/// The address of a host inside the tunnel of that number.
+fn numbered_address(number: u8, side: Side, version: IpVersion) -> IpAddr {
     let host = match side {
         Side::Left => 1,
         Side::Right => 2,
     };
     match version {
-        IpVersion::V4 => Ipv4Addr::new(10, 9, 0, host).into(),
-        IpVersion::V6 => Ipv6Addr::new(0xfd00, 9, 0, 0, 0, 0, 0, host.into()).into(),
+        IpVersion::V4 => Ipv4Addr::new(10, 9, number, host).into(),
+        IpVersion::V6 => Ipv6Addr::new(0xfd00, 9, number.into(), 0, 0, 0, 0, host.into()).into(),
     }
 }
 
@@ -35,32 +48,40 @@ pub fn configuration(topology: &Topology, tunnel: &super::Tunnel, side: Side) ->
     // Behind a translator, a host has no address that the other could name: it learns the paths.
     let translated = topology.links.iter().any(|link| link.nat);
     let learns = tunnel.framing == Framing::Extended && side == Side::Right && translated;
-    let file = File {
-        tunnel: [Tunnel {
-            name: TUNNEL,
+    let told = !tunnel.shipped;
+    let numbered = |number: u8| {
+        let address = |side, version| numbered_address(number, side, version);
+        let port = PORT + u16::from(number);
+        Tunnel {
+            name: if number == 0 { TUNNEL } else { RIVAL },
             addresses: [
-                format!("{}/24", inner_address(side, IpVersion::V4)),
-                format!("{}/64", inner_address(side, IpVersion::V6)),
+                format!("{}/24", address(side, IpVersion::V4)),
+                format!("{}/64", address(side, IpVersion::V6)),
             ],
             mtu: tunnel.mtu.map_or(Mtu::Auto("auto"), Mtu::Bytes),
             connection: [Connection {
-                name: other.name(),
-                peer: [IpVersion::V4, IpVersion::V6].map(|version| inner_address(other, version)),
-                local_port: PORT,
-                remote_port: PORT,
-                profile: tunnel.profile,
-                framing: tunnel.framing,
-                scheduler: tunnel.scheduler,
-                key: tunnel.key,
-                checksum: tunnel.checksum,
-                sequence: tunnel.sequence,
-                reorder: tunnel.reorder.as_ref(),
-                keepalive: learns.then_some(tunnel.keepalive),
-                dead_time: learns.then_some(tunnel.dead_time),
+                name: if number == 0 {
+                    other.name().into()
+                } else {
+                    format!("{}-rival", other.name())
+                },
+                peer: [IpVersion::V4, IpVersion::V6].map(|version| address(other, version)),
+                local_port: port,
+                remote_port: port,
+                profile: told.then_some(tunnel.profile),
+                framing: told.then_some(tunnel.framing),
+                scheduler: told.then_some(tunnel.scheduler),
+                key: tunnel.key.filter(|_| told),
+                checksum: told.then_some(tunnel.checksum),
+                sequence: told.then_some(tunnel.sequence),
+                reorder: tunnel.reorder.as_ref().filter(|_| told),
+                keepalive: (told && learns).then_some(tunnel.keepalive),
+                dead_time: (told && learns).then_some(tunnel.dead_time),
                 path: if learns { Vec::new() } else { paths(topology, tunnel, side, other) },
             }],
-        }],
+        }
     };
+    let file = File { tunnel: (0..=u8::from(tunnel.rival)).map(numbered).collect() };
     toml::to_string(&file).expect("the file consists of tables with string keys")
 }
 
@@ -72,6 +93,7 @@ fn paths<'a>(
 ) -> Vec<Path<'a>> {
     // The client of a one-address server has one route to it, so each path is bound to its link.
     let bound = topology.addressing == Addressing::OneServer && side == Side::Left;
+    let told = !tunnel.shipped;
     let links = topology.links.iter().zip(&tunnel.weights).enumerate();
     links
         .map(|(index, (link, &weight))| Path {
@@ -79,7 +101,7 @@ fn paths<'a>(
             interface: bound.then_some(link.name.as_str()),
             local: topology.address(side, index),
             remote: topology.known_address(other, index),
-            weight,
+            weight: told.then_some(weight),
             rate: tunnel.rates.and_then(|share| {
                 let out = match side {
                     Side::Left => &link.forward,
@@ -87,15 +109,15 @@ fn paths<'a>(
                 };
                 Some((out.rate? as f64 * share / 1000.0) as u32)
             }),
-            keepalive: tunnel.keepalive,
-            dead_time: tunnel.dead_time,
+            keepalive: told.then_some(tunnel.keepalive),
+            dead_time: told.then_some(tunnel.dead_time),
         })
         .collect()
 }
 
 #[derive(Serialize)]
 struct File<'a> {
-    tunnel: [Tunnel<'a>; 1],
+    tunnel: Vec<Tunnel<'a>>,
 }
 
 #[derive(Serialize)]
@@ -115,16 +137,16 @@ enum Mtu {
 
 #[derive(Serialize)]
 struct Connection<'a> {
-    name: &'a str,
+    name: String,
     peer: [IpAddr; 2],
     local_port: u16,
     remote_port: u16,
-    profile: Profile,
-    framing: Framing,
-    scheduler: Scheduler,
+    profile: Option<Profile>,
+    framing: Option<Framing>,
+    scheduler: Option<Scheduler>,
     key: Option<u32>,
-    checksum: bool,
-    sequence: bool,
+    checksum: Option<bool>,
+    sequence: Option<bool>,
     reorder: Option<&'a Reorder>,
     keepalive: Option<f64>,
     dead_time: Option<f64>,
@@ -138,16 +160,17 @@ struct Path<'a> {
     interface: Option<&'a str>,
     local: IpAddr,
     remote: IpAddr,
-    weight: u32,
+    weight: Option<u32>,
     rate: Option<u32>,
-    keepalive: f64,
-    dead_time: f64,
+    keepalive: Option<f64>,
+    dead_time: Option<f64>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::experiment::Experiment;
+    use crate::system::System;
 
     const LINKS: &str =
         "title = 't'\n[[link]]\nname = 'a'\n[[link]]\nname = 'b'\n[tunnel]\nweights = [4, 2]";
@@ -173,6 +196,54 @@ mod tests {
             }
         }
         assert_eq!(left["tunnel"][0]["connection"][0]["path"][0]["weight"].as_integer(), Some(4));
+    }
+
+    #[test]
+    fn a_tunnel_as_shipped_is_told_addresses_alone() {
+        let text = LINKS.replace("'b'", "'b'\nrate_mbps = 20");
+        let cell = Experiment::parse("x", &text).unwrap().cells.remove(0);
+        let paths = |system: System| {
+            let tunnel = system.tunnel(&cell).unwrap();
+            let written = configuration(&cell.topology, &tunnel, Side::Left);
+            let file: toml::Table = written.parse().unwrap();
+            let connection = file["tunnel"][0]["connection"][0].as_table().unwrap().clone();
+            let keys = |table: &toml::Table| table.keys().cloned().collect::<Vec<_>>().join(" ");
+            let path = connection["path"][1].as_table().unwrap().clone();
+            (keys(&connection), keys(&path), path)
+        };
+        let (connection, path, _) = paths(System::Adaptive);
+        assert_eq!(connection, "local_port name path peer remote_port");
+        assert_eq!(path, "local name remote");
+        let (_, path, values) = paths(System::Oracle);
+        assert_eq!(path, "local name rate remote");
+        assert_eq!(values["rate"].as_integer(), Some(19_800));
+        let (connection, _, values) = paths(System::Mpt);
+        assert!(connection.contains("scheduler"), "{connection}");
+        assert_eq!(values["weight"].as_integer(), Some(2));
+    }
+
+    #[test]
+    fn a_rival_has_a_tunnel_with_names_addresses_and_ports_that_differ() {
+        let cell = Experiment::parse("x", LINKS).unwrap().cells.remove(0);
+        let tunnel = crate::cell::Tunnel { rival: true, ..cell.tunnel };
+        let written = configuration(&cell.topology, &tunnel, Side::Left);
+        let file: toml::Table = written.parse().unwrap();
+        let tunnels = file["tunnel"].as_array().unwrap();
+        assert_eq!(tunnels.len(), 2);
+        for (tunnel, [name, address, peer]) in tunnels
+            .iter()
+            .zip([["mpt0", "10.9.0.1/24", "10.9.0.2"], ["mpt1", "10.9.1.1/24", "10.9.1.2"]])
+        {
+            assert_eq!(tunnel["name"].as_str(), Some(name));
+            assert_eq!(tunnel["addresses"][0].as_str(), Some(address));
+            assert_eq!(tunnel["connection"][0]["peer"][0].as_str(), Some(peer));
+        }
+        let connection = |tunnel: &toml::Value| tunnel["connection"][0]["name"].clone();
+        assert_ne!(connection(&tunnels[0]), connection(&tunnels[1]), "names are unique in a file");
+        let port = |tunnel: &toml::Value| tunnel["connection"][0]["local_port"].as_integer();
+        assert_ne!(port(&tunnels[0]), port(&tunnels[1]));
+        let path = |tunnel: &toml::Value| tunnel["connection"][0]["path"].clone();
+        assert_eq!(path(&tunnels[0]), path(&tunnels[1]));
     }
 
     #[test]

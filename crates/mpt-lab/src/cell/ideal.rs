@@ -4,15 +4,20 @@
 //! payload ÷ outer bytes to the application:
 //!
 //! ```text
-//! | outer IP 20/40 | UDP 8 | GRE 4..16 | inner IP 20/40 | TCP 20 + timestamps 12 | payload |
+//! | outer IP 20/40 | UDP 8 | GRE 4..24 | inner IP 20/40 | TCP 20 + timestamps 12 | payload |
 //!                                      |<------------------ inner MTU ------------------>|
 //! ```
 //!
-//! Acknowledgements travel the other way and cost this direction nothing. The *ideal* of a tunnel is the
-//! sum over its links; a tunnel that shares packets by weights w cannot exceed its *bound*
-//! min(C/w) · Σw, because the link that is the most overloaded for its weight stops the others.
+//! Of extended framing the header takes 24 bytes, which measure the path. Acknowledgements travel the other
+//! way and cost this direction nothing. The *ideal* of a tunnel is the sum over its links; a tunnel that
+//! shares packets by weights w cannot exceed its *bound* min(C/w) · Σw, because the link that is the most
+//! overloaded for its weight stops the others. One that measures the links has no such bound.
 
-use super::{Cell, Direction, Kind, Tunnel};
+use std::time::Duration;
+
+use mpt_proto::wire::extended::DATA_LEN;
+
+use super::{Cell, Change, Direction, Event, Framing as Wire, Kind, Scheduler, Tunnel};
 use crate::topology::{IpVersion, LinkSpec, Topology};
 
 /// TCP header with the timestamps option (RFC 7323), which Linux always negotiates.
@@ -56,22 +61,30 @@ pub enum Framing<'a> {
 }
 
 impl Ideal {
-    /// The ideal of a cell for a system with this framing. `None` if a link has no limit, or if the
-    /// traffic is not greedy.
+    /// The ideal of a cell for a system with this framing, from the end of the start-up on. `None` if a link has no
+    /// limit, or if the traffic is not greedy.
     pub fn of(cell: &Cell, framing: Framing<'_>) -> Option<Self> {
-        let all: Vec<_> = (0..cell.topology.links.len()).collect();
+        Self::between(cell, framing, cell.traffic.omit, cell.traffic.seconds)
+    }
+
+    /// The same between two times of the run, in seconds.
+    pub fn between(cell: &Cell, framing: Framing<'_>, from: f64, until: f64) -> Option<Self> {
+        let share = |link| share_of_rate(&cell.events, link, from, until);
+        let all: Vec<_> = (0..cell.topology.links.len()).map(|link| (link, share(link))).collect();
         Self::over(cell, &all, framing)
     }
 
     /// The ideal of one link alone.
     pub fn alone(cell: &Cell, link: usize) -> Option<Self> {
-        Self::over(cell, &[link], Framing::Bare)
+        Self::over(cell, &[(link, 1.0)], Framing::Bare)
     }
 
-    fn over(cell: &Cell, links: &[usize], framing: Framing<'_>) -> Option<Self> {
+    /// Of these links, each with so much of its rate.
+    fn over(cell: &Cell, links: &[(usize, f64)], framing: Framing<'_>) -> Option<Self> {
         let all = rates(cell);
-        let rates = links.iter().map(|&link| all[link]).collect::<Option<Vec<_>>>()?;
-        let capacities = rates.iter().zip(links).map(|(rate, &number)| {
+        let rates = links.iter().map(|&(link, share)| Some(all[link]? * share));
+        let rates = rates.collect::<Option<Vec<_>>>()?;
+        let capacities = rates.iter().zip(links).map(|(rate, &(number, _))| {
             let link = &cell.topology.links[number];
             let lost = match cell.traffic.direction {
                 Direction::Backward => link.backward.loss.long_run(),
@@ -83,10 +96,44 @@ impl Ideal {
         let goodput = capacities.iter().sum();
         let bound = match framing {
             Framing::Bare | Framing::Mptcp => goodput,
-            Framing::Tunnel(tunnel, _) => bound(&capacities, &tunnel.weights),
+            Framing::Tunnel(tunnel, _) => match tunnel.scheduler {
+                Scheduler::Earliest => goodput,
+                Scheduler::Weighted => bound(&capacities, &tunnel.weights),
+            },
         };
         Some(Self { link_rates: rates.iter().sum(), goodput, bound })
     }
+}
+
+/// The mean share of its rate that a link has between two times, as events change it: a share of it, or nothing while
+/// it is cut or without carrier.
+fn share_of_rate(events: &[Event], link: usize, from: f64, until: f64) -> f64 {
+    let (mut share, mut cut, mut carrier) = (1.0, false, true);
+    let (mut since, mut sum) = (from, 0.0);
+    let end = Event { at: f64::INFINITY, link, change: Change::Mend };
+    for event in events.iter().filter(|event| event.link == link).chain([&end]) {
+        let at = event.at.clamp(since, until.max(since));
+        sum += if cut || !carrier { 0.0 } else { share * (at - since) };
+        since = at;
+        match event.change {
+            Change::CarrierDown => carrier = false,
+            Change::CarrierUp => carrier = true,
+            Change::Cut => cut = true,
+            Change::Mend => cut = false,
+            Change::Rate(new) => share = new,
+            Change::Roam => {}
+        }
+    }
+    if until > from { sum / (until - from) } else { share }
+}
+
+/// The shortest delay of any link, in the direction of the traffic.
+pub(crate) fn least_delay(cell: &Cell) -> Duration {
+    let delay = |link: &LinkSpec| match cell.traffic.direction {
+        Direction::Backward => link.backward.delay,
+        Direction::Forward => link.forward.delay,
+    };
+    cell.topology.links.iter().map(delay).min().unwrap_or_default()
 }
 
 /// Rates of the links in bit/s, in the direction of the traffic; `None` for one without a limit.
@@ -120,9 +167,7 @@ pub(crate) fn payload_share(framing: Framing<'_>, kind: Kind, link: &LinkSpec) -
         }
         Framing::Tunnel(tunnel, inner_mtu) => {
             let payload = inner_mtu.saturating_sub(ip_header(tunnel.inner) + transport);
-            let fields = [tunnel.checksum, tunnel.key.is_some(), tunnel.sequence];
-            let optional = fields.iter().map(|&present| u32::from(present) * GRE).sum::<u32>();
-            (payload, inner_mtu + GRE + optional + UDP + ip_header(link.version))
+            (payload, inner_mtu + header(tunnel) + UDP + ip_header(link.version))
         }
     };
     Some(f64::from(payload) / f64::from(outer))
@@ -133,11 +178,18 @@ pub(crate) fn inner_mtu(topology: &Topology, tunnel: &Tunnel) -> u32 {
     if let Some(mtu) = tunnel.mtu {
         return mtu;
     }
-    let fields = [tunnel.checksum, tunnel.key.is_some(), tunnel.sequence];
-    let optional = fields.iter().map(|&present| u32::from(present) * GRE).sum::<u32>();
-    let room =
-        |link: &LinkSpec| link.mtu.saturating_sub(ip_header(link.version) + UDP + GRE + optional);
+    let around = UDP + header(tunnel);
+    let room = |link: &LinkSpec| link.mtu.saturating_sub(ip_header(link.version) + around);
     topology.links.iter().map(room).min().unwrap_or_default()
+}
+
+/// The tunnel's own header: GRE with the fields asked for, or that of a session's data.
+fn header(tunnel: &Tunnel) -> u32 {
+    let fields = [tunnel.checksum, tunnel.key.is_some(), tunnel.sequence];
+    match tunnel.framing {
+        Wire::Extended => DATA_LEN as u32,
+        Wire::Plain => GRE + fields.iter().map(|&present| u32::from(present) * GRE).sum::<u32>(),
+    }
 }
 
 fn ip_header(version: IpVersion) -> u32 {
@@ -180,6 +232,9 @@ mod tests {
         assert_eq!(share(Framing::Tunnel(&tunnel, 1444), six), 1392.0 / 1500.0);
         let full = Tunnel { key: Some(7), checksum: true, ..Tunnel::default() };
         assert_eq!(share(Framing::Tunnel(&full, 1456), four), 1404.0 / 1500.0);
+        // 1500 outer = 20 IP + 8 UDP + 24 of the session + 1448 inner.
+        let session = Tunnel { framing: Wire::Extended, ..Tunnel::default() };
+        assert_eq!(share(Framing::Tunnel(&session, 1448), four), 1396.0 / 1500.0);
         assert_eq!(share(Framing::Bare, four), 1448.0 / 1500.0);
         assert_eq!(share(Framing::Mptcp, six), 1408.0 / 1500.0);
         assert_eq!(payload_share(Framing::Bare, Kind::Quic, four).unwrap(), 1435.0 / 1500.0);
@@ -206,6 +261,49 @@ mod tests {
         cell.traffic.direction = Direction::Backward;
         let backward = Ideal::alone(&cell, 0).unwrap();
         assert!((backward.goodput - 10e6 * 1448.0 / 1500.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn a_link_counts_as_far_as_its_rate_goes_at_each_time() {
+        let event = |at, link, change| Event { at, link, change };
+        let events = [
+            event(2.0, 0, Change::Rate(0.5)),
+            event(3.0, 1, Change::Rate(0.1)),
+            event(4.0, 0, Change::Cut),
+            event(6.0, 0, Change::Mend),
+            event(8.0, 0, Change::Rate(2.0)),
+        ];
+        let share = |from, until| share_of_rate(&events, 0, from, until);
+        assert_eq!((share(0.0, 2.0), share(2.0, 4.0), share(4.0, 6.0)), (1.0, 0.5, 0.0));
+        assert_eq!(share(0.0, 10.0), (2.0 + 1.0 + 0.0 + 1.0 + 4.0) / 10.0);
+        assert_eq!(share(9.0, 12.0), 2.0, "the last one stays");
+        assert_eq!(share_of_rate(&[], 0, 3.0, 5.0), 1.0);
+    }
+
+    #[test]
+    fn a_swinging_rate_has_the_ideal_of_its_mean() {
+        let text = "[[link]]\nname = 'a'\nrate_mbps = 80\n\
+            [[event]]\nat = 0\nlink = 'a'\nchange = 'rate'\nshares = [0.25, 1]\nevery = 1.5\n\
+            [traffic]\nseconds = 14\nomit = 2\n";
+        let cell = cell(text);
+        assert_eq!(cell.events.len(), 10);
+        let tunnel = cell.tunnel.clone();
+        let ideal = Ideal::of(&cell, Framing::Tunnel(&tunnel, 1464)).unwrap();
+        // Of 2 to 14 s the link has 80 Mbit/s in 2-3, 4.5-6, 7.5-9, 10.5-12 and 13.5-14.
+        assert!((ideal.link_rates - (6.0 * 80e6 + 6.0 * 20e6) / 12.0).abs() < 1.0, "{ideal:?}");
+        let low = Ideal::between(&cell, Framing::Tunnel(&tunnel, 1464), 3.0, 4.5).unwrap();
+        assert!((low.link_rates - 20e6).abs() < 1.0);
+    }
+
+    #[test]
+    fn what_measures_the_links_is_bound_by_no_weights() {
+        let links = "[[link]]\nname = 'a'\nrate_mbps = 10\n[[link]]\nname = 'b'\nrate_mbps = 100\n";
+        let cell = cell(links);
+        let weighted = Tunnel { weights: vec![1, 1], ..Tunnel::default() };
+        let earliest = Tunnel { scheduler: Scheduler::Earliest, ..weighted.clone() };
+        let of = |tunnel| Ideal::of(&cell, Framing::Tunnel(tunnel, 1448)).unwrap();
+        assert!(of(&weighted).bound < of(&weighted).goodput / 5.0);
+        assert_eq!(of(&earliest).bound, of(&earliest).goodput);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! possible goodput.
 
 pub mod configuration;
+pub(crate) mod host;
 pub mod ideal;
 mod traffic;
 mod tunnel;
@@ -14,7 +15,7 @@ use serde::Serialize;
 use crate::emulator;
 use crate::results::{Coordinate, Published};
 use crate::topology::Topology;
-pub use traffic::{Direction, Kind, Traffic};
+pub use traffic::{Beside, Direction, Kind, Rival, Traffic};
 pub use tunnel::{Framing, Late, Profile, Reorder, Scheduler, Tunnel};
 
 /// One point of an experiment, ready to be measured.
@@ -45,6 +46,8 @@ pub struct Cell {
 /// One more TCP flow through the tunnel, during which links are cut.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outage {
+    /// The systems that have it, by name; all if empty.
+    pub systems: Vec<String>,
     /// Length of the flow in seconds.
     pub seconds: f64,
     /// What is cut, and when.

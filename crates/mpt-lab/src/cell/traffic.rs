@@ -19,6 +19,10 @@ pub struct Traffic {
     /// Seconds at its start that goodput leaves out.
     #[serde(deserialize_with = "value::seconds")]
     pub omit: f64,
+    /// TCP with CUBIC over links whose delays differ: the run goes on until so many seconds, up to 600, for figures
+    /// of its later part. Goodput, start-up and gaps are those of `seconds`. After reading a file absent in any other cell.
+    #[serde(deserialize_with = "value::long_seconds")]
+    pub long_seconds: Option<f64>,
     /// Which way it flows.
     pub direction: Direction,
     /// TCP: congestion control by the kernel's name; QUIC: `cubic`, `bbr` or `newreno`.
@@ -38,6 +42,39 @@ pub struct Traffic {
     /// Ping: seconds between two requests.
     #[serde(deserialize_with = "value::positive")]
     pub interval: f64,
+    /// TCP and QUIC: a thin stream that goes the same way, whose delay is measured.
+    pub beside: Option<Beside>,
+    /// TCP and QUIC: who else sends over the links.
+    pub rival: Option<Rival>,
+}
+
+/// Somebody else who sends over the same links: one TCP flow with CUBIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rival {
+    /// Over the first link, without a tunnel.
+    Plain,
+    /// Through a second tunnel over the same links, configured as the first.
+    Tunnel,
+}
+
+/// UDP packets at a steady interval beside greedy flows.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Beside {
+    /// Seconds between two packets.
+    #[serde(deserialize_with = "value::positive")]
+    pub interval: f64,
+    /// Payload of a packet in bytes.
+    #[serde(deserialize_with = "value::payload")]
+    pub size: usize,
+}
+
+impl Default for Beside {
+    /// Fifty packets of 172 bytes a second: a call with G.711 (RFC 3551), as RTP carries it.
+    fn default() -> Self {
+        Self { interval: 0.02, size: 172 }
+    }
 }
 
 impl Default for Traffic {
@@ -46,6 +83,7 @@ impl Default for Traffic {
             kind: Kind::Tcp,
             seconds: 12.0,
             omit: 2.0,
+            long_seconds: None,
             direction: Direction::Forward,
             congestion: tcp::CUBIC.into(),
             flows: 1,
@@ -53,6 +91,8 @@ impl Default for Traffic {
             rate_mbps: 10.0,
             size: 1200,
             interval: 0.05,
+            beside: None,
+            rival: None,
         }
     }
 }
@@ -60,6 +100,11 @@ impl Default for Traffic {
 impl Traffic {
     /// Length of the run.
     pub fn length(&self) -> Duration {
+        Duration::from_secs_f64(self.long_seconds.unwrap_or(self.seconds))
+    }
+
+    /// The part of the run that all figures are about but those of a long run.
+    pub fn measured(&self) -> Duration {
         Duration::from_secs_f64(self.seconds)
     }
 

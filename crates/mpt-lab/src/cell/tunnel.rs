@@ -11,6 +11,13 @@ use crate::topology::IpVersion;
 pub struct Tunnel {
     /// One weight per link, 1 to 10000; after reading a file, as many as there are links.
     pub weights: Vec<u32>,
+    /// Whether the daemons are told only addresses, and [`rates`](Self::rates) if there are any: all else is as they
+    /// ship. No file says this; it is what the systems `adaptive` and `oracle` are.
+    #[serde(skip_deserializing)]
+    pub shipped: bool,
+    /// Whether there is a second tunnel like this one over the same links, for a rival.
+    #[serde(skip_deserializing)]
+    pub rival: bool,
     /// The share of the links' rates that the daemons are told as the paths', in place of what they would measure;
     /// for the scheduler `earliest`.
     pub rates: Option<f64>,
@@ -47,6 +54,8 @@ impl Default for Tunnel {
     fn default() -> Self {
         Self {
             weights: Vec::new(),
+            shipped: false,
+            rival: false,
             rates: None,
             profile: Profile::Auto,
             framing: Framing::Plain,

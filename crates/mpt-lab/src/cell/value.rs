@@ -21,6 +21,14 @@ pub(crate) fn run_seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     within(deserializer, 1.0..=LONGEST_RUN, "seconds")
 }
 
+/// Length of a long run in seconds.
+pub(crate) fn long_seconds<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<f64>, D::Error> {
+    // So that what is left after the first ten seconds is worth the name of a goodput.
+    within(deserializer, 20.0..=LONGEST_RUN, "seconds").map(Some)
+}
+
 /// A rate or an interval.
 pub(crate) fn positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     within(deserializer, 0.001..=100_000.0, "a number")

@@ -1,4 +1,4 @@
-//! `mpt-lab demo`: MPT's main job in a minute, on this machine.
+//! `mpt-lab demo`: MPT's main job in a minute and a half, on this machine.
 
 use std::io;
 use std::path::PathBuf;
@@ -22,14 +22,16 @@ const EXPERIMENT: &str = include_str!("../../experiments/demo.toml");
 const GREETING: &str = "\
 MPT carries IP packets over several links at once, so that one TCP flow gets the sum of them.
 This demonstration creates two hosts as network namespaces, connected by emulated links of 40 and
-20 Mbit/s. In a minute it shows each link alone, a tunnel over both, and the failure of a link
+20 Mbit/s. In 80 seconds it shows each link alone, a tunnel over both with weights that somebody
+typed in wrongly, one with nothing typed in but addresses, and there the silent failure of a link
 during a running flow. It does not touch the machine's own network; Ctrl-C ends it at any time.
 ";
 
 /// What to do when the demo cannot run.
 const REMEDY: &str = "the demo cannot run here; `mpt-lab doctor` lists everything that is missing";
 
-/// Demonstrates MPT in a minute: one TCP flow over two links, one of which then fails.
+/// Demonstrates MPT in a minute and a half: one TCP flow over each of two links, over both with wrong
+/// weights, over both with nothing configured, and while one of them fails.
 ///
 /// Needs no configuration and does not touch the machine's own network. Exit code 0: it ran. 2: it
 /// could not run.

@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
                         print(text(arguments, &experiment.entry.name, cell, &prediction)?)?;
                     }
                     None => super::tell(&format!(
-                        "{}: no prediction: the model does not support events",
+                        "{}: no prediction: the model knows neither events nor tunnels that measure their links",
                         cell.name_in(&experiment.entry.name)
                     )),
                 }

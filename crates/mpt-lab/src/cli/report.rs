@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use mpt_lab::report::{Report, html, markdown};
+use mpt_lab::report::{Report, Section, html, markdown};
 use mpt_lab::results::Results;
 
 use super::print;
 
 /// Creates a report of a folder of results: one self-contained HTML file, and the same tables as
-/// Markdown. No experiment is run.
+/// Markdown. No experiment is run. Prints the files' names, then each target with its verdict and
+/// the figure that it got.
 ///
 /// Exit code 0: they are written. 2: they could not be written.
 #[derive(Debug, clap::Args)]
@@ -51,7 +52,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
             write(&folder.join(name), &text)?;
         }
     }
+    for section in report.sections.iter().filter(|section| !section.judgements.is_empty()) {
+        print(targets(section))?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The targets of an experiment, a line each: verdict, target, figure.
+fn targets(section: &Section) -> String {
+    let name = &section.answer.entry.name;
+    let mut lines = vec![format!("\n{name}: {}", section.verdict().1)];
+    lines.extend(section.judgements.iter().map(|judgement| {
+        let verdict = judgement.verdict.name();
+        format!("  {verdict:<12}  {} – {}", judgement.text, judgement.outcome())
+    }));
+    lines.join("\n")
 }
 
 fn write(file: &Path, text: &str) -> Result<()> {

@@ -34,8 +34,8 @@ pub(crate) struct Arguments {
     /// Files, or names of built-in experiments (`mpt-lab list`), or `all`.
     #[arg(required = true)]
     experiments: Vec<String>,
-    /// The short form: the first, middle and last value of each axis, three seconds, one
-    /// repetition.
+    /// The short form: the first, middle and last value of each axis, or the one of `--at`, three
+    /// seconds, one repetition.
     #[arg(long)]
     quick: bool,
     /// Print one JSON object per cell with all measurements instead of tables.
@@ -167,9 +167,10 @@ fn chosen(arguments: &Arguments) -> Result<Vec<Experiment>> {
     let mut chosen = Vec::new();
     for word in &arguments.experiments {
         for mut experiment in library::find(word)? {
-            choose_systems(arguments, &mut experiment)?;
+            let axes: Vec<_> = places.iter().map(|(axis, _)| *axis).collect();
+            choose_systems(arguments, &mut experiment, &axes)?;
             for &(axis, label) in &places {
-                choose_cells(&mut experiment, axis, label, arguments.quick)?;
+                choose_cells(&mut experiment, axis, label)?;
             }
             if let Some(seed) = arguments.seed {
                 experiment.cells.iter_mut().for_each(|cell| cell.topology.seed = seed);
@@ -188,12 +189,13 @@ fn chosen(arguments: &Arguments) -> Result<Vec<Experiment>> {
     Ok(chosen)
 }
 
-/// Keeps the systems that were asked for, in the short form if that was.
-fn choose_systems(arguments: &Arguments, experiment: &mut Experiment) -> Result<()> {
+/// Keeps the systems that were asked for, in the short form if that was, with all points of the axes of which one is
+/// asked for.
+fn choose_systems(arguments: &Arguments, experiment: &mut Experiment, axes: &[&str]) -> Result<()> {
     if arguments.system.is_empty() {
         if arguments.quick {
             let all = experiment.systems.clone();
-            *experiment = experiment.clone().quick();
+            *experiment = experiment.clone().quick_but_for(axes);
             let left_out = all.iter().filter(|system| !experiment.systems.contains(system));
             let names: Vec<_> = left_out.map(System::name).collect();
             if !names.is_empty() {
@@ -213,13 +215,13 @@ fn choose_systems(arguments: &Arguments, experiment: &mut Experiment) -> Result<
     let is_wanted = |system: &System| arguments.system.iter().any(|name| name == system.name());
     experiment.systems.retain(is_wanted);
     if arguments.quick {
-        *experiment = experiment.clone().shortened();
+        *experiment = experiment.clone().shortened_but_for(axes);
     }
     Ok(())
 }
 
 /// Keeps the cells at a place of an axis.
-fn choose_cells(experiment: &mut Experiment, axis: &str, label: &str, quick: bool) -> Result<()> {
+fn choose_cells(experiment: &mut Experiment, axis: &str, label: &str) -> Result<()> {
     let name = &experiment.entry.name;
     let Some(known) = experiment.entry.axes.iter().find(|known| known.name == axis) else {
         let names: Vec<_> = experiment.entry.axes.iter().map(|axis| axis.name.as_str()).collect();
@@ -229,10 +231,7 @@ fn choose_cells(experiment: &mut Experiment, axis: &str, label: &str, quick: boo
         bail!("axis `{axis}` of {name} has no `{label}`: there are: {}", known.labels.join(", "));
     }
     experiment.cells.retain(|cell| is_at(cell, axis, label));
-    if experiment.cells.is_empty() {
-        let why = if quick { "; --quick keeps the first, the middle and the last" } else { "" };
-        bail!("{name}: no cell is left at {axis}={label}{why}");
-    }
+    ensure!(!experiment.cells.is_empty(), "{name}: no cell is left at {axis}={label}");
     Ok(())
 }
 

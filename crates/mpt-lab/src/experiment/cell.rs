@@ -10,10 +10,13 @@ use crate::cell::{Cell, Change, Cut, Event, Kind, Outage, Traffic, Tunnel};
 use crate::emulator::Direction;
 use crate::results::Coordinate;
 use crate::topology::Topology;
-use crate::traffic::{ping, udp};
+use crate::traffic::{ping, tcp, udp};
 
 /// The shortest time over which a goodput is worth the name, in seconds.
 const LEAST_MEASURED: f64 = 8.0;
+
+/// The shortest time between two changes of a rate that goes up and down, in seconds.
+const LEAST_EVERY: f64 = 0.1;
 
 /// Weights as the scheduler takes them.
 const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=10_000;
@@ -22,6 +25,8 @@ const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=10_000;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OutageForm {
+    #[serde(default)]
+    systems: Vec<String>,
     #[serde(deserialize_with = "value::run_seconds")]
     seconds: f64,
     cut: Vec<Spanned<CutForm>>,
@@ -52,6 +57,10 @@ pub(super) struct EventForm {
     link: Spanned<String>,
     change: ChangeForm,
     share: Option<f64>,
+    /// One after the other, over and over.
+    #[serde(default)]
+    shares: Vec<f64>,
+    every: Option<f64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -82,9 +91,12 @@ pub(super) fn cell(form: Form, number: usize, place: Vec<Coordinate>) -> Result<
         Topology::new(form.seed, links).map_err(|error| Mistake::new(span, error.to_string()))?;
     topology.addressing = form.addressing;
     let tunnel = check_tunnel(tunnel, topology.links.len())?;
-    let traffic = check_traffic(form.traffic)?;
+    let mut traffic = check_traffic(form.traffic)?;
+    if !takes_long(&traffic, &topology) {
+        traffic.long_seconds = None;
+    }
     let events = form.event.into_iter().map(|event| check_event(event, &topology, &traffic));
-    let mut events = events.collect::<Result<Vec<_>, _>>()?;
+    let mut events = events.collect::<Result<Vec<_>, _>>()?.concat();
     events.sort_by(|a, b| a.at.total_cmp(&b.at));
     let outage = form.outage.map(|outage| check_outage(outage, &topology)).transpose()?;
     Ok(Cell {
@@ -101,23 +113,53 @@ pub(super) fn cell(form: Form, number: usize, place: Vec<Coordinate>) -> Result<
     })
 }
 
+/// Whether its goodput may still rise after `seconds`: different delays make CUBIC's slow start end early, and its
+/// window then grows for tens of seconds.
+fn takes_long(traffic: &Traffic, topology: &Topology) -> bool {
+    let is_cubic = traffic.kind == Kind::Tcp && traffic.congestion == tcp::CUBIC;
+    let mut delays = topology.links.iter().map(|link| link.forward.delay + link.backward.delay);
+    let first = delays.next();
+    is_cubic && delays.any(|delay| Some(delay) != first)
+}
+
 fn check_event(
     form: Spanned<EventForm>,
     topology: &Topology,
     traffic: &Traffic,
-) -> Result<Event, Mistake> {
+) -> Result<Vec<Event>, Mistake> {
     let span = form.span();
-    let EventForm { at, link, change, share } = form.into_inner();
+    let EventForm { at, link, change, share, shares, every } = form.into_inner();
     let link = named(&link, topology)?;
     let wrong = |message: &str| Err(Mistake::new(span.clone(), message));
     if at >= traffic.seconds {
         return wrong("it is after the end of the traffic");
     }
+    let is_share = |share: &f64| (0.001..=10.0).contains(share);
+    if let Some(every) = every {
+        let possible = change == ChangeForm::Rate && share.is_none() && shares.len() > 1;
+        if !possible || !shares.iter().all(is_share) || every < LEAST_EVERY {
+            return wrong(
+                "`every` needs at least 0.1 s, `rate`, and two or more `shares` of 0.001 to 10",
+            );
+        }
+        if topology.links[link].forward.rate.is_none() {
+            return wrong("the link has no `rate_mbps`, so there is no share of it");
+        }
+        let times = (0..).map(|number| at + every * f64::from(number));
+        let times = times.take_while(|at| *at < traffic.seconds);
+        let events = times.zip(shares.iter().cycle());
+        return Ok(events
+            .map(|(at, &share)| Event { at, link, change: Change::Rate(share) })
+            .collect());
+    }
+    if !shares.is_empty() {
+        return wrong("`shares` need `every`, the seconds between two of them");
+    }
     let change = match (change, share) {
         (ChangeForm::Rate, _) if topology.links[link].forward.rate.is_none() => {
             return wrong("the link has no `rate_mbps`, so there is no share of it");
         }
-        (ChangeForm::Rate, Some(share)) if (0.001..=10.0).contains(&share) => Change::Rate(share),
+        (ChangeForm::Rate, Some(share)) if is_share(&share) => Change::Rate(share),
         (ChangeForm::Rate, _) => return wrong("`rate` needs a `share` of 0.001 to 10"),
         (_, Some(_)) => return wrong("only `rate` has a `share`"),
         (ChangeForm::CarrierDown, None) => Change::CarrierDown,
@@ -127,7 +169,7 @@ fn check_event(
         (ChangeForm::Roam, None) if topology.links[link].nat => Change::Roam,
         (ChangeForm::Roam, None) => return wrong("only a link with `nat = true` can roam"),
     };
-    Ok(Event { at, link, change })
+    Ok(vec![Event { at, link, change }])
 }
 
 /// The number of the link of that name.
@@ -160,8 +202,16 @@ fn check_tunnel(form: Spanned<Tunnel>, links: usize) -> Result<Tunnel, Mistake> 
 fn check_traffic(form: Spanned<Traffic>) -> Result<Traffic, Mistake> {
     let span = form.span();
     let traffic = form.into_inner();
-    let Traffic { seconds, omit, .. } = traffic;
+    let Traffic { seconds, omit, long_seconds, .. } = traffic;
     let message = match traffic.kind {
+        Kind::Ftp | Kind::Media | Kind::Ping | Kind::Udp
+            if traffic.beside.is_some() || traffic.rival.is_some() =>
+        {
+            "only `tcp` and `quic` have a stream beside them or a rival".into()
+        }
+        _ if long_seconds.is_some_and(|long| long <= seconds) => {
+            format!("`long_seconds` is not longer than the {seconds} s of `seconds`")
+        }
         Kind::Media | Kind::Quic | Kind::Tcp | Kind::Udp if seconds - omit < LEAST_MEASURED => {
             format!(
                 "{seconds} s less {omit} s of start-up leave under {LEAST_MEASURED} s to measure: \
@@ -198,5 +248,5 @@ fn check_outage(form: OutageForm, topology: &Topology) -> Result<Outage, Mistake
         }
         Ok(Cut { link: named(&link, topology)?, at, until, direction })
     });
-    Ok(Outage { seconds, cuts: cuts.collect::<Result<_, _>>()? })
+    Ok(Outage { systems: form.systems, seconds, cuts: cuts.collect::<Result<_, _>>()? })
 }

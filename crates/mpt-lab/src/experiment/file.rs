@@ -29,11 +29,13 @@
 //! kind = "tcp"                  # "udp" with rate_mbps and size; "ping" with interval
 //! seconds = 12
 //! omit = 2                      # seconds of start-up that are measured apart
+//! long_seconds = 60             # CUBIC over links of different delays goes on so long
 //! congestion = "cubic"
 //! flows = 1
 //! direction = "forward"         # left to right; or "backward"
 //!
 //! [outage]                      # one more TCP flow, during which links are silent black holes
+//! systems = ["classic"]         # only of these; of all if absent
 //! seconds = 20
 //! cut = [{ link = "lte", at = 6, until = 12, direction = "both" }]
 //!
@@ -52,7 +54,8 @@
 //!   `name` and a `script`; `alone = false` does not measure each link alone.
 //! - `links`: only so many of the links, from the first, with as many weights.
 //! - `[[event]]`: `{ at = 3, link = "lte", change = "cut" }` happens to the measured traffic; also `mend`,
-//!   `carrier-down`, `carrier-up`, `roam`, and `rate` with the `share` that is left.
+//!   `carrier-down`, `carrier-up`, `roam`, and `rate` with the `share` that is left, or with `shares` of which one
+//!   follows the other `every` so many seconds.
 //! - `[published]`: what a publication printed, by system and figure, one value per cell, `nan` for none.
 //! - `source`, `notes`, `columns`, `[[plot]]`, `[[target]]`: for reports, see [`crate::results`].
 //!
@@ -220,6 +223,10 @@ fn read(name: &str, text: &str) -> Result<Experiment, Mistake> {
             _ => with,
         })?
     };
+    let of_outages = cells.iter().filter_map(|cell| cell.outage.as_ref());
+    for name in of_outages.flat_map(|outage| &outage.systems) {
+        check_system(name, &systems).map_err(|message| Mistake::new(0..0, message))?;
+    }
     publish(published, &mut cells)?;
     Ok(Experiment { entry, repetitions, systems, alone, cells })
 }
@@ -362,15 +369,23 @@ fn targets(
 ) -> Result<Vec<Target>, Mistake> {
     let check = |target: Spanned<Target>| {
         let span = target.span();
-        let target = target.into_inner();
+        let mut target = target.into_inner();
+        let wrong = |message: String| Mistake::new(span.clone(), message);
+        for place in mem::take(&mut target.at).split_whitespace() {
+            let labels = place.split_once('=').ok_or_else(|| {
+                wrong(format!("`{place}`: write AXIS=LABEL, or AXIS=LABEL,LABEL"))
+            })?;
+            let (axis, labels) = (labels.0.to_owned(), labels.1.split(',').map(str::to_owned));
+            target.only.entry(axis).or_default().extend(labels);
+        }
         let figure = check_figure(&target.figure);
         let named = check_system(&target.system, systems);
-        figure.and(named).map_err(|message| Mistake::new(span.clone(), message))?;
+        figure.and(named).map_err(wrong)?;
         if !target.value.is_finite() || !(0.0..=1.0).contains(&target.share) {
             return Err(Mistake::new(span, "`value` must be a number, and `share` 0 to 1"));
         }
         for (name, labels) in &target.only {
-            let axis = axis(axes, name).map_err(|message| Mistake::new(span.clone(), message))?;
+            let axis = axis(axes, name).map_err(wrong)?;
             if let Some(label) = labels.iter().find(|label| !axis.entry.labels.contains(label)) {
                 return Err(Mistake::new(span, format!("axis `{name}` has no point `{label}`")));
             }
@@ -441,6 +456,21 @@ mod tests {
     }
 
     #[test]
+    fn cubic_over_links_of_different_delays_runs_longer() {
+        let links = "title = 't'\n[[link]]\nname = 'a'\n[[link]]\nname = 'b'\ndelay_ms = 5\n";
+        let long = |text: &str| only(text).traffic.long_seconds;
+        let traffic = "[traffic]\nlong_seconds = 60\n";
+        assert_eq!(long(&format!("{links}{traffic}")), Some(60.0));
+        assert_eq!(long(&format!("{LINKS}{traffic}")), None, "the delays are the same");
+        assert_eq!(long(&format!("{links}{traffic}congestion = 'bbr'")), None);
+        assert_eq!(long(&format!("{links}{traffic}kind = 'quic'")), None);
+        assert_eq!(long(links), None, "nobody asked");
+        let experiment = Experiment::parse("x", &format!("{links}{traffic}")).unwrap();
+        assert_eq!(experiment.length(false).as_secs(), 10 + 10 + 60 + 4, "links alone do not");
+        assert_eq!(experiment.quick().cells[0].traffic.length().as_secs(), 4);
+    }
+
+    #[test]
     fn every_error_is_reported_with_line_and_caret() {
         for (text, message, marked) in [
             ("[tunnel]\nwieghts = [1, 1]", "unknown field `wieghts`", "wieghts"),
@@ -451,6 +481,8 @@ mod tests {
             ("[tunnel]\nreorder = { window = 10001 }", "10001 is out of range", "10001"),
             ("[tunnel]\ninner = 5", "there is no IP version 5", "5"),
             ("[traffic]\nseconds = 9", "leave under 8 s", "[traffic]"),
+            ("[traffic]\nlong_seconds = 9", "9 is out of range: 20 to 600", "9"),
+            ("[traffic]\nseconds = 30\nlong_seconds = 20", "not longer than the 30 s", "[traffic]"),
             ("[traffic]\nflows = 0", "0 is out of range: 1 to 16 flows", "0"),
             (
                 "[traffic]\nkind = 'udp'\nrate_mbps = 90000",
@@ -474,6 +506,17 @@ mod tests {
                 "only `rate` has a `share`",
                 "[[event]]",
             ),
+            (
+                "[[event]]\nat = 1\nlink = 'a'\nchange = 'rate'\nshares = [1, 2]",
+                "`shares` need `every`",
+                "[[event]]",
+            ),
+            (
+                "[[event]]\nat = 1\nlink = 'a'\nchange = 'cut'\nshares = [1, 2]\nevery = 1",
+                "two or more `shares`",
+                "[[event]]",
+            ),
+            ("[traffic]\nkind = 'udp'\nbeside = {}", "only `tcp` and `quic`", "[traffic]"),
             ("[[axis]]\nname = 'd'\nset = ['seed']\nvalues = [1, 1]", "has `1` twice", "'d'"),
             (
                 "[[axis]]\nname = 'd'\nset = ['repetitions']\nvalues = [1]",
@@ -496,6 +539,16 @@ mod tests {
             (
                 "[[target]]\nsystem = 'mpd'\nfigure = 'yield'\nbound = 'within'\nvalue = 1",
                 "no system is called `mpd`",
+                "[[target]]",
+            ),
+            (
+                "[[target]]\nsystem = 'classic'\nfigure = 'yield'\nbound = 'within'\nvalue = 1\nat = 'd=7'",
+                "no axis is called `d`",
+                "[[target]]",
+            ),
+            (
+                "[[target]]\nsystem = 'classic'\nfigure = 'yield'\nbound = 'within'\nvalue = 1\nat = 'd'",
+                "write AXIS=LABEL",
                 "[[target]]",
             ),
             (

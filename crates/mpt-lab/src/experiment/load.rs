@@ -84,7 +84,10 @@ impl Load {
         Ok(Self::Tcp(flows.collect::<Result<_>>()?))
     }
 
-    fn tcp_ends(route: &Route<'_>, traffic: &Traffic) -> Result<(tcp::Sink, tcp::Source)> {
+    pub(super) fn tcp_ends(
+        route: &Route<'_>,
+        traffic: &Traffic,
+    ) -> Result<(tcp::Sink, tcp::Source)> {
         let listen = || tcp::Sink::listen(route.transport, route.address, route.device);
         let sink = route.to.run(listen)?;
         let remote = sink.address();

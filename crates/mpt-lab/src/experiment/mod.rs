@@ -11,6 +11,7 @@
 //! The runner reports its progress to a [`watch::Watch`], and prints nothing itself.
 
 mod axis;
+mod beside;
 mod cell;
 pub mod file;
 mod follow;
@@ -18,8 +19,10 @@ pub mod library;
 mod load;
 mod meter;
 mod mistake;
+mod outcome;
 pub mod plan;
 mod quick;
+mod rival;
 pub mod runner;
 mod scale;
 mod step;

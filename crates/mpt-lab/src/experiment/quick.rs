@@ -6,6 +6,7 @@
 use super::axis::thinned;
 use super::plan::Experiment;
 use crate::cell::{Cell, Kind};
+use crate::results::Axis;
 use crate::system::System;
 
 /// Length of the traffic, and what of it goodput leaves out, in seconds.
@@ -19,7 +20,13 @@ impl Experiment {
     /// The short form: MPT classic and MPTCP, if MPT classic is one of the systems.
     #[must_use]
     pub fn quick(self) -> Self {
-        let mut quick = self.shortened();
+        self.quick_but_for(&[])
+    }
+
+    /// The same, with all points of the axes of these names: a reader who asks for one of them gets it.
+    #[must_use]
+    pub fn quick_but_for(self, whole: &[&str]) -> Self {
+        let mut quick = self.shortened_but_for(whole);
         // Systems without MPT classic are an explicit selection.
         if quick.systems.contains(&System::Classic) {
             quick.systems.retain(|system| system.is_quick());
@@ -27,12 +34,14 @@ impl Experiment {
         quick
     }
 
-    /// The short form with all systems.
+    /// The short form with all systems, and with all points of the axes of these names.
     #[must_use]
-    pub fn shortened(mut self) -> Self {
-        let axes = self.entry.axes.iter();
-        let kept: Vec<_> =
-            axes.map(|axis| (axis.labels.len(), thinned(axis.labels.len()))).collect();
+    pub fn shortened_but_for(mut self, whole: &[&str]) -> Self {
+        let points = |axis: &Axis| match axis.labels.len() {
+            count if whole.contains(&axis.name.as_str()) => (count, (0..count).collect()),
+            count => (count, thinned(count)),
+        };
+        let kept: Vec<_> = self.entry.axes.iter().map(points).collect();
         self.cells.retain(|cell| is_kept(cell, &kept));
         self.cells.iter_mut().for_each(shorten);
         self.repetitions = 1;
@@ -52,6 +61,7 @@ fn is_kept(cell: &Cell, axes: &[(usize, Vec<usize>)]) -> bool {
 
 fn shorten(cell: &mut Cell) {
     let traffic = &mut cell.traffic;
+    traffic.long_seconds = None;
     traffic.file_mb = traffic.file_mb.min(FILE_MB);
     if traffic.kind == Kind::Ftp {
         traffic.seconds = traffic.seconds.min(FILE_SECONDS);
@@ -92,5 +102,18 @@ mod tests {
         assert_eq!(quick.repetitions, 1);
         let names: Vec<_> = quick.systems.iter().map(|system| system.name()).collect();
         assert_eq!(names, ["classic", "mptcp"]);
+    }
+
+    #[test]
+    fn an_axis_that_is_asked_for_keeps_every_point() {
+        let text = "title = 't'\n[[link]]\nname = 'a'\n\
+            [[axis]]\nname = 'delay'\nset = ['link.a.delay_ms']\nvalues = [0, 1, 2, 3, 4]\n\
+            [[axis]]\nname = 'seed'\nset = ['seed']\nvalues = [5, 6, 7, 8, 9]\n";
+        let experiment = || Experiment::parse("x", text).unwrap();
+        let count = |axes: &[&str]| experiment().quick_but_for(axes).cells.len();
+        assert_eq!((count(&[]), count(&["delay"]), count(&["delay", "seed"])), (9, 15, 25));
+        let delay = experiment().quick_but_for(&["delay"]);
+        assert_eq!(delay.cells[3].place(), "delay 1, seed 5", "the second, which is thinned out");
+        assert!(delay.cells.iter().all(|cell| cell.traffic.seconds == 4.0));
     }
 }

@@ -6,6 +6,7 @@
 //! results: a step with the same links, settings and traffic is not measured twice.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::slice;
 use std::sync::Arc;
@@ -13,22 +14,23 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
+use super::beside::Stream;
 use super::follow::{Action, follow, of_cuts, of_events};
 use super::load::{Load, Route};
+use super::outcome::{add_settling, cost, doubts, rate_against};
 use super::plan::Experiment;
+use super::rival;
 use super::step::{Step as Planned, Subject, steps};
 use super::watch::{Step, Watch};
 use crate::capture::Capture;
 use crate::cell::configuration::TUNNEL;
+use crate::cell::host::largest_of;
 use crate::cell::ideal::{self, Ideal};
-use crate::cell::{Cell, Cut, Event, Kind, Outage, Traffic};
+use crate::cell::{Cell, Cut, Event, Kind, Outage, Scheduler, Traffic};
 use crate::lab::{Backend, Lab};
 use crate::model::{self, Prediction};
 use crate::processor;
-use crate::record::{
-    CutRecord, EventRecord, FlowRecord, Measured, OutageRecord, PathRecord, Processor, Record, Run,
-    megabits,
-};
+use crate::record::{CutRecord, EventRecord, FlowRecord, Measured, OutageRecord, Record, Run};
 use crate::results::Figure;
 use crate::stop::{Interrupted, Stop};
 use crate::system::{Running, System, Unavailable, sides};
@@ -120,6 +122,7 @@ impl<'a> Bench<'a> {
         };
         let mut measured: Vec<_> = planned.iter().enumerate().map(begin).collect();
         let mut failures = Vec::new();
+        let mut send_buffer = None;
         for number in 0..experiment.repetitions {
             let outcome =
                 self.repetition(experiment, cell, number, &planned, &mut measured, &mut failures);
@@ -127,7 +130,7 @@ impl<'a> Bench<'a> {
                 // Ctrl-C reaches the daemons too; that they are gone is then not what went wrong.
                 self.stop.check()?;
             }
-            outcome?;
+            send_buffer = outcome?.or(send_buffer);
         }
         let mut record = Record {
             experiment: experiment.entry.name.clone(),
@@ -138,6 +141,7 @@ impl<'a> Bench<'a> {
             cell: cell.clone(),
             alone: Vec::new(),
             systems: Vec::new(),
+            send_buffer,
             failures,
         };
         for (step, (mut measured, runs)) in planned.into_iter().zip(measured) {
@@ -177,6 +181,8 @@ impl<'a> Bench<'a> {
         }
     }
 
+    /// Measures everything that is to be measured once more; returns the sending host's largest send buffer in bytes,
+    /// if it was needed and is known.
     fn repetition(
         &mut self,
         experiment: &Experiment,
@@ -185,10 +191,10 @@ impl<'a> Bench<'a> {
         planned: &[Planned],
         measured: &mut [(Measured, Vec<Run>)],
         failures: &mut Vec<String>,
-    ) -> Result<()> {
+    ) -> Result<Option<u64>> {
         let is_open = |measured: &Measured| measured.skipped.is_none() && measured.shared.is_none();
         if !measured.iter().any(|(measured, _)| is_open(measured)) {
-            return Ok(());
+            return Ok(None);
         }
         let seed = cell.topology.seed.wrapping_add(number.into());
         let topology = Topology { seed, ..cell.topology.clone() };
@@ -224,7 +230,8 @@ impl<'a> Bench<'a> {
                 }
             }
         }
-        Ok(())
+        let (from, _) = sides(cell.traffic.direction);
+        Ok(lab.host(from).run(send_buffer))
     }
 
     fn attempt(&mut self, lab: &Lab, cell: &Cell, step: &Planned, title: &str) -> Result<Run> {
@@ -265,7 +272,7 @@ impl<'a> Bench<'a> {
             mptcp: None,
         };
         let mut run = Run::default();
-        let (flow, _) = self.step(lab, cell, title, &route, traffic, &[], &mut run)?;
+        let (flow, _) = self.step(lab, cell, title, &route, traffic, None, &[], &mut run)?;
         rate_against(&mut run, &flow, Ideal::alone(cell, link));
         run.reasons.extend(doubts(&flow, &[]));
         run.flow = flow;
@@ -292,7 +299,7 @@ impl<'a> Bench<'a> {
         let daemons_before = running.processor()?;
         let actions = of_events(&cell.events);
         let (flow, events) =
-            self.step(lab, cell, title, &route, &cell.traffic, &actions, &mut run)?;
+            self.step(lab, cell, title, &route, &cell.traffic, Some(&running), &actions, &mut run)?;
         let daemons_after = running.processor()?;
         (run.paths, run.daemons) = running.since(&before)?;
         run.events = events;
@@ -302,12 +309,15 @@ impl<'a> Bench<'a> {
             run.processor.right += spent(1);
             run.processor.total += spent(0) + spent(1);
         }
-        if let Some(outage) = &cell.outage {
+        if let Some(outage) = cell.outage.as_ref().filter(|outage| outage.is_of(system)) {
             let (record, reasons) = self.outage(lab, cell, outage, &route, title)?;
             run.outage = Some(record);
             run.reasons.extend(reasons);
         }
         run.inner_mtu = running.inner_mtu();
+        if let Some(framing) = running.framing() {
+            add_settling(&mut run.events, &flow, cell, framing);
+        }
         let ideal = running.framing().and_then(|framing| Ideal::of(cell, framing));
         rate_against(&mut run, &flow, ideal);
         run.flow = flow;
@@ -331,7 +341,7 @@ impl<'a> Bench<'a> {
         let title = format!("{title}, while links fail");
         let actions = of_cuts(&outage.cuts);
         let mut run = Run::default();
-        let (flow, _) = self.step(lab, cell, &title, route, &traffic, &actions, &mut run)?;
+        let (flow, _) = self.step(lab, cell, &title, route, &traffic, None, &actions, &mut run)?;
         let cut = |cut: &Cut| {
             let name = lab.link(cut.link).name();
             Some(CutRecord::of_series(flow.series.as_ref()?, traffic.omitted(), cut, name))
@@ -350,6 +360,7 @@ impl<'a> Bench<'a> {
         title: &str,
         route: &Route<'_>,
         traffic: &Traffic,
+        running: Option<&Running>,
         actions: &[Action],
         run: &mut Run,
     ) -> Result<(FlowRecord, Vec<EventRecord>)> {
@@ -370,13 +381,25 @@ impl<'a> Bench<'a> {
         let capture = self.captures.as_ref().map(|folder| capture(folder, lab, name, title));
         let capture = capture.transpose()?;
         let load = Load::start(route, traffic).with_context(|| title.to_owned())?;
+        let beside = Stream::start(route, traffic).with_context(|| title.to_owned())?;
+        let rival = rival::Flow::start(lab, cell, running, traffic);
+        let rival = rival.with_context(|| title.to_owned())?;
         let direction = traffic.direction;
         let trace =
             follow(lab, &load, direction, traffic.length(), actions, self.stop, self.watch)?;
         run.emulator = lab.reports();
         let reasons = run.emulator.iter().flat_map(|report| &report.reasons);
         run.reasons.extend(reasons.cloned());
-        let flow = load.finish(traffic.omitted())?;
+        let mut flow = load.finish(traffic.omitted())?;
+        if traffic.long_seconds.is_some() {
+            flow = flow.of_long_run(traffic.omitted(), traffic.measured());
+        }
+        let goodput = flow.goodput_mbps;
+        flow.rival = rival.and_then(|rival| rival.finish(traffic.omitted(), goodput));
+        if let Some(beside) = beside {
+            let base = ideal::least_delay(cell);
+            flow.beside = Some(beside.finish(traffic.omitted(), base, &cell.events)?);
+        }
         if let Some(capture) = capture {
             let summary = capture.finish()?;
             if summary.dropped() > 0 {
@@ -444,13 +467,15 @@ fn predicted(cell: &Cell, step: &Planned, runs: &[Run]) -> Option<Figure> {
 
 impl Cell {
     /// The model's prediction for a tunnel with this inner MTU, or with the one that fits the
-    /// links. `None` if the system is no tunnel, or if there are events, which the model does not
-    /// support.
+    /// links. `None` if the system is no tunnel, if it measures the links, or if there are events,
+    /// neither of which the model supports.
     pub fn predict(&self, system: &System, inner_mtu: Option<u32>) -> Option<Prediction> {
         let tunnel = system.tunnel(self)?;
         let inner_mtu = inner_mtu.unwrap_or_else(|| ideal::inner_mtu(&self.topology, &tunnel));
-        let quiet = self.events.is_empty();
-        quiet.then(|| model::predict(&self.topology, &tunnel, &self.traffic, inner_mtu))
+        // The model shares packets by weights.
+        let known = self.events.is_empty() && tunnel.scheduler == Scheduler::Weighted;
+        let traffic = Traffic { long_seconds: None, ..self.traffic.clone() };
+        known.then(|| model::predict(&self.topology, &tunnel, &traffic, inner_mtu))
     }
 }
 
@@ -464,6 +489,11 @@ fn capture(folder: &Path, lab: &Lab, experiment: &str, title: &str) -> Result<Ca
     let file = folder.join(format!("{experiment}.{name}.seed-{seed}.pcapng"));
     let tuns: &[&str] = if lab.left().run(has_tunnel) { &[TUNNEL] } else { &[] };
     Capture::start(lab, &file, tuns)
+}
+
+/// The largest send buffer of a TCP socket in the host of the calling thread, in bytes.
+fn send_buffer() -> Option<u64> {
+    largest_of(&fs::read_to_string("/proc/sys/net/ipv4/tcp_wmem").ok()?)
 }
 
 /// Whether the host of the calling thread has the interface of a tunnel.
@@ -485,59 +515,30 @@ fn title(experiment: &Experiment, cell: &Cell, step: &Planned) -> String {
     };
     let place = cell.place();
     if place.is_empty() {
-        return subject;
+        return match &step.subject {
+            Subject::System(system) if experiment.systems.len() > 1 => system.settings(cell),
+            Subject::Alone(_) | Subject::System(_) => subject,
+        };
     }
     format!("{} ({place}): {subject}", experiment.entry.name)
 }
 
-fn rate_against(run: &mut Run, flow: &FlowRecord, ideal: Option<Ideal>) {
-    let ratio = |whole: fn(Ideal) -> f64| {
-        Some(flow.goodput_mbps? / megabits(whole(ideal?))).filter(|ratio| ratio.is_finite())
-    };
-    run.ideal_mbps = ideal.map(|ideal| megabits(ideal.goodput));
-    run.bound_mbps = ideal.map(|ideal| megabits(ideal.bound));
-    run.efficiency = ratio(|ideal| ideal.goodput);
-    run.yields = ratio(|ideal| ideal.link_rates);
-}
-
-/// What a measurement cost without daemons, from this process' and the emulator's time before it.
-fn cost(
-    [own, emulator]: [Duration; 2],
-    elapsed: Duration,
-    flow: &FlowRecord,
-    from_left: bool,
-) -> Result<Processor> {
-    let since = |now: Duration, before: Duration| now.saturating_sub(before).as_secs_f64();
-    let (sender, receiver) = (flow.sender_seconds, flow.receiver_seconds);
-    // Of servers and streams the threads and programs are not known; what is not known is no number.
-    let known = sender > 0.0 || receiver > 0.0;
-    let (left, right) = match (known, from_left) {
-        (false, _) => (f64::NAN, f64::NAN),
-        (true, true) => (sender, receiver),
-        (true, false) => (receiver, sender),
-    };
-    Ok(Processor {
-        elapsed: elapsed.as_secs_f64(),
-        total: if known { since(processor::own()?, own) } else { f64::NAN },
-        emulator: since(processor::emulator()?, emulator),
-        left,
-        right,
-        gigabits: flow.received_bytes() as f64 * 8.0 / 1e9,
-    })
-}
-
-/// What makes a result doubtful beyond the emulator's own doubts.
-fn doubts(flow: &FlowRecord, paths: &[PathRecord]) -> Vec<String> {
-    let failure = flow.failure.iter().map(|failure| format!("a flow ended early: {failure}"));
-    let idle = paths.iter().filter(|path| path.sent_packets == 0);
-    let idle = idle.map(|path| format!("path `{}` ({}) carried nothing", path.name, path.state));
-    failure.chain(idle).collect()
-}
-
 impl Outage {
+    /// Whether a system has it.
+    pub(super) fn is_of(&self, system: &System) -> bool {
+        self.systems.is_empty() || self.systems.iter().any(|name| name == system.name())
+    }
+
     /// The concurrent flow.
     pub(super) fn traffic(&self, traffic: &Traffic) -> Traffic {
-        Traffic { kind: Kind::Tcp, seconds: self.seconds, ..traffic.clone() }
+        Traffic {
+            kind: Kind::Tcp,
+            seconds: self.seconds,
+            long_seconds: None,
+            beside: None,
+            rival: None,
+            ..traffic.clone()
+        }
     }
 }
 

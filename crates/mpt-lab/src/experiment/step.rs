@@ -96,7 +96,8 @@ fn over_all(cell: &Cell, system: &System) -> Step {
         traffic: &cell.traffic,
         seed: cell.topology.seed,
     };
-    let outage = cell.outage.as_ref().map(|outage| outage.traffic(&cell.traffic).length());
+    let outage = cell.outage.as_ref().filter(|outage| outage.is_of(system));
+    let outage = outage.map(|outage| outage.traffic(&cell.traffic).length());
     Step {
         name: system.name().to_owned(),
         key: key.text(),
@@ -114,7 +115,15 @@ fn alone_traffic(traffic: &Traffic, quick: bool) -> Traffic {
         Kind::Ftp | Kind::Media | Kind::Udp => Kind::Tcp,
     };
     let least = if quick || kind == Kind::Ping { 0.0 } else { LEAST_LINK_SECONDS };
-    Traffic { kind, seconds: traffic.seconds.max(least), ..traffic.clone() }
+    Traffic {
+        kind,
+        seconds: traffic.seconds.max(least),
+        // One link has one delay.
+        long_seconds: None,
+        beside: None,
+        rival: None,
+        ..traffic.clone()
+    }
 }
 
 /// A link but for its name, which changes nothing.

@@ -74,6 +74,7 @@ impl Trace {
                 before_mbps: megabits(before),
                 leave_seconds: left.map(|time| time.as_secs_f64()),
                 return_seconds: used.map(|time| time.as_secs_f64()),
+                settling: None,
             }
         };
         events.iter().map(record).collect()

@@ -2,8 +2,9 @@
 
 use super::table::align;
 use super::{Style, Terminal};
-use crate::record::{CutRecord, Headline, Line, Measured, Record, Run};
+use crate::record::{CutRecord, Headline, Line, Measured, OutageRecord, PathRecord, Record, Run};
 use crate::results::{CellRecord, Figure, SystemRecord};
+use crate::system::System;
 use crate::traffic::spread::Spread;
 
 /// A bound this close to the ideal is not shown separately.
@@ -21,9 +22,13 @@ pub fn text(record: &Record, terminal: Terminal) -> String {
     }
     lines.push(String::new());
     let line = Line::new(record, "");
-    lines.extend(flows(&line));
+    lines.extend(flows(record, &line));
     section(&mut lines, skipped(&line.cell));
-    section(&mut lines, figures(&line));
+    let ran = |system: &&SystemRecord| system.skipped.is_none();
+    match line.cell.systems.iter().filter(ran).count() {
+        0 | 1 => section(&mut lines, figures(&line)),
+        _ => section(&mut lines, beside_each_other(record, &line)),
+    }
     section(&mut lines, traffic(record));
     section(&mut lines, cuts(record));
     section(&mut lines, doubts(record, terminal));
@@ -40,7 +45,7 @@ fn section(lines: &mut Vec<String>, more: Vec<String>) {
 }
 
 /// A row per link and one per system.
-fn flows(line: &Line) -> Vec<String> {
+fn flows(record: &Record, line: &Line) -> Vec<String> {
     let head = ["Mbit/s", "rate", "goodput", "start-up", "retransmits", "longest gap"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for link in &line.cell.links {
@@ -51,10 +56,16 @@ fn flows(line: &Line) -> Vec<String> {
     let ran = line.cell.systems.iter().filter(|system| system.skipped.is_none());
     rows.extend(ran.map(|system| {
         let is_only = line.cell.systems.len() == 1;
-        let name = if is_only { "tunnel over all" } else { &system.system };
-        row(name, sum, system)
+        let name = if is_only { "tunnel over all".into() } else { settings(record, system) };
+        row(&name, sum, system)
     }));
     align(&rows)
+}
+
+/// A system's name with the weights it was given.
+fn settings(record: &Record, system: &SystemRecord) -> String {
+    let known = System::by_name(&system.system);
+    known.map_or(system.system.clone(), |known| known.settings(&record.cell))
 }
 
 fn row(name: &str, rate: Option<f64>, system: &SystemRecord) -> Vec<String> {
@@ -87,6 +98,7 @@ fn figures(line: &Line) -> Vec<String> {
     let rate = |value: f64| format!("{value:.1}");
     let ratio = |value: f64| format!("{value:.3}");
     let Headline { ideal_mbps, bound_mbps, efficiency, yields, .. } = line.headline;
+    let Headline { over_best_alone, gain, .. } = line.headline;
     let main = line.cell.systems.iter().find(|system| system.skipped.is_none());
     let spread = main.and_then(|main| main.figures.get("goodput_mbps"));
     let mut lines = Vec::new();
@@ -102,6 +114,8 @@ fn figures(line: &Line) -> Vec<String> {
     );
     line("efficiency", efficiency.map(ratio), "goodput ÷ ideal");
     line("yield", yields.map(ratio), "goodput ÷ sum of link rates");
+    line("over best", over_best_alone.map(ratio), "goodput ÷ that of the best link alone");
+    line("gain", gain.map(ratio), "share of what the other links could add");
     if let Some(&Figure { count, min, max, .. }) = spread.filter(|spread| spread.count > 1) {
         line(
             "spread",
@@ -110,6 +124,27 @@ fn figures(line: &Line) -> Vec<String> {
         );
     }
     lines
+}
+
+/// What the goodput of several systems amounts to.
+fn beside_each_other(record: &Record, line: &Line) -> Vec<String> {
+    let head = ["", "ideal", "bound", "goodput ÷ ideal", "÷ best link", "gain"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    let ran = line.cell.systems.iter().filter(|system| system.skipped.is_none());
+    rows.extend(ran.map(|system| {
+        let of = |name: &str| system.figures.get(name).map(|figure| figure.median);
+        let rate = |name| figure(of(name), |rate| format!("{rate:.1}"));
+        let ratio = |name| figure(of(name), |ratio| format!("{ratio:.2}"));
+        vec![
+            settings(record, system),
+            rate("ideal_mbps"),
+            rate("bound_mbps"),
+            ratio("efficiency"),
+            ratio("over_best_alone"),
+            ratio("gain"),
+        ]
+    }));
+    align(&rows)
 }
 
 /// What only some kinds of traffic measure, and the paths that carried it.
@@ -136,11 +171,16 @@ fn traffic(record: &Record) -> Vec<String> {
             jitter.mean, jitter.rfc3550
         )
     }));
-    let all: u64 = run.paths.iter().map(|path| path.sent_packets).sum();
-    let shares = run.paths.iter().map(|path| format!("{} {:.1} %", path.name, path.share * 100.0));
-    if all > 0 {
-        let shares = shares.collect::<Vec<_>>().join(", ");
-        lines.push(format!("paths      {shares} of {all} datagrams"));
+    let several = record.systems.len() > 1;
+    for system in &record.systems {
+        let Some(run) = system.runs.first() else { continue };
+        let all: u64 = run.paths.iter().map(|path| path.sent_packets).sum();
+        let share = |path: &PathRecord| format!("{} {:.1} %", path.name, path.share * 100.0);
+        let shares: Vec<_> = run.paths.iter().map(share).collect();
+        let of = if several { format!("{}: ", system.system) } else { String::new() };
+        if all > 0 {
+            lines.push(format!("paths      {of}{} of {all} datagrams", shares.join(", ")));
+        }
     }
     lines
 }
@@ -150,10 +190,14 @@ fn first_run(record: &Record) -> Option<&Run> {
     record.main().and_then(|main: &Measured| main.runs.first())
 }
 
+/// The first system that was measured while links failed, and that flow.
+fn outage(record: &Record) -> Option<(&Measured, &OutageRecord)> {
+    record.systems.iter().find_map(|system| Some((system, system.runs.first()?.outage.as_ref()?)))
+}
+
 /// What happened around every cut.
 fn cuts(record: &Record) -> Vec<String> {
-    let outage = first_run(record).and_then(|run| run.outage.as_ref());
-    let cuts = outage.map_or(&[][..], |outage| &outage.cuts);
+    let cuts = outage(record).map_or(&[][..], |(_, outage)| &outage.cuts);
     let head = ["around the cut", "before", "during", "after", "longest gap", "full rate again"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(cuts.iter().map(cut_row));
@@ -187,21 +231,32 @@ fn doubts(record: &Record, terminal: Terminal) -> Vec<String> {
     lines
 }
 
-/// One sentence on what was seen, and where to go from here.
+/// A sentence or two on what was seen, and where to go from here. It is about the system that was measured while links
+/// failed, or else the first one.
 pub fn closing(record: &Record) -> String {
-    let headline = Line::new(record, "").headline;
-    let rates: Vec<String> =
-        headline.links_rate_mbps.iter().flatten().map(|rate| format!("{rate:.0}")).collect();
+    let line = Line::new(record, "");
+    let told = outage(record).map(|(system, _)| system).or_else(|| record.main());
+    let name = told.map_or("", |told| &told.system);
+    let rates = line.headline.links_rate_mbps.iter().flatten();
+    let rates: Vec<String> = rates.map(|rate| format!("{rate:.0}")).collect();
+    let goodput =
+        |name: &str| figure(line.cell.figure(name, "goodput_mbps"), |rate| format!("{rate:.1}"));
     let mut sentence = format!(
         "One TCP flow got {} Mbit/s out of links of {} Mbit/s",
-        figure(headline.tunnel_mbps, |rate| format!("{rate:.1}")),
+        goodput(name),
         rates.join(" and "),
     );
-    if let Some(efficiency) = headline.efficiency {
+    if let Some(efficiency) = line.cell.figure(name, "efficiency") {
         sentence += &format!(", {:.1} % of the ideal", efficiency * 100.0);
     }
-    let outage = first_run(record).and_then(|run| run.outage.as_ref());
-    if let Some(cut) = outage.and_then(|outage| outage.cuts.first()) {
+    let others = line.cell.systems.iter();
+    for other in others.filter(|other| other.system != name && other.skipped.is_none()) {
+        let (settings, goodput) = (settings(record, other), goodput(&other.system));
+        sentence +=
+            &format!(",\nwith nothing typed in but addresses; `{settings}` got {goodput} Mbit/s");
+    }
+    let cut = outage(record).and_then(|(_, outage)| outage.cuts.first());
+    if let Some(cut) = cut {
         sentence += &format!(
             ".\nWhen link {} failed silently, the flow had a gap of {:.1} s, and got\n{:.1} Mbit/s \
              on average until the link was back",
@@ -221,7 +276,7 @@ pub fn closing(record: &Record) -> String {
 mod tests {
     use super::*;
     use crate::experiment::Experiment;
-    use crate::record::{FlowRecord, OutageRecord, PathRecord};
+    use crate::record::FlowRecord;
 
     #[test]
     fn every_figure_stands_in_the_table() {
@@ -234,6 +289,8 @@ mod tests {
             "ideal          56.5   Mbit/s that a perfect tunnel with these headers delivers",
             "efficiency    0.991   goodput ÷ ideal",
             "yield         0.933   goodput ÷ sum of link rates",
+            "over best     1.451   goodput ÷ that of the best link alone",
+            "gain          0.972   share of what the other links could add",
             "paths      fibre 75.0 % of 300 datagrams",
             "link fibre, 6 to 13 s    55.0    12.0   53.0      2400 ms      after 1.5 s",
         ] {
@@ -276,6 +333,35 @@ mod tests {
         assert!(text.contains("mpt-lab up") && text.contains("README.md"));
     }
 
+    #[test]
+    fn systems_stand_beside_each_other_with_their_weights() {
+        let mut both = record(vec![Run { outage: None, ..run(28.0) }]);
+        both.systems[0].system = "mpt".into();
+        both.systems.push(Measured {
+            system: "adaptive".into(),
+            runs: vec![run(55.0)].into(),
+            ..Measured::default()
+        });
+        let text = text(&both, Terminal::PLAIN);
+        for line in [
+            "mpt, weights 1:1  60.0     28.0     0.5 s            7        12 ms",
+            "adaptive          60.0     55.0     0.5 s            7        12 ms",
+            "mpt, weights 1:1   56.5   56.5             0.50         0.73  -0.59",
+            "adaptive           56.5   56.5             0.97         1.42   0.92",
+            "paths      adaptive: fibre 75.0 % of 300 datagrams",
+            "link fibre, 6 to 13 s    55.0    12.0   53.0      2400 ms      after 1.5 s",
+        ] {
+            assert!(text.lines().any(|found| found == line), "no line {line:?} in\n{text}");
+        }
+        let closing = closing(&both);
+        for part in [
+            "One TCP flow got 55.0 Mbit/s out of links of 40 and 20 Mbit/s, 97.3 % of the ideal",
+            "with nothing typed in but addresses; `mpt, weights 1:1` got 28.0 Mbit/s.",
+        ] {
+            assert!(closing.contains(part), "no {part:?} in\n{closing}");
+        }
+    }
+
     fn record(runs: Vec<Run>) -> Record {
         let text = "title = 'Two uneven links'
             [[link]]
@@ -299,6 +385,7 @@ mod tests {
             cell: experiment.cells.remove(0),
             alone: ["a", "b"].map(|_| measured("alone", vec![run(38.6)])).into(),
             systems: vec![measured("classic", runs)],
+            send_buffer: None,
             failures: Vec::new(),
         }
     }

@@ -64,7 +64,8 @@ fn table(entry: &ExperimentEntry, cells: &[CellRecord], figure: &str) -> Vec<Vec
     for cell in cells {
         let scaled =
             if cell.scale > 1.0 { format!(" (scale {})", cell.scale) } else { String::new() };
-        let mut row = vec![format!("{}{scaled}", cell.place())];
+        let limited = if cell.host_limited.is_some() { " (host-limited)" } else { "" };
+        let mut row = vec![format!("{}{scaled}{limited}", cell.place())];
         for system in &entry.systems {
             if is_printed(&system.name) {
                 row.push(number(cell.published(&system.name, figure)));

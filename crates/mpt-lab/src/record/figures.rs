@@ -2,12 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use super::{FlowRecord, Measured, Processor, Run, StreamRecord};
+use super::{BesideRecord, FlowRecord, Measured, Processor, RivalRecord, Run, StreamRecord};
 use crate::results::Figure;
 use crate::traffic::spread::Spread;
 
 /// The names of all figures, sorted.
 pub const FIGURES: &[&str] = &[
+    "behind_best_16mb_ms",
+    "behind_best_1mb_ms",
+    "behind_best_4mb_ms",
+    "beside_after_step_max_ms",
+    "beside_delay_max_ms",
+    "beside_delay_p50_ms",
+    "beside_delay_p95_ms",
+    "beside_delay_p99_ms",
+    "beside_lost_share",
+    "beside_over_base_p99_ms",
     "bound_mbps",
     "cpu_emulator_seconds_per_gigabit",
     "cpu_left_percent",
@@ -22,25 +32,39 @@ pub const FIGURES: &[&str] = &[
     "download_mbps",
     "download_seconds",
     "efficiency",
+    "gain",
     "goodput_mbps",
     "ideal_mbps",
+    "jain",
     "jitter_ms",
     "late_share",
+    "least_fair_share",
     "leave_seconds",
+    "long_efficiency",
+    "long_gain",
+    "long_goodput_mbps",
+    "long_over_best_alone",
     "longest_gap_ms",
     "lost_packets",
     "lost_share",
     "over_best_alone",
+    "own_fair_share",
     "predicted_mbps",
     "retransmits",
     "return_seconds",
+    "rival_goodput_mbps",
     "rtt_avg_ms",
     "rtt_max_ms",
     "rtt_min_ms",
     "rtt_p50_ms",
     "rtt_stddev_ms",
     "sender_rtt_ms",
+    "settled_efficiency",
+    "settling_seconds",
     "startup_seconds",
+    "to_16mb_seconds",
+    "to_1mb_seconds",
+    "to_4mb_seconds",
     "video_delay_p50_ms",
     "video_delay_p95_ms",
     "video_delay_p99_ms",
@@ -98,6 +122,7 @@ fn of_run(run: &Run) -> Vec<(&'static str, f64)> {
     add("ideal_mbps", run.ideal_mbps);
     add("bound_mbps", run.bound_mbps);
     add("efficiency", run.efficiency);
+    add("long_efficiency", run.long_efficiency);
     add("yield", run.yields);
     let leave = run.events.iter().find_map(|event| event.leave_seconds);
     add("leave_seconds", leave);
@@ -106,6 +131,10 @@ fn of_run(run: &Run) -> Vec<(&'static str, f64)> {
     if !run.events.is_empty() {
         add("lost_packets", run.flow.order.map(|order| order.lost as f64));
     }
+    // The change that was followed worst.
+    let settling = || run.events.iter().filter_map(|event| event.settling);
+    add("settling_seconds", settling().map(|one| one.seconds).reduce(f64::max));
+    add("settled_efficiency", settling().map(|one| one.efficiency).reduce(f64::min));
     of_flow(&run.flow, &mut add);
     of_processor(&run.processor, &mut add);
     figures
@@ -113,7 +142,12 @@ fn of_run(run: &Run) -> Vec<(&'static str, f64)> {
 
 fn of_flow(flow: &FlowRecord, add: &mut impl FnMut(&'static str, Option<f64>)) {
     add("goodput_mbps", flow.goodput_mbps);
+    add("long_goodput_mbps", flow.long_goodput_mbps);
     add("startup_seconds", flow.startup_seconds);
+    let [one, four, sixteen] = flow.to_megabytes_seconds;
+    add("to_1mb_seconds", one);
+    add("to_4mb_seconds", four);
+    add("to_16mb_seconds", sixteen);
     add("retransmits", flow.retransmits.map(|count| count as f64));
     add("longest_gap_ms", flow.longest_gap_ms);
     add("sender_rtt_ms", flow.sender_rtt_ms);
@@ -137,6 +171,23 @@ fn of_flow(flow: &FlowRecord, add: &mut impl FnMut(&'static str, Option<f64>)) {
     if let Some(order) = flow.order {
         add("lost_share", Some(order.lost as f64 / order.sent.max(1) as f64));
         add("late_share", Some(order.reordered as f64 / order.received.max(1) as f64));
+    }
+    if let Some(rival) = flow.rival {
+        let RivalRecord { goodput_mbps, jain, least_fair_share, own_fair_share } = rival;
+        add("rival_goodput_mbps", Some(goodput_mbps));
+        add("jain", Some(jain));
+        add("least_fair_share", Some(least_fair_share));
+        add("own_fair_share", Some(own_fair_share));
+    }
+    if let Some(beside) = flow.beside {
+        let BesideRecord { delay_ms, over_base_p99_ms, after_step_max_ms, lost_share } = beside;
+        add("beside_delay_p50_ms", delay_ms.map(|delay| delay.median));
+        add("beside_delay_p95_ms", delay_ms.map(|delay| delay.p95));
+        add("beside_delay_p99_ms", delay_ms.map(|delay| delay.p99));
+        add("beside_delay_max_ms", delay_ms.map(|delay| delay.max));
+        add("beside_over_base_p99_ms", over_base_p99_ms);
+        add("beside_after_step_max_ms", after_step_max_ms);
+        add("beside_lost_share", Some(lost_share));
     }
     if let Some(StreamRecord { delay_ms, lost_share, late_share, mos }) = flow.voice {
         add("voice_delay_p50_ms", delay_ms.map(|delay| delay.median));
@@ -189,6 +240,11 @@ mod tests {
             gigabits: 2.0,
         };
         Run { flow, processor, efficiency: Some(f64::NAN), ..Run::default() }
+    }
+
+    #[test]
+    fn the_names_are_sorted() {
+        assert!(FIGURES.is_sorted(), "{FIGURES:?}");
     }
 
     #[test]

@@ -14,6 +14,12 @@ use crate::traffic::spread::Spread;
 /// Share of the former goodput at which a restored link counts as back in use.
 const BACK: f64 = 0.95;
 
+/// What the figures of a long run leave out at its start.
+const LONG_OMIT: Duration = Duration::from_secs(10);
+
+/// How many MB (10⁶ bytes) are timed from the start of a flow: a page, a picture, a program.
+pub const MEGABYTES: [u64; 3] = [1, 4, 16];
+
 /// What became of one flow, or of several that ran together. What its kind does not measure is absent.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(default)]
@@ -21,9 +27,14 @@ pub struct FlowRecord {
     /// Mean rate from the end of the start-up to the end of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goodput_mbps: Option<f64>,
+    /// Of a long run: mean rate from ten seconds after its start to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub long_goodput_mbps: Option<f64>,
     /// Seconds until the first second at 95 % of the settled rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub startup_seconds: Option<f64>,
+    /// Seconds from the start until 1, 4 and 16 MB had arrived, of all flows together; absent if they did not.
+    pub to_megabytes_seconds: [Option<f64>; MEGABYTES.len()],
     /// TCP segments sent again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
@@ -63,6 +74,12 @@ pub struct FlowRecord {
     /// Media: the video-like stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub video: Option<StreamRecord>,
+    /// The thin stream beside the flow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<BesideRecord>,
+    /// The rival, and how the two shared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rival: Option<RivalRecord>,
     /// Processor time of the thread that sent, in seconds.
     pub sender_seconds: f64,
     /// Processor time of the thread that received, in seconds.
@@ -90,6 +107,32 @@ pub struct StreamRecord {
     pub mos: Option<f64>,
 }
 
+/// What a rival at the same bottleneck got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct RivalRecord {
+    /// Its mean rate from the end of the start-up to the end of the run.
+    pub goodput_mbps: f64,
+    /// Jain's index of both: 1 for halves, 0.5 for all or nothing.
+    pub jain: f64,
+    /// What the one of the two got that got less, over half of what both got.
+    pub least_fair_share: f64,
+    /// What the measured traffic got, over half of what both got.
+    pub own_fair_share: f64,
+}
+
+/// What became of the thin stream beside a greedy flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct BesideRecord {
+    /// One-way delay, of packets sent after the start-up.
+    pub delay_ms: Option<Spread>,
+    /// The 99th percentile of these delays less the delay of the fastest link.
+    pub over_base_p99_ms: Option<f64>,
+    /// The largest delay of packets sent within two seconds after the rate of a link has fallen.
+    pub after_step_max_ms: Option<f64>,
+    /// Share of all packets that never arrived.
+    pub lost_share: f64,
+}
+
 impl FlowRecord {
     /// Bytes that the receiving application got in all.
     pub fn received_bytes(&self) -> u64 {
@@ -103,9 +146,25 @@ impl FlowRecord {
             goodput_mbps: Some(megabits(series.goodput(omit))),
             startup_seconds: series.startup().map(|time| time.as_secs_f64()),
             longest_gap_ms: Some(milliseconds(series.longest_gap(omit, series.length()))),
+            to_megabytes_seconds: MEGABYTES
+                .map(|count| Some(series.time_to(count * 1_000_000)?.as_secs_f64())),
             samples_mbps: series.samples().iter().map(|sample| per_sample(sample.bytes)).collect(),
             series: Some(series),
             ..Self::default()
+        }
+    }
+
+    /// The same of a run that was longer than what its goodput, start-up and gaps are about, which is `measured`.
+    #[must_use]
+    pub fn of_long_run(self, omit: Duration, measured: Duration) -> Self {
+        let Some(series) = &self.series else { return self };
+        let first = Self::of_series(series.first(measured), omit);
+        Self {
+            goodput_mbps: first.goodput_mbps,
+            long_goodput_mbps: Some(megabits(series.goodput(LONG_OMIT))),
+            startup_seconds: first.startup_seconds,
+            longest_gap_ms: first.longest_gap_ms,
+            ..self
         }
     }
 }
@@ -144,6 +203,23 @@ pub fn milliseconds(time: Duration) -> f64 {
 mod tests {
     use super::*;
     use crate::emulator::Direction;
+
+    #[test]
+    fn a_long_run_tells_its_beginning_and_its_later_part() {
+        let mut series = Series::new(Duration::from_secs(60));
+        for sample in 0..600u64 {
+            // 80 kbit/s for 12 s, then twice that.
+            let bytes = if sample < 120 { 1000 } else { 2000 };
+            series.on_delivery(Duration::from_millis(sample * 100 + 50), bytes);
+        }
+        let [omit, measured] = [2, 12].map(Duration::from_secs);
+        let record = FlowRecord::of_series(series, omit).of_long_run(omit, measured);
+        assert_eq!(record.goodput_mbps, Some(0.08));
+        assert_eq!(record.startup_seconds, Some(0.0), "of the part that is measured");
+        let later = (0.08 * 2.0 + 0.16 * 48.0) / 50.0;
+        assert!((record.long_goodput_mbps.unwrap() - later).abs() < 1e-9);
+        assert_eq!(record.samples_mbps.len(), 600, "all of it can be drawn");
+    }
 
     #[test]
     fn a_cut_is_shown_with_goodput_before_during_and_after() {

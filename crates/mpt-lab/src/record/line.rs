@@ -3,11 +3,11 @@
 use serde::Serialize;
 
 use super::figures::figures;
-use super::{ALONE, Measured, Record, megabits};
+use super::{ALONE, Measured, Record, against, megabits};
 
 use crate::cell::{Cell, Direction, ideal};
 use crate::machine;
-use crate::results::{CellRecord, Figure, LinkRecord, SystemRecord};
+use crate::results::{CellRecord, LinkRecord, SystemRecord};
 use crate::traffic::series::SAMPLE;
 
 /// What `mpt-lab run --json` prints for a cell: the line, and the figures of the first system where they
@@ -29,6 +29,10 @@ pub struct Headline {
     pub question: String,
     /// Goodput over all links; absent for pings.
     pub tunnel_mbps: Option<f64>,
+    /// Of what the other links could add to the best one, the share that was added.
+    pub gain: Option<f64>,
+    /// Goodput ÷ that of the best link alone.
+    pub over_best_alone: Option<f64>,
     /// Goodput over each link alone.
     pub links_mbps: Vec<Option<f64>>,
     /// Rate of each link in outer IP bytes, in the direction of the traffic.
@@ -65,6 +69,8 @@ impl Line {
         let headline = Headline {
             question: record.question.clone(),
             tunnel_mbps: figure("goodput_mbps"),
+            gain: figure("gain"),
+            over_best_alone: figure("over_best_alone"),
             links_mbps: cell
                 .links
                 .iter()
@@ -106,10 +112,15 @@ pub(super) fn cell_record(record: &Record, run: &str) -> CellRecord {
         systems: record
             .systems
             .iter()
-            .map(|system| compared(system_record(system, cell.scale), &links))
+            .map(|system| {
+                let mut written = system_record(system, cell.scale);
+                written.figures.extend(against::figures(system, &record.alone, cell.scale));
+                written
+            })
             .collect(),
         links,
         published: cell.published.clone(),
+        host_limited: record.send_buffer.and_then(|bytes| cell.host_limit(bytes)),
         sample_seconds: SAMPLE.as_secs_f64(),
         doubtful: !reasons.is_empty(),
         reasons,
@@ -129,6 +140,7 @@ fn links(record: &Record) -> Vec<LinkRecord> {
             name: link.name.clone(),
             rate_mbps: rate.map(|rate| megabits(rate * cell.scale)),
             delay_ms: profile.delay.as_secs_f64() * 1e3 / cell.scale,
+            rtt_ms: (link.forward.delay + link.backward.delay).as_secs_f64() * 1e3 / cell.scale,
             jitter_ms: profile.jitter.as_secs_f64() * 1e3 / cell.scale,
             loss: profile.loss.long_run(),
             version: link.version.into(),
@@ -136,16 +148,6 @@ fn links(record: &Record) -> Vec<LinkRecord> {
         }
     };
     links.map(link).collect()
-}
-
-/// A system's record with how it compares to the best link alone.
-fn compared(mut system: SystemRecord, links: &[LinkRecord]) -> SystemRecord {
-    let goodput = |system: &SystemRecord| Some(system.figures.get("goodput_mbps")?.median);
-    let alone = links.iter().filter_map(|link| goodput(link.alone.as_ref()?));
-    let best = alone.fold(0.0, f64::max);
-    let ratio = goodput(&system).filter(|_| best > 0.0).and_then(|got| Figure::of(&[got / best]));
-    system.figures.extend(ratio.map(|ratio| ("over_best_alone".into(), ratio)));
-    system
 }
 
 fn system_record(measured: &Measured, scale: f64) -> SystemRecord {

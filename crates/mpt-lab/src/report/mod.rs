@@ -69,12 +69,12 @@ impl Report {
         Self { runs, seeds, sections: answers.into_iter().map(Section::of).collect(), prediction }
     }
 
-    /// How many targets there are of each verdict, the prediction's own among them: passed, missed, not
+    /// How many targets there are of each verdict, the prediction's own among them: met, missed, not
     /// claimed, not measured.
     pub fn counts(&self) -> [(Verdict, usize); 4] {
         let targets = self.sections.iter().flat_map(|section| &section.judgements);
         let all: Vec<_> = targets.map(|target| target.verdict).collect();
-        [Verdict::Passed, Verdict::Missed, Verdict::NotClaimed, Verdict::NotMeasured]
+        [Verdict::Met, Verdict::Missed, Verdict::NotClaimed, Verdict::NotMeasured]
             .map(|verdict| (verdict, all.iter().filter(|one| **one == verdict).count()))
     }
 }
@@ -97,14 +97,14 @@ impl Section {
         if entry.title.is_empty() { &entry.name } else { &entry.title }
     }
 
-    /// Its verdict in words: `missed, 2 of 3 targets passed`.
+    /// Its verdict in words: `missed, 2 of 3 targets met`.
     pub fn verdict(&self) -> (Option<Verdict>, String) {
-        let passed = |judgement: &&Judgement| judgement.verdict == Verdict::Passed;
-        let (passed, all) = (self.judgements.iter().filter(passed).count(), self.judgements.len());
+        let met = |judgement: &&Judgement| judgement.verdict == Verdict::Met;
+        let (met, all) = (self.judgements.iter().filter(met).count(), self.judgements.len());
         let overall = verdict::overall(&self.judgements);
         let words = match overall {
             None => "no target".to_owned(),
-            Some(_) => format!("{passed} of {all} passed"),
+            Some(_) => format!("{met} of {all} met"),
         };
         (overall, words)
     }

@@ -58,7 +58,7 @@ impl Prediction {
         if self.cells == 0 {
             Verdict::NotMeasured
         } else if self.close as f64 >= WANTED * self.cells as f64 - 1e-9 {
-            Verdict::Passed
+            Verdict::Met
         } else {
             Verdict::Missed
         }
@@ -113,7 +113,7 @@ mod tests {
         let mut pairs = vec![(110.0, 100.0); 9];
         pairs.push((120.0, 100.0));
         let nine = Prediction::of(&[answer(&pairs)]);
-        assert_eq!((nine.close, nine.cells, nine.verdict()), (9, 10, Verdict::Passed));
+        assert_eq!((nine.close, nine.cells, nine.verdict()), (9, 10, Verdict::Met));
         pairs[0] = (85.0, 100.0);
         let eight = Prediction::of(&[answer(&pairs)]);
         assert_eq!(eight.verdict(), Verdict::Missed);

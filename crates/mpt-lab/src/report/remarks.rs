@@ -31,6 +31,10 @@ pub(super) fn remarks(answer: &Answer) -> Vec<String> {
     }
     remarks.extend(skipped(answer));
     remarks.extend(scaled(answer));
+    let limited = answer.cells.iter().filter_map(|cell| {
+        Some((format!("Host-limited: {}", cell.host_limited.as_ref()?), place(cell)))
+    });
+    remarks.extend(grouped(answer, limited));
     remarks.extend(answer.remarks.iter().cloned());
     remarks
 }

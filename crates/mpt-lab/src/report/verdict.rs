@@ -2,21 +2,23 @@
 //!
 //! A target is about the cells of its `only`; one that divides by what was published is about those
 //! that the publication prints. In each of them the figure, or its quotient, reaches the bound, misses
-//! it, or could not be found. What could not be found counts for neither side: the verdict is
-//! [`Verdict::NotMeasured`] if it could have turned the answer, so that nothing passes in silence.
+//! it, or could not be found. Each cell, so many of them, or their median has to reach it. What could not
+//! be found counts for neither side: the verdict is [`Verdict::NotMeasured`] if it could have turned the
+//! answer, so that nothing passes in silence.
+
+mod value;
+mod words;
 
 use super::answer::{Answer, Form};
-use crate::plot::figure;
-use crate::results::{Bound, CellRecord, Coordinate, Quantity, Target};
-
-/// The `of` of a target that is measured against the publication.
-const PUBLISHED: &str = "published";
+use crate::results::{Of, Target};
+use crate::traffic::spread;
+use value::{excess, is_about, value};
 
 /// What became of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// It is reached.
-    Passed,
+    Met,
     /// A quick run says nothing about it.
     NotClaimed,
     /// Too much is missing to say.
@@ -29,7 +31,7 @@ impl Verdict {
     /// In words.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Passed => "passed",
+            Self::Met => "met",
             Self::NotClaimed => "not claimed",
             Self::NotMeasured => "not measured",
             Self::Missed => "missed",
@@ -50,6 +52,10 @@ pub struct Judgement {
     pub doubtful: usize,
     /// How many cells it is about.
     pub cells: usize,
+    /// Of the cells that reach it the one that is closest to the bound, and its figure or quotient.
+    pub closest: Option<(String, f64)>,
+    /// The median of all cells that were measured, where that is what counts.
+    pub median: Option<f64>,
     /// The cells that do not reach it, the worst first.
     pub misses: Vec<Miss>,
     /// The cells in which something is missing, and what.
@@ -67,6 +73,8 @@ pub struct Miss {
     pub by: f64,
     /// Whether the cell is doubtful.
     pub doubtful: bool,
+    /// Whether the sending host rather than the links limits the flows of the cell.
+    pub host_limited: bool,
 }
 
 /// A cell in which a target cannot be judged.
@@ -86,32 +94,42 @@ pub fn judge_all(answer: &Answer) -> Vec<Judgement> {
 /// Judges one target.
 pub fn judge(answer: &Answer, target: &Target) -> Judgement {
     let mut judgement = Judgement {
-        text: text(answer, target),
+        text: words::text(answer, target),
         verdict: Verdict::NotClaimed,
         reached: 0,
         doubtful: 0,
         cells: 0,
+        closest: None,
+        median: None,
         misses: Vec::new(),
         unknown: Vec::new(),
     };
     if target.full && answer.form == Form::Quick {
         return judgement;
     }
+    // How far each cell lies beyond the bound, and what it has.
+    let mut beyond = Vec::new();
+    let mut least_room = f64::INFINITY;
     for cell in answer.cells.iter().filter(|cell| is_about(target, &cell.cell)) {
         let Some(value) = value(cell, target) else { continue };
         judgement.cells += 1;
-        match value {
-            Ok(got) => match excess(target, got) {
-                by if by > 0.0 => {
-                    let (place, doubtful) = (cell.place(), cell.doubtful);
-                    judgement.misses.push(Miss { place, got, by, doubtful });
+        let (place, doubtful) = (cell.place(), cell.doubtful);
+        match value.map(|got| (got, excess(target, cell, got))) {
+            Ok((got, by)) => {
+                beyond.push((by, got));
+                if by > 0.0 {
+                    let host_limited = cell.host_limited.is_some();
+                    judgement.misses.push(Miss { place, got, by, doubtful, host_limited });
+                    continue;
                 }
-                _ => {
-                    judgement.reached += 1;
-                    judgement.doubtful += usize::from(cell.doubtful);
+                judgement.reached += 1;
+                judgement.doubtful += usize::from(doubtful);
+                if -by < least_room {
+                    least_room = -by;
+                    judgement.closest = Some((place, got));
                 }
-            },
-            Err(why) => judgement.unknown.push(Unknown { place: cell.place(), why }),
+            }
+            Err(why) => judgement.unknown.push(Unknown { place, why }),
         }
     }
     for place in answer.missing.iter().filter(|place| is_about(target, place)) {
@@ -121,18 +139,25 @@ pub fn judge(answer: &Answer, target: &Target) -> Judgement {
         judgement.unknown.push(Unknown { place: words.join(", "), why });
     }
     judgement.misses.sort_by(|one, other| other.by.total_cmp(&one.by));
-    judgement.verdict = conclude(&judgement, target.share);
+    judgement.verdict = match target.cells {
+        Of::Each => of_cells(&judgement, target.share * judgement.cells as f64 - 1e-9),
+        Of::AtLeast(count) => of_cells(&judgement, count as f64),
+        Of::Median => {
+            let got: Vec<_> = beyond.iter().map(|(_, got)| *got).collect();
+            judgement.median = spread::median(&got);
+            of_median(beyond.iter().map(|(by, _)| *by).collect(), judgement.unknown.len())
+        }
+    };
     judgement
 }
 
-/// The verdict for these numbers of cells that reach it, miss it and are unknown.
-fn conclude(judgement: &Judgement, share: f64) -> Verdict {
-    let wanted = share * judgement.cells as f64 - 1e-9;
+/// The verdict if so many cells have to reach the bound.
+fn of_cells(judgement: &Judgement, wanted: f64) -> Verdict {
     let at_best = judgement.reached + judgement.unknown.len();
     if judgement.cells == 0 {
         Verdict::NotMeasured
     } else if judgement.reached as f64 >= wanted && judgement.reached > 0 {
-        Verdict::Passed
+        Verdict::Met
     } else if (at_best as f64) < wanted || judgement.unknown.is_empty() {
         Verdict::Missed
     } else {
@@ -140,153 +165,17 @@ fn conclude(judgement: &Judgement, share: f64) -> Verdict {
     }
 }
 
-fn is_about(target: &Target, place: &[Coordinate]) -> bool {
-    target
-        .only
-        .iter()
-        .all(|(axis, labels)| place.iter().any(|at| at.axis == *axis && labels.contains(&at.label)))
-}
-
-/// The figure or quotient that is held against the bound; `None` if the cell has nothing to do with the
-/// target, an error with what is missing.
-fn value(cell: &CellRecord, target: &Target) -> Option<Result<f64, String>> {
-    let Target { system, figure, of, .. } = target;
-    if of == PUBLISHED && cell.published(system, figure).is_none() {
-        return None;
-    }
-    let divisor = match of.as_str() {
-        "" => Ok(1.0),
-        PUBLISHED => cell
-            .published(system, figure)
-            .ok_or_else(|| format!("nothing was published for {figure} of {system}")),
-        other => match other.rsplit_once('/') {
-            Some((system, figure)) => measured(cell, system, figure),
-            None => measured(cell, system, other),
-        },
+/// The verdict if the median counts of cells that lie so far beyond the bound, and of so many others.
+fn of_median(beyond: Vec<f64>, unknown: usize) -> Verdict {
+    let with = |others: f64| {
+        let all = [beyond.clone(), vec![others; unknown]].concat();
+        spread::median(&all).filter(|_| !beyond.is_empty())
     };
-    let quotient = measured(cell, system, figure).and_then(|value| {
-        let quotient = value / divisor?;
-        if quotient.is_finite() { Ok(quotient) } else { Err(format!("{of} is 0")) }
-    });
-    Some(quotient)
-}
-
-fn measured(cell: &CellRecord, system: &str, figure: &str) -> Result<f64, String> {
-    let Some(record) = cell.system(system) else {
-        return Err(format!("{system} was not measured"));
-    };
-    if let Some(why) = &record.skipped {
-        return Err(format!("{system} was skipped: {why}"));
-    }
-    let value = record.figures.get(figure).map(|figure| figure.median);
-    value.filter(|value| value.is_finite()).ok_or_else(|| format!("{system} has no {figure}"))
-}
-
-/// How far a value is beyond the bound; nothing or less if it reaches it.
-fn excess(target: &Target, value: f64) -> f64 {
-    // What is written as 0.97 must not be missed by the last bit of a quotient.
-    let slack = 1e-9 * (1.0 + target.value.abs());
-    let by = match target.bound {
-        Bound::AtLeast => target.value - value,
-        Bound::AtMost => value - target.value,
-        Bound::Within => (value - 1.0).abs() - target.value,
-    };
-    if by <= slack { 0.0 } else { by }
-}
-
-/// A target in words: its own, or made from what it demands.
-fn text(answer: &Answer, target: &Target) -> String {
-    if !target.text.is_empty() {
-        return target.text.clone();
-    }
-    let title = |system: &str| {
-        let known = answer.entry.systems.iter().find(|entry| entry.name == system);
-        match known {
-            Some(entry) if !entry.title.is_empty() => entry.title.clone(),
-            _ => system.to_owned(),
-        }
-    };
-    let quantity = Quantity::of(&target.figure);
-    let mut words = format!("{}: {}", title(&target.system), quantity.title);
-    let of = match target.of.as_str() {
-        "" => String::new(),
-        PUBLISHED => " ÷ published".into(),
-        other => match other.rsplit_once('/') {
-            Some((system, name)) => {
-                format!(" ÷ {} of {}", Quantity::of(name).title, title(system))
-            }
-            None => format!(" ÷ {}", Quantity::of(other).title),
-        },
-    };
-    words.push_str(&of);
-    let unit = if of.is_empty() { quantity.unit } else { "" };
-    let value = target.value;
-    words.push_str(&match target.bound {
-        Bound::AtLeast => format!(" at least {value} {unit}"),
-        Bound::AtMost => format!(" at most {value} {unit}"),
-        Bound::Within => format!(" within {} of 1", percent(value)),
-    });
-    let mut words = words.trim_end().to_owned();
-    if !target.only.is_empty() {
-        let places =
-            target.only.iter().map(|(axis, labels)| format!("{axis} {}", labels.join(", ")));
-        words.push_str(&format!(", for {}", places.collect::<Vec<_>>().join(" and ")));
-    }
-    if target.share < 1.0 {
-        words.push_str(&format!(", in at least {} of the cells", percent(target.share)));
-    }
-    words
-}
-
-/// A share in per cent, without needless digits.
-pub(super) fn percent(share: f64) -> String {
-    format!("{} %", (share * 1000.0).round() / 10.0)
-}
-
-impl Judgement {
-    /// What became of it, with the numbers: `missed in 2 of 10 cells, most at delay 50: 0.93, by 0.04`.
-    pub fn outcome(&self) -> String {
-        let Self { reached, cells, .. } = self;
-        let unknown = match (self.unknown.len(), self.unknown.first()) {
-            (0, _) | (_, None) => String::new(),
-            (count, Some(first)) => {
-                let place = if first.place.is_empty() {
-                    String::new()
-                } else {
-                    format!("{}: ", first.place)
-                };
-                let more = if count > 1 { ", ..." } else { "" };
-                format!("; {count} not measured ({place}{}{more})", first.why)
-            }
-        };
-        match self.verdict {
-            Verdict::NotClaimed => "a quick run does not measure it".into(),
-            Verdict::NotMeasured if *cells == 0 => "none of its cells was measured".into(),
-            Verdict::Passed if self.doubtful > 0 => {
-                format!(
-                    "in {reached} of {cells} cells, {} of them doubtful{unknown}",
-                    self.doubtful
-                )
-            }
-            Verdict::Passed => format!("in {reached} of {cells} cells{unknown}"),
-            Verdict::NotMeasured | Verdict::Missed => match self.misses.first() {
-                None => format!("in {reached} of {cells} cells{unknown}"),
-                Some(worst) => {
-                    let place = if worst.place.is_empty() {
-                        String::new()
-                    } else {
-                        format!("{}: ", worst.place)
-                    };
-                    format!(
-                        "missed in {} of {cells} cells, most by {} ({place}{}{}){unknown}",
-                        self.misses.len(),
-                        figure(worst.by),
-                        figure(worst.got),
-                        if worst.doubtful { ", doubtful" } else { "" },
-                    )
-                }
-            },
-        }
+    // Finite, so that a median between two cells stays a number.
+    match (with(f64::MAX / 4.0), with(f64::MIN / 4.0)) {
+        (Some(at_worst), _) if at_worst <= 0.0 => Verdict::Met,
+        (_, Some(at_best)) if at_best > 0.0 => Verdict::Missed,
+        _ => Verdict::NotMeasured,
     }
 }
 

@@ -196,14 +196,28 @@ pub struct Target {
     pub bound: Bound,
     /// See `bound`.
     pub value: f64,
-    /// What the figure is divided by first: another figure of the same system, or `published`, or
-    /// `SYSTEM/FIGURE` with a system of the table; as it is if empty.
+    /// So many round trips, without any queue, of the link of the cell where they are longest, are added to `value`;
+    /// for a figure in milliseconds.
+    #[serde(default)]
+    pub round_trips: f64,
+    /// What the figure is divided by first: another figure of the same system, `published`, `published/SYSTEM` for
+    /// what was printed of another one, or `SYSTEM/FIGURE` with a system of the table; as it is if empty.
     #[serde(default)]
     pub of: String,
+    /// The cells it is about, as `--at` names them: `profile=rtt_40,rtt_70 transport=cubic`. Reading a file adds them
+    /// to `only`.
+    #[serde(default, skip_serializing)]
+    pub at: String,
     /// The cells it is about: for some axes, by name, the labels; all cells if empty.
     #[serde(default)]
     pub only: BTreeMap<String, Vec<String>>,
-    /// The share of these cells that has to reach it, 0 to 1.
+    /// Which of the repetitions of a cell counts.
+    #[serde(default)]
+    pub of_runs: OfRuns,
+    /// Which of these cells have to reach it.
+    #[serde(default)]
+    pub cells: Of,
+    /// With [`Of::Each`]: the share of these cells that is enough, 0 to 1.
     #[serde(default = "every")]
     pub share: f64,
     /// True if a quick run says nothing about it.
@@ -226,4 +240,28 @@ pub enum Bound {
     AtMost,
     /// Within this share of 1: |figure ÷ of − 1| ≤ value.
     Within,
+}
+
+/// Which of the cells of a target have to reach it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Of {
+    /// Each of them, or the share that is enough.
+    #[default]
+    Each,
+    /// So many of them, however many there are.
+    AtLeast(usize),
+    /// Their median.
+    Median,
+}
+
+/// Which of the repetitions of a cell counts for a target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OfRuns {
+    /// Their median.
+    #[default]
+    Median,
+    /// The one that is farthest from the bound, on the wrong side of it.
+    Worst,
 }

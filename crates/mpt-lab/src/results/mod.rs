@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 
 pub use folder::{CELLS, Folder, RUNS, Results};
 pub use manifest::{
-    Axis, Bound, Check, ExperimentEntry, Manifest, Plot, PlotKind, SelfTest, SystemEntry, Target,
+    Axis, Bound, Check, ExperimentEntry, Manifest, Of, OfRuns, Plot, PlotKind, SelfTest,
+    SystemEntry, Target,
 };
 pub use quantity::{Better, Quantity};
 
@@ -60,6 +61,8 @@ pub struct CellRecord {
     pub published: Vec<Published>,
     /// Seconds between two values of `samples_mbps`.
     pub sample_seconds: f64,
+    /// Why the sending host limits the flows of this cell rather than the links, for people; absent if it does not.
+    pub host_limited: Option<String>,
     /// True if something happened that the links' profiles do not explain.
     pub doubtful: bool,
     /// What happened.
@@ -87,6 +90,8 @@ pub struct LinkRecord {
     pub rate_mbps: Option<f64>,
     /// Its delay in the direction of the traffic, as in the file.
     pub delay_ms: f64,
+    /// Its round-trip time without any queue: its delay in both directions, as in the file.
+    pub rtt_ms: f64,
     /// Standard deviation of its delay, as in the file.
     pub jitter_ms: f64,
     /// Share of packets it loses, as in the file.

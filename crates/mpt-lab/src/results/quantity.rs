@@ -33,7 +33,16 @@ const UNITS: [(&str, &str); 6] = [
 ];
 
 /// Words that are not written as they stand in names.
-const WORDS: [(&str, &str); 14] = [
+const WORDS: [(&str, &str); 23] = [
+    ("beside", "stream beside:"),
+    ("jain", "Jain's index"),
+    ("settling", "settling time"),
+    ("long", "long-run"),
+    ("to", "time to"),
+    ("behind", "time behind the"),
+    ("1mb", "1 MB"),
+    ("4mb", "4 MB"),
+    ("16mb", "16 MB"),
     ("cpu", "CPU time"),
     ("mos", "MOS"),
     ("rtt", "RTT"),
@@ -51,11 +60,26 @@ const WORDS: [(&str, &str); 14] = [
 ];
 
 /// Figures of which more is better.
-const HIGHER: [&str; 7] =
-    ["goodput_mbps", "download_mbps", "efficiency", "yield", "over_best_alone", "mos", "voice_mos"];
+const HIGHER: [&str; 15] = [
+    "jain",
+    "least_fair_share",
+    "settled_efficiency",
+    "goodput_mbps",
+    "download_mbps",
+    "efficiency",
+    "yield",
+    "over_best_alone",
+    "gain",
+    "long_goodput_mbps",
+    "long_efficiency",
+    "long_over_best_alone",
+    "long_gain",
+    "mos",
+    "voice_mos",
+];
 
 /// Figures that describe what was asked for, not what was reached.
-const NEITHER: [&str; 3] = ["ideal_mbps", "bound_mbps", "predicted_mbps"];
+const NEITHER: [&str; 4] = ["ideal_mbps", "bound_mbps", "predicted_mbps", "own_fair_share"];
 
 impl Quantity {
     /// What a name means. A name that is not known is taken at its word.
@@ -101,6 +125,9 @@ mod tests {
             ("cpu_left_seconds_per_gigabit", "CPU time left, s/Gbit", Better::Lower),
             ("voice_delay_p99_ms", "Voice delay 99th percentile, ms", Better::Lower),
             ("voice_mos", "Voice MOS", Better::Higher),
+            ("gain", "Gain", Better::Higher),
+            ("to_4mb_seconds", "Time to 4 MB, s", Better::Lower),
+            ("behind_best_16mb_ms", "Time behind the best 16 MB, ms", Better::Lower),
             ("lost_share", "Lost, share", Better::Lower),
             ("download_seconds", "Download, s", Better::Lower),
             ("retransmits", "Retransmits", Better::Lower),

@@ -19,7 +19,7 @@ mod running;
 
 use serde::Serialize;
 
-use crate::cell::{Cell, Direction, Framing, Kind, Profile, Scheduler, Tunnel};
+use crate::cell::{Cell, Direction, Framing, Kind, Profile, Rival, Scheduler, Tunnel};
 use crate::results::SystemEntry;
 pub use external::External;
 pub(crate) use pair::sides;
@@ -45,10 +45,12 @@ pub enum System {
 /// The share of a link's rate that the oracle tells, so that no queue stands before the link.
 const ORACLE: f64 = 0.99;
 
-/// The shipped defaults, but for addresses.
+/// Nothing but addresses. What is said here beside that is what the shipped defaults come to, for the ideal and the
+/// prediction.
 fn adaptive(cell: &Cell) -> Tunnel {
     Tunnel {
         weights: vec![1; cell.topology.links.len()],
+        shipped: true,
         framing: Framing::Extended,
         scheduler: Scheduler::Earliest,
         inner: cell.tunnel.inner,
@@ -93,6 +95,16 @@ impl System {
         SystemEntry { name: self.name().into(), title: title.into() }
     }
 
+    /// Its name, and the weights that somebody has to type in for it: `mpt, weights 40:20`.
+    pub fn settings(&self, cell: &Cell) -> String {
+        let name = self.name();
+        let weights = cell.tunnel.weights.iter().map(u32::to_string).collect::<Vec<_>>().join(":");
+        match self {
+            Self::Classic | Self::Mpt => format!("{name}, weights {weights}"),
+            Self::Adaptive | Self::External(_) | Self::Mptcp | Self::Oracle => name.to_owned(),
+        }
+    }
+
     /// Whether a quick run measures it.
     pub fn is_quick(&self) -> bool {
         match self {
@@ -111,7 +123,8 @@ impl System {
 
     /// How its daemons are configured in a cell; `None` if it has none.
     pub fn tunnel(&self, cell: &Cell) -> Option<Tunnel> {
-        match self {
+        let rival = cell.traffic.rival == Some(Rival::Tunnel);
+        let tunnel = match self {
             Self::Classic => Some(cell.tunnel.clone()),
             Self::Mpt => Some(Tunnel {
                 profile: Profile::Auto,
@@ -122,7 +135,8 @@ impl System {
             Self::Adaptive => Some(adaptive(cell)),
             Self::Oracle => Some(Tunnel { rates: Some(ORACLE), ..adaptive(cell) }),
             Self::External(_) | Self::Mptcp => None,
-        }
+        }?;
+        Some(Tunnel { rival, ..tunnel })
     }
 
     /// Why it cannot carry this cell's traffic; `None` if it can.

@@ -151,8 +151,10 @@ impl State {
         })
     }
 
+    /// Those of the first tunnel: a rival may have another one over the same links.
     fn paths(&self) -> impl Iterator<Item = &PathState> {
-        connections(&self.status).flat_map(|connection| &connection.paths)
+        let first = self.status.tunnels.first().into_iter();
+        first.flat_map(|tunnel| &tunnel.connections).flat_map(|connection| &connection.paths)
     }
 }
 

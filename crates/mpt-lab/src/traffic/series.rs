@@ -11,6 +11,13 @@ use super::spread;
 /// Width of one sample.
 pub const SAMPLE: Duration = Duration::from_millis(100);
 
+/// How many bytes from the start of a run are kept in short steps. Deliveries of at least one packet's payload in
+/// separate steps of [`STEP`] are some 12,000 pairs at most.
+const EARLY: u64 = 16_000_000;
+
+/// Width of a short step.
+const STEP: Duration = Duration::from_millis(1);
+
 /// Samples in the one-second window that decides when a run has become stable.
 const SECOND: usize = 10;
 
@@ -31,6 +38,11 @@ pub struct Sample {
 pub struct Series {
     samples: Vec<Sample>,
     last_delivery: Duration,
+    /// The first [`EARLY`] bytes as they arrived, in steps of [`STEP`]: when a step began, and its bytes. A time to
+    /// so many bytes is a matter of round trips, for which samples are too wide.
+    early: Vec<(Duration, u64)>,
+    /// The bytes in `early`.
+    early_bytes: u64,
 }
 
 impl Series {
@@ -38,7 +50,12 @@ impl Series {
     pub fn new(length: Duration) -> Self {
         let samples = length.as_nanos().div_ceil(SAMPLE.as_nanos());
         let samples = usize::try_from(samples).unwrap_or(usize::MAX);
-        Self { samples: vec![Sample::default(); samples], last_delivery: Duration::ZERO }
+        Self {
+            samples: vec![Sample::default(); samples],
+            last_delivery: Duration::ZERO,
+            early: Vec::new(),
+            early_bytes: 0,
+        }
     }
 
     /// Counts `bytes` delivered `at` that time after the start of the run.
@@ -51,6 +68,13 @@ impl Series {
         sample.bytes += bytes as u64;
         sample.gap = sample.gap.max(at.saturating_sub(self.last_delivery));
         self.last_delivery = at;
+        if self.early_bytes < EARLY {
+            self.early_bytes += bytes as u64;
+            match self.early.last_mut() {
+                Some((begun, so_far)) if at < *begun + STEP => *so_far += bytes as u64,
+                _ => self.early.push((at, bytes as u64)),
+            }
+        }
     }
 
     /// Closes the run: the silence from the last delivery to the end counts as a gap.
@@ -69,6 +93,14 @@ impl Series {
         self.finish();
     }
 
+    /// What a run that had ended at this time would have been, but for the silence to its end.
+    #[must_use]
+    pub fn first(&self, length: Duration) -> Self {
+        let mut first = self.clone();
+        first.samples.truncate(index(length));
+        first
+    }
+
     /// Adds another flow of the same run: bytes add up, of the gaps the longer one stays.
     pub fn merge(&mut self, other: &Self) {
         if self.samples.len() < other.samples.len() {
@@ -78,6 +110,20 @@ impl Series {
             ours.bytes += theirs.bytes;
             ours.gap = ours.gap.max(theirs.gap);
         }
+        self.early.extend(&other.early);
+        self.early.sort_unstable();
+        self.early_bytes += other.early_bytes;
+    }
+
+    /// When so many bytes had arrived, within a millisecond; `None` if they did not, or if they are more than the
+    /// 16 MB of which this is known.
+    pub fn time_to(&self, bytes: u64) -> Option<Duration> {
+        let mut sum = 0;
+        let enough = |(_, step): &&(Duration, u64)| {
+            sum += step;
+            sum >= bytes
+        };
+        self.early.iter().find(enough).map(|(at, _)| *at).filter(|_| bytes <= EARLY)
     }
 
     /// The samples, the first one starting with the run.
@@ -224,6 +270,36 @@ mod tests {
         assert_eq!(both.samples()[0].bytes, 100);
         assert_eq!(both.samples()[39].bytes, 150);
         assert!(both.samples()[20].gap > Duration::from_secs(1), "the silent flow's gap stays");
+    }
+
+    #[test]
+    fn the_first_bytes_are_timed_within_a_millisecond() {
+        let mut series = Series::new(Duration::from_secs(60));
+        for millis in 0..40_000u64 {
+            series.on_delivery(Duration::from_millis(millis), 500);
+        }
+        assert_eq!(series.time_to(500), Some(Duration::ZERO));
+        assert_eq!(series.time_to(1_000_000), Some(Duration::from_millis(1999)));
+        assert_eq!(series.time_to(16_000_000), Some(Duration::from_millis(31_999)));
+        assert_eq!(series.time_to(16_000_001), None, "that is not kept");
+        let mut few = Series::new(Duration::from_secs(60));
+        few.on_delivery(Duration::from_micros(1500), 10);
+        few.on_delivery(Duration::from_micros(2400), 10);
+        few.on_delivery(Duration::from_micros(2500), 10);
+        assert_eq!(few.time_to(20), Some(Duration::from_micros(1500)), "one step");
+        assert_eq!(few.time_to(30), Some(Duration::from_micros(2500)));
+        assert_eq!(few.time_to(31), None, "so much never came");
+    }
+
+    #[test]
+    fn the_first_bytes_of_several_flows_are_counted_together() {
+        let [mut one, mut two] = [(); 2].map(|()| Series::new(Duration::from_secs(1)));
+        one.on_delivery(Duration::from_millis(10), 5);
+        one.on_delivery(Duration::from_millis(30), 5);
+        two.on_delivery(Duration::from_millis(20), 5);
+        one.merge(&two);
+        assert_eq!(one.time_to(10), Some(Duration::from_millis(20)));
+        assert_eq!(one.time_to(15), Some(Duration::from_millis(30)));
     }
 
     /// A series of `seconds` in which each sample gets the bytes of the last step that has begun.

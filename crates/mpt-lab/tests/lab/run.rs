@@ -15,6 +15,7 @@ use crate::world::{Test, eventually};
 pub(crate) const TESTS: &[Test] = &[
     ("every_cell_is_one_json_object_and_stays_on_disk", cells),
     ("a_system_is_whatever_a_script_makes", external),
+    ("what_runs_beside_a_flow_is_measured_too", beside),
     ("a_script_that_ends_early_is_told_with_its_words", broken),
     ("an_interrupted_run_removes_everything_and_keeps_what_was_measured", interrupted),
     ("a_run_that_is_captured_leaves_a_file_per_step", captured),
@@ -111,6 +112,33 @@ fn external() {
     let goodput = system["figures"]["goodput_mbps"]["median"].as_f64().unwrap();
     assert!(goodput > 4.0 && goodput < 8.0, "{goodput}");
     assert_eq!(lines[0]["tunnel_mbps"].as_f64(), Some(goodput));
+}
+
+fn beside() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("tunnel.sh");
+    fs::write(&script, SCRIPT).unwrap();
+    make_executable(&script);
+    let text = format!(
+        "title = 't'\n[[system]]\nname = 'mine'\nscript = '{}'\n[[link]]\nname = 'a'\n\
+         rate_mbps = 8\n[traffic]\nbeside = {{ interval = 0.05 }}\nrival = 'plain'\n",
+        script.display()
+    );
+    let mut command = mpt_lab(folder.path(), "beside.toml", &text);
+    let lines = lines(&command.arg("--quick").output().unwrap());
+    let figures = &lines[0]["systems"][0]["figures"];
+    let figure = |name: &str| {
+        figures[name]["median"].as_f64().unwrap_or_else(|| panic!("no {name}: {figures}"))
+    };
+    assert!(figure("beside_delay_p99_ms") >= figure("beside_delay_p50_ms"));
+    assert!(figure("beside_delay_p50_ms") > 0.0 && figure("beside_lost_share") < 1.0);
+    let (ours, theirs) = (figure("goodput_mbps"), figure("rival_goodput_mbps"));
+    assert!(ours > 0.0 && theirs > 0.0 && ours + theirs < 8.0, "{ours} and {theirs} of 8");
+    assert!((0.5..=1.0).contains(&figure("jain")));
+    let alone = &lines[0]["links"][0]["alone"]["figures"];
+    assert!(alone["goodput_mbps"]["median"].as_f64().unwrap() > ours, "alone there is no rival");
+    assert!(alone.get("jain").is_none() && alone.get("beside_lost_share").is_none());
+    assert_eq!(figure("over_best_alone"), ours / alone["goodput_mbps"]["median"].as_f64().unwrap());
 }
 
 fn broken() {

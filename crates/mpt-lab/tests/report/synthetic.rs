@@ -304,6 +304,7 @@ fn cell(
         entry.source.contains("Journal") || (entry.name.ends_with("figure-3") && number % 9 == 1);
     let scale = if entry.name.contains("2025") { 4.0 } else { 1.0 };
     CellRecord {
+        host_limited: None,
         run: run.into(),
         experiment: entry.name.clone(),
         title: entry.title.clone(),

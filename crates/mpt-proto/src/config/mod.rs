@@ -148,6 +148,9 @@ pub struct ConnectionConfig {
     /// With [`SchedulerConfig::Earliest`]: whether fewer acknowledgements of TCP connections in their first five seconds
     /// are sent, so that differing delays do not end their slow start.
     pub thin_acks: bool,
+    /// With [`SchedulerConfig::Earliest`]: whether the peer holds packets of bulk flows that keep too little in flight for
+    /// the slower paths, until they have taken as long as by these.
+    pub equalise: bool,
     /// How received packets are put in order.
     pub reorder: ReorderConfig,
     /// Its paths, at most [`MAX_PATHS`](crate::MAX_PATHS); none if they are learned, which needs extended

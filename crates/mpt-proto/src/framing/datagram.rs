@@ -1,5 +1,7 @@
 //! One datagram, as every framing sees it: an inner packet to send, or what arrived.
 
+use std::num::NonZeroU32;
+
 use crate::id::{ConnectionId, PathId};
 use crate::sequence::Seq;
 use crate::wire::extended::{Flags, Header};
@@ -51,8 +53,11 @@ impl Opened {
 pub(crate) enum Body {
     /// The packet at the start of the payload.
     Inner(Inner),
-    /// A status of the peer: a keepalive, or a path status.
+    /// A keepalive of the peer.
     Keepalive(Keepalive),
+    /// A path status of the peer as the keepalive whose place it takes, and the time in microseconds that packets with
+    /// flag E are to take.
+    Status(Keepalive, Option<NonZeroU32>),
     /// Padding of some length, by which the peer finds out what the path carries.
     Probe,
     /// Another message of extended framing. It is read where it is used, so that this stays small: every packet

@@ -21,7 +21,7 @@ use crate::sequence::Seq;
 use crate::stats::Drop;
 use crate::time::Instant;
 use crate::wire::extended::status::Status;
-use crate::wire::extended::{DATA_LEN, Header, Kind, Message};
+use crate::wire::extended::{DATA_LEN, Flags, Header, Kind, Message};
 use crate::wire::gre::Protocol;
 use crate::wire::inner;
 use crate::wire::keepalive::{Arrivals, Keepalive, Trailer};
@@ -81,7 +81,8 @@ impl Rx {
     #[cold]
     fn read_message(&self, header: &Header, payload: &[u8]) -> Result<Body, Drop> {
         if let Message::Status(status) = Message::parse(header.kind, payload)? {
-            return self.keepalive(header, &status).map(Body::Keepalive);
+            let keepalive = self.keepalive(header, &status)?;
+            return Ok(Body::Status(keepalive, status.equalise));
         }
         Ok(Body::Message)
     }
@@ -297,7 +298,15 @@ impl Stamp {
     /// The packet leaves before others with lower numbers that wait for the same path.
     pub(crate) fn out_of_turn(self) -> Self {
         match self {
-            Self::Extended(stamp) => Self::Extended(stamp.out_of_turn()),
+            Self::Extended(stamp) => Self::Extended(stamp.with(Flags::OUT_OF_TURN)),
+            Self::Plain(_) => self,
+        }
+    }
+
+    /// The peer holds the packet until it has taken as long as others of its flow by slower paths.
+    pub(crate) fn equalised(self) -> Self {
+        match self {
+            Self::Extended(stamp) => Self::Extended(stamp.with(Flags::EQUALISE)),
             Self::Plain(_) => self,
         }
     }

@@ -111,6 +111,14 @@ impl Delays {
         Some(micros(i64::from(self.get(path)?.mean) - i64::from(fastest)))
     }
 
+    /// How long it takes from now until a datagram that was sent at `sent` microseconds of the peer's clock has taken
+    /// `longer` than the fastest path at its best.
+    pub(crate) fn until(&self, now: Instant, sent: u32, longer: Duration) -> Option<Duration> {
+        let fastest = self.paths.iter().map(|(_, path)| path.get().min).min()?;
+        let taken = now.micros().wrapping_sub(sent).wrapping_sub(self.reference?).cast_signed();
+        Some(longer.saturating_sub(micros(i64::from(taken) - i64::from(fastest))))
+    }
+
     /// The slowest of some paths, one bit each.
     pub(crate) fn slowest(&self, among: u64) -> Option<OneWayDelay> {
         let among = self.paths.iter().filter(|(index, _)| among >> index & 1 != 0);

@@ -145,6 +145,11 @@ impl RateEstimator {
         (self.rate > 0.0).then_some(self.rate as u64)
     }
 
+    /// Whether the path has been full, so that its rate is what it carries.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.stage == Stage::Servo
+    }
+
     /// What stands in queues on the way.
     pub(crate) fn queue(&self) -> Duration {
         Duration::from_micros(u64::try_from(self.queue).unwrap_or(0))

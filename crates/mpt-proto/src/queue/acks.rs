@@ -8,8 +8,9 @@
 //!
 //! A sender in slow start has as much in flight as it began with and all that was acknowledged since. So an
 //! acknowledgement is passed on when it acknowledges an eighth of that: then six fit into a round, whatever the round
-//! trip is. The last one waits until it is due, and then leaves in any case. Connections that transfer little are left
-//! alone, and so are those that have lost something or are marked, and after five seconds all.
+//! trip is. The last one waits until it is due, and then leaves in any case. What reports a loss or repeats the number
+//! before leaves at once, as senders count these. Connections that transfer little are left alone, and so are those that
+//! are marked or have reported much loss, and after five seconds all.
 
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use super::store::Place;
 use crate::time::Instant;
 use crate::wire::segment::Segment;
 
-/// Connections that are looked at. Another one in the same place replaces the first.
+/// Connections that are looked at. Another one in the same place replaces the first, unless that one waits.
 const PLACES: usize = 64;
 
 /// HyStart begins with 16 segments in flight. So much was acknowledged before this one begins.
@@ -35,14 +36,19 @@ const APART: Duration = Duration::from_micros(2100);
 /// The time for which a connection counts as one that begins.
 const BEGINNING: Duration = Duration::from_secs(5);
 
+/// Reports of loss after which a connection is left alone. A few come when packets have only changed their order.
+const REPORTS: u32 = 64;
+
 /// The acknowledgements of one connection.
 #[derive(Clone, Copy, Debug)]
 struct Connection {
     hash: u64,
     began: Instant,
-    /// The first acknowledgement, and the last one that was passed on.
+    /// The first acknowledgement, the highest, and the last one that was passed on.
     first: Option<u32>,
+    highest: u32,
     passed: u32,
+    reports: u32,
     passed_at: Instant,
     held: Option<Held>,
 }
@@ -101,27 +107,43 @@ impl AckThinner {
         let Some(connection) = slot.as_mut().filter(|connection| connection.hash == hash) else {
             return (Fate::Pass, None);
         };
-        let obsolete = connection.held.take();
+        let begins = now.since(connection.began) < BEGINNING;
         match segment {
-            Segment::Ack(number) if now.since(connection.began) < BEGINNING => {
-                (connection.on_ack(now, number, longest), obsolete)
+            Segment::Ack(number) if begins => connection.on_ack(now, number, longest),
+            Segment::Report if begins && connection.reports < REPORTS => {
+                connection.reports += 1;
+                (Fate::Pass, connection.held.take())
             }
             // Whatever it carries, it acknowledges no less.
-            Segment::Other => (Fate::Pass, obsolete),
-            Segment::Ack(_) | Segment::Trouble | Segment::Syn | Segment::End => {
+            Segment::Other => (Fate::Pass, connection.held.take()),
+            Segment::Ack(_) | Segment::Report | Segment::Marked | Segment::Syn | Segment::End => {
+                let held = connection.held.take();
                 *slot = None;
-                (Fate::Pass, obsolete)
+                (Fate::Pass, held)
             }
         }
     }
 
+    /// Returns what the same connection still held, from before it began anew.
     fn begin(&mut self, now: Instant, hash: u64) -> Option<Held> {
         if self.connections.is_empty() {
             self.connections.resize(PLACES, None);
         }
-        let begins =
-            Connection { hash, began: now, first: None, passed: 0, passed_at: now, held: None };
-        self.connections[place(hash)].replace(begins).and_then(|before| before.held)
+        let slot = &mut self.connections[place(hash)];
+        if slot.is_some_and(|other| other.hash != hash && other.held.is_some()) {
+            return None;
+        }
+        let begins = Connection {
+            hash,
+            began: now,
+            first: None,
+            highest: 0,
+            passed: 0,
+            reports: 0,
+            passed_at: now,
+            held: None,
+        };
+        slot.replace(begins).and_then(|before| before.held)
     }
 
     /// An acknowledgement waits.
@@ -156,20 +178,26 @@ impl AckThinner {
 }
 
 impl Connection {
-    fn on_ack(&mut self, now: Instant, number: u32, longest: Duration) -> Fate {
+    /// Returns also the one that waited, if this one acknowledges more.
+    fn on_ack(&mut self, now: Instant, number: u32, longest: Duration) -> (Fate, Option<Held>) {
         let first = *self.first.get_or_insert_with(|| {
-            self.passed = number;
+            (self.passed, self.highest) = (number, number.wrapping_sub(1));
             number
         });
+        if number.wrapping_sub(self.highest).cast_signed() <= 0 {
+            return (Fate::Pass, None);
+        }
+        self.highest = number;
+        let obsolete = self.held.take();
         let acknowledged = number.wrapping_sub(first);
         let more = number.wrapping_sub(self.passed);
         let is_enough = more >= acknowledged.saturating_add(BEGIN) / SHARE;
         let next = self.passed_at + APART;
         if acknowledged < LEAST || (is_enough && now >= next) {
             (self.passed, self.passed_at) = (number, now);
-            return Fate::Pass;
+            return (Fate::Pass, obsolete);
         }
-        Fate::Wait(if is_enough { next } else { now + longest.max(APART) })
+        (Fate::Wait(if is_enough { next } else { now + longest.max(APART) }), obsolete)
     }
 }
 
@@ -243,10 +271,29 @@ mod tests {
         let (_, obsolete) = acks.on_segment(ms(50), 7, Segment::Ack(LEAST + 2), LONGEST);
         assert_eq!(obsolete, None);
         acks.hold(7, store.take(52), 52, 0, ms(70));
-        let (fate, obsolete) = acks.on_segment(ms(51), 7, Segment::Trouble, LONGEST);
+        for number in [2, 1] {
+            let again = acks.on_segment(ms(50), 7, Segment::Ack(LEAST + number), LONGEST);
+            assert_eq!(again, (Fate::Pass, None), "a repeated one is counted by the sender");
+        }
+        let (fate, obsolete) = acks.on_segment(ms(51), 7, Segment::Report, LONGEST);
         assert!(fate == Fate::Pass && obsolete.is_some());
         let (fate, _) = acks.on_segment(ms(52), 7, Segment::Ack(LEAST + 3), LONGEST);
+        assert!(matches!(fate, Fate::Wait(_)), "one report may be a matter of order");
+        for _ in 0..REPORTS {
+            acks.on_segment(ms(53), 7, Segment::Report, LONGEST);
+        }
+        let (fate, _) = acks.on_segment(ms(54), 7, Segment::Ack(LEAST + 4), LONGEST);
         assert_eq!(fate, Fate::Pass, "it has lost something");
+    }
+
+    #[test]
+    fn a_mark_ends_it() {
+        let mut acks = AckThinner::default();
+        acks.on_segment(Instant::ZERO, 7, Segment::Syn, LONGEST);
+        acks.on_segment(Instant::ZERO, 7, Segment::Ack(0), LONGEST);
+        acks.on_segment(Instant::ZERO, 7, Segment::Marked, LONGEST);
+        let (fate, _) = acks.on_segment(Instant::ZERO, 7, Segment::Ack(LEAST + 1), LONGEST);
+        assert_eq!(fate, Fate::Pass);
     }
 
     #[test]

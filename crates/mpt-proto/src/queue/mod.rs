@@ -15,6 +15,7 @@ use crate::time::Instant;
 use codel::Codel;
 pub(crate) use codel::Times;
 use sparse::Allowance;
+pub(crate) use sparse::Volume;
 use store::Place;
 
 /// Queues. Flows whose hash is the same share one.
@@ -26,16 +27,31 @@ const QUANTUM: i32 = 1514;
 /// Nobody waits in smaller a store, in bytes.
 const LEAST: usize = 256 << 10;
 
+/// A packet that has to wait: where it is, its length in bytes, its type of service, and how much its flow sends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packet {
+    pub(crate) place: Place,
+    pub(crate) len: usize,
+    pub(crate) tos: u8,
+    pub(crate) volume: Volume,
+}
+
 /// A packet that waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
     pub(crate) place: Place,
     pub(crate) len: u32,
     pub(crate) tos: u8,
+    pub(crate) volume: Volume,
     since: Instant,
 }
 
 impl Waiting {
+    /// For how long it has waited.
+    pub(crate) fn waited(&self, now: Instant) -> Duration {
+        now.since(self.since)
+    }
+
     /// The same packet with another type of service.
     pub(crate) fn with_tos(self, tos: u8) -> Self {
         Self { tos, ..self }
@@ -110,17 +126,21 @@ impl FlowQueues {
         self.limit = bytes.max(LEAST);
     }
 
-    /// Whether the flow with this hash sends so little that its packet of `len` bytes need not wait behind others. It is
-    /// asked for each packet that would.
-    pub(crate) fn is_sparse(&mut self, now: Instant, hash: u64, len: usize) -> bool {
+    /// How much the flow with this hash sends, with its packet of `len` bytes. It is sparse only if nothing of it waits.
+    /// It is asked for each packet that may have to.
+    pub(crate) fn volume(&mut self, now: Instant, hash: u64, len: usize) -> Volume {
         let (_, flow) = flow(&mut self.flows, hash);
-        flow.packets.is_empty() && flow.allowance.take(now, len)
+        match flow.allowance.take(now, len) {
+            Volume::Sparse if !flow.packets.is_empty() => Volume::Usual,
+            volume => volume,
+        }
     }
 
-    /// A packet of the flow with this hash has to wait.
-    pub(crate) fn push(&mut self, now: Instant, hash: u64, place: Place, len: usize, tos: u8) {
+    /// A packet of the flow with this hash has to wait, `len` bytes long.
+    pub(crate) fn push(&mut self, now: Instant, hash: u64, packet: Packet) {
+        let Packet { place, len, tos, volume } = packet;
         let (index, flow) = flow(&mut self.flows, hash);
-        flow.packets.push_back(Waiting { place, len: len as u32, tos, since: now });
+        flow.packets.push_back(Waiting { place, len: len as u32, tos, volume, since: now });
         flow.bytes += len;
         self.bytes += len;
         if !flow.listed {
@@ -142,17 +162,10 @@ impl FlowQueues {
         Some(first)
     }
 
-    /// The length of the packet that leaves next, in bytes.
-    pub(crate) fn next_len(&mut self) -> Option<usize> {
+    /// The packet that leaves next.
+    pub(crate) fn next(&mut self) -> Option<Waiting> {
         let index = self.turn()?;
-        Some(self.flows[usize::from(index)].packets.front()?.len as usize)
-    }
-
-    /// For how long the packet that leaves next has waited.
-    pub(crate) fn next_waited(&mut self, now: Instant) -> Duration {
-        let index = self.turn().map(usize::from);
-        let next = index.and_then(|index| self.flows[index].packets.front());
-        next.map_or(Duration::ZERO, |next| now.since(next.since))
+        self.flows[usize::from(index)].packets.front().copied()
     }
 
     /// Takes the packet that leaves next.

@@ -21,7 +21,8 @@ impl Bench {
             bytes.fill(flow as u8);
             false
         });
-        self.queues.push(Instant::ZERO + Duration::from_millis(at), flow, place, len, 0);
+        let packet = Packet { place, len, tos: 0, volume: Volume::Usual };
+        self.queues.push(Instant::ZERO + Duration::from_millis(at), flow, packet);
     }
 
     /// The flow of the packet that leaves next, unless it is dropped.
@@ -74,7 +75,7 @@ fn the_longest_queue_loses_what_does_not_fit() {
     assert!(bench.queues.bytes <= LEAST);
     let left: Vec<u8> = std::iter::from_fn(|| bench.pop(0)).collect();
     assert_eq!(left.iter().filter(|&&flow| flow == 2).count(), 3);
-    assert!(bench.queues.is_empty() && bench.queues.next_len().is_none());
+    assert!(bench.queues.is_empty() && bench.queues.next().is_none());
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::measured::Measured;
 use super::path::ReceivePath;
+use super::playout::{PlayOut, delivery};
 use crate::config::{ConnectionConfig, FramingConfig, ReorderConfig};
 use crate::event::Event;
 use crate::framing::Rx;
@@ -24,7 +25,7 @@ use crate::prefix::Prefix;
 use crate::rx::reorder::{Accepted, ReorderBuffer};
 use crate::secret::Secret;
 use crate::sequence::Seq;
-use crate::sink::{Held, Sink};
+use crate::sink::Sink;
 use crate::slots::Slots;
 use crate::stats::{Drop, Drops, Traffic};
 use crate::time::Instant;
@@ -83,6 +84,7 @@ pub struct ReceiveHalf {
     pub(super) calls: u8,
     /// Until then the peer may be sending again what it sent on a path that is lost.
     pub(super) again_until: Instant,
+    pub(super) play_out: PlayOut,
     pub(super) delivered: Traffic,
     pub(super) drops: Drops,
     /// A packet whose congestion mark was changed: the only one that is copied here.
@@ -119,6 +121,7 @@ impl ReceiveHalf {
             live: 0,
             calls: 0,
             again_until: Instant::ZERO,
+            play_out: PlayOut::default(),
             delivered: Traffic::default(),
             drops: Drops::default(),
             marked: Vec::new(),
@@ -197,6 +200,9 @@ impl ReceiveHalf {
         let mut first = hold;
         if self.session.is_some() {
             first = Deadline::earlier(first, self.session_deadline());
+            let play_out = self.play_out.deadline();
+            let play_out = play_out.map(|at| Deadline { at, timer: Timer::PlayOut });
+            first = Deadline::earlier(first, play_out);
         }
         let paths = self.paths.iter().map(|(_, path)| path.deadline());
         paths.fold(first, Deadline::earlier)
@@ -214,7 +220,8 @@ impl ReceiveHalf {
         }
         self.tell(now, sink, messages);
         self.give_feedback(now, messages);
-        let mut sink = Counted { sink, delivered: &mut self.delivered };
+        self.play_out.release(now, sink, &mut self.delivered);
+        let mut sink = delivery!(self, sink);
         self.reorder.on_timeout(now, &mut sink);
     }
 
@@ -264,7 +271,7 @@ impl ReceiveHalf {
         self.watch_session(now, any_up);
         if live != self.live {
             self.live = live;
-            let mut sink = Counted { sink, delivered: &mut self.delivered };
+            let mut sink = delivery!(self, sink);
             self.reorder.set_live(now, live, &mut sink);
         }
     }
@@ -273,27 +280,4 @@ impl ReceiveHalf {
 /// The order of packets that come without a session.
 pub(super) fn without_session(config: ReorderConfig) -> ReorderConfig {
     ReorderConfig { evidence: false, ..config }
-}
-
-/// Counts what is delivered on its way to the sink.
-pub(super) struct Counted<'a, S> {
-    pub(super) sink: &'a mut S,
-    pub(super) delivered: &'a mut Traffic,
-}
-
-impl<S: Sink> Sink for Counted<'_, S> {
-    fn deliver(&mut self, packet: &[u8]) {
-        self.delivered.add(packet.len());
-        self.sink.deliver(packet);
-    }
-
-    fn hold(&mut self, packet: &[u8]) -> Option<Held> {
-        self.sink.hold(packet)
-    }
-
-    fn deliver_held(&mut self, held: Held) -> usize {
-        let len = self.sink.deliver_held(held);
-        self.delivered.add(len);
-        len
-    }
 }

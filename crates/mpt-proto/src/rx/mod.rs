@@ -2,7 +2,7 @@
 //!
 //! Follow the datagram: [`side`] finds connection and path, in extended framing [`greet`] does, which also answers
 //! who begins a [`session`] or a path; [`connection`] checks inner packets, [`keepalive`] reads
-//! what the peer says of itself, [`reorder`] puts them in order. [`path`] is what is known of each path as a receiver,
+//! what the peer says of itself, [`reorder`] puts them in order, and [`playout`] lets some wait. [`path`] is what is known of each path as a receiver,
 //! [`recorder`] is what arrived on it by path sequence,
 //! [`reconfigure`] changes settings at run time, [`report`] has what is counted.
 
@@ -12,6 +12,7 @@ mod invite;
 mod keepalive;
 pub(crate) mod measured;
 mod path;
+mod playout;
 mod receive;
 mod reconfigure;
 mod record;

@@ -1,6 +1,9 @@
 //! One datagram of a connection: what it carries, and where that goes.
 
-use super::connection::{Arrival, Counted, ReceiveHalf};
+use std::time::Duration;
+
+use super::connection::{Arrival, ReceiveHalf};
+use super::playout::delivery;
 use crate::event::Event;
 use crate::framing::datagram::{Body, Framed, Opened};
 use crate::id::PathId;
@@ -13,7 +16,7 @@ use crate::stats::Drop;
 use crate::time::Instant;
 use crate::wire::ecn;
 use crate::wire::extended::beacon::Beacon;
-use crate::wire::extended::{Flags, Message};
+use crate::wire::extended::{Flags, Header, Message};
 use crate::wire::inner::Inner;
 
 impl ReceiveHalf {
@@ -55,6 +58,7 @@ impl ReceiveHalf {
     ) -> Result<(), Drop> {
         let place = match &opened.framed {
             Framed::Plain(_) => {
+                self.play_out.begin(now, None);
                 let numbered = self.session.is_none() || self.accepts_plain(now)?;
                 opened.sequence.filter(|_| numbered).map(|seq| Arrived {
                     path: arrival.path,
@@ -65,6 +69,7 @@ impl ReceiveHalf {
             }
             Framed::Extended(header) => {
                 self.record(now, &arrival, header);
+                self.play_out.begin(now, self.play_out_wait(now, header));
                 header.sequence.map(|seq| Arrived {
                     path: arrival.path,
                     seq,
@@ -74,6 +79,19 @@ impl ReceiveHalf {
             }
         };
         self.receive_inner(now, arrival, place, inner, payload, sink, messages)
+    }
+
+    /// How long a packet has to wait so that it has taken as long as others of its flow. One that is sent out of turn is
+    /// waited for already.
+    #[inline(always)]
+    fn play_out_wait(&self, now: Instant, header: &Header) -> Option<Duration> {
+        if !header.flags.contains(Flags::EQUALISE) {
+            return None;
+        }
+        let (measured, equal) =
+            self.measured.as_ref().zip(Some(self.play_out.equal().unwrap_or_default()))?;
+        let wait = measured.delays.until(now, header.sent, equal);
+        Some(wait.filter(|_| !header.flags.contains(Flags::OUT_OF_TURN)).unwrap_or_default())
     }
 
     /// Anything but an inner packet arrived.
@@ -104,12 +122,16 @@ impl ReceiveHalf {
             (Body::Keepalive(keepalive), _) => {
                 self.receive_keepalive(now, arrival, &keepalive, restarts, sink, messages)
             }
+            (Body::Status(keepalive, equal), Framed::Extended(header)) => {
+                self.play_out.set(header.sent, equal);
+                self.receive_keepalive(now, arrival, &keepalive, restarts, sink, messages)
+            }
             (Body::Probe, _) => self.receive_probe(now, arrival, sink, messages),
             (Body::Message, Framed::Extended(header)) => {
                 let message = Message::parse(header.kind, payload)?;
                 self.receive_message(now, arrival, message, sink, messages)
             }
-            (Body::Message | Body::Inner(_), _) => Err(Drop::ControlUnknown),
+            (Body::Message | Body::Status(..) | Body::Inner(_), _) => Err(Drop::ControlUnknown),
         }
     }
 
@@ -138,7 +160,7 @@ impl ReceiveHalf {
         let is_true = |path: PathId, beacon: &Beacon| {
             path == arrival.path || paths[path.index()].recorder.has_reached(beacon.path_sequence)
         };
-        let mut sink = Counted { sink, delivered: &mut self.delivered };
+        let mut sink = delivery!(self, sink);
         for beacon in beacons {
             if let Some(path) = named(&beacon).filter(|path| is_true(*path, &beacon)) {
                 self.reorder.covered(now, path, beacon.covered, &mut sink);
@@ -181,7 +203,7 @@ impl ReceiveHalf {
             ecn::set_type_of_service(&mut self.marked, inner, tos);
             packet = &self.marked;
         }
-        let mut sink = Counted { sink, delivered: &mut self.delivered };
+        let mut sink = delivery!(self, sink);
         let Some(arrived) = place else {
             self.reorder.pass(packet, &mut sink);
             return Ok(());

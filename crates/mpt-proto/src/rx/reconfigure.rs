@@ -3,8 +3,9 @@
 //! A path that goes is listened to until nothing can be in flight on it any more. For as long it is there,
 //! but does not change again.
 
-use super::connection::{Counted, ReceiveHalf};
+use super::connection::ReceiveHalf;
 use super::path::ReceivePath;
+use super::playout::delivery;
 use crate::config::{ConnectionConfig, PathConfig};
 use crate::id::PathId;
 use crate::messages::Messages;
@@ -93,7 +94,7 @@ impl ReceiveHalf {
         self.networks.clone_from(&config.networks);
         self.order_in_session = config.reorder;
         let order = self.order_now();
-        let mut sink = Counted { sink, delivered: &mut self.delivered };
+        let mut sink = delivery!(self, sink);
         self.reorder.set_config(now, order, &mut sink);
     }
 
@@ -163,7 +164,8 @@ impl ReceiveHalf {
 
     /// The connection ends: what is held is delivered.
     pub(crate) fn end(&mut self, sink: &mut impl Sink) {
-        let mut sink = Counted { sink, delivered: &mut self.delivered };
-        self.reorder.release_all(&mut sink);
+        let mut out = delivery!(self, sink);
+        self.reorder.release_all(&mut out);
+        self.play_out.end(sink, &mut self.delivered);
     }
 }

@@ -99,6 +99,7 @@ impl ReceiveHalf {
         size_of::<Self>()
             + self.paths.memory()
             + self.reorder.memory()
+            + self.play_out.memory()
             + self.measurement_memory()
             + self.marked.capacity()
             + self.framing.plain.memory()

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::connection::{Counted, ReceiveHalf, without_session};
+use super::connection::{ReceiveHalf, without_session};
 use super::measured::Measured;
+use super::playout::delivery;
 use crate::config::{FramingConfig, ReorderConfig};
 use crate::event::Event;
 use crate::framing::extended::identity::{At, Identity};
@@ -101,9 +102,10 @@ impl ReceiveHalf {
     fn do_restart_order(&mut self, now: Instant, sink: &mut impl Sink) {
         self.restarts = false;
         let config = self.order_now();
-        let mut sink = Counted { sink, delivered: &mut self.delivered };
-        self.reorder.set_config(now, config, &mut sink);
-        self.reorder.restart(now, &mut sink);
+        let mut out = delivery!(self, sink);
+        self.reorder.set_config(now, config, &mut out);
+        self.reorder.restart(now, &mut out);
+        self.play_out.end(sink, &mut self.delivered);
         self.stream.restart();
         self.paths.iter_mut().for_each(|(_, path)| path.order.restart());
     }

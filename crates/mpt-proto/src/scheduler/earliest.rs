@@ -128,6 +128,17 @@ impl Earliest {
         self.slowest
     }
 
+    /// How much longer the slowest of those paths in use takes than the fastest that carry at least a tenth of what the
+    /// fastest does, or of which that is not known.
+    pub(crate) fn worthwhile_skew(&self, is_known: impl Fn(PathId) -> bool) -> Duration {
+        let fastest = self.lanes.iter().min_by_key(|lane| lane.delay).and_then(|lane| lane.rate);
+        let carries = |lane: &&Lane| {
+            !is_known(lane.path) || lane.rate.zip(fastest).is_none_or(|(it, most)| it >= most / 10)
+        };
+        let used = self.lanes.iter().filter(|lane| lane.delay <= MOST_SKEW);
+        used.filter(carries).map(|lane| lane.delay).max().unwrap_or_default()
+    }
+
     /// The rates of all paths in use, in bytes per second; `None` if one has no limit.
     pub(crate) fn rate(&self) -> Option<u64> {
         let rates = self.lanes.iter().filter(|lane| lane.delay <= MOST_SKEW).map(|lane| lane.rate);
@@ -142,6 +153,11 @@ impl Earliest {
     pub(crate) fn price(&self) -> Duration {
         let most = self.lanes.iter().map(|lane| lane.price).max().unwrap_or_default();
         most - self.least_price()
+    }
+
+    /// Whether bulk flows may take all paths alike: none costs, and each packet takes one that it arrives early by.
+    pub(crate) fn equalises(&self) -> bool {
+        self.rule == Rule::Earliest && self.price().is_zero()
     }
 
     /// Whether what has waited for so long is near to take a path that costs.
@@ -199,6 +215,34 @@ impl Earliest {
             .iter()
             .filter(move |lane| lane.path != but && lane.price.is_zero() && lane.has_room(now));
         others.filter(|_| self.copies()).map(|lane| lane.path)
+    }
+
+    /// The path for a packet of `len` bytes that the peer holds until it has taken `equal` longer than the fastest path
+    /// does: all paths by which it comes before are as good, so it takes the one whose queue is shortest.
+    pub(crate) fn select_equalised(
+        &self,
+        now: Instant,
+        len: usize,
+        equal: Duration,
+    ) -> Option<Choice> {
+        let used = || self.lanes.iter().filter(|lane| lane.delay <= MOST_SKEW);
+        // What the packet itself takes would keep a path out that has a low rate because it has just begun.
+        let held = |lane: &Lane| (lane.busy_until(now) + lane.delay).max(now + equal);
+        let best = used().min_by_key(|lane| (held(lane), lane.busy_until(now), lane.delay))?;
+        let idle = |lane: &Lane| lane.time(len) + lane.delay;
+        let slowest = used().map(idle).max()?.max(equal);
+        let allowed = slowest - idle(best) + SLACK;
+        let busy = best.busy_until(now);
+        if busy.since(now) <= allowed {
+            return Some(Choice::Path(best.path));
+        }
+        Some(Choice::Wait(Instant::ZERO + busy.since(Instant::ZERO + allowed)))
+    }
+
+    /// How long what is committed to the fastest path takes to leave, and the rate of that path in bytes per second.
+    pub(crate) fn backlog(&self, now: Instant) -> Option<(Duration, u64)> {
+        let fastest = self.lanes.iter().min_by_key(|lane| lane.delay)?;
+        Some((fastest.busy_until(now).since(now), fastest.rate?))
     }
 
     /// A packet of `len` bytes takes this path.

@@ -9,6 +9,7 @@ use super::rates::ROUND_TRIP;
 use super::stages::{Committed, Offered};
 use crate::framing::datagram::Item;
 use crate::queue::acks::{Fate, Held};
+use crate::queue::{Packet, Volume};
 use crate::scheduler::earliest::Earliest;
 use crate::stats::Drop;
 use crate::time::Instant;
@@ -54,7 +55,10 @@ impl TransmitHalf {
         let wire_len = self.framing.overhead() + len + IPV4_UDP;
         let path = self.scheduler.earliest().and_then(|it| it.select_ahead(now, wire_len));
         let Some(paced) = &mut self.paced else { return };
-        let Some(path) = path else { return paced.queues.push(now, hash, place, len, tos) };
+        let Some(path) = path else {
+            let volume = Volume::Sparse;
+            return paced.queues.push(now, hash, Packet { place, len, tos, volume });
+        };
         let packet = paced.store.get(place).0;
         let inner = inner::parse(packet);
         let stamp = inner.and_then(|inner| self.framing.number(&Item { packet, inner: &inner }));

@@ -52,6 +52,8 @@ pub struct TransmitHalf {
     pub(super) policy: SchedulerConfig,
     /// Whether fewer acknowledgements of beginning TCP connections are sent.
     pub(super) thins_acks: bool,
+    /// Whether bulk flows may be given equal delays.
+    pub(super) equalises: bool,
     /// What waits for the paths, where they are chosen by earliest arrival and there is a session.
     pub(super) paced: Option<Box<Paced>>,
     /// Packets that were marked in place of being dropped.
@@ -99,6 +101,7 @@ impl TransmitHalf {
             scheduler: Scheduler::new(config.scheduler),
             policy: config.scheduler,
             thins_acks: config.thin_acks,
+            equalises: config.equalise,
             paced: None,
             marked: 0,
             paths: Slots::default(),

@@ -165,6 +165,7 @@ impl TransmitHalf {
         let standby = self.scheduler.is_standby(PathId(index as u8));
         let activation = Activation { standby, calls: self.calls };
         let lost = self.next_lost(index);
+        let equalise = self.told_equal_delay();
         let message = if stamp.is_extended() {
             ControlMessage::Status(Status {
                 report,
@@ -175,7 +176,7 @@ impl TransmitHalf {
                 lost: lost.map(|lost| self.paths[usize::from(lost)].wire.id),
                 sent,
                 echo,
-                equalise: None,
+                equalise,
             })
         } else if tells {
             ControlMessage::Keepalive(Keepalive {

@@ -12,6 +12,7 @@ mod beacon;
 pub(crate) mod connection;
 mod control;
 mod emit;
+mod equalise;
 pub(crate) mod feedback;
 mod greeting;
 mod idle;

@@ -12,6 +12,7 @@ use std::time::Duration;
 use super::connection::TransmitHalf;
 use super::stages::Committed;
 use crate::id::PathId;
+use crate::queue::Volume;
 use crate::stats::Drop;
 use crate::time::Instant;
 
@@ -76,13 +77,15 @@ impl TransmitHalf {
         if earliest.copies() {
             return;
         }
+        // The peer holds packets of bulk flows until then.
+        let equal = now + paced.equalise.of(Volume::Bulk).unwrap_or_default();
         for _ in 0..MOST {
             let Some((path, arrival)) = earliest.latest(now) else { return };
             let Some(last) = paced.last(path) else { return };
             let Some((other, earlier)) = earliest.soonest_but(now, last.wire_len, path) else {
                 return;
             };
-            if earlier + EARLIER >= arrival {
+            if earlier.max(equal) + EARLIER >= arrival {
                 return;
             }
             let Some(committed) = paced.take_last(path) else { return };

@@ -17,7 +17,7 @@ use super::stages::{Committed, Due, Offered, Paced};
 use crate::framing::Stamp;
 use crate::framing::datagram::Item;
 use crate::id::PathId;
-use crate::queue::{Verdict, Waiting};
+use crate::queue::{Packet, Verdict, Volume, Waiting};
 use crate::scheduler::earliest::{Choice, Earliest};
 use crate::sequence::Seq;
 use crate::stats::Drop;
@@ -47,18 +47,21 @@ impl TransmitHalf {
         }
         let (len, tos) = (item.packet.len(), item.inner.tos);
         let waits = self.paced.as_ref().is_some_and(|paced| !paced.queues.is_empty());
+        let volume = self.volume(now, item, waits);
         let copies = self.scheduler.earliest().is_some_and(Earliest::copies);
-        // What takes several paths is copied, so it is kept first.
-        let choice = match self.choose(now, len, Duration::ZERO) {
-            Some(_) if waits || copies => Some(Choice::Wait(now)),
-            choice => choice,
+        let choice = match waits {
+            true => Some(Choice::Wait(now)),
+            // What takes several paths is copied, so it is kept first.
+            false if copies => {
+                self.choose(now, len, volume, Duration::ZERO).map(|_| Choice::Wait(now))
+            }
+            false => self.choose(now, len, volume, Duration::ZERO),
         };
         let Some(choice) = choice else {
             self.drops.add(Drop::NoPath);
             return None;
         };
-        let busy = waits || self.scheduler.earliest().is_some_and(Earliest::is_busy);
-        if busy
+        if volume == Volume::Sparse
             && !copies
             && let Some(offered) = self.offer_ahead(now, item)
         {
@@ -67,7 +70,10 @@ impl TransmitHalf {
         let paced = self.paced.as_mut()?;
         match choice {
             Choice::Path(path) => {
-                let stamp = self.framing.number(item)?;
+                let mut stamp = self.framing.number(item)?;
+                if paced.equalise.has_flag(volume) {
+                    stamp = stamp.equalised();
+                }
                 let wire_len = self.paths[path.index()].wire_len(stamp.overhead() + len);
                 let earliest = self.scheduler.earliest_mut()?;
                 earliest.commit(now, path, wire_len);
@@ -86,7 +92,7 @@ impl TransmitHalf {
             Choice::Wait(until) => {
                 let place = paced.store.take(len);
                 let hash = Flow::parse(item.packet, item.inner).hash();
-                paced.queues.push(now, hash, place, len, tos);
+                paced.queues.push(now, hash, Packet { place, len, tos, volume });
                 paced.wake_at(if copies { now } else { until + GATHER });
                 while let Some(dropped) = paced.queues.overflow() {
                     paced.store.give_back(dropped.place);
@@ -97,14 +103,24 @@ impl TransmitHalf {
         }
     }
 
-    /// Takes an inner packet that others wait before, if it is of a flow that sends so little that it need not wait.
+    /// How much the flow of an inner packet sends, as far as that matters: others wait before it, or bulk flows have an
+    /// equal delay.
+    fn volume(&mut self, now: Instant, item: &Item<'_>, waits: bool) -> Volume {
+        let busy = waits || self.scheduler.earliest().is_some_and(Earliest::is_busy);
+        let Some(paced) = self.paced.as_mut().filter(|paced| busy || paced.equalise.is_active())
+        else {
+            return Volume::Usual;
+        };
+        let hash = Flow::parse(item.packet, item.inner).hash();
+        let volume = paced.queues.volume(now, hash, item.packet.len());
+        paced.equalise.on_packet(now, volume);
+        if volume == Volume::Sparse && !busy { Volume::Usual } else { volume }
+    }
+
+    /// Takes an inner packet of a flow that sends so little that it need not wait, though others wait before it.
     fn offer_ahead(&mut self, now: Instant, item: &Item<'_>) -> Option<Offered> {
         let (len, tos) = (item.packet.len(), item.inner.tos);
         let paced = self.paced.as_mut()?;
-        let hash = Flow::parse(item.packet, item.inner).hash();
-        if !paced.queues.is_sparse(now, hash, len) {
-            return None;
-        }
         let wire_len = self.framing.overhead() + len + IPV4_UDP;
         let path = self.scheduler.earliest()?.select_ahead(now, wire_len)?;
         let wire_len = self.paths[path.index()].wire_len(self.framing.overhead() + len);
@@ -131,11 +147,15 @@ impl TransmitHalf {
         self.paced.as_mut().is_some_and(|paced| std::mem::take(&mut paced.sooner))
     }
 
-    /// The path for a packet of this length that has waited for so long.
-    fn choose(&self, now: Instant, len: usize, waited: Duration) -> Option<Choice> {
+    /// The path for a packet of this length, of a flow of this volume, that has waited for so long.
+    fn choose(&self, now: Instant, len: usize, volume: Volume, waited: Duration) -> Option<Choice> {
         // The headers of the paths differ by no more than 20 bytes.
         let wire_len = self.framing.overhead() + len + IPV4_UDP;
-        self.scheduler.earliest()?.select(now, wire_len, waited)
+        let earliest = self.scheduler.earliest()?;
+        match self.paced.as_ref().and_then(|paced| paced.equalise.of(volume)) {
+            Some(equal) if earliest.equalises() => earliest.select_equalised(now, wire_len, equal),
+            _ => earliest.select(now, wire_len, waited),
+        }
     }
 
     /// A packet leaves on a path: the rest of its stamp.
@@ -152,6 +172,9 @@ impl TransmitHalf {
         }
         let moves = self.paced.as_ref().is_some_and(|paced| paced.moves(now));
         let stamp = if moves { stamp.out_of_turn() } else { stamp };
+        if let Some(paced) = &mut self.paced {
+            paced.equalise.on_sent(wire_len);
+        }
         let sender = &mut self.paths[path.index()];
         let stamp = stamp.leaving(now, &mut sender.wire);
         sender.idle.on_data(now);
@@ -210,9 +233,9 @@ impl TransmitHalf {
 
     /// Commits the next packet of the first stage. `None` if there is none, `Some(Some(until))` if it has to wait.
     fn commit_next(&mut self, now: Instant) -> Option<Option<Instant>> {
-        let queues = &mut self.paced.as_mut()?.queues;
-        let (len, waited) = (queues.next_len()?, queues.next_waited(now));
-        let choice = self.choose(now, len, waited);
+        let next = self.paced.as_mut()?.queues.next()?;
+        let (len, volume, waited) = (next.len as usize, next.volume, next.waited(now));
+        let choice = self.choose(now, len, volume, waited);
         let spills = self.scheduler.earliest().is_some_and(|earliest| earliest.spills(waited));
         let paced = self.paced.as_mut()?;
         let path = match choice {
@@ -242,11 +265,14 @@ impl TransmitHalf {
         let packet = paced.store.get(place).0;
         let item = inner::parse(packet);
         let stamp = item.and_then(|inner| self.framing.number(&Item { packet, inner: &inner }));
-        let Some(stamp) = stamp else {
+        let Some(mut stamp) = stamp else {
             paced.store.give_back(place);
             self.drops.add(Drop::InnerMalformed);
             return Some(None);
         };
+        if paced.equalise.has_flag(volume) {
+            stamp = stamp.equalised();
+        }
         let wire_len = self.paths[path.index()].wire_len(stamp.overhead() + len);
         if let Some(earliest) = self.scheduler.earliest_mut() {
             earliest.commit(now, path, wire_len);

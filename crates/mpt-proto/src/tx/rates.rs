@@ -58,5 +58,6 @@ impl TransmitHalf {
             paced.queues.set_limits(times, bytes.min(MOST_WAITING));
         }
         self.move_earlier(now);
+        self.equalise(now);
     }
 }

@@ -97,6 +97,7 @@ impl TransmitHalf {
     pub(crate) fn set(&mut self, config: &ConnectionConfig, now: Instant) {
         let framing_changed = self.framing.set(config);
         self.thins_acks = config.thin_acks;
+        self.equalises = config.equalise;
         let policy_changed = config.scheduler != self.policy;
         if policy_changed {
             self.policy = config.scheduler;

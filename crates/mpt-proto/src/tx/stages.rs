@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use super::equalise::Equalise;
 use crate::framing::Stamp;
 use crate::id::{ConnectionId, PathId};
 use crate::queue::FlowQueues;
@@ -24,6 +25,8 @@ pub(super) struct Paced {
     /// The numbers of those in the second stage that were moved to another path, and until when the last one that left may arrive.
     pub(super) moved: BTreeSet<u32>,
     pub(super) moves_until: Instant,
+    /// The time that bulk flows are to take.
+    pub(super) equalise: Equalise,
     /// The packet that was given out last, whose bytes have been written by the next call.
     pub(super) lent: Option<Place>,
     /// When something is due, and whether that is earlier than it was when it was last asked.

@@ -26,8 +26,10 @@ pub(crate) enum Segment {
     End,
     /// It acknowledges everything before this number, and is nothing else.
     Ack(u32),
-    /// The same, and reports a loss or congestion.
-    Trouble,
+    /// The same, and reports that something after it arrived (RFC 2018).
+    Report,
+    /// The same, and says that packets were marked (RFC 3168).
+    Marked,
     /// Anything else.
     Other,
 }
@@ -49,8 +51,10 @@ pub(crate) fn parse(packet: &[u8], inner: &Inner) -> Option<Segment> {
         Segment::End
     } else if flags & ACK == 0 || segment.len() > options_end {
         Segment::Other
-    } else if flags & ECE != 0 || has_sack(options) {
-        Segment::Trouble
+    } else if flags & ECE != 0 {
+        Segment::Marked
+    } else if has_sack(options) {
+        Segment::Report
     } else {
         Segment::Ack(u32::from_be_bytes([header[8], header[9], header[10], header[11]]))
     })
@@ -104,8 +108,8 @@ mod tests {
             (ACK, &[][..], 0, Segment::Ack(7)),
             (ACK, &timestamps, 0, Segment::Ack(7)),
             (ACK | 8, &timestamps, 100, Segment::Other),
-            (ACK, &sack, 0, Segment::Trouble),
-            (ACK | ECE, &timestamps, 0, Segment::Trouble),
+            (ACK, &sack, 0, Segment::Report),
+            (ACK | ECE, &timestamps, 0, Segment::Marked),
             (SYN, &[2, 4, 5, 180], 0, Segment::Syn),
             (SYN | ACK, &[2, 4, 5, 180], 0, Segment::Syn),
             (ACK | FIN, &[], 0, Segment::End),

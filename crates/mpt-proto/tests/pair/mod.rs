@@ -125,6 +125,7 @@ pub(crate) fn config(settings: &Settings, own: u8) -> EndpointConfig {
             sequence: settings.sequence,
             scheduler: SchedulerConfig::Weighted,
             thin_acks: true,
+            equalise: true,
             reorder: settings.reorder,
             paths: settings.weights.iter().enumerate().map(path).collect(),
         }],

@@ -1,13 +1,14 @@
 //! A transfer that takes what it can get, as TCP does.
 //!
-//! The [`Sender`] has endless data and a congestion window that grows as [`cubic`] says. The
+//! The [`Sender`] has endless data and a congestion window that grows as [`cubic`] says, or [`bbr`]. The
 //! [`Receiver`] acknowledges each segment at once: cumulatively, and with the identifier of the
 //! transmission. This identifier replaces TCP's selective acknowledgements and timestamps: it shows
 //! which transmissions arrived although an earlier one did not, and gives an unambiguous round-trip
 //! time. A transmission is lost when [`THRESHOLD`] later ones have been answered, or when nothing
 //! was for a retransmission timeout (RFC 6298). There is no handshake, no receive window, no
-//! delayed acknowledgement and no pacing.
+//! delayed acknowledgement, and no pacing but BBR's.
 
+pub mod bbr;
 pub mod cubic;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +17,7 @@ use std::time::Duration;
 use mpt_proto::Instant;
 
 use super::packet::{Flow, Kind, Packet};
+use bbr::Bbr;
 use cubic::Cubic;
 
 /// How many later transmissions must have been answered for one to be lost (RFC 5681, RFC 9002).
@@ -37,7 +39,7 @@ pub struct Sender {
     len: usize,
     start: Instant,
     end: Instant,
-    cubic: Cubic,
+    control: Control,
     /// Segments below this were never sent.
     next_segment: u64,
     next_transmission: u64,
@@ -52,6 +54,7 @@ pub struct Sender {
     round_trip: Option<RoundTrip>,
     backoff: u32,
     timeout_from: Instant,
+    is_over: bool,
     stats: SenderStats,
 }
 
@@ -59,6 +62,23 @@ pub struct Sender {
 struct Transmission {
     segment: u64,
     at: Instant,
+    sent: Option<bbr::Sent>,
+}
+
+/// What decides how much is in flight.
+#[derive(Clone, Debug)]
+enum Control {
+    Cubic(Cubic),
+    Bbr(Box<Bbr>),
+}
+
+impl Control {
+    fn window(&self) -> f64 {
+        match self {
+            Self::Cubic(cubic) => cubic.window(),
+            Self::Bbr(bbr) => bbr.window(),
+        }
+    }
 }
 
 /// The smoothed round-trip time and its variation.
@@ -90,7 +110,7 @@ impl Sender {
             len,
             start,
             end,
-            cubic: Cubic::default(),
+            control: Control::Cubic(Cubic::default()),
             next_segment: 0,
             next_transmission: 0,
             in_flight: BTreeMap::new(),
@@ -100,8 +120,15 @@ impl Sender {
             round_trip: None,
             backoff: 0,
             timeout_from: start,
+            is_over: false,
             stats: SenderStats::default(),
         }
+    }
+
+    /// The same with [`bbr`].
+    #[must_use]
+    pub fn with_bbr(self) -> Self {
+        Self { control: Control::Bbr(Box::default()), ..self }
     }
 
     /// The flow it sends.
@@ -116,7 +143,7 @@ impl Sender {
 
     /// The congestion window in packets.
     pub fn window(&self) -> f64 {
-        self.cubic.window()
+        self.control.window()
     }
 
     /// The smoothed round-trip time, once one was measured.
@@ -129,7 +156,14 @@ impl Sender {
         if self.stats.transmissions == 0 {
             return (self.start < self.end).then_some(self.start);
         }
-        (!self.in_flight.is_empty()).then(|| self.timeout_from + self.timeout())
+        let timeout = (!self.in_flight.is_empty()).then(|| self.timeout_from + self.timeout());
+        let paced = match &self.control {
+            Control::Bbr(bbr) if !self.is_over && (self.in_flight.len() as f64) < bbr.window() => {
+                Some(bbr.next())
+            }
+            Control::Bbr(_) | Control::Cubic(_) => None,
+        };
+        timeout.into_iter().chain(paced).min()
     }
 
     /// The next packet that the window allows. To be asked until `None` when it is due and after
@@ -138,12 +172,16 @@ impl Sender {
         if now < self.start || now >= self.end {
             // An idle sender must not stay due.
             self.in_flight.clear();
+            self.is_over = now >= self.end;
             return None;
         }
         if !self.in_flight.is_empty() && now >= self.timeout_from + self.timeout() {
             self.on_timeout();
         }
-        if self.in_flight.len() as f64 >= self.cubic.window().max(1.0) {
+        if self.in_flight.len() as f64 >= self.control.window().max(1.0) {
+            return None;
+        }
+        if matches!(&self.control, Control::Bbr(bbr) if now < bbr.next()) {
             return None;
         }
         let again = self.lost.pop_first();
@@ -162,7 +200,9 @@ impl Sender {
         }
         let in_flight = self.in_flight.len();
         let answered = packet.stamp;
+        let mut sent = None;
         if let Some(transmission) = self.in_flight.remove(&answered) {
+            sent = transmission.sent;
             self.last_of.remove(&transmission.segment);
             self.on_round_trip(now.since(transmission.at));
         }
@@ -176,9 +216,15 @@ impl Sender {
         if left > 0 {
             self.timeout_from = now;
             self.backoff = 0;
-            if answered >= self.recovery {
-                let round_trip = self.round_trip.map_or(Duration::ZERO, |r| r.smoothed);
-                self.cubic.on_acknowledged(now, left, round_trip);
+            let round_trip = self.round_trip.map_or(Duration::ZERO, |r| r.smoothed);
+            match (&mut self.control, sent) {
+                (Control::Cubic(cubic), _) if answered >= self.recovery => {
+                    cubic.on_acknowledged(now, left, round_trip);
+                }
+                (Control::Bbr(bbr), Some(sent)) => {
+                    bbr.on_acknowledged(now, left, sent, self.in_flight.len());
+                }
+                _ => {}
             }
         }
         self.detect_loss(answered);
@@ -190,7 +236,11 @@ impl Sender {
         if self.in_flight.is_empty() {
             self.timeout_from = now;
         }
-        self.in_flight.insert(number, Transmission { segment, at: now });
+        let sent = match &mut self.control {
+            Control::Bbr(bbr) => Some(bbr.on_sent(now)),
+            Control::Cubic(_) => None,
+        };
+        self.in_flight.insert(number, Transmission { segment, at: now, sent });
         self.last_of.insert(segment, number);
         self.stats.transmissions += 1;
         let packet =
@@ -208,7 +258,9 @@ impl Sender {
             self.lost.insert(transmission.segment);
             if number >= self.recovery {
                 self.recovery = self.next_transmission;
-                self.cubic.on_congestion();
+                if let Control::Cubic(cubic) = &mut self.control {
+                    cubic.on_congestion();
+                }
                 self.stats.congestion_events += 1;
             }
         }
@@ -222,7 +274,9 @@ impl Sender {
         self.last_of.clear();
         self.recovery = self.next_transmission;
         self.backoff += 1;
-        self.cubic.on_timeout();
+        if let Control::Cubic(cubic) = &mut self.control {
+            cubic.on_timeout();
+        }
         self.stats.timeouts += 1;
     }
 

@@ -107,6 +107,7 @@ impl PairPlan {
                 sequence: true,
                 scheduler: SchedulerConfig::default(),
                 thin_acks: true,
+                equalise: true,
                 reorder: ReorderConfig::default(),
                 paths: Vec::new(),
             },

@@ -46,9 +46,12 @@ pub(crate) fn pair(wires: &[Profile]) -> Pair {
     pair
 }
 
+pub(crate) fn sender() -> Sender {
+    Sender::new(Pair::flow(false, 5001), 1380, at(1000), at(1_000_000))
+}
+
 pub(crate) fn bulk(pair: &mut Pair) -> BulkId {
-    let sender = Sender::new(Pair::flow(false, 5001), 1380, at(1000), at(1_000_000));
-    pair.world.add_bulk(pair.left, pair.right, sender)
+    pair.world.add_bulk(pair.left, pair.right, sender())
 }
 
 /// A stream of so many Mbit/s that yields to nothing.

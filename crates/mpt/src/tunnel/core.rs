@@ -39,6 +39,7 @@ pub(super) fn core_connection(
             config::Scheduler::Flow => SchedulerConfig::Flow,
         },
         thin_acks: settings.policies.thin_acks,
+        equalise: settings.policies.equalise,
         reorder: reorder(&settings.policies),
         paths: Vec::new(),
     }

@@ -11,6 +11,7 @@ use crate::suite::{self, Test};
 pub(crate) const TESTS: &[Test] = &[
     ("an_experiment_from_file_to_record", whole),
     ("a_link_that_fails_is_left_and_used_again", events),
+    ("adaptive_is_told_addresses_alone_and_has_a_rival", adaptive),
     ("mptcp_is_measured_beside_the_tunnel_and_once", beside),
 ];
 
@@ -105,6 +106,54 @@ fn events() {
     assert!(figure("return_seconds").is_some(), "{:?}", figures(0));
     let skipped = line.cell.systems[1].skipped.as_deref().expect("it is skipped with a reason");
     assert!(skipped.contains("carries only TCP") && figures(1).is_empty(), "{skipped}");
+}
+
+/// Weights that would be wrong, if anybody told them.
+const ADAPTIVE: &str = "
+title = 'Told nothing'
+systems = ['adaptive']
+alone = false
+[[link]]
+name = 'one'
+rate_mbps = 8
+delay_ms = 5
+[[link]]
+name = 'two'
+rate_mbps = 8
+delay_ms = 5
+[tunnel]
+weights = [1, 9]
+[traffic]
+seconds = 11
+beside = { interval = 0.05 }
+rival = 'tunnel'
+[[event]]
+at = 5
+link = 'two'
+change = 'rate'
+share = 0.5
+";
+
+fn adaptive() {
+    let line = answer(ADAPTIVE, false);
+    let system = &line.cell.systems[0];
+    let status = &system.runs[0]["daemons"][0]["status"]["tunnels"];
+    for tunnel in [0, 1] {
+        let connection = &status[tunnel]["connections"][0];
+        assert_eq!(connection["scheduler"], "earliest", "as shipped: {connection:#}");
+        assert_eq!(connection["paths"][1]["weight"], 1, "as shipped: {connection:#}");
+    }
+    let figure = |name: &str| {
+        let figure = system.figures.get(name).map(|figure| figure.median);
+        figure.unwrap_or_else(|| panic!("no {name}: {:?}", system.figures))
+    };
+    let ideal = figure("ideal_mbps");
+    // Of nine seconds that are measured three have 16 Mbit/s and six have 12; headers take a fourteenth.
+    assert!((12.0..13.0).contains(&ideal), "each rate for as long as it was: {ideal}");
+    assert!((figure("bound_mbps") - ideal).abs() < 1e-9, "there are no weights to be bound by");
+    assert!(figure("goodput_mbps") > 0.0 && figure("rival_goodput_mbps") > 0.0);
+    assert!(figure("settling_seconds") > 0.0 && figure("settled_efficiency") > 0.0);
+    assert!(figure("beside_over_base_p99_ms") > 0.0 && figure("beside_after_step_max_ms") > 0.0);
 }
 
 /// Two cells of the same links, of which MPTCP does not know the difference.

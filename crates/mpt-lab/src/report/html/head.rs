@@ -169,7 +169,7 @@ fn self_test(test: Option<&SelfTest>) -> Vec<Element> {
             text("td", format_args!("± {}", figure(check.tolerance))),
             text("td", &check.unit).class("words"),
             Element::new("td").class("words").child(badge(Some(if check.passed {
-                Verdict::Passed
+                Verdict::Met
             } else {
                 Verdict::Missed
             }))),

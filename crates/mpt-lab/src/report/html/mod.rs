@@ -72,7 +72,7 @@ fn text(name: &'static str, text: impl std::fmt::Display) -> Element {
 /// A verdict as a sign and words, so that its colour is not needed.
 fn badge(verdict: Option<Verdict>) -> Element {
     let (class, words) = match verdict {
-        Some(Verdict::Passed) => ("badge passed", "✓ passed"),
+        Some(Verdict::Met) => ("badge passed", "✓ met"),
         Some(Verdict::Missed) => ("badge missed", "✗ missed"),
         Some(Verdict::NotClaimed) => ("badge open", "– not claimed"),
         Some(Verdict::NotMeasured) => ("badge open", "? not measured"),

@@ -1,7 +1,10 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::results::{ExperimentEntry, Figure, Published, SystemEntry, SystemRecord};
+use crate::results::{
+    Bound, CellRecord, Coordinate, ExperimentEntry, Figure, LinkRecord, OfRuns, Published,
+    SystemEntry, SystemRecord,
+};
 
 fn once(median: f64) -> Figure {
     Figure { median, min: median, max: median, count: 1 }
@@ -60,16 +63,16 @@ fn verdict(cells: &[f64], target: &Target) -> Verdict {
 #[test]
 fn a_figure_itself_lies_above_or_below() {
     let (least, most) = (target(Bound::AtLeast, 95.0, ""), target(Bound::AtMost, 95.0, ""));
-    assert_eq!(verdict(&[95.0, 99.0], &least), Verdict::Passed);
+    assert_eq!(verdict(&[95.0, 99.0], &least), Verdict::Met);
     assert_eq!(verdict(&[94.9, 99.0], &least), Verdict::Missed);
-    assert_eq!(verdict(&[95.0, 1.0], &most), Verdict::Passed);
+    assert_eq!(verdict(&[95.0, 1.0], &most), Verdict::Met);
     assert_eq!(verdict(&[95.1, 1.0], &most), Verdict::Missed);
 }
 
 #[test]
 fn a_quotient_by_another_figure_of_the_system() {
     let within = target(Bound::Within, 0.03, "ideal_mbps");
-    assert_eq!(verdict(&[97.0, 103.0], &within), Verdict::Passed, "the bound itself is reached");
+    assert_eq!(verdict(&[97.0, 103.0], &within), Verdict::Met, "the bound itself is reached");
     assert_eq!(verdict(&[96.9], &within), Verdict::Missed);
     assert_eq!(verdict(&[103.1], &within), Verdict::Missed);
 }
@@ -77,7 +80,7 @@ fn a_quotient_by_another_figure_of_the_system() {
 #[test]
 fn a_quotient_by_what_was_published() {
     let least = target(Bound::AtLeast, 1.0, "published");
-    assert_eq!(verdict(&[90.0, 95.0], &least), Verdict::Passed);
+    assert_eq!(verdict(&[90.0, 95.0], &least), Verdict::Met);
     assert_eq!(verdict(&[89.0], &least), Verdict::Missed);
 }
 
@@ -86,7 +89,7 @@ fn unpublished_cells_do_not_count_but_some_must_be_published() {
     let within = target(Bound::Within, 0.1, "published");
     let bare = CellRecord { published: Vec::new(), ..cell("1", 5.0) };
     let judged = judge(&answer(vec![cell("0", 90.0), bare.clone()]), &within);
-    assert_eq!((judged.verdict, judged.cells), (Verdict::Passed, 1));
+    assert_eq!((judged.verdict, judged.cells), (Verdict::Met, 1));
     let judged = judge(&answer(vec![bare]), &within);
     assert_eq!((judged.verdict, judged.cells), (Verdict::NotMeasured, 0));
 }
@@ -96,29 +99,26 @@ fn a_quotient_by_another_system() {
     let twice = target(Bound::Within, 0.0, "mptcp/goodput_mbps");
     let judged = judge(&answer(vec![cell("0", 80.0)]), &twice);
     assert_eq!((judged.verdict, judged.misses[0].got), (Verdict::Missed, 2.0));
-    assert_eq!(
-        verdict(&[80.0], &target(Bound::AtLeast, 2.0, "mptcp/goodput_mbps")),
-        Verdict::Passed
-    );
+    assert_eq!(verdict(&[80.0], &target(Bound::AtLeast, 2.0, "mptcp/goodput_mbps")), Verdict::Met);
 }
 
 #[test]
 fn a_quotient_by_a_link_measured_alone() {
     let mut with_link = cell("0", 80.0);
-    with_link.links.push(crate::results::LinkRecord {
+    with_link.links.push(LinkRecord {
         name: "fibre".into(),
         alone: Some(system("alone", &[("goodput_mbps", 40.0)])),
-        ..crate::results::LinkRecord::default()
+        ..LinkRecord::default()
     });
     let least = target(Bound::AtLeast, 2.0, "link:fibre/goodput_mbps");
-    assert_eq!(judge(&answer(vec![with_link]), &least).verdict, Verdict::Passed);
+    assert_eq!(judge(&answer(vec![with_link]), &least).verdict, Verdict::Met);
 }
 
 #[test]
 fn only_some_cells_are_meant() {
     let mut least = target(Bound::AtLeast, 90.0, "");
     least.only = BTreeMap::from([("delay".into(), vec!["0".into(), "2".into()])]);
-    assert_eq!(verdict(&[95.0, 10.0, 95.0], &least), Verdict::Passed);
+    assert_eq!(verdict(&[95.0, 10.0, 95.0], &least), Verdict::Met);
     assert_eq!(verdict(&[95.0, 99.0, 10.0], &least), Verdict::Missed);
     least.only = BTreeMap::from([("delay".into(), vec!["7".into()])]);
     assert_eq!(verdict(&[95.0], &least), Verdict::NotMeasured, "none is not all");
@@ -130,7 +130,7 @@ fn only_some_cells_are_meant() {
 fn a_share_of_the_cells_is_enough() {
     let mut least = target(Bound::AtLeast, 90.0, "");
     least.share = 0.75;
-    assert_eq!(verdict(&[95.0, 95.0, 95.0, 10.0], &least), Verdict::Passed);
+    assert_eq!(verdict(&[95.0, 95.0, 95.0, 10.0], &least), Verdict::Met);
     assert_eq!(verdict(&[95.0, 95.0, 10.0, 10.0], &least), Verdict::Missed);
 }
 
@@ -140,7 +140,7 @@ fn a_share_of_nine_tenths_of_ten_is_nine() {
     least.share = 0.9;
     let mut cells = vec![95.0; 9];
     cells.push(10.0);
-    assert_eq!(verdict(&cells, &least), Verdict::Passed);
+    assert_eq!(verdict(&cells, &least), Verdict::Met);
     cells[0] = 10.0;
     assert_eq!(verdict(&cells, &least), Verdict::Missed);
 }
@@ -165,7 +165,7 @@ fn missing_cells_do_not_change_a_certain_verdict() {
     let missed = with(vec![cell("0", 5.0), unknown()], &least);
     assert_eq!(missed.verdict, Verdict::Missed, "one miss is enough");
     least.share = 0.5;
-    assert_eq!(with(vec![cell("0", 95.0), unknown()], &least).verdict, Verdict::Passed);
+    assert_eq!(with(vec![cell("0", 95.0), unknown()], &least).verdict, Verdict::Met);
     assert_eq!(with(vec![cell("0", 5.0), unknown()], &least).verdict, Verdict::NotMeasured);
 }
 
@@ -178,7 +178,7 @@ fn cells_that_were_never_begun_are_missing_too() {
     assert_eq!((judged.verdict, judged.cells), (Verdict::NotMeasured, 3));
     assert!(judged.outcome().contains("2 not measured (delay 1: the cell was not measured"));
     least.only = BTreeMap::from([("delay".into(), vec!["0".into()])]);
-    assert_eq!(judge(&partial, &least).verdict, Verdict::Passed);
+    assert_eq!(judge(&partial, &least).verdict, Verdict::Met);
 }
 
 #[test]
@@ -200,10 +200,10 @@ fn a_quick_run_has_no_verdict_that_needs_a_full_run() {
     quick.form = Form::Quick;
     assert_eq!(judge(&quick, &least).verdict, Verdict::NotClaimed);
     quick.form = Form::Full;
-    assert_eq!(judge(&quick, &least).verdict, Verdict::Passed);
+    assert_eq!(judge(&quick, &least).verdict, Verdict::Met);
     least.full = false;
     quick.form = Form::Quick;
-    assert_eq!(judge(&quick, &least).verdict, Verdict::Passed);
+    assert_eq!(judge(&quick, &least).verdict, Verdict::Met);
 }
 
 #[test]
@@ -211,6 +211,10 @@ fn the_worst_miss_is_reported_first_with_its_size() {
     let least = target(Bound::AtLeast, 0.97, "ideal_mbps");
     let mut cells = vec![cell("0", 96.0), cell("10", 91.0), cell("20", 99.0)];
     cells[1].doubtful = true;
+    let mut limited = cells.clone();
+    limited[1].host_limited = Some("a small buffer".into());
+    let outcome = judge(&answer(limited), &least).outcome();
+    assert!(outcome.ends_with("(delay 10: 0.910, doubtful, host-limited)"), "{outcome}");
     let judged = judge(&answer(cells), &least);
     assert_eq!(
         judged.misses.iter().map(|miss| miss.place.as_str()).collect::<Vec<_>>(),
@@ -243,15 +247,107 @@ fn a_target_without_title_gets_one() {
 #[test]
 fn the_worst_verdict_is_the_overall_verdict() {
     let of = |verdict| Judgement { verdict, ..judge(&answer(Vec::new()), &Target::default()) };
-    let all = [
-        of(Verdict::Passed),
-        of(Verdict::NotClaimed),
-        of(Verdict::NotMeasured),
-        of(Verdict::Missed),
-    ];
+    let all =
+        [of(Verdict::Met), of(Verdict::NotClaimed), of(Verdict::NotMeasured), of(Verdict::Missed)];
     assert_eq!(overall(&all), Some(Verdict::Missed));
     assert_eq!(overall(&all[..3]), Some(Verdict::NotMeasured));
     assert_eq!(overall(&all[..2]), Some(Verdict::NotClaimed));
-    assert_eq!(overall(&all[..1]), Some(Verdict::Passed));
+    assert_eq!(overall(&all[..1]), Some(Verdict::Met));
     assert_eq!(overall(&[]), None);
+}
+
+/// Cells with delays 0, 1, 2 and so on, and these goodputs.
+fn judged(cells: &[f64], target: &Target) -> Judgement {
+    let cells = cells.iter().enumerate().map(|(n, goodput)| cell(&n.to_string(), *goodput));
+    judge(&answer(cells.collect()), target)
+}
+
+#[test]
+fn the_median_of_the_cells_may_count() {
+    let median = Target { cells: Of::Median, ..target(Bound::AtLeast, 90.0, "") };
+    let met = judged(&[95.0, 91.0, 1.0], &median);
+    assert_eq!((met.verdict, met.median), (Verdict::Met, Some(91.0)));
+    assert_eq!(met.outcome(), "median 91.0 of 3 cells");
+    assert_eq!(judged(&[95.0, 89.0, 1.0], &median).verdict, Verdict::Missed);
+    assert_eq!(judged(&[], &median).verdict, Verdict::NotMeasured);
+    let mut partial = answer(vec![cell("0", 95.0), cell("1", 95.0), cell("2", 95.0)]);
+    partial.missing = vec![vec![at("3")], vec![at("4")]];
+    assert_eq!(judge(&partial, &median).verdict, Verdict::Met, "whatever the others are");
+    partial.missing.push(vec![at("5")]);
+    let unsure = judge(&partial, &median);
+    assert_eq!(unsure.verdict, Verdict::NotMeasured);
+    assert!(unsure.outcome().starts_with("median 95.0 of 3 cells; 3 not measured (delay 3"));
+    partial.cells = vec![cell("0", 1.0), cell("1", 1.0), cell("2", 1.0), cell("6", 1.0)];
+    assert_eq!(judge(&partial, &median).verdict, Verdict::Missed);
+}
+
+#[test]
+fn so_many_cells_may_be_enough() {
+    let two = Target { cells: Of::AtLeast(2), ..target(Bound::AtLeast, 90.0, "") };
+    assert_eq!(judged(&[95.0, 95.0, 1.0, 1.0, 1.0], &two).verdict, Verdict::Met);
+    assert_eq!(judged(&[95.0, 1.0, 1.0], &two).verdict, Verdict::Missed);
+    assert!(judge(&answer(Vec::new()), &two).text.ends_with(", in at least 2 cells"));
+}
+
+#[test]
+fn a_target_that_is_met_tells_the_closest_cell() {
+    let least = target(Bound::AtLeast, 90.0, "");
+    assert_eq!(
+        judged(&[95.0, 91.0, 99.0], &least).outcome(),
+        "in 3 of 3 cells, closest 91.0 (delay 1)"
+    );
+    let most = target(Bound::AtMost, 100.0, "");
+    assert_eq!(
+        judged(&[95.0, 91.0, 99.0], &most).outcome(),
+        "in 3 of 3 cells, closest 99.0 (delay 2)"
+    );
+}
+
+#[test]
+fn the_worst_repetition_may_count() {
+    let mut scattered = cell("0", 95.0);
+    scattered.systems[0]
+        .figures
+        .insert("goodput_mbps".into(), Figure { median: 95.0, min: 80.0, max: 110.0, count: 3 });
+    let verdict = |bound, value, of_runs| {
+        let target = Target { of_runs, ..target(bound, value, "") };
+        judge(&answer(vec![scattered.clone()]), &target).verdict
+    };
+    assert_eq!(verdict(Bound::AtLeast, 90.0, OfRuns::Median), Verdict::Met);
+    assert_eq!(verdict(Bound::AtLeast, 90.0, OfRuns::Worst), Verdict::Missed);
+    assert_eq!(verdict(Bound::AtMost, 100.0, OfRuns::Median), Verdict::Met);
+    assert_eq!(verdict(Bound::AtMost, 100.0, OfRuns::Worst), Verdict::Missed);
+}
+
+#[test]
+fn a_bound_may_grow_with_the_longest_round_trip() {
+    let mut slow = cell("0", 150.0);
+    for rtt_ms in [20.0, 50.0] {
+        slow.links.push(LinkRecord { rtt_ms, ..LinkRecord::default() });
+    }
+    let verdict = |round_trips| {
+        let most = Target { round_trips, ..target(Bound::AtMost, 0.0, "") };
+        judge(&answer(vec![slow.clone()]), &most).verdict
+    };
+    assert_eq!((verdict(3.0), verdict(2.9)), (Verdict::Met, Verdict::Missed));
+}
+
+#[test]
+fn a_quotient_by_what_was_published_of_another_system() {
+    let mut with_rival = cell("0", 80.0);
+    with_rival.published.push(Published {
+        system: "rival".into(),
+        figure: "goodput_mbps".into(),
+        value: 40.0,
+    });
+    let twice = target(Bound::AtLeast, 2.0, "published/rival");
+    assert_eq!(judge(&answer(vec![with_rival.clone()]), &twice).verdict, Verdict::Met);
+    let more = Target { value: 2.1, ..twice.clone() };
+    let missed = judge(&answer(vec![with_rival, cell("1", 1.0)]), &more);
+    assert_eq!(
+        (missed.verdict, missed.cells),
+        (Verdict::Missed, 1),
+        "of the other nothing is known"
+    );
+    assert_eq!(missed.text, "MPT classic: goodput ÷ published of rival at least 2.1");
 }

@@ -73,6 +73,7 @@ pub(crate) fn endpoint(
         sequence: true,
         scheduler: SchedulerConfig::Weighted,
         thin_acks: true,
+        equalise: true,
         reorder,
         paths: (0..).zip(weights).map(path).collect(),
     };

@@ -134,9 +134,9 @@ impl Tx {
 }
 
 impl Stamp {
-    /// The packet leaves before others with lower numbers that wait for the same path.
-    pub(crate) fn out_of_turn(self) -> Self {
-        Self(Header { flags: self.0.flags | Flags::OUT_OF_TURN, ..self.0 })
+    /// The same with one of [`Flags::OUT_OF_TURN`] and [`Flags::EQUALISE`].
+    pub(crate) fn with(self, flag: Flags) -> Self {
+        Self(Header { flags: self.0.flags | flag, ..self.0 })
     }
 
     /// The stamp of a message that begins a session or asks an origin for an answer.

@@ -21,7 +21,7 @@ fn saturate(earliest: &mut Earliest, millis: u64) -> Vec<(u8, Instant)> {
     for now in (0..millis * 1000).step_by(100).map(at) {
         while let Some(Choice::Path(path)) = earliest.select(now, LEN, Duration::ZERO) {
             let lane = earliest.lanes.iter().find(|lane| lane.path == path).expect("a path");
-            sent.push((path.0, lane.arrival(now, LEN, Duration::ZERO)));
+            sent.push((path.0, lane.arrival(now, LEN)));
             earliest.commit(now, path, LEN);
         }
         for path in (0..earliest.lanes.len() as u8).map(PathId) {

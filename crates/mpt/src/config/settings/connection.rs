@@ -155,6 +155,9 @@ settings! {
         /// With the scheduler `"earliest"`: send fewer acknowledgements of TCP connections in their first five seconds,
         /// so that differing delays of the paths do not end their slow start.
         thin_acks: bool = default(value::flag, true), InPlace;
+        /// With the scheduler `"earliest"`: have the peer hold packets of a bulk flow that keeps too little in flight for
+        /// the slower paths, as BBR does, until they have taken as long as by these.
+        equalise: bool = default(value::flag, true), InPlace;
         /// What the datagrams look like: `"plain"`, `"extended"`, or `"auto"`: extended with a peer that
         /// supports it, and plain with any other.
         framing: Framing = own(

@@ -1,0 +1,288 @@
+//! Equal delays for bulk flows whose senders keep less in flight than the slower paths need.
+//!
+//! A slower path joins when more waits for the fastest one than the difference of their delays. BBR
+//! (draft-ietf-ccwg-bbr) keeps twice the least round trip in flight. That is the fastest path's, so if the slower
+//! ones take longer than that, they never join.
+//!
+//! Of such a flow the peer holds each packet until it has taken a certain time, the *equal delay*, whichever path it
+//! came by. It grows step by step, as long as the flow keeps the fastest path full nevertheless: at first by
+//! what it may have in flight beyond one round trip, and by what stands in the queue, which shrinks by as much. After
+//! ten seconds BBR measures its least round trip again, and this delay is part of it, unlike the queue, which BBR
+//! drains for that. So it keeps more in flight and the equal delay can grow further, until the slower paths join.
+//!
+//! A flow whose window bounds it to one path's worth shows that: the fastest path is not full any more. Then
+//! the equal delay shrinks. Flows that fill all paths without it are left alone.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use super::connection::TransmitHalf;
+use super::path::TransmitPath;
+use super::rates::ROUND_TRIP;
+use crate::id::PathId;
+use crate::queue::Volume;
+use crate::scheduler::earliest::Earliest;
+use crate::time::Instant;
+
+/// Paths whose delays differ by less are not worth it.
+const LEAST_SKEW: Duration = Duration::from_millis(4);
+
+/// What is left in the queue of the fastest path to keep it busy.
+const LEFT: Duration = Duration::from_millis(3);
+
+/// Without a bulk flow for so long all ends.
+const FORGOTTEN: Duration = Duration::from_secs(3);
+
+/// How much longer than the mean delay of the slowest path it can become: what that delay varies by.
+const SPARE: Duration = Duration::from_millis(2);
+
+/// The fastest path is full if as much is sent in all as this share of its rate; and nothing is left to gain if it is
+/// that share of all rates.
+const FULL: f64 = 0.96;
+
+/// A step has harmed if less than this share of what was sent before it is sent after it.
+const HARMED: f64 = 0.97;
+
+/// A trial takes so many round trips, since BBR sends less only when the best of ten has been forgotten; and at least
+/// so long.
+const ROUNDS: u32 = 16;
+const TRIAL: Duration = Duration::from_millis(600);
+
+/// The equal delay grows by this part of the round trip.
+const STEP: u32 = 6;
+
+/// After a step that has harmed it does not grow for a trial, and for twice as many each further time, up to this.
+const LONGEST_REST: u16 = 128;
+
+/// The equal delay of a connection.
+#[derive(Debug, Default)]
+pub(super) struct Equalise {
+    delay: Duration,
+    /// Whether there was one since the last time without bulk flows.
+    is_used: bool,
+    /// When a bulk flow last sent.
+    bulk_at: Instant,
+    /// The bytes of IP packets sent by all paths.
+    sent: u64,
+    /// The present trial: when it began, the bytes sent before, the least queue of the fastest path since, and whether
+    /// packets have waited for all paths.
+    began: Instant,
+    before: u64,
+    least: Option<Duration>,
+    was_full: bool,
+    /// What the trial is of: the delay before it, and the share of the fastest path's rate that was sent.
+    step: Option<(Duration, f64)>,
+    /// Trials to come without growth, and after the next step that harms.
+    rest: u16,
+    next_rest: u16,
+}
+
+/// What the equal delay follows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Situation {
+    /// What waits for the fastest path, as the time that it takes to leave.
+    pub(super) backlog: Duration,
+    /// The rate of the fastest path, and of all, in bytes per second; `None` if one is not known.
+    pub(super) rate: u64,
+    pub(super) rates: Option<u64>,
+    /// Whether packets wait for all paths.
+    pub(super) is_full: bool,
+    /// How much longer the slowest path takes that is worth it.
+    pub(super) skew: Duration,
+    /// The least round trip of the fastest path.
+    pub(super) round_trip: Duration,
+}
+
+impl Equalise {
+    /// How much longer than by the fastest path a packet of a flow of this volume has to take.
+    pub(super) fn of(&self, volume: Volume) -> Option<Duration> {
+        (volume == Volume::Bulk && !self.delay.is_zero()).then_some(self.delay)
+    }
+
+    /// Whether the packets of bulk flows have the flag. That remains so when the equal delay is no more, so that none
+    /// overtakes those that still wait at the peer.
+    pub(super) fn is_active(&self) -> bool {
+        self.is_used
+    }
+
+    /// Whether a packet of a flow of this volume has the flag.
+    pub(super) fn has_flag(&self, volume: Volume) -> bool {
+        self.is_used && volume == Volume::Bulk
+    }
+
+    /// As path status tells it, in microseconds.
+    pub(super) fn told(&self) -> Option<NonZeroU32> {
+        NonZeroU32::new(u32::try_from(self.delay.as_micros()).unwrap_or(u32::MAX))
+    }
+
+    /// A packet of a flow of this volume is sent, or waits.
+    pub(super) fn on_packet(&mut self, now: Instant, volume: Volume) {
+        if volume == Volume::Bulk {
+            self.bulk_at = now;
+        }
+    }
+
+    /// So many bytes of an IP packet leave.
+    pub(super) fn on_sent(&mut self, len: usize) {
+        self.sent += len as u64;
+    }
+
+    /// Follows the situation. Returns whether the peer is to be told of another delay.
+    pub(super) fn update(&mut self, now: Instant, situation: Situation) -> bool {
+        let Situation { backlog, rate, rates, is_full, skew, round_trip } = situation;
+        let before = self.delay;
+        let has_bulk = now.since(self.bulk_at) < FORGOTTEN && self.bulk_at != Instant::ZERO;
+        if !has_bulk || skew < LEAST_SKEW {
+            let Self { bulk_at, sent, .. } = *self;
+            *self = Self { bulk_at, sent, began: now, before: sent, ..Self::default() };
+            return !before.is_zero();
+        }
+        self.least = Some(self.least.map_or(backlog, |least| least.min(backlog)));
+        self.was_full |= is_full;
+        let elapsed = now.since(self.began);
+        if elapsed < TRIAL.max((round_trip + self.delay) * ROUNDS) {
+            return false;
+        }
+        let share = (self.sent - self.before) as f64 / (rate as f64 * elapsed.as_secs_f64());
+        let stands = self.least.take().unwrap_or_default().saturating_sub(LEFT);
+        let is_full = std::mem::take(&mut self.was_full)
+            || rates.is_some_and(|rates| share * rate as f64 >= FULL * rates as f64);
+        (self.began, self.before) = (now, self.sent);
+        match self.step.take() {
+            Some((delay, least)) if share < HARMED * least.min(1.0 / FULL) => {
+                self.delay = delay;
+                self.rest = self.next_rest.clamp(1, LONGEST_REST);
+                self.next_rest = self.rest * 2;
+                return true;
+            }
+            Some(_) => self.next_rest = 0,
+            None if share < HARMED * FULL => self.delay = self.delay * 2 / 3,
+            None => {}
+        }
+        if self.rest > 0 {
+            self.rest -= 1;
+        } else if share >= FULL && !is_full && self.delay < skew {
+            self.step = Some((self.delay, share));
+            let step = stands.max((round_trip + self.delay) / STEP);
+            self.delay = (self.delay + step).min(skew + SPARE);
+            self.is_used = true;
+        }
+        self.delay != before
+    }
+}
+
+impl TransmitHalf {
+    /// Has the equal delay follow what is known of the paths.
+    pub(super) fn equalise(&mut self, now: Instant) {
+        let earliest = self.scheduler.earliest();
+        let Some((backlog, rate)) = earliest.and_then(|earliest| earliest.backlog(now)) else {
+            return;
+        };
+        let is_known =
+            |path: PathId| self.paths.get(path.index()).is_some_and(|path| path.rate.is_measured());
+        let skew = earliest.map(|it| it.worthwhile_skew(is_known));
+        let equalises = self.equalises && earliest.is_some_and(Earliest::equalises);
+        let skew = skew.filter(|_| equalises).unwrap_or_default();
+        let usable = self.paths.iter().filter(|(_, path)| path.usable());
+        let round_trips = usable.filter_map(|(_, path)| Some(path.feedback.round_trip()?.min));
+        let round_trip = round_trips.min().unwrap_or(ROUND_TRIP);
+        let Some(paced) = &mut self.paced else { return };
+        let is_full = !paced.queues.is_empty();
+        let all = self.paths.iter().filter(|(_, path)| path.usable());
+        let measured = |(_, path): (usize, &TransmitPath)| {
+            path.rate.rate().filter(|_| path.rate.is_measured())
+        };
+        let rates = all.map(measured).sum();
+        let situation = Situation { backlog, rate, rates, is_full, skew, round_trip };
+        if paced.equalise.update(now, situation) {
+            // On all paths, since one of them may lose it.
+            self.paths.iter_mut().for_each(|(_, path)| path.keepalive_now(now));
+        }
+    }
+
+    /// The equal delay, as path status tells it.
+    pub(super) fn told_equal_delay(&self) -> Option<NonZeroU32> {
+        self.paced.as_ref()?.equalise.told()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// A bulk flow over a path of 1 MB/s with a round trip of 20 ms, beside one that is 50 ms slower.
+    struct Flow {
+        equalise: Equalise,
+        now: Instant,
+    }
+
+    impl Flow {
+        fn new() -> Self {
+            Self { equalise: Equalise::default(), now: Instant::ZERO + Duration::from_secs(1) }
+        }
+
+        /// For so many tenths of a second as much is sent as the window in bytes allows, or if less the pace.
+        fn run(&mut self, tenths: u32, window: f64, pace: f64) -> Duration {
+            for _ in 0..tenths * 10 {
+                self.now += 10 * MS;
+                let round_trip = 20.0 + self.equalise.delay.as_secs_f64() * 1e3;
+                let rate = (window / round_trip).min(pace) * 1e3;
+                self.equalise.on_packet(self.now, Volume::Bulk);
+                self.equalise.on_sent((rate / 100.0) as usize);
+                let situation = Situation {
+                    backlog: Duration::ZERO,
+                    rate: 1_000_000,
+                    rates: None,
+                    is_full: false,
+                    skew: 50 * MS,
+                    round_trip: 20 * MS,
+                };
+                self.equalise.update(self.now, situation);
+            }
+            self.equalise.delay
+        }
+    }
+
+    #[test]
+    fn grows_as_far_as_the_window_of_the_sender_reaches_and_then_further_as_that_grows() {
+        let mut flow = Flow::new();
+        assert_eq!(flow.run(5, 40_000.0, 1000.0), Duration::ZERO, "nothing is known yet");
+        let reached = flow.run(100, 40_000.0, 1000.0);
+        assert!((14 * MS..=21 * MS).contains(&reached), "{reached:?}");
+        let reached = flow.run(200, 80_000.0, 1000.0);
+        assert_eq!(reached, 50 * MS + SPARE);
+        assert!(
+            flow.equalise.of(Volume::Bulk).is_some() && flow.equalise.of(Volume::Usual).is_none()
+        );
+    }
+
+    #[test]
+    fn a_flow_with_a_window_of_one_path_is_left_alone_for_longer_and_longer() {
+        let mut flow = Flow::new();
+        let mut delayed = 0;
+        for _ in 0..600 {
+            delayed += u32::from(!flow.run(1, 20_000.0, 1000.0).is_zero());
+        }
+        assert!((6..60).contains(&delayed), "{delayed} tenths of a minute");
+    }
+
+    #[test]
+    fn ends_without_bulk() {
+        let mut flow = Flow::new();
+        flow.run(50, 40_000.0, 1000.0);
+        assert!(flow.equalise.is_active() && flow.equalise.told().is_some());
+        let now = flow.now + FORGOTTEN;
+        let situation = Situation {
+            backlog: Duration::ZERO,
+            rate: 1_000_000,
+            rates: None,
+            is_full: false,
+            skew: 50 * MS,
+            round_trip: 20 * MS,
+        };
+        assert!(flow.equalise.update(now, situation), "the peer is told");
+        assert!(!flow.equalise.is_active() && flow.equalise.told().is_none());
+    }
+}
