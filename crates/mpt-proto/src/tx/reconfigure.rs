@@ -90,6 +90,8 @@ impl TransmitHalf {
             path.priority = config.priority;
             path.pins.clone_from(&config.pins);
             self.reschedule(now);
+        } else {
+            self.set_rates(now);
         }
     }
 

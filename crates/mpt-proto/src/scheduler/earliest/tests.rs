@@ -112,8 +112,8 @@ fn a_path_with_a_price_is_taken_by_what_has_waited_for_it() {
     assert_eq!(earliest.select(at(0), LEN, waited(0)), Some(Choice::Path(PathId(0))));
     earliest.commit(at(0), PathId(0), 100_000);
     // It leaves in 100 ms, and 2 ms before that more is taken.
-    assert_eq!(earliest.select(at(0), LEN, waited(0)), Some(Choice::Wait(at(50))));
-    assert_eq!(earliest.select(at(0), LEN, waited(49)), Some(Choice::Wait(at(1))));
+    assert_eq!(earliest.select(at(0), LEN, waited(0)), Some(Choice::Wait(at(50_000))));
+    assert_eq!(earliest.select(at(0), LEN, waited(49)), Some(Choice::Wait(at(1000))));
     assert_eq!(earliest.select(at(0), LEN, waited(50)), Some(Choice::Path(PathId(1))));
     // Where all have a price, the cheapest is free.
     earliest.set_paths(std::iter::once(PathId(1)));
@@ -131,7 +131,7 @@ fn the_lowest_delay_of_those_that_have_room_takes_all() {
     earliest.commit(at(0), PathId(0), 3000);
     assert_eq!(select(&earliest), Some(Choice::Path(PathId(1))));
     earliest.commit(at(0), PathId(1), 1_000_000);
-    assert_eq!(select(&earliest), Some(Choice::Wait(at(1))));
+    assert_eq!(select(&earliest), Some(Choice::Wait(at(1000))));
 }
 
 #[test]
