@@ -19,16 +19,23 @@
 pub mod codec;
 
 mod client;
+mod explanation;
 mod message;
 mod status;
+mod trace;
 
 pub use client::{Client, ClientError, DEFAULT_TIMEOUT};
+pub use explanation::{
+    Estimate, Explanation, Finding, Found, Limit, OrderExplanation, PathExplanation,
+    QueueExplanation,
+};
 pub use message::{ErrorKind, PathStatus, Reply, Request};
 pub use status::{
     CommandStatus, ConnectionCounters, ConnectionState, ControlStatus, DeviceCounters, Direction,
     Event, LogStatus, PathState, ReorderStatus, Reordering, SocketStatus, Status, Traffic,
     TunnelStatus,
 };
+pub use trace::{TraceLine, TraceMark, Traced};
 
 /// The default path of the control socket, for the daemon and its clients.
 pub const DEFAULT_SOCKET: &str = "/run/mpt/control.sock";

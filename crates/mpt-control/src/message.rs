@@ -1,10 +1,11 @@
 //! The questions and the answers.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Status;
+use crate::{Explanation, Status, TraceLine, TraceMark};
 
 /// A request of a client to the daemon; one line of JSON, identified by the field `request`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +27,12 @@ pub enum Request {
     ConnectionRemove {
         /// Its name.
         connection: String,
+    },
+    /// `{"request":"explain",...}`: why packets went where they went. Answered by [`Reply::Explanation`].
+    Explain {
+        /// The connection, or `None` for all.
+        #[serde(default)]
+        connection: Option<String>,
     },
     /// `{"request":"path",...}`: set what we want of a path; what is not named stays as it is. Answered
     /// by [`Reply::Done`].
@@ -68,6 +75,16 @@ pub enum Request {
     Reload {},
     /// `{"request":"status"}`: the complete status. Answered by [`Reply::Status`].
     Status {},
+    /// `{"request":"trace",...}`: what has been traced. The first one switches tracing on; it ends by itself some
+    /// seconds after the last. Answered by [`Reply::Trace`].
+    Trace {
+        /// The connection, or `None` for all.
+        #[serde(default)]
+        connection: Option<String>,
+        /// Up to where the client has what there was, by tunnel, as the last answer said; empty at first.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        after: BTreeMap<String, TraceMark>,
+    },
     /// `{"request":"version"}`: the daemon's version. Answered by [`Reply::Version`].
     Version {},
 }
@@ -126,6 +143,11 @@ pub enum Reply {
     },
     /// The request has been carried out.
     Done,
+    /// The answer to [`Request::Explain`].
+    Explanation {
+        /// The connections.
+        connections: Vec<Explanation>,
+    },
     /// The request has not been carried out.
     Error {
         /// What kind of refusal it is, for programs.
@@ -141,6 +163,13 @@ pub enum Reply {
     Status {
         /// The complete status.
         status: Box<Status>,
+    },
+    /// The answer to [`Request::Trace`].
+    Trace {
+        /// What came since, oldest first within each tunnel.
+        lines: Vec<TraceLine>,
+        /// What is to be sent as `after` in the next request.
+        next: BTreeMap<String, TraceMark>,
     },
     /// The answer to [`Request::Version`].
     Version {
@@ -203,6 +232,17 @@ mod tests {
             (Request::Status {}, r#"{"request":"status"}"#),
             (Request::Reload {}, r#"{"request":"reload"}"#),
             (Request::Config {}, r#"{"request":"config"}"#),
+            (
+                Request::Trace {
+                    connection: None,
+                    after: [("mpt0".to_owned(), TraceMark { line: 7, at_micros: 9 })].into(),
+                },
+                r#"{"request":"trace","connection":null,"after":{"mpt0":{"line":7,"at_micros":9}}}"#,
+            ),
+            (
+                Request::Explain { connection: Some("server".into()) },
+                r#"{"request":"explain","connection":"server"}"#,
+            ),
             (
                 Request::PathAdd { connection: None, settings: "name = 'a'".into() },
                 r#"{"request":"path_add","connection":null,"settings":"name = 'a'"}"#,

@@ -88,6 +88,10 @@ pub struct TunnelStatus {
     pub sockets: Vec<SocketStatus>,
     /// The commands of the original MPT; none if no peer is one.
     pub commands: Option<CommandStatus>,
+    /// How many connections are traced at this moment.
+    pub traced: u64,
+    /// Lines of traces that nobody has read in time.
+    pub trace_missed: u64,
     /// The latest events, oldest first. Bounded by the daemon.
     pub events: Vec<Event>,
     /// Bytes of memory that the tunnel takes, its buffers and connections included, as far as the
@@ -354,6 +358,8 @@ pub struct Direction {
     pub capacity: Option<u64>,
     /// The rate at which it is sent on at the most, in bits of IP packets per second. None without a limit.
     pub pace: Option<u64>,
+    /// What the estimate of the capacity is at: `open`, `start`, `servo` or `draining`. None where there is none.
+    pub stage: Option<String>,
     /// How much longer datagrams take than by the fastest path of the connection, in milliseconds.
     pub delay_ms: Option<f64>,
     /// The time in queues, on average, in milliseconds: how much longer datagrams take than they do at best.

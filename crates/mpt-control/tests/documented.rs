@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mpt_control::{
-    CommandStatus, ConnectionState, Direction, Event, PathState, SocketStatus, Status, TunnelStatus,
+    CommandStatus, ConnectionState, Direction, Estimate, Event, Explanation, OrderExplanation,
+    PathExplanation, PathState, QueueExplanation, SocketStatus, Status, TunnelStatus,
 };
 use serde_json::Value;
 
@@ -37,6 +38,26 @@ fn every_field_is_described_and_every_description_has_a_field() {
     let mut found = BTreeMap::new();
     collect(&serde_json::to_value(everything()).unwrap(), "The daemon", &mut found);
     assert_eq!(found, described(DOCUMENT));
+}
+
+#[test]
+fn every_field_of_an_explanation_is_described_and_every_description_has_a_field() {
+    let fields = |value: serde_json::Result<Value>| -> BTreeSet<String> {
+        value.unwrap().as_object().unwrap().keys().cloned().collect()
+    };
+    let mut described = described(include_str!("../../../docs/explain.md"));
+    for (title, value) in [
+        ("An explanation", serde_json::to_value(Explanation::default())),
+        ("An explained path", serde_json::to_value(PathExplanation::default())),
+        ("An estimate", serde_json::to_value(Estimate::default())),
+        ("An explained queue", serde_json::to_value(QueueExplanation::default())),
+        ("An explained order", serde_json::to_value(OrderExplanation::default())),
+    ] {
+        assert_eq!(described.remove(title), Some(fields(value)), "{title}");
+    }
+    let findings = ["cut", "drained", "found", "full", "longer", "rate"].map(str::to_owned);
+    assert_eq!(described.remove("A finding"), Some(findings.into()));
+    assert_eq!(described, BTreeMap::new());
 }
 
 #[test]

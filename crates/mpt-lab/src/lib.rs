@@ -17,6 +17,7 @@
 //! - [`experiment`]: a question in a file, and the run that answers it with a [`record`].
 //! - [`model`]: what a tunnel will do, without running it.
 //! - [`results`]: what stays of runs on disk.
+//! - [`mod@trace`]: what a daemon traced meanwhile.
 //! - [`plot`] and [`report`]: what is made of them: drawings, pages, comparisons.
 //! - [`output`]: what a person sees of it.
 //! - [`running`]: labs that other terminals may enter.
@@ -48,4 +49,5 @@ pub mod selftest;
 pub mod stop;
 pub mod system;
 pub mod topology;
+pub mod trace;
 pub mod traffic;

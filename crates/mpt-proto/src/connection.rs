@@ -12,6 +12,7 @@ use crate::stats::{ConnectionStats, PathStats};
 use crate::time::Instant;
 use crate::tx::connection::TransmitHalf;
 use crate::tx::feedback::TransmitQuality;
+use crate::tx::standing::{PathStanding, QueueStanding};
 
 /// The association with one peer: a look at its two halves.
 #[derive(Clone, Copy, Debug)]
@@ -101,6 +102,16 @@ impl<'e> Connection<'e> {
     /// See [`TransmitHalf::transmit_quality`].
     pub fn transmit_quality(&self, now: Instant, path: PathId) -> Option<TransmitQuality> {
         self.tx.transmit_quality(now, path)
+    }
+
+    /// See [`TransmitHalf::standing`].
+    pub fn standing(&self, path: PathId) -> Option<PathStanding> {
+        self.tx.standing(path)
+    }
+
+    /// See [`TransmitHalf::queue_standing`].
+    pub fn queue_standing(&self) -> Option<QueueStanding> {
+        self.tx.queue_standing()
     }
 
     /// Bytes of memory that both halves take.

@@ -225,10 +225,10 @@ fn what_is_committed_to_a_path_that_becomes_slow_goes_by_the_other() {
 }
 
 /// The same with another scheduler.
-fn pair_by(scheduler: SchedulerConfig, wires: &[Profile], price: u64) -> Pair {
+fn pair_by(scheduler: SchedulerConfig, wires: &[Profile], price: u16) -> Pair {
     let mut plan = plan(wires);
     plan.connection.scheduler = scheduler;
-    plan.paths[1].price = Duration::from_millis(price);
+    plan.paths[1].price = price;
     let mut pair = Pair::new(1, &plan).expect("a plan the core accepts");
     pair.world.run_until(at(1000));
     pair

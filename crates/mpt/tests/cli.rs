@@ -12,7 +12,9 @@ use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
-use mpt_control::{ErrorKind, PathStatus, Reply, Request, Status, TunnelStatus, codec};
+use mpt_control::{
+    ErrorKind, Explanation, PathStatus, Reply, Request, Status, TunnelStatus, codec,
+};
 use nix::fcntl::{Flock, FlockArg};
 
 const GOOD: &str = r#"
@@ -44,6 +46,8 @@ fn every_command_has_help_with_an_example_and_exit_codes() {
         &["run"][..],
         &["check"],
         &["status"],
+        &["explain"],
+        &["trace"],
         &["path", "up"],
         &["path", "down"],
         &["path", "add"],
@@ -71,6 +75,32 @@ fn version_in_both_ways() {
         let output = mpt(arguments);
         assert_eq!((output.status.code(), stdout(&output)), (Some(0), expected.clone()));
     }
+}
+
+#[test]
+fn an_explanation_is_words_or_json() {
+    let explanation = Explanation {
+        connection: "server".into(),
+        tunnel: "mpt0".into(),
+        scheduler: "earliest".into(),
+        ..Explanation::default()
+    };
+    for (arguments, name, part) in [
+        (&["explain"][..], None, "connection server of tunnel mpt0, the last 0 ms\n"),
+        (&["explain", "server"], Some("server"), "Nothing was sent."),
+        (&["explain", "--json"], None, "\"scheduler\": \"earliest\""),
+    ] {
+        let daemon =
+            Pretended::new(vec![Reply::Explanation { connections: vec![explanation.clone()] }]);
+        let output = daemon.mpt(arguments);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert!(stdout(&output).contains(part), "{}", stdout(&output));
+        assert_eq!(daemon.requests(), [Request::Explain { connection: name.map(str::to_owned) }]);
+    }
+    let refusal = Reply::error(ErrorKind::NoSuchConnection, "no connection `x`");
+    let output = Pretended::new(vec![refusal]).mpt(&["explain", "x"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(complaint(&output), "mpt: no connection `x`");
 }
 
 #[test]

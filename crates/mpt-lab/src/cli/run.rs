@@ -55,6 +55,10 @@ pub(crate) struct Arguments {
     /// measurement.
     #[arg(long, value_name = "DIR")]
     capture: Option<PathBuf>,
+    /// Trace the sending daemon of each measurement to this folder, one file per measurement. In `traces` within
+    /// the folder of results, `mpt-lab report` draws them.
+    #[arg(long, value_name = "DIR")]
+    trace: Option<PathBuf>,
     /// The implementation of the links.
     #[arg(long, default_value = "emulator")]
     backend: Backend,
@@ -120,6 +124,10 @@ fn measure(
     if let Some(folder) = &arguments.capture {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         bench.capture_to(folder.clone());
+    }
+    if let Some(folder) = &arguments.trace {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        bench.trace_to(folder.clone());
     }
     let mut failures = Vec::new();
     for experiment in experiments {

@@ -6,6 +6,7 @@
 
 mod find;
 pub(crate) mod process;
+mod tracer;
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -26,6 +27,7 @@ use crate::guard;
 use crate::lab::Host;
 use crate::netns::Namespace;
 pub use find::find;
+pub(crate) use tracer::Tracer;
 
 /// How long a daemon may take to answer for the first time, on a machine that is busy or stalls.
 const START_LIMIT: Duration = Duration::from_secs(20);
@@ -156,6 +158,8 @@ impl Daemon {
             other @ (Reply::Changed { .. }
             | Reply::Config { .. }
             | Reply::Done
+            | Reply::Explanation { .. }
+            | Reply::Trace { .. }
             | Reply::Version { .. }) => bail!(self.confused(&other)),
         }
     }
@@ -172,7 +176,9 @@ impl Daemon {
             Reply::Error { message, .. } => bail!("daemon `{}`: {message}", self.name),
             other @ (Reply::Changed { .. }
             | Reply::Config { .. }
+            | Reply::Explanation { .. }
             | Reply::Status { .. }
+            | Reply::Trace { .. }
             | Reply::Version { .. }) => bail!(self.confused(&other)),
         }
     }
@@ -204,9 +210,11 @@ impl Daemon {
                 let report = report.map_or(String::new(), |report| format!("\n{report}"));
                 bail!("daemon `{}`: {message}{report}", self.name)
             }
-            other @ (Reply::Config { .. } | Reply::Status { .. } | Reply::Version { .. }) => {
-                bail!(self.confused(&other))
-            }
+            other @ (Reply::Config { .. }
+            | Reply::Explanation { .. }
+            | Reply::Status { .. }
+            | Reply::Trace { .. }
+            | Reply::Version { .. }) => bail!(self.confused(&other)),
         }
     }
 
@@ -276,6 +284,15 @@ impl Daemon {
         let reply = Client::connect_timeout(self.socket(), ANSWER_LIMIT)
             .and_then(|mut client| client.request(request));
         reply.with_context(|| format!("daemon `{}`", self.name))
+    }
+
+    /// Traces it to a file with the program `binary`.
+    ///
+    /// # Errors
+    ///
+    /// The program cannot be started.
+    pub(crate) fn trace(&self, binary: &Path, file: &Path) -> Result<Tracer> {
+        Tracer::start(binary, &self.socket(), file)
     }
 
     fn confused(&self, reply: &Reply) -> String {

@@ -27,6 +27,7 @@ use crate::cell::configuration::TUNNEL;
 use crate::cell::host::largest_of;
 use crate::cell::ideal::{self, Ideal};
 use crate::cell::{Cell, Cut, Event, Kind, Outage, Scheduler, Traffic};
+use crate::daemon::Tracer;
 use crate::lab::{Backend, Lab};
 use crate::model::{self, Prediction};
 use crate::processor;
@@ -48,6 +49,8 @@ pub struct Bench<'a> {
     backend: Backend,
     /// Where captures go, if packets are to be kept.
     captures: Option<PathBuf>,
+    /// Where traces of daemons go, if they are to be kept.
+    traces: Option<PathBuf>,
     /// What was measured, by [`Planned::key`], and where; kept only if the run is quick.
     known: BTreeMap<String, Known>,
     /// The durations of the remaining steps, the next one last.
@@ -82,6 +85,7 @@ impl<'a> Bench<'a> {
             experiment: String::new(),
             backend: Backend::default(),
             captures: None,
+            traces: None,
             known: BTreeMap::new(),
             ahead: Vec::new(),
             done: 0,
@@ -101,6 +105,11 @@ impl<'a> Bench<'a> {
     /// Keeps the packets of every step in a folder, which is there.
     pub fn capture_to(&mut self, folder: PathBuf) {
         self.captures = Some(folder);
+    }
+
+    /// Keeps what the sending daemon of every step traced in a folder, which is there.
+    pub fn trace_to(&mut self, folder: PathBuf) {
+        self.traces = Some(folder);
     }
 
     /// Measures a cell.
@@ -298,8 +307,18 @@ impl<'a> Bench<'a> {
         let links_before = lab.reports();
         let daemons_before = running.processor()?;
         let actions = of_events(&cell.events);
+        let tracer = match &self.traces {
+            Some(folder) => {
+                let name = file_name(lab, &self.experiment, title);
+                running.trace(self.binary, &folder.join(format!("{name}.jsonl")))?
+            }
+            None => None,
+        };
         let (flow, events) =
             self.step(lab, cell, title, &route, &cell.traffic, Some(&running), &actions, &mut run)?;
+        if let Some(Err(error)) = tracer.map(Tracer::finish) {
+            run.reasons.push(format!("the trace is not whole: {error:#}"));
+        }
         let daemons_after = running.processor()?;
         (run.paths, run.daemons) = running.since(&before)?;
         run.events = events;
@@ -481,14 +500,19 @@ impl Cell {
 
 /// Captures everything that passes from here on, in a file named after the step.
 fn capture(folder: &Path, lab: &Lab, experiment: &str, title: &str) -> Result<Capture> {
+    let file = folder.join(format!("{}.pcapng", file_name(lab, experiment, title)));
+    let tuns: &[&str] = if lab.left().run(has_tunnel) { &[TUNNEL] } else { &[] };
+    Capture::start(lab, &file, tuns)
+}
+
+/// What a file about a step is called, without its suffix.
+fn file_name(lab: &Lab, experiment: &str, title: &str) -> String {
     let title = title.strip_prefix(experiment).unwrap_or(title);
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.');
     let words: Vec<_> = title.split(|c| !plain(c)).filter(|word| !word.is_empty()).collect();
     // Repetitions differ in their seed.
     let (name, seed) = (words.join("-"), lab.topology().seed);
-    let file = folder.join(format!("{experiment}.{name}.seed-{seed}.pcapng"));
-    let tuns: &[&str] = if lab.left().run(has_tunnel) { &[TUNNEL] } else { &[] };
-    Capture::start(lab, &file, tuns)
+    format!("{experiment}.{name}.seed-{seed}")
 }
 
 /// The largest send buffer of a TCP socket in the host of the calling thread, in bytes.

@@ -32,6 +32,8 @@ pub(super) enum Key {
     Line(Look, String),
     /// A line without marks.
     Plain(Look, String),
+    /// A mark without a line.
+    Mark(Look, String),
     /// A bar.
     Bar(Look, String),
     /// What was published.
@@ -203,7 +205,10 @@ const SAMPLE: f64 = 36.0;
 impl Key {
     fn text(&self) -> &str {
         match self {
-            Self::Line(_, text) | Self::Plain(_, text) | Self::Bar(_, text) => text,
+            Self::Line(_, text)
+            | Self::Plain(_, text)
+            | Self::Mark(_, text)
+            | Self::Bar(_, text) => text,
             Self::Published => "published",
             Self::Omitted => "omitted from goodput",
         }
@@ -215,6 +220,7 @@ impl Key {
         match self {
             Self::Line(look, _) => vec![look.line(&stroke), look.mark(x + 14.0, middle)],
             Self::Plain(look, _) => vec![look.line(&stroke)],
+            Self::Mark(look, _) => vec![look.mark(x + 14.0, middle)],
             Self::Bar(look, _) => vec![look.bar(x, y - 11.0, 28.0, 13.0)],
             Self::Published => vec![style::published(x + 14.0, middle)],
             Self::Omitted => {

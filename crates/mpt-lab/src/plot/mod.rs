@@ -19,6 +19,7 @@ mod scale;
 mod series;
 mod style;
 mod time;
+mod trace;
 
 use crate::results::{CellRecord, ExperimentEntry, Plot, PlotKind, Quantity};
 
@@ -26,6 +27,7 @@ use frame::Key;
 use markup::Element;
 pub use scale::figure;
 pub use style::SHEET;
+pub use trace::draw as trace;
 
 /// Width and height of the only panel of a drawing, in pixels.
 const WHOLE: (f64, f64) = (760.0, 360.0);

@@ -71,6 +71,11 @@ impl Look {
         Self { dash: other % DASHES.len(), ..Self::of(index) }
     }
 
+    /// One that shares its colour with others of this number, and its mark with others of that.
+    pub(super) fn shaped(index: usize, other: usize) -> Self {
+        Self { shape: other % SHAPES, ..Self::of(index) }
+    }
+
     /// A line along an SVG path.
     pub(super) fn line(self, path: &str) -> Element {
         let line =

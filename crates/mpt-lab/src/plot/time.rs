@@ -197,7 +197,11 @@ impl Panel<'_> {
 
 /// A path through points. Where several share a column of pixels, its first, smallest, largest and
 /// last are kept: it looks the same.
-fn path(points: &[(f64, f64)], x: impl Fn(f64) -> f64, y: impl Fn(f64) -> f64) -> String {
+pub(super) fn path(
+    points: &[(f64, f64)],
+    x: impl Fn(f64) -> f64,
+    y: impl Fn(f64) -> f64,
+) -> String {
     let mut path = String::new();
     let mut add = |&(at, value): &(f64, f64)| {
         let letter = if path.is_empty() { 'M' } else { 'L' };

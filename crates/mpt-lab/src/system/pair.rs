@@ -9,7 +9,7 @@ use mpt_control::{ConnectionState, PathState, Status, TunnelStatus};
 
 use crate::cell::configuration::configuration;
 use crate::cell::{Direction, Tunnel};
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, Tracer};
 use crate::lab::Lab;
 use crate::record::{DaemonRecord, PathRecord};
 use crate::stop::Stop;
@@ -120,6 +120,11 @@ impl Pair {
             daemon(&self.receiver, &before.receiver, after.receiver),
         ];
         Ok((paths, daemons))
+    }
+
+    /// Traces the sending side to a file.
+    pub(super) fn trace(&self, binary: &Path, file: &Path) -> Result<Tracer> {
+        self.sender.trace(binary, file)
     }
 
     /// Processor time of the daemons so far: left, right.

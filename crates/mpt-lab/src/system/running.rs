@@ -12,6 +12,7 @@ use super::pair::{self, Pair};
 use crate::cell::configuration::inner_address;
 use crate::cell::ideal::Framing;
 use crate::cell::{Cell, Direction, Tunnel};
+use crate::daemon::Tracer;
 use crate::emulator::Report;
 use crate::lab::mptcp::{self, Mptcp};
 use crate::lab::{Host, Lab};
@@ -126,6 +127,14 @@ impl Running {
         match self {
             Self::Mptcp(_) | Self::Scripts(_) => Ok(Snapshot(None)),
             Self::Tunnel(pair, ..) => Ok(Snapshot(Some(pair.snapshot()?))),
+        }
+    }
+
+    /// Traces what the sending side does to a file; `None` if that is no daemon of ours.
+    pub(crate) fn trace(&self, binary: &Path, file: &Path) -> Result<Option<Tracer>> {
+        match self {
+            Self::Tunnel(pair, ..) => Ok(Some(pair.trace(binary, file)?)),
+            Self::Mptcp(_) | Self::Scripts(_) => Ok(None),
         }
     }
 

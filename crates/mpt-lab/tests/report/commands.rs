@@ -95,3 +95,41 @@ fn a_regression_sets_the_exit_code() {
     let text = String::from_utf8(lab(&["compare", "a", "b"], place.path()).stdout).unwrap();
     assert!(text.contains("WORSE") && text.starts_with("journal-2023-table-1\n"), "{text}");
 }
+
+/// A path that is full, a queue, and a finding, over a second.
+const TRACE: &str = r#"{"at_seconds":5.0,"kind":"begin","version":"0.1.0","unix_seconds":0.0}
+{"at_seconds":5.1,"connection":"c","kind":"path","name":"fibre","sent":{"packets":9,"bytes":9000},"share":1.0,"estimate":{"rate":9000000,"queueing_ms":2.5,"skew_ms":0.0}}
+{"at_seconds":5.5,"connection":"c","kind":"event","path":"fibre","found":"rate","from":9000000,"to":4000000}
+{"at_seconds":6.0,"connection":"c","kind":"path","name":"fibre","sent":{"packets":9,"bytes":9000},"share":1.0,"estimate":{"rate":4000000,"queueing_ms":3.5,"skew_ms":0.0}}
+{"at_seconds":6.0,"connection":"c","kind":"queue","waiting":3,"waiting_bytes":4000}
+{"at_seconds":6.1,"kind":"end","reason":"time","missed":0}
+"#;
+
+#[test]
+fn a_trace_becomes_a_page_alone_or_with_its_results() {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("one.jsonl"), TRACE).unwrap();
+    let output = lab(&["report", "one.jsonl", "--plots", "plots"], place.path());
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.starts_with("one.html\nplots/one-legend.svg\nplots/one-1.svg\n"), "{said}");
+    let page = fs::read_to_string(place.path().join("one.html")).unwrap();
+    for part in
+        ["Rates and findings", "Queue on the way", "What waits here", "rate 9.0 to 4.0 Mbit/s"]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains("NaN"));
+
+    synthetic::write(&place.path().join("results"), 1.0);
+    fs::create_dir(place.path().join("results/traces")).unwrap();
+    fs::write(place.path().join("results/traces/a.b.jsonl"), TRACE).unwrap();
+    let output = lab(&["report", "results"], place.path());
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("results/traces/a.b.html\n"), "{said}");
+
+    fs::write(place.path().join("two.jsonl"), "{}\n").unwrap();
+    let output = lab(&["report", "two.jsonl"], place.path());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is no trace"), "{output:?}");
+}

@@ -106,9 +106,9 @@ pub struct PathConfig {
     /// Its rate in bytes of IP packets per second, in place of the measured one; for
     /// [`SchedulerConfig::Earliest`].
     pub rate: Option<u64>,
-    /// How much longer a packet has to wait for the other paths before it takes this one, for the schedulers that
+    /// How many milliseconds a packet has to wait for the other paths before it takes this one, for the schedulers that
     /// measure; zero for a path like others.
-    pub price: Duration,
+    pub price: u16,
     /// Its priority: of the paths that are up, those with the lowest number carry packets, the
     /// others are on standby.
     pub priority: u8,

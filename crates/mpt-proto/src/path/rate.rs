@@ -17,14 +17,18 @@
 
 mod base;
 mod ceiling;
+mod found;
 mod points;
+mod shown;
 
 use std::time::Duration;
 
 use crate::time::Instant;
 use crate::wire::extended::feedback::Block;
-use base::{Base, Finding};
+use base::{Base, Judgement};
 use ceiling::Ceiling;
+pub(crate) use found::Findings;
+pub use found::{Finding, Found, RateStage};
 use points::{Point, Points, Sample, after};
 
 /// Bounds of the target of q.
@@ -61,9 +65,6 @@ const START_QUEUE: Duration = Duration::from_millis(80);
 
 /// No path has less, in bytes per second.
 const LEAST: f64 = 8_000.0;
-
-/// The least delay is looked for again after this time, and holds for one to two times as long.
-const BASE: Duration = Duration::from_secs(5);
 
 /// The pace while the least delay is looked for.
 const LOW_PACE: f64 = 0.75;
@@ -108,6 +109,7 @@ pub(crate) struct RateEstimator {
     gain: f64,
     /// The path sequence from which on the path has been kept busy.
     busy_from: u32,
+    findings: Findings,
 }
 
 impl Default for RateEstimator {
@@ -130,6 +132,7 @@ impl Default for RateEstimator {
             rate_before: 0.0,
             gain: 0.0,
             busy_from: 0,
+            findings: Findings::default(),
         }
     }
 }
@@ -215,11 +218,13 @@ impl RateEstimator {
         if let Some(sample) =
             self.points.sample((round_trip / 2).clamp(SHORTEST, SPAN), self.noise, self.busy_from)
         {
+            let (stage, rate) = (self.stage, self.rate);
             match self.stage {
                 Stage::Open => self.update_open(&sample, round_trip),
                 Stage::Start => self.update_start(&sample, round_trip),
                 Stage::Servo => self.update(now, &sample, round_trip),
             }
+            self.tell(now, &sample, stage, rate);
         }
         self.check(now, &point, round_trip);
         self.set_pace(now, round_trip);
@@ -347,6 +352,7 @@ impl RateEstimator {
         for bound in [self.base.bound(), self.ceiling.bound()].into_iter().flatten() {
             self.pace = self.pace.min(bound);
         }
+        self.findings.on_queue(now, self.draining_until.is_some(), self.queue);
     }
 
     /// Whether what is above the least delay is a queue, and whether what is lost is the path's own.
@@ -369,8 +375,11 @@ impl RateEstimator {
         self.excess_at = now;
         let Some(points) = self.points.last_two() else { return };
         match self.base.on_excess(now, self.rate, self.noise, points) {
-            Some(Finding::Delivers(rate)) => self.rate = rate.max(LEAST),
-            Some(Finding::Rose) => self.queue = 0,
+            Some(Judgement::Delivers(rate)) => self.rate = rate.max(LEAST),
+            Some(Judgement::Rose) => {
+                self.findings.push(now, Finding::Longer { by: self.queue() });
+                self.queue = 0;
+            }
             None => {}
         }
     }

@@ -112,6 +112,11 @@ impl FlowQueues {
         self.flows.iter().map(|flow| flow.packets.len()).sum()
     }
 
+    /// The bytes of the packets that wait.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Bytes of memory apart from its own size.
     pub(crate) fn memory(&self) -> usize {
         let packets: usize = self.flows.iter().map(|flow| flow.packets.capacity()).sum();

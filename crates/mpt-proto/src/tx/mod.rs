@@ -5,7 +5,7 @@
 //! moment. Where paths are full packets wait first ([`offer`], [`stages`], [`paced`], [`acks`]), by [`rates`].
 //! [`control`] makes what the endpoint itself sends, [`greeting`] asks for a session, [`beacon`] says that a path
 //! has become idle, [`feedback`] what arrived, [`mtu`] asks how long datagrams it carries, [`poll`] gives all of it
-//! out, [`reconfigure`] changes settings at run time.
+//! out, [`reconfigure`] changes settings at run time, [`standing`] says what the choice rests on.
 
 mod acks;
 mod beacon;
@@ -28,5 +28,6 @@ pub(crate) mod retransmit;
 mod route;
 pub(crate) mod side;
 mod stages;
+pub(crate) mod standing;
 pub(crate) mod transmit;
 mod weight;

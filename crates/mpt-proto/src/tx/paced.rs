@@ -170,11 +170,11 @@ impl TransmitHalf {
         if let Some(earliest) = self.scheduler.earliest_mut() {
             earliest.on_sent(now, path, wire_len);
         }
-        let moves = self.paced.as_ref().is_some_and(|paced| paced.moves(now));
-        let stamp = if moves { stamp.out_of_turn() } else { stamp };
         if let Some(paced) = &mut self.paced {
             paced.equalise.on_sent(wire_len);
         }
+        let moves = self.paced.as_ref().is_some_and(|paced| paced.moves(now));
+        let stamp = if moves { stamp.out_of_turn() } else { stamp };
         let sender = &mut self.paths[path.index()];
         let stamp = stamp.leaving(now, &mut sender.wire);
         sender.idle.on_data(now);

@@ -109,7 +109,7 @@ impl TransmitPath {
             mtu_told: None,
             rate: RateEstimator::default(),
             fixed_rate: config.rate,
-            price: config.price,
+            price: Duration::from_millis(config.price.into()),
             ends: (config.socket, config.remote),
         }
     }

@@ -78,7 +78,8 @@ impl TransmitHalf {
         self.set_status(id, config.status, now);
         let tells = self.framing.announces();
         let Some(path) = self.staying(id) else { return };
-        (path.fixed_rate, path.price) = (config.rate, config.price);
+        path.fixed_rate = config.rate;
+        path.price = Duration::from_millis(config.price.into());
         let weight = path.weight.configured_as(config);
         if tells && weight.to_announce() != path.weight.to_announce() {
             path.keepalive_now(now);

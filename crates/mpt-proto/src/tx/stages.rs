@@ -22,11 +22,11 @@ pub(super) struct Paced {
     pub(super) store: Store,
     /// Acknowledgements that wait.
     pub(super) acks: AckThinner,
+    /// The time that bulk flows are to take.
+    pub(super) equalise: Equalise,
     /// The numbers of those in the second stage that were moved to another path, and until when the last one that left may arrive.
     pub(super) moved: BTreeSet<u32>,
     pub(super) moves_until: Instant,
-    /// The time that bulk flows are to take.
-    pub(super) equalise: Equalise,
     /// The packet that was given out last, whose bytes have been written by the next call.
     pub(super) lent: Option<Place>,
     /// When something is due, and whether that is earlier than it was when it was last asked.

@@ -31,8 +31,8 @@ pub struct PathPlan {
     pub weight: u16,
     /// The tier of the path at both ends.
     pub priority: u8,
-    /// The price of the path at both ends.
-    pub price: Duration,
+    /// The price of the path at both ends, in milliseconds.
+    pub price: u16,
     /// Whether its outer addresses are IPv6.
     pub ipv6: bool,
 }
@@ -45,7 +45,7 @@ impl PathPlan {
             back: profile,
             weight: 1,
             priority: 0,
-            price: Duration::ZERO,
+            price: 0,
             ipv6: false,
         }
     }
@@ -117,7 +117,7 @@ impl PairPlan {
                 weight: 1,
                 weight_from_peer: false,
                 rate: None,
-                price: Duration::ZERO,
+                price: 0,
                 priority: 0,
                 pins: Pins::default(),
                 keepalive: Some(Duration::from_millis(500)),

@@ -46,6 +46,7 @@ pub(crate) fn pair(wires: &[Profile]) -> Pair {
     pair
 }
 
+/// A transfer without end from the second second on.
 pub(crate) fn sender() -> Sender {
     Sender::new(Pair::flow(false, 5001), 1380, at(1000), at(1_000_000))
 }

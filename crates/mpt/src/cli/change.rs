@@ -65,7 +65,10 @@ pub(super) fn ask(socket: &Path, request: &Request) -> Result<Exit> {
                 | ErrorKind::Other => bail!(message),
             }
         }
-        other @ (Reply::Status { .. } | Reply::Version { .. }) => {
+        other @ (Reply::Explanation { .. }
+        | Reply::Status { .. }
+        | Reply::Trace { .. }
+        | Reply::Version { .. }) => {
             bail!("unexpected reply from the daemon: {other:?}")
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use super::{import, status};
+use super::{import, status, trace};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -14,6 +14,8 @@ Examples:
   mpt status                   show tunnels, connections, paths and drops
   mpt status --watch           show them live
   mpt status --json | jq .     as JSON for programs
+  mpt explain                  say why packets went where they went
+  mpt trace -o trace.jsonl     write what paths do over time
   mpt path down fibre          take a path out of service
   mpt path up server fibre     and back into service, with its connection
   mpt reload                   apply the changes of the configuration file
@@ -100,6 +102,28 @@ Examples:
         #[command(flatten)]
         socket: SocketOption,
     },
+    /// Say in words why packets went where they went
+    ///
+    /// For the last seconds: what each path carried and what kept it from carrying more, what is known of its
+    /// rate, delay, queue and loss and was found out lately, what waits in front of the paths, and the order of
+    /// what came from the peer. It is about what this host sends; ask at the peer for the other direction.
+    #[command(after_help = "\
+Exit codes: 0 shown, 1 there is no such connection, 2 no daemon answers
+
+Examples:
+  mpt explain
+  mpt explain server
+  mpt explain --json | jq '.[].paths[] | {name, share, limit}'")]
+    Explain {
+        /// The connection; all if it is left out
+        #[arg(value_name = "CONNECTION")]
+        connection: Option<String>,
+        /// Print a JSON array instead of words
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        socket: SocketOption,
+    },
     /// Print the running configuration as a file
     ///
     /// The file as it was last read, with later changes made by command. Accepted connections are
@@ -147,6 +171,23 @@ Exit codes: 0 done, 1 the file is wrong, 2 a change could not be applied, or no 
 Example:
   mpt reload")]
     Reload {
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+    /// Write what paths and queues do over time as JSON lines
+    ///
+    /// Twenty times per second a line for each path and one for the queue in front of the paths; a line for what
+    /// is found out of a path and for each event. The daemon samples only as long as this command runs. A disk
+    /// that is full ends this command, not the daemon.
+    #[command(after_help = "\
+Exit codes: 0 done, 1 there is no such connection, 2 no daemon answers, or the file cannot be written
+
+Examples:
+  mpt trace --output trace.jsonl --seconds 60
+  mpt trace server | jq 'select(.kind == \"path\") | [.at_seconds, .name, .estimate.rate]'")]
+    Trace {
+        #[command(flatten)]
+        options: trace::Options,
         #[command(flatten)]
         socket: SocketOption,
     },

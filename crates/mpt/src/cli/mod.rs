@@ -7,12 +7,14 @@
 mod change;
 mod check;
 mod environment;
+mod explain;
 mod import;
 mod line;
 mod path;
 mod run;
 mod signals;
 mod status;
+mod trace;
 mod usage;
 
 use std::ffi::OsString;
@@ -33,6 +35,9 @@ pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Check { file, file_only } => check::check(&file, file_only),
         Command::Config { socket } => change::config(&socket.socket),
         Command::Connection { action } => change::connection(&action),
+        Command::Explain { connection, json, socket } => {
+            explain::explain(connection.as_deref(), json, &socket.socket)
+        }
         Command::Import(import) => import.run(),
         Command::Path { action } => path::path(&action),
         Command::Reload { socket } => change::reload(&socket.socket),
@@ -40,6 +45,7 @@ pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Status { watch, interval, json, socket } => {
             status::status(watch.then_some(interval), json, &socket.socket)
         }
+        Command::Trace { options, socket } => options.run(&socket.socket),
         Command::Version => output::print(&format!("mpt {}\n", env!("CARGO_PKG_VERSION"))),
     };
     result.unwrap_or_else(|error| {

@@ -182,7 +182,9 @@ fn reload(daemon: &mut Daemon<Machine>) {
         Reply::Changed { .. }
         | Reply::Config { .. }
         | Reply::Done
+        | Reply::Explanation { .. }
         | Reply::Status { .. }
+        | Reply::Trace { .. }
         | Reply::Version { .. } => info!("reloaded"),
     }
 }

@@ -29,7 +29,7 @@ settings! {
         metered: bool = default(value::flag, false), InPlace;
         /// Milliseconds that a packet waits for the other paths before it takes this one; for the schedulers that measure.
         /// With 100 or less, a transfer that fills the other paths takes this one, too; with more, it does not.
-        price: Option<u32> = optional(value::integer(0..=10_000), "50"), InPlace;
+        price: Option<u16> = optional(value::integer(0..=10_000), "50"), InPlace;
     }
 }
 

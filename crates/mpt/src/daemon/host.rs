@@ -3,13 +3,13 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use mpt_control::{LogStatus, TunnelStatus};
+use mpt_control::{Explanation, LogStatus, TraceMark, TunnelStatus};
 use mpt_io::poll::{Poll, Waker};
 
 use crate::config;
 use crate::log::LogCounters;
 use crate::netmon::NetMonitor;
-use crate::tunnel::Reconciler;
+use crate::tunnel::{Reconciler, TraceAnswer};
 
 /// What runs tunnels: the machine, or a test's substitute.
 pub(crate) trait Host {
@@ -73,6 +73,17 @@ pub(crate) trait Host {
 
     /// Its status, or `None` if it did not answer in time.
     fn status(&self, tunnel: &Self::Tunnel) -> Option<TunnelStatus>;
+
+    /// Why packets went where they went, of the connection of this name or of all; `None` if it did not answer in time.
+    fn explain(&self, tunnel: &Self::Tunnel, connection: Option<&str>) -> Option<Vec<Explanation>>;
+
+    /// What was traced since a mark, of the connection of this name or of all; `None` if it did not answer in time.
+    fn trace(
+        &self,
+        tunnel: &Self::Tunnel,
+        connection: Option<&str>,
+        after: Option<TraceMark>,
+    ) -> Option<TraceAnswer>;
 
     /// Why it does not run any more, if it does not.
     fn failure(&self, tunnel: &Self::Tunnel) -> Option<String>;
@@ -158,6 +169,19 @@ impl Host for Machine {
 
     fn status(&self, tunnel: &Reconciler) -> Option<TunnelStatus> {
         tunnel.status()
+    }
+
+    fn explain(&self, tunnel: &Reconciler, connection: Option<&str>) -> Option<Vec<Explanation>> {
+        tunnel.explain(connection)
+    }
+
+    fn trace(
+        &self,
+        tunnel: &Reconciler,
+        connection: Option<&str>,
+        after: Option<TraceMark>,
+    ) -> Option<TraceAnswer> {
+        tunnel.trace(connection, after)
     }
 
     fn failure(&self, tunnel: &Reconciler) -> Option<String> {

@@ -1,11 +1,13 @@
 //! Requests of the control socket, and what is answered.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use mpt_control::{ControlStatus, ErrorKind, Reply, Request};
+use mpt_control::{ControlStatus, ErrorKind, Reply, Request, TraceMark};
 
 use super::{Daemon, Host, Outcome, find};
 use crate::config::{self, FragmentError, LoadError, Path, Place, Settings};
+use crate::tunnel::MOST_EXPLAINED;
 
 /// What a path's weight may be.
 const WEIGHTS: RangeInclusive<u16> = 1..=Path::MAX_WEIGHT;
@@ -16,6 +18,8 @@ impl<H: Host> Daemon<H> {
         let answer = match request {
             Request::Status {} => Ok(Reply::Status { status: Box::new(self.status(control)) }),
             Request::Version {} => Ok(Reply::Version { version: env!("CARGO_PKG_VERSION").into() }),
+            Request::Explain { connection } => self.explain(connection.as_deref()),
+            Request::Trace { connection, after } => self.trace(connection.as_deref(), &after),
             Request::Config {} => Ok(Reply::Config { text: config::write(&self.running) }),
             Request::Reload {} => self.answer_reload(),
             Request::Path { weight: Some(weight), .. } if !WEIGHTS.contains(&weight) => {
@@ -43,6 +47,70 @@ impl<H: Host> Daemon<H> {
             Request::ConnectionRemove { connection } => self.remove_connection(&connection),
         };
         answer.unwrap_or_else(|refusal| refusal)
+    }
+
+    /// Why packets went where they went.
+    fn explain(&self, name: Option<&str>) -> Result<Reply, Reply> {
+        let mut connections = Vec::new();
+        for tunnel in &self.tunnels {
+            let Some(explained) = self.host.explain(tunnel, name) else {
+                return Err(no_answer(self.host.name(tunnel)));
+            };
+            connections.extend(explained);
+        }
+        match name {
+            Some(name) if connections.is_empty() => Err(self.not_there(name)),
+            None if connections.len() > MOST_EXPLAINED => {
+                let message = format!("there are more than {MOST_EXPLAINED} connections: name one");
+                Err(Reply::error(ErrorKind::NoSuchConnection, message))
+            }
+            _ => Ok(Reply::Explanation { connections }),
+        }
+    }
+
+    /// What was traced since the client's marks.
+    fn trace(
+        &self,
+        name: Option<&str>,
+        after: &BTreeMap<String, TraceMark>,
+    ) -> Result<Reply, Reply> {
+        let (mut lines, mut next) = (Vec::new(), BTreeMap::new());
+        let mut connections = 0;
+        for tunnel in &self.tunnels {
+            let tunnel_name = self.host.name(tunnel);
+            let Some(answer) = self.host.trace(tunnel, name, after.get(tunnel_name).copied())
+            else {
+                return Err(no_answer(tunnel_name));
+            };
+            if answer.too_many {
+                let message = format!(
+                    "too many paths to be traced at once: name {} connection",
+                    if name.is_some() { "another" } else { "a" }
+                );
+                return Err(Reply::error(ErrorKind::NoSuchConnection, message));
+            }
+            connections += answer.connections;
+            if answer.connections > 0 {
+                lines.extend(answer.lines);
+                next.insert(tunnel_name.to_owned(), answer.mark);
+            }
+        }
+        match name {
+            Some(name) if connections == 0 => Err(self.not_there(name)),
+            _ => Ok(Reply::Trace { lines, next }),
+        }
+    }
+
+    /// Why nothing is known of a connection.
+    fn not_there(&self, name: &str) -> Reply {
+        match find::connection(&self.running, Some(name)) {
+            Err(refusal) => refusal,
+            Ok(_) => {
+                let message =
+                    format!("the tunnel of connection {name} does not run: see `mpt status`");
+                Reply::error(ErrorKind::Unavailable, message)
+            }
+        }
     }
 
     fn answer_reload(&mut self) -> Result<Reply, Reply> {
@@ -179,6 +247,11 @@ impl<H: Host> Daemon<H> {
         let failures = self.change_to(settings);
         answer(Outcome { changes, failures })
     }
+}
+
+fn no_answer(tunnel: &str) -> Reply {
+    let message = format!("tunnel {tunnel} did not answer: ask again, or see the log");
+    Reply::error(ErrorKind::Unavailable, message)
 }
 
 /// Changes the paths of a connection.

@@ -4,10 +4,13 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use mpt_control::{ControlStatus, ErrorKind, PathStatus, Reply, Request, TunnelStatus};
+use mpt_control::{
+    ControlStatus, ErrorKind, Explanation, PathStatus, Reply, Request, TraceMark, TunnelStatus,
+};
 
 use super::{AGAIN, Daemon, Host};
 use crate::config;
+use crate::tunnel::TraceAnswer;
 
 /// Two tunnels; both have a path `radio`.
 const FILE: &str = "
@@ -97,6 +100,26 @@ impl Host for Pretending {
     }
 
     fn status(&self, _: &config::Tunnel) -> Option<TunnelStatus> {
+        None
+    }
+
+    fn explain(&self, tunnel: &config::Tunnel, name: Option<&str>) -> Option<Vec<Explanation>> {
+        self.bar(&tunnel.name).ok()?;
+        let named =
+            |connection: &&config::Connection| name.is_none_or(|name| name == connection.name);
+        let explain = |connection: &config::Connection| Explanation {
+            connection: connection.name.clone(),
+            ..Explanation::default()
+        };
+        Some(tunnel.connections.iter().filter(named).map(explain).collect())
+    }
+
+    fn trace(
+        &self,
+        _: &config::Tunnel,
+        _: Option<&str>,
+        _: Option<TraceMark>,
+    ) -> Option<TraceAnswer> {
         None
     }
 
@@ -441,6 +464,24 @@ fn an_ambiguous_name_is_refused() {
     assert_eq!(fixture.done(), ["change mpt1"]);
     assert_eq!(fixture.ask(path(None, "fibre")), Reply::Done);
     assert_eq!(fixture.done(), ["change mpt0"]);
+}
+
+#[test]
+fn one_connection_or_all_are_explained() {
+    let mut fixture = Fixture::start();
+    let explain =
+        |connection: Option<&str>| Request::Explain { connection: connection.map(str::to_owned) };
+    for (name, expected) in [(None, &["server", "other"][..]), (Some("other"), &["other"])] {
+        let Reply::Explanation { connections } = fixture.ask(explain(name)) else { panic!("none") };
+        let names: Vec<_> = connections.iter().map(|it| it.connection.as_str()).collect();
+        assert_eq!(names, expected);
+    }
+    let (kind, message, _) = fixture.refused(explain(Some("x")));
+    assert_eq!(kind, ErrorKind::NoSuchConnection);
+    assert!(message.contains("there are server, other"), "{message}");
+    fixture.daemon.host().0.barred = vec!["mpt1"];
+    let (kind, message, _) = fixture.refused(explain(None));
+    assert!(kind == ErrorKind::Unavailable && message.contains("mpt1"), "{message}");
 }
 
 #[test]

@@ -195,6 +195,9 @@ fn path(page: &mut Families, labels: &Labels, path: &PathState) {
     reordering(page, "path", labels, &path.reordering);
 }
 
+/// What the estimate of a path's capacity can be at.
+const STAGES: [&str; 4] = ["open", "start", "servo", "draining"];
+
 /// What extended framing measures of a path in one direction.
 fn path_direction(page: &mut Families, labels: &Labels, direction: &Direction) {
     let help = "Datagrams that arrived in extended framing, control included, copies not.";
@@ -202,6 +205,13 @@ fn path_direction(page: &mut Families, labels: &Labels, direction: &Direction) {
     page.counter("mpt_path_direction_received_datagrams", None, help, labels.clone(), arrived);
     let help = "Datagrams that were lost for certain in extended framing.";
     page.counter("mpt_path_direction_lost_datagrams", None, help, labels.clone(), direction.lost);
+    if let Some(stage) = &direction.stage {
+        for known in STAGES {
+            let help = "What the estimate of the capacity is at.";
+            let labels = with(labels, "stage", known.to_owned());
+            page.gauge("mpt_path_direction_stage", None, help, labels, truth(stage == known));
+        }
+    }
     let measured = [
         ("loss_ratio", None, "Loss ratio over about the last 10 seconds.", direction.loss),
         (

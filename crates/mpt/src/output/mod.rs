@@ -1,5 +1,7 @@
 //! What people see: results on standard output, complaints on standard error, colour on terminals.
 
+mod explanation;
+mod finding;
 mod order;
 mod quantity;
 mod status;
@@ -14,6 +16,7 @@ use anyhow::{Context as _, Result};
 use crate::config::Report;
 use crate::exit::Exit;
 
+pub(crate) use explanation::explanations;
 pub(crate) use order::{distributions, order};
 pub(crate) use quantity::{bytes, counts, duration, percent, rate, short, three_digits};
 pub(crate) use status::{event, status};

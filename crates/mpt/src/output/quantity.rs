@@ -11,6 +11,11 @@ pub(crate) fn bytes(bytes: u64) -> String {
     format!("{value} {prefix}B")
 }
 
+/// A number of things, `what` being one: `1 packet`, `2 packets`.
+pub(crate) fn count(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 /// A rate in bits per second: `94.2 Mbit/s`.
 pub(crate) fn rate(bits: f64) -> String {
     let (value, prefix) = scaled(bits);
@@ -53,6 +58,12 @@ pub(crate) fn counts(counts: &BTreeMap<String, u64>) -> String {
     let counts = counts.iter().filter(|(_, count)| **count > 0);
     let counts: Vec<String> = counts.map(|(name, count)| format!("{name} {count}")).collect();
     counts.join(", ")
+}
+
+/// Milliseconds, to the tenth where that matters.
+pub(crate) fn ms(value: f64) -> String {
+    let decimals = if value < 9.95 { 1 } else { 0 };
+    format!("{value:.decimals$}")
 }
 
 /// Three digits, as many of them behind the point as are needed.

@@ -60,6 +60,13 @@ fn write_tunnel(out: &mut String, tunnel: &TunnelStatus, uptime: f64, colour: bo
     if device.clamped_mss > 0 {
         say(out, &format!("  MSS clamped: in {} TCP handshakes", device.clamped_mss));
     }
+    if tunnel.traced > 0 {
+        let missed = tunnel.trace_missed;
+        say(
+            out,
+            &format!("  traced: {} connections, {missed} lines not read in time", tunnel.traced),
+        );
+    }
     for connection in &tunnel.connections {
         write_connection(out, connection, colour);
     }

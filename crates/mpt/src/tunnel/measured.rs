@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mpt_control::{Direction, PathState, Reordering};
-use mpt_proto::{Quality, ReceiveQuality, TransmitQuality};
+use mpt_proto::{Quality, RateStage, ReceiveQuality, TransmitQuality};
 
 /// What a path does to time, and what it loses.
 pub(super) fn put_quality(quality: &Quality, path: &mut PathState) {
@@ -70,6 +70,7 @@ pub(super) fn from_peer(quality: &ReceiveQuality, loss: Option<f64>) -> Directio
         rate: None,
         capacity: None,
         pace: None,
+        stage: None,
         delay_ms: Some(milliseconds(delay)),
         queueing_ms: Some(milliseconds(queueing)),
         deviation_ms: Some(milliseconds(deviation)),
@@ -77,7 +78,17 @@ pub(super) fn from_peer(quality: &ReceiveQuality, loss: Option<f64>) -> Directio
     }
 }
 
-fn milliseconds(time: Duration) -> f64 {
+/// The name of what the estimate of a rate is at.
+pub(super) fn stage(stage: RateStage) -> &'static str {
+    match stage {
+        RateStage::Open => "open",
+        RateStage::Start => "start",
+        RateStage::Servo => "servo",
+        RateStage::Draining => "draining",
+    }
+}
+
+pub(super) fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 

@@ -7,7 +7,7 @@
 //! [`receive`] takes datagrams to the interface, with [`incoming`] the inner packets that wait to be
 //! delivered. [`clamp`] is for both: what TCP is to announce. [`run`] is the loop, for both on one thread or each on its own, between which
 //! [`handover`] carries what they have to tell each other. [`report`] is what `mpt status` shows, with what the core has [`measured`],
-//! [`names`] puts events into words, [`main_event`] calls the main thread.
+//! [`explain`] why packets went where they went, by the [`history`] of counters, [`trace`] samples it over time, into a [`trace_buffer`], [`names`] puts events into words, [`main_event`] calls the main thread.
 //!
 //! What a tunnel is to be is decided by its [`reconciler`], in the main thread. It opens [`sockets`], sets up
 //! the [`interface`], whose [`upkeep`] it sees to, and gives [`advice`] about it, and sends [`op`]s, first to the transmit side, which orders the receive side
@@ -17,7 +17,9 @@ mod advice;
 mod clamp;
 mod command;
 mod core;
+mod explain;
 mod handover;
+mod history;
 mod incoming;
 mod interface;
 mod interface_mtu;
@@ -37,6 +39,8 @@ mod run;
 mod sockets;
 mod table;
 mod too_big;
+mod trace;
+mod trace_buffer;
 mod transmit;
 mod upkeep;
 
@@ -47,7 +51,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use mpt_control::TunnelStatus;
+use mpt_control::{Explanation, TraceMark, TunnelStatus};
 use mpt_io::poll::Waker;
 
 use crate::config::{self, Threads};
@@ -55,6 +59,8 @@ use command::Command;
 use main_event::{MainEvent, MainEvents};
 use op::TunnelOp;
 
+pub(crate) use explain::MOST as MOST_EXPLAINED;
+pub(crate) use op::TraceAnswer;
 pub(crate) use reconciler::Reconciler;
 
 /// How long a request waits for the tunnel's threads. A wake-up of the loop is bounded to some
@@ -139,6 +145,18 @@ impl Handle {
     /// What the tunnel is and has done; `None` if its threads do not answer.
     fn status(&self) -> Option<TunnelStatus> {
         self.ask(Command::Status)
+    }
+
+    /// Why packets went where they went: of one connection, or of all; `None` if its threads do not answer.
+    fn explain(&self, connection: Option<&str>) -> Option<Vec<Explanation>> {
+        let connection = connection.map(str::to_owned);
+        self.ask(|reply| Command::Explain { connection, reply })
+    }
+
+    /// What was traced since a mark; `None` if its threads do not answer.
+    fn trace(&self, connection: Option<&str>, after: Option<TraceMark>) -> Option<TraceAnswer> {
+        let connection = connection.map(str::to_owned);
+        self.ask(|reply| Command::Trace { connection, after, reply })
     }
 
     /// Has a step carried out, after those before it, when the threads are woken.

@@ -40,6 +40,11 @@ impl Names {
         }
     }
 
+    /// The name of a connection.
+    pub(super) fn connection(&self, connection: ConnectionId) -> Option<&str> {
+        self.connections.get(&connection).map(String::as_str)
+    }
+
     /// Takes in the names of all templates.
     pub(super) fn set_accepts(&mut self, accepts: impl Iterator<Item = (AcceptId, String)>) {
         self.accepts = accepts.collect();

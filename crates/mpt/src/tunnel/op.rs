@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use mpt_control::TunnelStatus;
+use mpt_control::{Explanation, TraceLine, TraceMark, TunnelStatus};
 use mpt_io::tun::Device;
 use mpt_io::udp::{SendBatch, Socket};
 use mpt_proto::{
@@ -80,6 +80,19 @@ pub(super) struct LastHeard {
     pub(super) ago: Option<Duration>,
 }
 
+/// What a client gets of a tunnel.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TraceAnswer {
+    /// How many connections are meant.
+    pub(crate) connections: usize,
+    /// Whether they have too many paths, so that they are not traced.
+    pub(crate) too_many: bool,
+    /// What came since the mark.
+    pub(crate) lines: Vec<TraceLine>,
+    /// Up to where that is.
+    pub(crate) mark: TraceMark,
+}
+
 /// Where a path's datagrams go, and its settings.
 pub(crate) struct Place {
     pub(super) settings: config::Path,
@@ -147,6 +160,15 @@ pub(super) enum ReceiveCommand {
     Sync { reply: Sender<()> },
     /// The receive side's part of the status.
     Status { status: Box<TunnelStatus>, reply: Sender<TunnelStatus> },
+    /// The receive side's part of what explains where packets went.
+    Explain { explanations: Vec<(ConnectionId, Explanation)>, reply: Sender<Vec<Explanation>> },
+    /// The receive side's part of what was traced of some connections since a mark.
+    Trace {
+        connections: Vec<ConnectionId>,
+        after: Option<TraceMark>,
+        answer: Box<TraceAnswer>,
+        reply: Sender<TraceAnswer>,
+    },
     /// The end.
     Stop,
 }

@@ -4,7 +4,7 @@
 //! those of later. The interface gets its addresses and routes last, so that the kernel hands over no
 //! packet before there is a way for it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::Read as _;
 use std::sync::Arc;
@@ -28,6 +28,7 @@ use super::receive::ReceiveLoop;
 use super::sockets::Sockets;
 use super::table::Table;
 use super::too_big::TooBig;
+use super::trace_buffer::TraceBuffer;
 use super::transmit::TransmitLoop;
 use crate::config;
 
@@ -118,6 +119,8 @@ pub(super) fn open(
         main_events: main_events.clone(),
         requests: Vec::new(),
         ask_drops_at: Instant::ZERO,
+        note_at: Instant::ZERO,
+        histories: BTreeMap::new(),
     };
     let mtu = Mtu::new(largest_mtu(largest));
     let tx = TransmitLoop {
@@ -134,6 +137,8 @@ pub(super) fn open(
         mtu,
         too_big: TooBig::new(),
         clamp: Clamp::default(),
+        note_at: Instant::ZERO,
+        trace: TraceBuffer::default(),
     };
     Ok((tx, rx))
 }

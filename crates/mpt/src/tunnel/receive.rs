@@ -1,7 +1,7 @@
 //! The receive side: from the sockets through the order of packets to the interface, and what
 //! happened.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use mpt_proto::{
     SocketId, TokenBucket,
 };
 
+use super::history::{History, Ordered};
 use super::incoming::Incoming;
 use super::main_event::{MainEvent, MainEvents};
 use super::names::Names;
@@ -56,6 +57,9 @@ pub(super) struct ReceiveLoop {
     pub(super) requests: Vec<(ConnectRequest, Option<IpAddr>)>,
     /// When to ask the sockets next what the kernel has dropped.
     pub(super) ask_drops_at: Instant,
+    /// When the counters are noted next, and what they were lately.
+    pub(super) note_at: Instant,
+    pub(super) histories: BTreeMap<ConnectionId, History<Ordered>>,
 }
 
 impl ReceiveLoop {
@@ -140,6 +144,12 @@ impl ReceiveLoop {
                 self.complete(now, &mut status);
                 let _ = reply.send(*status);
             }
+            ReceiveCommand::Explain { explanations, reply } => {
+                let _ = reply.send(self.complete_explanations(now, explanations));
+            }
+            ReceiveCommand::Trace { connections, after, answer, reply } => {
+                let _ = reply.send(self.complete_trace(now, &connections, after, *answer));
+            }
             ReceiveCommand::Change { change, name } => {
                 if let Some(name) = name {
                     self.names.add(&change, name);
@@ -210,6 +220,7 @@ impl ReceiveLoop {
         while let Some(event) = self.endpoint.poll_event() {
             self.tell(now, event);
         }
+        self.note(now);
     }
 
     fn tell(&mut self, now: Instant, event: Event) {

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use mpt_control::{
-    ConnectionCounters, ConnectionState, DeviceCounters, PathState, ReorderStatus, SocketStatus,
-    Traffic, TunnelStatus,
+    ConnectionCounters, ConnectionState, DeviceCounters, Direction, PathState, ReorderStatus,
+    SocketStatus, Traffic, TunnelStatus,
 };
 use mpt_io::udp::Socket;
 use mpt_proto::{ConnectionId, Drops, Instant, PathId, ReceiveHalf, SocketId, TransmitHalf};
 
-use super::measured::{from_peer, put_quality, reordering, to_peer};
+use super::measured::{from_peer, put_quality, reordering, stage, to_peer};
 use super::receive::ReceiveLoop;
 use super::table::{ConnectionInfo, PathInfo};
 use super::transmit::TransmitLoop;
@@ -28,6 +28,8 @@ impl TransmitLoop {
             connections: connections.map(|(id, info)| self.connection(now, id, info)).collect(),
             drops: named(self.endpoint.drops()),
             memory_bytes: self.endpoint.memory() as u64,
+            traced: self.trace.counters().0,
+            trace_missed: self.trace.counters().1,
             sockets: self.sockets.iter().map(|(id, socket)| self.socket(id, socket)).collect(),
             ..TunnelStatus::default()
         }
@@ -43,19 +45,7 @@ impl TransmitLoop {
             (config::Profile::Adaptive, _) => "adaptive",
             (config::Profile::Classic, _) => "classic",
         };
-        let scheduler = match (info.settings.policies.scheduler, has_session) {
-            (config::Scheduler::Earliest, true) => "earliest",
-            (config::Scheduler::LowestRtt, true) => "lowest-rtt",
-            (config::Scheduler::Redundant, true) => "redundant",
-            (
-                config::Scheduler::Earliest
-                | config::Scheduler::LowestRtt
-                | config::Scheduler::Redundant,
-                false,
-            )
-            | (config::Scheduler::Weighted, _) => "weighted",
-            (config::Scheduler::Flow, _) => "flow",
-        };
+        let scheduler = scheduler(self.endpoint.connection(id), info.settings.policies.scheduler);
         ConnectionState {
             name: info.settings.name.clone(),
             id: u64::from(id.0),
@@ -84,7 +74,8 @@ impl TransmitLoop {
     fn memory(&self, id: ConnectionId, info: &ConnectionInfo) -> usize {
         let info = size_of::<ConnectionInfo>()
             + size_of::<config::Connection>()
-            + info.paths.capacity() * size_of::<Option<PathInfo>>();
+            + info.paths.capacity() * size_of::<Option<PathInfo>>()
+            + info.memory();
         self.endpoint.connection(id).memory() + self.outgoing.memory(id) + info
     }
 
@@ -109,7 +100,7 @@ impl TransmitLoop {
             sent: traffic(stats.sent),
             resent: stats.resent,
             cause: info.absence.clone(),
-            to_peer: connection.transmit_quality(now, path).map(to_peer),
+            to_peer: Self::to_peer(now, connection, path),
             ..PathState::default()
         };
         if let Some(path_sender) = self.outgoing.path_sender(id, path) {
@@ -127,6 +118,14 @@ impl TransmitLoop {
             state.drops = counted(drops);
         }
         state
+    }
+
+    /// What is measured of a path in the direction to the peer.
+    fn to_peer(now: Instant, connection: &TransmitHalf, path: PathId) -> Option<Direction> {
+        let standing = connection.standing(path);
+        let stage = standing.map(|standing| stage(standing.stage).to_owned());
+        let quality = connection.transmit_quality(now, path)?;
+        Some(Direction { stage, ..to_peer(quality) })
     }
 
     fn device_counters(&self) -> DeviceCounters {
@@ -242,8 +241,25 @@ fn complete_connection(now: Instant, connection: &ReceiveHalf, status: &mut Conn
     }
 }
 
+/// How paths are chosen at present.
+pub(super) fn scheduler(connection: &TransmitHalf, configured: config::Scheduler) -> &'static str {
+    match (configured, connection.has_session()) {
+        (config::Scheduler::Earliest, true) => "earliest",
+        (config::Scheduler::LowestRtt, true) => "lowest-rtt",
+        (config::Scheduler::Redundant, true) => "redundant",
+        (
+            config::Scheduler::Earliest
+            | config::Scheduler::LowestRtt
+            | config::Scheduler::Redundant,
+            false,
+        )
+        | (config::Scheduler::Weighted, _) => "weighted",
+        (config::Scheduler::Flow, _) => "flow",
+    }
+}
+
 /// What datagrams look like at present.
-fn framing(connection: &TransmitHalf, configured: config::Framing) -> &'static str {
+pub(super) fn framing(connection: &TransmitHalf, configured: config::Framing) -> &'static str {
     match (connection.has_session(), configured) {
         (true, _) => "extended",
         (false, config::Framing::Extended) => "none",

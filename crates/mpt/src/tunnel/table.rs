@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use mpt_proto::{Change, ConnectionId, PathId};
 
+use super::history::{History, PathSent, Sent};
 use super::interface_mtu::MIN_MTU;
 use super::narrowed::Narrowed;
 use super::reported::{KnownMtu, Probing, Reported};
@@ -32,6 +33,8 @@ pub(super) struct PathInfo {
     pub(super) reported: Reported,
     /// When it is probed for more.
     pub(super) probing: Probing,
+    /// What was counted lately.
+    pub(super) history: History<PathSent>,
 }
 
 impl PathInfo {
@@ -49,6 +52,7 @@ impl PathInfo {
             narrowed: Narrowed::default(),
             reported: Reported::default(),
             probing: Probing::default(),
+            history: History::default(),
         }
     }
 
@@ -83,12 +87,25 @@ pub(super) struct ConnectionInfo {
     pub(super) accepted_by: Option<String>,
     /// By number.
     pub(super) paths: Vec<Option<PathInfo>>,
+    /// What was counted lately.
+    pub(super) history: History<Sent>,
 }
 
 impl ConnectionInfo {
     /// Its paths.
     pub(super) fn paths(&self) -> impl Iterator<Item = (PathId, &PathInfo)> {
         (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)))
+    }
+
+    /// Bytes of memory that what was counted takes.
+    pub(super) fn memory(&self) -> usize {
+        let paths = self.paths.iter().flatten().map(|path| path.history.memory());
+        self.history.memory() + paths.sum::<usize>()
+    }
+
+    /// The same, to be changed.
+    pub(super) fn paths_mut(&mut self) -> impl Iterator<Item = (PathId, &mut PathInfo)> {
+        (0..).map(PathId).zip(&mut self.paths).filter_map(|(id, path)| Some((id, path.as_mut()?)))
     }
 }
 
@@ -139,6 +156,14 @@ impl Table {
     pub(super) fn connections(&self) -> impl Iterator<Item = (ConnectionId, &ConnectionInfo)> {
         let slots = (0..).map(ConnectionId).zip(&self.0);
         slots.filter_map(|(id, connection)| Some((id, connection.as_ref()?)))
+    }
+
+    /// The same, to be changed.
+    pub(super) fn connections_mut(
+        &mut self,
+    ) -> impl Iterator<Item = (ConnectionId, &mut ConnectionInfo)> {
+        let slots = (0..).map(ConnectionId).zip(&mut self.0);
+        slots.filter_map(|(id, connection)| Some((id, connection.as_mut()?)))
     }
 
     pub(super) fn paths(&self) -> impl Iterator<Item = (ConnectionId, PathId, &PathInfo)> {

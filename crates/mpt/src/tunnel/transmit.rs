@@ -13,6 +13,7 @@ use mpt_proto::{Change, ConnectionId, Instant, Message, Taken, Traffic, Transmit
 
 use super::clamp::Clamp;
 use super::command::Command;
+use super::history::History;
 use super::interface_mtu::{MIN_MTU, Mtu};
 use super::main_event::{MainEvent, MainEvents};
 use super::narrowed::Narrowed;
@@ -22,6 +23,7 @@ use super::reported::{Probing, Reported};
 use super::sockets::Sockets;
 use super::table::{ConnectionInfo, PathInfo, Table};
 use super::too_big::TooBig;
+use super::trace_buffer::TraceBuffer;
 use crate::config;
 
 /// The source of events that is the interface.
@@ -53,6 +55,9 @@ pub(super) struct TransmitLoop {
     pub(super) mtu: Mtu,
     pub(super) too_big: TooBig,
     pub(super) clamp: Clamp,
+    /// When the counters are noted next.
+    pub(super) note_at: Instant,
+    pub(super) trace: TraceBuffer,
 }
 
 impl TransmitLoop {
@@ -176,6 +181,15 @@ impl TransmitLoop {
             Command::Status(reply) => {
                 to_rx(ReceiveCommand::Status { status: Box::new(self.report(now)), reply });
             }
+            Command::Explain { connection, reply } => {
+                let explanations = self.explain(now, connection.as_deref());
+                to_rx(ReceiveCommand::Explain { explanations, reply });
+            }
+            Command::Trace { connection, after, reply } => {
+                let (connections, answer) = self.fetch_trace(now, connection.as_deref(), after);
+                let answer = Box::new(answer);
+                to_rx(ReceiveCommand::Trace { connections, after, answer, reply });
+            }
             Command::Sync(reply) => to_rx(ReceiveCommand::Sync { reply }),
             Command::LastHeard(reply) => to_rx(ReceiveCommand::LastHeard { reply }),
             Command::TunnelOp(op) => self.apply(now, *op, &mut to_rx),
@@ -202,7 +216,12 @@ impl TransmitLoop {
             TunnelOp::AddConnection { id, settings, accepted_by, core } => {
                 let name = Some(settings.name.clone());
                 let (accepted_by, template) = accepted_by.unzip();
-                let info = ConnectionInfo { settings, accepted_by: template, paths: Vec::new() };
+                let info = ConnectionInfo {
+                    settings,
+                    accepted_by: template,
+                    paths: Vec::new(),
+                    history: History::beginning(now),
+                };
                 self.table.put(id, info);
                 let change = Change::AddConnection { connection: id, config: core, accepted_by };
                 self.change(now, change, name, to_rx);
@@ -230,7 +249,8 @@ impl TransmitLoop {
                 self.outgoing.put(connection, path, place.path_sender());
                 let Place { settings, remote, mtu: known, absence, .. } = place;
                 let (present, mtu) = (absence.is_none(), known.at_first());
-                let info = PathInfo { absence, ..PathInfo::new(settings, remote, known) };
+                let history = History::beginning(now);
+                let info = PathInfo { absence, history, ..PathInfo::new(settings, remote, known) };
                 self.table.put_path(connection, path, info);
                 self.change(now, Change::AddPath { connection, path, config }, name, to_rx);
                 self.set_allowed(now, connection, path, known.allowed);
@@ -330,6 +350,8 @@ impl TransmitLoop {
             });
         }
         self.flush(now, kind);
+        self.note(now);
+        self.take_trace(now);
     }
 
     /// Sends a message to an origin that may have no path. If the kernel refuses it, its receiver asks again.
@@ -358,6 +380,6 @@ impl TransmitLoop {
     /// When there is something to do although nothing arrives.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let keepalive = self.endpoint.poll_timeout().map(|next| next.at);
-        keepalive.into_iter().chain(self.mtu_check_due()).min()
+        keepalive.into_iter().chain(self.mtu_check_due()).chain(self.trace.due()).min()
     }
 }

@@ -13,6 +13,7 @@ mod deleted;
 mod earliest;
 mod evidence;
 mod experiment;
+mod explain;
 mod failover;
 mod forged;
 mod found;

@@ -14,9 +14,9 @@ use crate::pool::{self, Case, Mode};
 pub(crate) use crate::pool::{Test, skip};
 use crate::{
     black_hole, carry, change, commands, cost, crowd, deleted, earliest, evidence, experiment,
-    failover, forged, found, gre, hostile, identity, import, inner_mtu, lifetime, log, many,
-    mapping, measured, memory, names, netmon, original, outside, rights, routing, sessions, site,
-    threads, translator,
+    explain, failover, forged, found, gre, hostile, identity, import, inner_mtu, lifetime, log,
+    many, mapping, measured, memory, names, netmon, original, outside, rights, routing, sessions,
+    site, threads, translator,
 };
 
 /// As started, which is usually as root, and with one thread.
@@ -71,6 +71,7 @@ pub(crate) fn cases() -> Vec<Case> {
         earliest::TESTS,
         evidence::TESTS,
         experiment::TESTS,
+        explain::TESTS,
         found::TESTS,
         gre::TESTS,
         import::TESTS,

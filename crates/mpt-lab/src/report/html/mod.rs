@@ -5,6 +5,9 @@
 
 mod head;
 mod section;
+mod trace;
+
+pub use trace::{trace_page, trace_plots};
 
 use super::Report;
 use super::verdict::Verdict;
@@ -19,6 +22,17 @@ const SHEET: &str = include_str!("page.css");
 
 /// The page.
 pub fn page(report: &Report) -> String {
+    let sections = report.sections.iter().enumerate();
+    let body = Element::new("body").child(
+        Element::new("main")
+            .children(head::head(report))
+            .children(sections.map(|(number, section)| section::section(section, number))),
+    );
+    shell("Report of the MPT lab", body)
+}
+
+/// A page with this title and body.
+fn shell(title: &str, body: Element) -> String {
     let head = Element::new("head")
         .child(Element::new("meta").with("charset", "utf-8"))
         .child(
@@ -32,14 +46,8 @@ pub fn page(report: &Report) -> String {
                 .with("content", "width=device-width, initial-scale=1"),
         )
         .child(Element::new("meta").with("name", "color-scheme").with("content", "light dark"))
-        .child(Element::new("title").text("Report of the MPT lab"))
+        .child(Element::new("title").text(title))
         .child(Element::new("style").text(plot::SHEET).text(SHEET));
-    let sections = report.sections.iter().enumerate();
-    let body = Element::new("body").child(
-        Element::new("main")
-            .children(head::head(report))
-            .children(sections.map(|(number, section)| section::section(section, number))),
-    );
     let html = Element::new("html").with("lang", "en").child(head).child(body);
     format!("<!DOCTYPE html>\n{html}\n")
 }

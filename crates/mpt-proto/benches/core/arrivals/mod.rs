@@ -54,7 +54,7 @@ pub(crate) fn endpoint(
         weight,
         weight_from_peer: false,
         rate: None,
-        price: Duration::ZERO,
+        price: 0,
         priority: 0,
         pins: Pins::default(),
         // In a session, a path carries when a path status has come by it.

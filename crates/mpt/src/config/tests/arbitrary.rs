@@ -218,7 +218,7 @@ impl Choices {
             weight: 1 + choices.small(Path::MAX_WEIGHT),
             priority: choices.small(256) as u8,
             metered: choices.flag(),
-            price: choices.flag().then(|| choices.below(10_001) as u32),
+            price: choices.flag().then(|| choices.below(10_001) as u16),
         });
         uplinks.sort_by(|one, other| one.interface.cmp(&other.interface));
         uplinks

@@ -9,12 +9,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use mpt_control::{Client, ErrorKind, Event, Reply, Request, TunnelStatus, codec};
+use mpt_control::{
+    Client, ErrorKind, Event, Explanation, Reply, Request, TraceMark, TunnelStatus, codec,
+};
 use mpt_io::poll::{Events, Poll, Waker};
 
 use crate::config;
 use crate::control::{Listener, Server};
 use crate::daemon::{Daemon, Host};
+use crate::tunnel::TraceAnswer;
 
 /// How long a test waits for what should come at once, on a machine that stands still at times.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -168,6 +171,19 @@ impl Host for Pretending {
         })
     }
 
+    fn explain(&self, _: &config::Tunnel, _: Option<&str>) -> Option<Vec<Explanation>> {
+        None
+    }
+
+    fn trace(
+        &self,
+        _: &config::Tunnel,
+        _: Option<&str>,
+        _: Option<TraceMark>,
+    ) -> Option<TraceAnswer> {
+        None
+    }
+
     fn failure(&self, _: &config::Tunnel) -> Option<String> {
         None
     }
@@ -213,7 +229,9 @@ impl RawClient {
             reply @ (Reply::Changed { .. }
             | Reply::Config { .. }
             | Reply::Done
+            | Reply::Explanation { .. }
             | Reply::Status { .. }
+            | Reply::Trace { .. }
             | Reply::Version { .. }) => {
                 panic!("{reply:?}")
             }

@@ -131,6 +131,7 @@ fn full() -> Status {
             rate: Some(8_000_000),
             capacity: Some(16_000_000),
             pace: Some(16_800_000),
+            stage: Some("servo".into()),
             delay_ms: Some(20.0),
             ..Direction::default()
         }),

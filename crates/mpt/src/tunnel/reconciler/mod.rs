@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context as _;
-use mpt_control::TunnelStatus;
+use mpt_control::{Explanation, TraceMark, TunnelStatus};
 use mpt_io::poll::{Poll, Waker};
 use mpt_proto::{ConnectionConfig, ConnectionId, MAX_PATHS, PathId};
 
@@ -49,7 +49,7 @@ use super::core::core_connection;
 use super::interface::{Interface, routes};
 use super::main_event::MainEvent;
 use super::mtu::Kernel;
-use super::op::TunnelOp;
+use super::op::{TraceAnswer, TunnelOp};
 use super::open::largest_mtu;
 use super::{Handle, advice};
 use crate::config;
@@ -234,6 +234,21 @@ impl Reconciler {
     pub(crate) fn status(&self) -> Option<TunnelStatus> {
         let status = self.handle.status()?;
         Some(TunnelStatus { commands: self.commands.status(), ..status })
+    }
+
+    /// Why packets went where they went: of the connection of this name, or of all, but of no more than one beyond
+    /// [`MOST`](super::explain::MOST). `None` if its threads do not answer.
+    pub(crate) fn explain(&self, connection: Option<&str>) -> Option<Vec<Explanation>> {
+        self.handle.explain(connection)
+    }
+
+    /// What was traced since a mark; `None` if its threads do not answer.
+    pub(crate) fn trace(
+        &self,
+        connection: Option<&str>,
+        after: Option<TraceMark>,
+    ) -> Option<TraceAnswer> {
+        self.handle.trace(connection, after)
     }
 
     /// Why the tunnel failed: why a thread ended by itself, which ends the other too; or why its

@@ -26,7 +26,9 @@ fn refused(site: &Site, side: Side, request: &Request) -> (ErrorKind, String, St
         reply @ (Reply::Changed { .. }
         | Reply::Config { .. }
         | Reply::Done
+        | Reply::Explanation { .. }
         | Reply::Status { .. }
+        | Reply::Trace { .. }
         | Reply::Version { .. }) => panic!("{reply:?}"),
     }
 }
