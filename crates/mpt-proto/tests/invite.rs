@@ -47,6 +47,7 @@ fn connection(peer: [u8; 4], framing: FramingConfig, remote: SocketAddr) -> Conn
         weight: 1,
         weight_from_peer: false,
         rate: None,
+        price: 0,
         priority: 0,
         pins: Pins::default(),
         keepalive: Some(Duration::from_millis(500)),

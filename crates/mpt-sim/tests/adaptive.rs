@@ -4,12 +4,13 @@ mod links;
 
 use std::time::Duration;
 
-use links::{at, believed, bulk, carried, pair, sender, stream, wire};
-use mpt_proto::Drop;
+use links::{at, believed, bulk, carried, pair, plan, sender, stream, wire};
+use mpt_proto::{Drop, SchedulerConfig};
+use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
 use mpt_sim::traffic::stream::Source;
-use mpt_sim::world::Direction;
 use mpt_sim::world::pair::Pair;
+use mpt_sim::world::{Direction, WireId};
 
 /// Bulk BBR over links: Mbit/s that each of these spans of seconds carried.
 fn bbr(wires: &[Profile], spans: &[(u64, u64)]) -> Vec<f64> {
@@ -221,4 +222,93 @@ fn what_is_committed_to_a_path_that_becomes_slow_goes_by_the_other() {
     // What was committed to it would take a second.
     assert!(verdict.greatest_delay < Duration::from_millis(450), "{verdict:?}");
     assert!(order.late < 100, "{order:?}");
+}
+
+/// The same with another scheduler.
+fn pair_by(scheduler: SchedulerConfig, wires: &[Profile], price: u16) -> Pair {
+    let mut plan = plan(wires);
+    plan.connection.scheduler = scheduler;
+    plan.paths[1].price = price;
+    let mut pair = Pair::new(1, &plan).expect("a plan the core accepts");
+    pair.world.run_until(at(1000));
+    pair
+}
+
+#[test]
+fn the_lowest_delay_takes_what_it_can() {
+    let wires = [wire(50, 10), wire(50, 30)];
+    for (offered, first, second) in [(30, 30.0, 0.0), (80, 49.0, 31.0)] {
+        let mut pair = pair_by(SchedulerConfig::LowestRtt, &wires, 0);
+        stream(&mut pair, offered);
+        let ids = pair.wires.clone();
+        let mut second_world = |which: &[WireId], from| carried(&mut pair, which, from, from + 2);
+        let on_first = second_world(&ids[..1], 4);
+        let on_second = second_world(&ids[1..], 6);
+        assert!(on_first >= first, "{offered}: {on_first} on the first");
+        assert!(on_second >= second && on_second < second + 5.0, "{offered}: {on_second}");
+    }
+}
+
+#[test]
+fn each_packet_on_both_paths_outlives_a_path_without_a_gap() {
+    let lossy = |delay| Profile { loss: Loss::Random(0.05), ..wire(50, delay) };
+    let mut pair = pair_by(SchedulerConfig::Redundant, &[lossy(10), lossy(25)], 0);
+    let stream = stream(&mut pair, 10);
+    let wires = pair.wires.clone();
+    pair.world.run_until(at(5000));
+    let (source, checker) = pair.world.stream(stream);
+    let (sent, verdict) = (source.sent(), *checker.verdict());
+    let missing = verdict.lost(sent) as f64 / sent as f64;
+    assert!(missing < 0.006, "1 in 400 on both: {missing}");
+    assert_eq!(verdict.duplicates, 0);
+    pair.world.cut_both(wires[0], true);
+    pair.world.run_until(at(5500));
+    let verdict = *pair.world.stream(stream).1.verdict();
+    // A packet that the other path loses is waited for; that one is dead is known after 1.75 s.
+    assert!(verdict.longest_gap < Duration::from_millis(80), "{verdict:?}");
+}
+
+#[test]
+fn a_slow_path_does_not_hold_up_copies() {
+    let mut pair = pair_by(SchedulerConfig::Redundant, &[wire(50, 10), wire(2, 10)], 0);
+    let stream = stream(&mut pair, 20);
+    pair.world.run_until(at(6000));
+    let (source, checker) = pair.world.stream(stream);
+    let verdict = checker.verdict();
+    assert!(verdict.lost(source.sent()) < 60, "{verdict:?} of {}", source.sent());
+    assert!(verdict.greatest_delay < Duration::from_millis(150), "{verdict:?}");
+}
+
+#[test]
+fn a_path_with_a_price_carries_what_the_others_cannot_in_time() {
+    let wires = [wire(20, 10), wire(20, 10)];
+    for (offered, price, least, most) in
+        [(15, 50, 0.0, 0.5), (30, 50, 9.0, 13.0), (30, 200, 8.0, 13.0), (30, 0, 5.0, 20.0)]
+    {
+        let mut pair = pair_by(SchedulerConfig::Earliest, &wires, price);
+        let stream = stream(&mut pair, offered);
+        let ids = pair.wires.clone();
+        let mbps = carried(&mut pair, &ids[1..], 6, 12);
+        assert!((least..=most).contains(&mbps), "{offered} Mbit/s at {price} ms: {mbps}");
+        let (source, checker) = pair.world.stream(stream);
+        let missing = checker.verdict().lost(source.sent()) as f64 / source.sent() as f64;
+        assert!(
+            missing < 0.03,
+            "{offered} Mbit/s at {price} ms: {missing} {:?}",
+            pair.connection(pair.left).stats().drops
+        );
+    }
+}
+
+#[test]
+fn a_transfer_that_yields_leaves_a_dear_path_alone_and_fills_a_cheap_one() {
+    for (price, most, least) in [(50, 21.0, 17.0), (200, 3.0, 0.0)] {
+        let mut pair = pair_by(SchedulerConfig::Earliest, &[wire(20, 10), wire(20, 10)], price);
+        bulk(&mut pair);
+        let ids = pair.wires.clone();
+        let mbps = carried(&mut pair, &ids[1..], 4, 10);
+        let free = carried(&mut pair, &ids[..1], 10, 12);
+        assert!((least..=most).contains(&mbps), "{price} ms: {mbps}");
+        assert!(free >= 18.0, "{price} ms: {free} on the free one");
+    }
 }

@@ -69,7 +69,7 @@ prop_compose! {
     fn any_path()(there in any_profile(), back in any_profile(), weight in 1_u16..20, ipv6: bool)
         -> PathPlan
     {
-        PathPlan { there, back, weight, priority: 0, ipv6 }
+        PathPlan { weight, ipv6, back, ..PathPlan::symmetric(there) }
     }
 }
 

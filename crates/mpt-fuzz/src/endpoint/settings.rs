@@ -164,6 +164,7 @@ impl Settings {
             weight: 1,
             weight_from_peer: false,
             rate: None,
+            price: 0,
             priority: 0,
             pins: Pins::default(),
             keepalive: self.keepalive,

@@ -69,6 +69,11 @@ pub enum SchedulerConfig {
     /// By which path it will arrive first, by measured rates and delays: no weights. In a session; in plain
     /// framing, which measures neither, by the weights.
     Earliest,
+    /// The path with the lowest delay of those that have room by their measured rates; otherwise as `Earliest`.
+    LowestRtt,
+    /// Each packet on every path that has room by its measured rate; otherwise as `Earliest`. The peer drops the
+    /// copies.
+    Redundant,
     /// By the paths' weights: the sending vector of draft-lencse-tsvwg-mpt.
     #[default]
     Weighted,
@@ -101,6 +106,9 @@ pub struct PathConfig {
     /// Its rate in bytes of IP packets per second, in place of the measured one; for
     /// [`SchedulerConfig::Earliest`].
     pub rate: Option<u64>,
+    /// How many milliseconds a packet has to wait for the other paths before it takes this one, for the schedulers that
+    /// measure; zero for a path like others.
+    pub price: u16,
     /// Its priority: of the paths that are up, those with the lowest number carry packets, the
     /// others are on standby.
     pub priority: u8,

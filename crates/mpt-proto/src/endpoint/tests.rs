@@ -109,6 +109,7 @@ fn path_config(connection: u16, path: u8, [keepalive, dead_time]: [u16; 2]) -> P
         weight: 1,
         weight_from_peer: false,
         rate: None,
+        price: 0,
         priority: 0,
         pins: Pins::default(),
         keepalive: time(keepalive),

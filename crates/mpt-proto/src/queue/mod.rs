@@ -9,6 +9,7 @@ mod sparse;
 pub(crate) mod store;
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use crate::time::Instant;
 use codel::Codel;
@@ -46,6 +47,11 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
+    /// For how long it has waited.
+    pub(crate) fn waited(&self, now: Instant) -> Duration {
+        now.since(self.since)
+    }
+
     /// The same packet with another type of service.
     pub(crate) fn with_tos(self, tos: u8) -> Self {
         Self { tos, ..self }

@@ -35,6 +35,17 @@ impl Store {
         Place(place)
     }
 
+    /// Another place with the same packet.
+    pub(crate) fn copy(&mut self, Place(from): Place) -> Place {
+        let place = self.take(0);
+        let Packet { bytes, partial } = std::mem::take(&mut self.packets[from as usize]);
+        let copy = &mut self.packets[place.0 as usize];
+        copy.bytes.extend_from_slice(&bytes);
+        copy.partial = partial;
+        self.packets[from as usize] = Packet { bytes, partial };
+        place
+    }
+
     /// Writes the packet. `fill` returns whether its checksum is partial.
     pub(crate) fn fill(&mut self, place: Place, fill: impl FnOnce(&mut [u8]) -> bool) {
         let packet = &mut self.packets[place.0 as usize];

@@ -29,9 +29,22 @@ const CATCH_UP: Duration = Duration::from_millis(4);
 /// A path that is slower than the fastest by more than this carries nothing of it.
 pub(crate) const MOST_SKEW: Duration = Duration::from_millis(300);
 
+/// Which of the paths that have room takes a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// That on which it arrives first.
+    #[default]
+    Earliest,
+    /// That with the lowest delay.
+    LowestRtt,
+    /// All of them.
+    Redundant,
+}
+
 /// The paths that carry, and what is known of them.
 #[derive(Debug, Default)]
 pub(crate) struct Earliest {
+    rule: Rule,
     lanes: Vec<Lane>,
     /// The delay of the slowest path in use.
     slowest: Duration,
@@ -44,6 +57,8 @@ struct Lane {
     rate: Option<u64>,
     /// How much longer datagrams take by it than by the fastest.
     delay: Duration,
+    /// How long a packet has to wait for the other paths before it takes this one.
+    price: Duration,
     /// When the next datagram may leave.
     next: Instant,
     /// Bytes that are committed and have not left, and those of them that leave before the others.
@@ -63,6 +78,15 @@ pub(crate) enum Choice {
 }
 
 impl Earliest {
+    pub(crate) fn new(rule: Rule) -> Self {
+        Self { rule, ..Self::default() }
+    }
+
+    /// Whether each packet takes all paths that have room.
+    pub(crate) fn copies(&self) -> bool {
+        self.rule == Rule::Redundant
+    }
+
     /// Bytes of memory apart from its own size.
     pub(crate) fn memory(&self) -> usize {
         self.lanes.capacity() * size_of::<Lane>()
@@ -75,6 +99,7 @@ impl Earliest {
             path,
             rate: None,
             delay: Duration::ZERO,
+            price: Duration::ZERO,
             next: Instant::ZERO,
             committed: 0,
             ahead: 0,
@@ -85,10 +110,16 @@ impl Earliest {
         self.set_slowest();
     }
 
-    /// What is known of a path: its rate in bytes per second, and how much longer it takes than the fastest.
-    pub(crate) fn set_path(&mut self, path: PathId, rate: Option<u64>, delay: Duration) {
+    /// What is known of a path: its rate in bytes per second, how much longer it takes than the fastest, and its price.
+    pub(crate) fn set_path(
+        &mut self,
+        path: PathId,
+        rate: Option<u64>,
+        delay: Duration,
+        price: Duration,
+    ) {
         if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.path == path) {
-            (lane.rate, lane.delay) = (rate, delay);
+            (lane.rate, lane.delay, lane.price) = (rate, delay, price);
             self.set_slowest();
         }
     }
@@ -116,12 +147,61 @@ impl Earliest {
 
     /// The rates of all paths in use, in bytes per second; `None` if one has no limit.
     pub(crate) fn rate(&self) -> Option<u64> {
-        self.lanes.iter().filter(|lane| lane.delay <= MOST_SKEW).map(|lane| lane.rate).sum()
+        let rates = self.lanes.iter().filter(|lane| lane.delay <= MOST_SKEW).map(|lane| lane.rate);
+        if self.copies() {
+            // What one path carries: all carry the same.
+            return rates.reduce(|one, other| Some(one?.max(other?))).flatten();
+        }
+        rates.sum()
     }
 
-    /// The path for a packet of `len` bytes; `None` if there is no path at all.
-    pub(crate) fn select(&self, now: Instant, len: usize) -> Option<Choice> {
-        let used = || self.lanes.iter().filter(|lane| lane.delay <= MOST_SKEW);
+    /// The highest price of a path, beyond that of the cheapest.
+    pub(crate) fn price(&self) -> Duration {
+        let most = self.lanes.iter().map(|lane| lane.price).max().unwrap_or_default();
+        most - self.least_price()
+    }
+
+    /// Whether bulk flows may take all paths alike: none costs, and each packet takes one that it arrives early by.
+    pub(crate) fn equalises(&self) -> bool {
+        self.rule == Rule::Earliest && self.price().is_zero()
+    }
+
+    /// Whether what has waited for so long is near to take a path that costs.
+    pub(crate) fn spills(&self, waited: Duration) -> bool {
+        let price = self.price();
+        !price.is_zero() && waited >= price * 3 / 4
+    }
+
+    fn least_price(&self) -> Duration {
+        let used = self.lanes.iter().filter(|lane| lane.delay <= MOST_SKEW);
+        used.map(|lane| lane.price).min().unwrap_or_default()
+    }
+
+    /// The path for a packet of `len` bytes that has waited for so long; `None` if there is no path at all.
+    pub(crate) fn select(&self, now: Instant, len: usize, waited: Duration) -> Option<Choice> {
+        let affordable = waited + self.least_price();
+        let dearer = self.lanes.iter().map(|lane| lane.price).filter(|price| *price > affordable);
+        let choice = self.select_among(now, len, affordable)?;
+        Some(match (choice, dearer.min()) {
+            (Choice::Wait(until), Some(price)) => {
+                Choice::Wait(until.min(now + (price - affordable)))
+            }
+            (choice, _) => choice,
+        })
+    }
+
+    /// The same among the paths that cost no more than so much.
+    fn select_among(&self, now: Instant, len: usize, most: Duration) -> Option<Choice> {
+        let used =
+            || self.lanes.iter().filter(move |lane| lane.delay <= MOST_SKEW && lane.price <= most);
+        if self.rule != Rule::Earliest {
+            let ready = used().filter(|lane| lane.has_room(now));
+            let choice = ready.min_by_key(|lane| lane.delay).map(|lane| Choice::Path(lane.path));
+            let next = || used().map(|lane| lane.busy_until(now)).min();
+            return choice.or_else(|| {
+                Some(Choice::Wait(Instant::ZERO + next()?.since(Instant::ZERO + SLACK)))
+            });
+        }
         let best = used().min_by_key(|lane| lane.arrival(now, len))?;
         // What the packet itself takes on a slow path is part of the difference.
         let idle = |lane: &Lane| lane.time(len) + lane.delay;
@@ -132,6 +212,15 @@ impl Earliest {
             return Some(Choice::Path(best.path));
         }
         Some(Choice::Wait(Instant::ZERO + busy.since(Instant::ZERO + allowed)))
+    }
+
+    /// The paths but one that take a copy of a packet.
+    pub(crate) fn copied_to(&self, now: Instant, but: PathId) -> impl Iterator<Item = PathId> {
+        let others = self
+            .lanes
+            .iter()
+            .filter(move |lane| lane.path != but && lane.price.is_zero() && lane.has_room(now));
+        others.filter(|_| self.copies()).map(|lane| lane.path)
     }
 
     /// The path for a packet of `len` bytes that the peer holds until it has taken `equal` longer than the fastest path
@@ -186,7 +275,8 @@ impl Earliest {
     /// The path by which a packet of `len` bytes that goes before all that is committed arrives first; `None` if as many
     /// do so already as may.
     pub(crate) fn select_ahead(&self, now: Instant, len: usize) -> Option<PathId> {
-        let used = self.lanes.iter().filter(|lane| lane.delay <= MOST_SKEW);
+        let free = self.least_price();
+        let used = self.lanes.iter().filter(|lane| lane.delay <= MOST_SKEW && lane.price <= free);
         let arrival = |lane: &&Lane| lane.next.max(now) + lane.time(lane.ahead + len) + lane.delay;
         let best = used.min_by_key(arrival)?;
         (best.time(best.ahead) <= SLACK).then_some(best.path)
@@ -238,7 +328,11 @@ impl Earliest {
         len: usize,
         but: PathId,
     ) -> Option<(PathId, Instant)> {
-        let used = self.lanes.iter().filter(|lane| lane.path != but && lane.delay <= MOST_SKEW);
+        let from = self.lane(but)?.price;
+        let used = self
+            .lanes
+            .iter()
+            .filter(|lane| lane.path != but && lane.delay <= MOST_SKEW && lane.price <= from);
         used.map(|lane| (lane.path, lane.arrival(now, len))).min_by_key(|(_, arrival)| *arrival)
     }
 
@@ -285,6 +379,11 @@ impl Lane {
     /// When what is committed will have left.
     fn busy_until(&self, now: Instant) -> Instant {
         self.next.max(now) + self.time(self.committed)
+    }
+
+    /// Whether no more is committed than keeps it busy.
+    fn has_room(&self, now: Instant) -> bool {
+        self.busy_until(now).since(now) <= SLACK
     }
 
     fn arrival(&self, now: Instant, len: usize) -> Instant {

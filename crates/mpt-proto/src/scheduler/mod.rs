@@ -13,7 +13,7 @@ use crate::framing::datagram::Item;
 use crate::id::PathId;
 use crate::path::metrics::PathMetrics;
 use crate::time::Instant;
-use earliest::Earliest;
+use earliest::{Earliest, Rule};
 use flow::FlowMapping;
 pub(crate) use share::Share;
 use weighted::Weighted;
@@ -43,8 +43,11 @@ pub(crate) trait Paths {
 
 impl Scheduler {
     pub(crate) fn new(config: SchedulerConfig) -> Self {
+        let measured = |rule| Policy::Earliest(Earliest::new(rule), Weighted::default());
         let policy = match config {
-            SchedulerConfig::Earliest => Policy::Earliest(Earliest::default(), Weighted::default()),
+            SchedulerConfig::Earliest => measured(Rule::Earliest),
+            SchedulerConfig::LowestRtt => measured(Rule::LowestRtt),
+            SchedulerConfig::Redundant => measured(Rule::Redundant),
             SchedulerConfig::Flow => Policy::Flow(FlowMapping::default()),
             SchedulerConfig::Weighted => Policy::Weighted(Weighted::default()),
         };

@@ -4,11 +4,15 @@
 //! A packet that moves keeps its number, so it may leave after higher ones on its path. The peer would take it for lost.
 //! So until it must have arrived, everything leaves with the flag *out of turn*, and no number that is missing is taken
 //! for lost because of it.
+//!
+//! Where each packet takes all paths, the copies are made here.
 
 use std::time::Duration;
 
 use super::connection::TransmitHalf;
+use super::stages::Committed;
 use crate::id::PathId;
+use crate::queue::Volume;
 use crate::stats::Drop;
 use crate::time::Instant;
 
@@ -45,19 +49,43 @@ impl TransmitHalf {
         paced.wake_at(now);
     }
 
+    /// A packet that takes one path takes all others that have room, where the scheduler says so.
+    pub(super) fn commit_copies(&mut self, now: Instant, path: PathId, committed: Committed) {
+        let (Some(paced), Some(earliest)) = (&mut self.paced, self.scheduler.earliest_mut()) else {
+            return;
+        };
+        if !earliest.copies() {
+            return;
+        }
+        let others: Vec<PathId> = earliest.copied_to(now, path).collect();
+        for other in others {
+            let place = paced.store.copy(committed.place);
+            let len = paced.store.get(place).0.len();
+            let wire_len = self.paths[other.index()].wire_len(committed.stamp.overhead() + len);
+            earliest.commit(now, other, wire_len);
+            paced.push(other, Committed { place, wire_len, ..committed });
+            self.paths[other.index()].resent += 1;
+        }
+    }
+
     /// The rates of the paths have changed: what arrives earlier by another path than that which it is committed to
     /// moves there, last ones first.
     pub(super) fn move_earlier(&mut self, now: Instant) {
         let (Some(paced), Some(earliest)) = (&mut self.paced, self.scheduler.earliest_mut()) else {
             return;
         };
+        if earliest.copies() {
+            return;
+        }
+        // The peer holds packets of bulk flows until then.
+        let equal = now + paced.equalise.of(Volume::Bulk).unwrap_or_default();
         for _ in 0..MOST {
             let Some((path, arrival)) = earliest.latest(now) else { return };
             let Some(last) = paced.last(path) else { return };
             let Some((other, earlier)) = earliest.soonest_but(now, last.wire_len, path) else {
                 return;
             };
-            if earlier + EARLIER >= arrival {
+            if earlier.max(equal) + EARLIER >= arrival {
                 return;
             }
             let Some(committed) = paced.take_last(path) else { return };

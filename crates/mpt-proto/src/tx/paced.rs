@@ -48,12 +48,21 @@ impl TransmitHalf {
         let (len, tos) = (item.packet.len(), item.inner.tos);
         let waits = self.paced.as_ref().is_some_and(|paced| !paced.queues.is_empty());
         let volume = self.volume(now, item, waits);
-        let choice = if waits { Some(Choice::Wait(now)) } else { self.choose(now, len, volume) };
+        let copies = self.scheduler.earliest().is_some_and(Earliest::copies);
+        let choice = match waits {
+            true => Some(Choice::Wait(now)),
+            // What takes several paths is copied, so it is kept first.
+            false if copies => {
+                self.choose(now, len, volume, Duration::ZERO).map(|_| Choice::Wait(now))
+            }
+            false => self.choose(now, len, volume, Duration::ZERO),
+        };
         let Some(choice) = choice else {
             self.drops.add(Drop::NoPath);
             return None;
         };
         if volume == Volume::Sparse
+            && !copies
             && let Some(offered) = self.offer_ahead(now, item)
         {
             return Some(offered);
@@ -84,7 +93,7 @@ impl TransmitHalf {
                 let place = paced.store.take(len);
                 let hash = Flow::parse(item.packet, item.inner).hash();
                 paced.queues.push(now, hash, Packet { place, len, tos, volume });
-                paced.wake_at(until + GATHER);
+                paced.wake_at(if copies { now } else { until + GATHER });
                 while let Some(dropped) = paced.queues.overflow() {
                     paced.store.give_back(dropped.place);
                     self.drops.add(Drop::QueueFull);
@@ -138,14 +147,14 @@ impl TransmitHalf {
         self.paced.as_mut().is_some_and(|paced| std::mem::take(&mut paced.sooner))
     }
 
-    /// The path for a packet of this length, of a flow of this volume.
-    fn choose(&self, now: Instant, len: usize, volume: Volume) -> Option<Choice> {
+    /// The path for a packet of this length, of a flow of this volume, that has waited for so long.
+    fn choose(&self, now: Instant, len: usize, volume: Volume, waited: Duration) -> Option<Choice> {
         // The headers of the paths differ by no more than 20 bytes.
         let wire_len = self.framing.overhead() + len + IPV4_UDP;
         let earliest = self.scheduler.earliest()?;
         match self.paced.as_ref().and_then(|paced| paced.equalise.of(volume)) {
-            None => earliest.select(now, wire_len),
-            Some(equal) => earliest.select_equalised(now, wire_len, equal),
+            Some(equal) if earliest.equalises() => earliest.select_equalised(now, wire_len, equal),
+            _ => earliest.select(now, wire_len, waited),
         }
     }
 
@@ -228,8 +237,9 @@ impl TransmitHalf {
     /// Commits the next packet of the first stage. `None` if there is none, `Some(Some(until))` if it has to wait.
     fn commit_next(&mut self, now: Instant) -> Option<Option<Instant>> {
         let next = self.paced.as_mut()?.queues.next()?;
-        let (len, volume) = (next.len as usize, next.volume);
-        let choice = self.choose(now, len, volume);
+        let (len, volume, waited) = (next.len as usize, next.volume, next.waited(now));
+        let choice = self.choose(now, len, volume, waited);
+        let spills = self.scheduler.earliest().is_some_and(|earliest| earliest.spills(waited));
         let paced = self.paced.as_mut()?;
         let path = match choice {
             Some(Choice::Path(path)) => path,
@@ -241,6 +251,8 @@ impl TransmitHalf {
         };
         let Waiting { place, tos, .. } = match paced.queues.pop(now)? {
             Verdict::Send(waiting) => waiting,
+            // It did not yield before, and there is a path for it.
+            Verdict::Congested(waiting) if spills => waiting,
             Verdict::Congested(waiting) => {
                 let packet = paced.store.get_mut(waiting.place);
                 let marked = inner::parse(packet).and_then(|inner| ecn::mark(packet, &inner));
@@ -269,6 +281,7 @@ impl TransmitHalf {
             earliest.commit(now, path, wire_len);
         }
         paced.push(path, Committed { place, stamp, tos, wire_len, ahead: false });
+        self.commit_copies(now, path, Committed { place, stamp, tos, wire_len, ahead: false });
         Some(None)
     }
 

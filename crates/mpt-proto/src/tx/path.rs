@@ -68,6 +68,8 @@ pub(super) struct TransmitPath {
     pub(super) rate: RateEstimator,
     /// Its rate in bytes per second, if that is configured.
     pub(super) fixed_rate: Option<u64>,
+    /// How long a packet has to wait for the other paths before it takes this one.
+    pub(super) price: Duration,
     /// The host's socket and the peer's address that it connects.
     pub(super) ends: (SocketId, SocketAddr),
 }
@@ -107,6 +109,7 @@ impl TransmitPath {
             mtu_told: None,
             rate: RateEstimator::default(),
             fixed_rate: config.rate,
+            price: Duration::from_millis(config.price.into()),
             ends: (config.socket, config.remote),
         }
     }

@@ -8,6 +8,7 @@ use super::equalise::Situation;
 use super::path::TransmitPath;
 use crate::id::PathId;
 use crate::queue::Times;
+use crate::scheduler::earliest::Earliest;
 use crate::time::Instant;
 
 /// No more than this waits, whatever the rates: 64 MiB.
@@ -18,6 +19,10 @@ const UNUSED: Duration = Duration::from_secs(1);
 
 /// The round trip of paths that nothing is known of.
 pub(super) const ROUND_TRIP: Duration = Duration::from_millis(50);
+
+/// Up to this price the queue may become as long: so a flow that fills the other paths takes also those that cost. Above
+/// it, such a flow is told to slow down before.
+const MOST_PRICE: Duration = Duration::from_millis(100);
 
 impl TransmitHalf {
     /// Something has become known of the paths.
@@ -50,16 +55,19 @@ impl TransmitHalf {
             let delay = usable().map(slower).max().unwrap_or(0);
             let delay = Duration::from_micros(u64::try_from(delay).unwrap_or(0));
             let rate = path.fixed_rate.or_else(|| path.rate.pace());
-            earliest.set_path(PathId(index as u8), rate, delay);
+            earliest.set_path(PathId(index as u8), rate, delay, path.price);
         }
         let round_trip = usable().filter_map(|(_, path)| Some(path.feedback.round_trip()?.min));
         let round_trip = round_trip.min().unwrap_or(ROUND_TRIP) + earliest.skew();
+        // A path that costs is taken by what has waited for its price. That must not be dropped before.
+        let most = earliest.price();
+        let price = if most <= MOST_PRICE { most } else { Duration::ZERO };
         let times = Times {
-            target: Duration::from_millis(5).max(round_trip / 5),
-            interval: Duration::from_millis(100).max(round_trip * 6 / 5),
+            target: Duration::from_millis(5).max(round_trip / 5) + price,
+            interval: Duration::from_millis(100).max(round_trip * 6 / 5) + price,
         };
         let rate = earliest.rate().unwrap_or(u64::MAX).min(u64::from(u32::MAX));
-        let stands = Duration::from_millis(100).max(round_trip) + earliest.skew();
+        let stands = Duration::from_millis(100).max(round_trip) + earliest.skew() + most;
         let bytes = (rate as f64 * stands.as_secs_f64()) as usize;
         if let Some(paced) = &mut self.paced {
             paced.queues.set_limits(times, bytes.min(MOST_WAITING));
@@ -77,7 +85,8 @@ impl TransmitHalf {
         let is_known =
             |path: PathId| self.paths.get(path.index()).is_some_and(|path| path.rate.is_measured());
         let skew = earliest.map(|it| it.worthwhile_skew(is_known));
-        let skew = skew.filter(|_| self.equalises).unwrap_or_default();
+        let equalises = self.equalises && earliest.is_some_and(Earliest::equalises);
+        let skew = skew.filter(|_| equalises).unwrap_or_default();
         let usable = self.paths.iter().filter(|(_, path)| path.usable());
         let round_trips = usable.filter_map(|(_, path)| Some(path.feedback.round_trip()?.min));
         let round_trip = round_trips.min().unwrap_or(ROUND_TRIP);

@@ -79,6 +79,7 @@ impl TransmitHalf {
         let tells = self.framing.announces();
         let Some(path) = self.staying(id) else { return };
         path.fixed_rate = config.rate;
+        path.price = Duration::from_millis(config.price.into());
         let weight = path.weight.configured_as(config);
         if tells && weight.to_announce() != path.weight.to_announce() {
             path.keepalive_now(now);
@@ -90,6 +91,8 @@ impl TransmitHalf {
             path.priority = config.priority;
             path.pins.clone_from(&config.pins);
             self.reschedule(now);
+        } else {
+            self.set_rates(now);
         }
     }
 

@@ -105,6 +105,7 @@ pub(crate) fn config(settings: &Settings, own: u8) -> EndpointConfig {
         weight,
         weight_from_peer: false,
         rate: None,
+        price: 0,
         priority: 0,
         pins: Pins::default(),
         keepalive: settings.keepalive,

@@ -31,6 +31,8 @@ pub struct PathPlan {
     pub weight: u16,
     /// The tier of the path at both ends.
     pub priority: u8,
+    /// The price of the path at both ends, in milliseconds.
+    pub price: u16,
     /// Whether its outer addresses are IPv6.
     pub ipv6: bool,
 }
@@ -38,7 +40,14 @@ pub struct PathPlan {
 impl PathPlan {
     /// A path of weight 1 in the best tier over IPv4, equal in both directions.
     pub fn symmetric(profile: Profile) -> Self {
-        Self { there: profile.clone(), back: profile, weight: 1, priority: 0, ipv6: false }
+        Self {
+            there: profile.clone(),
+            back: profile,
+            weight: 1,
+            priority: 0,
+            price: 0,
+            ipv6: false,
+        }
     }
 
     /// The same path with another weight.
@@ -108,6 +117,7 @@ impl PairPlan {
                 weight: 1,
                 weight_from_peer: false,
                 rate: None,
+                price: 0,
                 priority: 0,
                 pins: Pins::default(),
                 keepalive: Some(Duration::from_millis(500)),
@@ -237,6 +247,7 @@ impl PairPlan {
                 remote: SocketAddr::new(self.outer(side.other(), index), PORT),
                 weight: plan.weight,
                 priority: plan.priority,
+                price: plan.price,
                 ..self.path.clone()
             });
         }

@@ -52,10 +52,14 @@ impl Reorder {
     /// would take its first packets for duplicates of old ones.
     pub(crate) fn default_for(scheduler: Scheduler, peer_kind: PeerKind) -> Self {
         match (scheduler, peer_kind) {
-            (Scheduler::Weighted | Scheduler::Earliest, PeerKind::Mpt | PeerKind::Original) => {
-                Self::default()
-            }
             (Scheduler::Flow, _) | (_, PeerKind::Gre) => Self { window: 0, ..Self::default() },
+            (
+                Scheduler::Weighted
+                | Scheduler::Earliest
+                | Scheduler::LowestRtt
+                | Scheduler::Redundant,
+                PeerKind::Mpt | PeerKind::Original,
+            ) => Self::default(),
         }
     }
 }

@@ -25,8 +25,11 @@ settings! {
         weight: u16 = default(value::integer(1..=MAX_WEIGHT), 1), InPlace;
         /// Priority tier: of the paths that are up, those with the lowest number carry packets.
         priority: u8 = default(value::integer(0..=u8::MAX), 0), InPlace;
-        /// Whether its traffic is paid for by volume. It is shown, and changes nothing yet.
+        /// Whether its traffic is paid for by volume: then `price` is 200 unless it is said.
         metered: bool = default(value::flag, false), InPlace;
+        /// Milliseconds that a packet waits for the other paths before it takes this one; for the schedulers that measure.
+        /// With 100 or less, a transfer that fills the other paths takes this one, too; with more, it does not.
+        price: Option<u16> = optional(value::integer(0..=10_000), "50"), InPlace;
     }
 }
 

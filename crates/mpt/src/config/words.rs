@@ -22,13 +22,20 @@ words! { Profile: "auto" = Auto, "adaptive" = Adaptive, "classic" = Classic }
 pub(crate) enum Scheduler {
     /// Every packet by itself, by measured rates and delays: where it arrives first.
     Earliest,
+    /// Every packet by itself, by measured rates and delays: the lowest delay that has room.
+    LowestRtt,
+    /// Every packet on all paths that have room by their measured rates.
+    Redundant,
     /// Every packet by itself, by the paths' weights.
     Weighted,
     /// All packets of a flow on one path, flows by the paths' weights.
     Flow,
 }
 
-words! { Scheduler: "weighted" = Weighted, "flow" = Flow, "earliest" = Earliest }
+words! {
+    Scheduler: "weighted" = Weighted, "flow" = Flow, "earliest" = Earliest, "lowest-rtt" = LowestRtt,
+    "redundant" = Redundant
+}
 
 impl Scheduler {
     /// What is used in this profile and framing unless configured. [`Self::Earliest`] goes by weights where there turns

@@ -69,6 +69,12 @@ fn choice(it: &Explanation) -> &'static str {
         ("earliest", _) => {
             "Each packet takes the path by which it arrives first, by the measured rates and delays."
         }
+        ("lowest-rtt", _) => {
+            "Each packet takes the path with the lowest delay of those that have room, by the measured rates."
+        }
+        ("redundant", _) => {
+            "Each packet takes every path that has room, by the measured rates; the peer drops the copies."
+        }
         ("flow", _) => "Each flow stays on one path, which its weight or a pin gives it.",
         _ => "Packets are spread over the paths by their weights, whatever rates and delays are.",
     }

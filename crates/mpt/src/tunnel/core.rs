@@ -33,6 +33,8 @@ pub(super) fn core_connection(
         sequence,
         scheduler: match scheduler {
             config::Scheduler::Earliest => SchedulerConfig::Earliest,
+            config::Scheduler::LowestRtt => SchedulerConfig::LowestRtt,
+            config::Scheduler::Redundant => SchedulerConfig::Redundant,
             config::Scheduler::Weighted => SchedulerConfig::Weighted,
             config::Scheduler::Flow => SchedulerConfig::Flow,
         },

@@ -115,6 +115,7 @@ impl Place {
             weight: settings.weight,
             weight_from_peer: settings.weight_from_peer,
             rate: settings.rate.map(|rate| u64::from(rate) * 1000 / 8),
+            price: settings.price(),
             priority: settings.priority,
             pins: pins(&settings.pins),
             keepalive: Some(settings.keepalive).filter(|time| !time.is_zero()),

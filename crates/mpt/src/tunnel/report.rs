@@ -245,7 +245,15 @@ fn complete_connection(now: Instant, connection: &ReceiveHalf, status: &mut Conn
 pub(super) fn scheduler(connection: &TransmitHalf, configured: config::Scheduler) -> &'static str {
     match (configured, connection.has_session()) {
         (config::Scheduler::Earliest, true) => "earliest",
-        (config::Scheduler::Earliest, false) | (config::Scheduler::Weighted, _) => "weighted",
+        (config::Scheduler::LowestRtt, true) => "lowest-rtt",
+        (config::Scheduler::Redundant, true) => "redundant",
+        (
+            config::Scheduler::Earliest
+            | config::Scheduler::LowestRtt
+            | config::Scheduler::Redundant,
+            false,
+        )
+        | (config::Scheduler::Weighted, _) => "weighted",
         (config::Scheduler::Flow, _) => "flow",
     }
 }

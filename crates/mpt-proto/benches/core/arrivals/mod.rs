@@ -54,6 +54,7 @@ pub(crate) fn endpoint(
         weight,
         weight_from_peer: false,
         rate: None,
+        price: 0,
         priority: 0,
         pins: Pins::default(),
         // In a session, a path carries when a path status has come by it.

@@ -10,7 +10,7 @@ fn earliest(paths: &[(u64, u64)]) -> Earliest {
     let mut earliest = Earliest::default();
     earliest.set_paths((0..paths.len() as u8).map(PathId));
     for (index, &(rate, millis)) in (0..).zip(paths) {
-        earliest.set_path(PathId(index), Some(rate), Duration::from_millis(millis));
+        earliest.set_path(PathId(index), Some(rate), Duration::from_millis(millis), Duration::ZERO);
     }
     earliest
 }
@@ -19,7 +19,7 @@ fn earliest(paths: &[(u64, u64)]) -> Earliest {
 fn saturate(earliest: &mut Earliest, millis: u64) -> Vec<(u8, Instant)> {
     let mut sent = Vec::new();
     for now in (0..millis * 1000).step_by(100).map(at) {
-        while let Some(Choice::Path(path)) = earliest.select(now, LEN) {
+        while let Some(Choice::Path(path)) = earliest.select(now, LEN, Duration::ZERO) {
             let lane = earliest.lanes.iter().find(|lane| lane.path == path).expect("a path");
             sent.push((path.0, lane.arrival(now, LEN)));
             earliest.commit(now, path, LEN);
@@ -51,7 +51,7 @@ fn a_slow_path_waits_until_the_fast_one_has_as_much_backlog() {
     let mut earliest = earliest(&[(1_000_000, 0), (250_000, 40)]);
     let mut chosen = Vec::new();
     for _ in 0..40 {
-        let Some(Choice::Path(path)) = earliest.select(at(0), LEN) else { break };
+        let Some(Choice::Path(path)) = earliest.select(at(0), LEN, Duration::ZERO) else { break };
         earliest.commit(at(0), path, LEN);
         chosen.push(path.0);
     }
@@ -64,7 +64,7 @@ fn no_more_is_committed_than_the_difference_of_delays() {
     let mut earliest = earliest(&[(1_000_000, 0), (250_000, 40)]);
     let mut count = 0;
     let until = loop {
-        match earliest.select(at(0), LEN) {
+        match earliest.select(at(0), LEN, Duration::ZERO) {
             Some(Choice::Path(path)) => earliest.commit(at(0), path, LEN),
             Some(Choice::Wait(until)) => break until,
             None => panic!("no path"),
@@ -81,8 +81,8 @@ fn a_path_beyond_the_most_skew_and_one_without_a_rate() {
     assert!(saturate(&mut far, 100).iter().all(|(path, _)| *path == 0));
     let mut open = Earliest::default();
     open.set_paths([PathId(3)].into_iter());
-    assert_eq!(open.select(at(0), LEN), Some(Choice::Path(PathId(3))));
-    assert_eq!((open.rate(), Earliest::default().select(at(0), LEN)), (None, None));
+    assert_eq!(open.select(at(0), LEN, Duration::ZERO), Some(Choice::Path(PathId(3))));
+    assert_eq!((open.rate(), Earliest::default().select(at(0), LEN, Duration::ZERO)), (None, None));
 }
 
 #[test]
@@ -112,4 +112,49 @@ fn a_path_that_others_leave_nothing_to_send_is_known_to_idle() {
     assert!(send(0), "the first one");
     assert_eq!([1000, 2000, 5000].map(&mut send), [false; 3]);
     assert!(send(12_000), "nothing was sent for six milliseconds");
+}
+
+#[test]
+fn a_path_with_a_price_is_taken_by_what_has_waited_for_it() {
+    let mut earliest = Earliest::default();
+    earliest.set_paths([0, 1].map(PathId).into_iter());
+    earliest.set_path(PathId(0), Some(1_000_000), Duration::from_millis(5), Duration::ZERO);
+    earliest.set_path(PathId(1), Some(1_000_000), Duration::ZERO, Duration::from_millis(50));
+    let waited = Duration::from_millis;
+    assert_eq!(earliest.select(at(0), LEN, waited(0)), Some(Choice::Path(PathId(0))));
+    earliest.commit(at(0), PathId(0), 100_000);
+    // It leaves in 100 ms, and 2 ms before that more is taken.
+    assert_eq!(earliest.select(at(0), LEN, waited(0)), Some(Choice::Wait(at(50_000))));
+    assert_eq!(earliest.select(at(0), LEN, waited(49)), Some(Choice::Wait(at(1000))));
+    assert_eq!(earliest.select(at(0), LEN, waited(50)), Some(Choice::Path(PathId(1))));
+    // Where all have a price, the cheapest is free.
+    earliest.set_paths(std::iter::once(PathId(1)));
+    assert_eq!(earliest.select(at(0), LEN, waited(0)), Some(Choice::Path(PathId(1))));
+}
+
+#[test]
+fn the_lowest_delay_of_those_that_have_room_takes_all() {
+    let mut earliest = Earliest::new(Rule::LowestRtt);
+    earliest.set_paths([0, 1].map(PathId).into_iter());
+    earliest.set_path(PathId(0), Some(1_000_000), Duration::ZERO, Duration::ZERO);
+    earliest.set_path(PathId(1), Some(100_000_000), Duration::from_millis(1), Duration::ZERO);
+    let select = |earliest: &Earliest| earliest.select(at(0), LEN, Duration::ZERO);
+    assert_eq!(select(&earliest), Some(Choice::Path(PathId(0))), "though it takes longer");
+    earliest.commit(at(0), PathId(0), 3000);
+    assert_eq!(select(&earliest), Some(Choice::Path(PathId(1))));
+    earliest.commit(at(0), PathId(1), 1_000_000);
+    assert_eq!(select(&earliest), Some(Choice::Wait(at(1000))));
+}
+
+#[test]
+fn copies_go_by_all_that_have_room_and_no_price() {
+    let mut earliest = Earliest::new(Rule::Redundant);
+    earliest.set_paths([0, 1, 2, 3].map(PathId).into_iter());
+    for (index, price) in [(0, 0), (1, 0), (2, 0), (3, 50)] {
+        let price = Duration::from_millis(price);
+        earliest.set_path(PathId(index), Some(1_000_000), Duration::ZERO, price);
+    }
+    earliest.commit(at(0), PathId(1), 5000);
+    assert_eq!(earliest.copied_to(at(0), PathId(0)).collect::<Vec<_>>(), [PathId(2)]);
+    assert_eq!(earliest.rate(), Some(1_000_000), "all carry the same");
 }

@@ -137,15 +137,16 @@ settings! {
         /// Named set of policies: `"adaptive"` (extended framing, nothing else to configure), `"classic"` (weights), or
         /// `"auto"`: adaptive in extended framing and classic in plain framing.
         profile: Profile = default(value::one_of(Profile::WORDS), Profile::Auto), InPlace;
-        /// `"earliest"`: each packet where it arrives first, by measured rates and delays (in plain framing, where nothing
-        /// is measured, by weights); `"weighted"`: each packet independently, by the paths' weights; `"flow"`: all
+        /// `"earliest"`: each packet where it arrives first, by measured rates and delays; `"lowest-rtt"`: each on the path
+        /// with the lowest delay that has room; `"redundant"`: each on all paths that have room (these three in plain
+        /// framing, where nothing is measured, by weights); `"weighted"`: each packet independently, by the paths' weights; `"flow"`: all
         /// packets of a flow on one path.
         scheduler: Scheduler = own(
             Rows::Here(&[Row::own(
                 "scheduler",
                 "`\"earliest\"`; in profile `\"classic\"` or plain framing `\"weighted\"`",
                 "\"earliest\"",
-                "`\"earliest\"`: each packet where it arrives first, by measured rates and delays (in plain framing, where nothing is measured, by weights); `\"weighted\"`: each packet independently, by the paths' weights; `\"flow\"`: all packets of a flow on one path.",
+                "`\"earliest\"`: each packet where it arrives first, by measured rates and delays; `\"lowest-rtt\"`: each on the path with the lowest delay that has room; `\"redundant\"`: each on all paths that have room (these three in plain framing, where nothing is measured, by weights); `\"weighted\"`: each packet independently, by the paths' weights; `\"flow\"`: all packets of a flow on one path.",
             )]),
             |of: &Self, out: &mut Writer, peer_kind| {
                 out.unless("scheduler", &of.scheduler, &Scheduler::default_for(of.profile, of.framing));

@@ -48,6 +48,9 @@ settings! {
         found: Option<Found> = unsaid(None), Apart;
         /// Whether its traffic is paid for by volume, by the settings of its interface.
         metered: bool = unsaid(false), InPlace;
+        /// Milliseconds that a packet waits for the other paths before it takes this one; for the schedulers that measure.
+        /// With 100 or less, a transfer that fills the other paths takes this one, too; with more, it does not.
+        price: Option<u16> = optional(value::integer(0..=10_000), "50"), InPlace;
         /// Priority tier: of the paths that are up, those with the lowest number carry packets.
         priority: u8 = default(value::integer(0..=u8::MAX), 0), InPlace;
         /// Time between keepalives; 5 s to an original MPT.
@@ -67,6 +70,14 @@ settings! {
 }
 
 impl Path {
+    /// The price of a path that is paid for by volume, unless configured, in milliseconds.
+    const METERED: u16 = 200;
+
+    /// How many milliseconds a packet waits for the other paths before it takes this one.
+    pub(crate) fn price(&self) -> u16 {
+        self.price.unwrap_or(if self.metered { Self::METERED } else { 0 })
+    }
+
     /// Largest weight.
     pub(crate) const MAX_WEIGHT: u16 = mpt_proto::MAX_WEIGHT;
 

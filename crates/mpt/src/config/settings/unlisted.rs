@@ -39,6 +39,7 @@ impl Connection {
             weight: Some(said.map_or(1, |said| said.weight)),
             priority: Some(said.map_or(0, |said| said.priority)),
             metered: Some(said.is_some_and(|said| said.metered)),
+            price: Some(said.and_then(|said| said.price)),
             found: Some(Some(found)),
             ..self.unlisted_path()
         };

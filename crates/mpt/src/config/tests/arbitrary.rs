@@ -218,6 +218,7 @@ impl Choices {
             weight: 1 + choices.small(Path::MAX_WEIGHT),
             priority: choices.small(256) as u8,
             metered: choices.flag(),
+            price: choices.flag().then(|| choices.below(10_001) as u16),
         });
         uplinks.sort_by(|one, other| one.interface.cmp(&other.interface));
         uplinks
@@ -271,7 +272,10 @@ impl Choices {
             PeerKind::Mpt | PeerKind::Original => self.times(24 * 60 * 60, peer_kind),
         };
         let pins = match scheduler {
-            Scheduler::Weighted | Scheduler::Earliest => Pins::default(),
+            Scheduler::Weighted
+            | Scheduler::Earliest
+            | Scheduler::LowestRtt
+            | Scheduler::Redundant => Pins::default(),
             Scheduler::Flow => Pins {
                 tcp_dst: self.pins(place),
                 tcp_src: self.pins(place),
@@ -288,6 +292,7 @@ impl Choices {
             weight_from_peer: false,
             rate: None,
             metered: false,
+            price: None,
             found: None,
             priority: self.small(256) as u8,
             keepalive,
@@ -379,7 +384,13 @@ impl Choices {
     }
 
     fn scheduler(&mut self) -> Scheduler {
-        [Scheduler::Flow, Scheduler::Weighted, Scheduler::Earliest][self.below(3) as usize]
+        [
+            Scheduler::Flow,
+            Scheduler::Weighted,
+            Scheduler::Earliest,
+            Scheduler::LowestRtt,
+            Scheduler::Redundant,
+        ][self.below(5) as usize]
     }
 
     fn key(&mut self) -> Option<u32> {
