@@ -7,7 +7,8 @@
 //! 3. the loss process may drop it;
 //! 4. it may be sent twice, the copy following at once;
 //! 5. one of its bits may be inverted;
-//! 6. it waits for the transmitter (`link::transmitter`), or is dropped because too many bytes wait;
+//! 6. it waits for the transmitter (`link::transmitter`), or is dropped because too many bytes wait; with a policer
+//!    none waits, and it is dropped if too many would;
 //! 7. when its last bit has left, delay and jitter begin, or are skipped to reorder it;
 //! 8. at its due time the receiver may take it.
 //!
@@ -175,7 +176,8 @@ impl<P: Carried> Link<P> {
         if backlog > 0 && backlog.saturating_add(packet.size() as u64) > limit {
             return self.lose(DropReason::Queue, packet.size());
         }
-        let sent = self.transmitter.send(now, packet.size());
+        let transmitted = self.transmitter.send(now, packet.size());
+        let sent = if self.profile.policed { now } else { transmitted };
         let mut due = sent + self.propagation(packet.size());
         if self.profile.keep_order {
             due = due.max(self.last_due);

@@ -8,6 +8,7 @@
 //! ```toml
 //! rate_mbps = 40
 //! queue_bytes = 250000
+//! policed = false                                 # true: no packet waits, the queue is a token bucket
 //! delay_ms = 10
 //! jitter_ms = 0.5
 //! keep_order = true
@@ -40,6 +41,9 @@ pub struct Profile {
     ///
     /// A packet that finds the transmitter idle need not wait, so even 0 lets some through.
     pub queue: Option<u64>,
+    /// A policer in place of a queue: packets leave at once, as long as `rate` and `queue` are kept as the rate and the
+    /// depth of a token bucket; others are dropped.
+    pub policed: bool,
     /// Propagation delay, added after the queue.
     pub delay: Duration,
     /// Standard deviation of the normally distributed part of the delay. The sum never falls
@@ -85,6 +89,7 @@ impl Profile {
         match (self.rate, self.queue) {
             (Some(0), _) => return Err(ProfileError::ZeroRate),
             (None, Some(_)) => return Err(ProfileError::QueueWithoutRate),
+            (None, None) if self.policed => return Err(ProfileError::PolicedWithoutRate),
             (Some(_) | None, _) => {}
         }
         if self.keep_order && self.reorder > 0.0 {
@@ -136,6 +141,9 @@ pub enum ProfileError {
         /// Its end.
         end: Duration,
     },
+    /// A policer that lets everything pass.
+    #[error("`policed` means nothing without `rate_mbps`")]
+    PolicedWithoutRate,
     /// A probability lies outside 0..=1 or is not a number.
     #[error("`{field}` is {value}, but a probability lies between 0 and 1 (1 % is 0.01)")]
     Probability {
@@ -184,6 +192,7 @@ mod tests {
         let cases = [
             (Profile { rate: Some(0), ..Profile::default() }, "`rate_mbps` is zero"),
             (Profile { queue: Some(1), ..Profile::default() }, "`queue_bytes` means nothing"),
+            (Profile { policed: true, ..Profile::default() }, "`policed` means nothing"),
             (Profile { loss: Loss::Random(1.5), ..Profile::default() }, "`loss` is 1.5"),
             (Profile { duplicate: -0.1, ..Profile::default() }, "`duplicate` is -0.1"),
             (Profile { corrupt: f64::NAN, ..Profile::default() }, "`corrupt` is NaN"),

@@ -4,7 +4,7 @@
 //! stretches a test does to it what life does to networks: cuts a wire in one direction, restarts
 //! a host, has a translator forget, offers traffic. Nothing waits in real time. The next moment is
 //! the earliest at which a link delivers, a core's deadline comes, or a source sends; at each
-//! moment links come first, then deadlines, then sources, each in the order they were made.
+//! moment trunks and links come first, then deadlines, then sources, each in the order they were made.
 //!
 //! Everything random comes from the world's one seed, and [`World::digest`] condenses all that went
 //! over any wire or was delivered: two runs are the same if their digests are.
@@ -16,6 +16,7 @@ mod id;
 mod inbox;
 mod load;
 pub mod pair;
+mod trunk;
 mod view;
 mod wire;
 
@@ -30,8 +31,9 @@ use crate::udp;
 use digest::Digest;
 use host::Host;
 pub use host::{HostConfig, HostStats};
-pub use id::{BulkId, HostId, StreamId, WireId};
+pub use id::{BulkId, HostId, StreamId, TrunkId, WireId};
 use load::{Claim, Load};
+use trunk::Trunk;
 use wire::Wire;
 pub use wire::{Direction, End};
 
@@ -45,6 +47,7 @@ pub struct World {
     now: Instant,
     hosts: Vec<Host>,
     wires: Vec<Wire>,
+    trunks: Vec<Trunk>,
     load: Load,
     events: Vec<(Instant, HostId, Event)>,
     digest: Digest,
@@ -60,6 +63,7 @@ impl World {
             now: Instant::ZERO,
             hosts: Vec::new(),
             wires: Vec::new(),
+            trunks: Vec::new(),
             load: Load::default(),
             events: Vec::new(),
             digest: Digest::default(),
@@ -92,6 +96,20 @@ impl World {
         let links = [link(there, 0), link(back, 1)];
         self.wires.push(Wire::new(a, b, links));
         WireId(self.wires.len() - 1)
+    }
+
+    /// Has some wires share a link in one direction: their datagrams go over that before they enter their own.
+    pub fn add_trunk(
+        &mut self,
+        wires: &[WireId],
+        direction: Direction,
+        profile: Profile,
+    ) -> TrunkId {
+        // Far from the seeds of the wires.
+        let seed = self.seed.wrapping_mul(1_000_003).wrapping_sub(1 + self.trunks.len() as u64);
+        let members = wires.iter().map(|wire| wire.0).collect();
+        self.trunks.push(Trunk::new(profile, seed, direction, members));
+        TrunkId(self.trunks.len() - 1)
     }
 }
 
@@ -133,10 +151,14 @@ impl World {
     fn next_moment(&self) -> Option<Instant> {
         let links = self.wires.iter().filter_map(Wire::next_due);
         let hosts = self.hosts.iter().filter_map(Host::deadline);
-        links.chain(hosts).chain(self.load.next_due()).min()
+        let trunks = self.trunks.iter().filter_map(Trunk::next_due);
+        links.chain(trunks).chain(hosts).chain(self.load.next_due()).min()
     }
 
     fn step(&mut self) {
+        for trunk in &mut self.trunks {
+            trunk.forward(&mut self.wires, self.now);
+        }
         for wire in 0..self.wires.len() {
             for direction in Direction::BOTH {
                 while let Some(packet) = self.wires[wire].receive(direction, self.now) {
@@ -229,7 +251,11 @@ impl World {
             (Some((number, direction)), Some(packet)) => {
                 let place = number as u64 * 2 + direction as u64;
                 self.digest.add(self.now, place, &packet);
-                self.wires[number].send(direction, self.now, packet);
+                let mut trunks = self.trunks.iter_mut();
+                match trunks.find(|trunk| trunk.holds(number, direction)) {
+                    Some(trunk) => trunk.send(number, self.now, packet),
+                    None => self.wires[number].send(direction, self.now, packet),
+                }
             }
             _ => sender.stats_mut().no_wire += 1,
         }

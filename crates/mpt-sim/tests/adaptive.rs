@@ -1,48 +1,15 @@
 //! Paths chosen by earliest arrival: what is measured of them, and what a flow gets.
 
+mod links;
+
 use std::time::Duration;
 
-use mpt_proto::{Drop, FramingConfig, Instant, Late, PathId, ReorderConfig, SchedulerConfig};
-use mpt_sim::link::Link;
+use links::{at, believed, bulk, carried, pair, sender, stream, wire};
+use mpt_proto::Drop;
 use mpt_sim::profile::Profile;
-use mpt_sim::traffic::bulk::Sender;
 use mpt_sim::traffic::stream::Source;
-use mpt_sim::world::pair::{Pair, PairPlan, PathPlan};
-use mpt_sim::world::{BulkId, Direction, StreamId, WireId};
-
-fn at(millis: u64) -> Instant {
-    Instant::ZERO + Duration::from_millis(millis)
-}
-
-/// A link of so many Mbit/s with a delay in milliseconds, and a queue of 50 ms.
-fn wire(mbps: u64, delay: u64) -> Profile {
-    let rate = mbps * 1_000_000;
-    Profile {
-        rate: Some(rate),
-        delay: Duration::from_millis(delay),
-        queue: Some((rate / 8 / 20).max(64_000)),
-        ..Profile::default()
-    }
-}
-
-fn pair(wires: &[Profile]) -> Pair {
-    let mut plan = PairPlan::new(wires.iter().cloned().map(PathPlan::symmetric).collect());
-    plan.connection.framing = FramingConfig::Extended;
-    plan.connection.scheduler = SchedulerConfig::Earliest;
-    plan.connection.reorder =
-        ReorderConfig { evidence: true, late: Late::Deliver, ..ReorderConfig::default() };
-    let mut pair = Pair::new(1, &plan).expect("a plan the core accepts");
-    pair.world.run_until(at(1000));
-    pair
-}
-
-fn sender() -> Sender {
-    Sender::new(Pair::flow(false, 5001), 1380, at(1000), at(1_000_000))
-}
-
-fn bulk(pair: &mut Pair) -> BulkId {
-    pair.world.add_bulk(pair.left, pair.right, sender())
-}
+use mpt_sim::world::Direction;
+use mpt_sim::world::pair::Pair;
 
 /// Bulk BBR over links: Mbit/s that each of these spans of seconds carried.
 fn bbr(wires: &[Profile], spans: &[(u64, u64)]) -> Vec<f64> {
@@ -50,38 +17,6 @@ fn bbr(wires: &[Profile], spans: &[(u64, u64)]) -> Vec<f64> {
     pair.world.add_bulk(pair.left, pair.right, sender().with_bbr());
     let ids = pair.wires.clone();
     spans.iter().map(|&(from, to)| carried(&mut pair, &ids, from, to)).collect()
-}
-
-/// A stream of so many Mbit/s that yields to nothing.
-fn stream(pair: &mut Pair, mbps: u64) -> StreamId {
-    let interval = Source::interval_for(1400, mbps * 1_000_000);
-    let source = Source::new(Pair::flow(false, 7001), 1400, interval, at(1000), at(1_000_000));
-    pair.world.add_stream(pair.left, pair.right, source)
-}
-
-/// Mbit/s that the links carried in these seconds together.
-fn carried(pair: &mut Pair, wires: &[WireId], from: u64, to: u64) -> f64 {
-    let bytes = |pair: &Pair| -> u64 {
-        let link = |&wire| -> &Link { pair.world.link(wire, Direction::There) };
-        wires.iter().map(|wire| link(wire).stats().delivered.bytes).sum()
-    };
-    pair.world.run_until(at(from * 1000));
-    let before = bytes(pair);
-    pair.world.run_until(at(to * 1000));
-    (bytes(pair) - before) as f64 * 8.0 / 1e6 / (to - from) as f64
-}
-
-/// What is believed of each path: Mbit/s, pace, and milliseconds in queues.
-fn believed(pair: &Pair, paths: usize) -> Vec<(f64, f64, f64)> {
-    let connection = pair.connection(pair.left);
-    let quality = |path| connection.transmit_quality(pair.world.now(), PathId(path as u8));
-    (0..paths)
-        .filter_map(quality)
-        .map(|quality| {
-            let mbps = |rate: Option<u64>| rate.map_or(0.0, |rate| rate as f64 * 8.0 / 1e6);
-            (mbps(quality.capacity), mbps(quality.pace), quality.queue.as_secs_f64() * 1e3)
-        })
-        .collect()
 }
 
 /// Bulk TCP over links from the third second on: Mbit/s that the links carry together.
@@ -271,4 +206,19 @@ fn trace() {
             believed.iter().map(|(r, p, q)| format!("R {r:.1} P {p:.1} q {q:.1}")).collect();
         println!("{:.1} {rates:?} {believed:?}", tenth as f64 / 10.0);
     }
+}
+
+#[test]
+fn what_is_committed_to_a_path_that_becomes_slow_goes_by_the_other() {
+    let mut pair = pair(&[wire(50, 10), wire(50, 110)]);
+    let stream = stream(&mut pair, 70);
+    pair.world.run_until(at(4000));
+    let wires = pair.wires.clone();
+    pair.world.set_profile(wires[0], Direction::There, wire(5, 10));
+    pair.world.run_until(at(6000));
+    let verdict = pair.world.stream(stream).1.verdict();
+    let order = pair.connection(pair.right).stats().reorder;
+    // What was committed to it would take a second.
+    assert!(verdict.greatest_delay < Duration::from_millis(450), "{verdict:?}");
+    assert!(order.late < 100, "{order:?}");
 }

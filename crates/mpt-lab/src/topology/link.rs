@@ -96,7 +96,7 @@ enum Key {
 }
 
 /// All keys, the link's own first.
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 18] = [
     "name",
     "version",
     "mtu",
@@ -105,6 +105,7 @@ const KEYS: [&str; 17] = [
     "backward",
     "rate_mbps",
     "queue_bytes",
+    "policed",
     "delay_ms",
     "jitter_ms",
     "keep_order",

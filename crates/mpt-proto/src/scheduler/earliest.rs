@@ -193,11 +193,6 @@ impl Earliest {
         }
     }
 
-    /// Nothing goes before what is committed any more.
-    pub(crate) fn clear_ahead(&mut self) {
-        self.lanes.iter_mut().for_each(|lane| lane.ahead = 0);
-    }
-
     /// When the next datagram of a path is due.
     pub(crate) fn next(&self, path: PathId) -> Instant {
         self.lane(path).map_or(Instant::ZERO, |lane| lane.next)
@@ -216,6 +211,30 @@ impl Earliest {
     /// The path by which a packet of `len` bytes arrives first, however much is committed to it.
     pub(crate) fn soonest(&self, now: Instant, len: usize) -> Option<PathId> {
         self.lanes.iter().min_by_key(|lane| lane.arrival(now, len)).map(|lane| lane.path)
+    }
+
+    /// The path on which the last of what is committed to it arrives latest of all, and when.
+    pub(crate) fn latest(&self, now: Instant) -> Option<(PathId, Instant)> {
+        let busy = self.lanes.iter().filter(|lane| lane.committed > 0);
+        busy.map(|lane| (lane.path, lane.arrival(now, 0))).max_by_key(|(_, arrival)| *arrival)
+    }
+
+    /// The path but one by which a packet of `len` bytes arrives first after all that is committed, and when.
+    pub(crate) fn soonest_but(
+        &self,
+        now: Instant,
+        len: usize,
+        but: PathId,
+    ) -> Option<(PathId, Instant)> {
+        let used = self.lanes.iter().filter(|lane| lane.path != but && lane.delay <= MOST_SKEW);
+        used.map(|lane| (lane.path, lane.arrival(now, len))).min_by_key(|(_, arrival)| *arrival)
+    }
+
+    /// A packet of `len` bytes that was committed to a path does not take it.
+    pub(crate) fn take_back(&mut self, path: PathId, len: usize) {
+        if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.path == path) {
+            lane.committed = lane.committed.saturating_sub(len);
+        }
     }
 
     /// Nothing is committed any more.

@@ -16,6 +16,7 @@ mod equalise;
 pub(crate) mod feedback;
 mod greeting;
 mod idle;
+mod moves;
 mod mtu;
 mod offer;
 mod paced;

@@ -28,6 +28,9 @@ use crate::wire::{ecn, inner};
 /// A wake-up may be so much late, so that one serves several packets.
 const GATHER: Duration = Duration::from_micros(500);
 
+/// A packet that was moved to another path may arrive so much later than the delays of the paths explain.
+const MOVED: Duration = Duration::from_millis(10);
+
 impl TransmitHalf {
     /// Inner packets that wait because the paths are full.
     pub fn waiting(&self) -> usize {
@@ -161,6 +164,8 @@ impl TransmitHalf {
         if let Some(paced) = &mut self.paced {
             paced.equalise.on_sent(wire_len);
         }
+        let moves = self.paced.as_ref().is_some_and(|paced| paced.moves(now));
+        let stamp = if moves { stamp.out_of_turn() } else { stamp };
         let sender = &mut self.paths[path.index()];
         let stamp = stamp.leaving(now, &mut sender.wire);
         sender.idle.on_data(now);
@@ -197,6 +202,10 @@ impl TransmitHalf {
             let lane = paced.committed.get_mut(index)?;
             let Committed { place, stamp, tos, wire_len, .. } = lane.pop_front()?;
             paced.lent = Some(place);
+            let number = stamp.sequence().map(Seq::value);
+            if number.is_some_and(|number| paced.moved.remove(&number)) {
+                paced.moves_until = now + earliest.skew() + MOVED;
+            }
             let len = paced.store.get(place).0.len();
             let path = PathId(index as u8);
             let is_last = lane.is_empty() && paced.queues.is_empty();
@@ -279,35 +288,7 @@ impl TransmitHalf {
             self.clear_paced();
             self.paced = wanted.then(Box::default);
         }
-        let (Some(paced), Some(earliest)) = (&mut self.paced, self.scheduler.earliest_mut()) else {
-            return;
-        };
-        let mut homeless = Vec::new();
-        for (index, lane) in paced.committed.iter_mut() {
-            if !earliest.has(PathId(index as u8)) {
-                homeless.extend(lane.drain(..));
-            }
-        }
-        if homeless.is_empty() {
-            return;
-        }
-        let Some(first) = earliest.soonest(now, 0) else {
-            homeless.iter().for_each(|_| self.drops.add(Drop::NoPath));
-            return self.clear_paced();
-        };
-        for moved in homeless {
-            let path = earliest.soonest(now, moved.wire_len).unwrap_or(first);
-            earliest.commit(now, path, moved.wire_len);
-            paced.push(path, moved);
-        }
-        earliest.clear_ahead();
-        // The peer takes a number for lost when a higher one came by the path.
-        for (_, lane) in paced.committed.iter_mut() {
-            lane.iter_mut().for_each(|committed| committed.ahead = false);
-            lane.make_contiguous()
-                .sort_by_key(|committed| committed.stamp.sequence().map(Seq::value));
-        }
-        paced.at = Some(now);
+        self.move_homeless(now);
     }
 }
 

@@ -51,5 +51,6 @@ impl TransmitHalf {
             paced.queues.set_limits(times, bytes.min(MOST_WAITING));
         }
         self.equalise(now);
+        self.move_earlier(now);
     }
 }

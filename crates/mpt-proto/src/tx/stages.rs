@@ -1,6 +1,6 @@
 //! The two stages in which packets wait for their paths: see [`paced`](super::paced).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::equalise::Equalise;
 use crate::framing::Stamp;
@@ -8,6 +8,7 @@ use crate::id::{ConnectionId, PathId};
 use crate::queue::FlowQueues;
 use crate::queue::acks::AckThinner;
 use crate::queue::store::{Place, Store};
+use crate::sequence::Seq;
 use crate::slots::Slots;
 use crate::time::Instant;
 
@@ -23,6 +24,9 @@ pub(super) struct Paced {
     pub(super) acks: AckThinner,
     /// The time that bulk flows are to take.
     pub(super) equalise: Equalise,
+    /// The numbers of those in the second stage that were moved to another path, and until when the last one that left may arrive.
+    pub(super) moved: BTreeSet<u32>,
+    pub(super) moves_until: Instant,
     /// The packet that was given out last, whose bytes have been written by the next call.
     pub(super) lent: Option<Place>,
     /// When something is due, and whether that is earlier than it was when it was last asked.
@@ -97,6 +101,40 @@ impl Paced {
             self.at = Some(at);
             self.sooner = true;
         }
+    }
+
+    /// Whether packets are on the way, or wait, by another path than that of their turn: so nothing that leaves says what
+    /// its path will bring.
+    pub(super) fn moves(&self, now: Instant) -> bool {
+        !self.moved.is_empty() || now < self.moves_until
+    }
+
+    /// A packet that was committed to another path takes this one, in the order of the numbers.
+    pub(super) fn adopt(&mut self, path: PathId, mut committed: Committed) {
+        self.moved.extend(committed.stamp.sequence().map(Seq::value));
+        committed.ahead = false;
+        if self.committed.get(path.index()).is_none() {
+            self.committed.put(path.index(), VecDeque::new());
+        }
+        let Some(lane) = self.committed.get_mut(path.index()) else { return };
+        let number = |committed: &Committed| committed.stamp.sequence();
+        let is_later = |other: &&Committed| {
+            let order = number(other).zip(number(&committed));
+            !other.ahead && order.is_some_and(|(other, own)| other.offset_from(own) > 0)
+        };
+        let later = lane.iter().rev().take_while(is_later).count();
+        lane.insert(lane.len() - later, committed);
+    }
+
+    /// The packet that leaves a path last, if it is one that waits in its turn.
+    pub(super) fn last(&self, path: PathId) -> Option<&Committed> {
+        let lane = self.committed.get(path.index())?;
+        lane.back().filter(|last| !last.ahead)
+    }
+
+    /// Takes it.
+    pub(super) fn take_last(&mut self, path: PathId) -> Option<Committed> {
+        self.committed.get_mut(path.index())?.pop_back()
     }
 
     pub(super) fn has_committed(&self, path: PathId) -> bool {

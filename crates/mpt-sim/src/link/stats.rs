@@ -37,7 +37,7 @@ pub enum DropReason {
     Blackout,
     /// The loss process chose it.
     Loss,
-    /// Too many bytes waited for the transmitter.
+    /// Too many bytes waited for the transmitter, or would have at a policer.
     Queue,
     /// It was longer than what passes.
     TooLong,

@@ -54,7 +54,7 @@ prop_compose! {
         queue in prop::option::of(0_u64..100_000),
         delay in 0_u64..50_000_000,
         jitter in prop_oneof![Just(0), 0_u64..20_000_000],
-        keep_order: bool,
+        (keep_order, policed) in (any::<bool>(), any::<bool>()),
         loss in any_loss(),
         (duplicate, corrupt, reorder) in (0.0..=0.5, 0.0..=0.5, 0.0..=0.5),
         largest in prop::option::of(0_u64..3000),
@@ -63,6 +63,7 @@ prop_compose! {
         Profile {
             rate,
             queue: rate.and(queue),
+            policed: policed && rate.is_some(),
             delay: Duration::from_nanos(delay),
             jitter: Duration::from_nanos(jitter),
             keep_order,
@@ -422,4 +423,28 @@ fn jitter_beyond_the_delay_never_makes_it_negative() {
     }
     // The normal distribution is below -0.1 deviations for 46 % of all packets.
     assert!((380..540).contains(&at_once), "{at_once}");
+}
+
+#[test]
+fn a_policer_delays_nothing_and_lets_through_what_its_bucket_allows() {
+    let profile = Profile {
+        rate: Some(8_000_000), // a byte per microsecond
+        queue: Some(10_000),
+        policed: true,
+        delay: Duration::from_millis(5),
+        ..perfect()
+    };
+    let mut link = Link::new(profile, 1);
+    let mut passed = 0;
+    for i in 0..2000 {
+        let now = Instant::ZERO + us(500) * i;
+        if let Fate::Queued { due } = link.send(now, vec![0; 1000]) {
+            assert_eq!(due, now + Duration::from_millis(5));
+            passed += 1;
+        }
+    }
+    // A second at 1000 packets, and the bucket.
+    assert!((1008..=1011).contains(&passed), "{passed}");
+    let stats = link.stats();
+    assert_eq!(stats.drops(DropReason::Queue).packets, 2000 - passed);
 }

@@ -19,6 +19,8 @@ struct Form {
     rate_mbps: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     queue_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    policed: bool,
     delay_ms: f64,
     jitter_ms: f64,
     keep_order: bool,
@@ -54,6 +56,7 @@ impl TryFrom<Form> for Profile {
         let profile = Self {
             rate: form.rate_mbps.map(rate).transpose()?,
             queue: form.queue_bytes,
+            policed: form.policed,
             delay: time("delay_ms", form.delay_ms, 1e3)?,
             jitter: time("jitter_ms", form.jitter_ms, 1e3)?,
             keep_order: form.keep_order,
@@ -75,6 +78,7 @@ impl From<Profile> for Form {
         Self {
             rate_mbps: profile.rate.map(|bits| bits as f64 / 1e6),
             queue_bytes: profile.queue,
+            policed: profile.policed,
             delay_ms: profile.delay.as_secs_f64() * 1e3,
             jitter_ms: profile.jitter.as_secs_f64() * 1e3,
             keep_order: profile.keep_order,
@@ -159,7 +163,7 @@ mod tests {
     #[test]
     fn every_key_is_read_in_its_unit() {
         let profile: Profile = toml::from_str(
-            "rate_mbps = 40\nqueue_bytes = 250000\ndelay_ms = 10\njitter_ms = 0.5\n\
+            "rate_mbps = 40\nqueue_bytes = 250000\npoliced = true\ndelay_ms = 10\njitter_ms = 0.5\n\
              loss = { p = 0.01, r = 0.3 }\nduplicate = 0.1\ncorrupt = 0.2\nreorder = 1\n\
              largest_bytes = 1400\n\
              blackouts = [[2, 3.5], [7.25, 8]]",
@@ -168,6 +172,7 @@ mod tests {
         let expected = Profile {
             rate: Some(40_000_000),
             queue: Some(250_000),
+            policed: true,
             delay: Duration::from_millis(10),
             jitter: Duration::from_micros(500),
             keep_order: false,

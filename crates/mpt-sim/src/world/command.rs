@@ -3,7 +3,7 @@
 use mpt_proto::{Change, ConnectionId, Origin, PathId, PathStatus};
 
 use super::load::{Bulk, Stream};
-use super::{BulkId, Direction, HostId, StreamId, WireId, World};
+use super::{BulkId, Direction, HostId, StreamId, TrunkId, WireId, World};
 use crate::nat::Nat;
 use crate::profile::Profile;
 use crate::traffic::bulk::{Receiver, Sender};
@@ -23,6 +23,11 @@ impl World {
     /// Changes one direction of a wire.
     pub fn set_profile(&mut self, wire: WireId, direction: Direction, profile: Profile) {
         self.wires[wire.0].link_mut(direction).set_profile(self.now, profile);
+    }
+
+    /// Changes a link that wires share.
+    pub fn set_trunk(&mut self, trunk: TrunkId, profile: Profile) {
+        self.trunks[trunk.0].set_profile(self.now, profile);
     }
 
     /// Puts a translator before end `a` of a wire, or takes it away.

@@ -8,6 +8,10 @@ pub struct HostId(pub(super) usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WireId(pub(super) usize);
 
+/// A link that some of a world's wires share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TrunkId(pub(super) usize);
+
 /// A stream of numbered packets between two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub(super) usize);

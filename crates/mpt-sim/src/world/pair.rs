@@ -142,7 +142,15 @@ impl Pair {
     ///
     /// What the core finds wrong with the plan.
     pub fn new(seed: u64, plan: &PairPlan) -> Result<Self, ConfigError> {
-        let mut world = World::new(seed);
+        Self::beside(World::new(seed), plan)
+    }
+
+    /// Adds two hosts and their wires to a world that has others. Both cores start at once.
+    ///
+    /// # Errors
+    ///
+    /// What the core finds wrong with the plan.
+    pub fn beside(mut world: World, plan: &PairPlan) -> Result<Self, ConfigError> {
         let left = world.add_host(plan.left())?;
         let right = world.add_host(plan.right())?;
         let mut wires = Vec::new();

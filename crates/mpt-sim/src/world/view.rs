@@ -2,7 +2,7 @@
 
 use mpt_proto::{Endpoint, Event, Instant};
 
-use super::{BulkId, Direction, HostId, HostStats, StreamId, WireId, World};
+use super::{BulkId, Direction, HostId, HostStats, StreamId, TrunkId, WireId, World};
 use crate::link::Link;
 use crate::traffic::bulk::{Receiver, Sender};
 use crate::traffic::stream::{Checker, Source};
@@ -37,6 +37,11 @@ impl World {
     /// One direction of a wire.
     pub fn link(&self, wire: WireId, direction: Direction) -> &Link {
         self.wires[wire.0].link(direction)
+    }
+
+    /// Bytes that wait at a link that wires share.
+    pub fn trunk_backlog(&self, trunk: TrunkId) -> u64 {
+        self.trunks[trunk.0].backlog(self.now)
     }
 
     /// How many packets the translator of a wire did not let pass.

@@ -37,6 +37,9 @@ pub(super) fn netem(profile: &Profile, mtu: u32, seed: Option<u64>) -> Result<Ne
     if profile.largest.is_some() {
         return no("largest_bytes", "netem has no length limit");
     }
+    if profile.policed {
+        return no("policed", "netem has no policer");
+    }
     match (profile.jitter.is_zero(), profile.rate, profile.keep_order) {
         (false, None, true) => {
             return no("keep_order", "with jitter but without a rate, packets overtake each other");
@@ -139,6 +142,7 @@ mod tests {
         for (profile, key) in [
             (Profile { blackouts: vec![(MS, 2 * MS)], ..perfect() }, "blackouts"),
             (Profile { largest: Some(1400), ..perfect() }, "largest_bytes"),
+            (Profile { policed: true, rate, ..perfect() }, "policed"),
             (Profile { jitter: MS, keep_order: true, ..perfect() }, "keep_order"),
             (Profile { jitter: MS, rate, ..perfect() }, "jitter_ms"),
             (Profile { reorder: 0.1, rate, ..perfect() }, "reorder"),

@@ -1,0 +1,70 @@
+//! What is committed to a path moves to others when that is not used any more, or has become so slow that it arrives
+//! earlier by another one.
+//!
+//! A packet that moves keeps its number, so it may leave after higher ones on its path. The peer would take it for lost.
+//! So until it must have arrived, everything leaves with the flag *out of turn*, and no number that is missing is taken
+//! for lost because of it.
+
+use std::time::Duration;
+
+use super::connection::TransmitHalf;
+use crate::id::PathId;
+use crate::stats::Drop;
+use crate::time::Instant;
+
+/// A packet moves only if it arrives so much earlier.
+const EARLIER: Duration = Duration::from_millis(5);
+
+/// No more move at once, so that a call takes no longer than a millisecond.
+const MOST: usize = 4096;
+
+impl TransmitHalf {
+    /// What is committed to paths that are not used any more goes by the others; it is dropped only if there are none.
+    pub(super) fn move_homeless(&mut self, now: Instant) {
+        let (Some(paced), Some(earliest)) = (&mut self.paced, self.scheduler.earliest_mut()) else {
+            return;
+        };
+        let mut homeless = Vec::new();
+        for (index, lane) in paced.committed.iter_mut() {
+            if !earliest.has(PathId(index as u8)) {
+                homeless.extend(lane.drain(..));
+            }
+        }
+        if homeless.is_empty() {
+            return;
+        }
+        if earliest.soonest(now, 0).is_none() {
+            homeless.iter().for_each(|_| self.drops.add(Drop::NoPath));
+            return self.clear_paced();
+        }
+        for committed in homeless {
+            let Some(path) = earliest.soonest(now, committed.wire_len) else { continue };
+            earliest.commit(now, path, committed.wire_len);
+            paced.adopt(path, committed);
+        }
+        paced.wake_at(now);
+    }
+
+    /// The rates of the paths have changed: what arrives earlier by another path than that which it is committed to
+    /// moves there, last ones first.
+    pub(super) fn move_earlier(&mut self, now: Instant) {
+        let (Some(paced), Some(earliest)) = (&mut self.paced, self.scheduler.earliest_mut()) else {
+            return;
+        };
+        for _ in 0..MOST {
+            let Some((path, arrival)) = earliest.latest(now) else { return };
+            let Some(last) = paced.last(path) else { return };
+            let Some((other, earlier)) = earliest.soonest_but(now, last.wire_len, path) else {
+                return;
+            };
+            if earlier + EARLIER >= arrival {
+                return;
+            }
+            let Some(committed) = paced.take_last(path) else { return };
+            earliest.take_back(path, committed.wire_len);
+            earliest.commit(now, other, committed.wire_len);
+            paced.adopt(other, committed);
+            paced.wake_at(now);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Hosts whose paths are chosen by what is measured of them, and what can be seen of that.
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use std::time::Duration;
+
+use mpt_proto::{FramingConfig, Instant, Late, PathId, ReorderConfig, SchedulerConfig};
+use mpt_sim::link::Link;
+use mpt_sim::profile::Profile;
+use mpt_sim::traffic::bulk::Sender;
+use mpt_sim::traffic::stream::Source;
+use mpt_sim::world::pair::{Pair, PairPlan, PathPlan};
+use mpt_sim::world::{BulkId, Direction, StreamId, WireId};
+
+pub(crate) fn at(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
+/// A link of so many Mbit/s with a delay in milliseconds, and a queue of 50 ms.
+pub(crate) fn wire(mbps: u64, delay: u64) -> Profile {
+    let rate = mbps * 1_000_000;
+    Profile {
+        rate: Some(rate),
+        delay: Duration::from_millis(delay),
+        queue: Some((rate / 8 / 20).max(64_000)),
+        ..Profile::default()
+    }
+}
+
+/// A link that cannot be the cause of anything: no rate.
+pub(crate) fn clear(delay: u64) -> Profile {
+    Profile { delay: Duration::from_millis(delay), ..Profile::default() }
+}
+
+pub(crate) fn plan(wires: &[Profile]) -> PairPlan {
+    let mut plan = PairPlan::new(wires.iter().cloned().map(PathPlan::symmetric).collect());
+    plan.connection.framing = FramingConfig::Extended;
+    plan.connection.scheduler = SchedulerConfig::Earliest;
+    plan.connection.reorder =
+        ReorderConfig { evidence: true, late: Late::Deliver, ..ReorderConfig::default() };
+    plan
+}
+
+pub(crate) fn pair(wires: &[Profile]) -> Pair {
+    let mut pair = Pair::new(1, &plan(wires)).expect("a plan the core accepts");
+    pair.world.run_until(at(1000));
+    pair
+}
+
+/// A transfer without end from the second second on.
+pub(crate) fn sender() -> Sender {
+    Sender::new(Pair::flow(false, 5001), 1380, at(1000), at(1_000_000))
+}
+
+pub(crate) fn bulk(pair: &mut Pair) -> BulkId {
+    pair.world.add_bulk(pair.left, pair.right, sender())
+}
+
+/// A stream of so many Mbit/s that yields to nothing.
+pub(crate) fn stream(pair: &mut Pair, mbps: u64) -> StreamId {
+    stream_between(pair, mbps * 1000, 7001, [1000, 1_000_000])
+}
+
+/// A stream of so many kbit/s to a port from one time to another, in milliseconds.
+pub(crate) fn stream_between(pair: &mut Pair, kbps: u64, port: u16, times: [u64; 2]) -> StreamId {
+    let interval = Source::interval_for(1400, kbps * 1000);
+    let [from, to] = times.map(at);
+    let source = Source::new(Pair::flow(false, port), 1400, interval, from, to);
+    pair.world.add_stream(pair.left, pair.right, source)
+}
+
+/// Mbit/s that the links carried in these seconds together.
+pub(crate) fn carried(pair: &mut Pair, wires: &[WireId], from: u64, to: u64) -> f64 {
+    pair.world.run_until(at(from * 1000));
+    let before = bytes(pair, wires);
+    pair.world.run_until(at(to * 1000));
+    (bytes(pair, wires) - before) as f64 * 8.0 / 1e6 / (to - from) as f64
+}
+
+/// Bytes that the links have carried together.
+pub(crate) fn bytes(pair: &Pair, wires: &[WireId]) -> u64 {
+    let link = |&wire| -> &Link { pair.world.link(wire, Direction::There) };
+    wires.iter().map(|wire| link(wire).stats().delivered.bytes).sum()
+}
+
+/// What is believed of each path: Mbit/s, pace, and milliseconds in queues.
+pub(crate) fn believed(pair: &Pair, paths: usize) -> Vec<(f64, f64, f64)> {
+    let connection = pair.connection(pair.left);
+    let quality = |path| connection.transmit_quality(pair.world.now(), PathId(path as u8));
+    (0..paths)
+        .filter_map(quality)
+        .map(|quality| {
+            let mbps = |rate: Option<u64>| rate.map_or(0.0, |rate| rate as f64 * 8.0 / 1e6);
+            (mbps(quality.capacity), mbps(quality.pace), quality.queue.as_secs_f64() * 1e3)
+        })
+        .collect()
+}
