@@ -72,7 +72,7 @@ pub enum Limit {
     /// There was no more to send: no packet had to wait for it.
     #[default]
     Load,
-    /// It loses more than usual, so its rate was cut.
+    /// It loses more than usual when more is sent, so its rate was cut.
     Loss,
     /// It is switched off.
     Off,
@@ -95,6 +95,8 @@ pub enum Limit {
 pub struct Estimate {
     /// What the estimate is at: `open`, `start`, `servo` or `draining`.
     pub stage: String,
+    /// Whether the rate was found by its loss: the path drops what exceeds it rather than to queue it.
+    pub policed: bool,
     /// Whether the rate is configured rather than measured.
     pub fixed: bool,
     /// What the path is believed to carry; none if nothing is known.
@@ -195,6 +197,9 @@ pub struct QueueExplanation {
     pub dropped_full: u64,
     /// Packets marked in that time in place of being dropped.
     pub marked: u64,
+    /// How much longer than by the fastest path the peer lets packets of bulk flows take, in milliseconds, so that their
+    /// senders keep enough in flight for the slower paths; 0 if it does not.
+    pub equal_delay_ms: f64,
     /// TCP acknowledgements that are held back.
     pub acks_held: u64,
     /// TCP acknowledgements not sent in that time because a later one says the same.

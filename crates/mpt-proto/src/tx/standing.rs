@@ -20,6 +20,8 @@ pub struct PathStanding {
     pub too_slow: bool,
     /// What the estimate of the rate is at.
     pub stage: RateStage,
+    /// Whether the rate was found by its loss: the path drops what exceeds it rather than to queue it.
+    pub policed: bool,
     /// Whether the rate is configured rather than measured.
     pub fixed: bool,
     /// What the path is believed to carry, in bytes per second; `None` if nothing is known.
@@ -61,6 +63,9 @@ pub struct QueueStanding {
     pub committed: usize,
     /// TCP acknowledgements that are held back.
     pub acks: usize,
+    /// How much longer than by the fastest path the peer lets packets of bulk flows take, so that their senders keep
+    /// enough in flight for the slower paths; zero if it does not.
+    pub equal_delay: Duration,
     /// Packets that were marked in place of being dropped, in all.
     pub marked: u64,
 }
@@ -82,6 +87,7 @@ impl TransmitHalf {
             usable: own.usable(),
             too_slow: skew.is_some_and(|skew| skew > MOST_SKEW),
             stage: rate.stage(),
+            policed: rate.is_policed(),
             fixed: own.fixed_rate.is_some(),
             rate: own.fixed_rate.or_else(|| rate.rate()),
             pace: own.fixed_rate.or_else(|| rate.pace()),
@@ -107,6 +113,7 @@ impl TransmitHalf {
             waiting_bytes: paced.queues.bytes(),
             committed: paced.committed.iter().map(|(_, lane)| lane.len()).sum(),
             acks: paced.acks.len(),
+            equal_delay: paced.equalise.delay(),
             marked: self.marked,
         })
     }

@@ -147,7 +147,7 @@ fn limit(
         None => Limit::Weight,
         Some(standing) if !standing.usable => Limit::Down,
         Some(standing) if standing.too_slow => Limit::Delay,
-        Some(standing) if standing.found.iter().any(cut) => Limit::Loss,
+        Some(standing) if standing.policed || standing.found.iter().any(cut) => Limit::Loss,
         Some(standing) if standing.stage == RateStage::Start => Limit::Start,
         Some(_) if busy.is_some_and(|busy| busy > BUSY) => Limit::Rate,
         Some(_) => Limit::Load,
@@ -157,6 +157,7 @@ fn limit(
 fn estimate(now: Instant, standing: PathStanding, busy: Option<f64>) -> Estimate {
     Estimate {
         stage: stage(standing.stage).to_owned(),
+        policed: standing.policed,
         fixed: standing.fixed,
         rate: standing.rate.map(bits),
         pace: standing.pace.map(bits),
@@ -215,6 +216,7 @@ pub(super) fn explain_queue(
         dropped_delay: present.dropped_delay - past.dropped_delay,
         dropped_full: present.dropped_full - past.dropped_full,
         marked: present.marked - past.marked,
+        equal_delay_ms: milliseconds(queue.equal_delay),
         acks_held: queue.acks as u64,
         acks_thinned: present.acks_thinned - past.acks_thinned,
     })

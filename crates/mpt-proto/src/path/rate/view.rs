@@ -24,6 +24,11 @@ impl RateEstimator {
         }
     }
 
+    /// Whether its rate was found by its loss: it drops what exceeds that rather than to queue it.
+    pub(crate) fn is_policed(&self) -> bool {
+        self.ceiling.delivered().is_some()
+    }
+
     /// What was found out last.
     pub(crate) fn findings(&self) -> &Findings {
         &self.findings
