@@ -82,7 +82,7 @@ pub use messages::{Feedback, KeepaliveFeedback, Message, PathUpdate, Reply};
 pub use path::estimator::{Heard, Quality};
 pub use path::feedback::Header as FeedbackHeader;
 pub use path::metrics::PathMetrics;
-pub use path::rate::found::{Finding, Found, RateStage};
+pub use path::rate::{Finding, Found, RateStage};
 pub use path::rtt::RoundTrip;
 pub use path::{DownCause, PathState, PathStatus};
 pub use peer_kind::PeerKind;

@@ -17,17 +17,18 @@
 
 mod base;
 mod ceiling;
-pub(crate) mod found;
+mod found;
 mod points;
-mod view;
+mod shown;
 
 use std::time::Duration;
 
 use crate::time::Instant;
 use crate::wire::extended::feedback::Block;
-use base::{Base, Finding};
+use base::{Base, Judgement};
 use ceiling::Ceiling;
-use found::Findings;
+pub(crate) use found::Findings;
+pub use found::{Finding, Found, RateStage};
 use points::{Point, Points, Sample, after};
 
 /// Bounds of the target of q.
@@ -64,9 +65,6 @@ const START_QUEUE: Duration = Duration::from_millis(80);
 
 /// No path has less, in bytes per second.
 const LEAST: f64 = 8_000.0;
-
-/// The least delay is looked for again after this time, and holds for one to two times as long.
-const BASE: Duration = Duration::from_secs(5);
 
 /// The pace while the least delay is looked for.
 const LOW_PACE: f64 = 0.75;
@@ -220,13 +218,13 @@ impl RateEstimator {
         if let Some(sample) =
             self.points.sample((round_trip / 2).clamp(SHORTEST, SPAN), self.noise, self.busy_from)
         {
-            let before = (self.stage, self.rate);
+            let (stage, rate) = (self.stage, self.rate);
             match self.stage {
                 Stage::Open => self.update_open(&sample, round_trip),
                 Stage::Start => self.update_start(&sample, round_trip),
                 Stage::Servo => self.update(now, &sample, round_trip),
             }
-            self.tell(now, &sample, before);
+            self.tell(now, &sample, stage, rate);
         }
         self.check(now, &point, round_trip);
         self.set_pace(now, round_trip);
@@ -351,10 +349,10 @@ impl RateEstimator {
         } else {
             self.draining_until = None;
         }
-        self.findings.on_queue(now, self.draining_until.is_some(), self.queue);
         for bound in [self.base.bound(), self.ceiling.bound()].into_iter().flatten() {
             self.pace = self.pace.min(bound);
         }
+        self.findings.on_queue(now, self.draining_until.is_some(), self.queue);
     }
 
     /// Whether what is above the least delay is a queue, and whether what is lost is the path's own.
@@ -377,9 +375,9 @@ impl RateEstimator {
         self.excess_at = now;
         let Some(points) = self.points.last_two() else { return };
         match self.base.on_excess(now, self.rate, self.noise, points) {
-            Some(Finding::Delivers(rate)) => self.rate = rate.max(LEAST),
-            Some(Finding::Rose) => {
-                self.findings.on_longer(now, self.queue);
+            Some(Judgement::Delivers(rate)) => self.rate = rate.max(LEAST),
+            Some(Judgement::Rose) => {
+                self.findings.push(now, Finding::Longer { by: self.queue() });
                 self.queue = 0;
             }
             None => {}

@@ -16,10 +16,6 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::connection::TransmitHalf;
-use super::path::TransmitPath;
-use super::rates::ROUND_TRIP;
-use crate::id::PathId;
 use crate::queue::Volume;
 use crate::time::Instant;
 
@@ -172,40 +168,6 @@ impl Equalise {
             self.is_used = true;
         }
         self.delay != before
-    }
-}
-
-impl TransmitHalf {
-    /// Has the equal delay follow what is known of the paths.
-    pub(super) fn equalise(&mut self, now: Instant) {
-        let earliest = self.scheduler.earliest();
-        let Some((backlog, rate)) = earliest.and_then(|earliest| earliest.backlog(now)) else {
-            return;
-        };
-        let is_known =
-            |path: PathId| self.paths.get(path.index()).is_some_and(|path| path.rate.is_measured());
-        let skew = earliest.map(|it| it.worthwhile_skew(is_known));
-        let skew = skew.filter(|_| self.equalises).unwrap_or_default();
-        let usable = self.paths.iter().filter(|(_, path)| path.usable());
-        let round_trips = usable.filter_map(|(_, path)| Some(path.feedback.round_trip()?.min));
-        let round_trip = round_trips.min().unwrap_or(ROUND_TRIP);
-        let Some(paced) = &mut self.paced else { return };
-        let is_full = !paced.queues.is_empty();
-        let all = self.paths.iter().filter(|(_, path)| path.usable());
-        let measured = |(_, path): (usize, &TransmitPath)| {
-            path.rate.rate().filter(|_| path.rate.is_measured())
-        };
-        let rates = all.map(measured).sum();
-        let situation = Situation { backlog, rate, rates, is_full, skew, round_trip };
-        if paced.equalise.update(now, situation) {
-            // On all paths, since one of them may lose it.
-            self.paths.iter_mut().for_each(|(_, path)| path.keepalive_now(now));
-        }
-    }
-
-    /// The equal delay, as path status tells it.
-    pub(super) fn told_equal_delay(&self) -> Option<NonZeroU32> {
-        self.paced.as_ref()?.equalise.told()
     }
 }
 

@@ -8,7 +8,7 @@ use super::connection::TransmitHalf;
 use super::path::TransmitPath;
 use super::rates::ROUND_TRIP;
 use crate::id::PathId;
-use crate::path::rate::found::{Found, RateStage};
+use crate::path::rate::{Found, RateStage};
 use crate::scheduler::earliest::MOST_SKEW;
 
 /// What is known of a path by the sender, where paths are chosen by earliest arrival. Bytes are those of IP packets.

@@ -7,10 +7,14 @@
 //!
 //! All of it goes by the send timestamps of what arrived, so it is never judged before it can be seen.
 
+use std::time::Duration;
+
 use crate::time::Instant;
 
-use super::BASE;
 use super::points::{Point, after, earlier};
+
+/// The least delay is looked for again after this time, and holds for one to two times as long.
+const BASE: Duration = Duration::from_secs(5);
 
 /// A fall is judged when it should be that many microseconds, and so many mean deviations of the delay.
 const JUDGED: f64 = 4000.0;
@@ -46,7 +50,7 @@ struct Check {
 
 /// What a check has found.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Finding {
+pub(super) enum Judgement {
     /// The queue is one, and the path delivers so many bytes per second.
     Delivers(f64),
     /// The least delay has risen to the present one.
@@ -95,7 +99,7 @@ impl Base {
         rate: f64,
         noise: f64,
         points: [&Point; 2],
-    ) -> Option<Finding> {
+    ) -> Option<Judgement> {
         let [before, last] = points;
         let first =
             Check { rate, is_second: false, sent_after: None, from: *before, predicted: 0.0 };
@@ -133,11 +137,11 @@ impl Base {
                 });
                 None
             }
-            (true, true) => Some(Finding::Delivers(rate)),
+            (true, true) => Some(Judgement::Delivers(rate)),
             (true, false) => {
                 self.least = Some([last.delay; 2]);
                 self.began = now;
-                Some(Finding::Rose)
+                Some(Judgement::Rose)
             }
         }
     }

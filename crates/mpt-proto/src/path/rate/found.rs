@@ -103,16 +103,11 @@ impl Findings {
         self.samples[1] = self.samples[1].wrapping_add(u32::from(busy));
     }
 
-    fn push(&mut self, at: Instant, what: Finding) {
+    pub(super) fn push(&mut self, at: Instant, what: Finding) {
         if self.kept.len() == KEPT {
             self.kept.pop_front();
         }
         self.kept.push_back(Found { at, what });
-    }
-
-    /// The least delay has risen by what stood in the queue.
-    pub(super) fn on_longer(&mut self, at: Instant, queue: i32) {
-        self.push(at, Finding::Longer { by: micros(queue) });
     }
 
     pub(super) fn on_full(&mut self, at: Instant, rate: f64, queue: i32) {

@@ -19,6 +19,9 @@ const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 /// Packets in flight, as a share of rate times round trip.
 const WINDOW: f64 = 2.0;
 
+/// A sender whose timer was late makes up for this time.
+const CATCH_UP: Duration = Duration::from_millis(1);
+
 /// The rate is the largest of so many round trips.
 const ROUNDS: u64 = 10;
 
@@ -104,7 +107,8 @@ impl Bbr {
         let interval = self
             .rate()
             .map_or(Duration::ZERO, |rate| Duration::from_secs_f64(1.0 / (rate * gain).max(1.0)));
-        self.next = self.next.max(now) + interval;
+        let late = Instant::ZERO + now.since(Instant::ZERO + CATCH_UP);
+        self.next = self.next.max(late) + interval;
         if self.delivered == 0 {
             self.delivered_at = now;
         }
@@ -210,11 +214,11 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_round_trip_is_learned_after_ten_seconds_and_halves_the_rate_until_then() {
+    fn a_round_trip_that_is_more_than_twice_as_long_costs_its_rate_until_it_is_measured() {
         let later = Instant::ZERO + Duration::from_secs(3);
-        let trip = |now| Duration::from_millis(if now < later { 20 } else { 80 });
-        let (delivered, _) = run(4000.0, trip, 16);
-        assert!(delivered[6] < 2600, "{delivered:?}");
-        assert!(delivered[14] > 3400, "{delivered:?}");
+        let trip = |now| Duration::from_millis(if now < later { 20 } else { 50 });
+        let (delivered, _) = run(4000.0, trip, 18);
+        assert!(delivered[9] < 2000, "{delivered:?}");
+        assert!(delivered[17] > 2 * delivered[9], "{delivered:?}");
     }
 }

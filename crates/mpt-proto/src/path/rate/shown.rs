@@ -1,10 +1,9 @@
-//! What others see of the estimate of a rate beside the rate itself.
+//! What people are told of the estimate.
 
 use std::time::Duration;
 
-use super::found::{Findings, RateStage};
 use super::points::Sample;
-use super::{RateEstimator, SHORTEST, Stage};
+use super::{Findings, RateEstimator, RateStage, SHORTEST, Stage};
 use crate::time::Instant;
 
 impl RateEstimator {
@@ -34,8 +33,8 @@ impl RateEstimator {
         &self.findings
     }
 
-    /// Notes what a sample has changed: before it, stage and rate were these.
-    pub(super) fn tell(&mut self, now: Instant, sample: &Sample, (stage, rate): (Stage, f64)) {
+    /// Notes for people what a sample has changed: before it, stage and rate were these.
+    pub(super) fn tell(&mut self, now: Instant, sample: &Sample, stage: Stage, rate: f64) {
         self.findings.on_sample(sample.busy);
         match self.stage {
             Stage::Servo if stage == Stage::Servo => {
