@@ -95,8 +95,6 @@ pub enum Limit {
 pub struct Estimate {
     /// What the estimate is at: `open`, `start`, `servo` or `draining`.
     pub stage: String,
-    /// Whether the rate was found by its loss: the path drops what exceeds it rather than to queue it.
-    pub policed: bool,
     /// Whether the rate is configured rather than measured.
     pub fixed: bool,
     /// What the path is believed to carry; none if nothing is known.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 
 use super::load::Route;
-use crate::cell::{Beside, Change, Event, Traffic};
+use crate::cell::{Beside, Cell, Change, Event, Traffic};
 use crate::record::{BesideRecord, milliseconds};
 use crate::traffic::spread::Spread;
 use crate::traffic::tcp::Transport;
@@ -44,9 +44,11 @@ impl Stream {
         self,
         omit: Duration,
         base: Duration,
-        events: &[Event],
+        cell: &Cell,
     ) -> Result<BesideRecord> {
-        Ok(record(&self.stream.finish()?, self.interval, omit, base, &falls(events)))
+        let after = AFTER_STEP.mul_f64(cell.scale);
+        let steps: Vec<_> = falls(&cell.events).into_iter().map(|at| (at, at + after)).collect();
+        Ok(record(&self.stream.finish()?, self.interval, omit, base, &steps))
     }
 }
 
@@ -65,13 +67,14 @@ fn falls(events: &[Event]) -> Vec<Duration> {
     falls
 }
 
-/// What became of it: `omit` is not counted, and `base` is the delay of the fastest link.
+/// What became of it: `omit` is not counted, `base` is the delay of the fastest link, and `steps` are the times after
+/// rates have fallen.
 fn record(
     report: &udp::Report,
     interval: Duration,
     omit: Duration,
     base: Duration,
-    falls: &[Duration],
+    steps: &[(Duration, Duration)],
 ) -> BesideRecord {
     let between = |from: Duration, until: Duration| {
         let sent = |number: u64| interval * u32::try_from(number).unwrap_or(u32::MAX);
@@ -80,7 +83,7 @@ fn record(
         inside.map(|arrival| arrival.delay_ms).collect::<Vec<_>>()
     };
     let delay_ms = Spread::of(&between(omit, Duration::MAX));
-    let after = falls.iter().flat_map(|&at| between(at, at + AFTER_STEP));
+    let after = steps.iter().flat_map(|&(at, until)| between(at, until));
     let sent = report.order.sent + report.refused;
     BesideRecord {
         delay_ms,
@@ -130,8 +133,8 @@ mod tests {
                 .collect(),
         };
         let [interval, base] = [100, 8].map(Duration::from_millis);
-        let falls = |at| [Duration::from_secs(at)];
-        let of = |at| record(&report, interval, Duration::from_secs(2), base, &falls(at));
+        let step = |at| [(Duration::from_secs(at), Duration::from_secs(at + 2))];
+        let of = |at| record(&report, interval, Duration::from_secs(2), base, &step(at));
         let delay = of(4).delay_ms.unwrap();
         assert_eq!((delay.count, delay.median, delay.max), (80, 10.0, 70.0));
         assert_eq!(of(4).over_base_p99_ms, Some(62.0));

@@ -24,8 +24,9 @@ pub(super) fn add_settling(
         let mut later = cell.events.iter().map(|other| other.at).filter(|at| *at > event.at);
         let until = later.next().unwrap_or(cell.traffic.seconds);
         let ideal = Ideal::between(cell, framing, event.at, until);
-        let [at, until] = [event.at, until].map(Duration::from_secs_f64);
-        record.settling = ideal.and_then(|ideal| Settling::of(series, at, until, ideal.goodput));
+        let times = [event.at, until].map(Duration::from_secs_f64);
+        record.settling =
+            ideal.and_then(|ideal| Settling::of(series, times, ideal.goodput, cell.scale));
     }
 }
 

@@ -417,7 +417,7 @@ impl<'a> Bench<'a> {
         flow.rival = rival.and_then(|rival| rival.finish(traffic.omitted(), goodput));
         if let Some(beside) = beside {
             let base = ideal::least_delay(cell);
-            flow.beside = Some(beside.finish(traffic.omitted(), base, &cell.events)?);
+            flow.beside = Some(beside.finish(traffic.omitted(), base, cell)?);
         }
         if let Some(capture) = capture {
             let summary = capture.finish()?;

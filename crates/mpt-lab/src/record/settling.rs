@@ -26,17 +26,17 @@ pub struct Settling {
 
 impl Settling {
     /// Of the flow with these deliveries, between a change and the next one or the end of the run, while the links carried
-    /// `ideal` bit/s of payload. `None` if that is too short to be judged.
-    pub fn of(series: &Series, at: Duration, until: Duration, ideal: f64) -> Option<Self> {
+    /// `ideal` bit/s of payload, in a cell that was scaled by `scale`. `None` if that is too short to be judged.
+    pub fn of(series: &Series, [at, until]: [Duration; 2], ideal: f64, scale: f64) -> Option<Self> {
         let until = until.min(series.length());
-        if until < at + LEAST || ideal <= 0.0 {
+        if until < at + LEAST.mul_f64(scale) || ideal <= 0.0 {
             return None;
         }
         let last = until.saturating_sub(Duration::from_secs(1));
         let near = series.reaches(NEAR * ideal, at).filter(|time| *time <= last);
         Some(Self {
             seconds: near.unwrap_or(until).saturating_sub(at).as_secs_f64(),
-            efficiency: megabits(series.rate(at + ALLOWED, until)) / megabits(ideal),
+            efficiency: megabits(series.rate(at + ALLOWED.mul_f64(scale), until)) / megabits(ideal),
         })
     }
 }
@@ -56,8 +56,16 @@ mod tests {
     }
 
     fn of(rates: [usize; 10], at: u64, until: u64) -> Option<Settling> {
-        let [at, until] = [at, until].map(Duration::from_secs);
-        Settling::of(&series(rates), at, until, 80_000.0)
+        Settling::of(&series(rates), [at, until].map(Duration::from_secs), 80_000.0, 1.0)
+    }
+
+    #[test]
+    fn in_slow_motion_a_flow_may_take_longer() {
+        let rates = series([40, 40, 40, 40, 40, 80, 80, 80, 80, 80]);
+        let of = |scale| Settling::of(&rates, [1, 10].map(Duration::from_secs), 80_000.0, scale);
+        assert!((of(1.0).unwrap().efficiency - 6.0 / 7.0).abs() < 1e-9, "from second 3 on");
+        assert!((of(2.0).unwrap().efficiency - 1.0).abs() < 1e-9, "from second 5 on");
+        assert_eq!(of(3.0), None, "too short");
     }
 
     #[test]

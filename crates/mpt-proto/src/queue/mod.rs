@@ -129,10 +129,8 @@ impl FlowQueues {
     /// It is asked for each packet that may have to.
     pub(crate) fn volume(&mut self, now: Instant, hash: u64, len: usize) -> Volume {
         let (_, flow) = flow(&mut self.flows, hash);
-        match flow.allowance.take(now, len) {
-            Volume::Sparse if !flow.packets.is_empty() => Volume::Usual,
-            volume => volume,
-        }
+        let volume = flow.allowance.take(now, len);
+        if volume == Volume::Sparse && !flow.packets.is_empty() { Volume::Usual } else { volume }
     }
 
     /// A packet of the flow with this hash has to wait, `len` bytes long.

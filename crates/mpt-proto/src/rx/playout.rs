@@ -70,7 +70,8 @@ impl PlayOut {
     /// Lets those go whose time it is.
     pub(super) fn release(&mut self, now: Instant, sink: &mut impl Sink, delivered: &mut Traffic) {
         self.now = now;
-        while let Some((_, held)) = self.waiting.pop_front_if(|(due, _)| *due <= now + GATHER) {
+        while let Some(&(_, held)) = self.waiting.front().filter(|(due, _)| *due <= now + GATHER) {
+            self.waiting.pop_front();
             delivered.add(sink.deliver_held(held));
         }
     }

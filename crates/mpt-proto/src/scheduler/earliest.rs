@@ -17,6 +17,9 @@ use crate::time::Instant;
 /// A path is given so much more than the difference of delays, so that it is never idle between two wake-ups.
 const SLACK: Duration = Duration::from_millis(2);
 
+/// What is committed to a path moves elsewhere if it takes so much longer than it should.
+const OVERDUE: Duration = Duration::from_millis(3);
+
 /// Datagrams leave up to so much early, so that those of a path leave together.
 const AHEAD: Duration = Duration::from_micros(500);
 
@@ -213,10 +216,15 @@ impl Earliest {
         self.lanes.iter().min_by_key(|lane| lane.arrival(now, len)).map(|lane| lane.path)
     }
 
-    /// The path on which the last of what is committed to it arrives latest of all, and when.
+    /// Of the paths to which clearly more is committed than would be now, because their rates have fallen, the one on
+    /// which the last of that arrives latest, and when.
     pub(crate) fn latest(&self, now: Instant) -> Option<(PathId, Instant)> {
-        let busy = self.lanes.iter().filter(|lane| lane.committed > 0);
-        busy.map(|lane| (lane.path, lane.arrival(now, 0))).max_by_key(|(_, arrival)| *arrival)
+        let most =
+            |lane: &Lane| (self.slowest.saturating_sub(lane.delay) + SLACK) * 3 / 2 + OVERDUE;
+        let is_overdue =
+            |lane: &&Lane| lane.committed > 0 && lane.busy_until(now).since(now) > most(lane);
+        let overdue = self.lanes.iter().filter(is_overdue);
+        overdue.map(|lane| (lane.path, lane.arrival(now, 0))).max_by_key(|(_, arrival)| *arrival)
     }
 
     /// The path but one by which a packet of `len` bytes arrives first after all that is committed, and when.

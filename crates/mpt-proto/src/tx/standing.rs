@@ -20,8 +20,6 @@ pub struct PathStanding {
     pub too_slow: bool,
     /// What the estimate of the rate is at.
     pub stage: RateStage,
-    /// Whether the rate was found by its loss: the path drops what exceeds it rather than to queue it.
-    pub policed: bool,
     /// Whether the rate is configured rather than measured.
     pub fixed: bool,
     /// What the path is believed to carry, in bytes per second; `None` if nothing is known.
@@ -87,7 +85,6 @@ impl TransmitHalf {
             usable: own.usable(),
             too_slow: skew.is_some_and(|skew| skew > MOST_SKEW),
             stage: rate.stage(),
-            policed: rate.is_policed(),
             fixed: own.fixed_rate.is_some(),
             rate: own.fixed_rate.or_else(|| rate.rate()),
             pace: own.fixed_rate.or_else(|| rate.pace()),

@@ -147,7 +147,7 @@ fn limit(
         None => Limit::Weight,
         Some(standing) if !standing.usable => Limit::Down,
         Some(standing) if standing.too_slow => Limit::Delay,
-        Some(standing) if standing.policed || standing.found.iter().any(cut) => Limit::Loss,
+        Some(standing) if standing.found.iter().any(cut) => Limit::Loss,
         Some(standing) if standing.stage == RateStage::Start => Limit::Start,
         Some(_) if busy.is_some_and(|busy| busy > BUSY) => Limit::Rate,
         Some(_) => Limit::Load,
@@ -157,7 +157,6 @@ fn limit(
 fn estimate(now: Instant, standing: PathStanding, busy: Option<f64>) -> Estimate {
     Estimate {
         stage: stage(standing.stage).to_owned(),
-        policed: standing.policed,
         fixed: standing.fixed,
         rate: standing.rate.map(bits),
         pace: standing.pace.map(bits),
