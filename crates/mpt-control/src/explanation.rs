@@ -72,7 +72,7 @@ pub enum Limit {
     /// There was no more to send: no packet had to wait for it.
     #[default]
     Load,
-    /// It loses more than usual, so its rate was cut.
+    /// It loses more than usual when more is sent, so its rate was cut.
     Loss,
     /// It is switched off.
     Off,
@@ -195,6 +195,9 @@ pub struct QueueExplanation {
     pub dropped_full: u64,
     /// Packets marked in that time in place of being dropped.
     pub marked: u64,
+    /// How much longer than by the fastest path the peer lets packets of bulk flows take, in milliseconds, so that their
+    /// senders keep enough in flight for the slower paths; 0 if it does not.
+    pub equal_delay_ms: f64,
     /// TCP acknowledgements that are held back.
     pub acks_held: u64,
     /// TCP acknowledgements not sent in that time because a later one says the same.

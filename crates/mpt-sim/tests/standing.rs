@@ -43,6 +43,13 @@ fn bulk(pair: &mut Pair) {
     pair.world.add_bulk(pair.left, pair.right, sender);
 }
 
+/// A stream of so many bits per second that yields to nothing.
+fn stream(pair: &mut Pair, bits: u64) {
+    let interval = Source::interval_for(1400, bits);
+    let source = Source::new(Pair::flow(false, 7001), 1400, interval, at(1000), at(1_000_000));
+    pair.world.add_stream(pair.left, pair.right, source);
+}
+
 /// What the sender says of a path.
 fn standing(pair: &Pair, path: u8) -> PathStanding {
     pair.connection(pair.left).standing(PathId(path)).expect("paths are chosen by earliest arrival")
@@ -57,9 +64,7 @@ fn busy(before: &PathStanding, after: &PathStanding) -> f64 {
 #[test]
 fn full_paths_are_told_from_paths_with_too_little_to_carry() {
     let mut light = pair(&[wire(10, 10), wire(10, 20)]);
-    let interval = Source::interval_for(1400, 1_000_000);
-    let source = Source::new(Pair::flow(false, 7001), 1400, interval, at(1000), at(1_000_000));
-    light.world.add_stream(light.left, light.right, source);
+    stream(&mut light, 1_000_000);
     light.world.run_until(at(6000));
     let path = standing(&light, 0);
     assert_eq!((path.stage, path.pace, path.queue_target), (RateStage::Open, None, None));
@@ -103,8 +108,9 @@ fn a_path_that_takes_too_long_is_said_to() {
 #[test]
 fn a_rate_that_falls_and_a_queue_that_empties_are_found_and_told() {
     let mut pair = pair(&[wire(10, 10)]);
-    bulk(&mut pair);
-    pair.world.run_until(at(7000));
+    stream(&mut pair, 15_000_000);
+    // Twice the time for which a least delay holds.
+    pair.world.run_until(at(12_000));
     let found =
         |pair: &Pair| standing(pair, 0).found.iter().map(|found| found.what).collect::<Vec<_>>();
     let early = found(&pair);
@@ -113,7 +119,7 @@ fn a_rate_that_falls_and_a_queue_that_empties_are_found_and_told() {
 
     let id = pair.wires[0];
     pair.world.set_profile(id, Direction::There, wire(4, 10));
-    pair.world.run_until(at(9000));
+    pair.world.run_until(at(14_000));
     let halved = found(&pair).into_iter().any(|what| {
         let (Finding::Rate { from, to } | Finding::Cut { from, to, .. }) = what else {
             return false;

@@ -94,6 +94,11 @@ impl Equalise {
         (volume == Volume::Bulk && !self.delay.is_zero()).then_some(self.delay)
     }
 
+    /// How much longer than by the fastest path packets of bulk flows have to take.
+    pub(super) fn delay(&self) -> Duration {
+        self.delay
+    }
+
     /// Whether the packets of bulk flows have the flag. That remains so when the equal delay is no more, so that none
     /// overtakes those that still wait at the peer.
     pub(super) fn is_active(&self) -> bool {

@@ -61,6 +61,9 @@ pub struct QueueStanding {
     pub committed: usize,
     /// TCP acknowledgements that are held back.
     pub acks: usize,
+    /// How much longer than by the fastest path the peer lets packets of bulk flows take, so that their senders keep
+    /// enough in flight for the slower paths; zero if it does not.
+    pub equal_delay: Duration,
     /// Packets that were marked in place of being dropped, in all.
     pub marked: u64,
 }
@@ -107,6 +110,7 @@ impl TransmitHalf {
             waiting_bytes: paced.queues.bytes(),
             committed: paced.committed.iter().map(|(_, lane)| lane.len()).sum(),
             acks: paced.acks.len(),
+            equal_delay: paced.equalise.delay(),
             marked: self.marked,
         })
     }

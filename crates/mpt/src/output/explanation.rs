@@ -39,7 +39,7 @@ fn explanation(it: &Explanation) -> String {
         "",
         &[format!("connection {} of tunnel {}, the last {time}", it.connection, it.tunnel)],
     );
-    say(&mut out, "  ", &[choice(it).to_owned(), sent(it)]);
+    say(&mut out, "  ", &[choice(it), sent(it)]);
     for path in &it.paths {
         out.push('\n');
         say(&mut out, "  ", &path_sentences(it, path));
@@ -63,21 +63,25 @@ fn say(out: &mut String, lead: &str, sentences: &[String]) {
     }
 }
 
-fn choice(it: &Explanation) -> &'static str {
-    match (it.scheduler.as_str(), it.framing.as_str()) {
+fn choice(it: &Explanation) -> String {
+    let words = match (it.scheduler.as_str(), it.framing.as_str()) {
         (_, "none") => "There is no session with the peer yet, so nothing can be sent.",
         ("earliest", _) => {
             "Each packet takes the path by which it arrives first, by the measured rates and delays."
         }
         ("lowest-rtt", _) => {
-            "Each packet takes the path with the lowest delay of those that have room, by the measured rates."
+            "Each packet takes the path with the lowest delay of those that are not full, by the measured rates."
         }
         ("redundant", _) => {
-            "Each packet takes every path that has room, by the measured rates; the peer drops the copies."
+            "Each packet takes all paths that are not full, and the peer drops the copies."
         }
         ("flow", _) => "Each flow stays on one path, which its weight or a pin gives it.",
-        _ => "Packets are spread over the paths by their weights, whatever rates and delays are.",
-    }
+        ("weighted", _) => {
+            "Packets are spread over the paths by their weights, whatever rates and delays are."
+        }
+        (other, _) => return format!("Paths are chosen by the scheduler {other}."),
+    };
+    words.to_owned()
 }
 
 fn sent(it: &Explanation) -> String {
@@ -160,9 +164,7 @@ fn limited(it: &Explanation, path: &PathExplanation) -> Option<String> {
         }
         Limit::Standby => "It stands by: a path with a lower priority number is up.".to_owned(),
         Limit::Delay => too_slow(it, estimate),
-        Limit::Loss => {
-            "Its rate was cut because it lost more than usual, as a full path does.".to_owned()
-        }
+        Limit::Loss => lossy(estimate),
         Limit::Start => format!(
             "It is needed because other paths are full, and has only begun: it is sent on at {}, and faster after \
              each round trip, until it is full.",
@@ -182,6 +184,13 @@ fn too_slow(it: &Explanation, estimate: &Estimate) -> String {
         "It is left out: packets take {longer} ms longer by it{than}, and the peer would have to hold all others for \
          that time. The limit is 300 ms."
     )
+}
+
+fn lossy(estimate: &Estimate) -> String {
+    let at = estimate
+        .pace
+        .map_or(String::new(), |pace| format!(" at {} and no more", rate(pace as f64)));
+    format!("It loses more than usual when more is sent, so it is sent on{at}.")
 }
 
 fn full(estimate: &Estimate) -> String {
@@ -248,6 +257,9 @@ fn compared(it: &Explanation, path: &PathExplanation, estimate: &Estimate) -> Op
         return Some(format!("It is as fast as {name}."));
     }
     let longer = ms(skew);
+    if it.scheduler != "earliest" {
+        return Some(format!("Packets take {longer} ms longer by it than by {name}."));
+    }
     Some(format!(
         "Packets take {longer} ms longer by it than by {name}, so one goes here only if it would wait longer than \
          that for the faster paths."
@@ -272,6 +284,15 @@ fn measured(estimate: &Estimate) -> Vec<String> {
         );
     }
     sentences
+}
+
+/// That packets of bulk flows are delivered later.
+fn equal_delay(milliseconds: f64) -> String {
+    format!(
+        "The peer delivers packets of bulk flows {} ms later than the fastest path could, so that their senders keep \
+         enough in flight for the slower paths too.",
+        ms(milliseconds)
+    )
 }
 
 fn queue(it: &Explanation) -> Vec<String> {
@@ -307,6 +328,9 @@ fn queue(it: &Explanation) -> Vec<String> {
     match drops.as_slice() {
         [] => sentences.push("No packet was dropped or marked there.".to_owned()),
         drops => sentences.push(format!("Packets there: {}.", drops.join(", "))),
+    }
+    if queue.equal_delay_ms > 0.0 {
+        sentences.push(equal_delay(queue.equal_delay_ms));
     }
     if queue.acks_thinned > 0 {
         sentences.push(format!(

@@ -215,6 +215,7 @@ pub(super) fn explain_queue(
         dropped_delay: present.dropped_delay - past.dropped_delay,
         dropped_full: present.dropped_full - past.dropped_full,
         marked: present.marked - past.marked,
+        equal_delay_ms: milliseconds(queue.equal_delay),
         acks_held: queue.acks as u64,
         acks_thinned: present.acks_thinned - past.acks_thinned,
     })

@@ -3,6 +3,7 @@
 use mpt_lab::experiment::{Experiment, runner::Bench, watch::Silence};
 use mpt_lab::record::Line;
 use mpt_lab::stop::Stop;
+use mpt_lab::trace::{Kind, Trace};
 use serde_json::Value;
 
 use crate::site;
@@ -12,6 +13,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("an_experiment_from_file_to_record", whole),
     ("a_link_that_fails_is_left_and_used_again", events),
     ("adaptive_is_told_addresses_alone_and_has_a_rival", adaptive),
+    ("the_sender_is_traced_on_demand", traced),
     ("mptcp_is_measured_beside_the_tunnel_and_once", beside),
 ];
 
@@ -154,6 +156,48 @@ fn adaptive() {
     assert!(figure("goodput_mbps") > 0.0 && figure("rival_goodput_mbps") > 0.0);
     assert!(figure("settling_seconds") > 0.0 && figure("settled_efficiency") > 0.0);
     assert!(figure("beside_over_base_p99_ms") > 0.0 && figure("beside_after_step_max_ms") > 0.0);
+}
+
+/// Two links that one flow fills.
+const TRACED: &str = "
+title = 'Traced'
+systems = ['adaptive']
+alone = false
+[[link]]
+name = 'one'
+rate_mbps = 8
+delay_ms = 5
+[[link]]
+name = 'two'
+rate_mbps = 8
+delay_ms = 15
+[traffic]
+seconds = 10
+";
+
+fn traced() {
+    let experiment = Experiment::parse("inline", TRACED).unwrap_or_else(|error| panic!("{error}"));
+    let (daemon, stop, mut silence) = (site::daemon(), Stop::default(), Silence);
+    let mut bench =
+        Bench::new(&daemon, &stop, &mut silence, false, std::slice::from_ref(&experiment));
+    let folder = tempfile::tempdir().expect("a folder");
+    bench.trace_to(folder.path().to_path_buf());
+    let record = bench.measure(&experiment, &experiment.cells[0]);
+    let line = Line::new(&record.unwrap_or_else(|error| panic!("{error:#}")), "test");
+    let files: Vec<_> = std::fs::read_dir(&folder).expect("a folder").flatten().collect();
+    assert_eq!(files.len(), line.cell.systems[0].runs.len(), "one for each run: {files:?}");
+    let trace = Trace::read(&files[0].path()).expect("a trace");
+    assert!(trace.is_whole, "it was ended and not killed");
+    let names: Vec<_> = trace.paths.iter().map(|path| path.name.as_str()).collect();
+    assert_eq!(names, ["one", "two"]);
+    for path in &trace.paths {
+        let most = path.sent_mbps.iter().map(|(_, mbps)| *mbps).fold(0.0, f64::max);
+        assert!(most > 1.0, "{} carries: {most} Mbit/s", path.name);
+        assert!(!path.rate_mbps.is_empty() && !path.queue_ms.is_empty(), "{}", path.name);
+    }
+    let full =
+        |path| trace.events.iter().any(|it| it.path == Some(path) && it.kind == Some(Kind::Full));
+    assert!(full(0) || full(1), "{:?}", trace.events);
 }
 
 /// Two cells of the same links, of which MPTCP does not know the difference.

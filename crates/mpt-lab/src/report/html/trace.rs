@@ -44,16 +44,16 @@ pub fn trace_plots(name: &str, trace: &Trace) -> Vec<(String, String)> {
 }
 
 fn table(trace: &Trace) -> Element {
-    let head = ["time, s", "path", "what"].map(|title| text("th", title));
+    let words = ["path", "what"].map(|title| text("th", title).class("words"));
     let row = |event: &Event| {
         let path = event.path.and_then(|path| trace.paths.get(path));
         Element::new("tr")
             .child(text("td", format!("{:.2}", event.at)))
-            .child(text("td", path.map_or("", |path| &path.name)))
-            .child(text("td", &event.text))
+            .child(text("td", path.map_or("", |path| &path.name)).class("words"))
+            .child(text("td", &event.text).class("words"))
     };
     Element::new("table")
-        .child(Element::new("tr").children(head))
+        .child(Element::new("tr").child(text("th", "time, s")).children(words))
         .children(trace.events.iter().take(MOST_EVENTS).map(row))
 }
 

@@ -76,6 +76,7 @@ fn full() -> Explanation {
             dropped_delay: 2,
             marked: 10,
             acks_thinned: 120,
+            equal_delay_ms: 23.4,
             ..QueueExplanation::default()
         }),
         order: OrderExplanation {
@@ -153,8 +154,9 @@ fn weights_flows_and_no_session() {
 
 #[test]
 fn what_a_later_daemon_says_is_left_out() {
-    let text = r#"{"connection":"a","tunnel":"t","paths":[{"name":"b","limit":"weather"}]}"#;
+    let text = r#"{"connection":"a","tunnel":"t","scheduler":"dice","paths":[{"name":"b","limit":"weather"}]}"#;
     let text = explanations(&[serde_json::from_str(text).unwrap()]);
     assert!(text.contains("b carried nothing.\n"), "{text}");
+    assert!(text.contains("Paths are chosen by the scheduler dice."), "{text}");
     assert_eq!(explanations(&[]), "there are no connections\n");
 }
