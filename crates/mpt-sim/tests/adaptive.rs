@@ -4,7 +4,7 @@ mod links;
 
 use std::time::Duration;
 
-use links::{at, believed, bulk, carried, pair, plan, sender, stream, wire};
+use links::{at, believed, bulk, carried, clear, pair, plan, sender, stream, wire};
 use mpt_proto::{Drop, SchedulerConfig};
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
@@ -94,6 +94,28 @@ fn bbr_gets_slower_paths_too_after_it_has_measured_its_round_trip_again() {
 fn bbr_is_not_delayed_for_a_path_that_is_not_worth_it() {
     let got = bbr(&[wire(20, 10), wire(1, 60)], &[(3, 11), (15, 20)]);
     assert!(got.iter().all(|&got| got > 0.95 * 20.0), "{got:?}");
+}
+
+/// A host that has no time for its packets delays them all by as much, now and then.
+#[test]
+fn a_host_that_stands_still_is_not_taken_for_full_paths() {
+    for (mbps, stall) in [(1, 20), (8, 20), (8, 60), (40, 40)] {
+        let mut pair = pair(&[clear(1), clear(1)]);
+        stream(&mut pair, mbps);
+        for round in 0..10 {
+            pair.world.run_until(at(2000 + round * 500));
+            for delay in [1 + stall, 1] {
+                for wire in pair.wires.clone() {
+                    let stalled = Profile { keep_order: true, ..clear(delay) };
+                    pair.world.set_profile(wire, Direction::There, stalled);
+                }
+                pair.world.run_until(pair.world.now() + Duration::from_millis(stall));
+            }
+        }
+        let drops = pair.connection(pair.left).stats().drops;
+        let own = drops.count(Drop::QueueDelay) + drops.count(Drop::QueueFull);
+        assert_eq!(own, 0, "{mbps} Mbit/s, {stall} ms: {drops:?}");
+    }
 }
 
 #[test]

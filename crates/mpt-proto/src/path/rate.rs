@@ -310,7 +310,12 @@ impl RateEstimator {
 
     fn update_open(&mut self, sample: &Sample, round_trip: Duration) {
         let limit = OPEN.max(round_trip / 8).as_micros() as f64 + NOISE * self.noise;
-        if f64::from(self.queue) > limit || self.drops(sample) {
+        if f64::from(self.queue) > limit {
+            // A host that stood still looks like a full path that delivers next to nothing. What the path has delivered
+            // before it can deliver; if not any more, that soon shows.
+            self.rate = self.rate.max(sample.rate());
+            self.stage = Stage::Servo;
+        } else if self.drops(sample) {
             self.rate = sample.rate();
             self.stage = Stage::Servo;
         } else {

@@ -138,7 +138,9 @@ impl ReceiveHalf {
             if let Some((wait, delay)) = wait.zip(measured.delays.get(path)) {
                 // A queue can grow by as much again while a packet is in it.
                 let wait = (wait + wait / 2 + slack).min(LONGEST_WAIT);
-                self.reorder.set_wait(path, wait, delay.deviation);
+                // A queue that grows deviates too, but from one datagram to the next hardly.
+                let spread = delay.deviation.min(delay.jitter);
+                self.reorder.set_wait(path, wait, spread);
                 receiver.recorder.set_margin(self.reorder.margin(path));
             }
         }

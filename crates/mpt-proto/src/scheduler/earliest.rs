@@ -17,9 +17,6 @@ use crate::time::Instant;
 /// A path is given so much more than the difference of delays, so that it is never idle between two wake-ups.
 const SLACK: Duration = Duration::from_millis(2);
 
-/// What is committed to a path moves elsewhere if it takes so much longer than it should.
-const OVERDUE: Duration = Duration::from_millis(3);
-
 /// Datagrams leave up to so much early, so that those of a path leave together.
 const AHEAD: Duration = Duration::from_micros(500);
 
@@ -310,11 +307,10 @@ impl Earliest {
         self.lanes.iter().min_by_key(|lane| lane.arrival(now, len)).map(|lane| lane.path)
     }
 
-    /// Of the paths to which clearly more is committed than would be now, because their rates have fallen, the one on
+    /// Of the paths to which more is committed than would be now, because their rates have fallen, the one on
     /// which the last of that arrives latest, and when.
     pub(crate) fn latest(&self, now: Instant) -> Option<(PathId, Instant)> {
-        let most =
-            |lane: &Lane| (self.slowest.saturating_sub(lane.delay) + SLACK) * 3 / 2 + OVERDUE;
+        let most = |lane: &Lane| self.slowest.saturating_sub(lane.delay) + SLACK;
         let is_overdue =
             |lane: &&Lane| lane.committed > 0 && lane.busy_until(now).since(now) > most(lane);
         let overdue = self.lanes.iter().filter(is_overdue);
