@@ -152,11 +152,6 @@ impl RateEstimator {
         (self.rate > 0.0).then_some(self.rate as u64)
     }
 
-    /// Whether what the path carries is still to be found.
-    pub(crate) fn is_starting(&self) -> bool {
-        self.stage == Stage::Start
-    }
-
     /// Whether the path has been full, so that its rate is what it carries.
     pub(crate) fn is_measured(&self) -> bool {
         self.stage == Stage::Servo

@@ -94,8 +94,7 @@ impl TransmitHalf {
                 let hash = Flow::parse(item.packet, item.inner).hash();
                 paced.queues.push(now, hash, Packet { place, len, tos, volume });
                 paced.wake_at(if copies { now } else { until + GATHER });
-                // One for one, so that a limit that has become lower does not cost all at once.
-                if let Some(dropped) = paced.queues.overflow() {
+                while let Some(dropped) = paced.queues.overflow() {
                     paced.store.give_back(dropped.place);
                     self.drops.add(Drop::QueueFull);
                 }

@@ -22,9 +22,6 @@ use crate::slots::Slots;
 use crate::stats::Traffic;
 use crate::time::Instant;
 
-/// Delays of paths differ by chance by this, and by what each varies.
-const NEAR: Duration = Duration::from_millis(2);
-
 /// A keepalive may be early by this part of its interval, where that saves a wake-up.
 const EARLY: u32 = 16;
 
@@ -142,11 +139,6 @@ impl TransmitPath {
     /// Whether hellos can be sent on it.
     pub(super) fn is_open(&self) -> bool {
         self.present && self.status == PathStatus::Available && !self.leaving
-    }
-
-    /// Delays that differ by less than this do so by chance.
-    pub(super) fn near(&self) -> Duration {
-        NEAR + self.feedback.delay().map_or(Duration::ZERO, |delay| delay.deviation)
     }
 
     /// Has the next keepalive sent at once, on a path that sends any.

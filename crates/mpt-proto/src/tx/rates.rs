@@ -9,7 +9,6 @@ use super::path::TransmitPath;
 use crate::id::PathId;
 use crate::queue::Times;
 use crate::scheduler::earliest::Earliest;
-use crate::slots::Slots;
 use crate::time::Instant;
 
 /// No more than this waits, whatever the rates: 64 MiB.
@@ -17,10 +16,6 @@ const MOST_WAITING: usize = 64 << 20;
 
 /// A path that has not been used for so long although packets wait is tried again.
 const UNUSED: Duration = Duration::from_secs(1);
-
-/// So many times as long the queue may be too long, and so many times as much may wait, while a path starts.
-const PATIENCE: u32 = 8;
-const ROOM: u32 = 4;
 
 /// The round trip of paths that nothing is known of.
 pub(super) const ROUND_TRIP: Duration = Duration::from_millis(50);
@@ -51,15 +46,14 @@ impl TransmitHalf {
                 }
             }
         }
-        let proven = self.proven();
         let Some(earliest) = self.scheduler.earliest_mut() else { return };
         let usable = || self.paths.iter().filter(|(_, path)| path.usable());
         for (index, path) in usable() {
-            let delay = match proven {
-                Some(proven) if proven == index => Duration::ZERO,
-                Some(_) => delay(&self.paths, path).max(path.near()),
-                None => delay(&self.paths, path),
+            let slower = |(_, other): (usize, &TransmitPath)| {
+                path.feedback.slower_than(&other.feedback).unwrap_or(0)
             };
+            let delay = usable().map(slower).max().unwrap_or(0);
+            let delay = Duration::from_micros(u64::try_from(delay).unwrap_or(0));
             let rate = path.fixed_rate.or_else(|| path.rate.pace());
             earliest.set_path(PathId(index as u8), rate, delay, path.price);
         }
@@ -68,35 +62,18 @@ impl TransmitHalf {
         // A path that costs is taken by what has waited for its price. That must not be dropped before.
         let most = earliest.price();
         let price = if most <= MOST_PRICE { most } else { Duration::ZERO };
-        // A path that starts will carry more in a few round trips. A drop before that would end the slow start of TCP.
-        let starts = usable().any(|(_, path)| path.rate.is_starting());
-        let patience = if starts { PATIENCE } else { 1 };
         let times = Times {
             target: Duration::from_millis(5).max(round_trip / 5) + price,
-            interval: Duration::from_millis(100).max(round_trip * 6 / 5) * patience + price,
+            interval: Duration::from_millis(100).max(round_trip * 6 / 5) + price,
         };
         let rate = earliest.rate().unwrap_or(u64::MAX).min(u64::from(u32::MAX));
         let stands = Duration::from_millis(100).max(round_trip) + earliest.skew() + most;
-        let stands = if starts { stands * ROOM } else { stands };
         let bytes = (rate as f64 * stands.as_secs_f64()) as usize;
         if let Some(paced) = &mut self.paced {
             paced.queues.set_limits(times, bytes.min(MOST_WAITING));
         }
         self.equalise(now);
         self.move_earlier(now);
-    }
-
-    /// While no path has been full, all of a flow goes by the fastest. Which one that is changes by chance where delays are
-    /// nearly equal, and a flow that has grown by one path would flood another. So of the fastest paths the one stays
-    /// that has delivered most.
-    fn proven(&self) -> Option<usize> {
-        let usable = || self.paths.iter().filter(|(_, path)| path.usable());
-        if usable().any(|(_, path)| path.fixed_rate.is_some() || path.rate.pace().is_some()) {
-            return None;
-        }
-        let near = usable().filter(|(_, path)| delay(&self.paths, path) <= path.near());
-        let delivered = near.filter_map(|(index, path)| Some((path.rate.rate()?, index)));
-        delivered.max().map(|(_, index)| index)
     }
 
     /// Has the equal delay follow what is known of the paths.
@@ -131,11 +108,4 @@ impl TransmitHalf {
     pub(super) fn told_equal_delay(&self) -> Option<NonZeroU32> {
         self.paced.as_ref()?.equalise.told()
     }
-}
-
-/// How much longer a path takes than the fastest.
-fn delay(paths: &Slots<TransmitPath>, path: &TransmitPath) -> Duration {
-    let usable = paths.iter().filter(|(_, path)| path.usable());
-    let slower = usable.filter_map(|(_, other)| path.feedback.slower_than(&other.feedback));
-    Duration::from_micros(slower.max().map_or(0, |micros| u64::try_from(micros).unwrap_or(0)))
 }
