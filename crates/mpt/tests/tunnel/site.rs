@@ -264,7 +264,12 @@ impl Machine {
             dropped += now.pathless - self.pathless;
         }
         let (sent, received) = (order.sent, order.received);
-        assert!(sent > 0 && received + dropped >= sent, "{dropped} dropped unread, {order:?}");
+        let own = || [&site.left, &site.right].map(|daemon| daemon.as_ref().map(drops));
+        assert!(
+            sent > 0 && received + dropped >= sent,
+            "{dropped} dropped unread, {order:?}, {:?}",
+            own()
+        );
         let late = if stalls > 0 { sent / 10 } else { 0 };
         assert!(order.reordered <= late && order.duplicated == 0, "{stalls} stalls, {order:?}");
         sent - received
@@ -294,9 +299,16 @@ pub(crate) fn assert_flawless_between(daemons: [&Daemon; 2], start: impl FnOnce(
 
 /// Inner packets that a daemon has dropped so far because no path was up.
 fn pathless(daemon: &Daemon) -> u64 {
+    drops(daemon).iter().filter(|(reason, _)| reason == "no_path").map(|(_, count)| count).sum()
+}
+
+/// What a daemon has dropped so far, by reason.
+fn drops(daemon: &Daemon) -> Vec<(String, u64)> {
     let status = daemon.status().unwrap_or_else(|error| panic!("{error:#}"));
+    let of_tunnels = status.tunnels.iter().flat_map(|tunnel| &tunnel.drops);
     let connections = status.tunnels.iter().flat_map(|tunnel| &tunnel.connections);
-    connections.filter_map(|connection| connection.drops.get("no_path")).sum()
+    let drops = connections.flat_map(|connection| &connection.drops).chain(of_tunnels);
+    drops.filter(|(_, count)| **count > 0).map(|(name, count)| (name.clone(), *count)).collect()
 }
 
 /// Datagrams that the kernel has dropped so far because a socket of one of these daemons was full.
