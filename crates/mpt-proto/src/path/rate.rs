@@ -13,21 +13,26 @@
 //! is first needed when others are full starts with few packets and doubles them per round trip (*start*).
 //!
 //! If q does not fall although less is sent than the path delivers, the least delay has risen, by another route for
-//! example. Then the present one is the least.
+//! example ([`base`]). A path that drops what exceeds its rate, and queues nothing, shows it by its loss ([`ceiling`]).
 
+mod base;
+mod ceiling;
 mod found;
 mod points;
+mod shown;
 
 use std::time::Duration;
 
 use crate::time::Instant;
 use crate::wire::extended::feedback::Block;
+use base::{Base, Judgement};
+use ceiling::Ceiling;
 pub(crate) use found::Findings;
 pub use found::{Finding, Found, RateStage};
-use points::{Point, Points, Sample, after, earlier};
+use points::{Point, Points, Sample, after};
 
 /// Bounds of the target of q.
-const TARGET: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(10)];
+const TARGET: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(20)];
 
 /// The least delay of some packets is above that of all by so many mean deviations.
 const NOISE: f64 = 2.0;
@@ -38,12 +43,21 @@ const OPEN: Duration = Duration::from_millis(5);
 /// A round trip that is shorter counts as this: hosts need as long to react.
 const SHORTEST: Duration = Duration::from_millis(10);
 
-/// The most by which the pace exceeds the rate.
+/// Rates are measured over half a round trip, but no more than this.
+const SPAN: Duration = Duration::from_millis(25);
+
+/// The most by which the pace exceeds the rate, at first, and when each round trip brought more.
 const GAIN: f64 = 0.25;
 const MOST_GAIN: f64 = 0.5;
 
 /// After how long a path that is not used starts again, at first and at the most.
 const RETRY: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(60)];
+
+/// The most that the queue grows before it is seen that it does, where more than [`GAIN`] is tried.
+const OVERSHOOT: Duration = Duration::from_millis(40);
+
+/// The most by which the pace is below the rate.
+const LEAST_GAIN: f64 = -0.75;
 
 /// What a path starts with, in bytes per round trip.
 const START: f64 = 15_000.0;
@@ -55,28 +69,17 @@ const START_QUEUE: Duration = Duration::from_millis(80);
 /// No path has less, in bytes per second.
 const LEAST: f64 = 8_000.0;
 
-/// The least delay is looked for again after this time, and holds for one to two times as long.
-const BASE: Duration = Duration::from_secs(5);
-
 /// The pace while the least delay is looked for.
 const LOW_PACE: f64 = 0.75;
+
+/// Feedback that comes after more than this was not waited for.
+const LONGEST_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Open,
     Start,
     Servo,
-}
-
-/// A time in which less is sent than the path delivers.
-#[derive(Clone, Copy, Debug)]
-struct BaseCheck {
-    /// q at its beginning.
-    before: i32,
-    /// By how much q should have fallen, in microseconds.
-    predicted: f64,
-    /// When it is to be judged.
-    judged_at: Option<Instant>,
 }
 
 /// The estimate of one path.
@@ -91,26 +94,27 @@ pub(crate) struct RateEstimator {
     queue: i32,
     /// The smoothed mean deviation of the delay, in microseconds: what q varies by although nothing stands in a queue.
     noise: f64,
-    /// The share of datagrams that is lost in the long run.
-    usual_loss: f64,
-    /// The least delay of the present and of the last period.
-    base: Option<[u32; 2]>,
-    base_began: Instant,
+    base: Base,
+    /// When q was above its target last.
+    excess_at: Instant,
+    ceiling: Ceiling,
     /// Until when less is sent so that the least delay shows.
     draining_until: Option<Instant>,
-    check: Option<BaseCheck>,
-    misses: u8,
+    /// The smoothed time between two feedbacks.
+    interval: Duration,
     /// What the gain is multiplied with: more after each success.
     boost: f64,
     boosted_at: Instant,
-    /// The rate a round trip ago.
+    /// When q was a quarter of its target last, or less was sent than the path is believed to deliver.
+    filled_at: Instant,
+    /// The rate then, and the gain since.
     rate_before: f64,
+    gain: f64,
     /// The path sequence from which on the path has been kept busy.
     busy_from: u32,
     /// When it may start again, and how long after the last time that was.
     retry_at: Instant,
     retry_after: Duration,
-    updated: Instant,
     findings: Findings,
 }
 
@@ -123,19 +127,19 @@ impl Default for RateEstimator {
             pace: 0.0,
             queue: 0,
             noise: 0.0,
-            usual_loss: 0.0,
-            base: None,
-            base_began: Instant::ZERO,
+            base: Base::default(),
+            excess_at: Instant::ZERO,
+            ceiling: Ceiling::default(),
             draining_until: None,
-            check: None,
-            misses: 0,
+            interval: Duration::ZERO,
             boost: 1.0,
             boosted_at: Instant::ZERO,
+            filled_at: Instant::ZERO,
             rate_before: 0.0,
+            gain: 0.0,
             busy_from: 0,
             retry_at: Instant::ZERO,
             retry_after: Duration::ZERO,
-            updated: Instant::ZERO,
             findings: Findings::default(),
         }
     }
@@ -162,30 +166,9 @@ impl RateEstimator {
         Duration::from_micros(u64::try_from(self.queue).unwrap_or(0))
     }
 
-    /// What stands in queues on the way is held near this, if the path is paced.
-    pub(crate) fn queue_target(&self, round_trip: Duration) -> Option<Duration> {
-        let target = || Duration::from_micros(self.target(round_trip.max(SHORTEST)) as u64);
-        (self.stage != Stage::Open).then(target)
-    }
-
-    /// What the estimate is at.
-    pub(crate) fn stage(&self) -> RateStage {
-        match self.stage {
-            Stage::Open => RateStage::Open,
-            Stage::Start => RateStage::Start,
-            Stage::Servo if self.draining_until.is_some() => RateStage::Draining,
-            Stage::Servo => RateStage::Servo,
-        }
-    }
-
-    /// What was found out last.
-    pub(crate) fn findings(&self) -> &Findings {
-        &self.findings
-    }
-
     /// The least delay: arrival minus send timestamp, modulo 2^32.
     pub(crate) fn base(&self) -> Option<u32> {
-        self.base.map(|[present, before]| earlier(present, before))
+        self.base.get()
     }
 
     /// Others are full, and this path is needed: it is not to be flooded.
@@ -236,15 +219,23 @@ impl RateEstimator {
         if self.points.last().is_some_and(|last| after(point.highest, last.highest) <= 0) {
             return;
         }
+        if let Some(last) = self.points.last() {
+            let interval = now.since(last.at).min(LONGEST_INTERVAL);
+            self.interval = (self.interval * 7 + interval) / 8;
+        }
         self.points.push(point);
         // Datagrams of one burst wait for each other.
         let burst = 2.0 * 1500.0 * 1e6 / self.rate.max(LEAST);
-        let deviation = (f64::from(block.delay_deviation) - burst).max(0.0);
+        // And a queue that grows or shrinks is none.
+        let ramp =
+            self.points.last_two().map_or(0, |[before, last]| after(last.delay, before.delay));
+        let ramp = f64::from(ramp.abs()) / 2.0;
+        let deviation = (f64::from(block.delay_deviation) - burst - ramp).max(0.0);
         self.noise += (deviation - self.noise) / 16.0;
         let round_trip = round_trip.max(SHORTEST);
         self.on_delay(now, round_trip);
         if let Some(sample) =
-            self.points.sample((round_trip / 2).max(SHORTEST), self.noise, self.busy_from)
+            self.points.sample((round_trip / 2).clamp(SHORTEST, SPAN), self.noise, self.busy_from)
         {
             let (stage, rate) = (self.stage, self.rate);
             match self.stage {
@@ -254,21 +245,13 @@ impl RateEstimator {
             }
             self.tell(now, &sample, stage, rate);
         }
+        self.check(now, &point, round_trip);
         self.set_pace(now, round_trip);
-        self.updated = now;
     }
 
-    /// Notes for people what a sample has changed: before it, stage and rate were these.
-    fn tell(&mut self, now: Instant, sample: &Sample, stage: Stage, rate: f64) {
-        self.findings.on_sample(sample.busy);
-        match self.stage {
-            Stage::Servo if stage == Stage::Servo => {
-                let loss = (sample.busy && self.drops(sample)).then(|| sample.loss());
-                self.findings.on_rate(now, rate, self.rate, loss);
-            }
-            Stage::Servo => self.findings.on_full(now, self.rate, self.queue),
-            Stage::Open | Stage::Start => {}
-        }
+    /// After how long it is seen what was done: then feedback has come about it.
+    fn reaction(&self, round_trip: Duration) -> Duration {
+        round_trip + self.interval
     }
 
     /// The target of q.
@@ -280,32 +263,26 @@ impl RateEstimator {
 
     fn on_delay(&mut self, now: Instant, round_trip: Duration) {
         let Some(last) = self.points.last().copied() else { return };
-        match &mut self.base {
-            None => {
-                self.base = Some([last.delay; 2]);
-                self.base_began = now;
-            }
-            Some(base) => {
-                base[0] = earlier(base[0], last.delay);
-                if now.since(self.base_began) >= BASE {
-                    *base = [last.delay, base[0]];
-                    self.base_began = now;
-                    // It is seen only while nothing stands in the queue.
-                    if self.stage == Stage::Servo {
-                        self.draining_until = Some(now + round_trip + Duration::from_millis(20));
-                    }
-                }
-            }
+        let unseen = self.base.on_delay(now, last.delay, 1000.0 + NOISE * self.noise);
+        // The least delay is seen only while nothing stands in the queue.
+        if unseen && self.stage == Stage::Servo {
+            self.draining_until = Some(now + round_trip + Duration::from_millis(20));
         }
         let Some(base) = self.base() else { return };
-        let half = (round_trip / 2).max(SHORTEST);
-        let least = self.points.least_delay(half).unwrap_or(last.delay);
+        let noise = Duration::from_micros((4.0 * self.noise) as u64);
+        let recent = (round_trip / 2).clamp(SHORTEST, SPAN + noise);
+        let least = self.points.least_delay(recent).unwrap_or(last.delay);
         self.queue = after(least, base);
+    }
+
+    /// Whether nothing has stood in the queue for so long that what it dropped has been reported.
+    fn is_clear(&self, now: Instant, round_trip: Duration) -> bool {
+        now.since(self.excess_at) >= 2 * self.reaction(round_trip)
     }
 
     /// Whether so much more is lost than usual that something must be full.
     fn drops(&self, sample: &Sample) -> bool {
-        sample.lost > 4.0 && sample.loss() > 0.05 + 2.0 * self.usual_loss
+        sample.lost > 4.0 && sample.loss() > 0.05 + 2.0 * self.ceiling.usual()
     }
 
     fn update_open(&mut self, sample: &Sample, round_trip: Duration) {
@@ -338,79 +315,91 @@ impl RateEstimator {
             self.boost = 1.0;
             // Something stands in the queue now. So it did all the time if it became less; and if it became more, more
             // was sent than the path carries. If it stays although little is sent, the least delay has risen.
-            if moves && (sample.busy || change > 0.1 * sample.sent + 2.0 * self.noise) {
+            if sample.leaps {
+                // Another route, or the feedback after this one will tell.
+            } else if moves && (sample.busy || change > 0.1 * sample.sent + 2.0 * self.noise) {
                 let share = if change > 0.0 { 0.5 } else { 0.25 };
                 self.rate += share * (delivered - self.rate);
             } else if sample.busy && self.pace > 0.9 * self.rate {
                 self.rate += 0.25 * (delivered - self.rate);
             }
-        } else {
+        } else if !sample.leaps {
             self.rate = self.rate.max(sample.rate());
         }
-        if now.since(self.boosted_at) >= round_trip {
-            let grown = self.rate > 1.04 * self.rate_before && queue <= target;
-            self.boost = if grown { (self.boost * 1.5).min(8.0) } else { 1.0 };
+        let reaction = self.reaction(round_trip);
+        if queue > target / 4.0 || self.pace < self.rate {
+            self.filled_at = now;
+        }
+        if now.since(self.boosted_at) >= reaction * 5 / 4 {
+            let grown = self.rate > self.rate_before * (1.0 + 0.3 * self.gain.max(0.02));
+            // More was sent than the path was believed to deliver, and it does not show.
+            let is_absorbed = sample.busy && now.since(self.filled_at) >= reaction;
+            let grown = (grown || is_absorbed) && queue <= target;
+            self.boost = if grown { (self.boost * 2.0).min(16.0) } else { 1.0 };
             self.boosted_at = now;
             self.rate_before = self.rate;
         }
-        if sample.busy && self.drops(sample) {
+        if sample.busy && self.is_clear(now, round_trip) && self.drops(sample) {
             self.rate = self.rate.min(sample.rate());
             self.boost = 1.0;
         }
-        self.usual_loss += (sample.loss() - self.usual_loss) / 64.0;
         self.rate = self.rate.max(LEAST);
     }
 
     fn set_pace(&mut self, now: Instant, round_trip: Duration) {
-        let gain = match self.stage {
+        self.gain = match self.stage {
             Stage::Open => 0.0,
             Stage::Start => (START_QUEUE.as_secs_f64() / round_trip.as_secs_f64()).clamp(0.35, 1.0),
             Stage::Servo => {
-                let off = (self.target(round_trip) - f64::from(self.queue))
-                    / round_trip.as_micros() as f64;
-                let most = (GAIN * self.boost).min(MOST_GAIN);
-                (off * self.boost).clamp(-0.5, most)
+                let reaction = self.reaction(round_trip);
+                let off =
+                    (self.target(round_trip) - f64::from(self.queue)) / reaction.as_micros() as f64;
+                let most =
+                    (OVERSHOOT.as_secs_f64() / reaction.as_secs_f64()).clamp(GAIN, MOST_GAIN);
+                (off * self.boost).clamp(LEAST_GAIN, most.min(GAIN * self.boost))
             }
         };
-        self.pace = self.rate * (1.0 + gain);
+        self.pace = self.rate * (1.0 + self.gain);
+        if self.stage != Stage::Servo {
+            return;
+        }
         if self.draining_until.is_some_and(|until| now < until) {
             self.pace = self.pace.min(self.rate * LOW_PACE);
         } else {
             self.draining_until = None;
         }
+        for bound in [self.base.bound(), self.ceiling.bound()].into_iter().flatten() {
+            self.pace = self.pace.min(bound);
+        }
         self.findings.on_queue(now, self.draining_until.is_some(), self.queue);
-        self.check_base(now, round_trip);
     }
 
-    /// Less is sent than the path delivers: then q falls, or the least delay has risen.
-    fn check_base(&mut self, now: Instant, round_trip: Duration) {
-        if self.stage != Stage::Servo || f64::from(self.queue) <= self.target(round_trip) {
-            self.check = None;
-            self.misses = 0;
+    /// Whether what is above the least delay is a queue, and whether what is lost is the path's own.
+    fn check(&mut self, now: Instant, point: &Point, round_trip: Duration) {
+        if self.stage != Stage::Servo {
             return;
         }
-        let elapsed = now.since(self.updated).as_micros() as f64;
-        let share = 1.0 - self.pace / self.rate;
-        let new = BaseCheck { before: self.queue, predicted: 0.0, judged_at: None };
-        let check = self.check.get_or_insert(new);
-        check.predicted += (share * elapsed).max(0.0);
-        if check.judged_at.is_none() && check.predicted >= 4000.0 {
-            check.judged_at = Some(now + round_trip);
+        let is_low = f64::from(self.queue) <= self.target(round_trip);
+        let is_filled = self.pace >= 0.98 * self.rate || self.ceiling.bound().is_some();
+        let is_clear =
+            self.is_clear(now, round_trip) && is_filled && after(point.highest, self.busy_from) > 0;
+        self.ceiling.on_point(now, point, is_clear, round_trip);
+        if let Some(delivered) = self.ceiling.delivered() {
+            self.rate = self.rate.min(delivered);
         }
-        if check.judged_at.is_some_and(|at| now >= at) {
-            let fell = f64::from(check.before - self.queue);
-            let missed = fell < 0.25 * check.predicted.min(f64::from(check.before));
-            self.check = None;
-            self.misses = if missed { self.misses + 1 } else { 0 };
-            if self.misses >= 2 {
-                self.misses = 0;
-                if let Some(base) = self.base() {
-                    self.findings.push(now, Finding::Longer { by: self.queue() });
-                    self.base = Some([base.wrapping_add_signed(self.queue); 2]);
-                    self.base_began = now;
-                    self.queue = 0;
-                }
+        if is_low {
+            self.base.trust();
+            return;
+        }
+        self.excess_at = now;
+        let Some(points) = self.points.last_two() else { return };
+        match self.base.on_excess(now, self.rate, self.noise, points) {
+            Some(Judgement::Delivers(rate)) => self.rate = rate.max(LEAST),
+            Some(Judgement::Rose) => {
+                self.findings.push(now, Finding::Longer { by: self.queue() });
+                self.queue = 0;
             }
+            None => {}
         }
     }
 }

@@ -11,6 +11,9 @@ const SPAN: f64 = 4.0;
 /// A path on which delays vary by more than so many microseconds has jitter.
 const JITTERY: f64 = 500.0;
 
+/// A delay that changes by more in one step has another cause than a queue, in microseconds.
+const LEAP: f64 = 5000.0;
+
 /// Points of the past that are kept.
 const POINTS: usize = 64;
 
@@ -45,6 +48,8 @@ pub(super) struct Sample {
     pub(super) lost: f64,
     /// Whether the path was kept busy all the time.
     pub(super) busy: bool,
+    /// Whether the delay changed by one leap: what arrived in that time says nothing of the rate.
+    pub(super) leaps: bool,
 }
 
 impl Sample {
@@ -85,8 +90,8 @@ impl Points {
     pub(super) fn sample(&self, span: Duration, noise: f64, busy_from: u32) -> Option<Sample> {
         let last = self.0.back()?;
         let span = span.as_micros() as i32 + (SPAN * noise) as i32;
-        let mut before = self.0.iter().rev().skip(1);
-        let first = before.find(|point| {
+        let mut before = self.0.iter().rev().enumerate().skip(1);
+        let (intervals, first) = before.find(|(_, point)| {
             after(last.arrived, point.arrived) >= span
                 && last.packets.wrapping_sub(point.packets) >= 16
         })?;
@@ -108,7 +113,35 @@ impl Points {
             packets: f64::from(last.packets.wrapping_sub(first.packets)),
             lost: f64::from(after(last.lost, first.lost).max(0)),
             busy: after(first.highest, busy_from) >= 0,
+            leaps: self.leaps(intervals.max(2), noise),
         })
+    }
+
+    /// The last two points.
+    pub(super) fn last_two(&self) -> Option<[&Point; 2]> {
+        let mut last = self.0.iter().rev();
+        let (last, before) = (last.next()?, last.next()?);
+        Some([before, last])
+    }
+
+    /// Whether the delay changed in the last `intervals` between two points by one leap of more than [`LEAP`], and not
+    /// step by step. Delays deviate by `noise` microseconds.
+    fn leaps(&self, intervals: usize, noise: f64) -> bool {
+        let newest_first = self.0.iter().rev().zip(self.0.iter().rev().skip(1));
+        let changes = newest_first.take(intervals).map(|(point, before)| {
+            // Least delays vary less, but they show a rise later.
+            if noise > JITTERY {
+                after(point.delay, before.delay)
+            } else {
+                after(point.arrived, before.arrived) - after(point.sent, before.sent)
+            }
+        });
+        let (sum, greatest) = changes.fold((0, 0_i32), |(sum, greatest), change| {
+            (sum + change, if change.abs() > greatest.abs() { change } else { greatest })
+        });
+        let others = f64::from((sum - greatest).abs());
+        let greatest = f64::from(greatest.abs());
+        greatest > LEAP + 4.0 * noise && others < 0.35 * greatest
     }
 }
 

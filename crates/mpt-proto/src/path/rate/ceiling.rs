@@ -1,0 +1,144 @@
+//! A path that drops what exceeds its rate and queues nothing, such as a policer or a link with a shallow buffer.
+//!
+//! No delay tells its rate, and loss alone does not: a radio link loses at any rate. So when more is lost than usual, a
+//! little less than what arrived is sent for a while. If the loss ends, it came from sending too much, and the rate
+//! stays below what arrived; after two seconds, doubling to a minute, more is tried again. If it goes on, it is the
+//! path's own.
+
+use std::time::Duration;
+
+use super::points::{Point, after};
+use crate::time::Instant;
+
+/// Loss is measured over a round trip and at least this, until so many datagrams have been lost or so many have
+/// arrived. Of a path that loses 12 by chance, no more than two are lost in the same time once in 2000 times.
+const EPOCH: Duration = Duration::from_millis(50);
+const LOST: i32 = 12;
+const DATAGRAMS: u32 = 2000;
+
+/// Less than this share that is lost says nothing.
+const LOSS: f64 = 0.004;
+
+/// What is sent of what arrived, to see whether the loss ends, and when it did.
+const TRIAL: f64 = 0.95;
+const HELD: f64 = 0.98;
+
+/// How long no more is tried, at first and at the most.
+const HOLD: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(60)];
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum State {
+    #[default]
+    Free,
+    /// Less is sent than what arrived when such a share was lost, for as many datagrams.
+    Trial { delivered: f64, loss: f64, packets: u32 },
+    /// No more arrives than this.
+    Held { delivered: f64, until: Instant },
+}
+
+/// What is known of the loss of a path.
+#[derive(Debug, Default)]
+pub(super) struct Ceiling {
+    state: State,
+    /// The share that is lost whatever is sent.
+    usual: f64,
+    /// Since when loss is measured, of what was sent after some time.
+    from: Option<Point>,
+    sent_after: Option<u32>,
+    hold: Duration,
+    /// What arrived when it was held last.
+    held: f64,
+}
+
+impl Ceiling {
+    /// The most that may be sent, in bytes per second.
+    pub(super) fn bound(&self) -> Option<f64> {
+        match self.state {
+            State::Free => None,
+            State::Trial { delivered, .. } => Some(TRIAL * delivered),
+            State::Held { delivered, .. } => Some(HELD * delivered),
+        }
+    }
+
+    /// What the path delivers, in bytes per second, if that is known by what it drops.
+    pub(super) fn delivered(&self) -> Option<f64> {
+        match self.state {
+            State::Held { delivered, .. } => Some(delivered),
+            State::Free | State::Trial { .. } => None,
+        }
+    }
+
+    /// The share that is lost whatever is sent.
+    pub(super) fn usual(&self) -> f64 {
+        self.usual
+    }
+
+    /// Feedback about the path arrived. It says something only if the path is kept busy and nothing stands in its
+    /// queue.
+    pub(super) fn on_point(
+        &mut self,
+        now: Instant,
+        point: &Point,
+        is_clear: bool,
+        round_trip: Duration,
+    ) {
+        if let State::Held { until, .. } = self.state
+            && now >= until
+        {
+            self.begin(now, State::Free);
+        }
+        let is_early = self.sent_after.is_some_and(|sent| after(point.sent, sent) < 0);
+        let Some(from) = self.from.filter(|_| is_clear && !is_early) else {
+            self.from = Some(*point);
+            return;
+        };
+        let packets = point.packets.wrapping_sub(from.packets);
+        let lost = after(point.lost, from.lost).max(0);
+        let is_enough = match self.state {
+            State::Trial { packets: before, .. } => packets >= before,
+            State::Free | State::Held { .. } => lost >= LOST || packets >= DATAGRAMS,
+        };
+        if point.at.since(from.at) < round_trip.max(EPOCH) || !is_enough {
+            return;
+        }
+        self.from = Some(*point);
+        let loss = f64::from(lost) / (f64::from(lost) + f64::from(packets));
+        let time = f64::from(after(point.arrived, from.arrived)).max(1.0);
+        let delivered = (point.bytes - from.bytes) as f64 * 1e6 / time;
+        self.on_loss(now, loss, delivered, packets);
+    }
+
+    fn on_loss(&mut self, now: Instant, loss: f64, delivered: f64, packets: u32) {
+        let is_unusual = loss > LOSS + 2.0 * self.usual;
+        match self.state {
+            State::Free if is_unusual => {
+                self.begin(now, State::Trial { delivered, loss, packets });
+            }
+            State::Free => self.usual += (loss - self.usual) / 8.0,
+            State::Trial { delivered, loss: before, .. } if loss < before / 4.0 => {
+                let is_same = (delivered - self.held).abs() < 0.1 * self.held;
+                let longer = (2 * self.hold).clamp(HOLD[0], HOLD[1]);
+                self.hold = if is_same { longer } else { HOLD[0] };
+                self.held = delivered;
+                let until = now + self.hold;
+                self.begin(now, State::Held { delivered, until });
+            }
+            State::Trial { .. } => {
+                self.usual = self.usual.max(loss);
+                self.begin(now, State::Free);
+            }
+            State::Held { delivered: before, until } if is_unusual => {
+                let delivered = delivered.min(HELD * before);
+                self.held = delivered;
+                self.begin(now, State::Held { delivered, until });
+            }
+            State::Held { .. } => {}
+        }
+    }
+
+    fn begin(&mut self, now: Instant, state: State) {
+        self.state = state;
+        self.sent_after = Some(now.micros());
+        self.from = None;
+    }
+}
