@@ -18,6 +18,8 @@
 mod base;
 mod ceiling;
 mod found;
+mod learn;
+mod noise;
 mod points;
 mod shown;
 
@@ -25,17 +27,18 @@ use std::time::Duration;
 
 use crate::time::Instant;
 use crate::wire::extended::feedback::Block;
-use base::{Base, Judgement};
+use base::Base;
 use ceiling::Ceiling;
 pub(crate) use found::Findings;
 pub use found::{Finding, Found, RateStage};
-use points::{Point, Points, Sample, after};
+use noise::Noise;
+use points::{Point, Points, after};
 
 /// Bounds of the target of q.
 const TARGET: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(20)];
 
-/// The least delay of some packets is above that of all by so many mean deviations.
-const NOISE: f64 = 2.0;
+/// The least delay of some packets is above that of all by so many of its deviations.
+const NOISE: f64 = 3.0;
 
 /// A path is no longer open when q has reached this, or an eighth of the round trip.
 const OPEN: Duration = Duration::from_millis(5);
@@ -92,8 +95,7 @@ pub(crate) struct RateEstimator {
     pace: f64,
     /// Microseconds above the least delay.
     queue: i32,
-    /// The smoothed mean deviation of the delay, in microseconds: what q varies by although nothing stands in a queue.
-    noise: f64,
+    noise: Noise,
     base: Base,
     /// When q was above its target last.
     excess_at: Instant,
@@ -126,7 +128,7 @@ impl Default for RateEstimator {
             rate: 0.0,
             pace: 0.0,
             queue: 0,
-            noise: 0.0,
+            noise: Noise::default(),
             base: Base::default(),
             excess_at: Instant::ZERO,
             ceiling: Ceiling::default(),
@@ -175,8 +177,7 @@ impl RateEstimator {
     pub(crate) fn start(&mut self, round_trip: Duration) {
         if self.stage == Stage::Open {
             self.stage = Stage::Start;
-            let start = START / round_trip.max(SHORTEST).as_secs_f64();
-            self.rate = self.rate.max(start);
+            self.rate = self.rate.max(start_rate(round_trip));
             self.pace = self.rate;
         }
     }
@@ -215,6 +216,7 @@ impl RateEstimator {
             packets: block.received,
             lost: block.lost,
             delay: block.delay_min,
+            mean: block.delay_min.wrapping_add(block.delay_mean),
         };
         if self.points.last().is_some_and(|last| after(point.highest, last.highest) <= 0) {
             return;
@@ -224,29 +226,29 @@ impl RateEstimator {
             self.interval = (self.interval * 7 + interval) / 8;
         }
         self.points.push(point);
-        // Datagrams of one burst wait for each other.
-        let burst = 2.0 * 1500.0 * 1e6 / self.rate.max(LEAST);
-        // And a queue that grows or shrinks is none.
-        let ramp =
-            self.points.last_two().map_or(0, |[before, last]| after(last.delay, before.delay));
-        let ramp = f64::from(ramp.abs()) / 2.0;
-        let deviation = (f64::from(block.delay_deviation) - burst - ramp).max(0.0);
-        self.noise += (deviation - self.noise) / 16.0;
+        self.noise.update(block, &self.points, self.packet());
         let round_trip = round_trip.max(SHORTEST);
         self.on_delay(now, round_trip);
-        if let Some(sample) =
-            self.points.sample((round_trip / 2).clamp(SHORTEST, SPAN), self.noise, self.busy_from)
-        {
+        if let Some(sample) = self.points.sample(
+            (round_trip / 2).clamp(SHORTEST, SPAN),
+            self.noise.single,
+            self.busy_from,
+        ) {
             let (stage, rate) = (self.stage, self.rate);
             match self.stage {
-                Stage::Open => self.update_open(&sample, round_trip),
-                Stage::Start => self.update_start(&sample, round_trip),
+                Stage::Open => self.update_open(now, &sample, round_trip),
+                Stage::Start => self.update_start(now, &sample, round_trip),
                 Stage::Servo => self.update(now, &sample, round_trip),
             }
             self.tell(now, &sample, stage, rate);
         }
         self.check(now, &point, round_trip);
         self.set_pace(now, round_trip);
+    }
+
+    /// The time that the path takes for a packet, in microseconds.
+    fn packet(&self) -> f64 {
+        1500.0 * 1e6 / self.rate.max(LEAST)
     }
 
     /// After how long it is seen what was done: then feedback has come about it.
@@ -256,94 +258,23 @@ impl RateEstimator {
 
     /// The target of q.
     fn target(&self, round_trip: Duration) -> f64 {
-        let packets = 2.0 * 1500.0 * 1e6 / self.rate.max(LEAST);
+        let packets = 2.0 * self.packet();
         let target = (round_trip / 20).clamp(TARGET[0], TARGET[1]);
-        (target.as_micros() as f64).max(packets) + NOISE * self.noise
+        (target.as_micros() as f64).max(packets) + NOISE * self.noise.least
     }
 
     fn on_delay(&mut self, now: Instant, round_trip: Duration) {
         let Some(last) = self.points.last().copied() else { return };
-        let unseen = self.base.on_delay(now, last.delay, 1000.0 + NOISE * self.noise);
+        let unseen = self.base.on_delay(now, last.delay, 1000.0 + NOISE * self.noise.least);
         // The least delay is seen only while nothing stands in the queue.
         if unseen && self.stage == Stage::Servo {
             self.draining_until = Some(now + round_trip + Duration::from_millis(20));
         }
         let Some(base) = self.base() else { return };
-        let noise = Duration::from_micros((4.0 * self.noise) as u64);
+        let noise = Duration::from_micros((4.0 * self.noise.single) as u64);
         let recent = (round_trip / 2).clamp(SHORTEST, SPAN + noise);
         let least = self.points.least_delay(recent).unwrap_or(last.delay);
         self.queue = after(least, base);
-    }
-
-    /// Whether nothing has stood in the queue for so long that what it dropped has been reported.
-    fn is_clear(&self, now: Instant, round_trip: Duration) -> bool {
-        now.since(self.excess_at) >= 2 * self.reaction(round_trip)
-    }
-
-    /// Whether so much more is lost than usual that something must be full.
-    fn drops(&self, sample: &Sample) -> bool {
-        sample.lost > 4.0 && sample.loss() > 0.05 + 2.0 * self.ceiling.usual()
-    }
-
-    fn update_open(&mut self, sample: &Sample, round_trip: Duration) {
-        let limit = OPEN.max(round_trip / 8).as_micros() as f64 + NOISE * self.noise;
-        if f64::from(self.queue) > limit || self.drops(sample) {
-            self.rate = sample.rate();
-            self.stage = Stage::Servo;
-        } else {
-            self.rate = self.rate.max(sample.rate());
-        }
-    }
-
-    fn update_start(&mut self, sample: &Sample, round_trip: Duration) {
-        let rate = sample.rate();
-        if f64::from(self.queue) > self.target(round_trip) || self.drops(sample) {
-            self.rate = rate;
-            self.stage = Stage::Servo;
-        } else {
-            self.rate = self.rate.max(rate);
-        }
-    }
-
-    fn update(&mut self, now: Instant, sample: &Sample, round_trip: Duration) {
-        let target = self.target(round_trip);
-        let queue = f64::from(self.queue);
-        let change = sample.arrived - sample.sent;
-        let moves = change.abs() > 0.03 * sample.sent.max(sample.arrived) + self.noise;
-        let delivered = sample.bytes * 1e6 / sample.arrived.max(1.0);
-        if queue > target {
-            self.boost = 1.0;
-            // Something stands in the queue now. So it did all the time if it became less; and if it became more, more
-            // was sent than the path carries. If it stays although little is sent, the least delay has risen.
-            if sample.leaps {
-                // Another route, or the feedback after this one will tell.
-            } else if moves && (sample.busy || change > 0.1 * sample.sent + 2.0 * self.noise) {
-                let share = if change > 0.0 { 0.5 } else { 0.25 };
-                self.rate += share * (delivered - self.rate);
-            } else if sample.busy && self.pace > 0.9 * self.rate {
-                self.rate += 0.25 * (delivered - self.rate);
-            }
-        } else if !sample.leaps {
-            self.rate = self.rate.max(sample.rate());
-        }
-        let reaction = self.reaction(round_trip);
-        if queue > target / 4.0 || self.pace < self.rate {
-            self.filled_at = now;
-        }
-        if now.since(self.boosted_at) >= reaction * 5 / 4 {
-            let grown = self.rate > self.rate_before * (1.0 + 0.3 * self.gain.max(0.02));
-            // More was sent than the path was believed to deliver, and it does not show.
-            let is_absorbed = sample.busy && now.since(self.filled_at) >= reaction;
-            let grown = (grown || is_absorbed) && queue <= target;
-            self.boost = if grown { (self.boost * 2.0).min(16.0) } else { 1.0 };
-            self.boosted_at = now;
-            self.rate_before = self.rate;
-        }
-        if sample.busy && self.is_clear(now, round_trip) && self.drops(sample) {
-            self.rate = self.rate.min(sample.rate());
-            self.boost = 1.0;
-        }
-        self.rate = self.rate.max(LEAST);
     }
 
     fn set_pace(&mut self, now: Instant, round_trip: Duration) {
@@ -368,38 +299,14 @@ impl RateEstimator {
         } else {
             self.draining_until = None;
         }
-        for bound in [self.base.bound(), self.ceiling.bound()].into_iter().flatten() {
-            self.pace = self.pace.min(bound);
+        for bound in [self.base.bound(), self.ceiling.bound(self.rate)].into_iter().flatten() {
+            self.pace = self.pace.min(bound.max(start_rate(round_trip)));
         }
         self.findings.on_queue(now, self.draining_until.is_some(), self.queue);
     }
+}
 
-    /// Whether what is above the least delay is a queue, and whether what is lost is the path's own.
-    fn check(&mut self, now: Instant, point: &Point, round_trip: Duration) {
-        if self.stage != Stage::Servo {
-            return;
-        }
-        let is_low = f64::from(self.queue) <= self.target(round_trip);
-        let is_filled = self.pace >= 0.98 * self.rate || self.ceiling.bound().is_some();
-        let is_clear =
-            self.is_clear(now, round_trip) && is_filled && after(point.highest, self.busy_from) > 0;
-        self.ceiling.on_point(now, point, is_clear, round_trip);
-        if let Some(delivered) = self.ceiling.delivered() {
-            self.rate = self.rate.min(delivered);
-        }
-        if is_low {
-            self.base.trust();
-            return;
-        }
-        self.excess_at = now;
-        let Some(points) = self.points.last_two() else { return };
-        match self.base.on_excess(now, self.rate, self.noise, points) {
-            Some(Judgement::Delivers(rate)) => self.rate = rate.max(LEAST),
-            Some(Judgement::Rose) => {
-                self.findings.push(now, Finding::Longer { by: self.queue() });
-                self.queue = 0;
-            }
-            None => {}
-        }
-    }
+/// What a path starts with, in bytes per second. What it delivers of less says nothing of what it can deliver.
+fn start_rate(round_trip: Duration) -> f64 {
+    START / round_trip.max(SHORTEST).as_secs_f64()
 }

@@ -119,7 +119,7 @@ impl Base {
         if check.predicted < JUDGED + JUDGED_NOISE * noise {
             return None;
         }
-        let fell = f64::from(after(check.from.delay, last.delay));
+        let fell = f64::from(after(check.from.level(noise), last.level(noise)));
         let has_fallen = fell >= PART * check.predicted;
         let (is_second, rate) = (check.is_second, check.rate);
         let time = f64::from(after(last.arrived, check.from.arrived)).max(1.0);

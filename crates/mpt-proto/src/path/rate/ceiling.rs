@@ -23,6 +23,12 @@ const LOSS: f64 = 0.004;
 const TRIAL: f64 = 0.95;
 const HELD: f64 = 0.98;
 
+/// More than so many times the loss before a trial is not the same loss.
+const GROWN: f64 = 1.5;
+
+/// If the loss goes on at less than this part of what arrived at first, it does not come from what is sent.
+const WORTHLESS: f64 = 0.7;
+
 /// How long no more is tried, at first and at the most.
 const HOLD: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(60)];
 
@@ -32,8 +38,8 @@ enum State {
     Free,
     /// Less is sent than what arrived when such a share was lost, for as many datagrams.
     Trial { delivered: f64, loss: f64, packets: u32 },
-    /// No more arrives than this.
-    Held { delivered: f64, until: Instant },
+    /// No more arrives than this, and than `first` when it began.
+    Held { delivered: f64, first: f64, until: Instant },
 }
 
 /// What is known of the loss of a path.
@@ -51,11 +57,11 @@ pub(super) struct Ceiling {
 }
 
 impl Ceiling {
-    /// The most that may be sent, in bytes per second.
-    pub(super) fn bound(&self) -> Option<f64> {
+    /// The most that may be sent, in bytes per second, on a path that is believed to deliver `rate`.
+    pub(super) fn bound(&self, rate: f64) -> Option<f64> {
         match self.state {
             State::Free => None,
-            State::Trial { delivered, .. } => Some(TRIAL * delivered),
+            State::Trial { delivered, .. } => Some(TRIAL * delivered.min(rate)),
             State::Held { delivered, .. } => Some(HELD * delivered),
         }
     }
@@ -73,22 +79,23 @@ impl Ceiling {
         self.usual
     }
 
-    /// Feedback about the path arrived. It says something only if the path is kept busy and nothing stands in its
-    /// queue.
-    pub(super) fn on_point(
-        &mut self,
-        now: Instant,
-        point: &Point,
-        is_clear: bool,
-        round_trip: Duration,
-    ) {
+    /// The path has just been filled for the first time: what was sent before this does not count.
+    pub(super) fn restart(&mut self, now: Instant) {
+        self.begin(now, State::Free);
+    }
+
+    /// Feedback about the path arrived. It says something only while nothing stands in its queue and it is kept busy:
+    /// `busy_from` is the path sequence since which it has been.
+    pub(super) fn on_point(&mut self, point: &Point, busy_from: Option<u32>, round_trip: Duration) {
+        let now = point.at;
         if let State::Held { until, .. } = self.state
             && now >= until
         {
             self.begin(now, State::Free);
         }
+        let is_busy = |from: &Point| busy_from.is_some_and(|busy| after(from.highest, busy) >= 0);
         let is_early = self.sent_after.is_some_and(|sent| after(point.sent, sent) < 0);
-        let Some(from) = self.from.filter(|_| is_clear && !is_early) else {
+        let Some(from) = self.from.filter(|from| is_busy(from) && !is_early) else {
             self.from = Some(*point);
             return;
         };
@@ -115,22 +122,34 @@ impl Ceiling {
                 self.begin(now, State::Trial { delivered, loss, packets });
             }
             State::Free => self.usual += (loss - self.usual) / 8.0,
-            State::Trial { delivered, loss: before, .. } if loss < before / 4.0 => {
+            State::Trial { delivered: tried, loss: before, .. } if loss < before / 4.0 => {
+                // Before the trial a policer may have let through more than its rate.
+                let delivered = tried.min(delivered / TRIAL);
                 let is_same = (delivered - self.held).abs() < 0.1 * self.held;
                 let longer = (2 * self.hold).clamp(HOLD[0], HOLD[1]);
                 self.hold = if is_same { longer } else { HOLD[0] };
                 self.held = delivered;
                 let until = now + self.hold;
-                self.begin(now, State::Held { delivered, until });
+                self.begin(now, State::Held { delivered, first: delivered, until });
+            }
+            State::Trial { loss: before, .. } if loss > GROWN * before => {
+                // It has only begun to drop: a policer lets through more than its rate for a while.
+                self.begin(now, State::Trial { delivered, loss, packets });
             }
             State::Trial { .. } => {
                 self.usual = self.usual.max(loss);
                 self.begin(now, State::Free);
             }
-            State::Held { delivered: before, until } if is_unusual => {
+            State::Held { delivered: before, first, until } if is_unusual => {
                 let delivered = delivered.min(HELD * before);
-                self.held = delivered;
-                self.begin(now, State::Held { delivered, until });
+                if delivered < WORTHLESS * first {
+                    // Less does not help: the loss is the path's own by now.
+                    self.usual = self.usual.max(loss);
+                    self.begin(now, State::Free);
+                } else {
+                    self.held = delivered;
+                    self.begin(now, State::Held { delivered, first, until });
+                }
             }
             State::Held { .. } => {}
         }

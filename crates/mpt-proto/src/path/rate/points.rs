@@ -6,13 +6,16 @@ use std::time::Duration;
 use crate::time::Instant;
 
 /// Rates are measured over so many mean deviations more, as single datagrams are late by them.
-const SPAN: f64 = 4.0;
+const SPAN: f64 = 8.0;
 
 /// A path on which delays vary by more than so many microseconds has jitter.
 const JITTERY: f64 = 500.0;
 
 /// A delay that changes by more in one step has another cause than a queue, in microseconds.
 const LEAP: f64 = 5000.0;
+
+/// The growth of a queue is looked at over so many feedbacks.
+const RAMP: usize = 4;
 
 /// Points of the past that are kept.
 const POINTS: usize = 64;
@@ -29,8 +32,17 @@ pub(super) struct Point {
     pub(super) bytes: u64,
     pub(super) packets: u32,
     pub(super) lost: u32,
-    /// The shortest delay since the point before, modulo 2^32.
+    /// The shortest delay since the point before, modulo 2^32, and the mean.
     pub(super) delay: u32,
+    pub(super) mean: u32,
+}
+
+impl Point {
+    /// The delay that shows best how it changes, where delays deviate by `noise` microseconds: the least one is that of
+    /// a single datagram, but it does not contain what datagrams of a burst wait for each other.
+    pub(super) fn level(&self, noise: f64) -> u32 {
+        if noise > JITTERY { self.mean } else { self.delay }
+    }
 }
 
 /// The last points, oldest first.
@@ -103,8 +115,8 @@ impl Points {
         let sent = f64::from(after(last.sent, first.sent));
         let mut arrived = f64::from(arrived);
         if noise > JITTERY {
-            // Least delays vary less than those of single datagrams.
-            arrived = (sent + f64::from(after(last.delay, first.delay))).max(1.0);
+            // Means vary less than the delays of single datagrams.
+            arrived = (sent + f64::from(after(last.mean, first.mean))).max(1.0);
         }
         Some(Sample {
             sent,
@@ -122,6 +134,23 @@ impl Points {
         let mut last = self.0.iter().rev();
         let (last, before) = (last.next()?, last.next()?);
         Some([before, last])
+    }
+
+    /// How fast a queue has grown or shrunk, in microseconds per feedback: over so many that noise averages out.
+    pub(super) fn ramp(&self) -> f64 {
+        let mut last = self.0.iter().rev();
+        let (Some(last), Some(before)) = (last.next(), last.nth(RAMP - 1)) else { return 0.0 };
+        f64::from(after(last.mean, before.mean)) / RAMP as f64
+    }
+
+    /// The second difference of the last least delays, in microseconds: a queue that grows or shrinks has little.
+    pub(super) fn bend(&self) -> f64 {
+        let mut last = self.0.iter().rev().map(|point| point.delay);
+        let (Some(last), Some(middle), Some(first)) = (last.next(), last.next(), last.next())
+        else {
+            return 0.0;
+        };
+        f64::from(after(last, middle).wrapping_sub(after(middle, first))).abs()
     }
 
     /// Whether the delay changed in the last `intervals` between two points by one leap of more than [`LEAP`], and not
