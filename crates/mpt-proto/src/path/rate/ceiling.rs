@@ -161,3 +161,69 @@ impl Ceiling {
         self.from = None;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROUND_TRIP: Duration = Duration::from_millis(20);
+
+    /// Feedback after so many milliseconds in which 100 datagrams arrived per 10 ms, and a tenth as many were lost.
+    fn point(millis: u32) -> Point {
+        let tens = millis / 10;
+        let micros = millis * 1000;
+        Point {
+            at: Instant::ZERO + Duration::from_millis(millis.into()),
+            highest: 110 * tens,
+            sent: micros - 10_000,
+            arrived: micros,
+            bytes: u64::from(100 * tens) * 1000,
+            packets: 100 * tens,
+            lost: 10 * tens,
+            delay: 10_000,
+            mean: 10_000,
+        }
+    }
+
+    #[test]
+    fn loss_of_a_path_that_is_kept_busy_is_looked_into() {
+        let mut ceiling = Ceiling::default();
+        (2..10).for_each(|tens| ceiling.on_point(&point(10 * tens), Some(0), ROUND_TRIP));
+        assert_eq!(ceiling.bound(1e9), Some(TRIAL * 1e7), "{ceiling:?}");
+        assert_eq!(ceiling.bound(1e6), Some(TRIAL * 1e6), "less is believed already");
+    }
+
+    #[test]
+    fn loss_of_a_path_that_idles_now_and_then_says_nothing() {
+        let mut ceiling = Ceiling::default();
+        for tens in 2..100 {
+            let point = point(10 * tens);
+            // It idled a moment ago each time, and has sent since.
+            ceiling.on_point(&point, Some(point.highest - 50), ROUND_TRIP);
+        }
+        assert_eq!((ceiling.bound(1e9), ceiling.usual()), (None, 0.0), "{ceiling:?}");
+    }
+
+    #[test]
+    fn loss_that_grows_in_a_trial_is_not_the_usual_one() {
+        let mut ceiling = Ceiling::default();
+        let now = Instant::ZERO;
+        ceiling.on_loss(now, 0.02, 3e6, 600);
+        ceiling.on_loss(now, 0.08, 2e6, 600);
+        assert_eq!((ceiling.bound(1e9), ceiling.usual()), (Some(TRIAL * 2e6), 0.0), "{ceiling:?}");
+        ceiling.on_loss(now, 0.0, TRIAL * 2e6, 600);
+        assert_eq!(ceiling.delivered(), Some(2e6));
+    }
+
+    #[test]
+    fn loss_that_goes_on_whatever_is_sent_ends_the_hold() {
+        let mut ceiling = Ceiling::default();
+        let now = Instant::ZERO;
+        ceiling.on_loss(now, 0.1, 1e6, 600);
+        ceiling.on_loss(now, 0.0, TRIAL * 1e6, 600);
+        assert_eq!(ceiling.delivered(), Some(1e6));
+        (0..100).for_each(|_| ceiling.on_loss(now, 0.1, 1e6, 600));
+        assert_eq!(ceiling.delivered(), None, "{ceiling:?}");
+        assert!(ceiling.usual() > 0.05, "{ceiling:?}");
+    }
+}
