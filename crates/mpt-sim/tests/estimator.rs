@@ -124,8 +124,8 @@ fn a_rate_that_swings_is_used_by_most() {
     let mut pair = pair(&[wire(80, 20)]);
     stream(&mut pair, 100);
     let swing = |pair: &mut Pair, now: u64| {
-        if now % 1500 == 0 {
-            set(pair, wire(if now / 1500 % 2 == 0 { 80 } else { 20 }, 20));
+        if now.is_multiple_of(1500) {
+            set(pair, wire(if (now / 1500).is_multiple_of(2) { 80 } else { 20 }, 20));
         }
     };
     let seen = watch(&mut pair, 10_500, swing);
