@@ -122,8 +122,7 @@ impl Earliest {
     }
 
     fn set_slowest(&mut self) {
-        let used = self.lanes.iter().map(|lane| lane.delay).filter(|delay| *delay <= MOST_SKEW);
-        self.slowest = used.max().unwrap_or_default();
+        self.slowest = self.used().map(|lane| lane.delay).max().unwrap_or_default();
     }
 
     /// How much longer the slowest path in use takes than the fastest.
@@ -138,13 +137,12 @@ impl Earliest {
         let carries = |lane: &&Lane| {
             !is_known(lane.path) || lane.rate.zip(fastest).is_none_or(|(it, most)| it >= most / 10)
         };
-        let used = self.lanes.iter().filter(|lane| lane.delay <= MOST_SKEW);
-        used.filter(carries).map(|lane| lane.delay).max().unwrap_or_default()
+        self.used().filter(carries).map(|lane| lane.delay).max().unwrap_or_default()
     }
 
     /// The rates of all paths in use, in bytes per second; `None` if one has no limit.
     pub(crate) fn rate(&self) -> Option<u64> {
-        let rates = self.lanes.iter().filter(|lane| lane.delay <= MOST_SKEW).map(|lane| lane.rate);
+        let rates = self.used().map(|lane| lane.rate);
         if self.copies() {
             // What one path carries: all carry the same.
             return rates.reduce(|one, other| Some(one?.max(other?))).flatten();
@@ -170,8 +168,7 @@ impl Earliest {
     }
 
     fn least_price(&self) -> Duration {
-        let used = self.lanes.iter().filter(|lane| lane.delay <= MOST_SKEW);
-        used.map(|lane| lane.price).min().unwrap_or_default()
+        self.used().map(|lane| lane.price).min().unwrap_or_default()
     }
 
     /// The path for a packet of `len` bytes that has waited for so long; `None` if there is no path at all.
@@ -189,8 +186,7 @@ impl Earliest {
 
     /// The same among the paths that cost no more than so much.
     fn select_among(&self, now: Instant, len: usize, most: Duration) -> Option<Choice> {
-        let used =
-            || self.lanes.iter().filter(move |lane| lane.delay <= MOST_SKEW && lane.price <= most);
+        let used = || self.used().filter(move |lane| lane.price <= most);
         if self.rule != Rule::Earliest {
             let ready = used().filter(|lane| lane.has_room(now));
             let choice = ready.min_by_key(|lane| lane.delay).map(|lane| Choice::Path(lane.path));
@@ -200,15 +196,8 @@ impl Earliest {
             });
         }
         let best = used().min_by_key(|lane| lane.arrival(now, len))?;
-        // What the packet itself takes on a slow path is part of the difference.
-        let idle = |lane: &Lane| lane.time(len) + lane.delay;
-        let slowest = used().map(idle).max()?;
-        let allowed = slowest - idle(best) + SLACK;
-        let busy = best.busy_until(now);
-        if busy.since(now) <= allowed {
-            return Some(Choice::Path(best.path));
-        }
-        Some(Choice::Wait(Instant::ZERO + busy.since(Instant::ZERO + allowed)))
+        let slowest = used().map(|lane| lane.idle(len)).max()?;
+        Some(best.take(now, len, slowest))
     }
 
     /// The paths but one that take a copy of a packet.
@@ -228,18 +217,11 @@ impl Earliest {
         len: usize,
         equal: Duration,
     ) -> Option<Choice> {
-        let used = || self.lanes.iter().filter(|lane| lane.delay <= MOST_SKEW);
         // What the packet itself takes would keep a path out that has a low rate because it has just begun.
         let held = |lane: &Lane| (lane.busy_until(now) + lane.delay).max(now + equal);
-        let best = used().min_by_key(|lane| (held(lane), lane.busy_until(now), lane.delay))?;
-        let idle = |lane: &Lane| lane.time(len) + lane.delay;
-        let slowest = used().map(idle).max()?.max(equal);
-        let allowed = slowest - idle(best) + SLACK;
-        let busy = best.busy_until(now);
-        if busy.since(now) <= allowed {
-            return Some(Choice::Path(best.path));
-        }
-        Some(Choice::Wait(Instant::ZERO + busy.since(Instant::ZERO + allowed)))
+        let best = self.used().min_by_key(|lane| (held(lane), lane.busy_until(now), lane.delay))?;
+        let slowest = self.used().map(|lane| lane.idle(len)).max()?;
+        Some(best.take(now, len, slowest.max(equal)))
     }
 
     /// How long what is committed to the fastest path takes to leave, and the rate of that path in bytes per second.
@@ -273,7 +255,7 @@ impl Earliest {
     /// do so already as may.
     pub(crate) fn select_ahead(&self, now: Instant, len: usize) -> Option<PathId> {
         let free = self.least_price();
-        let used = self.lanes.iter().filter(|lane| lane.delay <= MOST_SKEW && lane.price <= free);
+        let used = self.used().filter(|lane| lane.price <= free);
         let arrival = |lane: &&Lane| lane.next.max(now) + lane.time(lane.ahead + len) + lane.delay;
         let best = used.min_by_key(arrival)?;
         (best.time(best.ahead) <= SLACK).then_some(best.path)
@@ -325,10 +307,7 @@ impl Earliest {
         but: PathId,
     ) -> Option<(PathId, Instant)> {
         let from = self.lane(but)?.price;
-        let used = self
-            .lanes
-            .iter()
-            .filter(|lane| lane.path != but && lane.delay <= MOST_SKEW && lane.price <= from);
+        let used = self.used().filter(|lane| lane.path != but && lane.price <= from);
         used.map(|lane| (lane.path, lane.arrival(now, len))).min_by_key(|(_, arrival)| *arrival)
     }
 
@@ -342,6 +321,11 @@ impl Earliest {
     /// Nothing is committed any more.
     pub(crate) fn clear(&mut self) {
         self.lanes.iter_mut().for_each(|lane| (lane.committed, lane.ahead) = (0, 0));
+    }
+
+    /// The paths that are not too slow to carry anything.
+    fn used(&self) -> impl Iterator<Item = &Lane> {
+        self.lanes.iter().filter(|lane| lane.delay <= MOST_SKEW)
     }
 
     fn lane(&self, path: PathId) -> Option<&Lane> {
@@ -370,6 +354,23 @@ impl Lane {
     fn time(&self, len: usize) -> Duration {
         let nanos = |rate: u64| (len as u64).saturating_mul(1_000_000_000) / rate.max(1);
         self.rate.map_or(Duration::ZERO, |rate| Duration::from_nanos(nanos(rate)))
+    }
+
+    /// How long after the fastest a packet of `len` bytes arrives if nothing is committed. What the packet itself takes
+    /// on a slow path is part of that.
+    fn idle(&self, len: usize) -> Duration {
+        self.time(len) + self.delay
+    }
+
+    /// A packet of `len` bytes takes the path unless what is committed already bridges the difference to the slowest,
+    /// which takes so much longer than the fastest.
+    fn take(&self, now: Instant, len: usize, slowest: Duration) -> Choice {
+        let allowed = slowest - self.idle(len) + SLACK;
+        let busy = self.busy_until(now);
+        if busy.since(now) <= allowed {
+            return Choice::Path(self.path);
+        }
+        Choice::Wait(Instant::ZERO + busy.since(Instant::ZERO + allowed))
     }
 
     /// When what is committed will have left.

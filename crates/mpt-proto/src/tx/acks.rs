@@ -1,20 +1,20 @@
 //! Acknowledgements of beginning TCP connections that wait, so that fewer are sent: see
 //! [`queue::acks`](crate::queue::acks).
 
+use std::ops::Deref;
 use std::time::Duration;
 
 use super::connection::TransmitHalf;
-use super::paced::IPV4_UDP;
-use super::rates::ROUND_TRIP;
-use super::stages::{Committed, Offered};
+use super::paced::{IPV4_UDP, number};
+use super::rates::least_round_trip;
+use super::stages::Offered;
 use crate::framing::datagram::Item;
 use crate::queue::acks::{Fate, Held};
 use crate::queue::{Packet, Volume};
 use crate::scheduler::earliest::Earliest;
 use crate::stats::Drop;
 use crate::time::Instant;
-use crate::wire::flow::Flow;
-use crate::wire::{inner, segment};
+use crate::wire::segment;
 
 /// Two headers at their longest: no acknowledgement is longer.
 const LONGEST: usize = 120;
@@ -24,7 +24,12 @@ const LEAST_WAIT: Duration = Duration::from_millis(4);
 
 impl TransmitHalf {
     /// Takes an inner packet if it is an acknowledgement that waits.
-    pub(super) fn hold_back(&mut self, now: Instant, item: &Item<'_>) -> Option<Offered> {
+    pub(super) fn hold_back(
+        &mut self,
+        now: Instant,
+        item: &Item<'_>,
+        hash: &impl Deref<Target = u64>,
+    ) -> Option<Offered> {
         let (len, tos) = (item.packet.len(), item.inner.tos);
         // Over one path delays differ no more than they do without a tunnel.
         let several = self.scheduler.earliest().is_some_and(Earliest::has_several);
@@ -32,19 +37,16 @@ impl TransmitHalf {
             return None;
         }
         let segment = segment::parse(item.packet, item.inner)?;
-        let hash = Flow::parse(item.packet, item.inner).hash();
-        let round_trip = self.paths.iter().filter_map(|(_, path)| path.feedback.round_trip());
-        let round_trip = round_trip.map(|trip| trip.min).min().unwrap_or(ROUND_TRIP);
-        let longest = LEAST_WAIT.max(round_trip / 4);
+        let longest = LEAST_WAIT.max(least_round_trip(&self.paths) / 4);
         let paced = self.paced.as_mut()?;
-        let (fate, obsolete) = paced.acks.on_segment(now, hash, segment, longest);
+        let (fate, obsolete) = paced.acks.on_segment(now, **hash, segment, longest);
         if let Some(obsolete) = obsolete {
             paced.store.give_back(obsolete.place);
             self.drops.add(Drop::AckObsolete);
         }
         let Fate::Wait(until) = fate else { return None };
         let place = paced.store.take(len);
-        paced.acks.hold(hash, place, len, tos, until);
+        paced.acks.hold(**hash, place, len, tos, until);
         paced.wake_at(until);
         Some(Offered::Later(place))
     }
@@ -59,20 +61,10 @@ impl TransmitHalf {
             let volume = Volume::Sparse;
             return paced.queues.push(now, hash, Packet { place, len, tos, volume });
         };
-        let packet = paced.store.get(place).0;
-        let inner = inner::parse(packet);
-        let stamp = inner.and_then(|inner| self.framing.number(&Item { packet, inner: &inner }));
-        let Some(mut stamp) = stamp else {
+        let Some(stamp) = number(&mut self.framing, &paced.store, place) else {
             paced.store.give_back(place);
             return self.drops.add(Drop::InnerMalformed);
         };
-        if paced.has_committed(path) {
-            stamp = stamp.out_of_turn();
-        }
-        let wire_len = self.paths[path.index()].wire_len(stamp.overhead() + len);
-        if let Some(earliest) = self.scheduler.earliest_mut() {
-            earliest.commit_ahead(now, path, wire_len);
-        }
-        paced.push(path, Committed { place, stamp, tos, wire_len, ahead: true });
+        self.commit_ahead(now, path, Packet { place, len, tos, volume: Volume::Sparse }, stamp);
     }
 }

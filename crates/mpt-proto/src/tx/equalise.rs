@@ -177,6 +177,15 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
+    const SITUATION: Situation = Situation {
+        backlog: Duration::ZERO,
+        rate: 1_000_000,
+        rates: None,
+        is_full: false,
+        skew: Duration::from_millis(50),
+        round_trip: Duration::from_millis(20),
+    };
+
     /// A bulk flow over a path of 1 MB/s with a round trip of 20 ms, beside one that is 50 ms slower.
     struct Flow {
         equalise: Equalise,
@@ -196,15 +205,7 @@ mod tests {
                 let rate = (window / round_trip).min(pace) * 1e3;
                 self.equalise.on_packet(self.now, Volume::Bulk);
                 self.equalise.on_sent((rate / 100.0) as usize);
-                let situation = Situation {
-                    backlog: Duration::ZERO,
-                    rate: 1_000_000,
-                    rates: None,
-                    is_full: false,
-                    skew: 50 * MS,
-                    round_trip: 20 * MS,
-                };
-                self.equalise.update(self.now, situation);
+                self.equalise.update(self.now, SITUATION);
             }
             self.equalise.delay
         }
@@ -239,15 +240,7 @@ mod tests {
         flow.run(50, 40_000.0, 1000.0);
         assert!(flow.equalise.is_active() && flow.equalise.told().is_some());
         let now = flow.now + FORGOTTEN;
-        let situation = Situation {
-            backlog: Duration::ZERO,
-            rate: 1_000_000,
-            rates: None,
-            is_full: false,
-            skew: 50 * MS,
-            round_trip: 20 * MS,
-        };
-        assert!(flow.equalise.update(now, situation), "the peer is told");
+        assert!(flow.equalise.update(now, SITUATION), "the peer is told");
         assert!(!flow.equalise.is_active() && flow.equalise.told().is_none());
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::connection::TransmitHalf;
 use super::control::{Control, ControlMessage};
 use super::path::TransmitPath;
-use super::rates::ROUND_TRIP;
+use super::rates::slower_than_fastest;
 use crate::id::PathId;
 use crate::path::feedback::Header;
 use crate::path::rtt::RoundTrip;
@@ -87,7 +87,7 @@ impl TransmitHalf {
             path.metrics.round_trip = round_trip.or(path.metrics.round_trip);
             if self.paced.is_some() {
                 let header = path.wire_len(0) as u64;
-                let round_trip = path.feedback.round_trip().map_or(ROUND_TRIP, |trip| trip.min);
+                let round_trip = path.round_trip();
                 path.rate.on_feedback(now, block, header, round_trip);
             }
             let long = path.feedback.has_longer(path.mtu.least());
@@ -110,17 +110,15 @@ impl TransmitHalf {
 
     /// What is known of the way to the peer by a path; `None` without feedback about it.
     pub fn transmit_quality(&self, now: Instant, path: PathId) -> Option<TransmitQuality> {
-        let TransmitPath { feedback, rate, .. } = self.paths.get(path.index())?;
+        let path = self.paths.get(path.index())?;
+        let TransmitPath { feedback, rate, .. } = path;
         let own = feedback.delay()?;
-        let slower = |other: &TransmitPath| feedback.slower_than(&other.feedback);
-        let slower = self.paths.iter().filter_map(|(_, other)| slower(other)).max();
-        let micros = |micros: i32| Duration::from_micros(u64::try_from(micros).unwrap_or(0));
         Some(TransmitQuality {
             received: feedback.received(),
             lost: feedback.lost(),
             loss_recent: feedback.loss_recent(),
             rate: feedback.delivery_rate(now),
-            delay: slower.map(micros),
+            delay: slower_than_fastest(&self.paths, path),
             deviation: Some(own.deviation),
             capacity: rate.rate(),
             pace: rate.pace(),

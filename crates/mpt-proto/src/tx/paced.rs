@@ -10,13 +10,16 @@
 //! [`Earliest`]: crate::scheduler::earliest::Earliest
 //! [`FlowQueues`]: crate::queue::FlowQueues
 
+use std::cell::LazyCell;
+use std::ops::Deref;
 use std::time::Duration;
 
 use super::connection::TransmitHalf;
 use super::stages::{Committed, Due, Offered, Paced};
-use crate::framing::Stamp;
 use crate::framing::datagram::Item;
+use crate::framing::{Stamp, Tx};
 use crate::id::PathId;
+use crate::queue::store::{Place, Store};
 use crate::queue::{Packet, Verdict, Volume, Waiting};
 use crate::scheduler::earliest::{Choice, Earliest};
 use crate::sequence::Seq;
@@ -42,12 +45,13 @@ impl TransmitHalf {
 
     /// Takes an inner packet. `None` if there is no path.
     pub(super) fn offer(&mut self, now: Instant, item: &Item<'_>) -> Option<Offered> {
-        if let Some(waits) = self.hold_back(now, item) {
+        let hash = LazyCell::new(|| Flow::parse(item.packet, item.inner).hash());
+        if let Some(waits) = self.hold_back(now, item, &hash) {
             return Some(waits);
         }
         let (len, tos) = (item.packet.len(), item.inner.tos);
         let waits = self.paced.as_ref().is_some_and(|paced| !paced.queues.is_empty());
-        let volume = self.volume(now, item, waits);
+        let volume = self.volume(now, len, &hash, waits);
         let copies = self.scheduler.earliest().is_some_and(Earliest::copies);
         let choice = match waits {
             true => Some(Choice::Wait(now)),
@@ -91,8 +95,7 @@ impl TransmitHalf {
             }
             Choice::Wait(until) => {
                 let place = paced.store.take(len);
-                let hash = Flow::parse(item.packet, item.inner).hash();
-                paced.queues.push(now, hash, Packet { place, len, tos, volume });
+                paced.queues.push(now, *hash, Packet { place, len, tos, volume });
                 paced.wake_at(if copies { now } else { until + GATHER });
                 while let Some(dropped) = paced.queues.overflow() {
                     paced.store.give_back(dropped.place);
@@ -103,16 +106,21 @@ impl TransmitHalf {
         }
     }
 
-    /// How much the flow of an inner packet sends, as far as that matters: others wait before it, or bulk flows have an
-    /// equal delay.
-    fn volume(&mut self, now: Instant, item: &Item<'_>, waits: bool) -> Volume {
+    /// How much the flow of an inner packet of `len` bytes sends, as far as that matters: others wait before it, or bulk
+    /// flows have an equal delay.
+    fn volume(
+        &mut self,
+        now: Instant,
+        len: usize,
+        hash: &impl Deref<Target = u64>,
+        waits: bool,
+    ) -> Volume {
         let busy = waits || self.scheduler.earliest().is_some_and(Earliest::is_busy);
         let Some(paced) = self.paced.as_mut().filter(|paced| busy || paced.equalise.is_active())
         else {
             return Volume::Usual;
         };
-        let hash = Flow::parse(item.packet, item.inner).hash();
-        let volume = paced.queues.volume(now, hash, item.packet.len());
+        let volume = paced.queues.volume(now, **hash, len);
         paced.equalise.on_packet(now, volume);
         if volume == Volume::Sparse && !busy { Volume::Usual } else { volume }
     }
@@ -125,21 +133,39 @@ impl TransmitHalf {
         let path = self.scheduler.earliest()?.select_ahead(now, wire_len)?;
         let wire_len = self.paths[path.index()].wire_len(self.framing.overhead() + len);
         let mut stamp = self.framing.number(item)?;
-        if paced.has_committed(path) {
-            stamp = stamp.out_of_turn();
-        }
         let earliest = self.scheduler.earliest_mut()?;
         if earliest.may_send(now, path) && !paced.has_ahead(path) {
+            if paced.has_committed(path) {
+                stamp = stamp.out_of_turn();
+            }
             earliest.commit(now, path, wire_len);
             let stamp = self.on_leaving(now, path, stamp, wire_len, len);
             return Some(Offered::Now(path, stamp));
         }
-        earliest.commit_ahead(now, path, wire_len);
-        let next = earliest.next(path);
         let place = paced.store.take(len);
-        paced.push(path, Committed { place, stamp, tos, wire_len, ahead: true });
-        paced.wake_at(next);
+        self.commit_ahead(now, path, Packet { place, len, tos, volume: Volume::Sparse }, stamp);
         Some(Offered::Later(place))
+    }
+
+    /// A packet leaves as the next of a path.
+    pub(super) fn commit_ahead(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        packet: Packet,
+        mut stamp: Stamp,
+    ) {
+        let (Some(paced), Some(earliest)) = (&mut self.paced, self.scheduler.earliest_mut()) else {
+            return;
+        };
+        let Packet { place, len, tos, .. } = packet;
+        if paced.has_committed(path) {
+            stamp = stamp.out_of_turn();
+        }
+        let wire_len = self.paths[path.index()].wire_len(stamp.overhead() + len);
+        earliest.commit_ahead(now, path, wire_len);
+        paced.push(path, Committed { place, stamp, tos, wire_len, ahead: true });
+        paced.wake_at(earliest.next(path));
     }
 
     /// Whether something has become due earlier than it was when this was last asked.
@@ -265,10 +291,7 @@ impl TransmitHalf {
                 waiting.with_tos(tos)
             }
         };
-        let packet = paced.store.get(place).0;
-        let item = inner::parse(packet);
-        let stamp = item.and_then(|inner| self.framing.number(&Item { packet, inner: &inner }));
-        let Some(mut stamp) = stamp else {
+        let Some(mut stamp) = number(&mut self.framing, &paced.store, place) else {
             paced.store.give_back(place);
             self.drops.add(Drop::InnerMalformed);
             return Some(None);
@@ -280,8 +303,9 @@ impl TransmitHalf {
         if let Some(earliest) = self.scheduler.earliest_mut() {
             earliest.commit(now, path, wire_len);
         }
-        paced.push(path, Committed { place, stamp, tos, wire_len, ahead: false });
-        self.commit_copies(now, path, Committed { place, stamp, tos, wire_len, ahead: false });
+        let committed = Committed { place, stamp, tos, wire_len, ahead: false };
+        paced.push(path, committed);
+        self.commit_copies(now, path, committed);
         Some(None)
     }
 
@@ -306,6 +330,13 @@ impl TransmitHalf {
         }
         self.move_homeless(now);
     }
+}
+
+/// Numbers a packet that has waited; `None` if it is none that can be.
+pub(super) fn number(framing: &mut Tx, store: &Store, place: Place) -> Option<Stamp> {
+    let packet = store.get(place).0;
+    let inner = inner::parse(packet)?;
+    framing.number(&Item { packet, inner: &inner })
 }
 
 /// The bytes of an IPv4 and a UDP header.

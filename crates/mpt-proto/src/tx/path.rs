@@ -25,6 +25,9 @@ use crate::time::Instant;
 /// A keepalive may be early by this part of its interval, where that saves a wake-up.
 const EARLY: u32 = 16;
 
+/// The round trip of a path that nothing is known of.
+pub(super) const ROUND_TRIP: Duration = Duration::from_millis(50);
+
 #[derive(Debug)]
 pub(super) struct TransmitPath {
     pub(super) status: PathStatus,
@@ -125,6 +128,11 @@ impl TransmitPath {
     /// the receive half said of it before it knew.
     pub(super) fn usable(&self) -> bool {
         self.up && self.present && self.status == PathStatus::Available
+    }
+
+    /// The least round trip, as far as it is known.
+    pub(super) fn round_trip(&self) -> Duration {
+        self.feedback.round_trip().map_or(ROUND_TRIP, |trip| trip.min)
     }
 
     /// The bytes of the IP packet that carries a datagram of this length.

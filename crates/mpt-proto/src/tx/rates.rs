@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use super::connection::TransmitHalf;
 use super::equalise::Situation;
-use super::path::TransmitPath;
+use super::path::{ROUND_TRIP, TransmitPath};
 use crate::id::PathId;
 use crate::queue::Times;
 use crate::scheduler::earliest::Earliest;
+use crate::slots::Slots;
 use crate::time::Instant;
 
 /// No more than this waits, whatever the rates: 64 MiB.
@@ -16,9 +17,6 @@ const MOST_WAITING: usize = 64 << 20;
 
 /// A path that has not been used for so long although packets wait is tried again.
 const UNUSED: Duration = Duration::from_secs(1);
-
-/// The round trip of paths that nothing is known of.
-pub(super) const ROUND_TRIP: Duration = Duration::from_millis(50);
 
 /// Up to this price the queue may become as long: so a flow that fills the other paths takes also those that cost. Above
 /// it, such a flow is told to slow down before.
@@ -33,7 +31,7 @@ impl TransmitHalf {
         // As soon as a path is full, the others are needed: they are not to be flooded.
         if self.paths.iter().any(|(_, path)| path.usable() && path.rate.pace().is_some()) {
             for (_, path) in self.paths.iter_mut().filter(|(_, path)| path.usable()) {
-                let round_trip = path.feedback.round_trip().map_or(ROUND_TRIP, |trip| trip.min);
+                let round_trip = path.round_trip();
                 path.rate.start(round_trip);
             }
         }
@@ -41,24 +39,18 @@ impl TransmitHalf {
         if self.paced.as_ref().is_some_and(|paced| !paced.queues.is_empty()) {
             for (_, path) in self.paths.iter_mut().filter(|(_, path)| path.usable()) {
                 if path.idle.elapsed(now) >= UNUSED {
-                    let round_trip = path.feedback.round_trip().map_or(ROUND_TRIP, |trip| trip.min);
+                    let round_trip = path.round_trip();
                     path.rate.retry(now, round_trip);
                 }
             }
         }
         let Some(earliest) = self.scheduler.earliest_mut() else { return };
-        let usable = || self.paths.iter().filter(|(_, path)| path.usable());
-        for (index, path) in usable() {
-            let slower = |(_, other): (usize, &TransmitPath)| {
-                path.feedback.slower_than(&other.feedback).unwrap_or(0)
-            };
-            let delay = usable().map(slower).max().unwrap_or(0);
-            let delay = Duration::from_micros(u64::try_from(delay).unwrap_or(0));
+        for (index, path) in usable(&self.paths) {
+            let delay = slower_than_fastest(&self.paths, path).unwrap_or_default();
             let rate = path.fixed_rate.or_else(|| path.rate.pace());
             earliest.set_path(PathId(index as u8), rate, delay, path.price);
         }
-        let round_trip = usable().filter_map(|(_, path)| Some(path.feedback.round_trip()?.min));
-        let round_trip = round_trip.min().unwrap_or(ROUND_TRIP) + earliest.skew();
+        let round_trip = least_round_trip(&self.paths) + earliest.skew();
         // A path that costs is taken by what has waited for its price. That must not be dropped before.
         let most = earliest.price();
         let price = if most <= MOST_PRICE { most } else { Duration::ZERO };
@@ -87,16 +79,11 @@ impl TransmitHalf {
         let skew = earliest.map(|it| it.worthwhile_skew(is_known));
         let equalises = self.equalises && earliest.is_some_and(Earliest::equalises);
         let skew = skew.filter(|_| equalises).unwrap_or_default();
-        let usable = self.paths.iter().filter(|(_, path)| path.usable());
-        let round_trips = usable.filter_map(|(_, path)| Some(path.feedback.round_trip()?.min));
-        let round_trip = round_trips.min().unwrap_or(ROUND_TRIP);
+        let round_trip = least_round_trip(&self.paths);
         let Some(paced) = &mut self.paced else { return };
         let is_full = !paced.queues.is_empty();
-        let all = self.paths.iter().filter(|(_, path)| path.usable());
-        let measured = |(_, path): (usize, &TransmitPath)| {
-            path.rate.rate().filter(|_| path.rate.is_measured())
-        };
-        let rates = all.map(measured).sum();
+        let measured = |path: &TransmitPath| path.rate.rate().filter(|_| path.rate.is_measured());
+        let rates = usable(&self.paths).map(|(_, path)| measured(path)).sum();
         let situation = Situation { backlog, rate, rates, is_full, skew, round_trip };
         if paced.equalise.update(now, situation) {
             // On all paths, since one of them may lose it.
@@ -108,4 +95,25 @@ impl TransmitHalf {
     pub(super) fn told_equal_delay(&self) -> Option<NonZeroU32> {
         self.paced.as_ref()?.equalise.told()
     }
+}
+
+/// The paths that can carry.
+fn usable(paths: &Slots<TransmitPath>) -> impl Iterator<Item = (usize, &TransmitPath)> {
+    paths.iter().filter(|(_, path)| path.usable())
+}
+
+/// The least round trip of the paths that can carry, as far as it is known.
+pub(super) fn least_round_trip(paths: &Slots<TransmitPath>) -> Duration {
+    let known = usable(paths).filter(|(_, path)| path.feedback.round_trip().is_some());
+    known.map(|(_, path)| path.round_trip()).min().unwrap_or(ROUND_TRIP)
+}
+
+/// How much longer datagrams take by a path than by the fastest of those that can carry; `None` if it is not known.
+pub(super) fn slower_than_fastest(
+    paths: &Slots<TransmitPath>,
+    path: &TransmitPath,
+) -> Option<Duration> {
+    let slower = usable(paths).filter_map(|(_, other)| path.feedback.slower_than(&other.feedback));
+    let micros = slower.max()?;
+    Some(Duration::from_micros(u64::try_from(micros).unwrap_or(0)))
 }

@@ -24,8 +24,9 @@ pub(super) struct Paced {
     pub(super) acks: AckThinner,
     /// The time that bulk flows are to take.
     pub(super) equalise: Equalise,
-    /// The numbers of those in the second stage that were moved to another path, and until when the last one that left may arrive.
+    /// The numbers of those in the second stage that were moved to another path.
     pub(super) moved: BTreeSet<u32>,
+    /// Until when the last one of these that left may arrive.
     pub(super) moves_until: Instant,
     /// The packet that was given out last, whose bytes have been written by the next call.
     pub(super) lent: Option<Place>,
@@ -83,6 +84,7 @@ impl Paced {
             + self.acks.memory()
             + self.committed.memory()
             + committed * size_of::<Committed>()
+            + self.moved.len() * size_of::<u32>()
     }
 
     /// Writes a packet that waits. `fill` returns whether its checksum is partial.
@@ -113,10 +115,7 @@ impl Paced {
     pub(super) fn adopt(&mut self, path: PathId, mut committed: Committed) {
         self.moved.extend(committed.stamp.sequence().map(Seq::value));
         committed.ahead = false;
-        if self.committed.get(path.index()).is_none() {
-            self.committed.put(path.index(), VecDeque::new());
-        }
-        let Some(lane) = self.committed.get_mut(path.index()) else { return };
+        let Some(lane) = self.lane(path) else { return };
         let number = |committed: &Committed| committed.stamp.sequence();
         let is_later = |other: &&Committed| {
             let order = number(other).zip(number(&committed));
@@ -124,6 +123,14 @@ impl Paced {
         };
         let later = lane.iter().rev().take_while(is_later).count();
         lane.insert(lane.len() - later, committed);
+    }
+
+    /// What is committed to a path.
+    fn lane(&mut self, path: PathId) -> Option<&mut VecDeque<Committed>> {
+        if self.committed.get(path.index()).is_none() {
+            self.committed.put(path.index(), VecDeque::new());
+        }
+        self.committed.get_mut(path.index())
     }
 
     /// The packet that leaves a path last, if it is one that waits in its turn.
@@ -147,11 +154,9 @@ impl Paced {
         first.is_some_and(|first| first.ahead)
     }
 
+    /// A packet waits for a path: behind the others, or before those that are not ahead if it is.
     pub(super) fn push(&mut self, path: PathId, committed: Committed) {
-        if self.committed.get(path.index()).is_none() {
-            self.committed.put(path.index(), VecDeque::new());
-        }
-        let Some(lane) = self.committed.get_mut(path.index()) else { return };
+        let Some(lane) = self.lane(path) else { return };
         if committed.ahead {
             let at = lane.iter().take_while(|other| other.ahead).count();
             lane.insert(at, committed);

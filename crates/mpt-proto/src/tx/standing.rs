@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::connection::TransmitHalf;
 use super::path::TransmitPath;
-use super::rates::ROUND_TRIP;
+use super::rates::slower_than_fastest;
 use crate::id::PathId;
 use crate::path::rate::{Found, RateStage};
 use crate::scheduler::earliest::MOST_SKEW;
@@ -74,10 +74,7 @@ impl TransmitHalf {
         let paced = self.paced.as_ref()?;
         let own = self.paths.get(path.index())?;
         let TransmitPath { rate, feedback, .. } = own;
-        let usable = self.paths.iter().filter(|(_, path)| path.usable());
-        let slower = usable.filter_map(|(_, other)| feedback.slower_than(&other.feedback)).max();
-        let skew = slower.map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0)));
-        let round_trip = feedback.round_trip().map(|trip| trip.min);
+        let skew = slower_than_fastest(&self.paths, own);
         let lane = paced.committed.get(path.index());
         let bytes = lane.into_iter().flatten().map(|committed| committed.wire_len as u64);
         let [samples, busy_samples] = rate.findings().samples();
@@ -89,10 +86,10 @@ impl TransmitHalf {
             rate: own.fixed_rate.or_else(|| rate.rate()),
             pace: own.fixed_rate.or_else(|| rate.pace()),
             queue: rate.queue(),
-            queue_target: rate.queue_target(round_trip.unwrap_or(ROUND_TRIP)),
+            queue_target: rate.queue_target(own.round_trip()),
             skew,
             deviation: feedback.delay().map(|delay| delay.deviation),
-            round_trip,
+            round_trip: feedback.round_trip().map(|trip| trip.min),
             loss: feedback.loss_recent(),
             committed: lane.map_or(0, VecDeque::len),
             committed_bytes: bytes.sum(),
