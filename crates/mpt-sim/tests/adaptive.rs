@@ -5,7 +5,7 @@ mod links;
 use std::time::Duration;
 
 use links::{at, believed, bulk, carried, clear, pair, plan, sender, stream, wire};
-use mpt_proto::{Drop, SchedulerConfig};
+use mpt_proto::{Drop, PathId, SchedulerConfig};
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
 use mpt_sim::traffic::stream::Source;
@@ -22,7 +22,13 @@ fn bbr(wires: &[Profile], spans: &[(u64, u64)]) -> Vec<f64> {
 
 /// Bulk TCP over links from the third second on: Mbit/s that the links carry together.
 fn goodput(wires: &[Profile]) -> f64 {
-    let mut pair = pair(wires);
+    goodput_of(1, wires)
+}
+
+/// The same with another chance.
+fn goodput_of(seed: u64, wires: &[Profile]) -> f64 {
+    let mut pair = Pair::new(seed, &plan(wires)).expect("a plan the core accepts");
+    pair.world.run_until(at(1000));
     bulk(&mut pair);
     let ids = pair.wires.clone();
     carried(&mut pair, &ids, 3, 7)
@@ -34,6 +40,10 @@ fn nothing_typed_in_brings_close_to_the_sum() {
         (&[wire(50, 10), wire(50, 10)][..], 0.96),
         (&[wire(100, 10), wire(10, 10)], 0.96),
         (&[wire(50, 10), wire(50, 20)], 0.95),
+        (&[wire(50, 10), wire(50, 60)], 0.95),
+        (&[wire(50, 10), wire(50, 160)], 0.95),
+        (&[wire(10, 10), wire(100, 11)], 0.95),
+        (&[wire(5, 5), wire(50, 30)], 0.95),
         (&[wire(300, 4), wire(30, 20)], 0.95),
     ] {
         let sum: u64 = wires.iter().filter_map(|wire| wire.rate).sum();
@@ -43,12 +53,32 @@ fn nothing_typed_in_brings_close_to_the_sum() {
 }
 
 #[test]
+fn what_paths_carry_is_known_before_they_are_needed() {
+    let mut pair = pair(&[wire(50, 10), wire(20, 40)]);
+    bulk(&mut pair);
+    let ids = pair.wires.clone();
+    // The first path is not full yet: the second has carried copies only.
+    pair.world.run_until(at(1080));
+    let copies = pair.world.link(ids[1], Direction::There).stats().delivered.packets;
+    pair.world.run_until(at(1400));
+    let (rate, ..) = believed(&pair, 2)[1];
+    assert!(copies >= 8, "{copies}");
+    assert!((10.0..22.0).contains(&rate), "{rate} Mbit/s of 20");
+    // That costs next to nothing.
+    pair.world.run_until(at(5000));
+    let resent = pair.connection(pair.left).path(PathId(1)).stats.resent;
+    assert!((8..=56).contains(&resent), "{resent} copies");
+}
+
+#[test]
 fn jitter_is_not_taken_for_a_queue() {
     for millis in [3, 10] {
         let jitter = Duration::from_millis(millis);
         let wires = [10, 10].map(|delay| Profile { jitter, ..wire(50, delay) });
-        let mbps = goodput(&wires);
-        assert!(mbps >= 0.85 * 100.0, "{millis} ms: {mbps}");
+        // A packet that seems lost at the beginning costs a transfer seconds: it is a matter of chance whether there is one.
+        let mut mbps = [1, 2, 3, 4, 5].map(|seed| goodput_of(seed, &wires));
+        mbps.sort_by(f64::total_cmp);
+        assert!(mbps[2] >= 0.85 * 100.0, "{millis} ms: {mbps:?}");
     }
 }
 
@@ -76,11 +106,11 @@ fn a_flow_that_sends_little_does_not_wait_for_one_that_sends_much() {
         assert!(verdict.greatest_delay <= most, "{verdict:?} more than {most:?}");
         // Nor do those that it overtakes count as lost.
         let order = pair.connection(pair.right).stats().reorder;
-        assert_eq!(
-            (order.late, order.lost_early_release + order.lost_max_delay),
-            (0, 0),
-            "{order:?}"
-        );
+        let lost =
+            |wire: &WireId| pair.world.link(*wire, Direction::There).stats().dropped().packets;
+        let lost: u64 = pair.wires.iter().map(lost).sum();
+        assert_eq!(order.late, 0, "{order:?}");
+        assert!(order.lost_early_release + order.lost_max_delay <= lost, "{order:?} of {lost}");
     }
 }
 
@@ -209,25 +239,26 @@ fn trace() {
     } else {
         bulk(&mut pair);
     }
-    for tenth in 10..130 {
+    let step: u64 = std::env::var("STEP").map_or(100, |it| it.parse().unwrap());
+    for tenth in 1000 / step..13_000 / step {
         let before: Vec<u64> = ids
             .iter()
             .map(|&wire| pair.world.link(wire, Direction::There).stats().delivered.bytes)
             .collect();
-        pair.world.run_until(at((tenth + 1) * 100));
+        pair.world.run_until(at((tenth + 1) * step));
         let rates: Vec<String> = ids
             .iter()
             .zip(before)
             .map(|(&wire, before)| {
                 let bytes =
                     pair.world.link(wire, Direction::There).stats().delivered.bytes - before;
-                format!("{:.1}", bytes as f64 * 80.0 / 1e6)
+                format!("{:.1}", bytes as f64 * 8e3 / 1e6 / step as f64)
             })
             .collect();
         let believed = believed(&pair, wires.len());
         let believed: Vec<String> =
             believed.iter().map(|(r, p, q)| format!("R {r:.1} P {p:.1} q {q:.1}")).collect();
-        println!("{:.1} {rates:?} {believed:?}", tenth as f64 / 10.0);
+        println!("{:.1} {rates:?} {believed:?}", tenth as f64 * step as f64 / 1e3);
     }
 }
 

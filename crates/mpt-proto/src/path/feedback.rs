@@ -80,6 +80,8 @@ struct Point {
 pub(crate) struct Delay {
     /// The shortest in the last feedback, modulo 2^32.
     pub(crate) min: u32,
+    /// The same, smoothed: without what datagrams of one burst wait for each other.
+    pub(crate) least: u32,
     /// The smoothed mean, modulo 2^32.
     pub(crate) mean: u32,
     /// How much it varies: the smoothed mean deviation.
@@ -88,13 +90,15 @@ pub(crate) struct Delay {
 
 impl PathFeedback {
     /// Feedback about the path arrived, on which path sequences up to `sent` have been sent. Returns false if it is
-    /// older than the last one or cannot be about this path, and is ignored.
+    /// older than the last one or cannot be about this path, and is ignored. Delays `of_train` say nothing, except the
+    /// least.
     pub(crate) fn on_feedback(
         &mut self,
         now: Instant,
         header: Header,
         block: &Block,
         sent: u32,
+        of_train: bool,
     ) -> bool {
         let (number, before) =
             self.last.unwrap_or((header.number.wrapping_sub(1), Counters::default()));
@@ -124,7 +128,7 @@ impl PathFeedback {
         let bytes = block.received_bytes.saturating_sub(before.received_bytes);
         self.added = Added { received, bytes, lost: lost > 0 };
         self.remember(now);
-        self.on_delay(block);
+        self.on_delay(block, of_train);
         if is_first || is_ahead(block.highest, before.highest) {
             self.on_progress(now, header, block);
         }
@@ -158,18 +162,21 @@ impl PathFeedback {
         }
     }
 
-    fn on_delay(&mut self, block: &Block) {
-        let (mean, deviation) = (
-            block.delay_min.wrapping_add(block.delay_mean),
-            Duration::from_micros(block.delay_deviation.into()),
-        );
+    fn on_delay(&mut self, block: &Block, of_train: bool) {
+        let [mean, deviation] =
+            if of_train { [0, 0] } else { [block.delay_mean, block.delay_deviation] };
+        let mean = block.delay_min.wrapping_add(mean);
+        let deviation = Duration::from_micros(deviation.into());
         self.delay = Some(match self.delay {
-            None => Delay { min: block.delay_min, mean, deviation },
+            None => Delay { min: block.delay_min, least: block.delay_min, mean, deviation },
             Some(before) => {
-                let change = mean.wrapping_sub(before.mean).cast_signed();
+                let follow = |before: u32, new: u32| {
+                    before.wrapping_add_signed(new.wrapping_sub(before).cast_signed() / 8)
+                };
                 Delay {
                     min: block.delay_min,
-                    mean: before.mean.wrapping_add_signed(change / 8),
+                    least: follow(before.least, block.delay_min),
+                    mean: follow(before.mean, mean),
                     deviation: (before.deviation * 7 + deviation) / 8,
                 }
             }
@@ -235,11 +242,6 @@ impl PathFeedback {
     /// The delay from here to the peer; see [`Delay`] for what that says.
     pub(crate) fn delay(&self) -> Option<Delay> {
         self.delay
-    }
-
-    /// How many microseconds longer datagrams take on this path than on another.
-    pub(crate) fn slower_than(&self, other: &Self) -> Option<i32> {
-        Some(self.delay?.mean.wrapping_sub(other.delay?.mean).cast_signed())
     }
 }
 

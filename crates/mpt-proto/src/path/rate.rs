@@ -15,9 +15,11 @@
 //! If q does not fall although less is sent than the path delivers, the least delay has risen, by another route for
 //! example. Then the present one is the least.
 
+mod base;
 mod found;
 mod points;
 mod shown;
+mod train;
 
 use std::time::Duration;
 
@@ -26,6 +28,7 @@ use crate::wire::extended::feedback::Block;
 pub(crate) use found::Findings;
 pub use found::{Finding, Found, RateStage};
 use points::{Point, Points, Sample, after, earlier};
+use train::Trains;
 
 /// Bounds of the target of q.
 const TARGET: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(10)];
@@ -55,9 +58,6 @@ const START_QUEUE: Duration = Duration::from_millis(80);
 
 /// No path has less, in bytes per second.
 const LEAST: f64 = 8_000.0;
-
-/// The least delay is looked for again after this time, and holds for one to two times as long.
-const BASE: Duration = Duration::from_secs(5);
 
 /// The pace while the least delay is looked for.
 const LOW_PACE: f64 = 0.75;
@@ -92,11 +92,14 @@ pub(crate) struct RateEstimator {
     queue: i32,
     /// The smoothed mean deviation of the delay, in microseconds: what q varies by although nothing stands in a queue.
     noise: f64,
+    deviations: u8,
     /// The share of datagrams that is lost in the long run.
     usual_loss: f64,
     /// The least delay of the present and of the last period.
     base: Option<[u32; 2]>,
     base_began: Instant,
+    /// For how many periods it has been seen without sending less.
+    bases_seen: u8,
     /// Until when less is sent so that the least delay shows.
     draining_until: Option<Instant>,
     check: Option<BaseCheck>,
@@ -111,6 +114,7 @@ pub(crate) struct RateEstimator {
     /// When it may start again, and how long after the last time that was.
     retry_at: Instant,
     retry_after: Duration,
+    trains: Trains,
     updated: Instant,
     findings: Findings,
 }
@@ -124,9 +128,11 @@ impl Default for RateEstimator {
             pace: 0.0,
             queue: 0,
             noise: 0.0,
+            deviations: 0,
             usual_loss: 0.0,
             base: None,
             base_began: Instant::ZERO,
+            bases_seen: 0,
             draining_until: None,
             check: None,
             misses: 0,
@@ -136,6 +142,7 @@ impl Default for RateEstimator {
             busy_from: 0,
             retry_at: Instant::ZERO,
             retry_after: Duration::ZERO,
+            trains: Trains::default(),
             updated: Instant::ZERO,
             findings: Findings::default(),
         }
@@ -158,6 +165,17 @@ impl RateEstimator {
         self.stage == Stage::Servo
     }
 
+    /// How fast a burst goes through, as far as it is known, in bytes per second.
+    pub(crate) fn burst(&self) -> Option<u64> {
+        let known = self.trains.burst().unwrap_or(0.0).max(self.rate);
+        (known > 0.0).then_some(known as u64)
+    }
+
+    /// Whether the path is not known to have been full.
+    pub(crate) fn is_open(&self) -> bool {
+        self.stage == Stage::Open
+    }
+
     /// What stands in queues on the way.
     pub(crate) fn queue(&self) -> Duration {
         Duration::from_micros(u64::try_from(self.queue).unwrap_or(0))
@@ -173,7 +191,7 @@ impl RateEstimator {
         if self.stage == Stage::Open {
             self.stage = Stage::Start;
             let start = START / round_trip.max(SHORTEST).as_secs_f64();
-            self.rate = self.rate.max(start);
+            self.rate = self.rate.max(start).max(self.trains.start());
             self.pace = self.rate;
         }
     }
@@ -187,6 +205,21 @@ impl RateEstimator {
             self.stage = Stage::Open;
             self.start(round_trip);
         }
+    }
+
+    /// Of how many datagrams the next train is, if one is to be sent: nothing is known of the path yet.
+    pub(crate) fn wants_train(&self, now: Instant) -> Option<usize> {
+        self.trains.next(now).filter(|_| self.stage == Stage::Open)
+    }
+
+    /// A train of so many datagrams is sent from this path sequence on.
+    pub(crate) fn on_train(&mut self, now: Instant, from: u32, count: u32) {
+        self.trains.on_sent(now, from, count);
+    }
+
+    /// Whether feedback is about a train. That stands in a queue of its own making, which says nothing of the path.
+    pub(crate) fn is_of_train(&self, block: &Block) -> bool {
+        self.trains.is_in(block)
     }
 
     /// The path has nothing to send, `next` being its next path sequence.
@@ -216,11 +249,26 @@ impl RateEstimator {
         if self.points.last().is_some_and(|last| after(point.highest, last.highest) <= 0) {
             return;
         }
+        if self.is_of_train(block) {
+            self.trains.on_block(block, self.points.last(), header);
+            if self.stage == Stage::Open {
+                self.points = Points::default();
+                self.points.push(point);
+                return;
+            }
+            // Others have become full meanwhile.
+            if self.stage == Stage::Start {
+                self.rate = self.rate.max(self.trains.start());
+            }
+        }
+        self.trains.on_burst(block, self.points.last(), header);
         self.points.push(point);
         // Datagrams of one burst wait for each other.
         let burst = 2.0 * 1500.0 * 1e6 / self.rate.max(LEAST);
-        let deviation = (f64::from(block.delay_deviation) - burst).max(0.0);
-        self.noise += (deviation - self.noise) / 16.0;
+        let deviation = f64::from(block.delay_deviation);
+        let deviation = (deviation - burst).max(deviation / 2.0);
+        self.deviations = (self.deviations + 1).min(16);
+        self.noise += (deviation - self.noise) / f64::from(self.deviations);
         let round_trip = round_trip.max(SHORTEST);
         self.on_delay(now, round_trip);
         if let Some(sample) =
@@ -245,31 +293,6 @@ impl RateEstimator {
         (target.as_micros() as f64).max(packets) + NOISE * self.noise
     }
 
-    fn on_delay(&mut self, now: Instant, round_trip: Duration) {
-        let Some(last) = self.points.last().copied() else { return };
-        match &mut self.base {
-            None => {
-                self.base = Some([last.delay; 2]);
-                self.base_began = now;
-            }
-            Some(base) => {
-                base[0] = earlier(base[0], last.delay);
-                if now.since(self.base_began) >= BASE {
-                    *base = [last.delay, base[0]];
-                    self.base_began = now;
-                    // It is seen only while nothing stands in the queue.
-                    if self.stage == Stage::Servo {
-                        self.draining_until = Some(now + round_trip + Duration::from_millis(20));
-                    }
-                }
-            }
-        }
-        let Some(base) = self.base() else { return };
-        let half = (round_trip / 2).max(SHORTEST);
-        let least = self.points.least_delay(half).unwrap_or(last.delay);
-        self.queue = after(least, base);
-    }
-
     /// Whether so much more is lost than usual that something must be full.
     fn drops(&self, sample: &Sample) -> bool {
         sample.lost > 4.0 && sample.loss() > 0.05 + 2.0 * self.usual_loss
@@ -280,7 +303,8 @@ impl RateEstimator {
         if f64::from(self.queue) > limit {
             // A host that stood still looks like a full path that delivers next to nothing. What the path has delivered
             // before it can deliver; if not any more, that soon shows.
-            self.rate = self.rate.max(sample.rate());
+            // Nor does what a flow in bursts sends on average.
+            self.rate = self.rate.max(sample.rate()).max(self.trains.burst().unwrap_or(0.0));
             self.stage = Stage::Servo;
         } else if self.drops(sample) {
             self.rate = sample.rate();
@@ -336,7 +360,12 @@ impl RateEstimator {
     fn set_pace(&mut self, now: Instant, round_trip: Duration) {
         let gain = match self.stage {
             Stage::Open => 0.0,
-            Stage::Start => (START_QUEUE.as_secs_f64() / round_trip.as_secs_f64()).clamp(0.35, 1.0),
+            Stage::Start => {
+                let gain = START_QUEUE.as_secs_f64() / round_trip.as_secs_f64();
+                // Beyond what trains have shown it goes slowly.
+                let shown = self.trains.limit().map_or(f64::MAX, |rate| rate / self.rate - 1.0);
+                gain.clamp(0.35, 1.0).min(shown.max(GAIN))
+            }
             Stage::Servo => {
                 let off = (self.target(round_trip) - f64::from(self.queue))
                     / round_trip.as_micros() as f64;
@@ -352,37 +381,5 @@ impl RateEstimator {
         }
         self.findings.on_queue(now, self.draining_until.is_some(), self.queue);
         self.check_base(now, round_trip);
-    }
-
-    /// Less is sent than the path delivers: then q falls, or the least delay has risen.
-    fn check_base(&mut self, now: Instant, round_trip: Duration) {
-        if self.stage != Stage::Servo || f64::from(self.queue) <= self.target(round_trip) {
-            self.check = None;
-            self.misses = 0;
-            return;
-        }
-        let elapsed = now.since(self.updated).as_micros() as f64;
-        let share = 1.0 - self.pace / self.rate;
-        let new = BaseCheck { before: self.queue, predicted: 0.0, judged_at: None };
-        let check = self.check.get_or_insert(new);
-        check.predicted += (share * elapsed).max(0.0);
-        if check.judged_at.is_none() && check.predicted >= 4000.0 {
-            check.judged_at = Some(now + round_trip);
-        }
-        if check.judged_at.is_some_and(|at| now >= at) {
-            let fell = f64::from(check.before - self.queue);
-            let missed = fell < 0.25 * check.predicted.min(f64::from(check.before));
-            self.check = None;
-            self.misses = if missed { self.misses + 1 } else { 0 };
-            if self.misses >= 2 {
-                self.misses = 0;
-                if let Some(base) = self.base() {
-                    self.findings.push(now, Finding::Longer { by: self.queue() });
-                    self.base = Some([base.wrapping_add_signed(self.queue); 2]);
-                    self.base_began = now;
-                    self.queue = 0;
-                }
-            }
-        }
     }
 }

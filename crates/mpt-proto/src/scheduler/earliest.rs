@@ -9,16 +9,25 @@
 //! bridge the difference of its delay to the slowest one, and a little to keep it busy. The rest waits without
 //! a number.
 
+mod lane;
+
 use std::time::Duration;
 
 use crate::id::PathId;
 use crate::time::Instant;
-
-/// A path is given so much more than the difference of delays, so that it is never idle between two wake-ups.
-const SLACK: Duration = Duration::from_millis(2);
+pub(crate) use lane::Choice;
+use lane::{Lane, SLACK};
 
 /// Datagrams leave up to so much early, so that those of a path leave together.
 const AHEAD: Duration = Duration::from_micros(500);
+
+/// A flow leaves a path that has never been full for another one only if it gains so much.
+const STRANGE: Duration = Duration::from_millis(2);
+
+/// Where nothing is full, what counts is how long a burst of so many bytes takes, and no more than so long: a flow that
+/// begins gains little from a path with a longer delay.
+const BURST: u64 = 15_000;
+const LONGEST_BURST: Duration = Duration::from_millis(6);
 
 /// How much of the time in which nobody sent, because the host stood still, is made up for.
 const CATCH_UP: Duration = Duration::from_millis(4);
@@ -43,35 +52,10 @@ pub(crate) enum Rule {
 pub(crate) struct Earliest {
     rule: Rule,
     lanes: Vec<Lane>,
+    /// The path that carried last what no limit held back.
+    favourite: Option<PathId>,
     /// The delay of the slowest path in use.
     slowest: Duration,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Lane {
-    path: PathId,
-    /// In bytes per second; without a limit if it is not known.
-    rate: Option<u64>,
-    /// How much longer datagrams take by it than by the fastest.
-    delay: Duration,
-    /// How long a packet has to wait for the other paths before it takes this one.
-    price: Duration,
-    /// When the next datagram may leave.
-    next: Instant,
-    /// Bytes that are committed and have not left, and those of them that leave before the others.
-    committed: usize,
-    ahead: usize,
-    /// Whether it has had nothing to send for a while since this was last asked.
-    idled: bool,
-}
-
-/// Where a packet goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Choice {
-    /// By this path.
-    Path(PathId),
-    /// Nowhere before this time.
-    Wait(Instant),
 }
 
 impl Earliest {
@@ -96,6 +80,7 @@ impl Earliest {
             path,
             rate: None,
             delay: Duration::ZERO,
+            burst: LONGEST_BURST,
             price: Duration::ZERO,
             next: Instant::ZERO,
             committed: 0,
@@ -118,6 +103,14 @@ impl Earliest {
         if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.path == path) {
             (lane.rate, lane.delay, lane.price) = (rate, delay, price);
             self.set_slowest();
+        }
+    }
+
+    /// How fast a burst goes through a path that has no limit, in bytes per second, as far as it is known.
+    pub(crate) fn set_burst(&mut self, path: PathId, rate: Option<u64>) {
+        if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.path == path) {
+            let time = |rate: u64| Duration::from_micros(BURST * 1_000_000 / rate.max(1));
+            lane.burst = rate.map_or(LONGEST_BURST, time).min(LONGEST_BURST);
         }
     }
 
@@ -195,7 +188,7 @@ impl Earliest {
                 Some(Choice::Wait(Instant::ZERO + next()?.since(Instant::ZERO + SLACK)))
             });
         }
-        let best = used().min_by_key(|lane| lane.arrival(now, len))?;
+        let best = used().min_by_key(|lane| lane.arrival(now, len) + self.strangeness(lane))?;
         let slowest = used().map(|lane| lane.idle(len)).max()?;
         Some(best.take(now, len, slowest))
     }
@@ -230,6 +223,14 @@ impl Earliest {
         Some((fastest.busy_until(now).since(now), fastest.rate?))
     }
 
+    /// A packet of `len` bytes takes this path, which was chosen for it.
+    pub(crate) fn commit_chosen(&mut self, now: Instant, path: PathId, len: usize) {
+        self.commit(now, path, len);
+        if self.lane(path).is_some_and(|lane| lane.rate.is_none()) {
+            self.favourite = Some(path);
+        }
+    }
+
     /// A packet of `len` bytes takes this path.
     pub(crate) fn commit(&mut self, now: Instant, path: PathId, len: usize) {
         if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.path == path) {
@@ -246,6 +247,11 @@ impl Earliest {
         self.lanes.len() > 1
     }
 
+    /// Whether it helps to know what paths carry before they are used.
+    pub(crate) fn is_trained(&self) -> bool {
+        self.has_several() && self.rule == Rule::Earliest
+    }
+
     /// Whether packets wait for their path.
     pub(crate) fn is_busy(&self) -> bool {
         self.lanes.iter().any(|lane| lane.committed > 0)
@@ -256,7 +262,10 @@ impl Earliest {
     pub(crate) fn select_ahead(&self, now: Instant, len: usize) -> Option<PathId> {
         let free = self.least_price();
         let used = self.used().filter(|lane| lane.price <= free);
-        let arrival = |lane: &&Lane| lane.next.max(now) + lane.time(lane.ahead + len) + lane.delay;
+        let arrival = |lane: &&Lane| {
+            let leaves = lane.next.max(now) + lane.time(lane.ahead + len);
+            leaves + lane.delay + self.strangeness(lane)
+        };
         let best = used.min_by_key(arrival)?;
         (best.time(best.ahead) <= SLACK).then_some(best.path)
     }
@@ -323,6 +332,14 @@ impl Earliest {
         self.lanes.iter_mut().for_each(|lane| (lane.committed, lane.ahead) = (0, 0));
     }
 
+    /// By how much earlier a packet has to arrive by a path without a limit to take it, if it was another one that
+    /// carried the last: it may have one, and nothing is gained.
+    fn strangeness(&self, lane: &Lane) -> Duration {
+        let is_other = self.favourite.is_some_and(|path| path != lane.path);
+        let strange = if is_other { STRANGE } else { Duration::ZERO };
+        if lane.rate.is_none() { strange + lane.burst } else { Duration::ZERO }
+    }
+
     /// The paths that are not too slow to carry anything.
     fn used(&self) -> impl Iterator<Item = &Lane> {
         self.lanes.iter().filter(|lane| lane.delay <= MOST_SKEW)
@@ -346,45 +363,6 @@ impl Earliest {
     #[cfg(test)]
     fn committed(&self, path: PathId) -> usize {
         self.lane(path).map_or(0, |lane| lane.committed)
-    }
-}
-
-impl Lane {
-    /// How long it takes to send so many bytes.
-    fn time(&self, len: usize) -> Duration {
-        let nanos = |rate: u64| (len as u64).saturating_mul(1_000_000_000) / rate.max(1);
-        self.rate.map_or(Duration::ZERO, |rate| Duration::from_nanos(nanos(rate)))
-    }
-
-    /// How long after the fastest a packet of `len` bytes arrives if nothing is committed. What the packet itself takes
-    /// on a slow path is part of that.
-    fn idle(&self, len: usize) -> Duration {
-        self.time(len) + self.delay
-    }
-
-    /// A packet of `len` bytes takes the path unless what is committed already bridges the difference to the slowest,
-    /// which takes so much longer than the fastest.
-    fn take(&self, now: Instant, len: usize, slowest: Duration) -> Choice {
-        let allowed = slowest - self.idle(len) + SLACK;
-        let busy = self.busy_until(now);
-        if busy.since(now) <= allowed {
-            return Choice::Path(self.path);
-        }
-        Choice::Wait(Instant::ZERO + busy.since(Instant::ZERO + allowed))
-    }
-
-    /// When what is committed will have left.
-    fn busy_until(&self, now: Instant) -> Instant {
-        self.next.max(now) + self.time(self.committed)
-    }
-
-    /// Whether no more is committed than keeps it busy.
-    fn has_room(&self, now: Instant) -> bool {
-        self.busy_until(now).since(now) <= SLACK
-    }
-
-    fn arrival(&self, now: Instant, len: usize) -> Instant {
-        self.busy_until(now) + self.time(len) + self.delay
     }
 }
 

@@ -35,8 +35,15 @@ const SPARE: Duration = Duration::from_millis(2);
 /// that share of all rates.
 const FULL: f64 = 0.96;
 
+/// If more is sent than this share of all rates, slower paths have joined by themselves.
+const JOINED: f64 = 0.75;
+
 /// A step has harmed if less than this share of what was sent before it is sent after it.
 const HARMED: f64 = 0.97;
+
+/// A trial ends at once if this share is not reached, in so many round trips.
+const HARMED_AT_ONCE: f64 = 0.85;
+const LOOK: u32 = 3;
 
 /// A trial takes so many round trips, since BBR sends less only when the best of ten has been forgotten; and at least
 /// so long.
@@ -64,6 +71,9 @@ pub(super) struct Equalise {
     began: Instant,
     before: u64,
     least: Option<Duration>,
+    /// When it was last looked at within the trial, and the bytes sent before.
+    looked: Instant,
+    looked_at: u64,
     was_full: bool,
     /// What the trial is of: the delay before it, and the share of the fastest path's rate that was sent.
     step: Option<(Duration, f64)>,
@@ -140,6 +150,9 @@ impl Equalise {
         self.least = Some(self.least.map_or(backlog, |least| least.min(backlog)));
         self.was_full |= is_full;
         let elapsed = now.since(self.began);
+        if self.harms_at_once(now, situation) {
+            return self.end_harmful(now);
+        }
         if elapsed < TRIAL.max((round_trip + self.delay) * ROUNDS) {
             return false;
         }
@@ -148,12 +161,11 @@ impl Equalise {
         let is_full = std::mem::take(&mut self.was_full)
             || rates.is_some_and(|rates| share * rate as f64 >= FULL * rates as f64);
         (self.began, self.before) = (now, self.sent);
+        (self.looked, self.looked_at) = (now, self.sent);
         match self.step.take() {
             Some((delay, least)) if share < HARMED * least.min(1.0 / FULL) => {
-                self.delay = delay;
-                self.rest = self.next_rest.clamp(1, LONGEST_REST);
-                self.next_rest = self.rest * 2;
-                return true;
+                self.step = Some((delay, least));
+                return self.end_harmful(now);
             }
             Some(_) => self.next_rest = 0,
             None if share < HARMED * FULL => self.delay = self.delay * 2 / 3,
@@ -161,13 +173,45 @@ impl Equalise {
         }
         if self.rest > 0 {
             self.rest -= 1;
-        } else if share >= FULL && !is_full && self.delay < skew {
+        } else if share >= FULL
+            && !is_full
+            && self.delay < skew
+            && (self.is_used
+                || rates.is_none_or(|rates| share * rate as f64 <= JOINED * rates as f64))
+        {
             self.step = Some((self.delay, share));
             let step = stands.max((round_trip + self.delay) / STEP);
             self.delay = (self.delay + step).min(skew + SPARE);
             self.is_used = true;
         }
         self.delay != before
+    }
+
+    /// Whether the present step makes the flow send so much less that the end of the trial need not be awaited: a window
+    /// that does not grow fills less of a longer round trip.
+    fn harms_at_once(&mut self, now: Instant, situation: Situation) -> bool {
+        let Some((_, least)) = self.step else { return false };
+        let elapsed = now.since(self.looked);
+        if elapsed < TRIAL.max((situation.round_trip + self.delay) * LOOK) {
+            return false;
+        }
+        let sent = (self.sent - self.looked_at) as f64;
+        let is_first = self.looked == self.began;
+        (self.looked, self.looked_at) = (now, self.sent);
+        // In the first round trips the step itself changes what is sent.
+        !is_first && sent / (situation.rate as f64 * elapsed.as_secs_f64()) < HARMED_AT_ONCE * least
+    }
+
+    /// The step of this trial is taken back.
+    fn end_harmful(&mut self, now: Instant) -> bool {
+        if let Some((delay, _)) = self.step.take() {
+            self.delay = delay;
+        }
+        self.rest = self.next_rest.clamp(1, LONGEST_REST);
+        self.next_rest = self.rest * 2;
+        (self.began, self.before, self.was_full, self.least) = (now, self.sent, false, None);
+        (self.looked, self.looked_at) = (now, self.sent);
+        true
     }
 }
 

@@ -82,7 +82,8 @@ impl TransmitHalf {
         let Some(index) = found.map(|(index, _)| index) else { return };
         let path = &mut self.paths[index];
         let last = path.wire.next.wrapping_sub(1);
-        if path.feedback.on_feedback(now, header, block, last) {
+        let of_train = self.paced.is_some() && path.rate.is_of_train(block);
+        if path.feedback.on_feedback(now, header, block, last, of_train) {
             let round_trip = path.feedback.round_trip().map(RoundTrip::recent);
             path.metrics.round_trip = round_trip.or(path.metrics.round_trip);
             if self.paced.is_some() {

@@ -29,5 +29,6 @@ mod route;
 pub(crate) mod side;
 mod stages;
 pub(crate) mod standing;
+pub(crate) mod trains;
 pub(crate) mod transmit;
 mod weight;

@@ -55,7 +55,7 @@ impl TransmitHalf {
             return;
         };
         if !earliest.copies() {
-            return;
+            return self.gather(now, path, committed);
         }
         let others: Vec<PathId> = earliest.copied_to(now, path).collect();
         for other in others {

@@ -52,7 +52,8 @@ impl TransmitHalf {
         let (len, tos) = (item.packet.len(), item.inner.tos);
         let waits = self.paced.as_ref().is_some_and(|paced| !paced.queues.is_empty());
         let volume = self.volume(now, len, &hash, waits);
-        let copies = self.scheduler.earliest().is_some_and(Earliest::copies);
+        let copies =
+            self.is_of_train(now, len) || self.scheduler.earliest().is_some_and(Earliest::copies);
         let choice = match waits {
             true => Some(Choice::Wait(now)),
             // What takes several paths is copied, so it is kept first.
@@ -80,7 +81,7 @@ impl TransmitHalf {
                 }
                 let wire_len = self.paths[path.index()].wire_len(stamp.overhead() + len);
                 let earliest = self.scheduler.earliest_mut()?;
-                earliest.commit(now, path, wire_len);
+                earliest.commit_chosen(now, path, wire_len);
                 if !paced.has_committed(path) && earliest.may_send(now, path) {
                     let stamp = self.on_leaving(now, path, stamp, wire_len, len);
                     let sender = &mut self.paths[path.index()];
@@ -88,7 +89,8 @@ impl TransmitHalf {
                     return Some(Offered::Now(path, stamp));
                 }
                 let place = paced.store.take(len);
-                paced.push(path, Committed { place, stamp, tos, wire_len, ahead: false });
+                let (ahead, of_train) = (false, false);
+                paced.push(path, Committed { place, stamp, tos, wire_len, ahead, of_train });
                 let next = earliest.next(path);
                 paced.wake_at(next);
                 Some(Offered::Later(place))
@@ -164,7 +166,8 @@ impl TransmitHalf {
         }
         let wire_len = self.paths[path.index()].wire_len(stamp.overhead() + len);
         earliest.commit_ahead(now, path, wire_len);
-        paced.push(path, Committed { place, stamp, tos, wire_len, ahead: true });
+        let (ahead, of_train) = (true, false);
+        paced.push(path, Committed { place, stamp, tos, wire_len, ahead, of_train });
         paced.wake_at(earliest.next(path));
     }
 
@@ -238,7 +241,7 @@ impl TransmitHalf {
         drop(lanes);
         if let Some(index) = due {
             let lane = paced.committed.get_mut(index)?;
-            let Committed { place, stamp, tos, wire_len, .. } = lane.pop_front()?;
+            let Committed { place, stamp, tos, wire_len, of_train, .. } = lane.pop_front()?;
             paced.lent = Some(place);
             let number = stamp.sequence().map(Seq::value);
             if number.is_some_and(|number| paced.moved.remove(&number)) {
@@ -247,7 +250,12 @@ impl TransmitHalf {
             let len = paced.store.get(place).0.len();
             let path = PathId(index as u8);
             let is_last = lane.is_empty() && paced.queues.is_empty();
+            let idle = self.paths[index].idle;
             let stamp = self.on_leaving(now, path, stamp, wire_len, len);
+            if of_train {
+                // No beacon is to follow: nobody waits for it, and it would seem to be the end of the train.
+                self.paths[index].idle = idle;
+            }
             if is_last {
                 let sender = &mut self.paths[index];
                 sender.rate.on_idle(sender.wire.next);
@@ -301,9 +309,10 @@ impl TransmitHalf {
         }
         let wire_len = self.paths[path.index()].wire_len(stamp.overhead() + len);
         if let Some(earliest) = self.scheduler.earliest_mut() {
-            earliest.commit(now, path, wire_len);
+            earliest.commit_chosen(now, path, wire_len);
         }
-        let committed = Committed { place, stamp, tos, wire_len, ahead: false };
+        let (ahead, of_train) = (false, false);
+        let committed = Committed { place, stamp, tos, wire_len, ahead, of_train };
         paced.push(path, committed);
         self.commit_copies(now, path, committed);
         Some(None)

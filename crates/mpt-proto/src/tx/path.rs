@@ -135,6 +135,13 @@ impl TransmitPath {
         self.feedback.round_trip().map_or(ROUND_TRIP, |trip| trip.min)
     }
 
+    /// The delay from here to the peer: arrival minus send timestamp, in microseconds, modulo 2^32. What a flow that does
+    /// not fill the path delays itself by is no part of it.
+    pub(super) fn delay(&self) -> Option<u32> {
+        let delay = self.feedback.delay()?;
+        Some(if self.rate.is_open() { delay.least } else { delay.mean })
+    }
+
     /// The bytes of the IP packet that carries a datagram of this length.
     pub(super) fn wire_len(&self, datagram: usize) -> usize {
         datagram + if self.ends.1.is_ipv4() { 28 } else { 48 }

@@ -29,7 +29,7 @@ impl TransmitHalf {
             return;
         }
         // As soon as a path is full, the others are needed: they are not to be flooded.
-        if self.paths.iter().any(|(_, path)| path.usable() && path.rate.pace().is_some()) {
+        if self.paths.iter().any(|(_, path)| path.usable() && path.rate.is_measured()) {
             for (_, path) in self.paths.iter_mut().filter(|(_, path)| path.usable()) {
                 let round_trip = path.round_trip();
                 path.rate.start(round_trip);
@@ -49,6 +49,7 @@ impl TransmitHalf {
             let delay = slower_than_fastest(&self.paths, path).unwrap_or_default();
             let rate = path.fixed_rate.or_else(|| path.rate.pace());
             earliest.set_path(PathId(index as u8), rate, delay, path.price);
+            earliest.set_burst(PathId(index as u8), path.rate.burst());
         }
         let round_trip = least_round_trip(&self.paths) + earliest.skew();
         // A path that costs is taken by what has waited for its price. That must not be dropped before.
@@ -113,7 +114,12 @@ pub(super) fn slower_than_fastest(
     paths: &Slots<TransmitPath>,
     path: &TransmitPath,
 ) -> Option<Duration> {
-    let slower = usable(paths).filter_map(|(_, other)| path.feedback.slower_than(&other.feedback));
-    let micros = slower.max()?;
+    let Some(own) = path.delay() else {
+        // Of a path that carried nothing only the round trip is known.
+        let others = usable(paths).filter_map(|(_, other)| other.metrics.round_trip);
+        return Some(path.metrics.round_trip?.saturating_sub(others.min()?) / 2);
+    };
+    let others = usable(paths).filter_map(|(_, other)| other.delay());
+    let micros = others.map(|other| own.wrapping_sub(other).cast_signed()).max()?;
     Some(Duration::from_micros(u64::try_from(micros).unwrap_or(0)))
 }

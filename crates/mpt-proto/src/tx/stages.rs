@@ -24,6 +24,8 @@ pub(super) struct Paced {
     pub(super) acks: AckThinner,
     /// The time that bulk flows are to take.
     pub(super) equalise: Equalise,
+    /// Trains, which show what paths carry.
+    pub(super) trains: Trains,
     /// The numbers of those in the second stage that were moved to another path.
     pub(super) moved: BTreeSet<u32>,
     /// Until when the last one of these that left may arrive.
@@ -45,6 +47,26 @@ pub(super) struct Committed {
     pub(super) wire_len: usize,
     /// Whether it leaves before those that are not.
     pub(super) ahead: bool,
+    /// Whether it is a copy that shows what the path carries.
+    pub(super) of_train: bool,
+}
+
+/// Trains of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Trains {
+    /// Bytes that were sent since the last one.
+    pub(super) sent: u64,
+    /// That which is being gathered.
+    pub(super) gathered: Vec<Committed>,
+    pub(super) to: Option<(PathId, usize)>,
+    pub(super) began: Instant,
+}
+
+impl Trains {
+    /// Bytes of memory apart from its own size.
+    pub(super) fn memory(&self) -> usize {
+        self.gathered.capacity() * size_of::<Committed>()
+    }
 }
 
 /// What becomes of a packet that was offered.
@@ -82,6 +104,7 @@ impl Paced {
         self.queues.memory()
             + self.store.memory()
             + self.acks.memory()
+            + self.trains.memory()
             + self.committed.memory()
             + committed * size_of::<Committed>()
             + self.moved.len() * size_of::<u32>()

@@ -45,7 +45,7 @@ impl Path {
         let written = self.block.highest_arrived.wrapping_add(HELD as u32);
         let header = Header { number: self.number, written };
         let now = at(sent + THERE + HELD + BACK);
-        self.feedback.on_feedback(now, header, &self.block, self.block.highest)
+        self.feedback.on_feedback(now, header, &self.block, self.block.highest, false)
     }
 }
 
@@ -96,11 +96,14 @@ fn feedback_that_cannot_be_true_is_ignored() {
     path.feed(0, 10, 0);
     let header = Header { number: 2, written: 0 };
     let mut block = Block { highest: 11, ..path.block };
-    assert!(!path.feedback.on_feedback(at(1_000_000), header, &block, 10), "never sent");
-    assert!(path.feedback.on_feedback(at(1_000_000), header, &block, 11));
+    assert!(!path.feedback.on_feedback(at(1_000_000), header, &block, 10, false), "never sent");
+    assert!(path.feedback.on_feedback(at(1_000_000), header, &block, 11, false));
     block.received -= 1;
     let header = Header { number: 3, ..header };
-    assert!(!path.feedback.on_feedback(at(1_000_000), header, &block, 11), "fewer than before");
+    assert!(
+        !path.feedback.on_feedback(at(1_000_000), header, &block, 11, false),
+        "fewer than before"
+    );
 }
 
 #[test]
@@ -166,16 +169,32 @@ fn paths_are_compared_without_a_common_clock() {
     let (mut fast, mut slow) = (Path::default(), Path::default());
     fast.feed(0, 10, 0);
     slow.feed(0, 10, 0);
-    assert_eq!(slow.feedback.slower_than(&fast.feedback), Some(0));
+    let skew = |slow: &Path, fast: &Path| {
+        let [slow, fast] = [slow, fast].map(|path| path.feedback.delay().unwrap());
+        [slow.mean.wrapping_sub(fast.mean), slow.least.wrapping_sub(fast.least)]
+    };
+    assert_eq!(skew(&slow, &fast), [0, 0]);
     let mut block = slow.block;
     block.delay_min = block.delay_min.wrapping_add(45_000);
     for number in 2..100 {
         let header = Header { number, written: 0 };
-        slow.feedback.on_feedback(at(1_000_000), header, &block, block.highest);
+        slow.feedback.on_feedback(at(1_000_000), header, &block, block.highest, false);
     }
-    let skew = slow.feedback.slower_than(&fast.feedback).unwrap();
-    assert!((44_990..=45_000).contains(&skew), "{skew}");
-    assert_eq!(fast.feedback.slower_than(&PathFeedback::default()), None);
+    let skew = skew(&slow, &fast);
+    assert!(skew.iter().all(|skew| (44_990..=45_000).contains(skew)), "{skew:?}");
+}
+
+#[test]
+fn a_train_waits_for_itself_which_is_no_delay_of_the_path() {
+    let mut path = Path::default();
+    path.feed(0, 10, 0);
+    let before = path.feedback.delay().unwrap();
+    let block = Block { delay_mean: 9000, delay_deviation: 5000, highest: 50, ..path.block };
+    let header = Header { number: 2, written: 0 };
+    assert!(path.feedback.on_feedback(at(1_000_000), header, &block, 50, true));
+    let after = path.feedback.delay().unwrap();
+    assert!(after.mean.wrapping_sub(before.mean).cast_signed() <= 0, "{before:?} {after:?}");
+    assert!(after.deviation <= before.deviation, "{before:?} {after:?}");
 }
 
 #[test]

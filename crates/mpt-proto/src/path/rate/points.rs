@@ -15,7 +15,7 @@ const JITTERY: f64 = 500.0;
 const POINTS: usize = 64;
 
 /// What one feedback said.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Point {
     pub(super) at: Instant,
     /// Path sequence.

@@ -158,3 +158,29 @@ fn copies_go_by_all_that_have_room_and_no_price() {
     assert_eq!(earliest.copied_to(at(0), PathId(0)).collect::<Vec<_>>(), [PathId(2)]);
     assert_eq!(earliest.rate(), Some(1_000_000), "all carry the same");
 }
+
+#[test]
+fn a_flow_stays_on_a_path_without_a_limit_unless_it_gains_something() {
+    let mut earliest = Earliest::default();
+    earliest.set_paths((0..2).map(PathId));
+    let set = |earliest: &mut Earliest, index, micros, burst| {
+        let delay = Duration::from_micros(micros);
+        earliest.set_path(PathId(index), None, delay, Duration::ZERO);
+        earliest.set_burst(PathId(index), burst);
+    };
+    let select = |earliest: &Earliest| earliest.select(at(0), LEN, Duration::ZERO);
+    set(&mut earliest, 0, 0, None);
+    set(&mut earliest, 1, 500, None);
+    assert_eq!(select(&earliest), Some(Choice::Path(PathId(0))));
+    earliest.commit_chosen(at(0), PathId(0), LEN);
+    set(&mut earliest, 0, 900, None);
+    set(&mut earliest, 1, 0, None);
+    assert_eq!(select(&earliest), Some(Choice::Path(PathId(0))), "noise");
+    // The other one is ten times as fast.
+    set(&mut earliest, 0, 0, Some(1_250_000));
+    set(&mut earliest, 1, 900, Some(12_500_000));
+    assert_eq!(select(&earliest), Some(Choice::Path(PathId(1))));
+    // But much slower.
+    set(&mut earliest, 1, 20_000, Some(12_500_000));
+    assert_eq!(select(&earliest), Some(Choice::Path(PathId(0))));
+}

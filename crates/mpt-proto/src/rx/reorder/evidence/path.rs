@@ -33,7 +33,13 @@ impl PathEvidence {
     /// A path by which nothing came.
     pub(super) fn new(wait: Duration) -> Self {
         let wait = wait.clamp(SHORTEST_WAIT, LONGEST_WAIT);
-        Self { highest: None, records: VecDeque::new(), margin: Margin::default(), wait }
+        Self { highest: None, records: VecDeque::new(), margin: Margin::of_new_path(), wait }
+    }
+
+    /// It has proven to keep its order.
+    #[cfg(test)]
+    pub(super) fn set_steady(&mut self) {
+        self.margin = Margin::default();
     }
 
     /// Bytes of memory apart from its own size.
@@ -53,6 +59,7 @@ impl PathEvidence {
     /// A number came that was not given up, while numbers from `next` on are missing.
     #[inline]
     pub(super) fn on_arrival(&mut self, now: Instant, seq: Seq, next: Seq) {
+        self.margin.on_arrival();
         // Most packets are read together with the one before.
         match self.records.back_mut() {
             Some(last) if last.at == now && seq.offset_from(last.seq) > 0 => {

@@ -46,6 +46,7 @@ impl Bench {
         let config = ReorderConfig { evidence: true, window, ..ReorderConfig::default() };
         let mut order = EvidenceOrder::new(config, Seq::FIRST, ReorderStats::default());
         (0..paths).for_each(|path| order.forget_path(PathId(path)));
+        order.paths.iter_mut().for_each(PathEvidence::set_steady);
         let mut sink = Trace::default();
         order.set_live(Instant::ZERO, (1 << paths) - 1, &mut sink);
         Self { order, sink, now: Instant::ZERO }

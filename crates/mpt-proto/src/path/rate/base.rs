@@ -1,0 +1,79 @@
+//! The least delay of a path, above which is what stands in queues: how it is seen, and when it has risen.
+
+use std::time::Duration;
+
+use super::points::{after, earlier};
+use super::{BaseCheck, Finding, RateEstimator, SHORTEST, Stage};
+use crate::time::Instant;
+
+/// The least delay is looked for again after this time, and holds for one to two times as long.
+const BASE: Duration = Duration::from_secs(5);
+
+/// It is taken to be seen if in a period it was not more than so many microseconds above that of the one before; after so
+/// many periods it is looked for nevertheless, as it may have risen by as much in each.
+const SEEN: i32 = 500;
+const MOST_SEEN: u8 = 6;
+
+impl RateEstimator {
+    /// The delay is known anew.
+    pub(super) fn on_delay(&mut self, now: Instant, round_trip: Duration) {
+        let Some(last) = self.points.last().copied() else { return };
+        match &mut self.base {
+            None => {
+                self.base = Some([last.delay; 2]);
+                self.base_began = now;
+            }
+            Some(base) => {
+                base[0] = earlier(base[0], last.delay);
+                if now.since(self.base_began) >= BASE {
+                    let seen = after(base[0], earlier(base[0], base[1])) <= SEEN;
+                    self.bases_seen = if seen { self.bases_seen + 1 } else { MOST_SEEN };
+                    *base = [last.delay, base[0]];
+                    self.base_began = now;
+                    // It is seen only while nothing stands in the queue. Most flows leave it empty for a moment; to send
+                    // less costs them something.
+                    if self.stage == Stage::Servo && self.bases_seen >= MOST_SEEN {
+                        self.bases_seen = 0;
+                        self.draining_until = Some(now + round_trip + Duration::from_millis(20));
+                    }
+                }
+            }
+        }
+        let Some(base) = self.base() else { return };
+        let half = (round_trip / 2).max(SHORTEST);
+        let least = self.points.least_delay(half).unwrap_or(last.delay);
+        self.queue = after(least, base);
+    }
+
+    /// Less is sent than the path delivers: then q falls, or the least delay has risen.
+    pub(super) fn check_base(&mut self, now: Instant, round_trip: Duration) {
+        if self.stage != Stage::Servo || f64::from(self.queue) <= self.target(round_trip) {
+            self.check = None;
+            self.misses = 0;
+            return;
+        }
+        let elapsed = now.since(self.updated).as_micros() as f64;
+        let share = 1.0 - self.pace / self.rate;
+        let new = BaseCheck { before: self.queue, predicted: 0.0, judged_at: None };
+        let check = self.check.get_or_insert(new);
+        check.predicted += (share * elapsed).max(0.0);
+        if check.judged_at.is_none() && check.predicted >= 4000.0 {
+            check.judged_at = Some(now + round_trip);
+        }
+        if check.judged_at.is_some_and(|at| now >= at) {
+            let fell = f64::from(check.before - self.queue);
+            let missed = fell < 0.25 * check.predicted.min(f64::from(check.before));
+            self.check = None;
+            self.misses = if missed { self.misses + 1 } else { 0 };
+            if self.misses >= 2 {
+                self.misses = 0;
+                if let Some(base) = self.base() {
+                    self.findings.push(now, Finding::Longer { by: self.queue() });
+                    self.base = Some([base.wrapping_add_signed(self.queue); 2]);
+                    self.base_began = now;
+                    self.queue = 0;
+                }
+            }
+        }
+    }
+}

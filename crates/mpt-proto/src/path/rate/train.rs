@@ -1,0 +1,228 @@
+//! What a train shows: datagrams that are sent at once on a path with nothing else to send arrive at the rate of its
+//! slowest link (packet dispersion: Dovrolis, Ramanathan, Moore, Packet-Dispersion Techniques and a Capacity-Estimation
+//! Methodology, IEEE/ACM Transactions on Networking 12(6), 2004).
+//!
+//! It is what the link can send for a moment. A policer lets more pass at first, so no more than half of it is believed.
+
+use std::time::Duration;
+
+use super::points::{Point, after};
+use crate::time::Instant;
+use crate::wire::extended::feedback::Block;
+
+/// Trains of so many datagrams follow each other.
+const SIZES: [usize; 3] = [8, 16, 32];
+
+/// The fewest datagrams that show something, and the shortest time in microseconds: a receiver that reads many at once
+/// sees no time between them.
+const FEWEST: u32 = 6;
+const SHORTEST: u32 = 500;
+
+/// After this time there is no feedback about it.
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// The share of what a train shows that a path starts with: a policer lets more pass for a moment than in the long run.
+const SEED: f64 = 0.5;
+
+/// A train takes no longer than so many seconds.
+const LONGEST_TRAIN: f64 = 0.03;
+
+/// How long after the last of a series another train may follow.
+const TRAINS: Duration = Duration::from_secs(10);
+
+/// What trains and bursts have shown of one path. Rates are in bytes of IP packets per second.
+#[derive(Debug, Default)]
+pub(super) struct Trains {
+    /// The train that is on its way, how many there were, and when the next may follow.
+    on_way: Option<Train>,
+    count: usize,
+    next_at: Instant,
+    /// The rate at which the last one arrived, and whether it was long enough to be measured well.
+    shown: Option<f64>,
+    is_shown_well: bool,
+    /// The rate at which data arrived that were sent together.
+    burst: Option<f64>,
+}
+
+impl Trains {
+    /// Of how many datagrams the next train is, if one may be sent.
+    pub(super) fn next(&self, now: Instant) -> Option<usize> {
+        let is_free = self.on_way.is_none_or(|train| train.is_lost(now));
+        let size = SIZES[self.count.min(SIZES.len() - 1)];
+        // No longer than others may have to wait for it.
+        let most = self.shown.map_or(usize::MAX, |rate| (rate * LONGEST_TRAIN / 1500.0) as usize);
+        let size = Some(size.min(most)).filter(|size| *size >= SIZES[0]);
+        size.filter(|_| is_free && now >= self.next_at)
+    }
+
+    /// A train of so many datagrams is sent from this path sequence on.
+    pub(super) fn on_sent(&mut self, now: Instant, from: u32, count: u32) {
+        self.on_way = Some(Train::new(now, from, from.wrapping_add(count - 1)));
+        self.count += 1;
+        self.next_at = now + if self.count < SIZES.len() { Duration::ZERO } else { TRAINS };
+    }
+
+    /// Whether feedback is about the train that is on its way.
+    pub(super) fn is_in(&self, block: &Block) -> bool {
+        self.on_way.is_some_and(|train| train.is_in(block))
+    }
+
+    /// Feedback about it, and what the one before said.
+    pub(super) fn on_block(&mut self, block: &Block, before: Option<&Point>, header: u64) {
+        let arrived = self.on_way.as_mut().and_then(|train| train.on_block(block, before, header));
+        if let Some(arrived) = arrived {
+            self.is_shown_well = self.on_way.take().is_some_and(|train| train.is_long());
+            self.shown = arrived.or(self.shown);
+        }
+    }
+
+    /// Feedback about data, and what the one before said.
+    pub(super) fn on_burst(&mut self, block: &Block, before: Option<&Point>, header: u64) {
+        if let Some(burst) = dispersion(block, before, header) {
+            // Less than what the path can carry if the sender paused.
+            let before = self.burst.unwrap_or(burst);
+            self.burst = Some(burst.max(before + (burst - before) / 8.0));
+        }
+    }
+
+    /// How fast datagrams that are sent together go through, as far as it is known.
+    pub(super) fn burst(&self) -> Option<f64> {
+        self.burst.into_iter().chain(self.shown).reduce(f64::max)
+    }
+
+    /// What the path starts with; 0 if nothing is known.
+    pub(super) fn start(&self) -> f64 {
+        self.shown.unwrap_or(0.0) * SEED
+    }
+
+    /// Beyond what the path is not to go quickly.
+    pub(super) fn limit(&self) -> Option<f64> {
+        self.shown.filter(|_| self.is_shown_well)
+    }
+}
+
+/// A train on its way.
+#[derive(Clone, Copy, Debug)]
+struct Train {
+    sent: Instant,
+    /// Its first and last path sequence.
+    from: u32,
+    last: u32,
+    first: Option<First>,
+}
+
+/// The first feedback about it.
+#[derive(Clone, Copy, Debug)]
+struct First {
+    /// When the first datagram arrived.
+    arrived: u32,
+    /// What had arrived until then, this one included.
+    packets: u32,
+    bytes: u64,
+}
+
+impl Train {
+    fn new(now: Instant, from: u32, last: u32) -> Self {
+        Self { sent: now, from, last, first: None }
+    }
+
+    /// Whether no feedback will be about it any more.
+    fn is_lost(&self, now: Instant) -> bool {
+        now.since(self.sent) >= LONGEST
+    }
+
+    /// Whether it takes long enough to be measured well.
+    fn is_long(&self) -> bool {
+        after(self.last, self.from) >= 15
+    }
+
+    /// Whether feedback is about it.
+    fn is_in(&self, block: &Block) -> bool {
+        after(block.highest, self.from) >= 0
+    }
+
+    /// Feedback about it, and what the one before said. `Some` if all of the train is reported: the rate at which
+    /// it arrived in bytes of IP packets per second, if that shows; `header` bytes of IP and UDP stand before each
+    /// datagram.
+    fn on_block(
+        &mut self,
+        block: &Block,
+        before: Option<&Point>,
+        header: u64,
+    ) -> Option<Option<f64>> {
+        let first = *self.first.get_or_insert(First {
+            arrived: block.first_arrived,
+            packets: before.map_or(0, |before| before.packets).wrapping_add(1),
+            bytes: block.received_bytes - u64::from(block.bytes_after_first),
+        });
+        if after(block.highest, self.last) < 0 {
+            return None;
+        }
+        let packets = block.received.wrapping_sub(first.packets);
+        let micros = block.highest_arrived.wrapping_sub(first.arrived);
+        if packets.wrapping_add(1) < FEWEST || !(SHORTEST..1 << 31).contains(&micros) {
+            return Some(None);
+        }
+        let bytes = block.received_bytes.saturating_sub(first.bytes) + u64::from(packets) * header;
+        Some(Some(bytes as f64 * 1e6 / f64::from(micros)))
+    }
+}
+
+/// The rate in bytes of IP packets per second at which arrived what feedback is about, if that shows; `before` is what the
+/// one before said.
+fn dispersion(block: &Block, before: Option<&Point>, header: u64) -> Option<f64> {
+    let after_first = block.received.wrapping_sub(before?.packets).wrapping_sub(1);
+    let micros = block.highest_arrived.wrapping_sub(block.first_arrived);
+    if !(FEWEST..1 << 16).contains(&after_first) || !(SHORTEST..1 << 31).contains(&micros) {
+        return None;
+    }
+    let bytes = u64::from(block.bytes_after_first) + u64::from(after_first) * header;
+    Some(bytes as f64 * 1e6 / f64::from(micros))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feedback after so many datagrams of 1000 bytes, one each 160 us from the fifth on.
+    fn block(highest: u32, first: u32) -> Block {
+        Block {
+            highest,
+            received: highest + 1,
+            received_bytes: u64::from(highest + 1) * 1000,
+            first_arrived: 10_000 + first * 160,
+            highest_arrived: 10_000 + highest * 160,
+            bytes_after_first: (highest - first) * 1000,
+            ..Block::default()
+        }
+    }
+
+    fn point(highest: u32) -> Point {
+        Point { highest, packets: highest + 1, ..Point::default() }
+    }
+
+    #[test]
+    fn a_train_shows_the_rate_at_which_it_arrives_in_one_feedback_or_several() {
+        let new = || Train::new(Instant::ZERO, 5, 20);
+        assert!(!new().is_in(&block(4, 4)) && new().is_in(&block(5, 5)));
+        let rate = new().on_block(&block(20, 5), Some(&point(4)), 28).flatten().unwrap();
+        assert!((rate / 6_425_000.0 - 1.0).abs() < 0.001, "1028 bytes each 160 us: {rate}");
+        let mut train = new();
+        assert_eq!(train.on_block(&block(11, 5), Some(&point(4)), 28), None, "not all of it");
+        let rate = train.on_block(&block(20, 12), Some(&point(11)), 28).flatten().unwrap();
+        assert!((rate / 6_425_000.0 - 1.0).abs() < 0.001, "{rate}");
+    }
+
+    #[test]
+    fn few_datagrams_and_those_read_at_once_show_nothing() {
+        let mut train = Train::new(Instant::ZERO, 5, 20);
+        let at_once = Block { highest_arrived: 10_900, ..block(20, 5) };
+        assert_eq!(train.on_block(&at_once, Some(&point(4)), 28), Some(None));
+        let mut lost = Train::new(Instant::ZERO, 5, 20);
+        let few = Block { received: 9, ..block(20, 5) };
+        assert_eq!(lost.on_block(&few, Some(&point(4)), 28), Some(None));
+        assert_eq!(dispersion(&block(9, 5), Some(&point(4)), 28), None);
+        assert!(dispersion(&block(20, 5), Some(&point(4)), 28).is_some());
+        assert!(lost.is_lost(Instant::ZERO + LONGEST) && !lost.is_lost(Instant::ZERO));
+    }
+}

@@ -1,0 +1,94 @@
+//! Trains: what paths can carry is found out before they are needed.
+//!
+//! While one path carries all because none is full, copies of what it carries are sent by each of the others now and then, many
+//! at once. How fast such a train arrives is what the path can carry ([`RateEstimator::on_train`]). So when the first
+//! path becomes full, the others need not begin with next to nothing. The peer drops the copies.
+//!
+//! [`RateEstimator::on_train`]: crate::path::rate::RateEstimator::on_train
+
+use std::time::Duration;
+
+use super::connection::TransmitHalf;
+use super::stages::Committed;
+use crate::id::PathId;
+use crate::scheduler::earliest::Earliest;
+use crate::time::Instant;
+
+/// A train follows when so many times its bytes have been sent.
+const COSTS: u64 = 1;
+
+/// Shorter packets are no part of a train: links send so many a second that hosts cannot tell them apart.
+const SHORTEST: usize = 800;
+
+/// A train is gathered within this time, or not sent.
+const GATHERED: Duration = Duration::from_millis(100);
+
+/// A path on which data was sent since this is not told by a train: it would wait behind that.
+const UNUSED: Duration = Duration::from_millis(20);
+
+impl TransmitHalf {
+    /// Whether a packet of `len` bytes becomes part of a train. Then it waits for a moment, as it is copied.
+    pub(super) fn is_of_train(&mut self, now: Instant, len: usize) -> bool {
+        let Some(paced) = &mut self.paced else { return false };
+        let trains = &mut paced.trains;
+        trains.sent += len as u64;
+        if trains.to.is_some() {
+            if now.since(trains.began) < GATHERED {
+                return len >= SHORTEST;
+            }
+            trains.to = None;
+            for committed in trains.gathered.drain(..) {
+                paced.store.give_back(committed.place);
+            }
+        }
+        if len < SHORTEST || !self.scheduler.earliest().is_some_and(Earliest::is_trained) {
+            return false;
+        }
+        let fits = |size: usize| trains.sent >= COSTS * (size * len) as u64;
+        let wanted = self.paths.iter().find_map(|(index, path)| {
+            let free = path.usable() && path.price.is_zero() && path.fixed_rate.is_none();
+            let size = path.rate.wants_train(now).filter(|size| free && fits(*size))?;
+            let carries = self.scheduler.earliest().is_some_and(|it| it.has(PathId(index as u8)));
+            (carries && path.idle.elapsed(now) >= UNUSED).then_some((PathId(index as u8), size))
+        });
+        (trains.to, trains.began) = (wanted, now);
+        wanted.is_some()
+    }
+
+    /// A packet takes a path: a copy of it takes another one as part of a train, if one is gathered.
+    pub(super) fn gather(&mut self, now: Instant, path: PathId, committed: Committed) {
+        let (Some(paced), Some(earliest)) = (&mut self.paced, self.scheduler.earliest_mut()) else {
+            return;
+        };
+        let Some((to, size)) = paced.trains.to.filter(|(to, _)| *to != path) else { return };
+        let sender = &mut self.paths[to.index()];
+        if sender.idle.elapsed(now) < UNUSED || sender.rate.wants_train(now).is_none() {
+            // It is used meanwhile.
+            paced.trains.began = Instant::ZERO;
+            return;
+        }
+        let place = paced.store.copy(committed.place);
+        let len = paced.store.get(place).0.len();
+        let wire_len = sender.wire_len(committed.stamp.overhead() + len);
+        // It says nothing of what comes by its path.
+        let stamp = committed.stamp.out_of_turn();
+        paced.trains.gathered.push(Committed {
+            place,
+            stamp,
+            wire_len,
+            of_train: true,
+            ..committed
+        });
+        if paced.trains.gathered.len() < size {
+            return;
+        }
+        sender.rate.on_train(now, sender.wire.next, size as u32);
+        sender.resent += size as u64;
+        for committed in std::mem::take(&mut paced.trains.gathered) {
+            earliest.commit(now, to, committed.wire_len);
+            paced.push(to, committed);
+        }
+        (paced.trains.to, paced.trains.sent) = (None, 0);
+        paced.wake_at(now);
+    }
+}
