@@ -180,7 +180,12 @@ impl EvidenceOrder {
             self.paths[path.index()].on_arrival(now, seq, self.next);
             self.recorded |= 1 << path.index();
         }
-        if seq == self.next || self.is_resolved(after) {
+        if seq == self.next {
+            // It fills the first gap, and shows no loss: no path has passed what follows it.
+            self.deliver(seq, packet, sink);
+            return Ok(());
+        }
+        if self.is_resolved(after) {
             self.deliver(seq, packet, sink);
         } else if let Some(held) = sink.hold(packet) {
             self.hold(seq, after, held);

@@ -3,6 +3,8 @@ mod invariants;
 mod margins;
 mod oracle;
 
+use std::time::Duration;
+
 use super::*;
 
 /// Delivers to a list, with the time; holds copies.
