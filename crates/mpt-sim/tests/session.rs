@@ -5,14 +5,15 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use mpt_proto::{
-    Drop, Event, FramingConfig, Instant, Late, Origin, PathId, PathState, ReorderConfig, SocketId,
+    Drop, Event, FramingConfig, Instant, Late, Origin, PathId, PathState, ReorderConfig,
+    SchedulerConfig, SocketId,
 };
 use mpt_sim::loss::Loss;
 use mpt_sim::nat::Nat;
 use mpt_sim::profile::Profile;
 use mpt_sim::traffic::stream::{Source, Verdict};
-use mpt_sim::world::StreamId;
 use mpt_sim::world::pair::{Pair, PairPlan, PathPlan};
+use mpt_sim::world::{Direction, StreamId};
 
 const SESSIONS: [FramingConfig; 2] = [FramingConfig::Extended, FramingConfig::Auto];
 
@@ -162,6 +163,47 @@ fn a_restarted_host_has_a_new_session_within_a_second() {
             assert!(verdict.is_flawless(sent), "{framing:?}, client {client}: {sent}, {verdict:?}");
         }
         assert!(all_up(&pair), "{framing:?}, client {client}");
+    }
+}
+
+/// Copies that were on their way when a session began were once taken for packets of the new session.
+#[test]
+fn what_a_restarted_host_sent_before_is_not_delivered_again() {
+    for (seed, client) in (0..10).flat_map(|seed| [(seed, true), (seed, false)]) {
+        let mut plan = server_plan(FramingConfig::Extended);
+        plan.paths[1] = PathPlan::symmetric(Profile {
+            duplicate: 0.5,
+            jitter: Duration::from_millis(40),
+            keep_order: false,
+            ..wire(60)
+        });
+        let mut pair = Pair::new(seed, &plan).expect("a good plan");
+        let streams = streams(&mut pair, 1000, 4000);
+        pair.world.run_until(at(2000 + 37 * seed));
+        pair.world.restart(if client { pair.left } else { pair.right });
+        pair.world.run_until(at(5000));
+        for stream in streams {
+            let (sent, verdict) = verdict(&pair, stream);
+            assert!(verdict.received > sent / 2, "seed {seed}, client {client}: {verdict:?}");
+            assert_eq!(verdict.duplicates, 0, "seed {seed}, client {client}: {verdict:?}");
+        }
+    }
+}
+
+/// Packets that were sent out of turn were once held until others came.
+#[test]
+fn nothing_is_held_for_ever_where_the_only_path_fails() {
+    for seed in 0..10 {
+        let mut plan = server_plan(FramingConfig::Extended);
+        plan.paths.truncate(1);
+        plan.paths[0].there = Profile { loss: Loss::Random(0.05), ..wire(10) };
+        plan.connection.scheduler = SchedulerConfig::Earliest;
+        let mut pair = Pair::new(seed, &plan).expect("a good plan");
+        streams(&mut pair, 300, 2500);
+        pair.world.run_until(at(432 + 11 * seed));
+        pair.world.cut(pair.wires[0], Direction::There, true);
+        pair.world.run_until(at(4500));
+        assert_eq!(pair.world.held(pair.right), 0, "seed {seed}");
     }
 }
 

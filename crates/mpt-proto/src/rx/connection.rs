@@ -100,7 +100,8 @@ impl ReceiveHalf {
         (secret, number): (&Secret, u64),
     ) -> Self {
         let has_sessions = config.framing != FramingConfig::Plain;
-        let session = || Box::new(Session::new(Identity::derive(secret, number, 0)));
+        let identity = |count| Identity::derive(secret, number, count);
+        let session = || Box::new(Session::new(identity(0), identity(1)));
         let mut half = Self {
             id,
             framing: Rx::new(config, addresses),

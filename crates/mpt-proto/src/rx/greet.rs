@@ -1,20 +1,20 @@
-//! Datagrams of extended framing: whose they are, and those that begin a session or a path.
+//! Datagrams of extended framing: whose they are, and those that begin or end a path or a session.
 //!
-//! Nothing is kept for a hello, and nothing is sent to an origin that is not a path but answers no longer than
-//! what came from it (sections 8.3 and 8.4 of `docs/protocol.md`).
+//! Nothing is sent to an origin that is not a path but answers no longer than what came from it (section 8.4 of
+//! `docs/protocol.md`).
 
 use super::side::Arrivals;
 use crate::demux::candidate::PathRequest;
 use crate::framing::datagram::{Framed, Opened};
-use crate::framing::extended::identity::{At, Identity, Meeting, is_challenge};
+use crate::framing::extended::identity::{At, is_challenge};
 use crate::framing::extended::reply::{OriginReply, ReplyBody};
-use crate::framing::extended::session::{Offer, Peer, Session, SessionUpdate};
+use crate::framing::extended::session::{Session, SessionUpdate};
 use crate::id::{ConnectionId, PathId};
 use crate::messages::PathUpdate;
 use crate::stats::Drop;
 use crate::time::Instant;
 use crate::wire::extended::close::{Close, Reason};
-use crate::wire::extended::hello::{Capabilities, Hello, VERSION};
+use crate::wire::extended::hello::Hello;
 use crate::wire::extended::{CONTROL_LEN, Header, Kind, Message};
 
 /// The most requests for paths that wait for their owner.
@@ -63,7 +63,7 @@ impl Arrivals<'_> {
     fn find_by_origin(&mut self, header: &Header) -> Option<(ConnectionId, PathId)> {
         let [only] = self.candidates else { return None };
         let half = self.connections.get(only.connection.index())?;
-        let session = half.session().filter(|session| session.is_settled())?;
+        let session = half.session().filter(|session| session.peer().is_some())?;
         let is_data = header.sequence.is_some() && session.own().index == header.key;
         if !is_data
             || only.port != self.origin.remote.port()
@@ -105,14 +105,15 @@ impl Arrivals<'_> {
         if matches!(header.kind, Kind::HelloAnswer | Kind::HelloConfirm) {
             let hello = Hello::parse(header.kind, payload)?;
             let done = if header.kind == Kind::HelloAnswer {
-                self.on_hello_answer(id, &hello)
+                self.on_hello_answer(now, id, &hello)
             } else {
                 self.on_confirm(now, id, header.path, &hello)
             };
             return done.map(|()| None);
         }
         let half = &mut self.connections[id.index()];
-        let session = half.session.as_mut().ok_or(Drop::UnknownIndex)?;
+        let session = half.session.as_mut().filter(|session| session.own().index == header.key);
+        let session = session.ok_or(Drop::UnknownIndex)?;
         let is_counted =
             matches!(header.kind, Kind::Data | Kind::Feedback | Kind::Beacon | Kind::PathStatus);
         if is_counted && let Some(peer) = session.take_offered() {
@@ -144,7 +145,7 @@ impl Arrivals<'_> {
     }
 
     /// A path of the peer is this own one.
-    fn bind(&mut self, id: ConnectionId, peer_path: u8, path: PathId) {
+    pub(super) fn bind(&mut self, id: ConnectionId, peer_path: u8, path: PathId) {
         let at = self.at();
         if let Some(session) = self.session_mut(id) {
             session.bind(peer_path, path);
@@ -152,108 +153,9 @@ impl Arrivals<'_> {
         }
     }
 
-    fn send(&mut self, key: u32, path: Option<(ConnectionId, PathId)>, body: ReplyBody) {
+    pub(super) fn send(&mut self, key: u32, path: Option<(ConnectionId, PathId)>, body: ReplyBody) {
         let (at, from) = (self.at(), self.addressed_to);
         self.messages.reply_to_origin(OriginReply { at, from, path, key, body });
-    }
-
-    /// Somebody asks for a session. He is answered, and forgotten.
-    fn on_hello(&mut self, now: Instant, hello: &Hello) -> Result<(), Drop> {
-        let Some(id) = self.greeted(hello) else { return self.invite(now, hello) };
-        let own = self.connections[id.index()].identity().ok_or(Drop::HelloUnknown)?;
-        self.answer_hello(now, hello, own);
-        Ok(())
-    }
-
-    /// Answers a hello with this identity.
-    pub(super) fn answer_hello(&mut self, now: Instant, hello: &Hello, own: Identity) {
-        let cookie = meeting(self.at(), hello, own.session).cookie(&self.sessions.secret, now);
-        let answer = Hello {
-            version: VERSION,
-            capabilities: Capabilities::OWN,
-            session: own.session,
-            echo: hello.session,
-            sender: hello.receiver,
-            receiver: hello.sender,
-            key: hello.key,
-            cookie,
-            index: own.index,
-        };
-        self.send(hello.index, None, ReplyBody::HelloAnswer(answer));
-    }
-
-    /// The connection that a hello is for: by tunnel addresses and key, and of several the one with a path at
-    /// this socket.
-    fn greeted(&self, hello: &Hello) -> Option<ConnectionId> {
-        let ids = self.sessions.greetable.get(&hello.sender)?;
-        let fits = |id: &&ConnectionId| {
-            let half = &self.connections[id.index()];
-            half.key == hello.key && half.framing.plain.knows(hello.sender, hello.receiver)
-        };
-        let here = |id: &&ConnectionId| {
-            let mut paths = self.connections[id.index()].paths.iter();
-            paths.any(|(_, path)| path.origin.socket == self.origin.socket)
-        };
-        let mut fitting = ids.iter().filter(fits);
-        fitting.clone().find(here).or_else(|| fitting.next()).copied()
-    }
-
-    /// The peer answers a hello of this host.
-    fn on_hello_answer(&mut self, id: ConnectionId, hello: &Hello) -> Result<(), Drop> {
-        let half = &mut self.connections[id.index()];
-        let path = half.path_at(At { socket: self.origin.socket, remote: self.origin.remote });
-        let path = path.ok_or(Drop::PathUnknown)?;
-        let known = half.framing.plain.knows(hello.sender, hello.receiver);
-        let session = half.session.as_mut().filter(|_| known).ok_or(Drop::ControlAddress)?;
-        if hello.version != VERSION {
-            return Err(Drop::HelloVersion);
-        }
-        if hello.echo != session.own().session {
-            return Err(Drop::HelloCookie);
-        }
-        let peer = peer(hello);
-        if session.peer() == Some(peer) {
-            self.messages.session(id, SessionUpdate::Holds);
-        } else if session.on_answer(peer) {
-            let offer = Offer { peer, cookie: hello.cookie, path };
-            self.messages.session(id, SessionUpdate::Offered(offer));
-        }
-        Ok(())
-    }
-
-    /// The peer confirms an answer of this host, from an origin that has received it.
-    fn on_confirm(
-        &mut self,
-        now: Instant,
-        id: ConnectionId,
-        peer_path: u8,
-        hello: &Hello,
-    ) -> Result<(), Drop> {
-        let at = self.at();
-        let half = &mut self.connections[id.index()];
-        let own = half.identity().ok_or(Drop::UnknownIndex)?;
-        if hello.version != VERSION {
-            return Err(Drop::HelloVersion);
-        }
-        if !half.framing.plain.knows(hello.sender, hello.receiver) || half.key != hello.key {
-            return Err(Drop::ControlAddress);
-        }
-        let meeting = meeting(at, hello, own.session);
-        if hello.echo != own.session || !meeting.is_valid(&self.sessions.secret, now, hello.cookie)
-        {
-            return Err(Drop::HelloCookie);
-        }
-        if half.session_peer() != Some(peer(hello)) {
-            half.begin_session(now, peer(hello), self.messages);
-        }
-        match half.path_at(at) {
-            Some(path) => {
-                half.greet_back(path, self.messages);
-                self.bind(id, peer_path, path);
-            }
-            None => self.request_path(id, peer_path),
-        }
-        Ok(())
     }
 
     /// A message of the session that is answered, or is an answer, or ends the session.
@@ -296,7 +198,7 @@ impl Arrivals<'_> {
     }
 
     /// An origin has proved to be the peer's: its owner is asked to make it a path.
-    fn request_path(&mut self, connection: ConnectionId, peer_path: u8) {
+    pub(super) fn request_path(&mut self, connection: ConnectionId, peer_path: u8) {
         let At { socket, remote } = self.at();
         let moved = self.connections[connection.index()]
             .session()
@@ -322,12 +224,10 @@ impl Arrivals<'_> {
     }
 
     /// The session ends.
-    fn forget(&mut self, id: ConnectionId) {
+    pub(super) fn forget(&mut self, id: ConnectionId) {
         let half = &mut self.connections[id.index()];
-        if let Some((before, own)) = half.forget_session(&self.sessions.secret, self.messages) {
-            self.sessions.indices.remove(&before.index);
-            self.sessions.indices.insert(own.index, id);
-        }
+        let renewed = half.forget_session(&self.sessions.secret, self.messages);
+        self.sessions.renew(id, renewed);
         self.bound = None;
     }
 
@@ -352,18 +252,5 @@ impl Arrivals<'_> {
         let (id, _) = of.ok_or(Drop::UnknownIndex)?;
         self.messages.session(ConnectionId(id as u16), SessionUpdate::Doubted);
         Ok(())
-    }
-}
-
-fn peer(hello: &Hello) -> Peer {
-    let partial = hello.capabilities.contains(Capabilities::PARTIAL);
-    Peer { session: hello.session, index: hello.index, partial }
-}
-
-pub(super) fn meeting(at: At, hello: &Hello, own: u64) -> Meeting {
-    Meeting {
-        at,
-        initiator: (hello.sender, hello.session, hello.index),
-        responder: (hello.receiver, own),
     }
 }

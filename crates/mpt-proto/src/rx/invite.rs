@@ -3,7 +3,7 @@
 //! The answer names no connection, because none is made before somebody has proved to receive at his origin. With the
 //! confirm there is one, whose own hello then begins the session.
 
-use super::greet::meeting;
+use super::hello::meeting;
 use super::side::Arrivals;
 use crate::id::ConnectionId;
 use crate::stats::Drop;

@@ -1,13 +1,14 @@
 //! The way in: datagram to path, order, and inner packet.
 //!
 //! Follow the datagram: [`side`] finds connection and path, in extended framing [`greet`] does, which also answers
-//! who begins a [`session`] or a path; [`connection`] checks inner packets, [`keepalive`] reads
+//! who begins a path, and [`hello`] who begins a [`session`]; [`connection`] checks inner packets, [`keepalive`] reads
 //! what the peer says of itself, [`reorder`] puts them in order, and [`playout`] lets some wait. [`path`] is what is known of each path as a receiver,
 //! [`recorder`] is what arrived on it by path sequence,
 //! [`reconfigure`] changes settings at run time, [`report`] has what is counted.
 
 pub(crate) mod connection;
 mod greet;
+mod hello;
 mod invite;
 mod keepalive;
 pub(crate) mod measured;

@@ -20,8 +20,17 @@ use crate::timer::{Deadline, Timer};
 /// How long all paths may be down before a session ends, where plain framing can take over.
 const END_AFTER: Duration = Duration::from_secs(10);
 
-/// How long plain data that was sent before the session may arrive, if there is no dead time.
-const OVERLAP: Duration = Duration::from_secs(2);
+/// How long what was sent before a session may arrive in it: plain data, and answers to hellos.
+pub(super) const OVERLAP: Duration = Duration::from_secs(2);
+
+/// The indices of a connection have changed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Renewed {
+    /// That of the session that is over.
+    pub(super) gone: u32,
+    /// That of the session after the one to come.
+    pub(super) next: u32,
+}
 
 impl ReceiveHalf {
     /// The session, if the framing has any.
@@ -52,37 +61,64 @@ impl ReceiveHalf {
         Some(PathId(found.unwrap_or(first).0 as u8))
     }
 
-    /// A session begins. What is held of the order before is delivered with the next datagram.
+    /// A session begins, where there is none. What is held of the order before is delivered with the next datagram.
     pub(super) fn begin_session(&mut self, now: Instant, peer: Peer, messages: &mut Messages) {
-        let Some(session) = &mut self.session else { return };
-        let before = session.begin(now, peer);
-        self.measured = Some(Box::new(Measured::new()));
-        self.restarts = true;
-        if before.is_some() {
-            self.calls = 0;
-            self.paths.iter_mut().for_each(|(_, path)| path.forget_peer());
-        }
-        messages.session(self.id, SessionUpdate::Agreed(peer));
-        messages.event(Event::Session { connection: self.id, replaces: before.is_some() });
+        self.do_begin_session(now, peer, false, messages);
     }
 
-    /// There is no session any more. The next one has another identity, which is returned with the one before.
+    /// A session takes the place of another.
+    pub(super) fn replace_session(
+        &mut self,
+        now: Instant,
+        peer: Peer,
+        secret: &Secret,
+        messages: &mut Messages,
+    ) -> Option<Renewed> {
+        let renewed = self.renew_session(secret);
+        self.do_begin_session(now, peer, true, messages);
+        renewed
+    }
+
+    fn do_begin_session(
+        &mut self,
+        now: Instant,
+        peer: Peer,
+        replaces: bool,
+        messages: &mut Messages,
+    ) {
+        let Some(session) = &mut self.session else { return };
+        session.begin(now, peer);
+        self.measured = Some(Box::new(Measured::new()));
+        self.restarts = true;
+        messages.session(self.id, SessionUpdate::Agreed(peer, session.own()));
+        messages.event(Event::Session { connection: self.id, replaces });
+    }
+
+    /// There is no session any more, and another one is asked for.
     pub(super) fn forget_session(
         &mut self,
         secret: &Secret,
         messages: &mut Messages,
-    ) -> Option<(Identity, Identity)> {
+    ) -> Option<Renewed> {
+        let renewed = self.renew_session(secret)?;
+        messages.session(self.id, SessionUpdate::Wanted(self.identity()?));
+        messages.event(Event::SessionEnd { connection: self.id });
+        Some(renewed)
+    }
+
+    /// What is known of the peer is of a session that is over. The next one has another identity.
+    fn renew_session(&mut self, secret: &Secret) -> Option<Renewed> {
         let session = self.session.as_mut()?;
-        let before = session.own();
+        let gone = session.own().index;
         self.sessions_forgotten += 1;
-        let own = Identity::derive(secret, self.number, self.sessions_forgotten);
-        session.forget(own);
+        session.renew(Identity::derive(secret, self.number, self.sessions_forgotten + 1));
+        let next = session.next().index;
         self.measured = None;
         self.restarts = true;
         self.all_down_since = None;
-        messages.session(self.id, SessionUpdate::Wanted(own));
-        messages.event(Event::SessionEnd { connection: self.id });
-        Some((before, own))
+        self.calls = 0;
+        self.paths.iter_mut().for_each(|(_, path)| path.forget_peer());
+        Some(Renewed { gone, next })
     }
 
     /// Has the peer told at once how a path is.

@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use crate::demux::candidate::PathRequest;
 use crate::framing::extended::identity::Identity;
+use crate::framing::extended::session::Session;
 use crate::id::ConnectionId;
+use crate::rx::session::Renewed;
 use crate::secret::Secret;
 use crate::token_bucket::TokenBucket;
 
 /// What leads from a datagram of extended framing to its connection, and what others may ask for.
 #[derive(Debug)]
 pub(super) struct Sessions {
-    /// Connections by the indices under which their peers send.
+    /// Connections by the indices under which their peers send, and will in the session after.
     pub(super) indices: HashMap<u32, ConnectionId>,
     /// Connections with sessions by the tunnel addresses of their peers.
     pub(super) greetable: HashMap<IpAddr, Vec<ConnectionId>>,
@@ -36,6 +38,28 @@ impl Sessions {
             secret,
             unknown: TokenBucket::new(10, Duration::from_millis(100)),
             path_requests: VecDeque::new(),
+        }
+    }
+
+    /// A connection has these indices.
+    pub(super) fn add(&mut self, id: ConnectionId, session: &Session) {
+        for own in [session.own(), session.next()] {
+            self.indices.insert(own.index, id);
+        }
+    }
+
+    /// A connection is gone.
+    pub(super) fn remove(&mut self, session: &Session) {
+        for own in [session.own(), session.next()] {
+            self.indices.remove(&own.index);
+        }
+    }
+
+    /// A connection has other indices, if any.
+    pub(super) fn renew(&mut self, id: ConnectionId, renewed: Option<Renewed>) {
+        if let Some(Renewed { gone, next }) = renewed {
+            self.indices.remove(&gone);
+            self.indices.insert(next, id);
         }
     }
 }

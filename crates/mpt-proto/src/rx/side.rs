@@ -108,12 +108,10 @@ impl ReceiveSide {
         while let Some((index, _)) = self.deadlines.first().filter(|&(_, at)| at <= now) {
             let (connection, id) = (&mut self.connections[index], ConnectionId(index as u16));
             connection.handle_timeout(now, sink, &mut self.messages);
-            if connection.session_end().is_some_and(|at| at <= now)
-                && let Some((before, own)) =
-                    connection.forget_session(&self.sessions.secret, &mut self.messages)
-            {
-                self.sessions.indices.remove(&before.index);
-                self.sessions.indices.insert(own.index, id);
+            if connection.session_end().is_some_and(|at| at <= now) {
+                let secret = &self.sessions.secret;
+                let renewed = connection.forget_session(secret, &mut self.messages);
+                self.sessions.renew(id, renewed);
             }
             for path in connection.take_gone(now) {
                 self.origins.remove(|owner, other| owner == id && other == path);
@@ -180,8 +178,8 @@ impl ReceiveSide {
             Change::AddConnection { .. } => {}
             Change::RemoveConnection { .. } => {
                 connection.end(sink);
-                if let Some(own) = connection.identity() {
-                    self.sessions.indices.remove(&own.index);
+                if let Some(session) = connection.session() {
+                    self.sessions.remove(session);
                 }
                 for peer in connection.peer() {
                     if let Some(ids) = self.sessions.greetable.get_mut(peer) {
@@ -246,8 +244,8 @@ impl ReceiveSide {
         }
         let derived = (&self.sessions.secret, self.added);
         let mut connection = ReceiveHalf::new(id, config, by, &self.local, derived);
-        if let Some(own) = connection.identity() {
-            self.sessions.indices.insert(own.index, id);
+        if let Some(session) = connection.session() {
+            self.sessions.add(id, session);
             for peer in &config.peer {
                 self.sessions.greetable.entry(*peer).or_default().push(id);
             }

@@ -240,8 +240,8 @@ impl TransmitHalf {
             SessionUpdate::Offered(offer) => return greeting.confirm(now, offer),
             SessionUpdate::Doubted => return greeting.on_reachable(now, false),
             SessionUpdate::Holds => return greeting.on_reachable(now, true),
-            SessionUpdate::Agreed(peer) => {
-                greeting.agree();
+            SessionUpdate::Agreed(peer, own) => {
+                greeting.agree(own);
                 self.clear_paced();
                 self.framing.begin(&peer);
                 self.has_beacons = true;

@@ -97,8 +97,9 @@ impl Greeting {
         self.restart(now, Stage::Confirming(offer));
     }
 
-    /// There is a session.
-    pub(super) fn agree(&mut self) {
+    /// There is a session, in which this host has this identity.
+    pub(super) fn agree(&mut self, own: Identity) {
+        self.own = own;
         (self.stage, self.next, self.pending) = (Stage::Agreed, None, 0);
         self.told = false;
     }
@@ -237,7 +238,7 @@ mod tests {
         greeting.confirm(at(20), offer());
         let sent = run(&mut greeting, 0b11, at(600));
         assert_eq!(sent, [(20, 1, Greet::Confirm(offer())), (520, 1, Greet::Confirm(offer()))]);
-        greeting.agree();
+        greeting.agree(OWN);
         assert_eq!(greeting.deadline(), None);
     }
 
@@ -252,7 +253,7 @@ mod tests {
     #[test]
     fn a_session_whose_paths_are_all_down_is_asked_for() {
         let mut greeting = Greeting::new(FramingConfig::Extended, OWN).expect("it has sessions");
-        greeting.agree();
+        greeting.agree(OWN);
         greeting.on_reachable(at(0), false);
         assert_eq!(run(&mut greeting, 1, at(500)).len(), 2);
         greeting.on_reachable(at(501), true);

@@ -35,15 +35,24 @@ const MAX_SERVERS: usize = 3;
 const ATTEMPTS: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long IPv4 addresses wait for the answer about IPv6 before they are used (RFC 8305 section 3).
+const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
+
 /// The longest answer without an extension (RFC 1035 section 4.2.1), and then some.
 const ANSWER: usize = 4096;
 
-/// All addresses of a host, each once, the preferred first.
+/// All addresses of a host, each once, the preferred first and then the IP versions in turn (RFC 8305 section 4), so
+/// that one that does not pass delays the other little. A name server that answers about one version and not about
+/// the other is waited for; what is known until then goes to `early`.
 ///
 /// # Errors
 ///
 /// The error of the system's resolver if the name is not found, or that of the name servers.
-pub(super) fn lookup(name: &str) -> io::Result<Vec<IpAddr>> {
+pub(super) fn lookup(name: &str, early: &mut dyn FnMut(Vec<IpAddr>)) -> io::Result<Vec<IpAddr>> {
+    find(name, early).map(interleaved)
+}
+
+fn find(name: &str, early: &mut dyn FnMut(Vec<IpAddr>)) -> io::Result<Vec<IpAddr>> {
     let found = match fs::read_to_string(HOSTS) {
         Ok(hosts) => in_hosts(&hosts, name),
         Err(_) => Vec::new(),
@@ -52,7 +61,7 @@ pub(super) fn lookup(name: &str) -> io::Result<Vec<IpAddr>> {
         return Ok(found);
     }
     let asked = match name.trim_end_matches('.').contains('.') {
-        true => ask(name, &servers()),
+        true => ask(name, &servers(), early),
         false => Ok(Vec::new()),
     };
     match asked {
@@ -73,6 +82,19 @@ fn distinct(all: impl IntoIterator<Item = IpAddr>) -> Vec<IpAddr> {
         }
     }
     distinct
+}
+
+/// The IP versions in turn, beginning with that of the first address, and each in its order.
+fn interleaved(all: Vec<IpAddr>) -> Vec<IpAddr> {
+    let Some(first) = all.first().map(IpAddr::is_ipv4) else { return all };
+    let (one, other): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|address| address.is_ipv4() == first);
+    let (mut one, mut other) = (one.into_iter(), other.into_iter());
+    let mut interleaved = Vec::new();
+    while one.len() + other.len() > 0 {
+        interleaved.extend(one.next().into_iter().chain(other.next()));
+    }
+    interleaved
 }
 
 /// The addresses of a name in a file of hosts (`hosts(5)`).
@@ -103,11 +125,15 @@ fn in_resolv_conf(text: &str) -> Vec<SocketAddr> {
 }
 
 /// What the first of the servers that answers says, which may be nothing.
-fn ask(name: &str, servers: &[SocketAddr]) -> io::Result<Vec<IpAddr>> {
+fn ask(
+    name: &str,
+    servers: &[SocketAddr],
+    early: &mut dyn FnMut(Vec<IpAddr>),
+) -> io::Result<Vec<IpAddr>> {
     let mut outcome = Ok(Vec::new());
     for _ in 0..ATTEMPTS {
         for server in servers {
-            outcome = exchange(name, *server);
+            outcome = open(*server).and_then(|socket| exchange(name, *server, &socket, early));
             if outcome.as_ref().is_ok_and(|found| !found.is_empty()) {
                 return outcome;
             }
@@ -127,8 +153,12 @@ fn ask(name: &str, servers: &[SocketAddr]) -> io::Result<Vec<IpAddr>> {
 ///
 /// [`NotFound`](io::ErrorKind::NotFound) if there is no such name; or the reason why there is no
 /// answer.
-fn exchange(name: &str, server: SocketAddr) -> io::Result<Vec<IpAddr>> {
-    let socket = open(server)?;
+fn exchange(
+    name: &str,
+    server: SocketAddr,
+    socket: &UdpSocket,
+    early: &mut dyn FnMut(Vec<IpAddr>),
+) -> io::Result<Vec<IpAddr>> {
     let first = RandomState::new().build_hasher().finish() as u16;
     let questions = [(first, TYPE::AAAA), (first.wrapping_add(1), TYPE::A)];
     for (id, kind) in questions {
@@ -137,22 +167,41 @@ fn exchange(name: &str, server: SocketAddr) -> io::Result<Vec<IpAddr>> {
     let deadline = Instant::now() + PATIENCE;
     let mut answers: [Option<io::Result<Vec<IpAddr>>>; 2] = [None, None];
     let mut buffer = [0; ANSWER];
+    // When what one answer says is used before the other is there.
+    let mut early_at: Option<Instant> = None;
     while answers.iter().any(Option::is_none) {
-        let rest = deadline.saturating_duration_since(Instant::now());
+        let now = Instant::now();
+        if early_at.is_some_and(|at| at <= now) {
+            early(answers.iter().flatten().flatten().flatten().copied().collect());
+            early_at = None;
+        }
+        let rest = early_at.unwrap_or(deadline).min(deadline).saturating_duration_since(now);
         if rest.is_zero() {
             break;
         }
         socket.set_read_timeout(Some(rest))?;
         let len = match socket.recv(&mut buffer) {
             Ok(len) => len,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) =>
+            {
+                continue;
+            }
             Err(error) => return Err(error),
         };
         let Ok(packet) = Packet::parse(&buffer[..len]) else { continue };
         let asked = questions.iter().position(|(id, _)| *id == packet.id());
         let Some(place) = asked.filter(|_| is_answer_about(&packet, name)) else { continue };
-        answers[place] = Some(addresses(&packet, server));
+        let answer = addresses(&packet, server);
+        if answer.as_ref().is_ok_and(|found| !found.is_empty()) {
+            let delay =
+                if questions[place].1 == TYPE::A { RESOLUTION_DELAY } else { Duration::ZERO };
+            early_at = Some(Instant::now() + delay);
+        }
+        answers[place] = Some(answer);
     }
     let silent = || io::Error::new(io::ErrorKind::TimedOut, format!("{} is silent", server.ip()));
     // Some servers do not support IPv6 queries and return an error, or no answer.
@@ -230,6 +279,69 @@ mod tests {
         assert_eq!(found("a.example."), "192.0.2.1 2001:db8::1");
         assert_eq!((found("a"), found("B.EXAMPLE")), ("192.0.2.1".into(), "2001:db8::1".into()));
         assert_eq!((found("example"), found("c.example")), (String::new(), String::new()));
+    }
+
+    #[test]
+    fn ip_versions_take_turns() {
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        let turns = |text: &str| {
+            let turns = interleaved(text.split_whitespace().map(ip).collect());
+            turns.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(turns("::1 ::2 ::3 192.0.2.1"), "::1 192.0.2.1 ::2 ::3");
+        assert_eq!(turns("192.0.2.1 192.0.2.2 ::1 ::2"), "192.0.2.1 ::1 192.0.2.2 ::2");
+        assert_eq!((turns("192.0.2.1"), turns("")), ("192.0.2.1".into(), String::new()));
+    }
+
+    /// The answer of a name server to a question that it got.
+    fn answer(question: &[u8]) -> (TYPE, Vec<u8>) {
+        let question = Packet::parse(question).unwrap();
+        let asked = question.questions[0].clone();
+        let (kind, data) = match asked.qtype {
+            simple_dns::QTYPE::TYPE(TYPE::A) => {
+                (TYPE::A, RData::A(simple_dns::rdata::A { address: 0xc000_0201 }))
+            }
+            _ => (TYPE::AAAA, RData::AAAA(simple_dns::rdata::AAAA { address: 1 })),
+        };
+        let mut reply = Packet::new_reply(question.id());
+        let name = asked.qname.clone();
+        reply.questions.push(asked);
+        reply.answers.push(simple_dns::ResourceRecord::new(name, CLASS::IN, 60, data));
+        (kind, reply.build_bytes_vec().unwrap())
+    }
+
+    #[test]
+    fn one_ip_version_is_used_before_the_answer_about_the_other_comes() {
+        for first in [TYPE::A, TYPE::AAAA] {
+            let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.connect(server.local_addr().unwrap()).unwrap();
+            server.connect(socket.local_addr().unwrap()).unwrap();
+            let mut later = None;
+            let mut told = Vec::new();
+            let address = server.local_addr().unwrap();
+            let found = std::thread::scope(|scope| {
+                let (tell, early) = std::sync::mpsc::channel();
+                let asks = scope.spawn(move || {
+                    exchange("a.example", address, &socket, &mut |found| tell.send(found).unwrap())
+                });
+                for _ in 0..2 {
+                    let mut buffer = [0; ANSWER];
+                    let len = server.recv(&mut buffer).unwrap();
+                    let (kind, reply) = answer(&buffer[..len]);
+                    match kind == first {
+                        true => drop(server.send(&reply).unwrap()),
+                        false => later = Some(reply),
+                    }
+                }
+                told.extend(early.recv().unwrap());
+                server.send(&later.take().unwrap()).unwrap();
+                asks.join().unwrap().unwrap()
+            });
+            assert_eq!(told.len(), 1, "{first:?}");
+            assert_eq!(told[0].is_ipv4(), first == TYPE::A);
+            assert_eq!(found, ["::1", "192.0.2.1"].map(|text| text.parse::<IpAddr>().unwrap()));
+        }
     }
 
     #[test]

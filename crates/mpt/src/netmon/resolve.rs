@@ -2,7 +2,7 @@
 //!
 //! A name is resolved on a separate thread, because that may take many seconds. A result is valid
 //! until the peer is silent: then the name is resolved again, and the old result is used in the
-//! meantime.
+//! meantime. Where the answer about one IP version is late, the other is used before it (RFC 8305 section 3).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -45,6 +45,8 @@ struct Known {
 struct Answer {
     name: String,
     addresses: io::Result<Vec<IpAddr>>,
+    /// Whether nothing follows.
+    complete: bool,
 }
 
 impl Names {
@@ -77,11 +79,13 @@ impl Names {
     /// Takes in the answers that came. Returns whether any did.
     pub(crate) fn take_answers(&mut self) -> bool {
         let mut any = false;
-        while let Ok(Answer { name, addresses }) = self.answers.try_recv() {
+        while let Ok(Answer { name, addresses, complete }) = self.answers.try_recv() {
             let Some(known) = self.known.get_mut(&name) else { continue };
             any = true;
-            known.asking = false;
+            known.asking = !complete;
             match addresses {
+                // A part is better than nothing, and nothing else.
+                Ok(_) if !complete && matches!(known.resolved, Resolved::Addresses(_)) => {}
                 Ok(addresses) if !addresses.is_empty() => {
                     known.resolved = Resolved::Addresses(addresses);
                 }
@@ -105,11 +109,14 @@ impl Names {
         (known.asked, known.asking) = (now, true);
         let (name, answer, main) = (name.to_owned(), self.answer.clone(), self.main.clone());
         let ask = move || {
-            let addresses = lookup(&name);
-            // A daemon that has ended needs no answer.
-            if answer.send(Answer { name, addresses }).is_ok() {
-                main.wake();
-            }
+            let tell = |addresses, complete| {
+                // A daemon that has ended needs no answer.
+                if answer.send(Answer { name: name.clone(), addresses, complete }).is_ok() {
+                    main.wake();
+                }
+            };
+            let addresses = lookup(&name, &mut |part| tell(Ok(part), false));
+            tell(addresses, true);
         };
         if std::thread::Builder::new().name("resolver".into()).spawn(ask).is_err() {
             known.asking = false;

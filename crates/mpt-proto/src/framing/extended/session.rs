@@ -45,8 +45,8 @@ pub enum SessionUpdate {
     Wanted(Identity),
     /// The peer has answered.
     Offered(Offer),
-    /// Both hosts have agreed: it is used from now on.
-    Agreed(Peer),
+    /// Both hosts have agreed, and this one is known to the peer by this identity: it is used from now on.
+    Agreed(Peer, Identity),
     /// The peer may have restarted: it is asked whether it still has the session.
     Doubted,
     /// The peer still has the session.
@@ -57,6 +57,9 @@ pub enum SessionUpdate {
 #[derive(Debug)]
 pub(crate) struct Session {
     own: Identity,
+    /// The identity of the session after this one. What is sent in one session so never counts in another,
+    /// however late it comes.
+    next: Identity,
     /// The peer, once both hosts have agreed.
     peer: Option<Peer>,
     /// A peer that has answered a hello, and of which nothing has come since.
@@ -77,9 +80,10 @@ struct Candidate {
 
 impl Session {
     /// No session yet.
-    pub(crate) fn new(own: Identity) -> Self {
+    pub(crate) fn new(own: Identity, next: Identity) -> Self {
         Self {
             own,
+            next,
             peer: None,
             offered: None,
             began: Instant::ZERO,
@@ -93,15 +97,22 @@ impl Session {
         self.own
     }
 
+    /// By what it is known in the session after this one.
+    pub(crate) fn next(&self) -> Identity {
+        self.next
+    }
+
+    /// By what a host with this session id is answered that asks for a session.
+    pub(crate) fn identity_for(&self, session: u64) -> Identity {
+        match self.peer {
+            Some(peer) if peer.session != session => self.next,
+            _ => self.own,
+        }
+    }
+
     /// The peer, if there is a session.
     pub(crate) fn peer(&self) -> Option<Peer> {
         self.peer
-    }
-
-    /// Whether there is a session, and no other one about to take its place.
-    #[inline(always)]
-    pub(crate) fn is_settled(&self) -> bool {
-        self.peer.is_some() && self.offered.is_none()
     }
 
     /// When the session began.
@@ -114,13 +125,9 @@ impl Session {
         size_of_val(&*self.bound) + self.candidates.capacity() * size_of::<Candidate>()
     }
 
-    /// The peer has answered a hello. Returns whether that is news.
+    /// The peer has answered a hello, and there is no session. Returns whether that is news.
     pub(crate) fn on_answer(&mut self, peer: Peer) -> bool {
-        let is_news = self.peer != Some(peer) && self.offered != Some(peer);
-        if is_news {
-            self.offered = Some(peer);
-        }
-        is_news
+        self.offered.replace(peer) != Some(peer)
     }
 
     /// Something has arrived that the peer sends only in a session. Returns the peer of the session that begins
@@ -129,17 +136,16 @@ impl Session {
         self.offered.take()
     }
 
-    /// A session begins. Returns the peer of the one before.
-    pub(crate) fn begin(&mut self, now: Instant, peer: Peer) -> Option<Peer> {
+    /// A session begins.
+    pub(crate) fn begin(&mut self, now: Instant, peer: Peer) {
         self.began = now;
         self.offered = None;
-        self.bound.fill(NONE);
-        self.peer.replace(peer)
+        self.peer = Some(peer);
     }
 
-    /// The session is forgotten; the next one has another identity.
-    pub(crate) fn forget(&mut self, own: Identity) {
-        *self = Self::new(own);
+    /// The session is forgotten. The next one has the identity that was meant for it, and the one after it another.
+    pub(crate) fn renew(&mut self, next: Identity) {
+        *self = Self::new(self.next, next);
     }
 
     /// The own path that the peer knows by an id.
@@ -197,7 +203,7 @@ mod tests {
     use std::net::SocketAddr;
 
     fn session() -> Session {
-        Session::new(Identity { session: 1, index: 2 })
+        Session::new(Identity { session: 1, index: 2 }, Identity { session: 3, index: 4 })
     }
 
     fn peer(session: u64) -> Peer {
@@ -208,13 +214,22 @@ mod tests {
     fn an_answer_begins_a_session_when_the_peer_uses_it() {
         let mut session = session();
         assert!(session.on_answer(peer(5)));
+        assert!(!session.on_answer(peer(5)));
         assert_eq!(session.peer(), None);
         assert_eq!(session.take_offered(), Some(peer(5)));
-        assert_eq!(session.begin(Instant::ZERO, peer(5)), None);
-        assert!(!session.on_answer(peer(5)), "the same session");
-        assert_eq!(session.take_offered(), None);
-        assert!(session.on_answer(peer(6)), "the peer has restarted");
-        assert_eq!(session.begin(Instant::ZERO, peer(6)), Some(peer(5)));
+        session.begin(Instant::ZERO, peer(5));
+        assert_eq!((session.peer(), session.take_offered()), (Some(peer(5)), None));
+    }
+
+    #[test]
+    fn each_session_has_an_identity_of_its_own() {
+        let mut session = session();
+        let (first, second) = (session.own(), session.next());
+        assert_eq!(session.identity_for(5), first);
+        session.begin(Instant::ZERO, peer(5));
+        assert_eq!((session.identity_for(5), session.identity_for(6)), (first, second));
+        session.renew(Identity { session: 5, index: 6 });
+        assert_eq!((session.own(), session.peer()), (second, None));
     }
 
     #[test]

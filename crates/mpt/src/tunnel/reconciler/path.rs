@@ -17,7 +17,8 @@ use crate::tunnel::mtu::{Kernel, mtu_within};
 use crate::tunnel::op::{Place, TunnelOp};
 use crate::tunnel::reported::KnownMtu;
 
-/// How soon what could not be had is tried again.
+/// How soon what could not be had is tried again, and the next address of a name that stands for several: the longest
+/// delay from one attempt to the next of RFC 8305, section 5, because here the next one ends the one before.
 pub(super) const AGAIN: Duration = Duration::from_secs(2);
 
 /// A path's MTU if no route has one: that of nearly every link.

@@ -14,6 +14,9 @@ impl EvidenceOrder {
             return None;
         }
         let mut first = self.inherited.map_or(Instant::MAX, |record| record.at);
+        if let Some(record) = self.out_of_turn.first(self.next) {
+            first = first.min(self.out_of_turn.overdue_at(record));
+        }
         // When the last live path will have passed the expected number.
         let mut passed = if self.live == 0 { Instant::MAX } else { Instant::ZERO };
         for (index, path) in self.paths.iter().enumerate() {
@@ -61,6 +64,10 @@ impl EvidenceOrder {
             if let Some(overdue) = self.paths[path].overdue(now) {
                 self.give_up_to(overdue.next(), Loss::Overdue, sink);
             }
+        }
+        self.out_of_turn.forget_before(self.next);
+        if let Some(overdue) = self.out_of_turn.overdue(now) {
+            self.give_up_to(overdue.next(), Loss::Overdue, sink);
         }
         if let Some(record) = self.inherited.take_if(|record| record.at <= now) {
             self.give_up_to(record.seq.next(), Loss::Overdue, sink);

@@ -97,10 +97,14 @@ impl Margin {
     }
 
     /// Time passes.
+    #[inline]
     pub(super) fn relax(&mut self, now: Instant) {
-        if self.time.is_zero() || self.new > 0 {
-            return;
+        if !self.time.is_zero() && self.new == 0 {
+            self.do_relax(now);
         }
+    }
+
+    fn do_relax(&mut self, now: Instant) {
         if self.needed_at == Instant::ZERO {
             self.needed_at = now;
         }

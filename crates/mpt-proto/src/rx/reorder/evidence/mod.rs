@@ -14,7 +14,8 @@
 //!   path is;
 //! - or they no longer fit the window.
 //!
-//! A packet that was sent out of turn says nothing of what its path will bring.
+//! A packet that was sent out of turn says nothing of what its path will bring, and waits for the [longest
+//! time](LONGEST_WAIT) at the most.
 //!
 //! A number that comes after it was given up is delivered. A session says where its numbers begin, so a number out of
 //! reach is a stray and nothing else.
@@ -22,9 +23,8 @@
 mod give_up;
 mod margin;
 mod path;
+mod paths;
 mod waiting;
-
-use std::time::Duration;
 
 use super::arrived::{Accepted, After, Arrived};
 use super::history::{History, REACH};
@@ -34,6 +34,7 @@ use crate::sequence::Seq;
 use crate::sink::{Held, Sink};
 use crate::stats::{Drop, ReorderStats};
 use crate::time::Instant;
+use margin::LONGEST_WAIT;
 use path::{PathEvidence, Record};
 use waiting::Waiting;
 
@@ -53,6 +54,8 @@ pub(super) struct EvidenceOrder {
     recorded: u64,
     /// What follows from the records of a path that is gone: up to this number all is given up at that time.
     inherited: Option<Record>,
+    /// The packets that were sent out of turn and are held.
+    out_of_turn: PathEvidence,
     /// The live paths, one bit each.
     live: u64,
     /// A live path that had not passed the expected number when that was last examined.
@@ -86,6 +89,7 @@ impl EvidenceOrder {
             paths: Vec::new(),
             recorded: 0,
             inherited: None,
+            out_of_turn: PathEvidence::new(LONGEST_WAIT),
             live: 0,
             slowest: 0,
             examined: (Instant::ZERO, PathId(u8::MAX)),
@@ -102,7 +106,7 @@ impl EvidenceOrder {
     pub(super) fn memory(&self) -> usize {
         let paths = self.paths.capacity() * size_of::<PathEvidence>();
         let records: usize = self.paths.iter().map(PathEvidence::memory).sum();
-        self.waiting.memory() + History::MEMORY + paths + records
+        self.waiting.memory() + History::MEMORY + paths + records + self.out_of_turn.memory()
     }
 
     /// How many paths there is room for, by their numbers.
@@ -176,10 +180,18 @@ impl EvidenceOrder {
             self.paths[path.index()].on_arrival(now, seq, self.next);
             self.recorded |= 1 << path.index();
         }
-        if seq == self.next || self.is_resolved(after) {
+        if seq == self.next {
+            // It fills the first gap, and shows no loss: no path has passed what follows it.
+            self.deliver(seq, packet, sink);
+            return Ok(());
+        }
+        if self.is_resolved(after) {
             self.deliver(seq, packet, sink);
         } else if let Some(held) = sink.hold(packet) {
             self.hold(seq, after, held);
+            if !in_turn {
+                self.out_of_turn.record(now, seq, self.next);
+            }
         } else {
             // Where nothing can be held nothing can be waited for either.
             self.give_up_to(seq, Loss::Window, sink);
@@ -268,6 +280,7 @@ impl EvidenceOrder {
             }
         }
         bits(std::mem::take(&mut self.recorded)).for_each(|path| self.paths[path].forget_records());
+        self.out_of_turn.forget_records();
         self.inherited = None;
     }
 
@@ -335,45 +348,6 @@ impl EvidenceOrder {
         }
         self.config = config;
         self.on_timeout(now, sink);
-    }
-
-    /// A path is new, or gone: nothing has come by it. What waits by its records still waits no longer.
-    pub(super) fn forget_path(&mut self, path: PathId) {
-        let wait = self.config.max_delay;
-        if self.paths.len() <= path.index() {
-            self.paths.resize(path.index() + 1, PathEvidence::new(wait));
-        }
-        let Some(left) = self.paths[path.index()].forget(wait) else { return };
-        if left.seq.offset_from(self.next) < 0 {
-            return;
-        }
-        self.inherited = Some(self.inherited.map_or(left, |before| {
-            let higher = if left.seq.offset_from(before.seq) > 0 { left.seq } else { before.seq };
-            Record { seq: higher, at: left.at.max(before.at) }
-        }));
-    }
-
-    /// How long to wait after a packet came by a path, from 1 to 250 ms, and the mean deviation of its delay.
-    pub(super) fn set_wait(&mut self, path: PathId, wait: Duration, deviation: Duration) {
-        if let Some(path) = self.paths.get_mut(path.index()) {
-            path.set_wait(wait, deviation);
-        }
-    }
-
-    /// How long packets of a path may be overtaken by others on it.
-    pub(super) fn margin(&self, path: PathId) -> Duration {
-        self.paths.get(path.index()).map_or(Duration::ZERO, PathEvidence::margin)
-    }
-
-    /// Until then, packets that were sent on a path that is lost may come by others.
-    pub(super) fn expect_copies(&mut self, until: Instant) {
-        self.copies_until = until;
-    }
-
-    /// Other paths than before are live, one bit each.
-    pub(super) fn set_live(&mut self, now: Instant, live: u64, sink: &mut impl Sink) {
-        self.live = live;
-        self.give_up_passed(now, sink);
     }
 
     /// How far `seq`, which is not behind, is ahead of the expected number.

@@ -3,6 +3,8 @@ mod invariants;
 mod margins;
 mod oracle;
 
+use std::time::Duration;
+
 use super::*;
 
 /// Delivers to a list, with the time; holds copies.
@@ -65,8 +67,19 @@ impl Bench {
     }
 
     fn receive(&mut self, path: u8, seq: u32, after: After) -> Result<Accepted, Drop> {
+        self.receive_sent(true, path, seq, after)
+    }
+
+    /// Receives what was sent in turn, or out of it.
+    fn receive_sent(
+        &mut self,
+        in_turn: bool,
+        path: u8,
+        seq: u32,
+        after: After,
+    ) -> Result<Accepted, Drop> {
         self.sink.now = self.now;
-        let arrived = Arrived { path: PathId(path), seq: Seq::new(seq), after, in_turn: true };
+        let arrived = Arrived { path: PathId(path), seq: Seq::new(seq), after, in_turn };
         self.order.insert(self.now, arrived, &seq.to_be_bytes(), &mut self.sink)
     }
 

@@ -13,14 +13,18 @@ proptest! {
         start in prop_oneof![Just(0), any::<u32>()],
         window in 1..300_u32,
         arrivals in prop::collection::vec(
-            (0..400_u32, 0..2_u8, 0..8_u32, 0..20_u64, prop::bool::weighted(0.02)),
+            (
+                (0..400_u32, 0..2_u8, 0..8_u32, 0..20_u64),
+                prop::bool::weighted(0.02),
+                prop::bool::weighted(0.8),
+            ),
             1..600,
         ),
     ) {
         let mut bench = Bench::new(2, window).at(start);
         bench.order.set_wait(PathId(0), ms(30), ms(2));
         let (mut drops, mut sent) = (0, HashSet::new());
-        for (round, (offset, path, flow, wait, beacon)) in arrivals.iter().enumerate() {
+        for (round, ((offset, path, flow, wait), beacon, in_turn)) in arrivals.iter().enumerate() {
             // The front moves on by one each time; arrivals stand around it. Every eighth number, some missing, is of
             // the same flow.
             let seq = start.wrapping_add(round as u32 + offset);
@@ -35,7 +39,7 @@ proptest! {
                 _ => after(seq.wrapping_sub(8 * (flow - 1))),
             };
             sent.insert(seq);
-            drops += u64::from(bench.receive(*path, seq, after).is_err());
+            drops += u64::from(bench.receive_sent(*in_turn, *path, seq, after).is_err());
             if let Some(deadline) = bench.order.deadline() {
                 prop_assert!(deadline > bench.now && deadline <= bench.now + ms(250));
             }
@@ -44,7 +48,7 @@ proptest! {
         let stats = bench.order.stats();
         let delivered = stats.in_order + stats.reordered + stats.late;
         prop_assert_eq!(delivered, bench.sink.delivered.len() as u64);
-        let beacons = arrivals.iter().filter(|arrival| arrival.4).count() as u64;
+        let beacons = arrivals.iter().filter(|arrival| arrival.1).count() as u64;
         prop_assert_eq!(delivered + stats.held + drops + beacons, arrivals.len() as u64);
         prop_assert!(stats.held < u64::from(window));
         bench.wait(ms(250));
@@ -80,4 +84,26 @@ proptest! {
         }
         prop_assert!(overtaken <= bench.order.stats().late);
     }
+}
+
+#[test]
+fn what_is_sent_out_of_turn_says_nothing_of_its_path_and_is_not_held_for_ever() {
+    let mut bench = Bench::default();
+    bench.accept_all(0, [0]);
+    for seq in [2, 3] {
+        assert_eq!(bench.receive_sent(false, 1, seq, After::Unknown), Ok(Accepted::Fits));
+        assert_eq!(bench.wait(ms(10)), [], "both paths may bring 1");
+    }
+    assert_eq!(bench.accept_all(0, [4]), [], "path 1 may bring it");
+    bench.order.set_wait(PathId(0), ms(250), Duration::ZERO);
+    assert_eq!(bench.wait(ms(230) - Duration::from_nanos(1)), []);
+    assert_eq!(bench.wait(Duration::from_nanos(1)), [2, 3, 4]);
+
+    // Those that follow are held no longer than the first one.
+    assert_eq!(bench.receive_sent(false, 1, 7, After::Unknown), Ok(Accepted::Fits));
+    assert_eq!(bench.wait(ms(100)), []);
+    assert_eq!(bench.receive_sent(false, 1, 9, After::Unknown), Ok(Accepted::Fits));
+    assert_eq!(bench.wait(ms(150)), [7]);
+    assert_eq!(bench.wait(ms(100)), [9]);
+    assert_eq!(bench.order.deadline(), None);
 }

@@ -1,0 +1,60 @@
+//! The paths by which packets come.
+
+use std::time::Duration;
+
+use super::EvidenceOrder;
+use super::path::{PathEvidence, Record};
+use crate::id::PathId;
+use crate::sink::Sink;
+use crate::time::Instant;
+
+impl EvidenceOrder {
+    /// A path is new, or gone: nothing has come by it. What waits by its records still waits no longer.
+    pub(in crate::rx::reorder) fn forget_path(&mut self, path: PathId) {
+        let wait = self.config.max_delay;
+        if self.paths.len() <= path.index() {
+            self.paths.resize(path.index() + 1, PathEvidence::new(wait));
+        }
+        let Some(left) = self.paths[path.index()].forget(wait) else { return };
+        if left.seq.offset_from(self.next) < 0 {
+            return;
+        }
+        self.inherited = Some(self.inherited.map_or(left, |before| {
+            let higher = if left.seq.offset_from(before.seq) > 0 { left.seq } else { before.seq };
+            Record { seq: higher, at: left.at.max(before.at) }
+        }));
+    }
+
+    /// How long to wait after a packet came by a path, from 1 to 250 ms, and the mean deviation of its delay.
+    pub(in crate::rx::reorder) fn set_wait(
+        &mut self,
+        path: PathId,
+        wait: Duration,
+        deviation: Duration,
+    ) {
+        if let Some(path) = self.paths.get_mut(path.index()) {
+            path.set_wait(wait, deviation);
+        }
+    }
+
+    /// How long packets of a path may be overtaken by others on it.
+    pub(in crate::rx::reorder) fn margin(&self, path: PathId) -> Duration {
+        self.paths.get(path.index()).map_or(Duration::ZERO, PathEvidence::margin)
+    }
+
+    /// Until then, packets that were sent on a path that is lost may come by others.
+    pub(in crate::rx::reorder) fn expect_copies(&mut self, until: Instant) {
+        self.copies_until = until;
+    }
+
+    /// Other paths than before are live, one bit each.
+    pub(in crate::rx::reorder) fn set_live(
+        &mut self,
+        now: Instant,
+        live: u64,
+        sink: &mut impl Sink,
+    ) {
+        self.live = live;
+        self.give_up_passed(now, sink);
+    }
+}
