@@ -207,6 +207,34 @@ fn nothing_is_held_for_ever_where_the_only_path_fails() {
     }
 }
 
+/// The most paths that a connection can have.
+#[test]
+fn sixty_four_paths_of_different_delay_carry_one_session() {
+    for (scheduler, mbps) in [(SchedulerConfig::Weighted, 1), (SchedulerConfig::Earliest, 50)] {
+        let mut plan = server_plan(FramingConfig::Extended);
+        let wire = |number: u64| Profile { rate: Some(mbps * 1_000_000), ..wire(5 + number) };
+        plan.paths = (0..64).map(|number| PathPlan::symmetric(wire(number))).collect();
+        plan.connection.scheduler = scheduler.clone();
+        let mut pair = Pair::new(1, &plan).expect("a good plan");
+        pair.world.run_until(at(1500));
+        for host in [pair.left, pair.right] {
+            let connection = pair.connection(host);
+            let up = |path: &PathId| connection.path(*path).state == PathState::Up;
+            assert_eq!(connection.paths().filter(up).count(), 64, "{scheduler:?}");
+        }
+        let streams = streams(&mut pair, 2000, 4000);
+        pair.world.run_until(at(6000));
+        for stream in streams {
+            let (sent, verdict) = verdict(&pair, stream);
+            assert!(sent > 2000 && verdict.is_flawless(sent), "{scheduler:?}: {sent}, {verdict:?}");
+        }
+        if scheduler == SchedulerConfig::Weighted {
+            let carried = |path: PathId| pair.connection(pair.left).path(path).stats.sent.packets;
+            assert!(pair.connection(pair.left).paths().map(carried).min() > Some(20));
+        }
+    }
+}
+
 #[test]
 fn a_peer_that_knows_only_plain_framing_is_sent_plain_framing() {
     let mut pair =
