@@ -214,7 +214,7 @@ fn sixty_four_paths_of_different_delay_carry_one_session() {
         let mut plan = server_plan(FramingConfig::Extended);
         let wire = |number: u64| Profile { rate: Some(mbps * 1_000_000), ..wire(5 + number) };
         plan.paths = (0..64).map(|number| PathPlan::symmetric(wire(number))).collect();
-        plan.connection.scheduler = scheduler.clone();
+        plan.connection.scheduler = scheduler;
         let mut pair = Pair::new(1, &plan).expect("a good plan");
         pair.world.run_until(at(1500));
         for host in [pair.left, pair.right] {

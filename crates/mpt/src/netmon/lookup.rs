@@ -297,11 +297,10 @@ mod tests {
     fn answer(question: &[u8]) -> (TYPE, Vec<u8>) {
         let question = Packet::parse(question).unwrap();
         let asked = question.questions[0].clone();
-        let (kind, data) = match asked.qtype {
-            simple_dns::QTYPE::TYPE(TYPE::A) => {
-                (TYPE::A, RData::A(simple_dns::rdata::A { address: 0xc000_0201 }))
-            }
-            _ => (TYPE::AAAA, RData::AAAA(simple_dns::rdata::AAAA { address: 1 })),
+        let (kind, data) = if asked.qtype == simple_dns::QTYPE::TYPE(TYPE::A) {
+            (TYPE::A, RData::A(simple_dns::rdata::A { address: 0xc000_0201 }))
+        } else {
+            (TYPE::AAAA, RData::AAAA(simple_dns::rdata::AAAA { address: 1 }))
         };
         let mut reply = Packet::new_reply(question.id());
         let name = asked.qname.clone();
