@@ -10,6 +10,10 @@
 //! ten seconds BBR measures its least round trip again, and this delay is part of it, unlike the queue, which BBR
 //! drains for that. So it keeps more in flight and the equal delay can grow further, until the slower paths join.
 //!
+//! Slower paths may also have joined because more waits for the fastest one than the difference of their delays, as
+//! happens when start-up ends so. BBR drains that after ten seconds. So the equal delay takes the place of what waits
+//! there, unless packets wait for all paths.
+//!
 //! A flow whose window bounds it to one path's worth shows that: the fastest path is not full any more. Then
 //! the equal delay shrinks. Flows that fill all paths without it are left alone.
 
@@ -158,8 +162,9 @@ impl Equalise {
         }
         let share = (self.sent - self.before) as f64 / (rate as f64 * elapsed.as_secs_f64());
         let stands = self.least.take().unwrap_or_default().saturating_sub(LEFT);
-        let is_full = std::mem::take(&mut self.was_full)
-            || rates.is_some_and(|rates| share * rate as f64 >= FULL * rates as f64);
+        let has_waited = std::mem::take(&mut self.was_full);
+        let is_full =
+            has_waited || rates.is_some_and(|rates| share * rate as f64 >= FULL * rates as f64);
         (self.began, self.before) = (now, self.sent);
         (self.looked, self.looked_at) = (now, self.sent);
         match self.step.take() {
@@ -171,14 +176,21 @@ impl Equalise {
             None if share < HARMED * FULL => self.delay = self.delay * 2 / 3,
             None => {}
         }
+        let has_joined = rates.is_some_and(|rates| share * rate as f64 > JOINED * rates as f64);
         if self.rest > 0 {
             self.rest -= 1;
         } else if share >= FULL
-            && !is_full
+            && has_joined
+            && !has_waited
+            && !stands.is_zero()
             && self.delay < skew
-            && (self.is_used
-                || rates.is_none_or(|rates| share * rate as f64 <= JOINED * rates as f64))
         {
+            // What stands in the queue of the fastest path lets slower ones join. BBR drains it when it measures its
+            // least round trip. The same delay at the peer lasts, and now changes nothing.
+            self.step = Some((self.delay, share));
+            self.delay = (self.delay + stands).min(skew + SPARE);
+            self.is_used = true;
+        } else if share >= FULL && !is_full && self.delay < skew && (self.is_used || !has_joined) {
             self.step = Some((self.delay, share));
             let step = stands.max((round_trip + self.delay) / STEP);
             self.delay = (self.delay + step).min(skew + SPARE);
@@ -276,6 +288,24 @@ mod tests {
             delayed += u32::from(!flow.run(1, 20_000.0, 1000.0).is_zero());
         }
         assert!((6..60).contains(&delayed), "{delayed} tenths of a minute");
+    }
+
+    #[test]
+    fn replaces_the_queue_by_which_slower_paths_have_joined_unless_packets_wait_for_all() {
+        for is_full in [false, true] {
+            let mut equalise = Equalise::default();
+            let mut now = Instant::ZERO + Duration::from_secs(1);
+            for _ in 0..200 {
+                now += 10 * MS;
+                equalise.on_packet(now, Volume::Bulk);
+                equalise.on_sent(19_500);
+                let backlog = (52 * MS).saturating_sub(equalise.delay);
+                let rates = Some(2_000_000);
+                equalise.update(now, Situation { backlog, rates, is_full, ..SITUATION });
+            }
+            let expected = if is_full { Duration::ZERO } else { 49 * MS };
+            assert_eq!(equalise.delay, expected, "packets wait: {is_full}");
+        }
     }
 
     #[test]
