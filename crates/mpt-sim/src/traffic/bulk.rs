@@ -210,7 +210,11 @@ impl Sender {
         for transmission in std::mem::replace(&mut self.last_of, unacknowledged).into_values() {
             self.in_flight.remove(&transmission);
         }
-        self.lost = self.lost.split_off(&packet.number);
+        let still_lost = self.lost.split_off(&packet.number);
+        let found = std::mem::replace(&mut self.lost, still_lost);
+        if let Control::Bbr(bbr) = &mut self.control {
+            bbr.on_found(found.len());
+        }
 
         let left = in_flight - self.in_flight.len();
         if left > 0 {
@@ -237,7 +241,7 @@ impl Sender {
             self.timeout_from = now;
         }
         let sent = match &mut self.control {
-            Control::Bbr(bbr) => Some(bbr.on_sent(now)),
+            Control::Bbr(bbr) => Some(bbr.on_sent(now, self.in_flight.len())),
             Control::Cubic(_) => None,
         };
         self.in_flight.insert(number, Transmission { segment, at: now, sent });
