@@ -232,15 +232,17 @@ fn trace() {
     let sum: u64 = wires.iter().filter_map(|wire| wire.rate).sum();
     let mut pair = pair(&wires);
     let ids = pair.wires.clone();
-    if std::env::var("STREAM").is_ok() {
+    let transfer = if std::env::var("STREAM").is_ok() {
         stream(&mut pair, sum / 500_000);
+        None
     } else if std::env::var("BBR").is_ok() {
-        pair.world.add_bulk(pair.left, pair.right, sender().with_bbr());
+        Some(pair.world.add_bulk(pair.left, pair.right, sender().with_bbr()))
     } else {
-        bulk(&mut pair);
-    }
+        Some(bulk(&mut pair))
+    };
     let step: u64 = std::env::var("STEP").map_or(100, |it| it.parse().unwrap());
-    for tenth in 1000 / step..13_000 / step {
+    let end: u64 = std::env::var("END").map_or(13_000, |it| it.parse().unwrap());
+    for tenth in 1000 / step..end / step {
         let before: Vec<u64> = ids
             .iter()
             .map(|&wire| pair.world.link(wire, Direction::There).stats().delivered.bytes)
@@ -258,7 +260,15 @@ fn trace() {
         let believed = believed(&pair, wires.len());
         let believed: Vec<String> =
             believed.iter().map(|(r, p, q)| format!("R {r:.1} P {p:.1} q {q:.1}")).collect();
-        println!("{:.1} {rates:?} {believed:?}", tenth as f64 * step as f64 / 1e3);
+        let standing = pair.connection(pair.left).queue_standing();
+        let equal = standing.map_or(0.0, |it| it.equal_delay.as_secs_f64() * 1e3);
+        let inside = transfer.map_or(String::new(), |it| {
+            let sender = pair.world.bulk(it).0;
+            let trip = sender.round_trip().map_or(0.0, |trip| trip.as_secs_f64() * 1e3);
+            format!("window {:.0} round trip {trip:.1}", sender.window())
+        });
+        let second = tenth as f64 * step as f64 / 1e3;
+        println!("{second:.2} {rates:?} {believed:?} equal {equal:.1} {inside}");
     }
 }
 
