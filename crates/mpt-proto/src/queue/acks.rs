@@ -8,7 +8,8 @@
 //!
 //! A sender in slow start has as much in flight as it began with and all that was acknowledged since. So an
 //! acknowledgement is passed on when it acknowledges an eighth of that: then six fit into a round, whatever the round
-//! trip is. The last one waits until it is due, and then leaves in any case. What reports a loss or repeats the number
+//! trip is. If it acknowledges less it waits until it is due, and then the last one leaves in any case: a sender that has
+//! left slow start has less in flight. What reports a loss or repeats the number
 //! before leaves at once, as senders count these. Connections that transfer little are left alone, and so are those that
 //! are marked or have reported much loss, and after five seconds all.
 
@@ -168,7 +169,7 @@ impl AckThinner {
         let mut waiting = self.connections.iter_mut().flatten();
         let first = waiting.find(|connection| connection.held.is_some_and(|held| held.due <= now));
         if let Some(connection) = first {
-            connection.passed_at = now;
+            (connection.passed, connection.passed_at) = (connection.highest, now);
             return connection.held.take();
         }
         let held = self.connections.iter().flatten().filter_map(|connection| connection.held);
@@ -197,7 +198,10 @@ impl Connection {
             (self.passed, self.passed_at) = (number, now);
             return (Fate::Pass, obsolete);
         }
-        (Fate::Wait(if is_enough { next } else { now + longest.max(APART) }), obsolete)
+        // A later one waits no longer than the one that it replaces. A sender that has left slow start has less in
+        // flight than an eighth of all that was acknowledged, and would stand still in each round trip.
+        let due = obsolete.map_or(now + longest.max(APART), |held| held.due);
+        (Fate::Wait(if is_enough { next } else { due }), obsolete)
     }
 }
 
@@ -284,6 +288,27 @@ mod tests {
         }
         let (fate, _) = acks.on_segment(ms(54), 7, Segment::Ack(LEAST + 4), LONGEST);
         assert_eq!(fate, Fate::Pass, "it has lost something");
+    }
+
+    #[test]
+    fn a_window_that_does_not_grow_is_acknowledged_all_the_time() {
+        let mut acks = AckThinner::default();
+        let mut store = Store::default();
+        acks.on_segment(Instant::ZERO, 7, Segment::Syn, LONGEST);
+        acks.on_segment(Instant::ZERO, 7, Segment::Ack(0), LONGEST);
+        let mut passed_at = Instant::ZERO;
+        // 2 MB per second: an eighth of what was acknowledged before is soon more than is in flight.
+        for millis in 1..4000_u32 {
+            let now = Instant::ZERO + Duration::from_millis(millis.into());
+            if acks.poll(now).is_some() {
+                passed_at = now;
+            }
+            match acks.on_segment(now, 7, Segment::Ack(2000 * millis), LONGEST).0 {
+                Fate::Pass => passed_at = now,
+                Fate::Wait(until) => acks.hold(7, store.take(52), 52, 0, until),
+            }
+            assert!(now.since(passed_at) <= LONGEST + APART, "{millis} ms");
+        }
     }
 
     #[test]
