@@ -6,12 +6,16 @@ use crate::time::Instant;
 use crate::wire::extended::{Flags, Header, Kind, NO_PATH};
 use crate::wire::flow::Flow;
 use crate::wire::gre::Protocol;
+use crate::wire::segment::{self, Segment};
 
 /// Flows are hashed to so many buckets (section 8.1 of `docs/protocol.md`).
 const BUCKETS: usize = 1024;
 
 /// A number further behind the next one than this is not sent again: see the same constant of plain framing.
 const REACH: u32 = 12_288;
+
+/// An IPv6 and a TCP header at their longest without extensions: no acknowledgement is longer.
+const LONGEST_ACK: usize = 100;
 
 /// What the headers of one session are made of.
 #[derive(Debug)]
@@ -46,6 +50,20 @@ struct LastFlow {
     /// Addresses, then ports and protocol; what is not read is 0.
     key: [u64; 5],
     bucket: u16,
+}
+
+/// Whether a packet is an acknowledgement of TCP and nothing else. A later one says all that it says, so none waits for
+/// another: where delays vary that would make each take as long as the slowest of them.
+#[inline(always)]
+fn is_bare_ack(item: &Item<'_>) -> bool {
+    item.packet.len() <= LONGEST_ACK && is_segment_without_data(item)
+}
+
+fn is_segment_without_data(item: &Item<'_>) -> bool {
+    matches!(
+        segment::parse(item.packet, item.inner),
+        Some(Segment::Ack(_) | Segment::Report | Segment::Marked)
+    )
 }
 
 impl WirePath {
@@ -90,13 +108,7 @@ impl Tx {
     pub(crate) fn number(&mut self, item: &Item<'_>) -> Stamp {
         let sequence = self.next;
         self.next = sequence.next();
-        let bucket = self.flow.bucket(item);
-        let buckets = self.buckets.get_or_insert_with(|| Box::new([0; BUCKETS]));
-        let after = std::mem::replace(&mut buckets[bucket], self.next.value());
-        let distance = match after {
-            0 => 0,
-            after => self.next.value().wrapping_sub(after).min(u32::from(u16::MAX)) as u16,
-        };
+        let distance = if is_bare_ack(item) { 0 } else { self.distance(item) };
         Stamp(Header {
             key: self.index,
             sequence: Some(sequence),
@@ -107,6 +119,17 @@ impl Tx {
             path_sequence: 0,
             sent: 0,
         })
+    }
+
+    /// How far back the packet before of its flow was, whose number is the last that was given.
+    #[inline(always)]
+    fn distance(&mut self, item: &Item<'_>) -> u16 {
+        let bucket = self.flow.bucket(item);
+        let buckets = self.buckets.get_or_insert_with(|| Box::new([0; BUCKETS]));
+        match std::mem::replace(&mut buckets[bucket], self.next.value()) {
+            0 => 0,
+            after => self.next.value().wrapping_sub(after).min(u32::from(u16::MAX)) as u16,
+        }
     }
 
     /// Whether the peer accepts packets with a partial checksum.
@@ -291,6 +314,20 @@ mod tests {
         let sequences = headers.map(|header| header.sequence.map(Seq::value));
         assert_eq!(sequences[6], Some(6));
         assert!(headers.iter().all(|header| (header.key, header.path, header.sent) == (7, 3, 5)));
+    }
+
+    #[test]
+    fn acknowledgements_of_tcp_wait_for_nothing_and_nothing_waits_for_them() {
+        let segment = |data: &[u8]| {
+            let mut packet = Vec::new();
+            let builder = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
+            builder.tcp(1, 9, 7, 1000).ack(5).write(&mut packet, data).expect("a packet");
+            packet
+        };
+        let (mut tx, mut path) = (Tx::new(7, false), WirePath { id: 3, next: 0 });
+        let packets = [segment(b"data"), segment(b""), segment(b""), segment(b"data")];
+        let distances = packets.map(|packet| stamp(&mut tx, &mut path, &packet).distance);
+        assert_eq!(distances, [0, 0, 0, 3]);
     }
 
     #[test]
