@@ -37,10 +37,10 @@ pub fn emit(
     let (ip, udp) = bytes.split_at_mut(header_len);
     match (source.ip(), destination.ip()) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
-            emit_ipv4(ip, source, destination, len);
+            emit_ipv4(ip, PROTOCOL, source, destination, len);
         }
         (IpAddr::V6(source), IpAddr::V6(destination)) => {
-            emit_ipv6(ip, source, destination, udp_len);
+            emit_ipv6(ip, PROTOCOL, source, destination, udp_len);
         }
         (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => return None,
     }
@@ -50,7 +50,7 @@ pub fn emit(
     udp[HEADER_LEN..].copy_from_slice(payload);
     if checksum {
         // A sum of zero is sent as all ones, because zero means none (RFC 768).
-        let sum = match !datagram_sum(source.ip(), destination.ip(), udp) {
+        let sum = match !upper_sum(PROTOCOL, source.ip(), destination.ip(), udp) {
             0 => 0xffff,
             sum => sum,
         };
@@ -71,7 +71,7 @@ pub fn parse(bytes: &[u8]) -> Option<(SocketAddr, SocketAddr, &[u8])> {
     if usize::from(word(4)?) != udp.len() {
         return None;
     }
-    if word(6)? != 0 && datagram_sum(source, destination, udp) != 0xffff {
+    if word(6)? != 0 && upper_sum(PROTOCOL, source, destination, udp) != 0xffff {
         return None;
     }
     let ends = (SocketAddr::new(source, word(0)?), SocketAddr::new(destination, word(2)?));
@@ -79,11 +79,17 @@ pub fn parse(bytes: &[u8]) -> Option<(SocketAddr, SocketAddr, &[u8])> {
 }
 
 /// Writes the header of RFC 791.
-fn emit_ipv4(ip: &mut [u8], source: Ipv4Addr, destination: Ipv4Addr, len: u16) {
+pub(crate) fn emit_ipv4(
+    ip: &mut [u8],
+    protocol: u8,
+    source: Ipv4Addr,
+    destination: Ipv4Addr,
+    len: u16,
+) {
     ip[0] = 0x45;
     ip[2..4].copy_from_slice(&len.to_be_bytes());
     ip[8] = TTL;
-    ip[9] = PROTOCOL;
+    ip[9] = protocol;
     ip[12..16].copy_from_slice(&source.octets());
     ip[16..20].copy_from_slice(&destination.octets());
     let checksum = !sum(0, ip);
@@ -91,10 +97,16 @@ fn emit_ipv4(ip: &mut [u8], source: Ipv4Addr, destination: Ipv4Addr, len: u16) {
 }
 
 /// Writes the header of RFC 8200.
-fn emit_ipv6(ip: &mut [u8], source: Ipv6Addr, destination: Ipv6Addr, payload_len: u16) {
+pub(crate) fn emit_ipv6(
+    ip: &mut [u8],
+    protocol: u8,
+    source: Ipv6Addr,
+    destination: Ipv6Addr,
+    payload_len: u16,
+) {
     ip[0] = 0x60;
     ip[4..6].copy_from_slice(&payload_len.to_be_bytes());
-    ip[6] = PROTOCOL;
+    ip[6] = protocol;
     ip[7] = TTL;
     ip[8..24].copy_from_slice(&source.octets());
     ip[24..40].copy_from_slice(&destination.octets());
@@ -116,15 +128,15 @@ fn parse_ipv6(bytes: &[u8]) -> Option<(IpAddr, IpAddr, &[u8])> {
     if plain { Some((address(8)?, address(24)?, &bytes[40..])) } else { None }
 }
 
-/// The ones' complement sum of a datagram and its pseudo-header (RFC 768, RFC 8200 section 8.1).
-fn datagram_sum(source: IpAddr, destination: IpAddr, udp: &[u8]) -> u16 {
+/// The ones' complement sum of what is above IP and its pseudo-header (RFC 768, RFC 9293, RFC 8200 section 8.1).
+pub(crate) fn upper_sum(protocol: u8, source: IpAddr, destination: IpAddr, upper: &[u8]) -> u16 {
     let add = |start, address| match address {
         IpAddr::V4(address) => sum(start, &address.octets()),
         IpAddr::V6(address) => sum(start, &address.octets()),
     };
     let pseudo = add(add(0, source), destination);
-    let pseudo = sum(pseudo, &[0, PROTOCOL]);
-    sum(sum(pseudo, &(udp.len() as u16).to_be_bytes()), udp)
+    let pseudo = sum(pseudo, &[0, protocol]);
+    sum(sum(pseudo, &(upper.len() as u16).to_be_bytes()), upper)
 }
 
 /// Continues a ones' complement sum (RFC 1071) over `bytes`, an odd last one padded with zero.

@@ -173,7 +173,13 @@ impl Both {
         if self.behind > MOST_BEHIND {
             return;
         }
-        let inner = Packet { flow: Pair::flow(false, 1), kind: Kind::Datagram, number, stamp: 0 };
+        let inner = Packet {
+            flow: Pair::flow(false, 1),
+            kind: Kind::Datagram,
+            number,
+            stamp: 0,
+            range: None,
+        };
         let inner = inner.emit(0);
         // The sender's count wraps around; the model's does not.
         let sequence = Seq::new(self.start.wrapping_add(number as u32));
@@ -247,7 +253,7 @@ proptest! {
     ) {
         let config = plan(&weights).left();
         let mut core = Endpoint::new(&config.endpoint, Instant::ZERO).unwrap();
-        let inner = Packet { flow: Pair::flow(false, 1), kind: Kind::Datagram, number: 0, stamp: 0 };
+        let inner = Packet { flow: Pair::flow(false, 1), kind: Kind::Datagram, number: 0, stamp: 0, range: None };
         let inner = inner.emit(0);
         let follows = |core: &mut Endpoint, paths: &[usize]| {
             let weights: Vec<u16> = paths.iter().map(|&path| weights[path]).collect();
@@ -278,7 +284,13 @@ fn the_weights_of_the_published_measurements_give_their_vectors() {
     for weights in [&[10, 100][..], &[1, 10_000], &[10_000, 9_999], &[7, 5, 3, 2, 1]] {
         let config = plan(weights).left();
         let mut core = Endpoint::new(&config.endpoint, Instant::ZERO).unwrap();
-        let inner = Packet { flow: Pair::flow(true, 1), kind: Kind::Datagram, number: 0, stamp: 0 };
+        let inner = Packet {
+            flow: Pair::flow(true, 1),
+            kind: Kind::Datagram,
+            number: 0,
+            stamp: 0,
+            range: None,
+        };
         let inner = inner.emit(0);
         for expected in sending_vector(weights) {
             let chosen = core

@@ -216,6 +216,9 @@ impl Sender {
             bbr.on_found(found.len());
         }
 
+        if let Some([from, to]) = packet.range {
+            self.on_range(u64::from(from), u64::from(to));
+        }
         let left = in_flight - self.in_flight.len();
         if left > 0 {
             self.timeout_from = now;
@@ -228,10 +231,32 @@ impl Sender {
                 (Control::Bbr(bbr), Some(sent)) => {
                     bbr.on_acknowledged(now, left, sent, self.in_flight.len());
                 }
+                (Control::Bbr(bbr), None) => bbr.on_found(left),
                 _ => {}
             }
         }
         self.detect_loss(answered);
+    }
+
+    /// Segments of a range have arrived.
+    fn on_range(&mut self, from: u64, to: u64) {
+        // Those before the last one in flight that is known to have arrived were seen before.
+        let arrived: Vec<(u64, u64)> = self
+            .last_of
+            .range(from..to.max(from))
+            .map(|(segment, last)| (*segment, *last))
+            .collect();
+        for (segment, transmission) in arrived {
+            self.last_of.remove(&segment);
+            self.in_flight.remove(&transmission);
+        }
+        let found: Vec<u64> = self.lost.range(from..to.max(from)).copied().collect();
+        found.iter().for_each(|segment| {
+            self.lost.remove(segment);
+        });
+        if let Control::Bbr(bbr) = &mut self.control {
+            bbr.on_found(found.len());
+        }
     }
 
     fn transmit(&mut self, now: Instant, segment: u64) -> Vec<u8> {
@@ -247,8 +272,13 @@ impl Sender {
         self.in_flight.insert(number, Transmission { segment, at: now, sent });
         self.last_of.insert(segment, number);
         self.stats.transmissions += 1;
-        let packet =
-            Packet { flow: self.flow, kind: Kind::Segment, number: segment, stamp: number };
+        let packet = Packet {
+            flow: self.flow,
+            kind: Kind::Segment,
+            number: segment,
+            stamp: number,
+            range: None,
+        };
         packet.emit(self.len)
     }
 
@@ -308,6 +338,8 @@ pub struct Receiver {
     flow: Flow,
     next: u64,
     early: BTreeMap<u64, usize>,
+    /// The ranges that these make: where each begins, and where it ends.
+    ranges: BTreeMap<u64, u64>,
     stats: ReceiverStats,
 }
 
@@ -325,7 +357,13 @@ pub struct ReceiverStats {
 impl Receiver {
     /// The end that `flow` goes to.
     pub fn new(flow: Flow) -> Self {
-        Self { flow, next: 0, early: BTreeMap::new(), stats: ReceiverStats::default() }
+        Self {
+            flow,
+            next: 0,
+            early: BTreeMap::new(),
+            ranges: BTreeMap::new(),
+            stats: ReceiverStats::default(),
+        }
     }
 
     /// Takes a segment, which arrived as a packet of `len` bytes; returns the acknowledgement.
@@ -338,14 +376,34 @@ impl Receiver {
         } else {
             self.stats.early += u64::from(packet.number > self.next);
             self.early.insert(packet.number, len);
+            self.join(packet.number);
         }
         while let Some(len) = self.early.remove(&self.next) {
             self.stats.bytes += len as u64;
             self.next += 1;
         }
+        // The first range is delivered, if it was the one that was expected.
+        if self.ranges.first_key_value().is_some_and(|(_, end)| *end <= self.next) {
+            self.ranges.pop_first();
+        }
         let flow = self.flow.reversed();
         let (kind, stamp) = (Kind::Acknowledgement, packet.stamp);
-        Some(Packet { flow, kind, number: self.next, stamp }.emit(0))
+        let range = self.range_of(packet.number);
+        Some(Packet { flow, kind, number: self.next, stamp, range }.emit(0))
+    }
+
+    /// The segments without a gap around one that is early, as the first block of RFC 2018 has them.
+    fn range_of(&self, segment: u64) -> Option<[u32; 2]> {
+        let range = self.ranges.range(..=segment).next_back();
+        range.filter(|(_, end)| segment < **end).map(|(from, end)| [*from as u32, *end as u32])
+    }
+
+    /// Joins an early segment to the ranges.
+    fn join(&mut self, segment: u64) {
+        let before = self.ranges.range(..segment).next_back().map(|(from, end)| (*from, *end));
+        let from = before.filter(|(_, end)| *end == segment).map_or(segment, |(from, _)| from);
+        let end = self.ranges.remove(&(segment + 1)).unwrap_or(segment + 1);
+        self.ranges.insert(from, end);
     }
 
     /// What it got so far.

@@ -1,8 +1,10 @@
 //! Inner packets that are distinguishable and can be verified.
 //!
-//! Each is a real IP packet with a UDP header and right checksums. Its payload begins with what
-//! it is and which; the rest is filler that follows from the number, so that one changed,
-//! missing or foreign byte anywhere is found out.
+//! Each is a real IP packet with right checksums: a UDP datagram, or a TCP segment if it is part of a bulk transfer. Its
+//! payload, or an option of its TCP header, says what it is and which; the rest is filler that follows from the number,
+//! so that one changed, missing or foreign byte anywhere is found out.
+
+mod segment;
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -18,7 +20,7 @@ pub struct Flow {
     pub source: IpAddr,
     /// The inner address of the receiver, of the same IP version.
     pub destination: IpAddr,
-    /// The UDP port at both ends.
+    /// The UDP or TCP port at both ends.
     pub port: u16,
 }
 
@@ -29,7 +31,8 @@ impl Flow {
         Self { source: self.destination, destination: self.source, port: self.port }
     }
 
-    /// The shortest packet of this flow in bytes.
+    /// The shortest packet of this flow in bytes; a part of a bulk transfer
+    /// takes up to 44 more.
     pub fn least_len(&self) -> usize {
         udp::ip_header_len(self.source) + udp::HEADER_LEN + TAG_LEN
     }
@@ -58,20 +61,27 @@ pub struct Packet {
     pub number: u64,
     /// A second number, of which the kind says what it means.
     pub stamp: u64,
+    /// Of an acknowledgement: pieces from the first number to before the second have arrived too (RFC 2018).
+    pub range: Option<[u32; 2]>,
 }
 
 impl Packet {
-    /// The whole packet, `len` bytes long but at least [`Flow::least_len`] and at most 65 535.
+    /// The whole packet, `len` bytes long but at least what its headers take and at most 65 535.
     ///
     /// # Panics
     ///
     /// If source and destination are of different IP versions.
     pub fn emit(&self, len: usize) -> Vec<u8> {
+        let mut tag = [0; TAG_LEN];
+        tag[0] = self.kind as u8;
+        tag[1..9].copy_from_slice(&self.number.to_be_bytes());
+        tag[9..17].copy_from_slice(&self.stamp.to_be_bytes());
+        if self.kind != Kind::Datagram {
+            return segment::emit(self, &tag, len);
+        }
         let len = len.clamp(self.flow.least_len(), usize::from(u16::MAX));
         let mut payload = vec![0; len - self.flow.least_len() + TAG_LEN];
-        payload[0] = self.kind as u8;
-        payload[1..9].copy_from_slice(&self.number.to_be_bytes());
-        payload[9..17].copy_from_slice(&self.stamp.to_be_bytes());
+        payload[..TAG_LEN].copy_from_slice(&tag);
         fill(self.number, &mut payload[TAG_LEN..]);
         let end = |address| SocketAddr::new(address, self.flow.port);
         udp::emit(end(self.flow.source), end(self.flow.destination), &payload, true)
@@ -80,13 +90,19 @@ impl Packet {
 
     /// Reads a packet; `None` unless every byte of it is as [`Packet::emit`] makes it.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
-        let (source, destination, payload) = udp::parse(bytes)?;
+        let (flow, tag, range) = match segment::parse(bytes) {
+            Some(found) => found,
+            None => {
+                let (source, destination, payload) = udp::parse(bytes)?;
+                let (source, destination, port) = (source.ip(), destination.ip(), source.port());
+                (Flow { source, destination, port }, payload, None)
+            }
+        };
         let kinds = [Kind::Datagram, Kind::Segment, Kind::Acknowledgement];
-        let kind = *kinds.get(usize::from(*payload.first()?))?;
-        let number = u64::from_be_bytes(*payload.get(1..)?.first_chunk()?);
-        let stamp = u64::from_be_bytes(*payload.get(9..)?.first_chunk()?);
-        let (source, destination, port) = (source.ip(), destination.ip(), source.port());
-        let packet = Self { flow: Flow { source, destination, port }, kind, number, stamp };
+        let kind = *kinds.get(usize::from(*tag.first()?))?;
+        let number = u64::from_be_bytes(*tag.get(1..)?.first_chunk()?);
+        let stamp = u64::from_be_bytes(*tag.get(9..)?.first_chunk()?);
+        let packet = Self { flow, kind, number, stamp, range };
         (packet.emit(bytes.len()) == bytes).then_some(packet)
     }
 }
@@ -116,6 +132,7 @@ mod tests {
             number: u64,
             stamp: u64,
             len in 0_usize..1500,
+            range: Option<[u32; 2]>,
             at: prop::sample::Index,
             flip in 1_u8..,
             garbage in prop::collection::vec(any::<u8>(), 0..100),
@@ -127,9 +144,10 @@ mod tests {
                 destination: destination.parse().unwrap(),
                 port: 7000,
             };
-            let packet = Packet { flow, kind: Kind::Segment, number, stamp };
+            let packet = Packet { flow, kind: Kind::Segment, number, stamp, range };
             let bytes = packet.emit(len);
-            prop_assert_eq!(bytes.len(), len.max(flow.least_len()));
+            let more = if range.is_some() { segment::MORE } else { segment::MORE - 12 };
+            prop_assert_eq!(bytes.len(), len.max(flow.least_len() + more));
             prop_assert_eq!(Packet::parse(&bytes), Some(packet));
             let mut altered = bytes.clone();
             let at = at.index(altered.len());

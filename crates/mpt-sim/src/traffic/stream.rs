@@ -43,6 +43,7 @@ impl Source {
             kind: Kind::Datagram,
             number: self.sent,
             stamp: due.as_nanos(),
+            range: None,
         };
         self.sent += 1;
         self.next += self.interval;
@@ -240,9 +241,16 @@ mod tests {
             checker.on_bytes(at(ms), packet);
         }
         checker.on_bytes(at(21), b"noise");
-        let other = Packet { flow: flow().reversed(), kind: Kind::Datagram, number: 0, stamp: 0 };
+        let other = Packet {
+            flow: flow().reversed(),
+            kind: Kind::Datagram,
+            number: 0,
+            stamp: 0,
+            range: None,
+        };
         checker.on_bytes(at(22), &other.emit(100));
-        let absurd = Packet { flow: flow(), kind: Kind::Datagram, number: u64::MAX, stamp: 0 };
+        let absurd =
+            Packet { flow: flow(), kind: Kind::Datagram, number: u64::MAX, stamp: 0, range: None };
         checker.on_bytes(at(23), &absurd.emit(100));
         let verdict = *checker.verdict();
         assert_eq!((verdict.received, verdict.lost(6)), (3, 3));

@@ -110,7 +110,13 @@ fn a_black_out_ends_in_a_timeout_and_the_transfer_continues() {
 fn foreign_acknowledgements_change_nothing() {
     let mut sender = Sender::new(flow(), LEN, seconds(0), seconds(1));
     while sender.poll(seconds(0)).is_some() {}
-    let absurd = |number, kind| Packet { flow: flow().reversed(), kind, number, stamp: u64::MAX };
+    let absurd = |number, kind| Packet {
+        flow: flow().reversed(),
+        kind,
+        number,
+        stamp: u64::MAX,
+        range: None,
+    };
     sender.on_packet(seconds(0), &absurd(u64::MAX, Kind::Acknowledgement));
     sender.on_packet(seconds(0), &absurd(1, Kind::Datagram));
     assert_eq!(sender.in_flight.len(), 10);
