@@ -9,9 +9,7 @@ mod segment;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::udp;
-
-/// Kind, number, stamp.
-const TAG_LEN: usize = 17;
+use segment::{Segment, Shown, TAG_LEN};
 
 /// Source and destination of packets, and the identifier of flows between the same hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,7 +75,12 @@ impl Packet {
         tag[1..9].copy_from_slice(&self.number.to_be_bytes());
         tag[9..17].copy_from_slice(&self.stamp.to_be_bytes());
         if self.kind != Kind::Datagram {
-            return segment::emit(self, &tag, len);
+            let Flow { source, destination, port } = self.flow;
+            let ends = (source, destination);
+            let segment = Segment { ends, port, tag: &tag, range: self.range };
+            let (number, is_first) = (self.number, self.stamp == 0);
+            let shown = Shown { number, is_data: self.kind == Kind::Segment, is_first };
+            return segment::emit(&segment, shown, len, |rest| fill(number, rest));
         }
         let len = len.clamp(self.flow.least_len(), usize::from(u16::MAX));
         let mut payload = vec![0; len - self.flow.least_len() + TAG_LEN];
@@ -91,7 +94,9 @@ impl Packet {
     /// Reads a packet; `None` unless every byte of it is as [`Packet::emit`] makes it.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let (flow, tag, range) = match segment::parse(bytes) {
-            Some(found) => found,
+            Some(Segment { ends: (source, destination), port, tag, range }) => {
+                (Flow { source, destination, port }, tag, range)
+            }
             None => {
                 let (source, destination, payload) = udp::parse(bytes)?;
                 let (source, destination, port) = (source.ip(), destination.ip(), source.port());

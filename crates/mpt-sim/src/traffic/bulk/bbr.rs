@@ -48,7 +48,8 @@ const ROUNDS: u64 = 10;
 enum Mode {
     /// The best rate so far, and rounds without more.
     Startup(f64, u8),
-    Drain,
+    /// What start-up left in the queue is sent.
+    Emptying,
     Cycle,
     /// The least round trip is measured: until when, once so little is in flight, and whether a round has passed since.
     Probe(Option<Instant>, bool),
@@ -131,7 +132,7 @@ impl Bbr {
     pub fn window(&self) -> f64 {
         match self.mode {
             Mode::Probe(..) => self.window.min(LEAST_WINDOW),
-            _ => self.window,
+            Mode::Startup(..) | Mode::Emptying | Mode::Cycle => self.window,
         }
     }
 
@@ -144,7 +145,7 @@ impl Bbr {
     pub fn on_sent(&mut self, now: Instant, in_flight: usize) -> Sent {
         let gain = match self.mode {
             Mode::Startup(..) => STARTUP,
-            Mode::Drain => 1.0 / STARTUP,
+            Mode::Emptying => 1.0 / STARTUP,
             Mode::Cycle => CYCLE[self.phase],
             Mode::Probe(..) => 1.0,
         };
@@ -183,7 +184,7 @@ impl Bbr {
         if is_round && !sent.held_back {
             self.end_round();
         }
-        if self.mode == Mode::Drain
+        if self.mode == Mode::Emptying
             && self.in_flight_for(1.0, 0.0).is_some_and(|pipe| in_flight as f64 <= pipe)
         {
             self.begin_cycle(now);
@@ -215,7 +216,7 @@ impl Bbr {
 
     fn set_window(&mut self, count: usize) {
         let gain =
-            if matches!(self.mode, Mode::Startup(..) | Mode::Drain) { STARTUP } else { WINDOW };
+            if matches!(self.mode, Mode::Startup(..) | Mode::Emptying) { STARTUP } else { WINDOW };
         let more = if self.is_full { self.aggregation.extra(self.rate()) } else { 0.0 };
         let Some(target) = self.in_flight_for(gain, more) else { return };
         let grown = self.window + count as f64;
@@ -267,7 +268,7 @@ impl Bbr {
         } else {
             *rounds += 1;
             if *rounds >= 3 {
-                self.mode = Mode::Drain;
+                self.mode = Mode::Emptying;
                 self.is_full = true;
             }
         }
