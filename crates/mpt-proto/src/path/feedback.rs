@@ -16,7 +16,7 @@ const RECENT: Duration = Duration::from_secs(10);
 const POINTS: usize = 8;
 
 /// A rate is not measured over less: a receiver that reads many datagrams at once sees no time between them.
-const SHORTEST: Duration = Duration::from_millis(1);
+const SHORTEST: Duration = Duration::from_millis(4);
 
 /// A message with feedback, without its blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +128,10 @@ impl PathFeedback {
         let bytes = block.received_bytes.saturating_sub(before.received_bytes);
         self.added = Added { received, bytes, lost: lost > 0 };
         self.remember(now);
+        if received == 0 && !is_first && block.highest == before.highest {
+            // A copy, or news of a loss alone: its times are known.
+            return true;
+        }
         self.on_delay(block, of_train);
         if is_first || is_ahead(block.highest, before.highest) {
             self.on_progress(now, header, block);

@@ -59,6 +59,9 @@ const START_QUEUE: Duration = Duration::from_millis(80);
 /// No path has less, in bytes per second.
 const LEAST: f64 = 8_000.0;
 
+/// Random losses exceed their mean by so many standard deviations hardly ever.
+const CHANCE: f64 = 3.0;
+
 /// The pace while the least delay is looked for.
 const LOW_PACE: f64 = 0.75;
 
@@ -280,6 +283,7 @@ impl RateEstimator {
                 Stage::Start => self.update_start(&sample, round_trip),
                 Stage::Servo => self.update(now, &sample, round_trip),
             }
+            self.usual_loss += (sample.loss() - self.usual_loss) / 64.0;
             self.tell(now, &sample, stage, rate);
         }
         self.set_pace(now, round_trip);
@@ -295,7 +299,8 @@ impl RateEstimator {
 
     /// Whether so much more is lost than usual that something must be full.
     fn drops(&self, sample: &Sample) -> bool {
-        sample.lost > 4.0 && sample.loss() > 0.05 + 2.0 * self.usual_loss
+        let expected = (0.05 + 2.0 * self.usual_loss) * (sample.lost + sample.packets);
+        sample.lost > 4.0 + expected + CHANCE * expected.sqrt()
     }
 
     fn update_open(&mut self, sample: &Sample, round_trip: Duration) {
@@ -353,7 +358,6 @@ impl RateEstimator {
             self.rate = self.rate.min(sample.rate());
             self.boost = 1.0;
         }
-        self.usual_loss += (sample.loss() - self.usual_loss) / 64.0;
         self.rate = self.rate.max(LEAST);
     }
 

@@ -6,6 +6,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use super::feedback_copy::FeedbackCopies;
 use super::path::TransmitPath;
 use super::stages::Paced;
 use crate::config::{ConnectionConfig, SchedulerConfig};
@@ -21,8 +22,9 @@ use crate::stats::{ConnectionStats, Drop, Drops, PathStats, Traffic};
 use crate::time::Instant;
 use crate::token_bucket::TokenBucket;
 use crate::tx::greeting::Greeting;
+use crate::tx::repair::Repair;
 use crate::tx::retransmit::LossWindow;
-use crate::tx::transmit::TransmitKind;
+use crate::tx::transmit::{Keep, TransmitKind};
 use crate::wire::extended::NO_PATH;
 use crate::wire::extended::feedback::Block;
 use crate::wire::inner;
@@ -44,6 +46,7 @@ pub struct TransmitHalf {
     pub(super) reports: Vec<Block>,
     pub(super) reports_at: Option<Instant>,
     pub(super) feedback_number: u16,
+    pub(super) copies: FeedbackCopies,
     /// Whether copies of what is sent are kept for retransmission.
     pub(super) keeps: bool,
     /// A path that has been lost, and what of that which was sent on it is in doubt.
@@ -54,6 +57,9 @@ pub struct TransmitHalf {
     pub(super) thins_acks: bool,
     /// Whether bulk flows may be given equal delays.
     pub(super) equalises: bool,
+    /// Whether losses are repaired, if the peer does so, too.
+    pub(super) repairs: bool,
+    pub(super) repair: Repair,
     /// What waits for the paths, where they are chosen by earliest arrival and there is a session.
     pub(super) paced: Option<Box<Paced>>,
     /// Packets that were marked in place of being dropped.
@@ -96,12 +102,15 @@ impl TransmitHalf {
             reports: Vec::new(),
             reports_at: None,
             feedback_number: 0,
+            copies: FeedbackCopies::default(),
             keeps: false,
             lost: None,
             scheduler: Scheduler::new(config.scheduler),
             policy: config.scheduler,
             thins_acks: config.thin_acks,
             equalises: config.equalise,
+            repairs: config.repairs(),
+            repair: Repair::default(),
             paced: None,
             marked: 0,
             paths: Slots::default(),
@@ -218,9 +227,15 @@ impl TransmitHalf {
         Some((path, stamp))
     }
 
-    /// Whether copies of what it transmits are kept: there is another path to send them on.
-    pub(crate) fn keeps(&self) -> bool {
-        self.keeps
+    /// Whether copies of what it transmits now are kept.
+    #[inline(always)]
+    pub(super) fn keep(&self) -> Keep {
+        match (self.is_repaired(), self.keeps) {
+            (true, _) => Keep::UntilTold(None),
+            // There is another path to send them on.
+            (false, true) => Keep::Briefly,
+            (false, false) => Keep::Not,
+        }
     }
 
     /// Selects the path of a retransmission. `None` if there is none, or if the receiver may no

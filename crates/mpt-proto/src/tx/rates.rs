@@ -18,6 +18,9 @@ const MOST_WAITING: usize = 64 << 20;
 /// A path that has not been used for so long although packets wait is tried again.
 const UNUSED: Duration = Duration::from_secs(1);
 
+/// A path that loses more than this share of datagrams has flows wait for repairs.
+const LOSSY: f64 = 0.002;
+
 /// Up to this price the queue may become as long: so a flow that fills the other paths takes also those that cost. Above
 /// it, such a flow is told to slow down before.
 const MOST_PRICE: Duration = Duration::from_millis(100);
@@ -44,6 +47,7 @@ impl TransmitHalf {
                 }
             }
         }
+        let is_repaired = self.is_repaired();
         let Some(earliest) = self.scheduler.earliest_mut() else { return };
         for (index, path) in usable(&self.paths) {
             let delay = slower_than_fastest(&self.paths, path).unwrap_or_default();
@@ -51,7 +55,13 @@ impl TransmitHalf {
             earliest.set_path(PathId(index as u8), rate, delay, path.price);
             earliest.set_burst(PathId(index as u8), path.rate.burst());
         }
-        let round_trip = least_round_trip(&self.paths) + earliest.skew();
+        let least = least_round_trip(&self.paths);
+        let mut round_trip = least + earliest.skew();
+        // Packets wait at the peer for those that are repaired, so flows need a longer queue to fill the paths.
+        let lossy = |path: &TransmitPath| path.feedback.loss_recent().is_some_and(|it| it > LOSSY);
+        if is_repaired && usable(&self.paths).any(|(_, path)| lossy(path)) {
+            round_trip += least * 3 / 2;
+        }
         // A path that costs is taken by what has waited for its price. That must not be dropped before.
         let most = earliest.price();
         let price = if most <= MOST_PRICE { most } else { Duration::ZERO };

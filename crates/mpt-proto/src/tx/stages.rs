@@ -11,6 +11,7 @@ use crate::queue::store::{Place, Store};
 use crate::sequence::Seq;
 use crate::slots::Slots;
 use crate::time::Instant;
+use crate::tx::transmit::Keep;
 
 /// What waits of one connection.
 #[derive(Debug, Default)]
@@ -49,6 +50,19 @@ pub(super) struct Committed {
     pub(super) ahead: bool,
     /// Whether it is a copy that shows what the path carries.
     pub(super) of_train: bool,
+    /// When it was sent first and how often, if it is sent again.
+    pub(super) again: Option<Again>,
+}
+
+/// What is known of a packet that is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Again {
+    /// When it was sent first.
+    pub(super) first: Instant,
+    /// How often it was sent before.
+    pub(super) times: u8,
+    /// Whether it is the second of two copies: if it is lost as well, the other one is looked after.
+    pub(super) is_second: bool,
 }
 
 /// Trains of one connection.
@@ -95,6 +109,9 @@ pub(super) struct Due {
     pub(super) tos: u8,
     pub(super) place: Place,
     pub(super) len: usize,
+    /// Whether it was sent before, or is a copy of what is sent.
+    pub(super) is_copy: bool,
+    pub(super) keep: Keep,
 }
 
 impl Paced {
@@ -136,7 +153,9 @@ impl Paced {
 
     /// A packet that was committed to another path takes this one, in the order of the numbers.
     pub(super) fn adopt(&mut self, path: PathId, mut committed: Committed) {
-        self.moved.extend(committed.stamp.sequence().map(Seq::value));
+        if committed.again.is_none() {
+            self.moved.extend(committed.stamp.sequence().map(Seq::value));
+        }
         committed.ahead = false;
         let Some(lane) = self.lane(path) else { return };
         let number = |committed: &Committed| committed.stamp.sequence();
