@@ -42,10 +42,10 @@ fn share_of_ideal(wires: &[Profile], loss: f64) -> f64 {
     let sum: u64 = wires.iter().filter_map(|wire| wire.rate).sum();
     let ideal = sum as f64 / 1e6 * (1.0 - loss) * 1380.0 / 1432.0;
     let wires: Vec<_> = wires.iter().cloned().map(|wire| lossy(wire, loss)).collect();
-    let mut got = [1, 2, 3].map(|seed| transfer(seed, &wires, true));
+    let mut got = [1, 2, 3, 4, 5].map(|seed| transfer(seed, &wires, true));
     got.sort_by(f64::total_cmp);
     println!("{loss} {got:?} of {ideal}");
-    got[1] / ideal
+    got[2] / ideal
 }
 
 #[test]

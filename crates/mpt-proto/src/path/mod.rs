@@ -14,8 +14,10 @@ pub(crate) mod liveness;
 mod loss;
 pub(crate) mod metrics;
 pub(crate) mod mtu;
+pub(crate) mod patience;
 pub(crate) mod rate;
 pub(crate) mod rtt;
+pub(crate) mod silence;
 
 use std::fmt;
 use std::time::Duration;

@@ -199,6 +199,16 @@ impl RateEstimator {
         }
     }
 
+    /// The path takes over what another one has carried, in bytes per second: it is believed to carry that, and what trains
+    /// have shown of it.
+    pub(crate) fn take_over(&mut self, round_trip: Duration, carried: u64) {
+        if self.stage == Stage::Open {
+            let burst = self.trains.burst().unwrap_or(0.0);
+            self.rate = self.rate.max(burst).max(carried as f64);
+            self.start(round_trip);
+        }
+    }
+
     /// The path is not used although others are full: what is believed of it may be wrong, so it starts again. After
     /// each time it takes twice as long until the next, from 2 s to a minute, as it may be right.
     pub(crate) fn retry(&mut self, now: Instant, round_trip: Duration) {

@@ -277,9 +277,10 @@ impl Recorder {
             self.resolve_to(highest);
             return;
         }
-        while let Some((before, _)) =
-            self.marks.pop_front_if(|(_, since)| now.since(*since) >= self.margin)
+        while let Some(&(before, since)) = self.marks.front()
+            && now.since(since) >= self.margin
         {
+            self.marks.pop_front();
             self.resolve_to(before);
         }
         if self.resolved == highest.wrapping_add(1) {

@@ -6,6 +6,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use super::fail_over::FailOver;
 use super::feedback_copy::FeedbackCopies;
 use super::path::TransmitPath;
 use super::stages::Paced;
@@ -47,6 +48,7 @@ pub struct TransmitHalf {
     pub(super) reports_at: Option<Instant>,
     pub(super) feedback_number: u16,
     pub(super) copies: FeedbackCopies,
+    pub(super) fail_over: FailOver,
     /// Whether copies of what is sent are kept for retransmission.
     pub(super) keeps: bool,
     /// A path that has been lost, and what of that which was sent on it is in doubt.
@@ -103,6 +105,7 @@ impl TransmitHalf {
             reports_at: None,
             feedback_number: 0,
             copies: FeedbackCopies::default(),
+            fail_over: FailOver::default(),
             keeps: false,
             lost: None,
             scheduler: Scheduler::new(config.scheduler),
@@ -291,17 +294,29 @@ impl TransmitHalf {
         self.framing.recognises_copies()
     }
 
+    /// The paths by which packets go that are chosen by earliest arrival, one bit each.
+    fn carried(&self) -> u64 {
+        let Some(earliest) = self.scheduler.earliest() else { return 0 };
+        let carry = self.paths.iter().filter(|(index, _)| earliest.has(PathId(*index as u8)));
+        carry.fold(0, |bits, (index, _)| bits | 1 << index)
+    }
+
     /// Passes the paths and their shares to the scheduler. The activation of a standby path is
     /// announced to the peer at once, on all paths.
     pub(super) fn reschedule(&mut self, now: Instant) {
         let stood_by = self.scheduler.standby();
         let ready = self.framing.is_ready();
+        let carried = self.carried();
+        // The last one is not left.
+        let any = self.paths.iter().any(|(_, path)| path.carries());
         let usable = self.paths.iter().filter(|(_, path)| ready && path.usable());
+        let usable = usable.filter(|(_, path)| path.carries() || !any);
         self.scheduler.set_paths(usable.clone().map(|(id, path)| path.share(PathId(id as u8))));
         self.keeps = self.recognises_copies() && usable.clone().nth(1).is_some();
         let stand_by = self.scheduler.standby();
         let usable = usable.fold(0, |bits, (id, _)| bits | 1_u64 << id);
         self.refresh_paced(now);
+        self.resend_left(now, carried);
         self.set_rates(now);
         if stood_by & usable & !stand_by != 0 && self.framing.announces() {
             self.calls = Activation::next(self.calls);

@@ -11,8 +11,6 @@ use crate::framing::{Stamp, extended};
 use crate::hash::mix;
 use crate::id::PathId;
 use crate::messages::{Feedback, KeepaliveFeedback, Message, PathUpdate, Reply};
-use crate::path::feedback::PathFeedback;
-use crate::path::rate::RateEstimator;
 use crate::path::{DownCause, PathState, PathStatus};
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
@@ -98,6 +96,7 @@ impl ControlMessage {
 impl TransmitHalf {
     /// The next control message that is due, or if `early` a keepalive that is nearly so.
     pub(crate) fn poll_control(&mut self, now: Instant, early: bool) -> Option<Control> {
+        self.watch_silence(now);
         let greeting = self.poll_greeting(now);
         let keepalive = greeting.or_else(|| self.poll_keepalive(now, early));
         let feedback = keepalive.or_else(|| self.poll_feedback(now));
@@ -250,11 +249,7 @@ impl TransmitHalf {
                 self.has_beacons = true;
                 self.reports.clear();
                 (self.repair, self.copies) = (Repair::new(peer.repairs), FeedbackCopies::default());
-                for (_, path) in self.paths.iter_mut() {
-                    path.feedback = PathFeedback::default();
-                    path.rate = RateEstimator::default();
-                    path.mtu.resume(now);
-                }
+                self.paths.iter_mut().for_each(|(_, path)| path.begin_session(now));
             }
         }
         self.reschedule(now);
@@ -352,6 +347,7 @@ impl TransmitHalf {
                     path.black_hole.forget();
                     path.carried = None;
                     path.mtu.resume(now);
+                    path.patience.on_return(now);
                 });
                 let reachable = self.paths.iter().any(|(_, path)| path.usable());
                 if let Some(greeting) = &mut self.greeting {

@@ -52,7 +52,8 @@ impl TransmitHalf {
         self.reports_at?;
         let usable = self.paths.iter().filter(|(_, path)| path.usable());
         let trip = |path: &TransmitPath| path.metrics.round_trip.unwrap_or(Duration::MAX);
-        let Some((index, _)) = usable.min_by_key(|(_, path)| trip(path)) else {
+        let Some((index, _)) = usable.min_by_key(|(_, path)| (path.left.is_some(), trip(path)))
+        else {
             self.reports.clear();
             self.reports_at = None;
             return None;
@@ -99,6 +100,10 @@ impl TransmitHalf {
             let round_trip = path.feedback.round_trip().map(RoundTrip::recent);
             path.metrics.round_trip = round_trip.or(path.metrics.round_trip);
             self.repair.on_report(PathId(index as u8), block);
+            if path.feedback.has_progress() {
+                self.on_path_progress(now, index, block);
+            }
+            let path = &mut self.paths[index];
             if self.paced.is_some() {
                 let header = path.wire_len(0) as u64;
                 let round_trip = path.round_trip();

@@ -68,9 +68,10 @@ impl FeedbackCopies {
 }
 
 impl TransmitHalf {
-    /// When feedback is due: a new one, or a copy.
+    /// When feedback is due: a new one, or a copy, or one of the peer that has to come.
     pub(super) fn feedback_due(&self) -> Option<Instant> {
-        [self.reports_at, self.copies.due()].into_iter().flatten().min()
+        let due = [self.reports_at, self.copies.due(), self.fail_over.deadline()];
+        due.into_iter().flatten().min()
     }
 
     /// The next copy that is due: on the best path but the one that the feedback went by, if there is another one.
@@ -78,7 +79,8 @@ impl TransmitHalf {
         let (path, blocks) = self.copies.take(now)?;
         let usable = self.paths.iter().filter(|(_, path)| path.usable());
         let trip = |path: &TransmitPath| path.metrics.round_trip.unwrap_or(Duration::MAX);
-        let (index, _) = usable.min_by_key(|(index, it)| (*index == path.index(), trip(it)))?;
+        let (index, _) = usable
+            .min_by_key(|(index, it)| (*index == path.index(), it.left.is_some(), trip(it)))?;
         self.feedback_on(now, index, blocks)
     }
 }

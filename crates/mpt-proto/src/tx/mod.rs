@@ -13,6 +13,7 @@ pub(crate) mod connection;
 mod control;
 mod emit;
 mod equalise;
+mod fail_over;
 pub(crate) mod feedback;
 mod feedback_copy;
 mod greeting;

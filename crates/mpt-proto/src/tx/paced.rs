@@ -210,6 +210,7 @@ impl TransmitHalf {
         }
         let stamp = stamp.leaving(now, &mut sender.wire);
         if !is_copy {
+            self.fail_over.on_sent(now, sender, wire_len);
             self.repair.on_sent(wire_len, sender.feedback.loss_recent().unwrap_or(0.0));
         }
         sender.idle.on_data(now);

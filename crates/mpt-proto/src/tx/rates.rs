@@ -52,6 +52,10 @@ impl TransmitHalf {
         for (index, path) in usable(&self.paths) {
             let delay = slower_than_fastest(&self.paths, path).unwrap_or_default();
             let rate = path.fixed_rate.or_else(|| path.rate.pace());
+            // One that is used again after it was left begins with less, which counts if anything is known of it.
+            let share = path.patience.share(now, path.round_trip());
+            let known = rate.or_else(|| path.rate.rate()).filter(|_| share < 1.0);
+            let rate = known.map(|rate| (rate as f64 * share) as u64).or(rate);
             earliest.set_path(PathId(index as u8), rate, delay, path.price);
             earliest.set_burst(PathId(index as u8), path.rate.burst());
         }
@@ -110,7 +114,7 @@ impl TransmitHalf {
 
 /// The paths that can carry.
 fn usable(paths: &Slots<TransmitPath>) -> impl Iterator<Item = (usize, &TransmitPath)> {
-    paths.iter().filter(|(_, path)| path.usable())
+    paths.iter().filter(|(_, path)| path.carries())
 }
 
 /// The least round trip of the paths that can carry, as far as it is known.

@@ -1,11 +1,13 @@
 //! What paths have lost is sent again, on the path by which it arrives first and before all that waits for it.
 
+use std::time::Duration;
+
 use super::connection::TransmitHalf;
 use super::paced::IPV4_UDP;
 use super::repair::Repair;
 use super::side::TransmitSide;
 use super::stages::{Again, Committed};
-use crate::id::{ConnectionId, PathId};
+use crate::id::{ConnectionId, MAX_PATHS, PathId};
 use crate::path::repair_deadline;
 use crate::scheduler::earliest::Earliest;
 use crate::time::Instant;
@@ -15,6 +17,9 @@ use crate::tx::transmit::Keep;
 
 /// A packet is sent so often at the most.
 const MOST_TIMES: u8 = 4;
+
+/// What a path leaves behind is sent again so long after it was sent first at the most: it may have stood in a queue.
+const LEFT_DEADLINE: Duration = Duration::from_millis(500);
 
 /// Why a packet is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +37,16 @@ impl TransmitSide {
         let Some((path, block)) = half.repair.take_told() else { return };
         self.unacknowledged.on_report(id, path, &block, &mut self.missing);
         self.resend(now, id, Reason::Lost(path));
+    }
+
+    /// What was sent on paths that are left, and is not acknowledged, is sent again.
+    pub(super) fn resend_left(&mut self, id: ConnectionId) {
+        let half = self.connections.get_mut(id.index());
+        let Some((paths, now)) = half.and_then(|half| half.fail_over.take_left()) else { return };
+        for path in (0..MAX_PATHS as u8).filter(|path| paths >> path & 1 != 0) {
+            self.unacknowledged.on_left(id, PathId(path), &mut self.missing);
+        }
+        self.resend(now, id, Reason::Left);
     }
 
     fn resend(&mut self, now: Instant, id: ConnectionId, reason: Reason) {
@@ -71,14 +86,13 @@ impl TransmitHalf {
                 Keep::Not
             }
             Keep::UntilTold(_) => Keep::UntilTold(again.map(|again| (again.first, again.times))),
-            keep => keep,
+            keep @ (Keep::Not | Keep::Briefly) => keep,
         }
     }
 
     /// The share of datagrams that a path loses.
     fn loss(&self, path: PathId) -> f64 {
-        let path = self.paths.get(path.index());
-        path.and_then(|path| path.feedback.loss_recent()).unwrap_or(0.0)
+        self.paths.get(path.index()).map_or(0.0, |path| path.feedback.loss_expected())
     }
 
     /// A packet is sent again, unless that is too late or too much.
@@ -89,7 +103,10 @@ impl TransmitHalf {
         if let Reason::Lost(_) = reason {
             self.repair.stats.lost += 1;
         }
-        let deadline = repair_deadline(least_round_trip(&self.paths));
+        let deadline = match reason {
+            Reason::Lost(_) => repair_deadline(least_round_trip(&self.paths)),
+            Reason::Left => LEFT_DEADLINE,
+        };
         let stamp = self.framing.again(&kept.stamp);
         let in_time = now.since(kept.first) <= deadline && kept.times + 1 < MOST_TIMES;
         let Some(stamp) = stamp.filter(|_| in_time) else {

@@ -289,6 +289,7 @@ impl TransmitSide {
         if let Some((path, doubt)) = half.and_then(TransmitHalf::take_lost) {
             self.retransmit.send_again(id, path, doubt);
         }
+        self.resend_left(id);
         let half = self.connections.get_mut(id.index());
         for (path, carries, narrower) in half.into_iter().flat_map(TransmitHalf::newly_proven) {
             self.events.push(Event::Proven { connection: id, path, carries, narrower });

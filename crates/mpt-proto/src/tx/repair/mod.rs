@@ -40,6 +40,10 @@ pub struct RepairStats {
     pub too_late: u64,
     /// The same because as much was sent again as may be.
     pub over_budget: u64,
+    /// How often a path was left because it was silent.
+    pub leaves: u64,
+    /// How often one was used again.
+    pub returns: u64,
 }
 
 /// What is known of repairs in one connection.

@@ -188,13 +188,14 @@ impl Unacknowledged {
         lost: &mut Vec<Place>,
     ) {
         let key = (connection.0, path.0);
-        let is_resolved =
-            |(sequence, _): &(u32, u64)| sequence.wrapping_sub(block.resolved).cast_signed() < 0;
+        let is_resolved = |sequence: u32| sequence.wrapping_sub(block.resolved).cast_signed() < 0;
         // Those that are lost are still needed for a moment.
         self.forget_known();
         while let Some(sent) = self.paths.get_mut(&key)
-            && let Some((sequence, number)) = sent.pop_front_if(|first| is_resolved(first))
+            && let Some(&(sequence, number)) = sent.front()
+            && is_resolved(sequence)
         {
+            sent.pop_front();
             if self.close(number) && block.was_received(sequence) == Some(false) {
                 lost.push(Place(number));
             }

@@ -1,0 +1,196 @@
+//! Paths that are silent are left at once, long before they count as down, and used again when they answer.
+//!
+//! What was sent on a path that is left and is not acknowledged is sent again by the others, which also carry all that follows.
+//! The path stays up: path statuses go on it as probes. As soon as feedback tells that one has arrived, the path is used
+//! again, with a part of its rate at first. If it is left often it has to answer for longer ([`Patience`]).
+//!
+//! [`Patience`]: crate::path::patience::Patience
+
+use std::time::Duration;
+
+use super::connection::TransmitHalf;
+use super::path::{Left, TransmitPath};
+use crate::id::PathId;
+use crate::time::Instant;
+use crate::wire::extended::feedback::Block;
+
+/// A path that was left is probed so often.
+const PROBES_EVERY: Duration = Duration::from_millis(50);
+
+/// Others must have been heard of so lately: if nothing is heard of any path, it is not the path.
+const LATELY: Duration = Duration::from_millis(30);
+
+/// If it is so late that the time is over, the host stood still, and may not have read what has arrived.
+const LATE: Duration = Duration::from_millis(3);
+const GRACE: Duration = Duration::from_millis(5);
+
+/// The only path that carries is left for one that was left before if it is silent for so much longer.
+const LAST: Duration = Duration::from_millis(150);
+
+/// What is known of paths that are silent or left.
+#[derive(Debug, Default)]
+pub(super) struct FailOver {
+    /// When the next path may be silent, or is to be probed.
+    at: Option<Instant>,
+    /// Until then nothing is concluded, because the host stood still.
+    grace: Instant,
+    /// Bytes of inner packets that were sent.
+    bytes: u64,
+    /// Paths of which what is not acknowledged is to be sent again: one bit each, and since when.
+    left: (u64, Instant),
+}
+
+impl FailOver {
+    /// A datagram with an inner packet leaves on a path.
+    #[inline]
+    pub(super) fn on_sent(&mut self, now: Instant, path: &mut TransmitPath, bytes: usize) {
+        self.bytes += bytes as u64;
+        path.silence.on_sent(now, path.wire.next.wrapping_sub(1), self.bytes);
+    }
+
+    /// What was sent on these paths, one bit each, and is not acknowledged is to be sent again.
+    pub(super) fn resend(&mut self, now: Instant, paths: u64) {
+        self.left = (self.left.0 | paths, now);
+    }
+
+    /// These paths, and when.
+    pub(super) fn take_left(&mut self) -> Option<(u64, Instant)> {
+        let (paths, at) = std::mem::take(&mut self.left);
+        (paths != 0).then_some((paths, at))
+    }
+
+    /// When something may have to be done.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.at
+    }
+}
+
+impl TransmitPath {
+    /// When it will have been silent for too long.
+    fn silent_at(&self, bytes: u64, paths: u64) -> Option<Instant> {
+        self.silence.due(self.feedback.round_trip()?, bytes, paths)
+    }
+}
+
+impl TransmitHalf {
+    /// The peer tells that something arrived on a path.
+    pub(super) fn on_path_progress(&mut self, now: Instant, index: usize, block: &Block) {
+        let path = &mut self.paths[index];
+        let (highest, ago) = (block.highest, now.micros().wrapping_sub(block.highest_sent));
+        let sent = Instant::ZERO + now.since(Instant::ZERO + Duration::from_micros(ago.into()));
+        path.silence.on_progress(now, highest, sent, path.feedback.round_trip());
+        let Some(left) = path.left else { return };
+        let answers = highest.wrapping_sub(left.sequence).cast_signed() >= 0;
+        if answers && path.patience.on_answer(now) {
+            self.take_back(now, index);
+        }
+    }
+
+    fn take_back(&mut self, now: Instant, index: usize) {
+        let path = &mut self.paths[index];
+        path.left = None;
+        path.silence.forget();
+        path.patience.on_return(now);
+        self.repair.stats.returns += 1;
+        self.reschedule(now);
+    }
+
+    /// Leaves paths that are silent, and probes those that are left.
+    pub(super) fn watch_silence(&mut self, now: Instant) {
+        if !self.is_repaired() {
+            self.fail_over.at = None;
+            self.paths.iter_mut().for_each(|(_, path)| path.left = None);
+            return;
+        }
+        let (bytes, count) = (self.fail_over.bytes, self.paths.iter().count() as u64);
+        let due = |path: &TransmitPath| path.silent_at(bytes, count);
+        if count > 1 {
+            let silent = self.paths.iter().find_map(|(index, path)| {
+                let at = due(path).filter(|at| path.carries() && *at <= now)?;
+                Some((index, at))
+            });
+            if let Some((index, at)) = silent {
+                if now.since(at) > LATE && now >= self.fail_over.grace + LATE {
+                    self.fail_over.grace = now + GRACE;
+                }
+                if now >= self.fail_over.grace {
+                    self.on_silent(now, index, at);
+                }
+            }
+        }
+        let mut next = None;
+        for (_, path) in self.paths.iter_mut() {
+            if path.left.is_some() && !path.usable() {
+                path.left = None;
+            }
+            let at = if let Some(left) = &mut path.left {
+                let is_due = left.probe_at <= now;
+                if is_due {
+                    left.probe_at = now + PROBES_EVERY;
+                }
+                let at = left.probe_at;
+                if is_due {
+                    path.keepalive_now(now);
+                }
+                Some(at)
+            } else {
+                let watched = count > 1 && path.usable();
+                let at = due(path).filter(|_| watched);
+                at.map(|at| if at <= now { now + GRACE } else { at })
+            };
+            next = [next, at].into_iter().flatten().min();
+        }
+        self.fail_over.at = next;
+    }
+
+    /// A path has been silent for too long since that time.
+    fn on_silent(&mut self, now: Instant, silent: usize, since: Instant) {
+        let others = || self.paths.iter().filter(|(index, _)| *index != silent);
+        let heard = |path: &TransmitPath| {
+            path.silence.is_idle() || now.since(path.silence.progress()) <= LATELY
+        };
+        if others().any(|(_, path)| path.carries() && heard(path)) {
+            return self.leave(now, silent);
+        }
+        let other = others().filter_map(|(index, path)| Some((index, path.left?.since)));
+        let waits = now.since(since) < LAST || others().any(|(_, path)| path.carries());
+        if let Some((other, _)) = other.min_by_key(|(_, since)| *since).filter(|_| !waits) {
+            self.take_back(now, other);
+            self.leave(now, silent);
+        }
+    }
+
+    /// A path is left.
+    fn leave(&mut self, now: Instant, index: usize) {
+        let path = &mut self.paths[index];
+        path.left = Some(Left { since: now, sequence: path.wire.next, probe_at: now });
+        path.silence.forget();
+        path.patience.on_left(now);
+        self.repair.stats.leaves += 1;
+        if let Some(carried) = self.paths[index].rate.rate() {
+            for (_, path) in self.paths.iter_mut().filter(|(_, path)| path.carries()) {
+                let round_trip = path.round_trip();
+                path.rate.take_over(round_trip, carried);
+            }
+        }
+        self.reschedule(now);
+    }
+
+    /// Paths have ceased to carry: what is not acknowledged of them goes by the others. One that was switched off still
+    /// delivers what it has.
+    pub(super) fn resend_left(&mut self, now: Instant, carried: u64) {
+        if !self.is_repaired() {
+            return;
+        }
+        let gone = |path: &TransmitPath| !path.carries() && path.is_open();
+        let absent = |path: &TransmitPath| !path.present;
+        let gone = self.paths.iter().filter(|(_, path)| gone(path) || absent(path));
+        let gone = gone.fold(0, |bits, (index, _)| bits | 1_u64 << index);
+        self.fail_over.resend(now, carried & gone);
+    }
+
+    /// Whether a path is left because it is silent.
+    pub fn is_left(&self, path: PathId) -> bool {
+        self.paths.get(path.index()).is_some_and(|path| path.left.is_some())
+    }
+}
