@@ -44,7 +44,6 @@ fn share_of_ideal(wires: &[Profile], loss: f64) -> f64 {
     let wires: Vec<_> = wires.iter().cloned().map(|wire| lossy(wire, loss)).collect();
     let mut got = [1, 2, 3, 4, 5].map(|seed| transfer(seed, &wires, true));
     got.sort_by(f64::total_cmp);
-    println!("{loss} {got:?} of {ideal}");
     got[2] / ideal
 }
 
@@ -52,7 +51,6 @@ fn share_of_ideal(wires: &[Profile], loss: f64) -> f64 {
 fn a_transfer_fills_links_that_lose_up_to_one_in_twenty() {
     for loss in [0.01, 0.02, 0.03, 0.04, 0.05] {
         let share = share_of_ideal(&[wire(100, 10), wire(10, 10)], loss);
-        println!("{loss}: {share:.3}");
         assert!(share >= 0.9, "{loss}: {share:.3}");
     }
 }
@@ -160,7 +158,7 @@ fn trace() {
             believed.iter().map(|(r, p, q)| format!("R {r:.1} P {p:.1} q {q:.1}")).collect();
         let order = pair.connection(pair.right).stats().reorder;
         println!(
-            "{time} {mbps:.1} events {} w {:.0} retr {} {believed:?} {:?} early {} overdue {} late {} drops {:?} rtt {:?}",
+            "{time} {mbps:.1} events {} w {:.0} retr {} {believed:?} {:?} early {} overdue {} late {} drops {:?} rtt {:?} peer {:?}",
             sender.stats().congestion_events,
             sender.window(),
             sender.stats().retransmissions,
@@ -170,6 +168,7 @@ fn trace() {
             order.late,
             pair.connection(pair.left).stats().drops.count(Drop::QueueDelay),
             sender.round_trip(),
+            pair.connection(pair.right).repair_stats(),
         );
     }
 }

@@ -199,16 +199,6 @@ impl RateEstimator {
         }
     }
 
-    /// The path takes over what another one has carried, in bytes per second: it is believed to carry that, and what trains
-    /// have shown of it.
-    pub(crate) fn take_over(&mut self, round_trip: Duration, carried: u64) {
-        if self.stage == Stage::Open {
-            let burst = self.trains.burst().unwrap_or(0.0);
-            self.rate = self.rate.max(burst).max(carried as f64);
-            self.start(round_trip);
-        }
-    }
-
     /// The path is not used although others are full: what is believed of it may be wrong, so it starts again. After
     /// each time it takes twice as long until the next, from 2 s to a minute, as it may be right.
     pub(crate) fn retry(&mut self, now: Instant, round_trip: Duration) {
@@ -223,6 +213,11 @@ impl RateEstimator {
     /// Of how many datagrams the next train is, if one is to be sent: nothing is known of the path yet.
     pub(crate) fn wants_train(&self, now: Instant) -> Option<usize> {
         self.trains.next(now).filter(|_| self.stage == Stage::Open)
+    }
+
+    /// Whether a train is on its way: what goes with it would seem to be part of it.
+    pub(crate) fn has_train(&self, now: Instant) -> bool {
+        self.trains.is_on_way(now)
     }
 
     /// A train of so many datagrams is sent from this path sequence on.

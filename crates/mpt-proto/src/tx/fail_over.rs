@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::connection::TransmitHalf;
 use super::path::{Left, TransmitPath};
-use crate::id::PathId;
+use crate::id::{MAX_PATHS, PathId};
 use crate::time::Instant;
 use crate::wire::extended::feedback::Block;
 
@@ -24,6 +24,11 @@ const LATELY: Duration = Duration::from_millis(30);
 const LATE: Duration = Duration::from_millis(3);
 const GRACE: Duration = Duration::from_millis(5);
 
+/// A path that carries so many times as much as another one need not be paced when it takes that over. For how long it is
+/// at least.
+const SPARE: u64 = 4;
+const TAKES_OVER: Duration = Duration::from_millis(100);
+
 /// The only path that carries is left for one that was left before if it is silent for so much longer.
 const LAST: Duration = Duration::from_millis(150);
 
@@ -34,8 +39,9 @@ pub(super) struct FailOver {
     at: Option<Instant>,
     /// Until then nothing is concluded, because the host stood still.
     grace: Instant,
-    /// Bytes of inner packets that were sent.
+    /// Bytes of inner packets that were sent, and on how many paths they may be.
     bytes: u64,
+    paths: u64,
     /// Paths of which what is not acknowledged is to be sent again: one bit each, and since when.
     left: (u64, Instant),
 }
@@ -45,7 +51,7 @@ impl FailOver {
     #[inline]
     pub(super) fn on_sent(&mut self, now: Instant, path: &mut TransmitPath, bytes: usize) {
         self.bytes += bytes as u64;
-        path.silence.on_sent(now, path.wire.next.wrapping_sub(1), self.bytes);
+        path.silence.on_sent(now, path.wire.next.wrapping_sub(1), self.bytes, self.paths);
     }
 
     /// What was sent on these paths, one bit each, and is not acknowledged is to be sent again.
@@ -66,9 +72,18 @@ impl FailOver {
 }
 
 impl TransmitPath {
-    /// When it will have been silent for too long.
-    fn silent_at(&self, bytes: u64, paths: u64) -> Option<Instant> {
-        self.silence.due(self.feedback.round_trip()?, bytes, paths)
+    /// It takes over what another one has carried, in bytes per second. If bursts have shown that it carries little more than
+    /// that, it is paced for a while, as all that was on its way comes at once.
+    fn take_over(&mut self, now: Instant, carried: u64) {
+        let burst = self.rate.burst().filter(|burst| *burst < SPARE * carried);
+        let until = now + (self.round_trip() * 4).max(TAKES_OVER);
+        self.takes_over = burst.map(|burst| (until, burst.max(2 * carried)));
+    }
+
+    /// When it will have been silent for too long, where the fastest other path has this round trip at best.
+    fn silent_at(&self, other: Duration) -> Option<Instant> {
+        let round_trip = self.feedback.round_trip()?;
+        self.silence.due(round_trip, other.saturating_sub(round_trip.min))
     }
 }
 
@@ -102,11 +117,11 @@ impl TransmitHalf {
             self.paths.iter_mut().for_each(|(_, path)| path.left = None);
             return;
         }
-        let (bytes, count) = (self.fail_over.bytes, self.paths.iter().count() as u64);
-        let due = |path: &TransmitPath| path.silent_at(bytes, count);
+        let count = self.paths.iter().count() as u64;
+        self.fail_over.paths = count;
         if count > 1 {
             let silent = self.paths.iter().find_map(|(index, path)| {
-                let at = due(path).filter(|at| path.carries() && *at <= now)?;
+                let at = self.silent_at(index).filter(|at| path.carries() && *at <= now)?;
                 Some((index, at))
             });
             if let Some((index, at)) = silent {
@@ -119,28 +134,35 @@ impl TransmitHalf {
             }
         }
         let mut next = None;
-        for (_, path) in self.paths.iter_mut() {
-            if path.left.is_some() && !path.usable() {
+        for index in (0..MAX_PATHS).filter(|_| count > 1) {
+            let silent_at =
+                self.silent_at(index).map(|at| if at <= now { now + GRACE } else { at });
+            let Some(path) = self.paths.get_mut(index) else { continue };
+            if !path.usable() {
                 path.left = None;
+                continue;
             }
-            let at = if let Some(left) = &mut path.left {
-                let is_due = left.probe_at <= now;
-                if is_due {
-                    left.probe_at = now + PROBES_EVERY;
-                }
-                let at = left.probe_at;
-                if is_due {
-                    path.keepalive_now(now);
-                }
-                Some(at)
-            } else {
-                let watched = count > 1 && path.usable();
-                let at = due(path).filter(|_| watched);
-                at.map(|at| if at <= now { now + GRACE } else { at })
+            let Some(left) = &mut path.left else {
+                next = [next, silent_at].into_iter().flatten().min();
+                continue;
             };
-            next = [next, at].into_iter().flatten().min();
+            let is_due = left.probe_at <= now;
+            if is_due {
+                left.probe_at = now + PROBES_EVERY;
+            }
+            next = [next, Some(left.probe_at)].into_iter().flatten().min();
+            if is_due {
+                path.keepalive_now(now);
+            }
         }
         self.fail_over.at = next;
+    }
+
+    /// When a path will have been silent for too long.
+    fn silent_at(&self, index: usize) -> Option<Instant> {
+        let others = self.paths.iter().filter(|(other, path)| *other != index && path.carries());
+        let fastest = others.map(|(_, path)| path.round_trip()).min().unwrap_or_default();
+        self.paths.get(index)?.silent_at(fastest)
     }
 
     /// A path has been silent for too long since that time.
@@ -169,8 +191,7 @@ impl TransmitHalf {
         self.repair.stats.leaves += 1;
         if let Some(carried) = self.paths[index].rate.rate() {
             for (_, path) in self.paths.iter_mut().filter(|(_, path)| path.carries()) {
-                let round_trip = path.round_trip();
-                path.rate.take_over(round_trip, carried);
+                path.take_over(now, carried);
             }
         }
         self.reschedule(now);

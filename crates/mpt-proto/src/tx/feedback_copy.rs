@@ -77,7 +77,12 @@ impl TransmitHalf {
     /// The next copy that is due: on the best path but the one that the feedback went by, if there is another one.
     pub(super) fn poll_feedback_copy(&mut self, now: Instant) -> Option<Control> {
         let (path, blocks) = self.copies.take(now)?;
-        let usable = self.paths.iter().filter(|(_, path)| path.usable());
+        let gathered = self.paced.as_ref().and_then(|paced| paced.trains.to).map(|(to, _)| to);
+        let usable = self.paths.iter().filter(|(index, path)| {
+            let has_train =
+                path.rate.has_train(now) || gathered.is_some_and(|to| to.index() == *index);
+            path.usable() && !has_train
+        });
         let trip = |path: &TransmitPath| path.metrics.round_trip.unwrap_or(Duration::MAX);
         let (index, _) = usable
             .min_by_key(|(index, it)| (*index == path.index(), it.left.is_some(), trip(it)))?;

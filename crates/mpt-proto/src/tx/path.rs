@@ -73,6 +73,8 @@ pub(super) struct TransmitPath {
     pub(super) silence: Silence,
     pub(super) left: Option<Left>,
     pub(super) patience: Patience,
+    /// Until when it is paced, and at what rate in bytes per second, because it takes over what another path has carried.
+    pub(super) takes_over: Option<(Instant, u64)>,
     pub(super) sent: Traffic,
     /// How many of these had been sent on another path before.
     pub(super) resent: u64,
@@ -122,6 +124,7 @@ impl TransmitPath {
             silence: Silence::default(),
             left: None,
             patience: Patience::default(),
+            takes_over: None,
             sent: Traffic::default(),
             resent: 0,
             keepalives_sent: 0,

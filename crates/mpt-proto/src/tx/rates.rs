@@ -21,6 +21,9 @@ const UNUSED: Duration = Duration::from_secs(1);
 /// A path that loses more than this share of datagrams has flows wait for repairs.
 const LOSSY: f64 = 0.002;
 
+/// So much longer may packets wait after a path was left: as long as what was sent on it until then takes.
+const LEFT_BEHIND: Duration = Duration::from_millis(150);
+
 /// Up to this price the queue may become as long: so a flow that fills the other paths takes also those that cost. Above
 /// it, such a flow is told to slow down before.
 const MOST_PRICE: Duration = Duration::from_millis(100);
@@ -51,7 +54,8 @@ impl TransmitHalf {
         let Some(earliest) = self.scheduler.earliest_mut() else { return };
         for (index, path) in usable(&self.paths) {
             let delay = slower_than_fastest(&self.paths, path).unwrap_or_default();
-            let rate = path.fixed_rate.or_else(|| path.rate.pace());
+            let taken = path.takes_over.filter(|(until, _)| now < *until).map(|(_, rate)| rate);
+            let rate = path.fixed_rate.or_else(|| path.rate.pace()).or(taken);
             // One that is used again after it was left begins with less, which counts if anything is known of it.
             let share = path.patience.share(now, path.round_trip());
             let known = rate.or_else(|| path.rate.rate()).filter(|_| share < 1.0);
@@ -68,7 +72,13 @@ impl TransmitHalf {
         }
         // A path that costs is taken by what has waited for its price. That must not be dropped before.
         let most = earliest.price();
-        let price = if most <= MOST_PRICE { most } else { Duration::ZERO };
+        let mut price = if most <= MOST_PRICE { most } else { Duration::ZERO };
+        // What a path has left behind goes first: the flows did not cause that.
+        let takes_over =
+            |path: &TransmitPath| path.takes_over.is_some_and(|(until, _)| now < until);
+        if usable(&self.paths).any(|(_, path)| takes_over(path)) {
+            price += LEFT_BEHIND;
+        }
         let times = Times {
             target: Duration::from_millis(5).max(round_trip / 5) + price,
             interval: Duration::from_millis(100).max(round_trip * 6 / 5) + price,

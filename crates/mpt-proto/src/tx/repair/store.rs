@@ -4,6 +4,7 @@
 //! When it is as large as it may be, the oldest are forgotten: they are not repaired then, and nothing waits for that.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::time::Duration;
 
 use crate::framing::Stamp;
@@ -105,17 +106,7 @@ impl Unacknowledged {
             self.forgotten += 1;
             return;
         }
-        if self.end + packet.len() > self.bytes.len() {
-            self.turn(sent.at);
-        }
-        let place = self.end..self.end + packet.len();
-        let is_in_the_way = |entry: &Entry| {
-            let start = entry.start as usize;
-            start < place.end && start + entry.len as usize > place.start
-        };
-        while self.entries.len() == MOST || self.entries.front().is_some_and(is_in_the_way) {
-            self.forget_oldest();
-        }
+        let place = self.make_room(sent.at, packet.len());
         self.bytes[place.clone()].copy_from_slice(packet);
         let (start, len) = (place.start as u32, packet.len() as u32);
         let kept = Kept { first, times, tos: sent.tos, stamp: sent.stamp };
@@ -143,19 +134,42 @@ impl Unacknowledged {
         true
     }
 
-    /// The end is reached: the ring grows, or wraps.
-    fn turn(&mut self, now: Instant) {
-        // What lies behind the end of the newest is the oldest.
-        while self.entries.front().is_some_and(|entry| entry.start as usize >= self.end) {
-            self.forget_oldest();
+    /// A place for so many bytes. The ring grows if something would be overwritten that may still be needed.
+    fn make_room(&mut self, now: Instant, len: usize) -> Range<usize> {
+        let is_needed = |entry: &Entry| entry.open && now.since(entry.kept.first) <= LONGEST;
+        loop {
+            let wraps = self.end + len > self.bytes.len();
+            let place = if wraps { 0..len } else { self.end..self.end + len };
+            let is_in_the_way = |entry: &Entry| {
+                let start = entry.start as usize;
+                // What lies behind the end of the newest is the oldest.
+                let is_behind = wraps && start >= self.end;
+                is_behind || start < place.end && start + entry.len as usize > place.start
+            };
+            let grows = self.bytes.len() < CAPACITY;
+            match self.entries.front() {
+                _ if self.bytes.is_empty() => self.grow(),
+                Some(first) if is_in_the_way(first) && is_needed(first) && grows => self.grow(),
+                Some(first) if is_in_the_way(first) || self.entries.len() == MOST => {
+                    self.forget_oldest();
+                }
+                _ => return place,
+            }
         }
-        let needed = |entry: &Entry| entry.open && now.since(entry.kept.first) <= LONGEST;
-        let grows = self.bytes.is_empty() || self.entries.front().is_some_and(needed);
-        if grows && self.bytes.len() < CAPACITY {
-            self.bytes.resize((2 * self.bytes.len()).clamp(LEAST, CAPACITY), 0);
-        } else {
-            self.end = 0;
+    }
+
+    /// Makes the ring twice as large, with all that is kept at its beginning.
+    fn grow(&mut self) {
+        self.forget_known();
+        let mut bytes = vec![0; (2 * self.bytes.len()).clamp(LEAST, CAPACITY)];
+        let mut end = 0;
+        for entry in &mut self.entries {
+            let (start, len) = (entry.start as usize, entry.len as usize);
+            bytes[end..end + len].copy_from_slice(&self.bytes[start..start + len]);
+            entry.start = end as u32;
+            end += len;
         }
+        (self.bytes, self.end) = (bytes, end);
     }
 
     fn forget_oldest(&mut self) {
@@ -250,3 +264,6 @@ impl Unacknowledged {
             + sent * size_of::<(u32, u64)>()
     }
 }
+
+#[cfg(test)]
+mod tests;
