@@ -99,8 +99,7 @@ fn share_of_the_living(pair: &mut Pair, offered: f64, delivered: impl Fn(&Pair) 
         pair.world.run_until(at(start + 8000));
         let mbps = (delivered(pair) - before) as f64 * 8e-6 / 8.0;
         let [both, one] = [100.0_f64, 50.0].map(|rate| offered.min(rate * 1380.0 / 1432.0));
-        let share = mbps / ((both * 5.0 + one * 3.0) / 8.0);
-        share
+        mbps / ((both * 5.0 + one * 3.0) / 8.0)
     });
     cycles.fold(1.0, f64::min)
 }
