@@ -8,14 +8,15 @@
 
 mod report;
 mod samples;
+mod told;
 mod window;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::time::Instant;
-use report::Told;
 use samples::Samples;
+use told::Told;
 use window::{LEN, Window};
 
 /// So many more datagrams than arrived can have been sent at any time, and per millisecond since the last one: more

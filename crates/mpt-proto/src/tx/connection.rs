@@ -6,9 +6,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::fail_over::FailOver;
-use super::feedback_copy::FeedbackCopies;
+use super::copies::FeedbackCopies;
 use super::path::TransmitPath;
+use super::silent::FailOver;
 use super::stages::Paced;
 use crate::config::{ConnectionConfig, SchedulerConfig};
 use crate::framing::datagram::Item;

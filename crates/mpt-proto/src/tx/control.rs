@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::connection::TransmitHalf;
-use super::feedback_copy::FeedbackCopies;
+use super::copies::FeedbackCopies;
 use super::greeting::{Greet, Greeting};
 use super::path::TransmitPath;
 use crate::framing::extended::session::{Offer, SessionUpdate};

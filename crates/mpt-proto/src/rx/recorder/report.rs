@@ -3,53 +3,14 @@
 //! A feedback may get lost. So each tells again what the last ones have told of path sequences that are resolved: the
 //! sender keeps what it has sent until it knows what became of it.
 
-use std::time::Duration;
-
 use super::{Recorder, is_before};
 use crate::time::Instant;
 use crate::wire::extended::feedback::{Block, MAX_WORDS, Range};
 
-use super::samples::Delay;
 use super::window::LEN;
-
-/// What was resolved since so many feedbacks ago is told again.
-const FEEDBACKS: usize = 4;
-
-/// Of feedbacks that are closer together only the first one counts.
-const APART: Duration = Duration::from_millis(5);
 
 /// How many path sequences a bitmap can tell about.
 const BITMAP: u32 = 64 * MAX_WORDS as u32;
-
-/// What the last feedbacks said.
-#[derive(Debug, Default)]
-pub(super) struct Told {
-    /// When they were written, and the first path sequence that was not resolved then; the last one first.
-    resolved: [Option<(Instant, u32)>; FEEDBACKS],
-    /// How many datagrams were lost by the last one.
-    lost: u64,
-    delay: Option<Delay>,
-}
-
-impl Told {
-    /// Path sequences begin anew.
-    pub(super) fn forget(&mut self) {
-        self.resolved = [None; FEEDBACKS];
-    }
-
-    fn on_feedback(&mut self, now: Instant, resolved: u32, lost: u64) {
-        self.lost = lost;
-        if self.resolved[0].is_none_or(|(at, _)| now.since(at) >= APART) {
-            self.resolved.rotate_right(1);
-            self.resolved[0] = Some((now, resolved));
-        }
-    }
-
-    /// The first path sequence that is told again; `None` if all are.
-    fn first(&self) -> Option<u32> {
-        self.resolved[FEEDBACKS - 1].map(|(_, resolved)| resolved)
-    }
-}
 
 impl Recorder {
     /// Whether something was lost that no feedback has told.
