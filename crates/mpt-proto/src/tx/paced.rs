@@ -89,8 +89,7 @@ impl TransmitHalf {
                     return Some(Offered::Now(path, stamp));
                 }
                 let place = paced.store.take(len);
-                let (ahead, of_train, again) = (false, false, None);
-                paced.push(path, Committed { place, stamp, tos, wire_len, ahead, of_train, again });
+                paced.push(path, Committed::new(place, stamp, tos, wire_len));
                 let next = earliest.next(path);
                 paced.wake_at(next);
                 Some(Offered::Later(place))
@@ -166,8 +165,7 @@ impl TransmitHalf {
         }
         let wire_len = self.paths[path.index()].wire_len(stamp.overhead() + len);
         earliest.commit_ahead(now, path, wire_len);
-        let (ahead, of_train, again) = (true, false, None);
-        paced.push(path, Committed { place, stamp, tos, wire_len, ahead, of_train, again });
+        paced.push(path, Committed { ahead: true, ..Committed::new(place, stamp, tos, wire_len) });
         paced.wake_at(earliest.next(path));
     }
 
@@ -245,7 +243,7 @@ impl TransmitHalf {
         drop(lanes);
         if let Some(index) = due {
             let lane = paced.committed.get_mut(index)?;
-            let Committed { place, stamp, tos, wire_len, of_train, again, .. } =
+            let Committed { place, stamp, tos, wire_len, is_copy, of_train, again, .. } =
                 lane.pop_front()?;
             paced.lent = Some(place);
             let number = stamp.sequence().map(Seq::value);
@@ -256,7 +254,6 @@ impl TransmitHalf {
             let path = PathId(index as u8);
             let is_last = lane.is_empty() && paced.queues.is_empty();
             let idle = self.paths[index].idle;
-            let is_copy = of_train || again.is_some();
             let stamp = self.on_leaving(now, path, stamp, (wire_len, len), is_copy);
             if of_train {
                 // No beacon is to follow: nobody waits for it, and it would seem to be the end of the train.
@@ -318,8 +315,7 @@ impl TransmitHalf {
         if let Some(earliest) = self.scheduler.earliest_mut() {
             earliest.commit_chosen(now, path, wire_len);
         }
-        let (ahead, of_train, again) = (false, false, None);
-        let committed = Committed { place, stamp, tos, wire_len, ahead, of_train, again };
+        let committed = Committed::new(place, stamp, tos, wire_len);
         paced.push(path, committed);
         self.commit_copies(now, path, committed);
         Some(None)

@@ -160,8 +160,9 @@ impl TransmitHalf {
         sender.resent += 1;
         self.repair.stats.bytes += wire_len as u64;
         earliest.commit_ahead(now, path, wire_len);
-        let (ahead, of_train, again) = (true, false, Some(again));
-        paced.push(path, Committed { place, stamp, tos, wire_len, ahead, of_train, again });
+        let (ahead, is_copy, again) = (true, true, Some(again));
+        let committed = Committed::new(place, stamp, tos, wire_len);
+        paced.push(path, Committed { ahead, is_copy, again, ..committed });
         paced.wake_at(earliest.next(path));
     }
 }

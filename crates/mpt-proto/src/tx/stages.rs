@@ -48,6 +48,8 @@ pub(super) struct Committed {
     pub(super) wire_len: usize,
     /// Whether it leaves before those that are not.
     pub(super) ahead: bool,
+    /// Whether another path carries the same.
+    pub(super) is_copy: bool,
     /// Whether it is a copy that shows what the path carries.
     pub(super) of_train: bool,
     /// When it was sent first and how often, if it is sent again.
@@ -63,6 +65,14 @@ pub(super) struct Again {
     pub(super) times: u8,
     /// Whether it is the second of two copies: if it is lost as well, the other one is looked after.
     pub(super) is_second: bool,
+}
+
+impl Committed {
+    /// A packet that no other path carries, behind those that wait.
+    pub(super) const fn new(place: Place, stamp: Stamp, tos: u8, wire_len: usize) -> Self {
+        let (ahead, is_copy, of_train, again) = (false, false, false, None);
+        Self { place, stamp, tos, wire_len, ahead, is_copy, of_train, again }
+    }
 }
 
 /// Trains of one connection.

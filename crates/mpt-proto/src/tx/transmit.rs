@@ -83,7 +83,7 @@ pub enum TransmitKind {
     /// [`TransmitSide::destination`](crate::TransmitSide::destination) says where. Connection and path mean
     /// nothing.
     Reply,
-    /// It carries an inner packet that was sent before on another path.
+    /// It carries an inner packet that is sent on another path too, or was before.
     Retransmission,
 }
 
