@@ -116,7 +116,8 @@ local f = {
   delay_deviation = ProtoField.uint32("mpt.feedback.delay_deviation", "Mean deviation of the delay", base.DEC),
   missing = ProtoField.uint16("mpt.feedback.missing", "Missing before the range", base.DEC),
   run = ProtoField.uint16("mpt.feedback.range", "Received in the range", base.DEC),
-  bitmap = ProtoField.uint64("mpt.feedback.bitmap", "Received from resolved on", base.HEX),
+  below = ProtoField.uint16("mpt.feedback.below", "Reaches below resolved by", base.DEC),
+  bitmap = ProtoField.uint64("mpt.feedback.bitmap", "Received from resolved less below on", base.HEX),
   last_global = ProtoField.uint32("mpt.beacon.global", "Last global sequence sent", base.DEC),
   last_path = ProtoField.uint32("mpt.beacon.path_sequence", "Its path sequence", base.DEC),
   lost_path = ProtoField.uint8("mpt.lost_path", "Another path that is lost", base.DEC),
@@ -297,6 +298,7 @@ local BLOCK = {
   { 36, 2, f.duplicates }, { 38, 2, f.late }, { 40, 4, f.ce }, { 44, 4, f.overflows },
   { 48, 4, f.first_arrived }, { 52, 4, f.after_first },
   { 56, 4, f.delay_min }, { 60, 4, f.delay_mean }, { 64, 4, f.delay_deviation },
+  { 70, 2, f.below },
 }
 
 -- One block; where the next begins, or nil if this one is not complete.

@@ -12,6 +12,7 @@ use crate::stats::{ConnectionStats, PathStats};
 use crate::time::Instant;
 use crate::tx::connection::TransmitHalf;
 use crate::tx::feedback::TransmitQuality;
+use crate::tx::repair::RepairStats;
 use crate::tx::standing::{PathStanding, QueueStanding};
 
 /// The association with one peer: a look at its two halves.
@@ -112,6 +113,11 @@ impl<'e> Connection<'e> {
     /// See [`TransmitHalf::queue_standing`].
     pub fn queue_standing(&self) -> Option<QueueStanding> {
         self.tx.queue_standing()
+    }
+
+    /// See [`TransmitHalf::repair_stats`].
+    pub fn repair_stats(&self) -> RepairStats {
+        self.tx.repair_stats()
     }
 
     /// Bytes of memory that both halves take.

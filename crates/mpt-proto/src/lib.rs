@@ -102,6 +102,7 @@ pub use timer::{Deadline, Timer};
 pub use token_bucket::TokenBucket;
 pub use tx::connection::TransmitHalf;
 pub use tx::feedback::TransmitQuality;
+pub use tx::repair::{RepairStats, StoreStats};
 pub use tx::side::TransmitSide;
 pub use tx::standing::{PathStanding, QueueStanding};
 pub use tx::transmit::{Taken, Transmit, TransmitKind, Waiting};

@@ -66,6 +66,7 @@ fn connection(peer: [u8; 4], framing: FramingConfig, remote: SocketAddr) -> Conn
         scheduler: SchedulerConfig::Weighted,
         thin_acks: true,
         equalise: true,
+        repair: true,
         reorder: ReorderConfig::default(),
         paths: vec![path],
     }

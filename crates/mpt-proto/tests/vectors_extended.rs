@@ -159,7 +159,7 @@ fn feedback_is_read_and_written_as_printed() {
         received: 990,
         received_bytes: (1 << 32) + 1,
         lost: 8,
-        resolved: 688,
+        resolved: 991,
         duplicates: 1,
         late: 2,
         ce: 3,
@@ -170,6 +170,7 @@ fn feedback_is_read_and_written_as_printed() {
         delay_mean: 250,
         delay_deviation: 60,
         longest: NonZeroU16::new(1472),
+        below: 302,
         ranges: list(&[Range { missing: 0, received: 10 }, Range { missing: 2, received: 300 }]),
         bitmap: List::default(),
     };

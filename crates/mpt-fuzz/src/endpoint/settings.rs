@@ -152,6 +152,7 @@ impl Settings {
             scheduler: SchedulerConfig::Weighted,
             thin_acks: true,
             equalise: true,
+            repair: true,
             reorder: self.reorder,
             paths: Vec::new(),
         }

@@ -151,11 +151,23 @@ pub struct ConnectionConfig {
     /// With [`SchedulerConfig::Earliest`]: whether the peer holds packets of bulk flows that keep too little in flight for
     /// the slower paths, until they have taken as long as by these.
     pub equalise: bool,
+    /// With [`SchedulerConfig::Earliest`] and [`SchedulerConfig::LowestRtt`]: whether packets that a path has lost are sent
+    /// again, and those of the peer are waited for. The peer learns it at the beginning of a session.
+    pub repair: bool,
     /// How received packets are put in order.
     pub reorder: ReorderConfig,
     /// Its paths, at most [`MAX_PATHS`](crate::MAX_PATHS); none if they are learned, which needs extended
     /// framing.
     pub paths: Vec<PathConfig>,
+}
+
+impl ConnectionConfig {
+    /// Whether losses are repaired: not where each packet takes all paths anyway, or paths are not measured.
+    pub(crate) fn repairs(&self) -> bool {
+        let measures =
+            matches!(self.scheduler, SchedulerConfig::Earliest | SchedulerConfig::LowestRtt);
+        self.repair && measures
+    }
 }
 
 /// One end of a tunnel.

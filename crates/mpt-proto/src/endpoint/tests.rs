@@ -131,6 +131,7 @@ fn connection_config(connection: u16, paths: u8) -> ConnectionConfig {
         scheduler: SchedulerConfig::Weighted,
         thin_acks: true,
         equalise: true,
+        repair: true,
         reorder: ReorderConfig::default(),
         paths: (0..paths).map(|path| path_config(connection, path, [500, 800])).collect(),
     }

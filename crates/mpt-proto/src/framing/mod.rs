@@ -241,6 +241,17 @@ impl Tx {
         }
     }
 
+    /// The stamp of a packet of the session that is sent again, but does not leave yet. `None` as
+    /// [above](Self::restamp).
+    pub(crate) fn again(&self, stamp: &Stamp) -> Option<Stamp> {
+        match (&self.mode, stamp) {
+            (Mode::Extended(session), Stamp::Extended(stamp)) => {
+                session.again(*stamp).map(Stamp::Extended)
+            }
+            _ => None,
+        }
+    }
+
     /// The stamp of a keepalive or of the path status in its place, which have no place in the order.
     pub(crate) fn stamp_status(
         &self,
@@ -315,6 +326,14 @@ impl Stamp {
     pub(crate) const fn sequence(&self) -> Option<Seq> {
         match self {
             Self::Extended(stamp) => stamp.sequence(),
+            Self::Plain(_) => None,
+        }
+    }
+
+    /// The path sequence that it has taken, if it is of a session.
+    pub(crate) const fn path_sequence(&self) -> Option<u32> {
+        match self {
+            Self::Extended(stamp) => Some(stamp.path_sequence()),
             Self::Plain(_) => None,
         }
     }

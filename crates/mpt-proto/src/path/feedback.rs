@@ -16,7 +16,7 @@ const RECENT: Duration = Duration::from_secs(10);
 const POINTS: usize = 8;
 
 /// A rate is not measured over less: a receiver that reads many datagrams at once sees no time between them.
-const SHORTEST: Duration = Duration::from_millis(1);
+const SHORTEST: Duration = Duration::from_millis(4);
 
 /// A message with feedback, without its blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,8 @@ struct Added {
     received: u32,
     bytes: u64,
     lost: bool,
+    /// Whether a higher path sequence than before has arrived.
+    progress: bool,
 }
 
 /// What had been received and lost at some time.
@@ -126,10 +128,15 @@ impl PathFeedback {
         let lost = lost - self.take_dropped(lost);
         self.lost = self.lost.saturating_add_signed(lost);
         let bytes = block.received_bytes.saturating_sub(before.received_bytes);
-        self.added = Added { received, bytes, lost: lost > 0 };
+        let progress = is_first || is_ahead(block.highest, before.highest);
+        self.added = Added { received, bytes, lost: lost > 0, progress };
         self.remember(now);
+        if received == 0 && !is_first && block.highest == before.highest {
+            // A copy, or news of a loss alone: its times are known.
+            return true;
+        }
         self.on_delay(block, of_train);
-        if is_first || is_ahead(block.highest, before.highest) {
+        if progress {
             self.on_progress(now, header, block);
         }
         true
@@ -201,6 +208,11 @@ impl PathFeedback {
         self.added.lost
     }
 
+    /// Whether the last feedback tells that something has arrived that was sent after all that was known to have arrived.
+    pub(crate) fn has_progress(&self) -> bool {
+        self.added.progress
+    }
+
     /// Whether datagrams have been outstanding for longer than `patience` without any progress, where `sent` is the
     /// path sequence of the last one. To be called again and again while data is sent.
     pub(crate) fn is_silent(&mut self, now: Instant, sent: u32, patience: Duration) -> bool {
@@ -222,10 +234,21 @@ impl PathFeedback {
 
     /// The share of those sent in the last ten seconds or so that was lost, from 0 to 1; `None` if none were sent.
     pub(crate) fn loss_recent(&self) -> Option<f64> {
+        let (lost, sent) = self.lost_recent();
+        (sent > 0).then(|| lost as f64 / sent as f64)
+    }
+
+    /// The share that has to be expected to be lost: of a path by which little was sent, a few percent may be.
+    pub(crate) fn loss_expected(&self) -> f64 {
+        let (lost, sent) = self.lost_recent();
+        (lost + 1) as f64 / (sent + 100) as f64
+    }
+
+    /// How many were lost in the last ten seconds or so, and how many were sent.
+    fn lost_recent(&self) -> (u64, u64) {
         let oldest = self.past[self.oldest];
         let lost = self.lost.saturating_sub(oldest.lost);
-        let sent = self.received - oldest.received + lost;
-        (sent > 0).then(|| lost as f64 / sent as f64)
+        (lost, self.received - oldest.received + lost)
     }
 
     /// The highest rate at which the peer received in the last ten seconds or so, in bytes of UDP payload per second.

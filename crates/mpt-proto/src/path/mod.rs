@@ -14,10 +14,22 @@ pub(crate) mod liveness;
 mod loss;
 pub(crate) mod metrics;
 pub(crate) mod mtu;
+pub(crate) mod patience;
 pub(crate) mod rate;
 pub(crate) mod rtt;
+pub(crate) mod silence;
 
 use std::fmt;
+use std::time::Duration;
+
+/// While data arrives, feedback is told again on a second path so often: what is told nowhere for longer has not arrived.
+pub(crate) const MAX_FEEDBACK_GAP: Duration = Duration::from_millis(20);
+
+/// How long after it was sent first a packet may be sent again, where the shortest round trip is this: what comes later
+/// than that a sender of TCP has sent again itself.
+pub(crate) fn repair_deadline(round_trip: Duration) -> Duration {
+    (Duration::from_millis(150) + round_trip).min(Duration::from_millis(300))
+}
 
 /// The administrative status of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

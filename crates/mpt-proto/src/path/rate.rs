@@ -59,6 +59,9 @@ const START_QUEUE: Duration = Duration::from_millis(80);
 /// No path has less, in bytes per second.
 const LEAST: f64 = 8_000.0;
 
+/// Random losses exceed their mean by so many standard deviations hardly ever.
+const CHANCE: f64 = 3.0;
+
 /// The pace while the least delay is looked for.
 const LOW_PACE: f64 = 0.75;
 
@@ -212,6 +215,11 @@ impl RateEstimator {
         self.trains.next(now).filter(|_| self.stage == Stage::Open)
     }
 
+    /// Whether a train is on its way: what goes with it would seem to be part of it.
+    pub(crate) fn has_train(&self, now: Instant) -> bool {
+        self.trains.is_on_way(now)
+    }
+
     /// A train of so many datagrams is sent from this path sequence on.
     pub(crate) fn on_train(&mut self, now: Instant, from: u32, count: u32) {
         self.trains.on_sent(now, from, count);
@@ -280,6 +288,7 @@ impl RateEstimator {
                 Stage::Start => self.update_start(&sample, round_trip),
                 Stage::Servo => self.update(now, &sample, round_trip),
             }
+            self.usual_loss += (sample.loss() - self.usual_loss) / 64.0;
             self.tell(now, &sample, stage, rate);
         }
         self.set_pace(now, round_trip);
@@ -295,7 +304,8 @@ impl RateEstimator {
 
     /// Whether so much more is lost than usual that something must be full.
     fn drops(&self, sample: &Sample) -> bool {
-        sample.lost > 4.0 && sample.loss() > 0.05 + 2.0 * self.usual_loss
+        let expected = (0.05 + 2.0 * self.usual_loss) * (sample.lost + sample.packets);
+        sample.lost > 4.0 + expected + CHANCE * expected.sqrt()
     }
 
     fn update_open(&mut self, sample: &Sample, round_trip: Duration) {
@@ -353,7 +363,6 @@ impl RateEstimator {
             self.rate = self.rate.min(sample.rate());
             self.boost = 1.0;
         }
-        self.usual_loss += (sample.loss() - self.usual_loss) / 64.0;
         self.rate = self.rate.max(LEAST);
     }
 

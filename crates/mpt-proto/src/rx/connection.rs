@@ -71,6 +71,8 @@ pub struct ReceiveHalf {
     pub(super) accepted_by: Option<AcceptId>,
     pub(super) paths: Slots<ReceivePath>,
     pub(super) reorder: ReorderBuffer,
+    /// Whether losses are repaired, if the peer does so, too.
+    pub(super) repair: bool,
     /// How packets are put in order while there is a session; without one nothing is known of flows.
     pub(super) order_in_session: ReorderConfig,
     /// The numbers as they come, before they are put in order.
@@ -115,6 +117,7 @@ impl ReceiveHalf {
             accepted_by,
             paths: Slots::default(),
             reorder: ReorderBuffer::new(without_session(config.reorder)),
+            repair: config.repairs(),
             order_in_session: config.reorder,
             stream: Stream::default(),
             budget: Budget::default(),

@@ -18,16 +18,24 @@ impl Arrivals<'_> {
     pub(super) fn on_hello(&mut self, now: Instant, hello: &Hello) -> Result<(), Drop> {
         let Some(id) = self.greeted(hello) else { return self.invite(now, hello) };
         let session = self.connections[id.index()].session().ok_or(Drop::HelloUnknown)?;
-        self.answer_hello(now, hello, session.identity_for(hello.session));
+        let (own, repair) =
+            (session.identity_for(hello.session), self.connections[id.index()].repair);
+        self.answer_hello(now, hello, own, repair);
         Ok(())
     }
 
-    /// Answers a hello with this identity.
-    pub(super) fn answer_hello(&mut self, now: Instant, hello: &Hello, own: Identity) {
+    /// Answers a hello with this identity. `repair`: losses are repaired.
+    pub(super) fn answer_hello(
+        &mut self,
+        now: Instant,
+        hello: &Hello,
+        own: Identity,
+        repair: bool,
+    ) {
         let cookie = meeting(self.at(), hello, own.session).cookie(&self.sessions.secret, now);
         let answer = Hello {
             version: VERSION,
-            capabilities: Capabilities::OWN,
+            capabilities: Capabilities::own(repair),
             session: own.session,
             echo: hello.session,
             sender: hello.receiver,
@@ -118,7 +126,8 @@ impl Arrivals<'_> {
         }
         if own != due {
             // Since the answer a session has begun, or has ended.
-            self.answer_hello(now, hello, due);
+            let repair = half.repair;
+            self.answer_hello(now, hello, due, repair);
             return Ok(());
         }
         match current {
@@ -145,7 +154,8 @@ impl Arrivals<'_> {
 
 fn peer(hello: &Hello) -> Peer {
     let partial = hello.capabilities.contains(Capabilities::PARTIAL);
-    Peer { session: hello.session, index: hello.index, partial }
+    let repairs = hello.capabilities.contains(Capabilities::REPAIR);
+    Peer { session: hello.session, index: hello.index, partial, repairs }
 }
 
 pub(super) fn meeting(at: At, hello: &Hello, own: u64) -> Meeting {

@@ -16,7 +16,7 @@ impl Arrivals<'_> {
         if !self.accepting.invites(self.origin, hello, self.local) {
             return Err(Drop::HelloUnknown);
         }
-        self.answer_hello(now, hello, self.sessions.inviter);
+        self.answer_hello(now, hello, self.sessions.inviter, true);
         Ok(())
     }
 

@@ -18,6 +18,10 @@ pub(super) struct Measured {
     /// When the next one is due, if anything arrived since.
     pub(super) due: Option<Instant>,
     pub(super) slack: Slack,
+    /// The same of packets that are sent again.
+    pub(super) repair_slack: Slack,
+    /// Whether losses are repaired.
+    pub(super) repairs: bool,
 }
 
 /// How much longer gaps are waited for than the delays explain: more since packets have come after they were given
@@ -68,7 +72,8 @@ pub struct ReceiveQuality {
 }
 
 impl Measured {
-    pub(super) fn new() -> Self {
+    /// A session in which losses are repaired or not.
+    pub(super) fn new(repairs: bool) -> Self {
         Self {
             delays: Delays::default(),
             last: (Instant::ZERO, PathId(u8::MAX), 0),
@@ -76,6 +81,8 @@ impl Measured {
             bytes: 0,
             due: None,
             slack: Slack::default(),
+            repair_slack: Slack::default(),
+            repairs,
         }
     }
 
@@ -87,6 +94,12 @@ impl Measured {
     /// A path is gone, or new.
     pub(super) fn forget_path(&mut self, path: PathId) {
         self.delays.forget_path(path);
+    }
+
+    /// Feedback is due at this time, or earlier.
+    #[inline]
+    pub(super) fn tell_by(&mut self, at: Instant) {
+        self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
 
     /// When the next feedback is due.

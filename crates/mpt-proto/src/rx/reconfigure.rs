@@ -92,6 +92,7 @@ impl ReceiveHalf {
     /// The connection has other networks, or another order.
     pub(crate) fn set(&mut self, now: Instant, config: &ConnectionConfig, sink: &mut impl Sink) {
         self.networks.clone_from(&config.networks);
+        self.repair = config.repairs();
         self.order_in_session = config.reorder;
         let order = self.order_now();
         let mut sink = delivery!(self, sink);

@@ -8,6 +8,7 @@ use super::side::ReceiveSide;
 use crate::id::{PathId, SocketId};
 use crate::messages::{Messages, Reply};
 use crate::path::delay::OneWayDelay;
+use crate::path::repair_deadline;
 use crate::path::rtt::RoundTrip;
 use crate::rx::recorder::{Datagram, Recorded};
 use crate::time::Instant;
@@ -16,6 +17,9 @@ use crate::wire::extended::{Header, Kind};
 /// The least time between two feedbacks, and the time where the round trip is unknown.
 const LEAST: Duration = Duration::from_millis(5);
 const UNKNOWN: Duration = Duration::from_millis(25);
+
+/// A loss is told at once, but not sooner than this after the last feedback.
+const AT_ONCE: Duration = Duration::from_millis(1);
 
 /// After this time a feedback is sent however little has arrived.
 const LONGEST: Duration = Duration::from_millis(100);
@@ -27,6 +31,9 @@ const BYTES_PER_PATH: u64 = 100 * 120;
 /// How much longer a gap is waited for than the delays explain, at least, and the most that it is waited for at all.
 const SPARE: Duration = Duration::from_millis(5);
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
+
+/// How much longer a repair is waited for than round trips explain: what both hosts take.
+const REPAIR_SPARE: Duration = Duration::from_millis(10);
 
 /// A path by which nothing has come for so long, while datagrams come by others, is asked for in case a translator
 /// has forgotten this host: something sent on it shows the peer where it is now.
@@ -68,6 +75,10 @@ impl ReceiveHalf {
             measured.delays.on_arrival(now, arrival.path, header.sent);
         }
         measured.bytes += arrival.len as u64;
+        let known = recorder.has_untold_loss().then_some(now).or(recorder.expires_at());
+        if let Some(at) = known {
+            measured.tell_by(at.max(measured.told_at + AT_ONCE));
+        }
         if measured.due.is_none() && header.kind == Kind::Data {
             measured.due = Some(now + LEAST);
         }
@@ -88,15 +99,22 @@ impl ReceiveHalf {
         let paths = self.paths.iter().count() as u64;
         let longest = measured.told_at + LONGEST;
         let next = measured.told_at + interval;
-        if now < next || now < longest && measured.bytes < paths * BYTES_PER_PATH {
+        let expiring = self.paths.iter_mut().filter_map(|(_, path)| path.recorder.expire(now));
+        let expiring = expiring.min();
+        let lacks_bytes = now < longest && measured.bytes < paths * BYTES_PER_PATH;
+        let is_urgent = now >= measured.told_at + AT_ONCE
+            && self.paths.iter().any(|(_, path)| path.recorder.has_untold_loss());
+        if !is_urgent && (now < next || lacks_bytes) {
             measured.due = Some(if now < next { next } else { longest.min(now + interval) });
+            expiring.into_iter().for_each(|at| measured.tell_by(at.max(now + AT_ONCE)));
             return;
         }
         (measured.told_at, measured.bytes, measured.due) = (now, 0, None);
+        expiring.into_iter().for_each(|at| measured.tell_by(at.max(now + AT_ONCE)));
         let Some(session) = self.session.as_deref() else { return };
         for (index, path) in self.paths.iter_mut() {
             let Some(id) = session.peer_id(PathId(index as u8)) else { continue };
-            if let Some(mut block) = path.recorder.block(now, id) {
+            if let Some(mut block) = path.recorder.block(now, id, measured.repairs) {
                 block.longest = path.plain.longest();
                 block.overflows = path.overflows;
                 messages.report(self.id, Box::new(block));
@@ -128,16 +146,28 @@ impl ReceiveHalf {
 
     /// Has the order wait for as long as the delays of the paths explain.
     fn set_waits(&mut self, now: Instant) {
-        let late = self.reorder.stats().late;
+        let late = self.reorder.late_in_turn();
+        let late_repairs = self.reorder.stats().late - late;
+        let repair = self.repair_wait();
         let Some(measured) = &mut self.measured else { return };
         let slack = SPARE + measured.slack.after(now, late);
+        let reorder = &self.reorder;
+        let margins = self.paths.iter().map(|(index, _)| reorder.margin(PathId(index as u8)));
+        let margin = margins.max().unwrap_or_default();
+        let mut detected = Duration::ZERO;
+        if let Some((repair, deadline)) = repair {
+            let repair = repair + measured.repair_slack.after(now, late_repairs);
+            self.reorder.set_repair_wait(repair.min(deadline));
+            // That a packet is lost is known when nothing that overtakes it can have done so.
+            detected = margin * 5 / 4;
+        }
         let Some(slowest) = measured.delays.slowest(self.live) else { return };
         for (index, receiver) in self.paths.iter_mut() {
             let path = PathId(index as u8);
             let wait = measured.delays.wait(path, slowest);
             if let Some((wait, delay)) = wait.zip(measured.delays.get(path)) {
                 // A queue can grow by as much again while a packet is in it.
-                let wait = (wait + wait / 2 + slack).min(LONGEST_WAIT);
+                let wait = (wait + wait / 2 + slack).min(LONGEST_WAIT).max(detected);
                 // A queue that grows deviates too, but from one datagram to the next hardly.
                 let spread = delay.deviation.min(delay.jitter);
                 self.reorder.set_wait(path, wait, spread);
@@ -145,6 +175,20 @@ impl ReceiveHalf {
                 receiver.recorder.set_margin(self.reorder.margin(path));
             }
         }
+    }
+
+    /// How long a packet that is lost may take to come again, and at the most; `None` if it does not. A first repair may
+    /// be lost as well.
+    pub(super) fn repair_wait(&self) -> Option<(Duration, Duration)> {
+        let measured = self.measured.as_ref().filter(|measured| measured.repairs)?;
+        let trips = self.paths.iter().filter(|(index, _)| self.live >> index & 1 != 0);
+        let trips = trips.filter_map(|(_, path)| path.estimator.quality().round_trip);
+        let fastest = trips.min_by_key(|trip| trip.recent());
+        let (trip, least) =
+            fastest.map_or((UNKNOWN, UNKNOWN), |fastest| (fastest.recent(), fastest.min));
+        let slowest = measured.delays.slowest(self.live);
+        let deviation = slowest.map_or(Duration::ZERO, |slowest| slowest.deviation);
+        Some((trip * 2 + deviation * 4 + REPAIR_SPARE, repair_deadline(least)))
     }
 
     /// What a path does to the peer's datagrams, by their timestamps and path sequences; `None` before a datagram of

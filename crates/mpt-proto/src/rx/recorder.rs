@@ -6,14 +6,17 @@
 //! before the *resolved* one was received or is lost. On a path that keeps its order, and loses nothing, that is all
 //! of them, and no window is needed.
 
+mod report;
 mod samples;
+mod told;
 mod window;
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::time::Instant;
-use crate::wire::extended::feedback::{Block, Range};
 use samples::Samples;
+use told::Told;
 use window::{LEN, Window};
 
 /// So many more datagrams than arrived can have been sent at any time, and per millisecond since the last one: more
@@ -55,6 +58,9 @@ pub(crate) enum Recorded {
     Stray,
 }
 
+/// A margin is kept to a part of this: so many times are remembered in one.
+const MARKS: u32 = 4;
+
 /// The record of one path in one session.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
@@ -73,13 +79,16 @@ pub(crate) struct Recorder {
     ce: u32,
     /// How long a datagram may be overtaken by others on the path.
     margin: Duration,
-    /// What is missing before this path sequence is lost when the margin has passed since that time.
-    mark: Option<(u32, Instant)>,
+    /// What is missing before this path sequence is lost when the margin has passed since that time. First the earliest;
+    /// none are there if nothing is missing.
+    marks: VecDeque<(u32, Instant)>,
     /// The last path sequence that did not fit, and how many in a row there were.
     misfit: (u32, u8),
     last_at: Instant,
     /// Since the last feedback.
     samples: Samples,
+    /// What the last feedbacks said.
+    told: Told,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +101,7 @@ struct Highest {
 impl Recorder {
     /// Bytes of memory apart from its own size.
     pub(crate) fn memory(&self) -> usize {
-        self.window.memory()
+        self.window.memory() + self.marks.capacity() * size_of::<(u32, Instant)>()
     }
 
     /// How long a datagram may be overtaken by others before it counts as lost; 0 on a path that keeps its order.
@@ -104,7 +113,7 @@ impl Recorder {
     #[inline]
     pub(crate) fn on_arrival(&mut self, now: Instant, datagram: Datagram) -> Recorded {
         let Datagram { sequence, sent, .. } = datagram;
-        let is_next = self.resolved == sequence && !self.window.is_used() && self.mark.is_none();
+        let is_next = self.resolved == sequence && !self.window.is_used() && self.marks.is_empty();
         // On a path that has kept its order so far.
         if let Some(highest) = self.highest.as_mut().filter(|_| is_next)
             && highest.sequence.wrapping_add(1) == sequence
@@ -149,10 +158,11 @@ impl Recorder {
     /// The first datagram, or the first after another order of path sequences.
     fn begin(&mut self, now: Instant, datagram: Datagram) {
         self.window.clear();
+        self.told.forget();
         self.highest = Some(Highest { sequence: datagram.sequence, sent: datagram.sent, at: now });
         self.resolved = datagram.sequence.wrapping_add(1);
         self.span = 1;
-        self.mark = None;
+        self.marks.clear();
         self.window.set_received(datagram.sequence);
         self.count(now, datagram, true);
     }
@@ -194,7 +204,7 @@ impl Recorder {
         }
         self.span += u64::from(step);
         self.highest = Some(Highest { sequence, sent: datagram.sent, at: now });
-        if self.resolved != sequence.wrapping_add(1) || self.mark.is_some() {
+        if self.resolved != sequence.wrapping_add(1) || !self.marks.is_empty() {
             self.count_lost(now);
         }
     }
@@ -260,21 +270,26 @@ impl Recorder {
     fn count_lost(&mut self, now: Instant) {
         let Some(Highest { sequence: highest, .. }) = self.highest else { return };
         if self.resolved == highest.wrapping_add(1) {
-            self.mark = None;
+            self.marks.clear();
             return;
         }
         if self.margin.is_zero() {
+            self.marks.clear();
             self.resolve_to(highest);
             return;
         }
-        let Some((before, since)) = self.mark else {
-            self.mark = Some((highest, now));
-            return;
-        };
-        if now.since(since) >= self.margin {
+        while let Some(&(before, since)) = self.marks.front()
+            && now.since(since) >= self.margin
+        {
+            self.marks.pop_front();
             self.resolve_to(before);
-            let is_all = self.resolved == highest.wrapping_add(1);
-            self.mark = (!is_all).then_some((highest, now));
+        }
+        if self.resolved == highest.wrapping_add(1) {
+            self.marks.clear();
+        } else if self.marks.back().is_none_or(|(before, since)| {
+            *before != highest && now.since(*since) >= self.margin / MARKS
+        }) {
+            self.marks.push_back((highest, now));
         }
     }
 
@@ -316,60 +331,6 @@ impl Recorder {
     /// path it came by.
     pub(crate) fn has_reached(&self, sequence: u32) -> bool {
         self.highest.is_some_and(|highest| !is_before(highest.sequence, sequence))
-    }
-
-    /// What feedback says of the path, by the path id of its sender; `None` if nothing has arrived since the last one.
-    /// `overflows` and `longest` are for the caller to fill in.
-    pub(crate) fn block(&mut self, now: Instant, path: u8) -> Option<Block> {
-        self.count_lost(now);
-        let highest = self.highest?;
-        let delay = self.samples.delay()?;
-        let mut block = Block {
-            path,
-            highest: highest.sequence,
-            highest_sent: highest.sent,
-            highest_arrived: highest.at.micros(),
-            received: self.received as u32,
-            received_bytes: self.received_bytes,
-            lost: self.lost as u32,
-            resolved: self.resolved,
-            duplicates: self.duplicates,
-            late: self.late,
-            ce: self.ce,
-            first_arrived: self.samples.first_arrived(),
-            bytes_after_first: self.samples.bytes_after_first(),
-            delay_min: delay.min,
-            delay_mean: delay.mean,
-            delay_deviation: delay.deviation,
-            ..Block::default()
-        };
-        self.samples.clear();
-        if !self.list_ranges(&mut block, highest.sequence) {
-            let mut word = self.resolved;
-            while !is_before(highest.sequence, word)
-                && block.bitmap.push(self.window.word(word, highest.sequence))
-            {
-                word = word.wrapping_add(64);
-            }
-        }
-        Some(block)
-    }
-
-    /// Lists what was received from the highest down to what is resolved. Returns false if that takes too many ranges.
-    fn list_ranges(&self, block: &mut Block, highest: u32) -> bool {
-        let (mut above, mut missing) = (highest.wrapping_add(1), 0);
-        while is_before(self.resolved, above) {
-            let left = above.wrapping_sub(self.resolved);
-            let received = self.window.received_below(above, left);
-            // The window is shorter than the largest of these numbers.
-            if !block.ranges.push(Range { missing: missing as u16, received: received as u16 }) {
-                return false;
-            }
-            above = above.wrapping_sub(received);
-            missing = self.window.missing_below(above, left - received);
-            above = above.wrapping_sub(missing);
-        }
-        true
     }
 }
 

@@ -88,7 +88,7 @@ impl ReceiveHalf {
     ) {
         let Some(session) = &mut self.session else { return };
         session.begin(now, peer);
-        self.measured = Some(Box::new(Measured::new()));
+        self.measured = Some(Box::new(Measured::new(self.repair && peer.repairs)));
         self.restarts = true;
         messages.session(self.id, SessionUpdate::Agreed(peer, session.own()));
         messages.event(Event::Session { connection: self.id, replaces });
@@ -141,6 +141,9 @@ impl ReceiveHalf {
         let mut out = delivery!(self, sink);
         self.reorder.set_config(now, config, &mut out);
         self.reorder.restart(now, &mut out);
+        if let Some((repair, deadline)) = self.repair_wait() {
+            self.reorder.set_repair_wait(repair.min(deadline));
+        }
         self.play_out.end(sink, &mut self.delivered);
         self.stream.restart();
         self.paths.iter_mut().for_each(|(_, path)| path.order.restart());

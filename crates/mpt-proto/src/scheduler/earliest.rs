@@ -270,6 +270,22 @@ impl Earliest {
         (best.time(best.ahead) <= SLACK).then_some(best.path)
     }
 
+    /// Whether packets that are lost are sent again: not where each takes all paths anyway.
+    pub(crate) fn repairs(&self) -> bool {
+        self.rule != Rule::Redundant
+    }
+
+    /// The two paths by which a packet of `len` bytes that goes before all that is committed arrives first, the better one
+    /// first. One that costs is taken only if all do.
+    pub(crate) fn best_ahead(&self, now: Instant, len: usize) -> [Option<PathId>; 2] {
+        let free = self.least_price();
+        let used = || self.used().filter(move |lane| lane.price <= free);
+        let arrival = |lane: &&Lane| lane.next.max(now) + lane.time(lane.ahead + len) + lane.delay;
+        let best = used().min_by_key(arrival).map(|lane| lane.path);
+        let second = used().filter(|lane| Some(lane.path) != best).min_by_key(arrival);
+        [best, second.map(|lane| lane.path)]
+    }
+
     /// A packet of `len` bytes that goes before all that is committed takes this path.
     pub(crate) fn commit_ahead(&mut self, now: Instant, path: PathId, len: usize) {
         self.commit(now, path, len);

@@ -6,7 +6,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use super::copies::FeedbackCopies;
 use super::path::TransmitPath;
+use super::silent::FailOver;
 use super::stages::Paced;
 use crate::config::{ConnectionConfig, SchedulerConfig};
 use crate::framing::datagram::Item;
@@ -21,8 +23,9 @@ use crate::stats::{ConnectionStats, Drop, Drops, PathStats, Traffic};
 use crate::time::Instant;
 use crate::token_bucket::TokenBucket;
 use crate::tx::greeting::Greeting;
+use crate::tx::repair::Repair;
 use crate::tx::retransmit::LossWindow;
-use crate::tx::transmit::TransmitKind;
+use crate::tx::transmit::{Keep, TransmitKind};
 use crate::wire::extended::NO_PATH;
 use crate::wire::extended::feedback::Block;
 use crate::wire::inner;
@@ -44,6 +47,8 @@ pub struct TransmitHalf {
     pub(super) reports: Vec<Block>,
     pub(super) reports_at: Option<Instant>,
     pub(super) feedback_number: u16,
+    pub(super) copies: FeedbackCopies,
+    pub(super) fail_over: FailOver,
     /// Whether copies of what is sent are kept for retransmission.
     pub(super) keeps: bool,
     /// A path that has been lost, and what of that which was sent on it is in doubt.
@@ -54,6 +59,9 @@ pub struct TransmitHalf {
     pub(super) thins_acks: bool,
     /// Whether bulk flows may be given equal delays.
     pub(super) equalises: bool,
+    /// Whether losses are repaired, if the peer does so, too.
+    pub(super) repairs: bool,
+    pub(super) repair: Repair,
     /// What waits for the paths, where they are chosen by earliest arrival and there is a session.
     pub(super) paced: Option<Box<Paced>>,
     /// Packets that were marked in place of being dropped.
@@ -96,12 +104,16 @@ impl TransmitHalf {
             reports: Vec::new(),
             reports_at: None,
             feedback_number: 0,
+            copies: FeedbackCopies::default(),
+            fail_over: FailOver::default(),
             keeps: false,
             lost: None,
             scheduler: Scheduler::new(config.scheduler),
             policy: config.scheduler,
             thins_acks: config.thin_acks,
             equalises: config.equalise,
+            repairs: config.repairs(),
+            repair: Repair::default(),
             paced: None,
             marked: 0,
             paths: Slots::default(),
@@ -218,9 +230,15 @@ impl TransmitHalf {
         Some((path, stamp))
     }
 
-    /// Whether copies of what it transmits are kept: there is another path to send them on.
-    pub(crate) fn keeps(&self) -> bool {
-        self.keeps
+    /// Whether copies of what it transmits now are kept.
+    #[inline(always)]
+    pub(super) fn keep(&self) -> Keep {
+        match (self.is_repaired(), self.keeps) {
+            (true, _) => Keep::UntilTold(None),
+            // There is another path to send them on.
+            (false, true) => Keep::Briefly,
+            (false, false) => Keep::Not,
+        }
     }
 
     /// Selects the path of a retransmission. `None` if there is none, or if the receiver may no
@@ -276,17 +294,29 @@ impl TransmitHalf {
         self.framing.recognises_copies()
     }
 
+    /// The paths by which packets go that are chosen by earliest arrival, one bit each.
+    fn carried(&self) -> u64 {
+        let Some(earliest) = self.scheduler.earliest() else { return 0 };
+        let carry = self.paths.iter().filter(|(index, _)| earliest.has(PathId(*index as u8)));
+        carry.fold(0, |bits, (index, _)| bits | 1 << index)
+    }
+
     /// Passes the paths and their shares to the scheduler. The activation of a standby path is
     /// announced to the peer at once, on all paths.
     pub(super) fn reschedule(&mut self, now: Instant) {
         let stood_by = self.scheduler.standby();
         let ready = self.framing.is_ready();
+        let carried = self.carried();
+        // The last one is not left.
+        let any = self.paths.iter().any(|(_, path)| path.carries());
         let usable = self.paths.iter().filter(|(_, path)| ready && path.usable());
+        let usable = usable.filter(|(_, path)| path.carries() || !any);
         self.scheduler.set_paths(usable.clone().map(|(id, path)| path.share(PathId(id as u8))));
         self.keeps = self.recognises_copies() && usable.clone().nth(1).is_some();
         let stand_by = self.scheduler.standby();
         let usable = usable.fold(0, |bits, (id, _)| bits | 1_u64 << id);
         self.refresh_paced(now);
+        self.resend_left(now, carried);
         self.set_rates(now);
         if stood_by & usable & !stand_by != 0 && self.framing.announces() {
             self.calls = Activation::next(self.calls);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::connection::TransmitHalf;
+use super::copies::FeedbackCopies;
 use super::greeting::{Greet, Greeting};
 use super::path::TransmitPath;
 use crate::framing::extended::session::{Offer, SessionUpdate};
@@ -10,11 +11,10 @@ use crate::framing::{Stamp, extended};
 use crate::hash::mix;
 use crate::id::PathId;
 use crate::messages::{Feedback, KeepaliveFeedback, Message, PathUpdate, Reply};
-use crate::path::feedback::PathFeedback;
-use crate::path::rate::RateEstimator;
 use crate::path::{DownCause, PathState, PathStatus};
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
+use crate::tx::repair::Repair;
 use crate::tx::retransmit::{LossWindow, PEER_UNNOTICED};
 use crate::wire::extended::Kind;
 use crate::wire::extended::beacon::{self, Beacon};
@@ -96,10 +96,12 @@ impl ControlMessage {
 impl TransmitHalf {
     /// The next control message that is due, or if `early` a keepalive that is nearly so.
     pub(crate) fn poll_control(&mut self, now: Instant, early: bool) -> Option<Control> {
+        self.watch_silence(now);
         let greeting = self.poll_greeting(now);
         let keepalive = greeting.or_else(|| self.poll_keepalive(now, early));
-        let data = keepalive.or_else(|| self.poll_feedback(now)).or_else(|| self.poll_beacon(now));
-        data.or_else(|| self.poll_mtu(now))
+        let feedback = keepalive.or_else(|| self.poll_feedback(now));
+        let feedback = feedback.or_else(|| self.poll_feedback_copy(now));
+        feedback.or_else(|| self.poll_beacon(now)).or_else(|| self.poll_mtu(now))
     }
 
     /// The next hello or confirm that is due.
@@ -112,7 +114,7 @@ impl TransmitHalf {
         let (sender, receiver) = self.addresses;
         let hello = |echo, cookie| Hello {
             version: hello::VERSION,
-            capabilities: Capabilities::OWN,
+            capabilities: Capabilities::own(self.repairs),
             session: own.session,
             echo,
             sender,
@@ -246,11 +248,8 @@ impl TransmitHalf {
                 self.framing.begin(&peer);
                 self.has_beacons = true;
                 self.reports.clear();
-                for (_, path) in self.paths.iter_mut() {
-                    path.feedback = PathFeedback::default();
-                    path.rate = RateEstimator::default();
-                    path.mtu.resume(now);
-                }
+                (self.repair, self.copies) = (Repair::new(peer.repairs), FeedbackCopies::default());
+                self.paths.iter_mut().for_each(|(_, path)| path.begin_session(now));
             }
         }
         self.reschedule(now);
@@ -276,7 +275,7 @@ impl TransmitHalf {
         let keepalive = self.paths.iter().filter_map(|(_, path)| path.next_keepalive).min();
         let keepalive = keepalive.map(|at| Deadline { at, timer: Timer::Keepalive });
         let beacon = self.beacons_at.map(|at| Deadline { at, timer: Timer::Beacon });
-        let feedback = self.reports_at.map(|at| Deadline { at, timer: Timer::Feedback });
+        let feedback = self.feedback_due().map(|at| Deadline { at, timer: Timer::Feedback });
         let data = Deadline::earlier(beacon, feedback);
         let data = Deadline::earlier(data, self.mtu_deadline());
         let paced = self.paced.as_ref().and_then(|paced| paced.at);
@@ -348,6 +347,7 @@ impl TransmitHalf {
                     path.black_hole.forget();
                     path.carried = None;
                     path.mtu.resume(now);
+                    path.patience.on_return(now);
                 });
                 let reachable = self.paths.iter().any(|(_, path)| path.usable());
                 if let Some(greeting) = &mut self.greeting {

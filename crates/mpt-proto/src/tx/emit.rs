@@ -2,7 +2,7 @@
 
 use super::retransmit::Sent;
 use super::side::TransmitSide;
-use super::transmit::{Payload, Transmit};
+use super::transmit::{Keep, Payload, Transmit};
 use crate::time::Instant;
 
 impl TransmitSide {
@@ -48,10 +48,8 @@ impl TransmitSide {
         match payload {
             Payload::Inner { packet, keep } => {
                 let stamp = stamp.emit_either(datagram, |place| fill(packet, place));
-                if keep && self.retransmit.allows(now, datagram.len()) {
-                    let sent = Sent { at: now, connection, path, tos, stamp };
-                    self.retransmit.put(sent, &datagram[stamp.overhead()..]);
-                }
+                let sent = Sent { at: now, connection, path, tos, stamp };
+                self.keep_copy(keep, sent, &datagram[stamp.overhead()..]);
             }
             Payload::Waited { place, keep, .. } => {
                 let half = self.connections.get(connection.index());
@@ -61,10 +59,8 @@ impl TransmitSide {
                     place.copy_from_slice(packet);
                     partial
                 });
-                if keep && self.retransmit.allows(now, datagram.len()) {
-                    let sent = Sent { at: now, connection, path, tos, stamp };
-                    self.retransmit.put(sent, &datagram[stamp.overhead()..]);
-                }
+                let sent = Sent { at: now, connection, path, tos, stamp };
+                self.keep_copy(keep, sent, &datagram[stamp.overhead()..]);
             }
             Payload::Control { len } | Payload::Reply { len } => {
                 stamp.emit(datagram, |place| {
@@ -76,6 +72,22 @@ impl TransmitSide {
             Payload::Kept { place, .. } => {
                 let packet = self.retransmit.packet(place);
                 stamp.emit(datagram, |place| place.copy_from_slice(packet));
+            }
+        }
+    }
+    /// Keeps a copy of an inner packet that has just been written.
+    #[inline(always)]
+    fn keep_copy(&mut self, keep: Keep, sent: Sent, packet: &[u8]) {
+        match keep {
+            Keep::Not => {}
+            Keep::Briefly => {
+                if self.retransmit.allows(sent.at, packet.len()) {
+                    self.retransmit.put(sent, packet);
+                }
+            }
+            Keep::UntilTold(before) => {
+                let (first, times) = before.unwrap_or((sent.at, 0));
+                self.unacknowledged.put(sent, first, times, packet);
             }
         }
     }

@@ -52,17 +52,30 @@ impl TransmitHalf {
         self.reports_at?;
         let usable = self.paths.iter().filter(|(_, path)| path.usable());
         let trip = |path: &TransmitPath| path.metrics.round_trip.unwrap_or(Duration::MAX);
-        let Some((index, _)) = usable.min_by_key(|(_, path)| trip(path)) else {
+        let Some((index, _)) = usable.min_by_key(|(_, path)| (path.left.is_some(), trip(path)))
+        else {
             self.reports.clear();
             self.reports_at = None;
             return None;
         };
-        let path = &mut self.paths[index];
-        let stamp = self.framing.stamp_control(now, Kind::Feedback, &mut path.wire);
         let reports = std::mem::take(&mut self.reports);
-        let number = self.feedback_number;
         self.reports_at = None;
-        let stamp = stamp?;
+        if self.is_repaired() {
+            self.copies.on_sent(now, PathId(index as u8), &reports);
+        }
+        self.feedback_on(now, index, reports)
+    }
+
+    /// Feedback with these blocks on a path; `None` without a session.
+    pub(super) fn feedback_on(
+        &mut self,
+        now: Instant,
+        index: usize,
+        reports: Vec<Block>,
+    ) -> Option<Control> {
+        let path = &mut self.paths[index];
+        let stamp = self.framing.stamp_control(now, Kind::Feedback, &mut path.wire)?;
+        let number = self.feedback_number;
         self.feedback_number = number.wrapping_add(1);
         let message = ControlMessage::Feedback { number, clock: now.micros(), reports };
         Some(Control { path: PathId(index as u8), stamp, message, padded: None })
@@ -86,6 +99,11 @@ impl TransmitHalf {
         if path.feedback.on_feedback(now, header, block, last, of_train) {
             let round_trip = path.feedback.round_trip().map(RoundTrip::recent);
             path.metrics.round_trip = round_trip.or(path.metrics.round_trip);
+            self.repair.on_report(PathId(index as u8), block);
+            if path.feedback.has_progress() {
+                self.on_path_progress(now, index, block);
+            }
+            let path = &mut self.paths[index];
             if self.paced.is_some() {
                 let header = path.wire_len(0) as u64;
                 let round_trip = path.round_trip();

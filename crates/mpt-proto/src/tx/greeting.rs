@@ -194,7 +194,8 @@ mod tests {
     }
 
     fn offer() -> Offer {
-        Offer { peer: Peer { session: 3, index: 4, partial: false }, cookie: 5, path: PathId(1) }
+        let peer = Peer { session: 3, index: 4, partial: false, repairs: false };
+        Offer { peer, cookie: 5, path: PathId(1) }
     }
 
     /// When something is sent, on which paths, until a time.

@@ -39,7 +39,7 @@ impl TransmitSide {
         let packet = packet.get(..len)?;
         Some(match offered {
             Offered::Now(path, stamp) => {
-                let payload = Payload::Inner { packet, keep: connection.keeps() };
+                let payload = Payload::Inner { packet, keep: connection.keep() };
                 Taken::Sent(Transmit { connection: id, path, tos, stamp, payload })
             }
             Offered::Later(place) => {

@@ -83,7 +83,7 @@ impl TransmitHalf {
                 let earliest = self.scheduler.earliest_mut()?;
                 earliest.commit_chosen(now, path, wire_len);
                 if !paced.has_committed(path) && earliest.may_send(now, path) {
-                    let stamp = self.on_leaving(now, path, stamp, wire_len, len);
+                    let stamp = self.on_leaving(now, path, stamp, (wire_len, len), false);
                     let sender = &mut self.paths[path.index()];
                     sender.rate.on_idle(sender.wire.next);
                     return Some(Offered::Now(path, stamp));
@@ -140,7 +140,7 @@ impl TransmitHalf {
                 stamp = stamp.out_of_turn();
             }
             earliest.commit(now, path, wire_len);
-            let stamp = self.on_leaving(now, path, stamp, wire_len, len);
+            let stamp = self.on_leaving(now, path, stamp, (wire_len, len), false);
             return Some(Offered::Now(path, stamp));
         }
         let place = paced.store.take(len);
@@ -191,8 +191,8 @@ impl TransmitHalf {
         now: Instant,
         path: PathId,
         stamp: Stamp,
-        wire_len: usize,
-        len: usize,
+        (wire_len, len): (usize, usize),
+        is_copy: bool,
     ) -> Stamp {
         let earliest = self.scheduler.earliest_mut();
         let has_idled = earliest.is_none_or(|earliest| earliest.on_sent(now, path, wire_len));
@@ -207,6 +207,10 @@ impl TransmitHalf {
             sender.rate.on_idle(sender.wire.next);
         }
         let stamp = stamp.leaving(now, &mut sender.wire);
+        if !is_copy {
+            self.fail_over.on_sent(now, sender, wire_len);
+            self.repair.on_sent(wire_len, sender.feedback.loss_recent().unwrap_or(0.0));
+        }
         sender.idle.on_data(now);
         sender.mtu.on_data(now, stamp.overhead() + len);
         sender.black_hole.on_sent(stamp.overhead() + len);
@@ -239,7 +243,7 @@ impl TransmitHalf {
         drop(lanes);
         if let Some(index) = due {
             let lane = paced.committed.get_mut(index)?;
-            let Committed { place, stamp, tos, wire_len, is_copy, of_train, .. } =
+            let Committed { place, stamp, tos, wire_len, is_copy, of_train, again, .. } =
                 lane.pop_front()?;
             paced.lent = Some(place);
             let number = stamp.sequence().map(Seq::value);
@@ -250,7 +254,7 @@ impl TransmitHalf {
             let path = PathId(index as u8);
             let is_last = lane.is_empty() && paced.queues.is_empty();
             let idle = self.paths[index].idle;
-            let stamp = self.on_leaving(now, path, stamp, wire_len, len);
+            let stamp = self.on_leaving(now, path, stamp, (wire_len, len), is_copy);
             if of_train {
                 // No beacon is to follow: nobody waits for it, and it would seem to be the end of the train.
                 self.paths[index].idle = idle;
@@ -259,7 +263,8 @@ impl TransmitHalf {
                 let sender = &mut self.paths[index];
                 sender.rate.on_idle(sender.wire.next);
             }
-            return Some(Due { path, stamp, tos, place, len, is_copy });
+            let keep = self.keep_waited(of_train, again);
+            return Some(Due { path, stamp, tos, place, len, keep, is_copy });
         }
         let lanes = paced.committed.iter().filter(|(_, lane)| !lane.is_empty());
         let next = lanes.map(|(index, _)| earliest.next(PathId(index as u8))).min();

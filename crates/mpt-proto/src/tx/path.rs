@@ -15,7 +15,9 @@ use crate::path::estimator::Heard;
 use crate::path::feedback::PathFeedback;
 use crate::path::metrics::PathMetrics;
 use crate::path::mtu::PathMtu;
+use crate::path::patience::Patience;
 use crate::path::rate::RateEstimator;
+use crate::path::silence::Silence;
 use crate::pins::Pins;
 use crate::scheduler::{Paths, Share};
 use crate::slots::Slots;
@@ -27,6 +29,15 @@ const EARLY: u32 = 16;
 
 /// The round trip of a path that nothing is known of.
 pub(super) const ROUND_TRIP: Duration = Duration::from_millis(50);
+
+/// A path that is left.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Left {
+    pub(super) since: Instant,
+    /// The first path sequence that was sent since.
+    pub(super) sequence: u32,
+    pub(super) probe_at: Instant,
+}
 
 #[derive(Debug)]
 pub(super) struct TransmitPath {
@@ -58,6 +69,12 @@ pub(super) struct TransmitPath {
     pub(super) metrics: PathMetrics,
     /// What the peer reports of it, in a session.
     pub(super) feedback: PathFeedback,
+    /// Whether it is silent, whether it was left because of that, and what follows from that when it answers.
+    pub(super) silence: Silence,
+    pub(super) left: Option<Left>,
+    pub(super) patience: Patience,
+    /// Until when it is paced, and at what rate in bytes per second, because it takes over what another path has carried.
+    pub(super) takes_over: Option<(Instant, u64)>,
     pub(super) sent: Traffic,
     /// How many of these had been sent on another path before.
     pub(super) resent: u64,
@@ -104,6 +121,10 @@ impl TransmitPath {
             heard: None,
             metrics: PathMetrics::default(),
             feedback: PathFeedback::default(),
+            silence: Silence::default(),
+            left: None,
+            patience: Patience::default(),
+            takes_over: None,
             sent: Traffic::default(),
             resent: 0,
             keepalives_sent: 0,
@@ -117,6 +138,14 @@ impl TransmitPath {
         }
     }
 
+    /// A session begins: nothing is known of what the path does to its datagrams.
+    pub(super) fn begin_session(&mut self, now: Instant) {
+        self.feedback = PathFeedback::default();
+        self.rate = RateEstimator::default();
+        (self.silence, self.left) = (Silence::default(), None);
+        self.mtu.resume(now);
+    }
+
     /// Whether its next keepalive is due, or if `early` will be within a sixteenth of the interval.
     pub(super) fn is_due(&self, now: Instant, early: bool) -> bool {
         let margin =
@@ -128,6 +157,11 @@ impl TransmitPath {
     /// the receive half said of it before it knew.
     pub(super) fn usable(&self) -> bool {
         self.up && self.present && self.status == PathStatus::Available
+    }
+
+    /// Whether it carries what follows: it is usable, and not left because it is silent.
+    pub(super) fn carries(&self) -> bool {
+        self.usable() && self.left.is_none()
     }
 
     /// The least round trip, as far as it is known.

@@ -54,8 +54,9 @@ impl TransmitSide {
         loop {
             let (index, _) = self.deadlines.first().filter(|(_, at)| *at <= now)?;
             let half = &mut self.connections[index];
-            if let Some(Due { path, stamp, tos, place, len, is_copy }) = half.poll_paced(now) {
-                let payload = Payload::Waited { place, len, keep: half.keeps(), is_copy };
+            if let Some(due) = half.poll_paced(now) {
+                let Due { path, stamp, tos, place, len, keep, is_copy } = due;
+                let payload = Payload::Waited { place, len, keep, is_copy };
                 let connection = ConnectionId(index as u16);
                 return Some(Transmit { connection, path, tos, stamp, payload });
             }

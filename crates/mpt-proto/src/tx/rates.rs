@@ -18,6 +18,12 @@ const MOST_WAITING: usize = 64 << 20;
 /// A path that has not been used for so long although packets wait is tried again.
 const UNUSED: Duration = Duration::from_secs(1);
 
+/// A path that loses more than this share of datagrams has flows wait for repairs.
+const LOSSY: f64 = 0.002;
+
+/// So much longer may packets wait after a path was left: as long as what was sent on it until then takes.
+const LEFT_BEHIND: Duration = Duration::from_millis(150);
+
 /// Up to this price the queue may become as long: so a flow that fills the other paths takes also those that cost. Above
 /// it, such a flow is told to slow down before.
 const MOST_PRICE: Duration = Duration::from_millis(100);
@@ -44,17 +50,35 @@ impl TransmitHalf {
                 }
             }
         }
+        let is_repaired = self.is_repaired();
         let Some(earliest) = self.scheduler.earliest_mut() else { return };
         for (index, path) in usable(&self.paths) {
             let delay = slower_than_fastest(&self.paths, path).unwrap_or_default();
-            let rate = path.fixed_rate.or_else(|| path.rate.pace());
+            let taken = path.takes_over.filter(|(until, _)| now < *until).map(|(_, rate)| rate);
+            let rate = path.fixed_rate.or_else(|| path.rate.pace()).or(taken);
+            // One that is used again after it was left begins with less, which counts if anything is known of it.
+            let share = path.patience.share(now, path.round_trip());
+            let known = rate.or_else(|| path.rate.rate()).filter(|_| share < 1.0);
+            let rate = known.map(|rate| (rate as f64 * share) as u64).or(rate);
             earliest.set_path(PathId(index as u8), rate, delay, path.price);
             earliest.set_burst(PathId(index as u8), path.rate.burst());
         }
-        let round_trip = least_round_trip(&self.paths) + earliest.skew();
+        let least = least_round_trip(&self.paths);
+        let mut round_trip = least + earliest.skew();
+        // Packets wait at the peer for those that are repaired, so flows need a longer queue to fill the paths.
+        let lossy = |path: &TransmitPath| path.feedback.loss_recent().is_some_and(|it| it > LOSSY);
+        if is_repaired && usable(&self.paths).any(|(_, path)| lossy(path)) {
+            round_trip += least * 3 / 2;
+        }
         // A path that costs is taken by what has waited for its price. That must not be dropped before.
         let most = earliest.price();
-        let price = if most <= MOST_PRICE { most } else { Duration::ZERO };
+        let mut price = if most <= MOST_PRICE { most } else { Duration::ZERO };
+        // What a path has left behind goes first: the flows did not cause that.
+        let takes_over =
+            |path: &TransmitPath| path.takes_over.is_some_and(|(until, _)| now < until);
+        if usable(&self.paths).any(|(_, path)| takes_over(path)) {
+            price += LEFT_BEHIND;
+        }
         let times = Times {
             target: Duration::from_millis(5).max(round_trip / 5) + price,
             interval: Duration::from_millis(100).max(round_trip * 6 / 5) + price,
@@ -100,7 +124,7 @@ impl TransmitHalf {
 
 /// The paths that can carry.
 fn usable(paths: &Slots<TransmitPath>) -> impl Iterator<Item = (usize, &TransmitPath)> {
-    paths.iter().filter(|(_, path)| path.usable())
+    paths.iter().filter(|(_, path)| path.carries())
 }
 
 /// The least round trip of the paths that can carry, as far as it is known.

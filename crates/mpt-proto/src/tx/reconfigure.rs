@@ -101,6 +101,7 @@ impl TransmitHalf {
         let framing_changed = self.framing.set(config);
         self.thins_acks = config.thin_acks;
         self.equalises = config.equalise;
+        self.repairs = config.repairs();
         let policy_changed = config.scheduler != self.policy;
         if policy_changed {
             self.policy = config.scheduler;

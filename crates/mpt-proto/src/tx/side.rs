@@ -10,6 +10,7 @@ use crate::event::{Event, Events};
 use crate::framing::datagram::Item;
 use crate::framing::extended::identity::{At, Identity};
 use crate::framing::extended::reply::OriginReply;
+use crate::framing::extended::session::SessionUpdate;
 use crate::id::{ConnectionId, PathId, SocketId};
 use crate::messages::{Message, ORIGIN_REPLIES};
 use crate::prefix::{Prefix, own_address};
@@ -20,6 +21,7 @@ use crate::time::Instant;
 use crate::timer::Deadline;
 use crate::tx::connection::TransmitHalf;
 use crate::tx::control::MAX_CONTROL;
+use crate::tx::repair::{self, Unacknowledged};
 use crate::tx::retransmit::RetransmitBuffer;
 use crate::tx::route::Routes;
 use crate::tx::stages::Accepted;
@@ -41,6 +43,10 @@ pub struct TransmitSide {
     pub(super) deadlines: Deadlines,
     /// What was lately sent.
     pub(super) retransmit: RetransmitBuffer,
+    /// What was sent and is not acknowledged, of connections that repair losses.
+    pub(super) unacknowledged: Unacknowledged,
+    /// What of that is to be sent again; empty between two calls.
+    pub(super) missing: Vec<repair::Place>,
     pub(super) events: Events,
     pub(super) drops: Drops,
     /// When a keepalive was last due.
@@ -68,6 +74,8 @@ impl TransmitSide {
             routes: Routes::default(),
             deadlines: Deadlines::default(),
             retransmit: RetransmitBuffer::default(),
+            unacknowledged: Unacknowledged::default(),
+            missing: Vec::new(),
             events: Events::default(),
             drops: Drops::default(),
             woken: None,
@@ -107,7 +115,7 @@ impl TransmitSide {
             let at = connection.deadline().map(|deadline| deadline.at);
             self.deadlines.set(id.index(), at);
         }
-        let payload = Payload::Inner { packet, keep: connection.keeps() };
+        let payload = Payload::Inner { packet, keep: connection.keep() };
         Some(Transmit { connection: id, path, tos: inner.tos, stamp, payload })
     }
 
@@ -169,9 +177,14 @@ impl TransmitSide {
             return;
         }
         let Some(half) = self.connections.get_mut(connection.index()) else { return };
+        if matches!(message, Message::Session(SessionUpdate::Agreed(..) | SessionUpdate::Wanted(_)))
+        {
+            self.unacknowledged.forget(connection);
+        }
         if let Some((path, carries)) = half.on_message(message, now) {
             self.events.push(Event::Narrow { connection, path, carries });
         }
+        self.repair(now, connection);
         self.refresh(connection);
     }
 
@@ -265,6 +278,7 @@ impl TransmitSide {
         let Some(addresses) = config.peer.iter().find_map(own) else { return };
         route(&mut self.routes, id, config);
         self.retransmit.forget(id);
+        self.unacknowledged.forget(id);
         let own = Identity::derive(&self.secret, self.added, 0);
         self.connections.put(id.index(), TransmitHalf::new(config, addresses, own, now));
     }
@@ -275,6 +289,7 @@ impl TransmitSide {
         if let Some((path, doubt)) = half.and_then(TransmitHalf::take_lost) {
             self.retransmit.send_again(id, path, doubt);
         }
+        self.resend_left(id);
         let half = self.connections.get_mut(id.index());
         for (path, carries, narrower) in half.into_iter().flat_map(TransmitHalf::newly_proven) {
             self.events.push(Event::Proven { connection: id, path, carries, narrower });
@@ -285,7 +300,7 @@ impl TransmitSide {
 
     /// Bytes of memory that is shared by all connections.
     pub fn memory(&self) -> usize {
-        self.retransmit.memory()
+        self.retransmit.memory() + self.unacknowledged.memory()
     }
 
     /// Switches all paths off, so that the peers learn from the keepalives still to be polled that

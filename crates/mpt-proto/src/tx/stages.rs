@@ -11,6 +11,7 @@ use crate::queue::store::{Place, Store};
 use crate::sequence::Seq;
 use crate::slots::Slots;
 use crate::time::Instant;
+use crate::tx::transmit::Keep;
 
 /// What waits of one connection.
 #[derive(Debug, Default)]
@@ -51,12 +52,26 @@ pub(super) struct Committed {
     pub(super) is_copy: bool,
     /// Whether it is a copy that shows what the path carries.
     pub(super) of_train: bool,
+    /// When it was sent first and how often, if it is sent again.
+    pub(super) again: Option<Again>,
+}
+
+/// What is known of a packet that is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Again {
+    /// When it was sent first.
+    pub(super) first: Instant,
+    /// How often it was sent before.
+    pub(super) times: u8,
+    /// Whether it is the second of two copies: if it is lost as well, the other one is looked after.
+    pub(super) is_second: bool,
 }
 
 impl Committed {
     /// A packet that no other path carries, behind those that wait.
     pub(super) const fn new(place: Place, stamp: Stamp, tos: u8, wire_len: usize) -> Self {
-        Self { place, stamp, tos, wire_len, ahead: false, is_copy: false, of_train: false }
+        let (ahead, is_copy, of_train, again) = (false, false, false, None);
+        Self { place, stamp, tos, wire_len, ahead, is_copy, of_train, again }
     }
 }
 
@@ -104,7 +119,9 @@ pub(super) struct Due {
     pub(super) tos: u8,
     pub(super) place: Place,
     pub(super) len: usize,
+    /// Whether it was sent before, or is a copy of what is sent.
     pub(super) is_copy: bool,
+    pub(super) keep: Keep,
 }
 
 impl Paced {
@@ -146,7 +163,9 @@ impl Paced {
 
     /// A packet that was committed to another path takes this one, in the order of the numbers.
     pub(super) fn adopt(&mut self, path: PathId, mut committed: Committed) {
-        self.moved.extend(committed.stamp.sequence().map(Seq::value));
+        if committed.again.is_none() {
+            self.moved.extend(committed.stamp.sequence().map(Seq::value));
+        }
         committed.ahead = false;
         let Some(lane) = self.lane(path) else { return };
         let number = |committed: &Committed| committed.stamp.sequence();

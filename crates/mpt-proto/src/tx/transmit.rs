@@ -3,6 +3,7 @@
 use crate::framing::Stamp;
 use crate::id::{ConnectionId, PathId};
 use crate::queue;
+use crate::time::Instant;
 use crate::tx::retransmit::Place;
 
 /// A datagram to send on a path. Its bytes are written by
@@ -48,16 +49,27 @@ impl Waiting<'_> {
 /// What a datagram carries.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Payload<'a> {
-    /// An inner packet; `keep` if a copy of it is kept for retransmission.
-    Inner { packet: &'a [u8], keep: bool },
+    /// An inner packet.
+    Inner { packet: &'a [u8], keep: Keep },
     /// The control message of this length that the transmit side made last.
     Control { len: usize },
     /// The same, to an origin.
     Reply { len: usize },
-    /// An inner packet that waited, or a copy of one that takes another path; `keep` as above.
-    Waited { place: queue::store::Place, len: usize, keep: bool, is_copy: bool },
+    /// An inner packet that waited; it may be a copy of one that was sent before.
+    Waited { place: queue::store::Place, len: usize, keep: Keep, is_copy: bool },
     /// A copy that is sent again.
     Kept { place: Place, len: usize },
+}
+
+/// Whether a copy of an inner packet is kept, so that it can be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// None is.
+    Not,
+    /// For a moment, in case its path is lost.
+    Briefly,
+    /// Until the peer's feedback tells what became of it. If it was sent before: when first, and how often.
+    UntilTold(Option<(Instant, u8)>),
 }
 
 /// Why a datagram is sent.
@@ -100,9 +112,9 @@ impl Transmit<'_> {
     pub const fn kind(&self) -> TransmitKind {
         match self.payload {
             Payload::Inner { .. } | Payload::Waited { is_copy: false, .. } => TransmitKind::Inner,
+            Payload::Waited { .. } | Payload::Kept { .. } => TransmitKind::Retransmission,
             Payload::Control { .. } => TransmitKind::Control,
             Payload::Reply { .. } => TransmitKind::Reply,
-            Payload::Kept { .. } | Payload::Waited { .. } => TransmitKind::Retransmission,
         }
     }
 }

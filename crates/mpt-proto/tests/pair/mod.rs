@@ -126,6 +126,7 @@ pub(crate) fn config(settings: &Settings, own: u8) -> EndpointConfig {
             scheduler: SchedulerConfig::Weighted,
             thin_acks: true,
             equalise: true,
+            repair: true,
             reorder: settings.reorder,
             paths: settings.weights.iter().enumerate().map(path).collect(),
         }],

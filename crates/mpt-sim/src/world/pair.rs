@@ -108,6 +108,7 @@ impl PairPlan {
                 scheduler: SchedulerConfig::default(),
                 thin_acks: true,
                 equalise: true,
+                repair: true,
                 reorder: ReorderConfig::default(),
                 paths: Vec::new(),
             },

@@ -40,6 +40,7 @@ pub(super) fn core_connection(
         },
         thin_acks: settings.policies.thin_acks,
         equalise: settings.policies.equalise,
+        repair: settings.policies.repair,
         reorder: reorder(&settings.policies),
         paths: Vec::new(),
     }

@@ -307,6 +307,7 @@ fn extended() {
                 ("mpt.feedback.late", "2,0"),
                 ("mpt.feedback.delay_deviation", "60,0"),
                 ("mpt.longest", "1472,0"),
+                ("mpt.feedback.below", "302,0"),
                 ("mpt.feedback.range", "10,300"),
                 ("mpt.feedback.bitmap", "0x8000000000000001,0x0000000000000001"),
             ],

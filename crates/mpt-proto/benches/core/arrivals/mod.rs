@@ -74,6 +74,7 @@ pub(crate) fn endpoint(
         scheduler: SchedulerConfig::Weighted,
         thin_acks: true,
         equalise: true,
+        repair: true,
         reorder,
         paths: (0..).zip(weights).map(path).collect(),
     };

@@ -25,6 +25,8 @@ pub struct Peer {
     pub index: u32,
     /// Whether it accepts packets whose checksum is partial.
     pub partial: bool,
+    /// Whether it repairs losses.
+    pub repairs: bool,
 }
 
 /// An answer to a hello, which waits to be confirmed.
@@ -207,7 +209,7 @@ mod tests {
     }
 
     fn peer(session: u64) -> Peer {
-        Peer { session, index: 9, partial: false }
+        Peer { session, index: 9, partial: false, repairs: false }
     }
 
     #[test]

@@ -139,14 +139,14 @@ impl Tx {
 
     /// The stamp of a copy, on another path or later.
     pub(crate) fn restamp(&self, now: Instant, stamp: Stamp, path: &mut WirePath) -> Option<Stamp> {
-        let Stamp(header) = stamp;
-        let behind = self.next.value().wrapping_sub(header.sequence?.value());
-        if header.key != self.index || behind > REACH {
-            return None;
-        }
-        let flags = header.flags | Flags::OUT_OF_TURN;
-        let (path_sequence, sent) = (path.take(), now.micros());
-        Some(Stamp(Header { flags, path: path.id, path_sequence, sent, ..header }))
+        Some(self.again(stamp)?.leaving(now, path))
+    }
+
+    /// The same of a copy that does not leave yet.
+    pub(crate) fn again(&self, stamp: Stamp) -> Option<Stamp> {
+        let behind = self.next.value().wrapping_sub(stamp.0.sequence?.value());
+        let recognised = stamp.0.key == self.index && behind <= REACH;
+        recognised.then(|| stamp.with(Flags::OUT_OF_TURN))
     }
 
     /// The stamp of a message whose path sequence counts.
@@ -182,6 +182,11 @@ impl Stamp {
         let Self(header) = self;
         let (path_sequence, sent) = (path.take(), now.micros());
         Self(Header { path: path.id, path_sequence, sent, ..header })
+    }
+
+    /// The path sequence that it has taken.
+    pub(crate) const fn path_sequence(&self) -> u32 {
+        self.0.path_sequence
     }
 
     /// Its number, by which it has its place in the order of the connection.

@@ -178,8 +178,18 @@ fn paths_are_compared_without_a_common_clock() {
     block.delay_min = block.delay_min.wrapping_add(45_000);
     for number in 2..100 {
         let header = Header { number, written: 0 };
+        block.received += 1;
         slow.feedback.on_feedback(at(1_000_000), header, &block, block.highest, false);
     }
+    // A copy says nothing more.
+    let copy = Block { delay_min: 0, ..block };
+    slow.feedback.on_feedback(
+        at(1_000_000),
+        Header { number: 100, written: 0 },
+        &copy,
+        block.highest,
+        false,
+    );
     let skew = skew(&slow, &fast);
     assert!(skew.iter().all(|skew| (44_990..=45_000).contains(skew)), "{skew:?}");
 }

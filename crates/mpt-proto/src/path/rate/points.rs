@@ -11,6 +11,9 @@ const SPAN: f64 = 4.0;
 /// A path on which delays vary by more than so many microseconds has jitter.
 const JITTERY: f64 = 500.0;
 
+/// Points are so far apart. A loss is told sooner.
+const APART: Duration = Duration::from_millis(4);
+
 /// Points of the past that are kept.
 const POINTS: usize = 64;
 
@@ -64,7 +67,15 @@ impl Points {
         self.0.back()
     }
 
-    pub(super) fn push(&mut self, point: Point) {
+    /// What is told so soon after the point before takes its place.
+    pub(super) fn push(&mut self, mut point: Point) {
+        let mut last = self.0.iter().rev();
+        if let (Some(last), Some(before)) = (last.next(), last.next())
+            && point.at.since(before.at) < APART
+        {
+            point.delay = earlier(point.delay, last.delay);
+            self.0.pop_back();
+        }
         if self.0.len() == POINTS {
             self.0.pop_front();
         }

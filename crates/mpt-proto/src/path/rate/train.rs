@@ -55,6 +55,11 @@ impl Trains {
         size.filter(|_| is_free && now >= self.next_at)
     }
 
+    /// Whether one is on its way: nothing else is to go with it.
+    pub(super) fn is_on_way(&self, now: Instant) -> bool {
+        self.on_way.is_some_and(|train| !train.is_lost(now))
+    }
+
     /// A train of so many datagrams is sent from this path sequence on.
     pub(super) fn on_sent(&mut self, now: Instant, from: u32, count: u32) {
         self.on_way = Some(Train::new(now, from, from.wrapping_add(count - 1)));

@@ -168,6 +168,21 @@ impl ReorderBuffer {
         }
     }
 
+    /// How long a packet that all paths have passed is waited for, as it is sent again; zero if it is not.
+    pub(crate) fn set_repair_wait(&mut self, wait: Duration) {
+        if let Order::Evidence(order) = &mut self.0 {
+            order.repairs.set_wait(wait);
+        }
+    }
+
+    /// How many packets came after they had been given up, without those that had been sent again.
+    pub(crate) fn late_in_turn(&self) -> u64 {
+        match &self.0 {
+            Order::Classic(order) => order.stats().late,
+            Order::Evidence(order) => order.late_in_turn,
+        }
+    }
+
     /// So many datagrams have come by a path: its order is known after the first ones.
     pub(crate) fn set_received(&mut self, path: PathId, datagrams: u64) {
         if let Order::Evidence(order) = &mut self.0 {

@@ -110,10 +110,13 @@ pub struct Block {
     /// The length in bytes of UDP payload of the longest datagram that recently arrived; `None` if it is not
     /// reported.
     pub longest: Option<NonZeroU16>,
+    /// How many path sequences before `resolved` the ranges and the bitmap tell about: what is missing there is lost
+    /// for certain.
+    pub below: u16,
     /// What was received, downward from `highest`.
     pub ranges: List<Range, MAX_RANGES>,
     /// Bit `i` of word `j`, counted from the least significant, is set if path sequence
-    /// `resolved + 64 * j + i` was received.
+    /// `resolved - below + 64 * j + i` was received.
     pub bitmap: List<u64, MAX_WORDS>,
 }
 
@@ -126,6 +129,34 @@ impl Block {
         Self::BARE_LEN + 4 * self.ranges.len() + 8 * self.bitmap.len()
     }
 
+    /// The first path sequence that the ranges and the bitmap tell about.
+    pub fn first(&self) -> u32 {
+        self.resolved.wrapping_sub(self.below.into())
+    }
+
+    /// Whether a path sequence was received; `None` if the block does not tell.
+    pub fn was_received(&self, sequence: u32) -> Option<bool> {
+        let (up, down) = (sequence.wrapping_sub(self.first()), self.highest.wrapping_sub(sequence));
+        if up.cast_signed() < 0 || down.cast_signed() < 0 {
+            return None;
+        }
+        if let Some(word) = self.bitmap.get(up as usize / 64) {
+            return Some(word >> (up % 64) & 1 != 0);
+        }
+        let mut below = 0;
+        for range in &*self.ranges {
+            below += u32::from(range.missing);
+            if down < below {
+                return Some(false);
+            }
+            below += u32::from(range.received);
+            if down < below {
+                return Some(true);
+            }
+        }
+        (self.bitmap.is_empty() && !self.ranges.is_empty()).then_some(false)
+    }
+
     fn emit(&self, to: &mut fields::Writer<'_>) {
         // The lists are shorter than a byte counts.
         to.u8(self.path).u8(self.ranges.len).u8(self.bitmap.len).reserved(1);
@@ -134,7 +165,7 @@ impl Block {
         to.u16(self.duplicates).u16(self.late).u32(self.ce).u32(self.overflows);
         to.u32(self.first_arrived).u32(self.bytes_after_first);
         to.u32(self.delay_min).u32(self.delay_mean).u32(self.delay_deviation);
-        to.u16(self.longest.map_or(0, NonZeroU16::get)).reserved(2);
+        to.u16(self.longest.map_or(0, NonZeroU16::get)).u16(self.below);
         for range in &*self.ranges {
             to.u16(range.missing).u16(range.received);
         }
@@ -166,9 +197,9 @@ impl Block {
             delay_mean: from.u32()?,
             delay_deviation: from.u32()?,
             longest: NonZeroU16::new(from.u16()?),
+            below: from.u16()?,
             ..Self::default()
         };
-        from.bytes(2)?;
         let fits = |fits: bool| if fits { Ok(()) } else { Err(Drop::ControlLength) };
         for _ in 0..ranges {
             let range = Range { missing: from.u16()?, received: from.u16()? };

@@ -43,8 +43,12 @@ impl Capabilities {
     pub const FEEDBACK: Self = Self(2);
     /// It repairs losses.
     pub const REPAIR: Self = Self(4);
-    /// What this implementation offers.
-    pub const OWN: Self = Self(Self::PARTIAL.0 | Self::FEEDBACK.0);
+
+    /// What this implementation offers, where it repairs losses or not.
+    pub const fn own(repair: bool) -> Self {
+        let repair = if repair { Self::REPAIR } else { Self::NONE };
+        Self(Self::PARTIAL.0 | Self::FEEDBACK.0 | repair.0)
+    }
 
     /// Whether all of `capabilities` are present.
     pub const fn contains(self, capabilities: Self) -> bool {

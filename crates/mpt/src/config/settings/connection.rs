@@ -158,6 +158,9 @@ settings! {
         /// With the scheduler `"earliest"`: have the peer hold packets of a bulk flow that keeps too little in flight for
         /// the slower paths, as BBR does, until they have taken as long as by these.
         equalise: bool = default(value::flag, true), InPlace;
+        /// With the schedulers `"earliest"` and `"lowest-rtt"`: send again what paths have lost, wait for what the peer sends
+        /// again, and leave paths that are silent at once. The peer has to do it, too.
+        repair: bool = default(value::flag, true), InPlace;
         /// What the datagrams look like: `"plain"`, `"extended"`, or `"auto"`: extended with a peer that
         /// supports it, and plain with any other.
         framing: Framing = own(

@@ -17,15 +17,16 @@ impl EvidenceOrder {
         if let Some(record) = self.out_of_turn.first(self.next) {
             first = first.min(self.out_of_turn.overdue_at(record));
         }
+        let repair = self.repairs.wait();
         // When the last live path will have passed the expected number.
         let mut passed = if self.live == 0 { Instant::MAX } else { Instant::ZERO };
         for (index, path) in self.paths.iter().enumerate() {
             let is_live = self.live >> index & 1 != 0;
             match path.first(self.next) {
                 Some(record) => {
-                    first = first.min(path.overdue_at(record));
+                    first = first.min(path.overdue_at(record) + repair);
                     if is_live {
-                        passed = passed.max(path.passes_at(record));
+                        passed = passed.max(path.passes_at(record) + repair);
                     }
                 }
                 None if is_live => passed = Instant::MAX,
@@ -51,7 +52,7 @@ impl EvidenceOrder {
             return;
         }
         self.examined = (now, path);
-        if let Some(overdue) = self.paths[path.index()].overdue(now) {
+        if let Some(overdue) = self.paths[path.index()].overdue(self.repairs.before(now)) {
             self.give_up_to(overdue.next(), Loss::Overdue, sink);
         }
     }
@@ -61,7 +62,7 @@ impl EvidenceOrder {
         self.give_up_passed(now, sink);
         for path in 0..self.paths.len() {
             self.paths[path].forget_before(self.next);
-            if let Some(overdue) = self.paths[path].overdue(now) {
+            if let Some(overdue) = self.paths[path].overdue(self.repairs.before(now)) {
                 self.give_up_to(overdue.next(), Loss::Overdue, sink);
             }
         }
@@ -82,7 +83,10 @@ impl EvidenceOrder {
         }
         let mut least = None;
         for path in bits(self.live) {
-            match self.paths[path].passed(now).map(|seq| seq.offset_from(self.next)) {
+            match self.paths[path]
+                .passed(self.repairs.before(now))
+                .map(|seq| seq.offset_from(self.next))
+            {
                 Some(passed @ 0..REACH) => {
                     least = Some(least.map_or(passed, |least: i32| least.min(passed)));
                 }

@@ -24,6 +24,7 @@ mod give_up;
 mod margin;
 mod path;
 mod paths;
+mod repairs;
 mod waiting;
 
 use super::arrived::{Accepted, After, Arrived};
@@ -36,6 +37,7 @@ use crate::stats::{Drop, ReorderStats};
 use crate::time::Instant;
 use margin::LONGEST_WAIT;
 use path::{PathEvidence, Record};
+use repairs::Repairs;
 use waiting::Waiting;
 
 /// The order of one session, at the receiver.
@@ -64,6 +66,10 @@ pub(super) struct EvidenceOrder {
     examined: (Instant, PathId),
     /// Until then late packets say nothing about the order of a path.
     copies_until: Instant,
+    /// Packets that are sent again.
+    pub(super) repairs: Repairs,
+    /// Packets that came after they had been given up, without those that had been sent again.
+    pub(super) late_in_turn: u64,
     stats: ReorderStats,
 }
 
@@ -94,6 +100,8 @@ impl EvidenceOrder {
             slowest: 0,
             examined: (Instant::ZERO, PathId(u8::MAX)),
             copies_until: Instant::ZERO,
+            repairs: Repairs::default(),
+            late_in_turn: 0,
             stats,
         }
     }
@@ -170,8 +178,11 @@ impl EvidenceOrder {
             ..0 => return self.behind(now, arrived, packet, sink),
             _ => {}
         }
-        if !self.extend(seq) && (self.history.was_delivered(seq) || self.waiting.contains(seq)) {
-            return Err(Drop::Duplicate);
+        if !self.extend(seq) {
+            if self.history.was_delivered(seq) || self.waiting.contains(seq) {
+                return Err(Drop::Duplicate);
+            }
+            self.repairs.on_filled(in_turn);
         }
         if self.ahead(seq) >= self.config.window {
             self.give_up_to(seq.minus(self.config.window - 1), Loss::Window, sink);
@@ -218,7 +229,9 @@ impl EvidenceOrder {
         self.stats.late += 1;
         sink.deliver(packet);
         self.history.set_delivered(seq);
+        self.repairs.on_late(in_turn);
         if in_turn {
+            self.late_in_turn += 1;
             self.paths[path.index()].on_late(now, seq, now < self.copies_until);
         }
         Ok(())
@@ -321,6 +334,7 @@ impl EvidenceOrder {
             Loss::Overdue => self.stats.lost_max_delay += u64::from(lost),
             Loss::Window => self.stats.lost_window += u64::from(lost),
         }
+        self.repairs.on_lost(lost);
     }
 
     /// A beacon says that everything up to this number that was sent on a path has arrived, or is lost.

@@ -146,7 +146,7 @@ impl PathEvidence {
     /// The number up to which it has passed all.
     pub(super) fn passed(&self, now: Instant) -> Option<Seq> {
         let margin = self.margin.time();
-        if margin.is_zero() {
+        if self.records.back().is_some_and(|last| last.at + margin <= now) {
             return self.records.back().map(|last| last.seq);
         }
         self.last(|record| record.at + margin <= now)

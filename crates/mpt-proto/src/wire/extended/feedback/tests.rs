@@ -60,3 +60,37 @@ fn a_feedback_without_blocks_is_dropped() {
     let len = Writer::new(&mut place, 1, 2).finish();
     assert_eq!(Feedback::parse(&place[..len]).err(), Some(Drop::ControlLength));
 }
+
+/// What a block says of these path sequences.
+fn told(block: &Block, sequences: std::ops::RangeInclusive<u32>) -> Vec<Option<bool>> {
+    sequences.map(|sequence| block.was_received(sequence)).collect()
+}
+
+#[test]
+fn ranges_tell_what_was_received_down_to_what_lies_below_the_resolved_one() {
+    let mut block = Block { highest: 20, resolved: 19, below: 6, ..Block::default() };
+    let ranges = [(0, 2), (3, 1), (1, 0)];
+    let pushed = ranges.map(|(missing, received)| block.ranges.push(Range { missing, received }));
+    assert_eq!(pushed, [true; 3]);
+    let (no, yes) = (Some(false), Some(true));
+    let expected = [None, no, no, yes, no, no, no, yes, yes, None];
+    assert_eq!(told(&block, 12..=21), expected);
+    let nothing = Block { highest: 20, resolved: 21, ..Block::default() };
+    assert_eq!(told(&nothing, 19..=21), [None; 3]);
+}
+
+#[test]
+fn a_bitmap_tells_what_was_received_as_far_as_it_reaches() {
+    let mut block =
+        Block { highest: 70, resolved: 2, below: 4, highest_sent: 1, ..Block::default() };
+    assert!(block.bitmap.push(1 << 63 | 0b1011));
+    let first = u32::MAX - 1;
+    let before = [first.wrapping_sub(1), first, 0, 1, 2].map(|number| block.was_received(number));
+    assert_eq!(before, [None, Some(true), Some(false), Some(true), Some(false)]);
+    assert_eq!(told(&block, 60..=62), [Some(false), Some(true), None]);
+    // Above that, ranges do.
+    assert!(block.ranges.push(Range { missing: 0, received: 2 }));
+    assert!(block.ranges.push(Range { missing: 3, received: 1 }));
+    let expected = [None, Some(true), Some(false), Some(false), Some(false), Some(true)];
+    assert_eq!(told(&block, 64..=69), expected);
+}

@@ -1,0 +1,178 @@
+//! Paths that are silent are left at once, long before they count as down, and used again when they answer.
+//!
+//! What was sent on a path that is left and is not acknowledged is sent again by the others, which also carry all that follows.
+//! The path stays up: path statuses go on it as probes. As soon as feedback tells that one has arrived, the path is used
+//! again, with a part of its rate at first. If it is left often it has to answer for longer ([`Patience`]).
+//!
+//! [`Patience`]: crate::path::patience::Patience
+
+use std::time::Duration;
+
+use super::connection::TransmitHalf;
+use super::path::{Left, TransmitPath};
+use crate::id::{MAX_PATHS, PathId};
+use crate::time::Instant;
+use crate::wire::extended::feedback::Block;
+
+/// A path that was left is probed so often.
+const PROBES_EVERY: Duration = Duration::from_millis(50);
+
+/// Others must have been heard of so lately: if nothing is heard of any path, it is not the path.
+const LATELY: Duration = Duration::from_millis(30);
+
+/// If it is so late that the time is over, the host stood still, and may not have read what has arrived.
+const LATE: Duration = Duration::from_millis(3);
+const GRACE: Duration = Duration::from_millis(5);
+
+/// A path that carries so many times as much as another one need not be paced when it takes that over. For how long it is
+/// at least.
+const SPARE: u64 = 4;
+const TAKES_OVER: Duration = Duration::from_millis(100);
+
+/// The only path that carries is left for one that was left before if it is silent for so much longer.
+const LAST: Duration = Duration::from_millis(150);
+
+impl TransmitPath {
+    /// It takes over what another one has carried, in bytes per second. If bursts have shown that it carries little more than
+    /// that, it is paced for a while, as all that was on its way comes at once.
+    fn take_over(&mut self, now: Instant, carried: u64) {
+        let burst = self.rate.burst().filter(|burst| *burst < SPARE * carried);
+        let until = now + (self.round_trip() * 4).max(TAKES_OVER);
+        self.takes_over = burst.map(|burst| (until, burst.max(2 * carried)));
+    }
+
+    /// When it will have been silent for too long, where the fastest other path has this round trip at best.
+    fn silent_at(&self, other: Duration) -> Option<Instant> {
+        let round_trip = self.feedback.round_trip()?;
+        self.silence.due(round_trip, other.saturating_sub(round_trip.min))
+    }
+}
+
+impl TransmitHalf {
+    /// The peer tells that something arrived on a path.
+    pub(super) fn on_path_progress(&mut self, now: Instant, index: usize, block: &Block) {
+        let path = &mut self.paths[index];
+        let (highest, ago) = (block.highest, now.micros().wrapping_sub(block.highest_sent));
+        let sent = Instant::ZERO + now.since(Instant::ZERO + Duration::from_micros(ago.into()));
+        path.silence.on_progress(now, highest, sent, path.feedback.round_trip());
+        let Some(left) = path.left else { return };
+        let answers = highest.wrapping_sub(left.sequence).cast_signed() >= 0;
+        if answers && path.patience.on_answer(now) {
+            self.take_back(now, index);
+        }
+    }
+
+    fn take_back(&mut self, now: Instant, index: usize) {
+        let path = &mut self.paths[index];
+        path.left = None;
+        path.silence.forget();
+        path.patience.on_return(now);
+        self.repair.stats.returns += 1;
+        self.reschedule(now);
+    }
+
+    /// Leaves paths that are silent, and probes those that are left.
+    pub(super) fn watch_silence(&mut self, now: Instant) {
+        if !self.is_repaired() {
+            self.fail_over.at = None;
+            self.paths.iter_mut().for_each(|(_, path)| path.left = None);
+            return;
+        }
+        let count = self.paths.iter().count() as u64;
+        self.fail_over.paths = count;
+        if count > 1 {
+            let silent = self.paths.iter().find_map(|(index, path)| {
+                let at = self.silent_at(index).filter(|at| path.carries() && *at <= now)?;
+                Some((index, at))
+            });
+            if let Some((index, at)) = silent {
+                if now.since(at) > LATE && now >= self.fail_over.grace + LATE {
+                    self.fail_over.grace = now + GRACE;
+                }
+                if now >= self.fail_over.grace {
+                    self.on_silent(now, index, at);
+                }
+            }
+        }
+        let mut next = None;
+        for index in (0..MAX_PATHS).filter(|_| count > 1) {
+            let silent_at =
+                self.silent_at(index).map(|at| if at <= now { now + GRACE } else { at });
+            let Some(path) = self.paths.get_mut(index) else { continue };
+            if !path.usable() {
+                path.left = None;
+                continue;
+            }
+            let Some(left) = &mut path.left else {
+                next = [next, silent_at].into_iter().flatten().min();
+                continue;
+            };
+            let is_due = left.probe_at <= now;
+            if is_due {
+                left.probe_at = now + PROBES_EVERY;
+            }
+            next = [next, Some(left.probe_at)].into_iter().flatten().min();
+            if is_due {
+                path.keepalive_now(now);
+            }
+        }
+        self.fail_over.at = next;
+    }
+
+    /// When a path will have been silent for too long.
+    fn silent_at(&self, index: usize) -> Option<Instant> {
+        let others = self.paths.iter().filter(|(other, path)| *other != index && path.carries());
+        let fastest = others.map(|(_, path)| path.round_trip()).min().unwrap_or_default();
+        self.paths.get(index)?.silent_at(fastest)
+    }
+
+    /// A path has been silent for too long since that time.
+    fn on_silent(&mut self, now: Instant, silent: usize, since: Instant) {
+        let others = || self.paths.iter().filter(|(index, _)| *index != silent);
+        let heard = |path: &TransmitPath| {
+            path.silence.is_idle() || now.since(path.silence.progress()) <= LATELY
+        };
+        if others().any(|(_, path)| path.carries() && heard(path)) {
+            return self.leave(now, silent);
+        }
+        let other = others().filter_map(|(index, path)| Some((index, path.left?.since)));
+        let waits = now.since(since) < LAST || others().any(|(_, path)| path.carries());
+        if let Some((other, _)) = other.min_by_key(|(_, since)| *since).filter(|_| !waits) {
+            self.take_back(now, other);
+            self.leave(now, silent);
+        }
+    }
+
+    /// A path is left.
+    fn leave(&mut self, now: Instant, index: usize) {
+        let path = &mut self.paths[index];
+        path.left = Some(Left { since: now, sequence: path.wire.next, probe_at: now });
+        path.silence.forget();
+        path.patience.on_left(now);
+        self.repair.stats.leaves += 1;
+        if let Some(carried) = self.paths[index].rate.rate() {
+            for (_, path) in self.paths.iter_mut().filter(|(_, path)| path.carries()) {
+                path.take_over(now, carried);
+            }
+        }
+        self.reschedule(now);
+    }
+
+    /// Paths have ceased to carry: what is not acknowledged of them goes by the others. One that was switched off still
+    /// delivers what it has.
+    pub(super) fn resend_left(&mut self, now: Instant, carried: u64) {
+        if !self.is_repaired() {
+            return;
+        }
+        let gone = |path: &TransmitPath| !path.carries() && path.is_open();
+        let absent = |path: &TransmitPath| !path.present;
+        let gone = self.paths.iter().filter(|(_, path)| gone(path) || absent(path));
+        let gone = gone.fold(0, |bits, (index, _)| bits | 1_u64 << index);
+        self.fail_over.resend(now, carried & gone);
+    }
+
+    /// Whether a path is left because it is silent.
+    pub fn is_left(&self, path: PathId) -> bool {
+        self.paths.get(path.index()).is_some_and(|path| path.left.is_some())
+    }
+}

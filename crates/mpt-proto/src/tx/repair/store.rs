@@ -1,0 +1,269 @@
+//! Copies of what was sent, until feedback tells what became of it.
+//!
+//! They lie in one ring for all connections, which grows as long as it would have to overwrite what is not acknowledged.
+//! When it is as large as it may be, the oldest are forgotten: they are not repaired then, and nothing waits for that.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::time::Duration;
+
+use crate::framing::Stamp;
+use crate::id::{ConnectionId, PathId};
+use crate::time::Instant;
+use crate::tx::retransmit::Sent;
+use crate::wire::extended::feedback::Block;
+
+/// The most bytes of inner packets that are kept: what 2.5 Gbit/s amount to in 100 ms.
+const CAPACITY: usize = 32 << 20;
+
+/// The bytes to begin with. More than any one packet has.
+const LEAST: usize = 64 << 10;
+
+/// The most packets that are kept.
+const MOST: usize = 32_768;
+
+/// The most bytes that are copied per second: the packets of 2 Gbit/s. At the 0.1 µs or so that a copy of 1400 bytes
+/// takes they cost two percent of a processor.
+const PER_SECOND: usize = 256 << 20;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What is older is not worth growing for: it is too late to send it again.
+const LONGEST: Duration = Duration::from_millis(500);
+
+/// The bounds of what is kept, and how much that is at the moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreStats {
+    /// Packets that are kept.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Packets that were not kept, or were forgotten before anything was known of them, because of a bound.
+    pub forgotten: u64,
+}
+
+impl StoreStats {
+    /// The most packets that are kept.
+    pub const MOST_PACKETS: usize = MOST;
+    /// The most bytes of them.
+    pub const MOST_BYTES: usize = CAPACITY;
+    /// The most bytes that are kept per second.
+    pub const MOST_BYTES_PER_SECOND: usize = PER_SECOND;
+}
+
+/// A packet that is kept, without its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// When it was sent first.
+    pub(crate) first: Instant,
+    /// How often it was sent before the last time.
+    pub(crate) times: u8,
+    pub(crate) tos: u8,
+    pub(crate) stamp: Stamp,
+}
+
+/// Which of the packets it is, counted from the first that ever was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place(u64);
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    kept: Kept,
+    start: u32,
+    len: u32,
+    /// Whether nothing is known of it.
+    open: bool,
+}
+
+/// The packets that are kept.
+#[derive(Debug, Default)]
+pub(crate) struct Unacknowledged {
+    /// The inner packets, one behind the other, round and round.
+    bytes: Vec<u8>,
+    /// Where the next one goes.
+    end: usize,
+    /// Oldest first.
+    entries: VecDeque<Entry>,
+    /// How many entries there were before these.
+    gone: u64,
+    /// By connection and path, path sequences and what was sent with them, in the order in which it was sent.
+    paths: BTreeMap<(u16, u8), VecDeque<(u32, u64)>>,
+    /// Bytes that are still kept until the end of the second.
+    left: usize,
+    until: Instant,
+    kept_bytes: usize,
+    forgotten: u64,
+}
+
+impl Unacknowledged {
+    /// Keeps a packet that was sent, and before so often, at first at that time.
+    pub(crate) fn put(&mut self, sent: Sent, first: Instant, times: u8, packet: &[u8]) {
+        let Some(sequence) = sent.stamp.path_sequence() else { return };
+        if packet.is_empty() || packet.len() > LEAST {
+            return;
+        }
+        if !self.allows(sent.at, packet.len()) {
+            self.forgotten += 1;
+            return;
+        }
+        let place = self.make_room(sent.at, packet.len());
+        self.bytes[place.clone()].copy_from_slice(packet);
+        let (start, len) = (place.start as u32, packet.len() as u32);
+        let kept = Kept { first, times, tos: sent.tos, stamp: sent.stamp };
+        let number = self.gone + self.entries.len() as u64;
+        self.entries.push_back(Entry { kept, start, len, open: true });
+        self.kept_bytes += packet.len();
+        self.end = place.end;
+        let gone = self.gone;
+        let path = self.paths.entry((sent.connection.0, sent.path.0)).or_default();
+        // Of a path without feedback only those stay that are still there.
+        while path.front().is_some_and(|(_, number)| *number < gone) {
+            path.pop_front();
+        }
+        path.push_back((sequence, number));
+    }
+
+    fn allows(&mut self, now: Instant, len: usize) -> bool {
+        if self.left < len {
+            if now < self.until {
+                return false;
+            }
+            (self.left, self.until) = (PER_SECOND, now + SECOND);
+        }
+        self.left -= len;
+        true
+    }
+
+    /// A place for so many bytes. The ring grows if something would be overwritten that may still be needed.
+    fn make_room(&mut self, now: Instant, len: usize) -> Range<usize> {
+        let is_needed = |entry: &Entry| entry.open && now.since(entry.kept.first) <= LONGEST;
+        loop {
+            let wraps = self.end + len > self.bytes.len();
+            let place = if wraps { 0..len } else { self.end..self.end + len };
+            let is_in_the_way = |entry: &Entry| {
+                let start = entry.start as usize;
+                // What lies behind the end of the newest is the oldest.
+                let is_behind = wraps && start >= self.end;
+                is_behind || start < place.end && start + entry.len as usize > place.start
+            };
+            let grows = self.bytes.len() < CAPACITY;
+            match self.entries.front() {
+                _ if self.bytes.is_empty() => self.grow(),
+                Some(first) if is_in_the_way(first) && is_needed(first) && grows => self.grow(),
+                Some(first) if is_in_the_way(first) || self.entries.len() == MOST => {
+                    self.forget_oldest();
+                }
+                _ => return place,
+            }
+        }
+    }
+
+    /// Makes the ring twice as large, with all that is kept at its beginning.
+    fn grow(&mut self) {
+        self.forget_known();
+        let mut bytes = vec![0; (2 * self.bytes.len()).clamp(LEAST, CAPACITY)];
+        let mut end = 0;
+        for entry in &mut self.entries {
+            let (start, len) = (entry.start as usize, entry.len as usize);
+            bytes[end..end + len].copy_from_slice(&self.bytes[start..start + len]);
+            entry.start = end as u32;
+            end += len;
+        }
+        (self.bytes, self.end) = (bytes, end);
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some(entry) = self.entries.pop_front() {
+            self.gone += 1;
+            self.kept_bytes -= entry.len as usize;
+            self.forgotten += u64::from(entry.open);
+        }
+    }
+
+    /// Forgets what nothing is needed of any more.
+    fn forget_known(&mut self) {
+        while self.entries.front().is_some_and(|entry| !entry.open) {
+            self.forget_oldest();
+        }
+    }
+
+    /// Something is known of a packet now. Returns whether nothing was before.
+    fn close(&mut self, number: u64) -> bool {
+        let entry = number.checked_sub(self.gone).and_then(|at| self.entries.get_mut(at as usize));
+        entry.is_some_and(|entry| std::mem::take(&mut entry.open))
+    }
+
+    /// The peer tells what arrived by a path. What of that which was sent on it is lost goes into `lost`.
+    pub(crate) fn on_report(
+        &mut self,
+        connection: ConnectionId,
+        path: PathId,
+        block: &Block,
+        lost: &mut Vec<Place>,
+    ) {
+        let key = (connection.0, path.0);
+        let is_resolved = |sequence: u32| sequence.wrapping_sub(block.resolved).cast_signed() < 0;
+        // Those that are lost are still needed for a moment.
+        self.forget_known();
+        while let Some(sent) = self.paths.get_mut(&key)
+            && let Some(&(sequence, number)) = sent.front()
+            && is_resolved(sequence)
+        {
+            sent.pop_front();
+            if self.close(number) && block.was_received(sequence) == Some(false) {
+                lost.push(Place(number));
+            }
+        }
+    }
+
+    /// A path is left. What was sent on it and is not acknowledged goes into `lost`.
+    pub(crate) fn on_left(
+        &mut self,
+        connection: ConnectionId,
+        path: PathId,
+        lost: &mut Vec<Place>,
+    ) {
+        for (_, number) in self.paths.remove(&(connection.0, path.0)).unwrap_or_default() {
+            if self.close(number) {
+                lost.push(Place(number));
+            }
+        }
+    }
+
+    /// A packet that is lost, as long as nothing further is kept or reported.
+    pub(crate) fn get(&self, Place(number): Place) -> Option<(Kept, &[u8])> {
+        let entry = self.entries.get(number.checked_sub(self.gone)? as usize)?;
+        Some((entry.kept, &self.bytes[entry.start as usize..][..entry.len as usize]))
+    }
+
+    /// A connection begins, or a session of it: what was sent before has nothing to do with it.
+    pub(crate) fn forget(&mut self, connection: ConnectionId) {
+        let own = (connection.0, u8::MIN)..=(connection.0, u8::MAX);
+        let paths: Vec<_> = self.paths.range(own).map(|(key, _)| *key).collect();
+        for key in paths {
+            for (_, number) in self.paths.remove(&key).unwrap_or_default() {
+                self.close(number);
+            }
+        }
+    }
+
+    /// How much is kept.
+    pub(crate) fn stats(&self) -> StoreStats {
+        StoreStats {
+            packets: self.entries.len() as u64,
+            bytes: self.kept_bytes as u64,
+            forgotten: self.forgotten,
+        }
+    }
+
+    /// Bytes of memory apart from its own size.
+    pub(crate) fn memory(&self) -> usize {
+        let sent: usize = self.paths.values().map(VecDeque::capacity).sum();
+        self.bytes.capacity()
+            + self.entries.capacity() * size_of::<Entry>()
+            + sent * size_of::<(u32, u64)>()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+use super::*;
+use crate::framing::datagram::Item;
+use crate::framing::extended::tx::{Tx, WirePath};
+use crate::wire::extended::feedback::Range as Received;
+use crate::wire::inner;
+
+const CONNECTION: ConnectionId = ConnectionId(3);
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
+/// What sends, and what keeps it.
+struct Bench {
+    store: Unacknowledged,
+    framing: Tx,
+    paths: [WirePath; 2],
+}
+
+impl Bench {
+    fn new() -> Self {
+        let paths = [1, 2].map(|id| WirePath { id, next: u32::MAX - 3 });
+        Self { store: Unacknowledged::default(), framing: Tx::new(1, false), paths }
+    }
+
+    /// Sends a packet of so many bytes that begins with an IPv4 header and ends with a mark.
+    fn send(&mut self, now: Instant, path: u8, len: usize, mark: u8) {
+        let mut packet = vec![0; len];
+        packet[0] = 0x45;
+        packet[2..4].copy_from_slice(&(len as u16).to_be_bytes());
+        packet[len - 1] = mark;
+        let inner = inner::parse(&packet).expect("a packet");
+        let item = Item { packet: &packet, inner: &inner };
+        let stamp = self.framing.stamp(now, &item, &mut self.paths[usize::from(path)]);
+        let sent = Sent {
+            at: now,
+            connection: CONNECTION,
+            path: PathId(path),
+            tos: 0,
+            stamp: Stamp::Extended(stamp),
+        };
+        self.store.put(sent, now, 0, &packet);
+    }
+
+    /// The marks of what is lost of a path, where so many of the first were received, then so many were not.
+    fn told(&mut self, path: u8, received: u16, missing: u16) -> Vec<u8> {
+        let first = u32::MAX - 3;
+        let resolved = first.wrapping_add(u32::from(received + missing));
+        let mut block = Block { highest: resolved, resolved, ..Block::default() };
+        block.below = received + missing;
+        assert!(block.ranges.push(Received { missing: 0, received: 1 }));
+        assert!(block.ranges.push(Received { missing, received }));
+        let mut lost = Vec::new();
+        self.store.on_report(CONNECTION, PathId(path), &block, &mut lost);
+        self.marks(&lost)
+    }
+
+    fn marks(&self, lost: &[Place]) -> Vec<u8> {
+        let packets = lost.iter().filter_map(|place| self.store.get(*place));
+        packets.map(|(_, packet)| *packet.last().unwrap()).collect()
+    }
+}
+
+#[test]
+fn what_feedback_tells_to_be_lost_is_given_out_once() {
+    let mut bench = Bench::new();
+    (0..10).for_each(|mark| bench.send(at(0), 0, 1000, mark));
+    (10..13).for_each(|mark| bench.send(at(0), 1, 1000, mark));
+    assert_eq!(bench.told(0, 4, 2), [4, 5]);
+    assert_eq!(bench.told(0, 4, 2), [], "it is known");
+    assert_eq!(bench.told(1, 0, 1), [10], "each path has its own");
+    let mut left = Vec::new();
+    bench.store.on_left(CONNECTION, PathId(0), &mut left);
+    assert_eq!(bench.marks(&left), [6, 7, 8, 9]);
+    bench.store.forget(CONNECTION);
+    assert_eq!(bench.told(1, 0, 3), []);
+    assert_eq!(bench.store.stats().forgotten, 0);
+}
+
+#[test]
+fn nothing_is_overwritten_that_may_still_be_needed() {
+    let mut bench = Bench::new();
+    // Everything is acknowledged at first, so that the ring stays small, and then nothing.
+    for mark in 0..100 {
+        bench.send(at(mark), 0, 1400, 0);
+        bench.told(0, mark as u16 + 1, 0);
+    }
+    assert!(bench.store.memory() < 200_000, "{}", bench.store.memory());
+    (0..1000).for_each(|mark| bench.send(at(100), 0, 1400, (mark % 250) as u8));
+    let mut left = Vec::new();
+    bench.store.on_left(CONNECTION, PathId(0), &mut left);
+    let expected: Vec<u8> = (0..1000).map(|mark| (mark % 250) as u8).collect();
+    assert_eq!(bench.marks(&left), expected);
+    assert_eq!(bench.store.stats().forgotten, 0);
+}
+
+#[test]
+fn bounds_hold_and_what_they_cost_is_counted() {
+    let mut bench = Bench::new();
+    let packets = 100_000;
+    (0..packets).for_each(|_| bench.send(at(0), 0, 1400, 1));
+    let StoreStats { packets: kept, bytes, forgotten } = bench.store.stats();
+    assert!(kept <= MOST as u64 && bytes <= CAPACITY as u64, "{kept}, {bytes}");
+    assert!(bytes > CAPACITY as u64 / 2, "{bytes}");
+    assert_eq!(kept + forgotten, packets);
+    // Small ones: their number is bounded, too.
+    (0..packets).for_each(|_| bench.send(at(0), 1, 40, 1));
+    assert!(bench.store.stats().packets <= MOST as u64);
+    assert!(bench.store.memory() < CAPACITY + 8 * MOST * size_of::<Entry>());
+    // No more is copied in a second.
+    (0..300_000).for_each(|_| bench.send(at(10), 0, 1400, 1));
+    let forgotten = bench.store.stats().forgotten;
+    bench.send(at(10), 0, 1400, 1);
+    assert_eq!(bench.store.stats().forgotten, forgotten + 1);
+    let before = bench.store.stats().packets;
+    bench.send(at(1100), 0, 1400, 1);
+    assert!(bench.store.stats().packets > 0 && before > 0);
+}

@@ -1,0 +1,174 @@
+//! What paths lose is sent again: what a flow gets of them, and what that costs.
+
+mod links;
+
+use links::{at, bulk, clear, plan, stream, stream_between, wire};
+use mpt_proto::{Drop, RepairStats};
+use mpt_sim::loss::Loss;
+use mpt_sim::profile::Profile;
+use mpt_sim::world::pair::Pair;
+
+/// A link that loses this share of datagrams, at random.
+fn lossy(profile: Profile, loss: f64) -> Profile {
+    Profile { loss: Loss::Random(loss), ..profile }
+}
+
+fn pair_of(seed: u64, wires: &[Profile], repair: bool) -> Pair {
+    let mut plan = plan(wires);
+    plan.connection.repair = repair;
+    let mut pair = Pair::new(seed, &plan).expect("a plan the core accepts");
+    pair.world.run_until(at(1000));
+    pair
+}
+
+fn repaired(pair: &Pair) -> RepairStats {
+    pair.connection(pair.left).repair_stats()
+}
+
+/// Mbit/s of inner packets that a transfer delivers from the third second to the twelfth.
+fn transfer(seed: u64, wires: &[Profile], repair: bool) -> f64 {
+    let mut pair = pair_of(seed, wires, repair);
+    let transfer = bulk(&mut pair);
+    let mut delivered = |until| {
+        pair.world.run_until(at(until));
+        pair.world.bulk(transfer).1.stats().bytes
+    };
+    let before = delivered(3000);
+    (delivered(12_000) - before) as f64 * 8.0 / 9e6
+}
+
+/// The share of the ideal that a transfer gets: the sum of the links less loss and headers.
+fn share_of_ideal(wires: &[Profile], loss: f64) -> f64 {
+    let sum: u64 = wires.iter().filter_map(|wire| wire.rate).sum();
+    let ideal = sum as f64 / 1e6 * (1.0 - loss) * 1380.0 / 1432.0;
+    let wires: Vec<_> = wires.iter().cloned().map(|wire| lossy(wire, loss)).collect();
+    let mut got = [1, 2, 3, 4, 5].map(|seed| transfer(seed, &wires, true));
+    got.sort_by(f64::total_cmp);
+    got[2] / ideal
+}
+
+#[test]
+fn a_transfer_fills_links_that_lose_up_to_one_in_twenty() {
+    for loss in [0.01, 0.02, 0.03, 0.04, 0.05] {
+        let share = share_of_ideal(&[wire(100, 10), wire(10, 10)], loss);
+        assert!(share >= 0.9, "{loss}: {share:.3}");
+    }
+}
+
+/// What a stream of so many kbit/s loses in ten seconds, of how many packets, and which share of bytes was sent again.
+fn stream_over(seed: u64, wires: &[Profile], kbps: u64, repair: bool) -> (u64, u64, f64) {
+    let mut pair = pair_of(seed, wires, repair);
+    let stream = stream_between(&mut pair, kbps, 7001, [1000, 11_000]);
+    pair.world.run_until(at(12_000));
+    let (source, checker) = pair.world.stream(stream);
+    assert_eq!(checker.verdict().duplicates, 0);
+    let again = repaired(&pair).bytes as f64 / (source.sent() * 1452) as f64;
+    (checker.verdict().lost(source.sent()), source.sent(), again)
+}
+
+#[test]
+fn what_links_lose_at_random_arrives_for_twice_the_loss_and_little_more() {
+    for loss in [0.005, 0.01, 0.02] {
+        let wires = [wire(50, 10), wire(50, 25)].map(|wire| lossy(wire, loss));
+        let (missing, sent, again) = stream_over(1, &wires, 30_000, true);
+        assert!(missing * 3000 <= sent, "{loss}: {missing} of {sent}");
+        assert!(again <= 2.0 * loss + 0.03, "{loss}: {again}");
+        let (missing, ..) = stream_over(1, &wires, 30_000, false);
+        assert!(missing as f64 >= 0.7 * loss * sent as f64, "{loss}: {missing} without repair");
+    }
+}
+
+#[test]
+fn a_stream_that_fills_links_loses_nothing_to_them() {
+    let wires = [wire(20, 10), wire(10, 20)].map(|wire| lossy(wire, 0.02));
+    let (missing, sent, again) = stream_over(1, &wires, 26_000, true);
+    assert!(missing * 1000 <= sent, "{missing} of {sent}");
+    assert!(again <= 0.07, "{again}");
+}
+
+#[test]
+fn a_flow_that_sends_little_loses_next_to_nothing() {
+    let (mut missing, mut sent) = (0, 0);
+    for seed in 0..10 {
+        let wires = [wire(50, 10), wire(50, 20)].map(|wire| lossy(wire, 0.01));
+        let (few, of, _) = stream_over(seed, &wires, 1000, true);
+        (missing, sent) = (missing + few, sent + of);
+    }
+    assert!(sent > 8000 && missing <= 3, "{missing} of {sent}");
+}
+
+#[test]
+fn one_path_repairs_itself() {
+    let (missing, sent, again) = stream_over(1, &[lossy(wire(50, 10), 0.01)], 20_000, true);
+    assert!(missing * 2000 <= sent, "{missing} of {sent}");
+    assert!(again <= 0.05, "{again}");
+}
+
+#[test]
+fn clean_links_cost_next_to_nothing() {
+    let (missing, _, again) = stream_over(1, &[wire(50, 10), wire(20, 30)], 30_000, true);
+    assert!(missing == 0 && again < 0.001, "{missing} missing, {again}");
+}
+
+#[test]
+fn what_the_own_queue_drops_is_not_sent_again() {
+    let mut pair = pair_of(1, &[wire(20, 10), wire(10, 20)], true);
+    stream(&mut pair, 60);
+    pair.world.run_until(at(8000));
+    let drops = pair.connection(pair.left).stats().drops;
+    let own = drops.count(Drop::QueueDelay) + drops.count(Drop::QueueFull);
+    let RepairStats { lost, repaired, .. } = repaired(&pair);
+    assert!(own > 1000 && repaired <= lost && lost < 600, "{own} dropped, {lost} lost, {repaired}");
+}
+
+#[test]
+fn more_is_lost_than_may_be_repaired_and_the_rest_arrives() {
+    let wires = [clear(10), clear(10)].map(|wire| lossy(wire, 0.3));
+    let (missing, sent, again) = stream_over(1, &wires, 10_000, true);
+    assert!(again <= 0.17, "{again}");
+    let share = missing as f64 / sent as f64;
+    assert!((0.1..0.3).contains(&share), "{share}");
+}
+
+/// Prints what happens to a transfer over links given as `TRACE=100/10/0.01,10/10/0.01`: Mbit/s, delay in milliseconds, share
+/// that is lost.
+#[test]
+fn trace() {
+    let Ok(what) = std::env::var("TRACE") else { return };
+    let wires: Vec<Profile> = what
+        .split(',')
+        .map(|link| {
+            let part: Vec<f64> = link.split('/').map(|number| number.parse().unwrap()).collect();
+            lossy(wire(part[0] as u64, part[1] as u64), part[2])
+        })
+        .collect();
+    let seed = std::env::var("SEED").map_or(1, |seed| seed.parse().unwrap());
+    let step = std::env::var("STEP").map_or(500, |step| step.parse().unwrap());
+    let mut pair = pair_of(seed, &wires, std::env::var("OFF").is_err());
+    let transfer = bulk(&mut pair);
+    let mut before = 0;
+    for time in (1000 / step..12_000 / step).map(|number| (number + 1) * step) {
+        pair.world.run_until(at(time));
+        let (sender, receiver) = pair.world.bulk(transfer);
+        let bytes = receiver.stats().bytes;
+        let mbps = (bytes - before) as f64 * 8e-3 / step as f64;
+        before = bytes;
+        let believed = links::believed(&pair, wires.len());
+        let believed: Vec<String> =
+            believed.iter().map(|(r, p, q)| format!("R {r:.1} P {p:.1} q {q:.1}")).collect();
+        let order = pair.connection(pair.right).stats().reorder;
+        println!(
+            "{time} {mbps:.1} events {} w {:.0} retr {} {believed:?} {:?} early {} overdue {} late {} drops {:?} rtt {:?} peer {:?}",
+            sender.stats().congestion_events,
+            sender.window(),
+            sender.stats().retransmissions,
+            repaired(&pair),
+            order.lost_early_release,
+            order.lost_max_delay,
+            order.late,
+            pair.connection(pair.left).stats().drops.count(Drop::QueueDelay),
+            sender.round_trip(),
+            pair.connection(pair.right).repair_stats(),
+        );
+    }
+}
