@@ -129,6 +129,7 @@ fn reached(control: Control, set: &Set, seeds: u64) -> (f64, f64) {
 
 /// With BBR `low_first` is missing: see docs/adaptive.md.
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
 fn a_transfer_gets_no_less_than_by_the_better_link_alone() {
     for (name, control, least) in [
         ("rtt_320", Control::Cubic, 0.90),
@@ -148,6 +149,7 @@ fn a_transfer_gets_no_less_than_by_the_better_link_alone() {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
 fn a_transfer_over_links_of_varying_delay_gets_no_less_than_by_the_better_one_alone() {
     for (name, control, least) in [
         ("jit_5", Control::Cubic, 0.88),
