@@ -45,6 +45,20 @@ pub enum Drop {
     GreTruncated,
     /// A GRE version other than 0.
     GreVersion,
+    /// A handshake message of sealed framing that is not authentic.
+    HandshakeForged,
+    /// A handshake initiation beyond what this host computes, without the cookie that it asked for.
+    HandshakeLoad,
+    /// A handshake message whose sender does not know the public key of this host.
+    HandshakeMac,
+    /// An authentic handshake message that does not fit the connection, or without a common cipher.
+    HandshakeRefused,
+    /// A handshake initiation that is not later than the last one of its sender.
+    HandshakeReplay,
+    /// A handshake initiation of a key that belongs to no connection, or a response or cookie reply to nothing.
+    HandshakeUnknown,
+    /// A handshake initiation while one of this host, whose key is greater, waits for its response.
+    HandshakeYield,
     /// The cookie in a hello confirm is not one that this host gave to its origin lately.
     HelloCookie,
     /// No connection that uses extended framing has the tunnel addresses and the key in a hello.
@@ -71,6 +85,12 @@ pub enum Drop {
     QueueDelay,
     /// More waited for a path than may.
     QueueFull,
+    /// To be sent, but the key must not be used any more.
+    SealExpired,
+    /// A sealed datagram that is not authentic.
+    SealForged,
+    /// A sealed datagram that came before, or is behind the replay window.
+    SealReplay,
     /// A sequence number too far away to be believed before others confirm it.
     Stray,
     /// A connection index that belongs to no session.
@@ -81,7 +101,7 @@ pub enum Drop {
 
 impl Drop {
     /// All reasons, in the order of their names.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 42] = [
         Self::AcceptFull,
         Self::AcceptRate,
         Self::AckObsolete,
@@ -98,6 +118,13 @@ impl Drop {
         Self::GreProtocol,
         Self::GreTruncated,
         Self::GreVersion,
+        Self::HandshakeForged,
+        Self::HandshakeLoad,
+        Self::HandshakeMac,
+        Self::HandshakeRefused,
+        Self::HandshakeReplay,
+        Self::HandshakeUnknown,
+        Self::HandshakeYield,
         Self::HelloCookie,
         Self::HelloUnknown,
         Self::HelloVersion,
@@ -111,6 +138,9 @@ impl Drop {
         Self::PathUnknown,
         Self::QueueDelay,
         Self::QueueFull,
+        Self::SealExpired,
+        Self::SealForged,
+        Self::SealReplay,
         Self::Stray,
         Self::UnknownIndex,
         Self::UnknownSource,
@@ -135,6 +165,13 @@ impl Drop {
             Self::GreProtocol => "gre_protocol",
             Self::GreTruncated => "gre_truncated",
             Self::GreVersion => "gre_version",
+            Self::HandshakeForged => "handshake_forged",
+            Self::HandshakeLoad => "handshake_load",
+            Self::HandshakeMac => "handshake_mac",
+            Self::HandshakeRefused => "handshake_refused",
+            Self::HandshakeReplay => "handshake_replay",
+            Self::HandshakeUnknown => "handshake_unknown",
+            Self::HandshakeYield => "handshake_yield",
             Self::HelloCookie => "hello_cookie",
             Self::HelloUnknown => "hello_unknown",
             Self::HelloVersion => "hello_version",
@@ -148,6 +185,9 @@ impl Drop {
             Self::PathUnknown => "path_unknown",
             Self::QueueDelay => "queue_delay",
             Self::QueueFull => "queue_full",
+            Self::SealExpired => "seal_expired",
+            Self::SealForged => "seal_forged",
+            Self::SealReplay => "seal_replay",
             Self::Stray => "stray",
             Self::UnknownIndex => "unknown_index",
             Self::UnknownSource => "unknown_source",
@@ -156,8 +196,14 @@ impl Drop {
 }
 
 /// A counter for each reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drops([u64; Drop::ALL.len()]);
+
+impl Default for Drops {
+    fn default() -> Self {
+        Self([0; Drop::ALL.len()])
+    }
+}
 
 impl Drops {
     /// How often `reason` was counted.

@@ -9,6 +9,8 @@
 pub(crate) mod datagram;
 pub(crate) mod extended;
 pub(crate) mod plain;
+#[expect(dead_code, reason = "sessions do not use it yet")]
+pub(crate) mod sealed;
 
 use std::net::IpAddr;
 

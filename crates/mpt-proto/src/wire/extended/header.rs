@@ -70,7 +70,9 @@ pub enum Kind {
     HelloConfirm,
     /// Reserved for parity; not specified.
     Parity,
-    /// A type without a meaning, 13 to 15.
+    /// What a responder of sealed framing asks for under load.
+    CookieReply,
+    /// A type without a meaning, 14 and 15.
     Unassigned(u8),
 }
 
@@ -92,6 +94,7 @@ impl Kind {
             Self::Close => 10,
             Self::HelloConfirm => 11,
             Self::Parity => 12,
+            Self::CookieReply => 13,
             Self::Unassigned(number) => number & 0x0f,
         }
     }
@@ -112,6 +115,7 @@ impl Kind {
             10 => Self::Close,
             11 => Self::HelloConfirm,
             12 => Self::Parity,
+            13 => Self::CookieReply,
             number => Self::Unassigned(number),
         }
     }

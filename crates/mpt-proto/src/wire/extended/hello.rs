@@ -83,6 +83,12 @@ pub struct Hello {
     pub index: u32,
 }
 
+/// The length of the message at the start of `payload`, by the number of lanes that it names.
+pub(crate) fn len_of(payload: &[u8]) -> usize {
+    let lanes = payload.get(2..4).map_or(0, |lanes| u16::from_be_bytes([lanes[0], lanes[1]]));
+    BARE_LEN + 4 * usize::from(lanes)
+}
+
 impl Hello {
     /// Writes the message at the start of `message`, and zeros as padding to its end: [`LEN`] bytes for an
     /// answer and a confirm, at least [`PADDED_LEN`] for a hello.

@@ -55,6 +55,7 @@ impl<'m> Message<'m> {
             | Kind::HandshakeInitiation
             | Kind::HandshakeResponse
             | Kind::Parity
+            | Kind::CookieReply
             | Kind::Unassigned(_) => Err(Drop::ControlUnknown),
         }
     }

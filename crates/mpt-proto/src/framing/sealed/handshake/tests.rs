@@ -1,0 +1,196 @@
+use super::*;
+use crate::id::SocketId;
+use crate::sequence::Seq;
+use crate::wire::extended::hello::Capabilities;
+use crate::wire::extended::{Flags, Header};
+use std::net::SocketAddr;
+
+fn host(number: u8) -> Host {
+    let private = PrivateKey::new([number; 32]);
+    let ciphers = Ciphers::fastest(Cipher::Aes256Gcm);
+    Host::new(&private, ciphers, &[number + 100; 32], Duration::from_secs(1_800_000_000))
+}
+
+fn keys(number: u8, preshared: Option<u8>) -> PeerKeys {
+    let public = PrivateKey::new([number; 32]).public();
+    PeerKeys { public, preshared: preshared.map(|byte| PresharedKey::new([byte; 32])) }
+}
+
+fn at() -> At {
+    At { socket: SocketId(0), remote: SocketAddr::from(([192, 0, 2, 1], 4754)) }
+}
+
+fn hello(session: u64, echo: u64, index: u32) -> Hello {
+    let (sender, receiver) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+    let (version, capabilities, cookie) = (hello::VERSION, Capabilities::OWN, 0);
+    Hello { version, capabilities, session, echo, sender, receiver, key: None, cookie, index }
+}
+
+/// The initiation of host 1 to host 2.
+fn initiation(preshared: Option<u8>) -> (Host, Option<Box<Initiation>>) {
+    let mut left = host(1);
+    let begun = left.initiate(Instant::ZERO, &keys(2, preshared), hello(5, 0, 6), None);
+    (left, begun.map(Box::new))
+}
+
+fn message(initiation: &Option<Box<Initiation>>) -> [u8; INITIATION_LEN] {
+    initiation.as_ref().expect("it was made").message
+}
+
+/// What host 2 answers it, and what it has agreed on.
+fn answer(right: &mut Host, message: &[u8], preshared: Option<u8>) -> ([u8; RESPONSE_LEN], Agreed) {
+    let received = right.read_initiation(Instant::ZERO, at(), message).expect("authentic");
+    assert_eq!(received.peer, keys(1, None).public);
+    assert_eq!((received.hello.session, received.hello.index), (5, 6));
+    let preshared = keys(1, preshared).preshared;
+    right.respond(received, preshared.as_ref(), hello(7, 5, 8)).expect("a response")
+}
+
+/// Whether what one seals the other opens.
+fn talk(one: &mut Agreed, other: &Agreed) -> bool {
+    let (kind, sequence, flags) = (Kind::Data, Some(Seq::FIRST), Flags::NONE);
+    let header = Header {
+        key: 5,
+        sequence,
+        kind,
+        flags,
+        path: 0,
+        distance: 0,
+        path_sequence: one.seal.usage().count() as u32,
+        sent: 0,
+    };
+    let mut datagram = vec![0; 80];
+    header.emit(&mut datagram);
+    one.seal.seal(&header, &mut datagram).expect("a number that was not used");
+    other.open.open(&header, &mut datagram).is_ok()
+}
+
+#[test]
+fn two_hosts_agree_on_keys() {
+    for preshared in [None, Some(9)] {
+        let ((left, mut waiting), mut right) = (initiation(preshared), host(2));
+        let (response, mut theirs) = answer(&mut right, &message(&waiting), preshared);
+        let (said, answered, mut ours) =
+            left.read_response(&mut waiting, &response).expect("authentic");
+        assert_eq!((said.session, answered.session, answered.index), (5, 7, 8));
+        assert!(waiting.is_none());
+        assert!(talk(&mut ours, &theirs) && talk(&mut theirs, &ours));
+        assert!(!talk(&mut { ours }, &{
+            theirs.open = initiation_keys().open;
+            theirs
+        }));
+    }
+}
+
+fn initiation_keys() -> Agreed {
+    Agreed::new(Cipher::Aes256Gcm, &Zeroizing::new([0; 32]), &Zeroizing::new([0; 32]))
+}
+
+#[test]
+fn another_preshared_key_is_no_response() {
+    for (one, other) in [(None, Some(9)), (Some(9), None), (Some(9), Some(8))] {
+        let ((left, mut waiting), mut right) = (initiation(one), host(2));
+        let (response, _) = answer(&mut right, &message(&waiting), other);
+        let read = left.read_response(&mut waiting, &response);
+        assert_eq!(read.err(), Some(Drop::HandshakeForged));
+    }
+}
+
+#[test]
+fn no_bit_of_an_initiation_can_be_changed() {
+    let (_, waiting) = initiation(None);
+    let mut right = host(2);
+    for bit in 0..8 * (INITIATION_LEN - MAC_LEN) {
+        let mut changed = message(&waiting);
+        changed[bit / 8] ^= 1 << (bit % 8);
+        let read = right.read_initiation(Instant::ZERO, at(), &changed);
+        assert_eq!(read.err(), Some(Refusal::Drop(Drop::HandshakeMac)), "bit {bit}");
+        // By somebody who knows the public key.
+        let first = INITIATION_LEN - 2 * MAC_LEN;
+        let code = mac(&right.mac1_key, &[&changed[..first]]);
+        changed[first..first + MAC_LEN].copy_from_slice(&code);
+        if bit < 8 * first {
+            let now = Instant::ZERO + Duration::from_secs(bit as u64);
+            let read = right.read_initiation(now, at(), &changed).err();
+            let index = Some(Refusal::Drop(Drop::HandshakeRefused));
+            let forged = Some(Refusal::Drop(Drop::HandshakeForged));
+            assert_eq!(read, if bit < 32 { index } else { forged }, "bit {bit}");
+        }
+    }
+    let message = message(&waiting);
+    for len in 0..INITIATION_LEN {
+        let read = right.read_initiation(Instant::ZERO, at(), &message[..len]);
+        assert!(read.is_err(), "{len} bytes");
+    }
+}
+
+#[test]
+fn no_bit_of_a_response_can_be_changed_and_the_true_one_still_counts() {
+    let ((left, mut waiting), mut right) = (initiation(Some(3)), host(2));
+    let (response, mut theirs) = answer(&mut right, &message(&waiting), Some(3));
+    for bit in 0..8 * RESPONSE_LEN {
+        let mut changed = response;
+        changed[bit / 8] ^= 1 << (bit % 8);
+        let read = left.read_response(&mut waiting, &changed);
+        assert_eq!(read.err(), Some(Drop::HandshakeMac), "bit {bit}");
+        let first = RESPONSE_LEN - MAC_LEN;
+        let code = mac(&left.mac1_key, &[&changed[..first]]);
+        changed[first..].copy_from_slice(&code);
+        if bit < 8 * first {
+            let read = left.read_response(&mut waiting, &changed);
+            assert_eq!(read.err(), Some(Drop::HandshakeForged), "bit {bit}");
+        }
+    }
+    let (.., ours) = left.read_response(&mut waiting, &response).expect("authentic");
+    assert!(talk(&mut theirs, &ours));
+    let again = left.read_response(&mut waiting, &response);
+    assert_eq!(again.err(), Some(Drop::HandshakeUnknown));
+}
+
+#[test]
+fn a_stranger_is_no_peer() {
+    let (_, waiting) = initiation(None);
+    let read = host(3).read_initiation(Instant::ZERO, at(), &message(&waiting));
+    assert_eq!(read.err(), Some(Refusal::Drop(Drop::HandshakeMac)), "it is to another host");
+    let ((left, mut own), mut right) = (initiation(None), host(2));
+    let (mut response, _) = answer(&mut right, &message(&waiting), None);
+    assert_eq!(left.read_response(&mut None, &response).err(), Some(Drop::HandshakeUnknown));
+    response[RESPONSE_LEN - 1] ^= 1;
+    assert_eq!(left.read_response(&mut own, &response).err(), Some(Drop::HandshakeMac));
+}
+
+#[test]
+fn later_initiations_have_later_timestamps_and_other_keys() {
+    let (mut left, mut right) = (host(1), host(2));
+    let messages = [0, 1, 300_000_000_000].map(|nanos| {
+        let now = Instant::from_nanos(nanos);
+        let begun = left.initiate(now, &keys(2, None), hello(5, 0, 6), None).expect("keys");
+        let read = right.read_initiation(Instant::ZERO, at(), &begun.message);
+        (begun.message, read.expect("authentic").timestamp)
+    });
+    assert!(messages.windows(2).all(|pair| pair[0].1 < pair[1].1));
+    assert!(messages.windows(2).all(|pair| pair[0].0[4..36] != pair[1].0[4..36]));
+}
+
+#[test]
+fn a_host_under_load_asks_for_a_cookie() {
+    let (mut left, waiting) = initiation(None);
+    let mut right = host(2);
+    let asked = (0..200).find_map(|_| {
+        match right.read_initiation(Instant::ZERO, at(), &message(&waiting)) {
+            Err(Refusal::Ask(index, reply)) => Some((index, reply)),
+            _ => None,
+        }
+    });
+    let (index, reply) = asked.expect("a cookie reply");
+    assert_eq!(index, 6);
+    let waiting = waiting.expect("it waits");
+    let cookie = crate::framing::sealed::cookie::read(right.public(), &waiting.mac1(), &reply);
+    let cookie = cookie.expect("it is to this initiation");
+    let next = left.initiate(Instant::ZERO, &keys(2, None), hello(5, 0, 6), Some(&cookie));
+    let next = next.expect("keys").message;
+    assert!(right.read_initiation(Instant::ZERO, at(), &next).is_ok());
+    let elsewhere = At { socket: SocketId(1), ..at() };
+    let read = right.read_initiation(Instant::ZERO, elsewhere, &next);
+    assert!(matches!(read.err(), Some(Refusal::Ask(..) | Refusal::Drop(Drop::HandshakeLoad))));
+}
