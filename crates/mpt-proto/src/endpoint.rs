@@ -44,7 +44,10 @@ impl Endpoint {
     pub fn new(config: &EndpointConfig, now: Instant) -> Result<Self, ConfigError> {
         config.check()?;
         let tx = TransmitSide::new(config.addresses.clone(), config.secret);
-        let mut endpoint = Self { tx, rx: ReceiveSide::new(&config.addresses, config.secret) };
+        let mut endpoint = Self {
+            tx,
+            rx: ReceiveSide::new(&config.addresses, config.secret, config.keys.as_ref()),
+        };
         for (connection, config) in (0..).map(ConnectionId).zip(&config.connections) {
             let config = Arc::new(config.clone());
             let change = Change::AddConnection { connection, config, accepted_by: None };

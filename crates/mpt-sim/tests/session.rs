@@ -15,7 +15,8 @@ use mpt_sim::traffic::stream::{Source, Verdict};
 use mpt_sim::world::pair::{Pair, PairPlan, PathPlan};
 use mpt_sim::world::{Direction, StreamId};
 
-const SESSIONS: [FramingConfig; 2] = [FramingConfig::Extended, FramingConfig::Auto];
+const SESSIONS: [FramingConfig; 3] =
+    [FramingConfig::Extended, FramingConfig::Auto, FramingConfig::Sealed];
 
 fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)

@@ -109,6 +109,7 @@ impl Settings {
         EndpointConfig {
             addresses: addresses.map(Prefix::host).to_vec(),
             connections: vec![connection],
+            keys: None,
             secret: Secret::new([own as u8 + 1, starts, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
         }
     }
@@ -150,6 +151,7 @@ impl Settings {
             checksum: self.checksum,
             sequence: self.sequence,
             scheduler: SchedulerConfig::Weighted,
+            peer_keys: None,
             thin_acks: true,
             equalise: true,
             reorder: self.reorder,

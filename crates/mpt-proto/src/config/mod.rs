@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use crate::id::SocketId;
+use crate::keys::{HostKeys, PeerKeys};
 use crate::path::PathStatus;
 use crate::peer_kind::PeerKind;
 use crate::pins::Pins;
@@ -90,6 +91,8 @@ pub enum FramingConfig {
     Auto,
     /// Extended framing and nothing else. For peers of kind [`PeerKind::Mpt`] only.
     Extended,
+    /// Sealed framing and nothing else, which needs keys. For peers of kind [`PeerKind::Mpt`] only.
+    Sealed,
 }
 
 /// One path of a connection.
@@ -130,6 +133,8 @@ pub struct ConnectionConfig {
     pub peer_kind: PeerKind,
     /// What its datagrams look like.
     pub framing: FramingConfig,
+    /// The keys of its peer, with [`FramingConfig::Sealed`].
+    pub peer_keys: Option<PeerKeys>,
     /// The peer's tunnel addresses, at most one of each IP version; inner packets to them go by
     /// this connection, and only they and `networks` may be the source of what comes by it.
     pub peer: Vec<IpAddr>,
@@ -168,4 +173,6 @@ pub struct EndpointConfig {
     pub connections: Vec<ConnectionConfig>,
     /// What session ids, indices, cookies and challenges are derived from: random, and new at each start.
     pub secret: Secret,
+    /// What it needs for connections with [`FramingConfig::Sealed`].
+    pub keys: Option<HostKeys>,
 }

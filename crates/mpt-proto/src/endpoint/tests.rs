@@ -129,6 +129,7 @@ fn connection_config(connection: u16, paths: u8) -> ConnectionConfig {
         checksum: false,
         sequence: true,
         scheduler: SchedulerConfig::Weighted,
+        peer_keys: None,
         thin_acks: true,
         equalise: true,
         reorder: ReorderConfig::default(),
@@ -239,7 +240,7 @@ proptest! {
         let mut now = Instant::ZERO + Duration::from_secs(1000);
         let local = Prefix::new(own(), 16).expect("a prefix");
         let connections = (0..2).map(|connection| connection_config(connection, 2)).collect();
-        let config = EndpointConfig { addresses: vec![local], connections, secret: crate::Secret::default() };
+        let config = EndpointConfig { addresses: vec![local], connections, secret: crate::Secret::default(), keys: None };
         let mut endpoint = Endpoint::new(&config, now).expect("good settings");
         let mut sink = Numbers(0);
         for act in acts {

@@ -31,6 +31,8 @@ pub struct Opened {
     pub(crate) framed: Framed,
     /// Where the payload begins.
     pub(crate) start: usize,
+    /// How many bytes of no meaning are behind the payload.
+    pub(crate) trailer: usize,
 }
 
 /// What a header says besides connection, path and order, by its framing.

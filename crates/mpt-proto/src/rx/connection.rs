@@ -7,6 +7,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use super::handshakes::Handshakes;
 use super::measured::Measured;
 use super::path::ReceivePath;
 use super::playout::{PlayOut, delivery};
@@ -62,6 +63,8 @@ pub struct ReceiveHalf {
     pub(super) sessions_forgotten: u64,
     /// What the session measures, if there is one.
     pub(super) measured: Option<Box<Measured>>,
+    /// The handshakes, in sealed framing.
+    pub(super) handshakes: Option<Box<Handshakes>>,
     /// Whether the order begins anew with the next packet, because a session has begun.
     pub(super) restarts: bool,
     /// Since when all paths of a session have been down.
@@ -109,6 +112,7 @@ impl ReceiveHalf {
             number,
             sessions_forgotten: 0,
             measured: None,
+            handshakes: config.peer_keys.clone().map(|keys| Box::new(Handshakes::new(keys))),
             restarts: false,
             all_down_since: None,
             key: config.key,

@@ -81,7 +81,7 @@ impl Arrivals<'_> {
             // It is to a hello of before the session.
             Some(_) if now < session.began() + OVERLAP => return Err(Drop::HelloCookie),
             // The peer has restarted. What it sent before may still come, so it is asked with another identity.
-            Some(_) => self.forget(id),
+            Some(_) => self.forget(now, id),
             None => {
                 if session.on_answer(peer) {
                     let offer = Offer { peer, cookie: hello.cookie, path };

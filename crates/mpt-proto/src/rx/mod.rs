@@ -3,11 +3,14 @@
 //! Follow the datagram: [`side`] finds connection and path, in extended framing [`greet`] does, which also answers
 //! who begins a path, and [`hello`] who begins a [`session`]; [`connection`] checks inner packets, [`keepalive`] reads
 //! what the peer says of itself, [`reorder`] puts them in order, and [`playout`] lets some wait. [`path`] is what is known of each path as a receiver,
-//! [`recorder`] is what arrived on it by path sequence,
-//! [`reconfigure`] changes settings at run time, [`report`] has what is counted.
+//! [`recorder`] is what arrived on it by path sequence. In
+//! sealed framing, [`unseal`] opens datagrams first, and [`sealed`] agrees on keys by [`handshakes`];
+//! [`apply`] and [`reconfigure`] change settings at run time, [`report`] has what is counted.
 
+mod apply;
 pub(crate) mod connection;
 mod greet;
+pub(crate) mod handshakes;
 mod hello;
 mod invite;
 mod keepalive;
@@ -20,6 +23,8 @@ mod record;
 pub(crate) mod recorder;
 pub(crate) mod reorder;
 mod report;
+mod sealed;
 mod session;
 mod sessions;
 pub(crate) mod side;
+mod unseal;

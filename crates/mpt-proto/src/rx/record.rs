@@ -93,6 +93,9 @@ impl ReceiveHalf {
             return;
         }
         (measured.told_at, measured.bytes, measured.due) = (now, 0, None);
+        if let Some(handshakes) = self.handshakes.as_mut().filter(|it| it.epochs.is_used_up()) {
+            handshakes.begin_series(now);
+        }
         let Some(session) = self.session.as_deref() else { return };
         for (index, path) in self.paths.iter_mut() {
             let Some(id) = session.peer_id(PathId(index as u8)) else { continue };

@@ -106,6 +106,7 @@ impl ReceiveHalf {
             + self.measured.as_ref().map_or(0, |it| size_of_val(&**it) + it.memory())
             + self.paths.iter().map(|(_, path)| path.recorder.memory()).sum::<usize>()
             + self.session().map_or(0, |session| size_of_val(session) + session.memory())
+            + self.handshake_memory()
             + self.networks.capacity() * size_of::<Prefix>()
     }
 

@@ -25,6 +25,7 @@ use crate::tx::retransmit::LossWindow;
 use crate::tx::transmit::TransmitKind;
 use crate::wire::extended::NO_PATH;
 use crate::wire::extended::feedback::Block;
+use crate::wire::extended::sealed::INITIATION_LEN;
 use crate::wire::inner;
 use crate::wire::keepalive::Activation;
 
@@ -36,6 +37,8 @@ pub struct TransmitHalf {
     pub(super) greeting: Option<Greeting>,
     /// The path id of the path added last, and the highest path sequence of those that are gone.
     pub(super) last_wire: WirePath,
+    /// A handshake initiation, since when it waits, and the paths on which it is yet to be sent, one bit each.
+    pub(super) initiation: Option<(Box<[u8; INITIATION_LEN]>, Instant, u64)>,
     /// Whether beacons are sent, because there is a session.
     pub(super) has_beacons: bool,
     /// When they are due, if data was sent.
@@ -91,6 +94,7 @@ impl TransmitHalf {
             framing: Tx::new(config),
             greeting: Greeting::new(config.framing, own),
             last_wire: WirePath { id: NO_PATH - 1, next: 0 },
+            initiation: None,
             has_beacons: false,
             beacons_at: None,
             reports: Vec::new(),

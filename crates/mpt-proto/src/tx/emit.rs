@@ -3,6 +3,9 @@
 use super::retransmit::Sent;
 use super::side::TransmitSide;
 use super::transmit::{Payload, Transmit};
+use crate::framing::Stamp;
+use crate::id::ConnectionId;
+use crate::stats::Drop;
 use crate::time::Instant;
 
 impl TransmitSide {
@@ -50,8 +53,9 @@ impl TransmitSide {
                 let stamp = stamp.emit_either(datagram, |place| fill(packet, place));
                 if keep && self.retransmit.allows(now, datagram.len()) {
                     let sent = Sent { at: now, connection, path, tos, stamp };
-                    self.retransmit.put(sent, &datagram[stamp.overhead()..]);
+                    self.retransmit.put(sent, &datagram[stamp.payload(datagram.len())]);
                 }
+                self.seal(connection, &stamp, datagram);
             }
             Payload::Waited { place, keep, .. } => {
                 let half = self.connections.get(connection.index());
@@ -63,8 +67,9 @@ impl TransmitSide {
                 });
                 if keep && self.retransmit.allows(now, datagram.len()) {
                     let sent = Sent { at: now, connection, path, tos, stamp };
-                    self.retransmit.put(sent, &datagram[stamp.overhead()..]);
+                    self.retransmit.put(sent, &datagram[stamp.payload(datagram.len())]);
                 }
+                self.seal(connection, &stamp, datagram);
             }
             Payload::Control { len } | Payload::Reply { len } => {
                 stamp.emit(datagram, |place| {
@@ -72,11 +77,36 @@ impl TransmitSide {
                     message.copy_from_slice(&self.control[..message.len()]);
                     padding.fill(0);
                 });
+                self.seal(connection, &stamp, datagram);
             }
             Payload::Kept { place, .. } => {
                 let packet = self.retransmit.packet(place);
                 stamp.emit(datagram, |place| place.copy_from_slice(packet));
+                self.seal(connection, &stamp, datagram);
             }
+        }
+    }
+
+    /// Seals what was written, where that is to be done.
+    #[inline(always)]
+    fn seal(&mut self, connection: ConnectionId, stamp: &Stamp, datagram: &mut [u8]) {
+        if stamp.is_sealed() {
+            self.do_seal(connection, stamp, datagram);
+        }
+    }
+
+    #[inline(never)]
+    fn do_seal(&mut self, connection: ConnectionId, stamp: &Stamp, datagram: &mut [u8]) {
+        let sealed = match self.connections.get_mut(connection.index()) {
+            Some(half) => half.framing.seal(stamp, datagram),
+            // It is over, and its keys with it.
+            None => {
+                datagram.fill(0);
+                Err(Drop::SealExpired)
+            }
+        };
+        if let Err(reason) = sealed {
+            self.drops.add(reason);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::connection::TransmitHalf;
-use super::control::{Control, ControlMessage};
+use super::message::{Control, ControlMessage};
 use super::path::TransmitPath;
 use super::rates::slower_than_fastest;
 use crate::id::PathId;

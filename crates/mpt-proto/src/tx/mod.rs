@@ -3,7 +3,7 @@
 //! Follow the packet: [`side`] finds the connection ([`route`]), [`connection`] picks the path and allocates
 //! the sequence number, [`transmit`] is the datagram to send, [`emit`] writes it, [`retransmit`] remembers it for a
 //! moment. Where paths are full packets wait first ([`offer`], [`stages`], [`paced`], [`acks`]), by [`rates`].
-//! [`control`] makes what the endpoint itself sends, [`greeting`] asks for a session, [`beacon`] says that a path
+//! [`control`] makes what the endpoint itself sends, its [`message`]s, [`greeting`] asks for a session, [`beacon`] says that a path
 //! has become idle, [`feedback`] what arrived, [`mtu`] asks how long datagrams it carries, [`poll`] gives all of it
 //! out, [`reconfigure`] changes settings at run time, [`standing`] says what the choice rests on.
 
@@ -16,6 +16,7 @@ mod equalise;
 pub(crate) mod feedback;
 mod greeting;
 mod idle;
+mod message;
 mod moves;
 mod mtu;
 mod offer;

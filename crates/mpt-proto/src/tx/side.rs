@@ -19,7 +19,7 @@ use crate::stats::{Drop, Drops, Traffic};
 use crate::time::Instant;
 use crate::timer::Deadline;
 use crate::tx::connection::TransmitHalf;
-use crate::tx::control::MAX_CONTROL;
+use crate::tx::message::MAX_CONTROL;
 use crate::tx::retransmit::RetransmitBuffer;
 use crate::tx::route::Routes;
 use crate::tx::stages::Accepted;
@@ -53,6 +53,8 @@ pub struct TransmitSide {
     pub(super) secret: Secret,
     /// How many connections were added: which identity the next one has.
     pub(super) added: u64,
+    /// A connection to be looked at with the next datagram: it may have nothing more to say.
+    pub(super) over: Option<ConnectionId>,
     /// Probes to send, with the lengths of their datagrams; at most one for each path.
     pub(super) probes: VecDeque<(ConnectionId, PathId, usize)>,
 }
@@ -76,6 +78,7 @@ impl TransmitSide {
             destination: (At { socket: SocketId(0), remote: nowhere }, None),
             secret,
             added: 0,
+            over: None,
             probes: VecDeque::new(),
         }
     }

@@ -124,12 +124,14 @@ pub(crate) fn config(settings: &Settings, own: u8) -> EndpointConfig {
             checksum: settings.checksum,
             sequence: settings.sequence,
             scheduler: SchedulerConfig::Weighted,
+            peer_keys: None,
             thin_acks: true,
             equalise: true,
             reorder: settings.reorder,
             paths: settings.weights.iter().enumerate().map(path).collect(),
         }],
         secret: mpt_proto::Secret::default(),
+        keys: None,
     }
 }
 

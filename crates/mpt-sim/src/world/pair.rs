@@ -8,14 +8,18 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use mpt_proto::{
-    ConfigError, Connection, ConnectionConfig, ConnectionId, EndpointConfig, FramingConfig,
-    PathConfig, PathId, PathState, PathStatus, PeerKind, Pins, Prefix, ReorderConfig,
-    SchedulerConfig, Secret, SocketId,
+    Cipher, Ciphers, ConfigError, Connection, ConnectionConfig, ConnectionId, EndpointConfig,
+    FramingConfig, HostKeys, KEY_LEN, PathConfig, PathId, PathState, PathStatus, PeerKeys,
+    PeerKind, Pins, Prefix, PresharedKey, PrivateKey, ReorderConfig, SchedulerConfig, Secret,
+    SocketId,
 };
 
 use super::{End, HostConfig, HostId, WireId, World};
 use crate::profile::Profile;
 use crate::traffic::packet::Flow;
+
+/// The wall clock when virtual time is zero.
+const CLOCK_ZERO: Duration = Duration::from_secs(1_800_000_000);
 
 /// The port of both ends' tunnels (RFC 8086).
 const PORT: u16 = 4754;
@@ -80,6 +84,8 @@ pub struct PairPlan {
     pub server_learns: bool,
     /// The framing of the right host, if it is another one.
     pub right_framing: Option<FramingConfig>,
+    /// The bytes of the pre-shared key, with sealed framing.
+    pub preshared: Option<u8>,
     /// What both connections have in common; peers and paths are filled in.
     pub connection: ConnectionConfig,
     /// What both paths have in common; socket, remote address, weight and priority are filled in.
@@ -96,6 +102,7 @@ impl PairPlan {
             one_server_address: false,
             server_learns: false,
             right_framing: None,
+            preshared: None,
             connection: ConnectionConfig {
                 peer_kind: PeerKind::Mpt,
                 framing: FramingConfig::Plain,
@@ -106,6 +113,7 @@ impl PairPlan {
                 checksum: false,
                 sequence: true,
                 scheduler: SchedulerConfig::default(),
+                peer_keys: None,
                 thin_acks: true,
                 equalise: true,
                 reorder: ReorderConfig::default(),
@@ -211,6 +219,17 @@ impl Side {
         }
     }
 
+    /// The static key of this side.
+    fn private_key(self) -> PrivateKey {
+        PrivateKey::new([self.number(); KEY_LEN])
+    }
+
+    /// What it needs for sealed framing.
+    fn keys(self) -> HostKeys {
+        let ciphers = Ciphers::fastest(Cipher::Aes256Gcm);
+        HostKeys::new(self.private_key(), ciphers, [self.number() + 100; KEY_LEN], CLOCK_ZERO)
+    }
+
     /// The last number of this side's addresses.
     fn number(self) -> u8 {
         match self {
@@ -261,11 +280,18 @@ impl PairPlan {
         if side == Side::Right {
             connection.framing = self.right_framing.unwrap_or(connection.framing);
         }
+        let framing = connection.framing;
+        if framing == FramingConfig::Sealed {
+            let preshared = self.preshared.map(|byte| PresharedKey::new([byte; KEY_LEN]));
+            let public = side.other().private_key().public();
+            connection.peer_keys = Some(PeerKeys { public, preshared });
+        }
         HostConfig {
             endpoint: EndpointConfig {
                 addresses: addresses(side).into_iter().map(Prefix::host).collect(),
                 connections: vec![connection],
                 secret: Secret::default(),
+                keys: (framing == FramingConfig::Sealed).then(|| side.keys()),
             },
             sockets,
             learns,

@@ -38,6 +38,7 @@ pub(super) fn core_connection(
             config::Scheduler::Weighted => SchedulerConfig::Weighted,
             config::Scheduler::Flow => SchedulerConfig::Flow,
         },
+        peer_keys: None,
         thin_acks: settings.policies.thin_acks,
         equalise: settings.policies.equalise,
         reorder: reorder(&settings.policies),

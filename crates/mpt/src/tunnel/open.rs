@@ -98,7 +98,8 @@ pub(super) fn open(
     check_memory(Incoming::reserved(slot) + receive_options.memory())?;
     let device = open_device(settings)?;
     let addresses = settings.addresses.iter().filter_map(core_prefix).collect();
-    let config = EndpointConfig { addresses, connections: Vec::new(), secret: random_secret()? };
+    let config =
+        EndpointConfig { addresses, connections: Vec::new(), secret: random_secret()?, keys: None };
     let (tx_side, rx_side) = Endpoint::new(&config, Instant::ZERO)?.split();
 
     let receive = Receive::new(&receive_options);

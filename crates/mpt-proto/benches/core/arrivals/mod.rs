@@ -72,6 +72,7 @@ pub(crate) fn endpoint(
         checksum: false,
         sequence: true,
         scheduler: SchedulerConfig::Weighted,
+        peer_keys: None,
         thin_acks: true,
         equalise: true,
         reorder,
@@ -82,6 +83,7 @@ pub(crate) fn endpoint(
         addresses,
         connections: vec![connection],
         secret: mpt_proto::Secret::new([own.octets()[3]; 16]),
+        keys: None,
     };
     Endpoint::new(&config, Instant::ZERO).expect("nothing is repeated or out of range")
 }

@@ -143,6 +143,19 @@ impl Session {
         self.peer = Some(peer);
     }
 
+    /// A session begins in which this host is known by `own`.
+    pub(crate) fn begin_as(&mut self, now: Instant, own: Identity, peer: Peer) {
+        self.own = own;
+        self.bound.fill(NONE);
+        self.candidates.clear();
+        self.begin(now, peer);
+    }
+
+    /// The session continues, and both hosts are known by other indices.
+    pub(crate) fn continue_as(&mut self, own: Identity, peer: Peer) {
+        (self.own, self.peer) = (own, Some(peer));
+    }
+
     /// The session is forgotten. The next one has the identity that was meant for it, and the one after it another.
     pub(crate) fn renew(&mut self, next: Identity) {
         *self = Self::new(self.next, next);

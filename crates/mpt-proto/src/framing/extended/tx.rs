@@ -1,8 +1,11 @@
 //! Extended framing, sending: the sequences of a session, and the header of each datagram.
 
+use std::ops::Range;
+
 use crate::framing::datagram::Item;
 use crate::sequence::Seq;
 use crate::time::Instant;
+use crate::wire::extended::sealed::TAG_LEN;
 use crate::wire::extended::{Flags, Header, Kind, NO_PATH};
 use crate::wire::flow::Flow;
 use crate::wire::gre::Protocol;
@@ -20,6 +23,10 @@ pub(crate) struct Tx {
     index: u32,
     /// [`Flags::PARTIAL`] if the peer accepts packets with a partial checksum.
     flags: Flags,
+    /// Whether datagrams are sealed.
+    is_sealed: bool,
+    /// The number of the next message that counts by no path, where they are sealed.
+    next_control: u32,
     next: Seq,
     /// By bucket, the number after that of the last packet; 0 if there was none. Allocated with the first
     /// packet, because most connections of a server are idle.
@@ -38,7 +45,10 @@ pub(crate) struct WirePath {
 
 /// The header of one datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp(Header);
+pub(crate) struct Stamp {
+    header: Header,
+    is_sealed: bool,
+}
 
 /// The flow of the last packet, so that a row of packets of one flow is hashed once.
 #[derive(Debug, Default)]
@@ -60,9 +70,15 @@ impl WirePath {
 
 impl Tx {
     /// `partial`: the peer accepts packets with a partial checksum.
-    pub(crate) fn new(index: u32, partial: bool) -> Self {
+    pub(crate) fn new(index: u32, partial: bool, is_sealed: bool) -> Self {
         let flags = if partial { Flags::PARTIAL } else { Flags::NONE };
-        Self { index, flags, next: Seq::FIRST, buckets: None, flow: LastFlow::default() }
+        let (next, buckets, flow) = (Seq::FIRST, None, LastFlow::default());
+        Self { index, flags, is_sealed, next_control: 0, next, buckets, flow }
+    }
+
+    /// The peer receives under another index from now on.
+    pub(crate) fn set_index(&mut self, index: u32) {
+        self.index = index;
     }
 
     /// The index under which the peer receives.
@@ -97,7 +113,7 @@ impl Tx {
             0 => 0,
             after => self.next.value().wrapping_sub(after).min(u32::from(u16::MAX)) as u16,
         };
-        Stamp(Header {
+        let header = Header {
             key: self.index,
             sequence: Some(sequence),
             kind: Kind::Data,
@@ -106,7 +122,8 @@ impl Tx {
             distance,
             path_sequence: 0,
             sent: 0,
-        })
+        };
+        Stamp { header, is_sealed: self.is_sealed }
     }
 
     /// Whether the peer accepts packets with a partial checksum.
@@ -114,67 +131,104 @@ impl Tx {
         self.flags.contains(Flags::PARTIAL)
     }
 
-    /// The stamp of a copy, on another path or later.
-    pub(crate) fn restamp(&self, now: Instant, stamp: Stamp, path: &mut WirePath) -> Option<Stamp> {
-        let Stamp(header) = stamp;
+    /// The stamp of a copy, on another path or later. `is_index` says whether an index was another one of this session.
+    pub(crate) fn restamp(
+        &self,
+        now: Instant,
+        stamp: Stamp,
+        path: &mut WirePath,
+        is_index: impl FnOnce(u32) -> bool,
+    ) -> Option<Stamp> {
+        let Stamp { header, is_sealed } = stamp;
         let behind = self.next.value().wrapping_sub(header.sequence?.value());
-        if header.key != self.index || behind > REACH {
+        if header.key != self.index && !is_index(header.key) || behind > REACH {
             return None;
         }
-        let flags = header.flags | Flags::OUT_OF_TURN;
+        let (key, flags) = (self.index, header.flags | Flags::OUT_OF_TURN);
         let (path_sequence, sent) = (path.take(), now.micros());
-        Some(Stamp(Header { flags, path: path.id, path_sequence, sent, ..header }))
+        let header = Header { key, flags, path: path.id, path_sequence, sent, ..header };
+        Some(Stamp { header, is_sealed })
     }
 
     /// The stamp of a message whose path sequence counts.
     pub(crate) fn stamp_control(&self, now: Instant, kind: Kind, path: &mut WirePath) -> Stamp {
-        let header = Stamp::uncounted(now, kind, self.index, path.id).0;
-        Stamp(Header { path_sequence: path.take(), ..header })
+        let Stamp { header, .. } = Stamp::uncounted(now, kind, self.index, path.id);
+        let header = Header { path_sequence: path.take(), ..header };
+        Stamp { header, is_sealed: self.is_sealed }
+    }
+
+    /// The stamp of a message of the session that counts by no path. Where datagrams are sealed it has a number all the same.
+    pub(crate) fn stamp_uncounted(&mut self, now: Instant, kind: Kind, path: u8) -> Stamp {
+        let stamp = Stamp::uncounted(now, kind, self.index, path);
+        if !self.is_sealed {
+            return stamp;
+        }
+        let header = Header { path_sequence: self.next_control, ..stamp.header };
+        self.next_control = self.next_control.wrapping_add(1);
+        Stamp { header, is_sealed: true }
     }
 }
 
 impl Stamp {
     /// The same with one of [`Flags::OUT_OF_TURN`] and [`Flags::EQUALISE`].
     pub(crate) fn with(self, flag: Flags) -> Self {
-        Self(Header { flags: self.0.flags | flag, ..self.0 })
+        let header = Header { flags: self.header.flags | flag, ..self.header };
+        Self { header, ..self }
     }
 
     /// The stamp of a message that begins a session or asks an origin for an answer.
     pub(crate) fn uncounted(now: Instant, kind: Kind, key: u32, path: u8) -> Self {
-        Self(Header {
-            key,
-            sequence: None,
-            kind,
-            flags: Flags::NONE,
-            path,
-            distance: 0,
-            path_sequence: 0,
-            sent: now.micros(),
-        })
+        let (sequence, flags, sent) = (None, Flags::NONE, now.micros());
+        let (distance, path_sequence) = (0, 0);
+        let header = Header { key, sequence, kind, flags, path, distance, path_sequence, sent };
+        Self { header, is_sealed: false }
     }
 
     /// The packet leaves now on this path.
     #[inline(always)]
     pub(crate) fn leaving(self, now: Instant, path: &mut WirePath) -> Self {
-        let Self(header) = self;
         let (path_sequence, sent) = (path.take(), now.micros());
-        Self(Header { path: path.id, path_sequence, sent, ..header })
+        let header = Header { path: path.id, path_sequence, sent, ..self.header };
+        Self { header, ..self }
     }
 
     /// Its number, by which it has its place in the order of the connection.
     pub(crate) const fn sequence(&self) -> Option<Seq> {
-        self.0.sequence
+        self.header.sequence
+    }
+
+    /// Whether the datagram is sealed after it was written.
+    #[inline(always)]
+    pub(crate) const fn is_sealed(&self) -> bool {
+        self.is_sealed
+    }
+
+    pub(crate) const fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The bytes behind the payload.
+    #[inline(always)]
+    pub(crate) const fn trailer(&self) -> usize {
+        if self.is_sealed { TAG_LEN } else { 0 }
     }
 
     #[inline(always)]
     pub(crate) const fn overhead(&self) -> usize {
-        self.0.size()
+        self.header.size() + self.trailer()
+    }
+
+    /// The place of the payload.
+    #[inline(always)]
+    pub(crate) fn payload(&self, len: usize) -> Range<usize> {
+        self.header.size()..len - self.trailer()
     }
 
     #[inline(always)]
     pub(crate) fn emit(&self, datagram: &mut [u8], fill: impl FnOnce(&mut [u8])) {
-        fill(&mut datagram[self.overhead()..]);
-        self.0.emit(datagram);
+        let place = self.payload(datagram.len());
+        fill(&mut datagram[place]);
+        self.header.emit(datagram);
     }
 
     /// The same for an inner packet, where `fill` says whether its checksum is partial. Returns the stamp that says so, too.
@@ -184,17 +238,18 @@ impl Stamp {
         datagram: &mut [u8],
         fill: impl FnOnce(&mut [u8]) -> bool,
     ) -> Self {
-        if !fill(&mut datagram[self.overhead()..]) {
-            self.0.flags = self.0.flags.without(Flags::PARTIAL);
+        let place = self.payload(datagram.len());
+        if !fill(&mut datagram[place]) {
+            self.header.flags = self.header.flags.without(Flags::PARTIAL);
         }
-        self.0.emit(datagram);
+        self.header.emit(datagram);
         self
     }
 
     /// Whether the packet may have a partial checksum.
     #[inline(always)]
     pub(crate) const fn may_be_partial(&self) -> bool {
-        self.0.flags.contains(Flags::PARTIAL)
+        self.header.flags.contains(Flags::PARTIAL)
     }
 }
 
@@ -256,13 +311,6 @@ fn key(item: &Item<'_>) -> Option<[u64; 5]> {
 }
 
 #[cfg(test)]
-impl Stamp {
-    pub(crate) fn header(&self) -> &Header {
-        &self.0
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
     use crate::wire::inner;
@@ -282,7 +330,7 @@ mod tests {
 
     #[test]
     fn each_packet_says_how_far_back_its_flow_was() {
-        let (mut tx, mut path) = (Tx::new(7, false), WirePath { id: 3, next: u32::MAX });
+        let (mut tx, mut path) = (Tx::new(7, false, false), WirePath { id: 3, next: u32::MAX });
         let flows = [packet(1), packet(2)];
         let order = [0, 0, 1, 0, 1, 1, 0];
         let headers = order.map(|flow| stamp(&mut tx, &mut path, &flows[flow]));
@@ -295,7 +343,7 @@ mod tests {
 
     #[test]
     fn a_distance_that_does_not_fit_is_said_to_be_too_far() {
-        let (mut tx, mut path) = (Tx::new(7, false), WirePath { id: 0, next: 0 });
+        let (mut tx, mut path) = (Tx::new(7, false, false), WirePath { id: 0, next: 0 });
         stamp(&mut tx, &mut path, &packet(1));
         tx.next = tx.next.plus(65_533);
         assert_eq!(stamp(&mut tx, &mut path, &packet(1)).distance, 65_534);
@@ -305,17 +353,19 @@ mod tests {
 
     #[test]
     fn a_copy_keeps_its_place_and_takes_a_new_path_sequence() {
-        let (mut tx, mut path) = (Tx::new(7, false), WirePath { id: 0, next: 0 });
+        let (mut tx, mut path) = (Tx::new(7, false, false), WirePath { id: 0, next: 0 });
         let mut other = WirePath { id: 1, next: 40 };
-        let first = Stamp(stamp(&mut tx, &mut path, &packet(1)));
-        let copy = tx.restamp(Instant::from_nanos(9_000), first, &mut other).expect("a copy");
+        let header = stamp(&mut tx, &mut path, &packet(1));
+        let first = Stamp { header, is_sealed: false };
+        let no = |_| false;
+        let copy = tx.restamp(Instant::from_nanos(9_000), first, &mut other, no).expect("a copy");
         let Header { sequence, path, path_sequence, sent, flags, .. } = *copy.header();
         assert_eq!((sequence, path, path_sequence, sent), (Some(Seq::FIRST), 1, 40, 9));
         assert!(flags.contains(Flags::OUT_OF_TURN));
         tx.next = tx.next.plus(REACH);
-        assert_eq!(tx.restamp(Instant::ZERO, first, &mut other), None, "no longer recognised");
+        assert_eq!(tx.restamp(Instant::ZERO, first, &mut other, no), None, "no longer recognised");
         assert_eq!(
-            Tx::new(8, false).restamp(Instant::ZERO, first, &mut other),
+            Tx::new(8, false, false).restamp(Instant::ZERO, first, &mut other, no),
             None,
             "another session"
         );

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 
-use super::keys::KEY_LEN;
-use crate::stats::Drop;
-use crate::wire::extended::{Header, Kind, NO_PATH};
+use zeroize::Zeroizing;
 
-/// The bytes that sealing adds to a datagram.
-pub(crate) const TAG_LEN: usize = 16;
+use crate::keys::KEY_LEN;
+use crate::keys::ciphers::Cipher;
+use crate::stats::Drop;
+use crate::wire::extended::sealed::TAG_LEN;
+use crate::wire::extended::{Header, Kind, NO_PATH};
 
 /// So many datagrams may be sealed with one key: the confidentiality limit of RFC 9001 appendix B, for packets of up
 /// to 2^11 bytes.
@@ -20,94 +21,19 @@ pub(crate) const MOST_SEALED: u64 = 1 << 28;
 /// The space of the nonces of numbered control.
 const CONTROL_SPACE: u16 = u16::MAX;
 
-/// An authenticated encryption with associated data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cipher {
-    /// AES-256-GCM (NIST SP 800-38D).
-    Aes256Gcm,
-    /// ChaCha20-Poly1305 (RFC 8439).
-    ChaCha20Poly1305,
+fn aead(cipher: Cipher, bytes: &[u8; KEY_LEN]) -> LessSafeKey {
+    let algorithm = match cipher {
+        Cipher::Aes256Gcm => &AES_256_GCM,
+        Cipher::ChaCha20Poly1305 => &CHACHA20_POLY1305,
+    };
+    LessSafeKey::new(UnboundKey::new(algorithm, bytes).expect("both have keys of 32 bytes"))
 }
 
-/// What a host can seal with, as it stands in a handshake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ciphers(u32);
-
-impl Ciphers {
-    const AES: u32 = 1;
-    const CHACHA: u32 = 2;
-    const AES_IS_SLOWER: u32 = 4;
-
-    /// Both; `fastest` is the faster one on this machine.
-    pub const fn fastest(fastest: Cipher) -> Self {
-        match fastest {
-            Cipher::Aes256Gcm => Self(Self::AES | Self::CHACHA),
-            Cipher::ChaCha20Poly1305 => Self(Self::AES | Self::CHACHA | Self::AES_IS_SLOWER),
-        }
-    }
-
-    pub(crate) const fn from_word(word: u32) -> Self {
-        Self(word)
-    }
-
-    pub(crate) const fn word(self) -> u32 {
-        self.0
-    }
-
-    /// What two hosts use: AES unless it is the slower one at one of them.
-    pub(crate) fn common(self, other: Self) -> Option<Cipher> {
-        let (both, any) = (self.0 & other.0, self.0 | other.0);
-        let aes = both & Self::AES != 0;
-        let chacha = both & Self::CHACHA != 0;
-        match (aes, chacha) {
-            (true, true) if any & Self::AES_IS_SLOWER != 0 => Some(Cipher::ChaCha20Poly1305),
-            (true, _) => Some(Cipher::Aes256Gcm),
-            (false, true) => Some(Cipher::ChaCha20Poly1305),
-            (false, false) => None,
-        }
-    }
-}
-
-impl Cipher {
-    /// The name under which it is shown.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Aes256Gcm => "aes-256-gcm",
-            Self::ChaCha20Poly1305 => "chacha20-poly1305",
-        }
-    }
-
-    /// The word that stands for it in a response.
-    pub(crate) const fn word(self) -> u32 {
-        match self {
-            Self::Aes256Gcm => Ciphers::AES,
-            Self::ChaCha20Poly1305 => Ciphers::CHACHA,
-        }
-    }
-
-    /// What a response selects, if that is one and was offered.
-    pub(crate) fn selected(word: u32) -> Option<Self> {
-        match word {
-            Ciphers::AES => Some(Self::Aes256Gcm),
-            Ciphers::CHACHA => Some(Self::ChaCha20Poly1305),
-            _ => None,
-        }
-    }
-
-    fn key(self, bytes: &[u8; KEY_LEN]) -> LessSafeKey {
-        let algorithm = match self {
-            Self::Aes256Gcm => &AES_256_GCM,
-            Self::ChaCha20Poly1305 => &CHACHA20_POLY1305,
-        };
-        LessSafeKey::new(UnboundKey::new(algorithm, bytes).expect("both have keys of 32 bytes"))
-    }
-
-    /// Seals a buffer so that a caller with a clock can measure which cipher is the fastest.
-    pub fn try_out(self, buffer: &mut [u8]) {
-        let key = self.key(&[0; KEY_LEN]);
-        let sealed = key.seal_in_place_separate_tag(nonce(0, 0), Aad::empty(), buffer);
-        std::hint::black_box(sealed.is_ok());
-    }
+/// Seals a buffer, so that a caller with a clock can measure which cipher is the faster one on this machine.
+pub fn try_cipher(cipher: Cipher, buffer: &mut [u8]) {
+    let key = aead(cipher, &[0; KEY_LEN]);
+    let sealed = key.seal_in_place_separate_tag(nonce(0, 0), Aad::empty(), buffer);
+    std::hint::black_box(sealed.is_ok());
 }
 
 /// The key of the direction to the peer, in one epoch.
@@ -128,6 +54,14 @@ struct Numbers {
 /// The key of the direction from the peer, in one epoch.
 pub(crate) struct OpeningKey(LessSafeKey);
 
+/// A key to seal with, on its way from the half that agrees on it to the one that sends.
+#[derive(Clone)]
+pub(crate) struct KeyBytes {
+    cipher: Cipher,
+    bytes: Zeroizing<[u8; KEY_LEN]>,
+    usage: Usage,
+}
+
 /// How many datagrams a [`SealingKey`] has sealed, for the half that decides when it is replaced.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Usage(Arc<AtomicU64>);
@@ -138,16 +72,24 @@ impl Usage {
     }
 }
 
-impl SealingKey {
-    pub(crate) fn new(cipher: Cipher, bytes: &[u8; KEY_LEN]) -> Self {
+impl KeyBytes {
+    pub(crate) fn new(cipher: Cipher, bytes: Zeroizing<[u8; KEY_LEN]>) -> Self {
+        Self { cipher, bytes, usage: Usage::default() }
+    }
+
+    /// The key itself, of which there must be one.
+    pub(crate) fn key(&self) -> SealingKey {
         let spaces = Box::new([Numbers::default(); 256]);
-        Self { key: cipher.key(bytes), spaces, sealed: Arc::default() }
+        let sealed = Arc::clone(&self.usage.0);
+        SealingKey { key: aead(self.cipher, &self.bytes), spaces, sealed }
     }
 
     pub(crate) fn usage(&self) -> Usage {
-        Usage(Arc::clone(&self.sealed))
+        self.usage.clone()
     }
+}
 
+impl SealingKey {
     /// Seals a datagram in place: header, then what is to be encrypted, then [`TAG_LEN`] bytes for the tag.
     ///
     /// # Errors
@@ -197,7 +139,7 @@ impl SealingKey {
 
 impl OpeningKey {
     pub(crate) fn new(cipher: Cipher, bytes: &[u8; KEY_LEN]) -> Self {
-        Self(cipher.key(bytes))
+        Self(aead(cipher, bytes))
     }
 
     /// Opens a datagram in place: what was encrypted stands behind the header then, and the tag behind that.
@@ -244,6 +186,21 @@ impl fmt::Debug for SealingKey {
         formatter.write_str("SealingKey")
     }
 }
+
+impl fmt::Debug for KeyBytes {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("KeyBytes")
+    }
+}
+
+impl PartialEq for KeyBytes {
+    /// Whether they are the same key, not merely equal bytes.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.usage.0, &other.usage.0)
+    }
+}
+
+impl Eq for KeyBytes {}
 
 impl fmt::Debug for OpeningKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,14 +7,12 @@ use std::time::Duration;
 use aws_lc_rs::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use zeroize::Zeroizing;
 
-use super::hash::{Generator, MAC_LEN, MacBytes, is_equal, labelled, mac};
-use super::keys::{KEY_LEN, PublicKey};
+use super::hash::{Generator, MacBytes, is_equal, labelled, mac};
 use crate::framing::extended::identity::At;
+use crate::keys::{KEY_LEN, PublicKey};
 use crate::time::Instant;
 use crate::token_bucket::TokenBucket;
-
-/// The bytes of a cookie reply: a nonce, and the cookie with its tag.
-pub(crate) const REPLY_LEN: usize = NONCE_LEN + MAC_LEN + 16;
+use crate::wire::extended::sealed::{COOKIE_REPLY_LEN, MAC_LEN};
 
 /// A secret makes cookies for so long, and they are valid as long again.
 pub(crate) const PERIOD: Duration = Duration::from_secs(120);
@@ -47,7 +45,7 @@ pub(crate) enum Admission {
     Compute,
     Drop,
     /// It is answered by this cookie reply.
-    Ask([u8; REPLY_LEN]),
+    Ask([u8; COOKIE_REPLY_LEN]),
 }
 
 impl Load {
@@ -85,7 +83,7 @@ impl Load {
         if !self.replies.take(now) {
             return Admission::Drop;
         }
-        let mut reply = [0; REPLY_LEN];
+        let mut reply = [0; COOKIE_REPLY_LEN];
         let (nonce, rest) = reply.split_at_mut(NONCE_LEN);
         nonce.copy_from_slice(&random.draw()[..NONCE_LEN]);
         let (place, tag) = rest.split_at_mut(MAC_LEN);
@@ -109,7 +107,7 @@ impl Load {
 
 /// The cookie in a reply of a peer to an initiation with this MAC1; `None` if it is not authentic.
 pub(crate) fn read(peer: &PublicKey, mac1: &MacBytes, reply: &[u8]) -> Option<MacBytes> {
-    let reply = reply.first_chunk::<REPLY_LEN>()?;
+    let reply = reply.first_chunk::<COOKIE_REPLY_LEN>()?;
     let (nonce, rest) = reply.split_at(NONCE_LEN);
     let (text, tag) = rest.split_at(MAC_LEN);
     let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;

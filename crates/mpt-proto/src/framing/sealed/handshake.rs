@@ -5,26 +5,20 @@ use std::time::Duration;
 
 use zeroize::Zeroizing;
 
-use super::cipher::{Cipher, Ciphers, OpeningKey, SealingKey};
-use super::cookie::{Admission, Load, REPLY_LEN};
-use super::hash::{Generator, MAC_LEN, MacBytes, is_equal, labelled, mac};
-use super::keys::{KEY_LEN, PresharedKey, PrivateKey, PublicKey};
-use super::noise::{FIRST_LEN, Noise, SECOND_LEN, Split};
+use super::cipher::{KeyBytes, OpeningKey};
+use super::cookie::{Admission, Load};
+use super::hash::{Generator, MacBytes, is_equal, labelled, mac};
+use super::noise::{Noise, Split};
 use crate::framing::extended::identity::At;
+use crate::keys::ciphers::{Cipher, Ciphers};
+use crate::keys::{HostKeys, KEY_LEN, PeerKeys, PresharedKey, PrivateKey, PublicKey};
 use crate::stats::Drop;
 use crate::time::Instant;
 use crate::wire::extended::Kind;
 use crate::wire::extended::hello::{self, Hello};
-
-/// The bytes of an initiation with one lane.
-pub(crate) const INITIATION_LEN: usize =
-    INDEX_LEN + FIRST_LEN + hello::LEN + TIMESTAMP_LEN + 2 * MAC_LEN;
-
-/// The bytes of a response with one lane.
-pub(crate) const RESPONSE_LEN: usize = SECOND_LEN + hello::LEN + MAC_LEN;
-
-const INDEX_LEN: usize = 4;
-const TIMESTAMP_LEN: usize = 12;
+use crate::wire::extended::sealed::{
+    COOKIE_REPLY_LEN, FIRST_LEN, INITIATION_LEN, MAC_LEN, RESPONSE_LEN, SECOND_LEN, TIMESTAMP_LEN,
+};
 
 /// The most bytes of a payload: 64 lanes, and padding to that length.
 const MOST_PAYLOAD: usize = 512;
@@ -45,15 +39,6 @@ pub(crate) struct Host {
     load: Load,
     /// The time since 1970 at which the core's clock was zero.
     clock_zero: Duration,
-}
-
-/// Whom a handshake is with.
-#[derive(Clone, PartialEq, Eq)]
-pub struct PeerKeys {
-    /// The static key by which the peer is known.
-    pub public: PublicKey,
-    /// The pre-shared key, if there is one.
-    pub preshared: Option<PresharedKey>,
 }
 
 /// An own initiation that waits for its response.
@@ -81,29 +66,30 @@ pub(crate) struct Received {
 pub(crate) enum Refusal {
     Drop(Drop),
     /// It is dropped, and a cookie reply is sent to the index in it.
-    Ask(u32, [u8; REPLY_LEN]),
+    Ask(u32, [u8; COOKIE_REPLY_LEN]),
 }
 
 /// What two hosts have agreed on.
 #[derive(Debug)]
 pub(crate) struct Agreed {
-    pub(crate) seal: SealingKey,
+    pub(crate) seal: KeyBytes,
     pub(crate) open: OpeningKey,
     pub(crate) cipher: Cipher,
 }
 
 impl Host {
     /// The same seed gives the same handshakes.
-    pub(crate) fn new(
-        private: &PrivateKey,
-        ciphers: Ciphers,
-        seed: &[u8; KEY_LEN],
-        clock_zero: Duration,
-    ) -> Self {
-        let (public, mut random) = (private.public(), Generator::new(seed));
-        let load = Load::new(&public, &mut random);
-        let mac1_key = labelled(MAC1_LABEL, &public);
-        Self { private: private.clone(), public, ciphers, mac1_key, random, load, clock_zero }
+    pub(crate) fn new(keys: &HostKeys) -> Self {
+        let (public, mut random) = (keys.private.public(), Generator::new(&keys.seed));
+        Self {
+            private: keys.private.clone(),
+            public,
+            ciphers: keys.ciphers,
+            mac1_key: labelled(MAC1_LABEL, &public),
+            load: Load::new(&public, &mut random),
+            random,
+            clock_zero: keys.clock_zero,
+        }
     }
 
     /// The static key by which this host is known.
@@ -128,7 +114,7 @@ impl Host {
         hello.emit(place);
         time.copy_from_slice(&timestamp(self.clock_zero + now.since(Instant::ZERO)));
         let mut message = [0; INITIATION_LEN];
-        let (index, rest) = message.split_at_mut(INDEX_LEN);
+        let (index, rest) = message.split_at_mut(4);
         index.copy_from_slice(&hello.index.to_be_bytes());
         noise.write(&payload, rest)?;
         let (before, mac1) = message.split_at_mut(INITIATION_LEN - 2 * MAC_LEN);
@@ -218,7 +204,7 @@ impl Host {
             .ok_or(Drop::HandshakeRefused)?;
         mac1.copy_from_slice(&mac(&labelled(MAC1_LABEL, &peer), &[first]));
         let Split { first, second } = split;
-        Ok((message, Agreed::new(cipher, &second, &first)))
+        Ok((message, Agreed::new(cipher, second, &first)))
     }
 
     /// Reads the response to an own initiation.
@@ -251,7 +237,7 @@ impl Host {
         }
         let Initiation { noise, hello, .. } = *waiting;
         let Split { first, second } = noise.split().ok_or(Drop::HandshakeForged)?;
-        Ok((hello, answer, Agreed::new(cipher, &first, &second)))
+        Ok((hello, answer, Agreed::new(cipher, first, &second)))
     }
 }
 
@@ -268,10 +254,10 @@ impl Initiation {
 impl Agreed {
     fn new(
         cipher: Cipher,
-        seal: &Zeroizing<[u8; KEY_LEN]>,
+        seal: Zeroizing<[u8; KEY_LEN]>,
         open: &Zeroizing<[u8; KEY_LEN]>,
     ) -> Self {
-        let (seal, open) = (SealingKey::new(cipher, seal), OpeningKey::new(cipher, open));
+        let (seal, open) = (KeyBytes::new(cipher, seal), OpeningKey::new(cipher, open));
         Self { seal, open, cipher }
     }
 }
@@ -288,12 +274,6 @@ fn timestamp(since_1970: Duration) -> Timestamp {
 impl fmt::Debug for Host {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Host").field("public", &self.public).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for PeerKeys {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("PeerKeys").field("public", &self.public).finish_non_exhaustive()
     }
 }
 

@@ -5,10 +5,8 @@ use blake2::digest::{Digest as _, Mac};
 use blake2::{Blake2s256, Blake2sMac};
 use zeroize::Zeroizing;
 
-use super::keys::{KEY_LEN, PublicKey};
-
-/// The bytes of a message authentication code, and of a cookie.
-pub(crate) const MAC_LEN: usize = 16;
+use crate::keys::{KEY_LEN, PublicKey};
+use crate::wire::extended::sealed::MAC_LEN;
 
 /// A message authentication code.
 pub(crate) type MacBytes = [u8; MAC_LEN];

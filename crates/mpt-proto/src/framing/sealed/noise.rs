@@ -12,7 +12,8 @@ use snow::types::{Cipher, Dh, Hash, Random};
 use snow::{Builder, Error, HandshakeState};
 use zeroize::Zeroizing;
 
-use super::keys::{KEY_LEN, PresharedKey, PrivateKey, PublicKey};
+use crate::keys::{KEY_LEN, PresharedKey, PrivateKey, PublicKey};
+use crate::wire::extended::sealed::TAG_LEN;
 
 /// The name of the protocol, which both hosts hash first.
 const NAME: &str = "Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s";
@@ -22,14 +23,6 @@ const PROLOGUE: &[u8] = b"MPT sealed 1";
 
 /// Where the pre-shared key is mixed in: at the end of the second message.
 const PSK_PLACE: usize = 2;
-
-const TAG_LEN: usize = 16;
-
-/// What the first message adds to its payload: an ephemeral key, a static key, and two tags.
-pub(crate) const FIRST_LEN: usize = KEY_LEN + KEY_LEN + TAG_LEN + TAG_LEN;
-
-/// What the second message adds to its payload: an ephemeral key and a tag.
-pub(crate) const SECOND_LEN: usize = KEY_LEN + TAG_LEN;
 
 /// The keys that a handshake has agreed on.
 pub(crate) struct Split {

@@ -15,6 +15,7 @@ mod fields;
 pub mod header;
 pub mod hello;
 pub mod message;
+pub mod sealed;
 pub mod status;
 
 pub use header::{CONTROL_LEN, DATA_LEN, ETHER_TYPE, Flags, Header, Kind, NO_PATH, is_extended};

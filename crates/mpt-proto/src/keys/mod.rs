@@ -1,9 +1,13 @@
 //! The keys that people handle: written in Base64 (RFC 4648 section 4), 44 characters for 32 bytes.
 
+pub(crate) mod ciphers;
+
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use aws_lc_rs::agreement::{self, X25519};
+use ciphers::Ciphers;
 use zeroize::Zeroizing;
 
 /// The bytes of each kind of key.
@@ -22,6 +26,44 @@ pub struct PublicKey([u8; KEY_LEN]);
 /// from the public ones (with a quantum computer) still learns nothing. It is handled like a [`PrivateKey`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct PresharedKey(Zeroizing<[u8; KEY_LEN]>);
+
+/// What a host needs to seal what it sends, and to open what is sealed for it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HostKeys {
+    pub(crate) private: PrivateKey,
+    pub(crate) ciphers: Ciphers,
+    pub(crate) seed: Zeroizing<[u8; KEY_LEN]>,
+    pub(crate) clock_zero: Duration,
+}
+
+impl HostKeys {
+    /// Of the host that is known by the static key `private`, and can seal with `ciphers`. Ephemeral keys are made of `seed`,
+    /// which must be random and new at each start. `clock_zero` is the time since 1970-01-01 00:00 UTC at which the core's
+    /// clock was zero.
+    pub fn new(
+        private: PrivateKey,
+        ciphers: Ciphers,
+        seed: [u8; KEY_LEN],
+        clock_zero: Duration,
+    ) -> Self {
+        Self { private, ciphers, seed: Zeroizing::new(seed), clock_zero }
+    }
+
+    /// The same host after another start, if the clock has gone on.
+    #[must_use]
+    pub fn restarted(self, seed: [u8; KEY_LEN]) -> Self {
+        Self { seed: Zeroizing::new(seed), ..self }
+    }
+}
+
+/// Whom a handshake is with.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PeerKeys {
+    /// The static key by which the peer is known.
+    pub public: PublicKey,
+    /// The pre-shared key, if there is one.
+    pub preshared: Option<PresharedKey>,
+}
 
 /// A text is not a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +150,18 @@ impl fmt::Debug for PrivateKey {
 impl fmt::Debug for PresharedKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("PresharedKey")
+    }
+}
+
+impl fmt::Debug for HostKeys {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("HostKeys").field("ciphers", &self.ciphers).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for PeerKeys {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("PeerKeys").field("public", &self.public).finish_non_exhaustive()
     }
 }
 
