@@ -6,6 +6,7 @@ use crate::measure::Reordering;
 use crate::path::PathState;
 use crate::path::estimator::Quality;
 use crate::rx::connection::ReceiveHalf;
+use crate::rx::handshakes::SealedStatus;
 use crate::rx::measured::ReceiveQuality;
 use crate::sequence::Seq;
 use crate::stats::{ConnectionStats, PathStats};
@@ -122,6 +123,11 @@ impl<'e> Connection<'e> {
     /// Whether datagrams are sent in a session of extended framing.
     pub fn has_session(&self) -> bool {
         self.tx.has_session()
+    }
+
+    /// See [`ReceiveHalf::sealed`].
+    pub fn sealed(&self) -> Option<SealedStatus> {
+        self.rx.sealed()
     }
 
     /// The settings of its reorder buffer.

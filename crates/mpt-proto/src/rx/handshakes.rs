@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::framing::sealed::epoch::Epochs;
 use crate::framing::sealed::handshake::{Initiation, Timestamp};
 use crate::framing::sealed::hash::MacBytes;
+use crate::keys::PeerKeys;
 use crate::keys::ciphers::Cipher;
-use crate::keys::{PeerKeys, PublicKey};
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
 
@@ -83,12 +83,10 @@ impl Handshakes {
         self.is_silent = false;
     }
 
-    /// Whether an initiation of the peer is dropped because an own one has precedence; otherwise the own one is given up.
-    pub(super) fn has_precedence(&self, now: Instant, own: &PublicKey) -> bool {
-        let waiting = self.waiting.as_ref();
-        waiting.is_some_and(|waiting| {
-            *own > self.peer.public && self.attempts == 1 && now.since(waiting.at) < YIELD_AFTER
-        })
+    /// Whether the first own initiation of a series has just been sent and may yet be answered.
+    pub(super) fn is_under_way(&self, now: Instant) -> bool {
+        let is_recent = |waiting: &Initiation| now.since(waiting.at) < YIELD_AFTER;
+        self.attempts == 1 && self.waiting.as_deref().is_some_and(is_recent)
     }
 
     /// Takes note of the timestamp of an initiation. Returns whether it is later than those before.

@@ -217,6 +217,10 @@ impl Arrivals<'_> {
                 self.refuse(now, &parsed, reason);
                 None
             }
+            Ok(Candidate { connection, .. }) if self.is_sealed(connection) => {
+                self.drops.add(Drop::Framing);
+                None
+            }
             Ok(Candidate { connection, path, .. }) => {
                 let gre::Header { protocol, sequence, .. } = parsed.header;
                 let start = datagram.len() - parsed.payload.len();

@@ -50,6 +50,12 @@ impl Arrivals<'_> {
         })
     }
 
+    /// Whether a connection accepts nothing but sealed datagrams.
+    #[inline]
+    pub(super) fn is_sealed(&self, id: ConnectionId) -> bool {
+        self.sessions.host.is_some() && self.connections[id.index()].handshakes.is_some()
+    }
+
     /// The connection with sealed framing that an index leads to.
     fn owner(&self, header: &Header) -> Option<ConnectionId> {
         let id = *self.sessions.indices.get(&header.key)?;
@@ -127,14 +133,17 @@ impl Arrivals<'_> {
         let handshakes = half.handshakes.as_mut().ok_or(Drop::HandshakeRefused)?;
         let host = self.sessions.host()?;
         // A copy that came by another path has the same timestamp.
-        let has_precedence = handshakes.has_precedence(now, host.public());
+        let is_greater = *host.public() > handshakes.peer.public;
+        let has_precedence = is_greater && handshakes.is_under_way(now);
         if !handshakes.is_later(received.timestamp) {
             return Err(Drop::HandshakeReplay);
         }
         if has_precedence {
             return Err(Drop::HandshakeYield);
         }
-        self.sessions.give_up(handshakes);
+        if !is_greater {
+            self.sessions.give_up(handshakes);
+        }
         let index = self.sessions.choose_index(id, number, &mut handshakes.chosen);
         let own = Identity { session: session.session, index };
         let answer = Hello {
