@@ -6,7 +6,7 @@
 //! HTTP, both with the bounded `server`; `output` is how
 //! everything looks on a terminal, `watch` how it looks live. `preflight` says what this machine lacks,
 //! `import` what files of an original MPT mean here, `privilege` leaves the daemon no right that it does not need, and `service` tells who started it
-//! how it fares. `log` writes what all of them log.
+//! how it fares. `keys` reads the files of keys. `log` writes what all of them log.
 //!
 //! It is a library so that the configuration can be fuzzed, not to be built upon: all there is to call
 //! is [`run`].
@@ -17,6 +17,7 @@ mod control;
 mod daemon;
 mod exit;
 mod import;
+mod keys;
 mod log;
 mod mark;
 mod metrics;

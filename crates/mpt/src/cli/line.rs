@@ -11,6 +11,7 @@ const EXAMPLES: &str = "\
 Examples:
   mpt check /etc/mpt/mpt.toml  report errors of a configuration and of this host
   mpt run /etc/mpt/mpt.toml    run its tunnels until TERM or INT
+  mpt genkey                   print a key, with which a tunnel is sealed
   mpt status                   show tunnels, connections, paths and drops
   mpt status --watch           show them live
   mpt status --json | jq .     as JSON for programs
@@ -73,6 +74,22 @@ Examples:
         #[arg(long)]
         file_only: bool,
     },
+    /// Print a new private key
+    ///
+    /// For `private_key_file`. Nobody else may read the file: write it with `umask 077`. Pre-shared keys
+    /// (`preshared_key_file`) are made the same way.
+    #[command(after_help = "\
+Examples:
+  (umask 077; mpt genkey > /etc/mpt/private.key)
+  mpt genkey | tee private.key | mpt pubkey")]
+    Genkey,
+    /// Print the public key of a private key
+    ///
+    /// Reads the private key from standard input. The public key is for `public_key` at the other host.
+    #[command(after_help = "\
+Example:
+  mpt pubkey < /etc/mpt/private.key")]
+    Pubkey,
     /// Show the status of the running daemon
     ///
     /// Tunnels, connections and paths with their states and counters, drops by reason, and socket

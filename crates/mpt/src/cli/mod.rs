@@ -9,6 +9,7 @@ mod check;
 mod environment;
 mod explain;
 mod import;
+mod key;
 mod line;
 mod path;
 mod run;
@@ -38,8 +39,10 @@ pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Explain { connection, json, socket } => {
             explain::explain(connection.as_deref(), json, &socket.socket)
         }
+        Command::Genkey => key::generate(),
         Command::Import(import) => import.run(),
         Command::Path { action } => path::path(&action),
+        Command::Pubkey => key::public(),
         Command::Reload { socket } => change::reload(&socket.socket),
         Command::Run { file } => run::run(&file),
         Command::Status { watch, interval, json, socket } => {

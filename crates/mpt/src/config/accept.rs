@@ -8,7 +8,7 @@ use toml::Spanned;
 use super::distinct::{Distinct, Socket, Template};
 use super::report::{Problem, Problems};
 use super::table::Table;
-use super::{Accept, Prefix, policies, timers};
+use super::{Accept, Framing, Prefix, policies, timers};
 
 /// The template in `table`, or `None` with what is wrong noted. `addresses` are the tunnel's own, if
 /// they are sound.
@@ -31,7 +31,15 @@ pub(super) fn read(
     if let (Some(sources), Some(local)) = (&read.sources, read.local) {
         check_sources(&table.with_places("sources", sources), local, table, problems);
     }
-    read.policies = policies::read(table, PeerKind::Mpt, problems).whole();
+    let policies = policies::read(table, PeerKind::Mpt, problems);
+    if policies.framing == Some(Framing::Sealed) {
+        let problem = Problem::new("a template of sealed connections", table.span_of("framing"));
+        let label = "peers with keys are configured one by one";
+        problems.push(
+            problem.label(label).help("remove `framing`, or write a `[[tunnel.connection]]`"),
+        );
+    }
+    read.policies = policies.whole();
     timers::check(PeerKind::Mpt, read.keepalive, read.dead_time, table, problems);
     table.finish(problems);
 

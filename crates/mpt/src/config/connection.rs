@@ -6,7 +6,8 @@ use super::report::{Problem, Problems};
 use super::schema::Tabled as _;
 use super::table::Table;
 use super::{
-    Connection, Framing, Path, Prefix, Remote, commands, peer, policies, selector, timers, uplinks,
+    Connection, Framing, Path, Prefix, Remote, commands, peer, policies, sealing, selector, timers,
+    uplinks,
 };
 
 /// The connection in `table`, or `None` with what is wrong noted. `addresses` are the tunnel's own,
@@ -39,7 +40,8 @@ pub(super) fn read(
     }
     let ports = [read.local_port, read.remote_port];
     read.commands = commands::read(table, read.peer_kind, ports, problems);
-    let policies = policies::read(table, peer_kind, problems);
+    let mut policies = policies::read(table, peer_kind, problems);
+    sealing::read(table, peer_kind, &read, &mut policies, problems);
     let ends = match (ports, policies.key, &read.commands) {
         ([Some(local_port), Some(remote_port)], Some(key), Some(commands)) => Some(Ends {
             local_port,

@@ -35,6 +35,7 @@ mod remote;
 mod reorder;
 mod report;
 mod schema;
+mod sealing;
 mod selector;
 mod settings;
 mod table;
@@ -90,7 +91,7 @@ pub use text::{Accepted, Refused, check_text};
 use distinct::Distinct;
 use report::Problems;
 use schema::Tabled as _;
-use settings::PoliciesRead;
+use settings::{ConnectionRead, PoliciesRead};
 use table::Table;
 
 /// Largest file in bytes. 64 paths take about 10 kB, so this is room for 100 such connections, and a

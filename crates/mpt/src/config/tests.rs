@@ -143,6 +143,8 @@ fn every_key_arrives() {
         commands: None,
         name: "server".into(),
         peer: vec!["10.9.0.2".parse().unwrap(), "fd00:9::2".parse().unwrap()],
+        public_key: None,
+        preshared_key_file: None,
         networks: vec![prefix("192.168.0.0", 16)],
         selector: Some(Match { protocol: Some(17), ports: vec![5060..=5060, 10000..=20000] }),
         local_port: 4755,
@@ -208,6 +210,7 @@ fn every_key_arrives() {
     let tunnel = Tunnel {
         name: "mpt0".into(),
         addresses: vec![prefix("10.9.0.1", 24), prefix("fd00:9::1", 64)],
+        private_key_file: None,
         clamp_mss: true,
         offloads: Offloads { uso: false, ..Offloads::ALL },
         checksum_partial: false,

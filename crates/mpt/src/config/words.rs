@@ -43,9 +43,7 @@ impl Scheduler {
     pub(crate) fn default_for(profile: Profile, framing: Framing) -> Self {
         match (profile, framing) {
             (Profile::Classic, _) | (_, Framing::Plain) => Self::Weighted,
-            (Profile::Auto | Profile::Adaptive, Framing::Auto | Framing::Extended) => {
-                Self::Earliest
-            }
+            (Profile::Auto | Profile::Adaptive, _) => Self::Earliest,
         }
     }
 }
@@ -59,9 +57,11 @@ pub(crate) enum Framing {
     Plain,
     /// Extended, and nothing else.
     Extended,
+    /// Sealed, and nothing else.
+    Sealed,
 }
 
-words! { Framing: "auto" = Auto, "plain" = Plain, "extended" = Extended }
+words! { Framing: "auto" = Auto, "plain" = Plain, "extended" = Extended, "sealed" = Sealed }
 
 impl Framing {
     /// What is used with a peer of this kind unless configured.

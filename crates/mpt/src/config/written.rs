@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mpt_control::PathStatus;
-use mpt_proto::PeerKind;
+use mpt_proto::{PeerKind, PublicKey};
 
 use super::ports::{PortRange, ShownPorts};
 use super::prefix::Prefix;
@@ -39,6 +39,12 @@ impl Written for str {
 impl Written for String {
     fn written(&self) -> String {
         self.as_str().written()
+    }
+}
+
+impl Written for PublicKey {
+    fn written(&self) -> String {
+        self.to_string().written()
     }
 }
 

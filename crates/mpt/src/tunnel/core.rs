@@ -1,11 +1,11 @@
 //! Settings in the core's words.
 
 use mpt_proto::{
-    ConnectionConfig, FramingConfig, Late, Pins, PortRanges, Prefix, ReorderConfig,
+    ConnectionConfig, FramingConfig, Late, PeerKeys, Pins, PortRanges, Prefix, ReorderConfig,
     SchedulerConfig, Selector,
 };
 
-use crate::config;
+use crate::{config, keys};
 
 /// A connection without its paths. `alike` are all connections to its peer, itself included: networks
 /// behind that peer are behind each of them.
@@ -24,6 +24,7 @@ pub(super) fn core_connection(
             config::Framing::Auto => FramingConfig::Auto,
             config::Framing::Plain => FramingConfig::Plain,
             config::Framing::Extended => FramingConfig::Extended,
+            config::Framing::Sealed => FramingConfig::Sealed,
         },
         peer: settings.peer.clone(),
         networks,
@@ -38,12 +39,20 @@ pub(super) fn core_connection(
             config::Scheduler::Weighted => SchedulerConfig::Weighted,
             config::Scheduler::Flow => SchedulerConfig::Flow,
         },
-        peer_keys: None,
+        peer_keys: peer_keys(settings),
         thin_acks: settings.policies.thin_acks,
         equalise: settings.policies.equalise,
         reorder: reorder(&settings.policies),
         paths: Vec::new(),
     }
+}
+
+/// The keys of the peer. Without them a sealed connection carries nothing.
+fn peer_keys(settings: &config::Connection) -> Option<PeerKeys> {
+    keys::peer_keys(settings).unwrap_or_else(|error| {
+        tracing::error!(connection = settings.name, "nothing can be sealed: {error:#}");
+        None
+    })
 }
 
 /// Which packets a connection is for.

@@ -30,7 +30,7 @@ use super::table::Table;
 use super::too_big::TooBig;
 use super::trace_buffer::TraceBuffer;
 use super::transmit::TransmitLoop;
-use crate::config;
+use crate::{config, keys};
 
 /// Packets that the interface may keep for us while others have the processor: the 8 ms of two ticks of a
 /// common scheduler at 600,000 small packets per second. With 2000 a sixth less of them arrive before a
@@ -95,11 +95,18 @@ pub(super) fn open(
         coalescing: settings.offloads.gro,
         ..ReceiveOptions::default()
     };
+    if let Some(open) = keys::unsealed(settings) {
+        tracing::info!(tunnel = settings.name, "{open}");
+    }
     check_memory(Incoming::reserved(slot) + receive_options.memory())?;
     let device = open_device(settings)?;
     let addresses = settings.addresses.iter().filter_map(core_prefix).collect();
-    let config =
-        EndpointConfig { addresses, connections: Vec::new(), secret: random_secret()?, keys: None };
+    let config = EndpointConfig {
+        addresses,
+        connections: Vec::new(),
+        secret: random_secret()?,
+        keys: keys::host_keys(settings)?,
+    };
     let (tx_side, rx_side) = Endpoint::new(&config, Instant::ZERO)?.split();
 
     let receive = Receive::new(&receive_options);

@@ -261,8 +261,9 @@ pub(super) fn scheduler(connection: &TransmitHalf, configured: config::Scheduler
 /// What datagrams look like at present.
 pub(super) fn framing(connection: &TransmitHalf, configured: config::Framing) -> &'static str {
     match (connection.has_session(), configured) {
+        (true, config::Framing::Sealed) => "sealed",
         (true, _) => "extended",
-        (false, config::Framing::Extended) => "none",
+        (false, config::Framing::Extended | config::Framing::Sealed) => "none",
         (false, config::Framing::Auto | config::Framing::Plain) => "plain",
     }
 }

@@ -1,9 +1,10 @@
 //! The settings of a connection, `[[tunnel.connection]]`, and those that a template shares with it.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use mpt_proto::PeerKind;
+use mpt_proto::{PeerKind, PublicKey};
 
 use super::Path;
 use crate::config::address;
@@ -12,12 +13,11 @@ use crate::config::keys::{Row, Rows};
 use crate::config::prefix::Prefix;
 use crate::config::remote::{self, Remote};
 use crate::config::reorder::{self, Reorder};
-use crate::config::report::Problems;
 use crate::config::schema::{Tabled as _, settings};
 use crate::config::selector::Match;
 use crate::config::timers;
 use crate::config::uplinks::{self, Interfaces, Pattern, Uplink};
-use crate::config::value::{self, Kind as _, Value};
+use crate::config::value;
 use crate::config::words::{Framing, Profile, Scheduler};
 use crate::config::writer::Writer;
 
@@ -56,6 +56,16 @@ settings! {
         /// of them has no `selector`. Otherwise none occurs twice in the whole file.
         peer ["peer"]: Vec<IpAddr> = own(Rows::Here(&[]), |_: &Self, _: &mut Writer, ()| {}),
             ConnectionReplaced;
+        /// The peer's public key, as `mpt pubkey` prints it. With it the connection is sealed: everything is encrypted
+        /// and authenticated, and nothing else is sent or accepted.
+        public_key: Option<PublicKey> = optional(
+            value::public_key,
+            "\"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\""
+        ), ConnectionReplaced;
+        /// With `public_key`, the file of a key that only both hosts know, as `mpt genkey` writes it; nobody else may be
+        /// able to read it.
+        preshared_key_file: Option<PathBuf> =
+            optional(value::file, "\"/etc/mpt/preshared.key\""), ConnectionReplaced;
         /// Further prefixes behind the peer; routes to them are installed. `0.0.0.0/0` and `::/0`
         /// are default routes.
         networks: Vec<Prefix> = default(value::list(address::network), Vec::new()), InPlace;
@@ -158,14 +168,14 @@ settings! {
         /// With the scheduler `"earliest"`: have the peer hold packets of a bulk flow that keeps too little in flight for
         /// the slower paths, as BBR does, until they have taken as long as by these.
         equalise: bool = default(value::flag, true), InPlace;
-        /// What the datagrams look like: `"plain"`, `"extended"`, or `"auto"`: extended with a peer that
-        /// supports it, and plain with any other.
+        /// What the datagrams look like: `"plain"`, `"extended"`, `"sealed"` (encrypted; with a `public_key` nothing else), or `"auto"`: extended
+        /// with a peer that supports it, and plain with any other.
         framing: Framing = own(
             Rows::Here(&[Row::own(
                 "framing",
-                "`\"auto\"`; with other kinds `\"plain\"`",
+                "`\"auto\"`; with a `public_key` `\"sealed\"`; with other kinds `\"plain\"`",
                 "\"auto\"",
-                "What the datagrams look like: `\"plain\"`, `\"extended\"`, or `\"auto\"`: extended with a peer that supports it, and plain with any other.",
+                "What the datagrams look like: `\"plain\"`, `\"extended\"`, `\"sealed\"` (encrypted; with a `public_key` nothing else), or `\"auto\"`: extended with a peer that supports it, and plain with any other.",
             )]),
             |of: &Self, out: &mut Writer, peer_kind| if peer_kind == PeerKind::Mpt {
                 out.unless("framing", &of.framing, &Framing::default_for(peer_kind));
@@ -201,17 +211,4 @@ settings! {
             })
         ), InPlace;
     }
-}
-
-/// What a file says of the framing.
-pub(in crate::config) fn framing(value: &Value<'_>, problems: &mut Problems) -> Option<Framing> {
-    if value.get().as_str() == Some("sealed") {
-        problems.push(
-            value
-                .impossible("not available yet")
-                .help("write \"auto\", or \"extended\"; neither encrypts"),
-        );
-        return None;
-    }
-    value::one_of(Framing::WORDS).read(value, problems)
 }

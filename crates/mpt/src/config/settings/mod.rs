@@ -11,13 +11,12 @@ mod tunnel;
 mod unlisted;
 
 pub(crate) use accept::Accept;
-pub(in crate::config) use connection::framing;
 pub(crate) use connection::{Connection, Policies};
 pub(crate) use path::Path;
 pub(crate) use process::{Control, Daemon, Metrics};
 pub(crate) use tunnel::{Mtu, Threads, Tunnel};
 
-pub(super) use connection::PoliciesRead;
+pub(super) use connection::{ConnectionRead, PoliciesRead};
 
 use super::commands;
 use super::keys::{Keys, Row, Rows};

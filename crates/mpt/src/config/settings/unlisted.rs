@@ -79,6 +79,8 @@ impl Accept {
             peer_kind: PeerKind::Mpt,
             commands: None,
             peer: vec![peer],
+            public_key: None,
+            preshared_key_file: None,
             networks: Vec::new(),
             selector: None,
             local_port: self.local_port,

@@ -99,6 +99,7 @@ impl Choices {
                 1 => Mtu::Fixed(Mtu::MIN_IPV6),
                 _ => Mtu::Fixed(Mtu::MIN_IPV6 + self.small(Mtu::MAX - Mtu::MIN_IPV6 + 1)),
             },
+            private_key_file: Some(format!("/etc/mpt/{tunnel}.key").into()),
             clamp_mss: self.flag(),
             offloads: Offloads {
                 vnet: !self.flag(),
@@ -144,7 +145,12 @@ impl Choices {
         let bound = self.flag();
         let original = peer_kind == PeerKind::Original;
         let reorder = self.reorder(scheduler, peer_kind);
-        let framing = self.framing(peer_kind);
+        let mut framing = self.framing(peer_kind);
+        let mut public_key = None;
+        if framing == Framing::Extended && self.flag() {
+            (framing, public_key) =
+                (Framing::Sealed, Some(mpt_proto::PublicKey::new([number as u8; 32])));
+        }
         let paths = match self.small(4) {
             0 if peer_kind == PeerKind::Mpt => Paths::Found,
             1 if framing != Framing::Plain => Paths::Learned,
@@ -159,6 +165,8 @@ impl Choices {
             commands: original.then(|| self.commands(number)),
             name: format!("{}{number}", NAMES[usize::from(place)]),
             peer,
+            public_key,
+            preshared_key_file: public_key.and_then(|_| self.maybe(|_| "/etc/mpt/psk".into())),
             networks,
             selector,
             local_port: if number == 0 { Connection::DEFAULT_PORT } else { 10_000 + number },

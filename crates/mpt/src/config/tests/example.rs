@@ -57,6 +57,11 @@ fn the_example_shows_the_defaults() {
     expected.daemon.user = Some("mpt".into());
     expected.metrics.listen = Some("127.0.0.1:9475".parse().unwrap());
     let tunnel = &mut expected.tunnels[0];
+    tunnel.private_key_file = Some("/etc/mpt/private.key".into());
+    let sealed = &mut tunnel.connections[0];
+    sealed.public_key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=".parse().ok();
+    sealed.preshared_key_file = Some("/etc/mpt/preshared.key".into());
+    sealed.policies.framing = Framing::Sealed;
     tunnel.connections[0].policies.key = Some(7);
     tunnel.connections[1].keepalive = Some(Duration::from_millis(500));
     tunnel.connections[1].dead_time = Some(Duration::from_millis(1750));

@@ -23,7 +23,8 @@ impl Connection {
         let fixed = |settings: &config::Connection| {
             let &config::Connection { peer_kind, local_port, remote_port, .. } = settings;
             let config::Policies { framing, key, checksum, sequence, .. } = settings.policies;
-            let framing = (framing, key, checksum, sequence);
+            let keys = (settings.public_key, settings.preshared_key_file.clone());
+            let framing = (framing, key, checksum, sequence, keys);
             (peer_kind, local_port, remote_port, framing, settings.peer.clone())
         };
         fixed(&self.settings) == fixed(new)
