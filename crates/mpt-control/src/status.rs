@@ -164,11 +164,15 @@ pub struct ConnectionState {
     pub peer_kind: String,
     /// The profile as configured and, in brackets, what it came to: `auto (classic)`.
     pub profile: String,
-    /// What its datagrams look like at present: `plain` or `extended`; `none` if there is no session yet and plain
+    /// What its datagrams look like at present: `plain`, `extended` or `sealed`; `none` if there is no session yet and plain
     /// framing is not used.
     pub framing: String,
     /// Why that is not what is configured, if it is not: that the peer answers no hello.
     pub framing_reason: Option<String>,
+    /// What seals its datagrams, in sealed framing: `aes-256-gcm` or `chacha20-poly1305`.
+    pub cipher: Option<String>,
+    /// How many times both hosts have agreed on keys since the daemon knows the connection, in sealed framing.
+    pub epoch: Option<u64>,
     /// The policy that chooses a path: `weighted` per packet, or `flow` per flow.
     pub scheduler: String,
     /// The peer's tunnel addresses, such as `10.9.0.2`.

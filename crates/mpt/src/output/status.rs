@@ -161,7 +161,10 @@ fn framing(connection: &ConnectionState) -> Option<String> {
     match (&connection.framing[..], &connection.framing_reason) {
         ("plain" | "", None) => None,
         ("none", _) => Some("framing none: the peer has not answered a hello yet".to_owned()),
-        (framing, None) => Some(format!("framing {framing}")),
+        (framing, None) => Some(match (&connection.cipher, connection.epoch) {
+            (Some(cipher), Some(epoch)) => format!("framing {framing}: {cipher}, epoch {epoch}"),
+            _ => format!("framing {framing}"),
+        }),
         (framing, Some(reason)) => Some(format!("framing {framing}: {reason}")),
     }
 }

@@ -217,6 +217,10 @@ impl ReceiveLoop {
 }
 
 fn complete_connection(now: Instant, connection: &ReceiveHalf, status: &mut ConnectionState) {
+    if let Some(sealed) = connection.sealed() {
+        status.cipher = Some(sealed.cipher.name().to_owned());
+        status.epoch = Some(sealed.epoch);
+    }
     let stats = connection.stats();
     status.memory_bytes += connection.memory() as u64;
     status.reorder = reorder(connection);

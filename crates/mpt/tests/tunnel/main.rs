@@ -37,6 +37,7 @@ mod pool;
 mod rights;
 mod router;
 mod routing;
+mod sealed;
 mod sessions;
 mod site;
 mod suite;

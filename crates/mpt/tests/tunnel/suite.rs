@@ -15,8 +15,8 @@ pub(crate) use crate::pool::{Test, skip};
 use crate::{
     black_hole, carry, change, commands, cost, crowd, deleted, earliest, evidence, experiment,
     explain, failover, forged, found, gre, hostile, identity, import, inner_mtu, lifetime, log,
-    many, mapping, measured, memory, names, netmon, original, outside, rights, routing, sessions,
-    site, threads, translator,
+    many, mapping, measured, memory, names, netmon, original, outside, rights, routing, sealed,
+    sessions, site, threads, translator,
 };
 
 /// As started, which is usually as root, and with one thread.
@@ -82,6 +82,7 @@ pub(crate) fn cases() -> Vec<Case> {
         memory::TESTS,
         names::TESTS,
         original::TESTS_ONCE,
+        sealed::TESTS,
         sessions::TESTS,
         translator::TESTS,
     ];
