@@ -179,3 +179,53 @@ fn a_host_under_load_asks_for_a_cookie() {
     let read = right.read_initiation(Instant::ZERO, elsewhere, &next);
     assert!(matches!(read.err(), Some(Refusal::Ask(..) | Refusal::Drop(Drop::HandshakeLoad))));
 }
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A handshake with fixed keys, for other implementations: `tests/independent/handshake.txt`. Its private keys and seeds
+/// are those of [`host`]; the ephemeral keys follow from the seeds, and stand there too.
+#[test]
+fn the_vectors_for_other_implementations_are_what_this_one_does() {
+    let ((left, mut waiting), mut right) = (initiation(Some(9)), host(2));
+    let ephemeral = |seed: u8| {
+        let mut generator = Generator::new(&[seed; 32]);
+        [(); 3].map(|()| hex(&*generator.draw())).concat()[128..].to_owned()
+    };
+    let initiation = message(&waiting);
+    let (response, theirs) = answer(&mut right, &initiation, Some(9));
+    let (.., ours) = left.read_response(&mut waiting, &response).expect("authentic");
+    let mut text = String::new();
+    for (name, value) in [
+        ("initiator private", hex(PrivateKey::new([1; 32]).bytes())),
+        ("initiator ephemeral", ephemeral(101)),
+        ("responder private", hex(PrivateKey::new([2; 32]).bytes())),
+        ("responder ephemeral", ephemeral(102)),
+        ("pre-shared", hex(&[9; 32])),
+        ("initiation", hex(&initiation)),
+        ("response", hex(&response)),
+        ("datagram from initiator", hex(&sealed_data(&ours))),
+        ("datagram from responder", hex(&sealed_data(&theirs))),
+    ] {
+        text += &format!("{name}: {value}\n");
+    }
+    if std::env::var_os("MPT_WRITE_VECTORS").is_some() {
+        let place = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/independent/handshake.txt");
+        std::fs::write(place, &text).expect("it is written");
+    }
+    assert_eq!(text, include_str!("../../../../tests/independent/handshake.txt"));
+}
+
+/// A datagram of data on path 3 with 24 bytes of payload, 0 to 23.
+fn sealed_data(agreed: &Agreed) -> Vec<u8> {
+    let (kind, sequence, flags) = (Kind::Data, Some(Seq::new(7)), Flags::NONE);
+    let (key, path, distance, path_sequence, sent) = (8, 3, 0, 5, 1000);
+    let header = Header { key, sequence, kind, flags, path, distance, path_sequence, sent };
+    let mut datagram = vec![0; header.size()];
+    header.emit(&mut datagram);
+    datagram.extend(0..24);
+    datagram.extend([0; 16]);
+    agreed.seal.key().seal(&header, &mut datagram).expect("a number that was not used");
+    datagram
+}
