@@ -262,7 +262,7 @@ impl AddAssign for Traffic {
 pub struct PathStats {
     /// Datagrams with an inner packet that left this host on this path.
     pub sent: Traffic,
-    /// How many of them had been sent before, on a path that was lost.
+    /// How many of them were copies: the packet is sent on another path too, or was before.
     pub resent: u64,
     /// Datagrams with an inner packet, received on this path.
     pub received: Traffic,
@@ -300,7 +300,7 @@ pub struct ReorderStats {
 /// What one connection has carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionStats {
-    /// Inner packets sent on some path, in inner bytes.
+    /// Inner packets sent on some path, in inner bytes, without copies.
     pub sent: Traffic,
     /// Inner packets delivered, in inner bytes.
     pub delivered: Traffic,

@@ -144,6 +144,7 @@ impl ReceiveHalf {
                 // A queue that grows deviates too, but from one datagram to the next hardly.
                 let spread = delay.deviation.min(delay.jitter);
                 self.reorder.set_wait(path, wait, spread);
+                self.reorder.set_received(path, receiver.recorder.received());
                 receiver.recorder.set_margin(self.reorder.margin(path));
             }
         }

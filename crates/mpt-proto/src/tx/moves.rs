@@ -63,7 +63,7 @@ impl TransmitHalf {
             let len = paced.store.get(place).0.len();
             let wire_len = self.paths[other.index()].wire_len(committed.stamp.overhead() + len);
             earliest.commit(now, other, wire_len);
-            paced.push(other, Committed { place, wire_len, ..committed });
+            paced.push(other, Committed { place, wire_len, is_copy: true, ..committed });
             self.paths[other.index()].resent += 1;
         }
     }

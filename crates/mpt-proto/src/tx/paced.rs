@@ -89,8 +89,7 @@ impl TransmitHalf {
                     return Some(Offered::Now(path, stamp));
                 }
                 let place = paced.store.take(len);
-                let (ahead, of_train) = (false, false);
-                paced.push(path, Committed { place, stamp, tos, wire_len, ahead, of_train });
+                paced.push(path, Committed::new(place, stamp, tos, wire_len));
                 let next = earliest.next(path);
                 paced.wake_at(next);
                 Some(Offered::Later(place))
@@ -166,8 +165,7 @@ impl TransmitHalf {
         }
         let wire_len = self.paths[path.index()].wire_len(stamp.overhead() + len);
         earliest.commit_ahead(now, path, wire_len);
-        let (ahead, of_train) = (true, false);
-        paced.push(path, Committed { place, stamp, tos, wire_len, ahead, of_train });
+        paced.push(path, Committed { ahead: true, ..Committed::new(place, stamp, tos, wire_len) });
         paced.wake_at(earliest.next(path));
     }
 
@@ -241,7 +239,8 @@ impl TransmitHalf {
         drop(lanes);
         if let Some(index) = due {
             let lane = paced.committed.get_mut(index)?;
-            let Committed { place, stamp, tos, wire_len, of_train, .. } = lane.pop_front()?;
+            let Committed { place, stamp, tos, wire_len, is_copy, of_train, .. } =
+                lane.pop_front()?;
             paced.lent = Some(place);
             let number = stamp.sequence().map(Seq::value);
             if number.is_some_and(|number| paced.moved.remove(&number)) {
@@ -260,7 +259,7 @@ impl TransmitHalf {
                 let sender = &mut self.paths[index];
                 sender.rate.on_idle(sender.wire.next);
             }
-            return Some(Due { path, stamp, tos, place, len });
+            return Some(Due { path, stamp, tos, place, len, is_copy });
         }
         let lanes = paced.committed.iter().filter(|(_, lane)| !lane.is_empty());
         let next = lanes.map(|(index, _)| earliest.next(PathId(index as u8))).min();
@@ -311,8 +310,7 @@ impl TransmitHalf {
         if let Some(earliest) = self.scheduler.earliest_mut() {
             earliest.commit_chosen(now, path, wire_len);
         }
-        let (ahead, of_train) = (false, false);
-        let committed = Committed { place, stamp, tos, wire_len, ahead, of_train };
+        let committed = Committed::new(place, stamp, tos, wire_len);
         paced.push(path, committed);
         self.commit_copies(now, path, committed);
         Some(None)

@@ -71,8 +71,8 @@ impl TransmitSide {
         loop {
             let (index, _) = self.deadlines.first().filter(|(_, at)| *at <= now)?;
             let half = &mut self.connections[index];
-            if let Some(Due { path, stamp, tos, place, len }) = half.poll_paced(now) {
-                let payload = Payload::Waited { place, len, keep: half.keeps() };
+            if let Some(Due { path, stamp, tos, place, len, is_copy }) = half.poll_paced(now) {
+                let payload = Payload::Waited { place, len, keep: half.keeps(), is_copy };
                 let connection = ConnectionId(index as u16);
                 return Some(Transmit { connection, path, tos, stamp, payload });
             }

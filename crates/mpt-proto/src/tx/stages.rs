@@ -47,8 +47,17 @@ pub(super) struct Committed {
     pub(super) wire_len: usize,
     /// Whether it leaves before those that are not.
     pub(super) ahead: bool,
+    /// Whether another path carries the same.
+    pub(super) is_copy: bool,
     /// Whether it is a copy that shows what the path carries.
     pub(super) of_train: bool,
+}
+
+impl Committed {
+    /// A packet that no other path carries, behind those that wait.
+    pub(super) const fn new(place: Place, stamp: Stamp, tos: u8, wire_len: usize) -> Self {
+        Self { place, stamp, tos, wire_len, ahead: false, is_copy: false, of_train: false }
+    }
 }
 
 /// Trains of one connection.
@@ -95,6 +104,7 @@ pub(super) struct Due {
     pub(super) tos: u8,
     pub(super) place: Place,
     pub(super) len: usize,
+    pub(super) is_copy: bool,
 }
 
 impl Paced {

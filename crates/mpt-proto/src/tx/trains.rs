@@ -76,6 +76,7 @@ impl TransmitHalf {
             place,
             stamp,
             wire_len,
+            is_copy: true,
             of_train: true,
             ..committed
         });

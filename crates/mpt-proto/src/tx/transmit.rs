@@ -54,8 +54,8 @@ pub(super) enum Payload<'a> {
     Control { len: usize },
     /// The same, to an origin.
     Reply { len: usize },
-    /// An inner packet that waited; `keep` as above.
-    Waited { place: queue::store::Place, len: usize, keep: bool },
+    /// An inner packet that waited, or a copy of one that takes another path; `keep` as above.
+    Waited { place: queue::store::Place, len: usize, keep: bool, is_copy: bool },
     /// A copy that is sent again.
     Kept { place: Place, len: usize },
 }
@@ -71,7 +71,7 @@ pub enum TransmitKind {
     /// [`TransmitSide::destination`](crate::TransmitSide::destination) says where. Connection and path mean
     /// nothing.
     Reply,
-    /// It carries an inner packet that was sent before on another path.
+    /// It carries an inner packet that is sent on another path too, or was before.
     Retransmission,
 }
 
@@ -99,10 +99,10 @@ impl Transmit<'_> {
     /// Why it is sent.
     pub const fn kind(&self) -> TransmitKind {
         match self.payload {
-            Payload::Inner { .. } | Payload::Waited { .. } => TransmitKind::Inner,
+            Payload::Inner { .. } | Payload::Waited { is_copy: false, .. } => TransmitKind::Inner,
             Payload::Control { .. } => TransmitKind::Control,
             Payload::Reply { .. } => TransmitKind::Reply,
-            Payload::Kept { .. } => TransmitKind::Retransmission,
+            Payload::Kept { .. } | Payload::Waited { .. } => TransmitKind::Retransmission,
         }
     }
 }

@@ -168,6 +168,13 @@ impl ReorderBuffer {
         }
     }
 
+    /// So many datagrams have come by a path: its order is known after the first ones.
+    pub(crate) fn set_received(&mut self, path: PathId, datagrams: u64) {
+        if let Order::Evidence(order) = &mut self.0 {
+            order.set_received(path, datagrams);
+        }
+    }
+
     /// How long packets of a path may be overtaken by others on it, as far as that has shown: what the record of its
     /// path sequences should wait for too.
     pub(crate) fn margin(&self, path: PathId) -> Duration {

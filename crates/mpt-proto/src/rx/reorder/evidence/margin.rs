@@ -27,9 +27,9 @@ const UNNEEDED: Duration = Duration::from_secs(16);
 /// It is raised once in this time, because what arrives late seldom arrives alone.
 const RAISE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The margin of a path of which nothing is known, and for how many arrivals.
+/// The margin of a path of which nothing is known, and for how many datagrams.
 const NEW: Duration = Duration::from_millis(30);
-const NEW_ARRIVALS: u8 = 250;
+const NEW_DATAGRAMS: u64 = 250;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Margin {
@@ -40,23 +40,22 @@ pub(super) struct Margin {
     needed_at: Instant,
     /// Whether enough has been seen of the path to say that no margin is needed.
     is_known: bool,
-    /// For how many arrivals the path is still new.
-    new: u8,
+    /// Whether nothing is known of the path.
+    is_new: bool,
 }
 
 impl Margin {
     /// That of a path of which nothing has been seen. The first gaps of a transfer would otherwise be given up before it
     /// shows that the path breaks the order, and one packet that seems lost ends the slow start of TCP.
     pub(super) fn of_new_path() -> Self {
-        Self { time: NEW, new: NEW_ARRIVALS, ..Self::default() }
+        Self { time: NEW, is_new: true, ..Self::default() }
     }
 
-    /// Something arrived.
-    #[inline]
-    pub(super) fn on_arrival(&mut self) {
-        if self.new > 0 {
-            self.new -= 1;
-            if self.new == 0 && self.needed_at == Instant::ZERO {
+    /// So many datagrams have come by the path.
+    pub(super) fn set_received(&mut self, datagrams: u64) {
+        if self.is_new && datagrams >= NEW_DATAGRAMS {
+            self.is_new = false;
+            if self.needed_at == Instant::ZERO {
                 self.time = Duration::ZERO;
                 self.set_deviation(self.deviation);
             }
@@ -99,7 +98,7 @@ impl Margin {
     /// Time passes.
     #[inline]
     pub(super) fn relax(&mut self, now: Instant) {
-        if !self.time.is_zero() && self.new == 0 {
+        if !self.time.is_zero() && !self.is_new {
             self.do_relax(now);
         }
     }
@@ -175,14 +174,14 @@ mod tests {
     #[test]
     fn a_new_path_has_one_until_it_has_brought_enough_in_order() {
         let mut margin = Margin::of_new_path();
-        (1..NEW_ARRIVALS).for_each(|_| margin.on_arrival());
+        margin.set_received(NEW_DATAGRAMS - 1);
         margin.relax(at(20_000));
         assert_eq!(margin.time(), NEW);
-        margin.on_arrival();
+        margin.set_received(NEW_DATAGRAMS);
         assert_eq!(margin.time(), Duration::ZERO);
         let mut unsteady = Margin::of_new_path();
         unsteady.set_deviation(Duration::from_millis(3));
-        (0..NEW_ARRIVALS).for_each(|_| unsteady.on_arrival());
+        unsteady.set_received(NEW_DATAGRAMS);
         assert_eq!(unsteady.time(), Duration::from_millis(12));
     }
 

@@ -52,6 +52,11 @@ impl PathEvidence {
         self.margin.set_deviation(deviation);
     }
 
+    /// So many datagrams have come by it.
+    pub(super) fn set_received(&mut self, datagrams: u64) {
+        self.margin.set_received(datagrams);
+    }
+
     pub(super) fn margin(&self) -> Duration {
         self.margin.time()
     }
@@ -59,7 +64,6 @@ impl PathEvidence {
     /// A number came that was not given up, while numbers from `next` on are missing.
     #[inline]
     pub(super) fn on_arrival(&mut self, now: Instant, seq: Seq, next: Seq) {
-        self.margin.on_arrival();
         // Most packets are read together with the one before.
         match self.records.back_mut() {
             Some(last) if last.at == now && seq.offset_from(last.seq) > 0 => {

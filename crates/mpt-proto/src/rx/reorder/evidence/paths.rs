@@ -37,6 +37,13 @@ impl EvidenceOrder {
         }
     }
 
+    /// So many datagrams have come by a path: its order is known after the first ones.
+    pub(in crate::rx::reorder) fn set_received(&mut self, path: PathId, datagrams: u64) {
+        if let Some(path) = self.paths.get_mut(path.index()) {
+            path.set_received(datagrams);
+        }
+    }
+
     /// How long packets of a path may be overtaken by others on it.
     pub(in crate::rx::reorder) fn margin(&self, path: PathId) -> Duration {
         self.paths.get(path.index()).map_or(Duration::ZERO, PathEvidence::margin)
