@@ -179,6 +179,17 @@ fn altered_datagrams_are_dropped_and_counted() {
 }
 
 #[test]
+fn doubled_datagrams_are_dropped_as_replays() {
+    let mut pair = Pair::new(4, &harsh(|profile| profile.duplicate = 0.5)).expect("a good plan");
+    let stream = stream(&mut pair, 2000, 6000);
+    pair.world.run_until(at(7000));
+    let (source, checker) = pair.world.stream(stream);
+    assert!(checker.verdict().is_flawless(source.sent()), "{}", state(&pair));
+    assert!(dropped(&pair, pair.right, Drop::SealReplay) > 500, "{}", state(&pair));
+    assert_eq!(dropped(&pair, pair.right, Drop::Duplicate), 0);
+}
+
+#[test]
 fn after_both_paths_were_silent_the_session_is_still_there() {
     let mut pair = Pair::new(1, &plan()).expect("a good plan");
     pair.world.run_until(at(2000));

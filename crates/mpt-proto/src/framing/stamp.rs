@@ -26,7 +26,7 @@ impl Stamp {
         }
     }
 
-    /// Whether the datagram is to be [sealed](Tx::seal) when it has been written.
+    /// Whether the datagram is to be [sealed](super::Tx::seal) when it has been written.
     #[inline(always)]
     pub(crate) const fn is_sealed(&self) -> bool {
         match self {
@@ -44,7 +44,7 @@ impl Stamp {
         }
     }
 
-    /// The packet [numbered](Tx::number) before leaves now on this path.
+    /// The packet [numbered](super::Tx::number) before leaves now on this path.
     pub(crate) fn leaving(self, now: Instant, path: &mut WirePath) -> Self {
         match self {
             Self::Extended(stamp) => Self::Extended(stamp.leaving(now, path)),
