@@ -1,7 +1,7 @@
 //! What is made of BLAKE2s (RFC 7693): the codes that precede a handshake, and randomness.
 
 use blake2::digest::consts::U16;
-use blake2::digest::{Digest as _, Mac};
+use blake2::digest::{Digest as _, KeyInit as _, Mac as _};
 use blake2::{Blake2s256, Blake2sMac};
 use zeroize::Zeroizing;
 
@@ -13,7 +13,7 @@ pub(crate) type MacBytes = [u8; MAC_LEN];
 
 /// The keyed hash of `parts`, one after the other. Keys have 16 or 32 bytes.
 pub(crate) fn mac(key: &[u8], parts: &[&[u8]]) -> MacBytes {
-    let mut mac = <Blake2sMac<U16> as Mac>::new_from_slice(key).expect("a key of at most 32 bytes");
+    let mut mac = Blake2sMac::<U16>::new_from_slice(key).expect("a key of at most 32 bytes");
     parts.iter().for_each(|part| mac.update(part));
     mac.finalize().into_bytes().into()
 }
