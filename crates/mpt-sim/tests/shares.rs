@@ -127,6 +127,15 @@ fn reached(control: Control, set: &Set, seeds: u64) -> (f64, f64) {
     (share, goodput / best_alone(control, &set.wires, seeds))
 }
 
+/// A transfer over the set of this name gets at least this share of the sum, and no less than by the better link alone.
+fn assert_reached(name: &str, control: Control, least: f64, seeds: u64) {
+    let sets = sets();
+    let set = sets.iter().find(|set| set.name == name).expect("a set of that name");
+    let (share, over) = reached(control, set, seeds);
+    assert!(share >= least, "{name} {control:?}: {share} of the sum");
+    assert!(over >= 0.97, "{name} {control:?}: {over} of the better link alone");
+}
+
 /// BBR does not reach it over `low_first`, `rtt_120` (0.96 of the better link alone) and `jit_20` (0.90): see
 /// docs/adaptive.md.
 #[test]
@@ -140,11 +149,7 @@ fn a_transfer_gets_no_less_than_by_the_better_link_alone() {
         ("bw_4to1", Control::Bbr, 0.94),
         ("bw_1to10", Control::Bbr, 0.94),
     ] {
-        let sets = sets();
-        let set = sets.iter().find(|set| set.name == name).expect("a set of that name");
-        let (share, over) = reached(control, set, 1);
-        assert!(share >= least, "{name} {control:?}: {share} of the sum");
-        assert!(over >= 0.97, "{name} {control:?}: {over} of the better link alone");
+        assert_reached(name, control, least, 1);
     }
 }
 
@@ -157,11 +162,7 @@ fn a_transfer_over_links_of_varying_delay_gets_no_less_than_by_the_better_one_al
         ("lte_star", Control::Cubic, 0.40),
         ("jit_5", Control::Bbr, 0.85),
     ] {
-        let sets = sets();
-        let set = sets.iter().find(|set| set.name == name).expect("a set of that name");
-        let (share, over) = reached(control, set, 3);
-        assert!(share >= least, "{name} {control:?}: {share} of the sum");
-        assert!(over >= 0.97, "{name} {control:?}: {over} of the better link alone");
+        assert_reached(name, control, least, 3);
     }
 }
 
