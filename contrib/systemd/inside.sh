@@ -177,6 +177,17 @@ await up /run/mpt/control.sock
 await up /run/mpt-right/control.sock
 flawless -c 20 10.9.0.2
 
+begin "an upgrade restarts what runs, and keeps what was changed"
+pid=$(of mpt MainPID)
+echo '# mine' >> /etc/mpt/mpt.toml.example
+dpkg -i /root/mpt.deb > /root/dpkg || { cat /root/dpkg; false; }
+is "$(of mpt ActiveState)" active
+not is "$(of mpt MainPID)" "$pid" > /dev/null
+tail -n 1 /etc/mpt/mpt.toml.example | grep -q '^# mine$'
+await up /run/mpt/control.sock
+await up /run/mpt-right/control.sock
+flawless -c 20 10.9.0.2
+
 begin "a stop is clean and leaves nothing"
 systemctl stop mpt mpt@right
 for unit in mpt mpt@right; do is "$(of $unit ActiveState)/$(of $unit Result)" inactive/success; done

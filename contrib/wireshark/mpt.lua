@@ -17,7 +17,7 @@ local FIRST_CONTROL = 0xa0 -- section 3.3: below it begins an inner packet
 local KEEPALIVE, KEEPALIVE_LENGTH, BARE_LENGTH = 0xa1, 56, 40
 local NOTHING_ECHOED = 0xffffffff
 -- Section 8: behind the GRE header; data has a sequence number and nothing else has.
-local EXTENDED_LENGTH, DATA, HELLO = 12, 0, 1
+local EXTENDED_LENGTH, DATA, COVERED, HELLO = 12, 0, 14, 1
 local HAS_CHECKSUM, HAS_KEY, HAS_SEQUENCE = 0x8000, 0x2000, 0x1000
 -- The last global sequence in a beacon of a path on which nothing was sent.
 local NOTHING_SENT = 0xffffffff
@@ -36,6 +36,7 @@ local CHECKSUMS = { [0] = "bad", [1] = "good", [2] = "unverified" }
 local MESSAGES = {
   [0] = "data", "hello", "hello answer", "handshake initiation", "handshake response",
   "path challenge", "path answer", "feedback", "beacon", "path status", "close", "hello confirm", "parity",
+  "cookie reply", "covered data",
 }
 local REASONS = { [0] = "shut down", "switched off", "replaced", "protocol error", "unknown index" }
 
@@ -120,6 +121,12 @@ local f = {
   bitmap = ProtoField.uint64("mpt.feedback.bitmap", "Received from resolved less below on", base.HEX),
   last_global = ProtoField.uint32("mpt.beacon.global", "Last global sequence sent", base.DEC),
   last_path = ProtoField.uint32("mpt.beacon.path_sequence", "Its path sequence", base.DEC),
+  interval = ProtoField.uint16("mpt.interval", "Would send path statuses at this interval, in milliseconds", base.DEC),
+  parity_number = ProtoField.uint8("mpt.parity.number", "Number of the parity", base.DEC),
+  parity_count = ProtoField.uint8("mpt.parity.count", "Parities of the group", base.DEC),
+  parity_first = ProtoField.uint32("mpt.parity.first", "Global sequence of the first packet", base.DEC),
+  parity_members = ProtoField.bytes("mpt.parity.members", "Packets of the group, a bit each"),
+  parity = ProtoField.bytes("mpt.parity", "Parity"),
   lost_path = ProtoField.uint8("mpt.lost_path", "Another path that is lost", base.DEC),
   hold = ProtoField.uint32("mpt.hold", "Packets to be equalised are held to, in microseconds", base.DEC),
   reason = ProtoField.uint8("mpt.close.reason", "Reason", base.DEC, REASONS),
@@ -283,6 +290,13 @@ messages[HELLO] = { 72 + 4 * MAX_LANES, hello }
 messages[2] = { 76, hello }
 messages[11] = { 76, hello }
 
+-- Section 9.2: of one lane, without what an invitation adds. All but the index is encrypted, and nothing without sealed
+-- framing takes them (control_unknown).
+local function handshake(payload, _, tree) tree:add(f.index, payload(0, 4)) end
+messages[3] = { 4 + 96 + 76 + 12 + 32, handshake }
+messages[4] = { 48 + 76 + 16, function() end }
+messages[13] = { 44, function() end }
+
 messages[5] = { 8, function(payload, _, tree) tree:add(f.challenge, payload(0, 8)) end }
 messages[6] = { 12, function(payload, _, tree)
   tree:add(f.challenge, payload(0, 8))
@@ -358,6 +372,7 @@ messages[9] = { 24, function(payload, pinfo, tree)
   longest(tree, payload(2, 2))
   weight(tree, payload(4, 1))
   if payload(5, 1):uint() > 0 then tree:add(f.lost_path, payload(5, 1), payload(5, 1):uint() - 1) end
+  if payload(6, 2):uint() > 0 then tree:add(f.interval, payload(6, 2)) end
   tree:add(f.sent, payload(8, 4))
   echo(tree, payload(12, 4), payload(16, 4))
   if payload(20, 4):uint() > 0 then tree:add(f.hold, payload(20, 4)) end
@@ -369,6 +384,17 @@ messages[10] = { 8, function(payload, pinfo, tree)
   tree:add(f.reason, payload(0, 1))
   if reason == 4 then tree:add(f.unknown, payload(4, 4)) end
   pinfo.cols.info:append(", " .. (REASONS[reason] or "unknown reason"))
+end }
+
+-- Section 8.2, and 8.5.2.
+messages[12] = { 12, function(payload, _, tree)
+  tree:add(f.parity_number, payload(0, 1))
+  tree:add(f.parity_count, payload(1, 1))
+  tree:add(f.parity_first, payload(4, 4))
+  local number, count, length = payload(0, 1):uint(), payload(1, 1):uint(), payload(2, 1):uint() + 1
+  if count > 8 or number >= count or length > 128 or payload:len() < 8 + length + 3 then return "control_length" end
+  tree:add(f.parity_members, payload(8, length))
+  tree:add(f.parity, payload(8 + length))
 end }
 
 -- Section 8.2, behind the header.
@@ -392,27 +418,28 @@ local function extended(payload, pinfo, tree, root, sequenced)
   end
   if payload:len() < EXTENDED_LENGTH then return end -- cut off by the capture
   local kind = math.floor(payload(0, 1):uint() / 16)
+  local is_data = kind == DATA or kind == COVERED and sequenced
   tree:add(f.message, payload(0, 1))
-  if kind == DATA then
+  if is_data then
     for _, field in ipairs({ f.partial, f.out_of_turn, f.tail, f.equalise }) do tree:add(field, payload(0, 1)) end
   end
   tree:add(f.path, payload(1, 1)):append_text(payload(1, 1):uint() == 255 and " (none)" or "")
-  if kind == DATA then tree:add(f.distance, payload(2, 2)) end
+  if is_data then tree:add(f.distance, payload(2, 2)) end
   tree:add(f.path_sequence, payload(4, 4))
   tree:add(f.timestamp, payload(8, 4))
   pinfo.cols.info = (MESSAGES[kind] or "Unknown message"):gsub("^%l", string.upper)
-  if (kind == DATA) ~= sequenced then
+  if is_data ~= sequenced then
     drop(tree, pinfo, payload(0, 1), "gre_flags")
     return
   end
   if payload:reported_len() == EXTENDED_LENGTH then
-    local name = kind == DATA and "inner_malformed" or messages[kind] and "control_length" or "control_unknown"
+    local name = is_data and "inner_malformed" or messages[kind] and "control_length" or "control_unknown"
     drop(tree, pinfo, payload(0), name)
     return
   end
   if payload:len() == EXTENDED_LENGTH then return end -- cut off by the capture
   local rest = payload(EXTENDED_LENGTH):tvb()
-  if kind == DATA then
+  if is_data then
     inner(rest, pinfo, tree, root, rest(0, 1):uint() >= 0x60 and 6 or 4)
   else
     message(rest, pinfo, tree, kind)

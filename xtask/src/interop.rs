@@ -11,6 +11,7 @@
 mod archive;
 mod case;
 mod command;
+mod compare;
 mod daemon;
 mod guest;
 mod inside;
@@ -44,6 +45,11 @@ pub(crate) struct Options {
     /// below cargo's output, or what is installed.
     #[arg(long, value_name = "FOLDER")]
     kernel: Option<PathBuf>,
+
+    /// Instead of the cases, the throughput of a sealed tunnel beside that of the kernel's WireGuard, in the machine. Where
+    /// the host's kernel has WireGuard, `mpt-lab bench` measures both there.
+    #[arg(long, conflicts_with_all = ["filter", "on"])]
+    wireguard: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -60,6 +66,8 @@ pub(crate) enum Part {
     Boot {
         #[arg(default_value = "")]
         filter: String,
+        #[arg(long)]
+        wireguard: bool,
     },
     /// Try the cases in namespaces of this process's own.
     Cases {
@@ -82,7 +90,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
         return skip(&lacking);
     }
     let target = workspace()?.target_directory.into_std_path_buf();
-    if options.on != On::Qemu {
+    if options.on != On::Qemu && !options.wireguard {
         match probe() {
             Ok(()) => {
                 println!("interop: on this host's kernel");
@@ -101,22 +109,31 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
 
     let folder = target.join("interop");
     lacking.extend(missing(&[guest::QEMU]));
+    let besides: &[&str] = if options.wireguard { &[compare::MODULE] } else { &[] };
+    let find = |root: &Path| Kernel::find(root, besides);
     let kernel = match &options.kernel {
-        Some(root) => Kernel::find(root),
-        None => Kernel::find(&folder.join("kernel")).or_else(|| Kernel::find(Path::new("/"))),
+        Some(root) => find(root),
+        None => find(&folder.join("kernel")).or_else(|| find(Path::new("/"))),
     };
     let Some(kernel) = kernel.filter(|_| lacking.is_empty()) else {
         return skip(&lacking);
     };
     println!("interop: Linux {} in QEMU", kernel.version);
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    guest::run(&kernel, &built(&target)?, &folder, &options.filter)
+    if options.wireguard {
+        let [mpt, lab] = compare::built(&target)?;
+        return guest::run(&kernel, &[("mpt", mpt), ("mpt-lab", lab)], &folder, "--wireguard");
+    }
+    guest::run(&kernel, &[("mpt", built(&target)?)], &folder, &options.filter)
 }
 
 /// The parts that run elsewhere.
 pub(crate) fn run_part(part: &Part) -> anyhow::Result<ExitCode> {
     match part {
-        Part::Boot { filter } => guest::boot(filter),
+        Part::Boot { filter, wireguard } => guest::boot(|| match wireguard {
+            true => compare::run(),
+            false => inside::run(Path::new("/bin/mpt"), filter),
+        }),
         Part::Cases { mpt, filter } => {
             let begun = Instant::now();
             let verdict = inside::run(mpt, filter);
@@ -178,7 +195,7 @@ fn missing(programs: &[&str]) -> Vec<&'static str> {
 /// Says what is missing and how to have it; without any package it is the kernel.
 fn skip(lacking: &[&str]) -> anyhow::Result<ExitCode> {
     let remedy = match lacking {
-        [] => "no kernel with GRE over FOU: contrib/interop/fetch-kernel.sh".into(),
+        [] => "no kernel with what it takes: contrib/interop/fetch-kernel.sh".into(),
         packages => format!("apt-get install {}", packages.join(" ")),
     };
     if env::var_os("MPT_NO_SKIP").is_some() {

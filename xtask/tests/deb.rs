@@ -17,8 +17,10 @@ use tempfile::TempDir;
 /// The program in the package: any that every machine has. What MPT does is tested elsewhere.
 const PROGRAM: &str = "/usr/bin/env";
 
-/// Where groups are written down, and what is beside it while that is done.
-const ACCOUNTS: [&str; 3] = ["etc/group", "etc/gshadow", "etc/.pwd.lock"];
+/// Where users and groups are written down, and what is beside it while that is done. They stay:
+/// files of a removed package may belong to them (Debian policy 9.2.2).
+const ACCOUNTS: [&str; 5] =
+    ["etc/group", "etc/gshadow", "etc/passwd", "etc/shadow", "etc/.pwd.lock"];
 
 /// A package, and a root in which nothing was ever installed.
 struct Debian {
@@ -131,7 +133,7 @@ fn it_is_installed_removed_and_purged_and_nothing_stays() {
         assert!(files.contains(file), "{file} in {files:#?}");
     }
     match Command::new("systemd-sysusers").arg("--version").output() {
-        Ok(_) => assert_eq!(debian.groups(), ["mpt"]),
+        Ok(_) => assert_eq!(debian.groups(), ["mpt", "mptd"]),
         Err(error) => println!("skipped: the group: systemd-sysusers: {error}"),
     }
     let program =

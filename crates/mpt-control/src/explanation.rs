@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Traffic;
+use crate::{CopyCounters, Traffic};
 
 /// A connection, in the direction towards the peer; [`Explanation::order`] is about what came from it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -29,6 +29,10 @@ pub struct Explanation {
     pub paths: Vec<PathExplanation>,
     /// What waits in front of the paths; none where nothing ever does.
     pub queue: Option<QueueExplanation>,
+    /// The flows of which most was sent in that time, at most eight, largest first; empty where nothing is known of them.
+    pub flows: Vec<FlowExplanation>,
+    /// What became of packets that paths lost; none where nothing is repaired.
+    pub repair: Option<RepairExplanation>,
     /// The order of what came from the peer.
     pub order: OrderExplanation,
 }
@@ -78,6 +82,8 @@ pub enum Limit {
     Off,
     /// It is full: it sends at its rate.
     Rate,
+    /// It is stopped because it went on to lose too much.
+    Stopped,
     /// It stands by for paths of a lesser priority number.
     Standby,
     /// It has only begun: its rate is being found out.
@@ -93,7 +99,7 @@ pub enum Limit {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Estimate {
-    /// What the estimate is at: `open`, `start`, `servo` or `draining`.
+    /// What the estimate is at: `open`, `trains`, `start`, `servo`, `draining`, `competing` or `stopped`.
     pub stage: String,
     /// Whether the rate is configured rather than measured.
     pub fixed: bool,
@@ -173,6 +179,23 @@ pub enum Finding {
         /// By how much, in milliseconds.
         by_ms: f64,
     },
+    /// Others keep a queue on the way: the path competes for its share of it.
+    Rival {
+        /// What stands in it, in milliseconds.
+        queueing_ms: f64,
+    },
+    /// Nobody else keeps a queue there any more.
+    Alone {
+        /// What stands in it, in milliseconds.
+        queueing_ms: f64,
+    },
+    /// The path was stopped, because it went on to lose much although next to nothing was sent.
+    Stopped {
+        /// The share that was lost, 0 to 1.
+        loss: f64,
+    },
+    /// It is used again after it was stopped.
+    Resumed,
     /// Something that this version does not know.
     #[default]
     #[serde(other)]
@@ -204,6 +227,45 @@ pub struct QueueExplanation {
     pub acks_thinned: u64,
 }
 
+/// A flow of inner packets towards the peer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FlowExplanation {
+    /// Protocol, source and destination, such as `udp 10.9.0.1:4000 -> 10.9.0.2:5004`.
+    pub flow: String,
+    /// Its class: `realtime`, `interactive` or `bulk`, or the name of a configured one.
+    pub class: String,
+    /// Why: `configured`, `dscp`, `port`, `steady`, `little` or `much`.
+    pub why: String,
+    /// The DSCP or port that decides, if one does.
+    pub value: Option<u64>,
+    /// The bytes that it has sent since its last pause of a second, about.
+    pub bytes: u64,
+}
+
+/// What became of packets that were lost on their way to the peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RepairExplanation {
+    /// Packets that were found to be lost in that time, those included that had been sent again.
+    pub lost: u64,
+    /// Lost packets that were not sent again in that time because it would have been too late.
+    pub too_late: u64,
+    /// Packets that were sent again in that time because they were lost.
+    pub repaired: CopyCounters,
+    /// Packets that were sent again in that time because their path was left.
+    pub moved: CopyCounters,
+    /// Packets that took two paths at once in that time because they are small and critical.
+    pub duplicated: CopyCounters,
+    /// Parities that were sent in that time, and the packets that the peer has brought back by them.
+    pub parity: CopyCounters,
+    /// How often a path was left in that time because it was silent.
+    pub leaves: u64,
+    /// Bytes of copies and of the tunnel's own messages as a share of the bytes of inner packets in that time; none if no
+    /// inner packet was sent.
+    pub beyond: Option<f64>,
+}
+
 /// In what order packets came from the peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -216,6 +278,8 @@ pub struct OrderExplanation {
     pub held_max: u64,
     /// Packets in that time that had to wait for others.
     pub reordered: u64,
+    /// Packets in that time that filled a gap out of turn: most of them had been lost, and were sent again.
+    pub repaired: u64,
     /// Packets in that time that came after they had been given up.
     pub late: u64,
     /// Packets given up in that time.

@@ -21,18 +21,22 @@ pub mod codec;
 mod client;
 mod explanation;
 mod message;
+mod peer;
+mod repair;
 mod status;
 mod trace;
 
 pub use client::{Client, ClientError, DEFAULT_TIMEOUT};
 pub use explanation::{
-    Estimate, Explanation, Finding, Found, Limit, OrderExplanation, PathExplanation,
-    QueueExplanation,
+    Estimate, Explanation, Finding, FlowExplanation, Found, Limit, OrderExplanation,
+    PathExplanation, QueueExplanation, RepairExplanation,
 };
 pub use message::{ErrorKind, PathStatus, Reply, Request};
+pub use peer::PeerStatus;
+pub use repair::{ClassCounters, CopyCounters, RepairStatus, StoreStatus};
 pub use status::{
     CommandStatus, ConnectionCounters, ConnectionState, ControlStatus, DeviceCounters, Direction,
-    Event, LogStatus, PathState, ReorderStatus, Reordering, SocketStatus, Status, Traffic,
+    Event, LogStatus, PathState, Problem, ReorderStatus, Reordering, SocketStatus, Status, Traffic,
     TunnelStatus,
 };
 pub use trace::{TraceLine, TraceMark, Traced};

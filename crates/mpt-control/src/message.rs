@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Explanation, Status, TraceLine, TraceMark};
+use crate::{Explanation, PeerStatus, Status, TraceLine, TraceMark};
 
 /// A request of a client to the daemon; one line of JSON, identified by the field `request`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +70,28 @@ pub enum Request {
         /// Its name.
         path: String,
     },
+    /// `{"request":"peer_add",...}`: a further client that is known by its key. Answered by [`Reply::Changed`].
+    PeerAdd {
+        /// The template that gets it, or `None` if only one has a folder of clients.
+        #[serde(default)]
+        template: Option<String>,
+        /// Its name.
+        peer: String,
+        /// What its file is to say.
+        settings: String,
+    },
+    /// `{"request":"peer_remove",...}`: a client goes, and its connection with it. Answered by [`Reply::Changed`].
+    PeerRemove {
+        /// The template that has it, or `None` if only one has a folder of clients.
+        #[serde(default)]
+        template: Option<String>,
+        /// Its name.
+        peer: String,
+    },
+    /// `{"request":"peers"}`: the clients that are known by their keys. Answered by [`Reply::Peers`].
+    Peers {},
+    /// `{"request":"peers_reload"}`: read the folders of clients again. Answered by [`Reply::Changed`].
+    PeersReload {},
     /// `{"request":"reload"}`: read the configuration file again and carry out what changed in it.
     /// Answered by [`Reply::Changed`].
     Reload {},
@@ -87,6 +109,12 @@ pub enum Request {
     },
     /// `{"request":"version"}`: the daemon's version. Answered by [`Reply::Version`].
     Version {},
+    /// `{"request":"web_token"}`: what allows changes by the web page. Answered by [`Reply::WebToken`].
+    WebToken {
+        /// Whether the one before ends.
+        #[serde(default)]
+        renew: bool,
+    },
 }
 
 impl Request {
@@ -159,6 +187,11 @@ pub enum Reply {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         report: Option<String>,
     },
+    /// The answer to [`Request::Peers`].
+    Peers {
+        /// The clients by tunnel, template and name.
+        peers: Vec<PeerStatus>,
+    },
     /// The answer to [`Request::Status`].
     Status {
         /// The complete status.
@@ -175,6 +208,13 @@ pub enum Reply {
     Version {
         /// The daemon's version, such as `0.1.0`.
         version: String,
+    },
+    /// The answer to [`Request::WebToken`].
+    WebToken {
+        /// Hexadecimal digits.
+        token: String,
+        /// Where the page is served: an address and port, or the path of a Unix socket.
+        listen: String,
     },
 }
 
@@ -208,6 +248,8 @@ pub enum ErrorKind {
     NoSuchConnection,
     /// No connection has a path of that name.
     NoSuchPath,
+    /// There is no client of that name, or no template that could have it.
+    NoSuchPeer,
     /// The client is neither root nor the daemon's user. The connection is closed.
     NotAllowed,
     /// The daemon cannot do it at the moment, such as a tunnel that did not answer in time.
@@ -256,6 +298,11 @@ mod tests {
                     priority: Some(1),
                 },
                 r#"{"request":"path","connection":null,"path":"a","weight":3,"priority":1}"#,
+            ),
+            (Request::PeersReload {}, r#"{"request":"peers_reload"}"#),
+            (
+                Request::PeerRemove { template: None, peer: "van".into() },
+                r#"{"request":"peer_remove","template":null,"peer":"van"}"#,
             ),
             (Request::Version {}, r#"{"request":"version"}"#),
         ] {

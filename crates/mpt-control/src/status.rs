@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::repair::{ClassCounters, RepairStatus, StoreStatus};
+
 /// The daemon as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -86,12 +88,16 @@ pub struct TunnelStatus {
     pub drops: BTreeMap<String, u64>,
     /// The UDP sockets that the paths share.
     pub sockets: Vec<SocketStatus>,
+    /// Copies of packets that are kept until it is known what became of them.
+    pub store: StoreStatus,
     /// The commands of the original MPT; none if no peer is one.
     pub commands: Option<CommandStatus>,
     /// How many connections are traced at this moment.
     pub traced: u64,
     /// Lines of traces that nobody has read in time.
     pub trace_missed: u64,
+    /// What does not work as configured, and what to do about it. Bounded by the daemon.
+    pub problems: Vec<Problem>,
     /// The latest events, oldest first. Bounded by the daemon.
     pub events: Vec<Event>,
     /// Bytes of memory that the tunnel takes, its buffers and connections included, as far as the
@@ -164,11 +170,15 @@ pub struct ConnectionState {
     pub peer_kind: String,
     /// The profile as configured and, in brackets, what it came to: `auto (classic)`.
     pub profile: String,
-    /// What its datagrams look like at present: `plain` or `extended`; `none` if there is no session yet and plain
+    /// What its datagrams look like at present: `plain`, `extended` or `sealed`; `none` if there is no session yet and plain
     /// framing is not used.
     pub framing: String,
     /// Why that is not what is configured, if it is not: that the peer answers no hello.
     pub framing_reason: Option<String>,
+    /// What seals its datagrams, in sealed framing: `aes-256-gcm` or `chacha20-poly1305`.
+    pub cipher: Option<String>,
+    /// How many times both hosts have agreed on keys since the daemon knows the connection, in sealed framing.
+    pub epoch: Option<u64>,
     /// The policy that chooses a path: `weighted` per packet, or `flow` per flow.
     pub scheduler: String,
     /// The peer's tunnel addresses, such as `10.9.0.2`.
@@ -186,6 +196,10 @@ pub struct ConnectionState {
     pub reordering: Reordering,
     /// What the connection carried.
     pub counters: ConnectionCounters,
+    /// Packets towards the peer that were sent more than once, and why; none where the framing is plain.
+    pub repair: Option<RepairStatus>,
+    /// The classes of which packets were lost or took two paths, by name.
+    pub classes: Vec<ClassCounters>,
     /// Inner packets and datagrams of this connection that were dropped, by name of the reason.
     pub drops: BTreeMap<String, u64>,
     /// The paths in the order of the configuration.
@@ -223,6 +237,13 @@ pub struct ReorderStatus {
     pub next: Option<u64>,
     /// What the buffer did with the packets, by name.
     pub counters: BTreeMap<String, u64>,
+    /// The share of numbers that did not come at all, 0 to 1; none if nothing came.
+    pub residual_loss: Option<f64>,
+    /// How many packets were held for how long: up to 1 ms, 2, 5, 10, 20, 50, 100, 200 and 500 ms, and longer. Empty if
+    /// that is not counted, as in plain framing, or none was held.
+    pub hold_times: Vec<u64>,
+    /// The time that all of them were held together, in seconds.
+    pub hold_seconds: f64,
 }
 
 /// In what order numbered packets came, measured by the book: the metrics of RFC 4737 and RFC 5236.
@@ -305,10 +326,14 @@ pub struct PathState {
     pub keepalive: f64,
     /// Seconds of silence after which the path is down; 0 = never.
     pub dead_time: f64,
+    /// Bytes of IP packets that keepalives take in 30 days in both directions if the peer sends as many; 0 = none are sent.
+    pub keepalive_bytes_per_month: u64,
     /// Datagrams sent.
     pub sent: Traffic,
     /// How many of them had been sent before, on a path that was lost.
     pub resent: u64,
+    /// Datagrams without inner packets that were sent: keepalives, probes, and what they are replaced by.
+    pub control_sent: Traffic,
     /// Datagrams received.
     pub received: Traffic,
     /// Bits of UDP payload per second at which this host lets datagrams of the path's socket out, as far
@@ -358,7 +383,8 @@ pub struct Direction {
     pub capacity: Option<u64>,
     /// The rate at which it is sent on at the most, in bits of IP packets per second. None without a limit.
     pub pace: Option<u64>,
-    /// What the estimate of the capacity is at: `open`, `start`, `servo` or `draining`. None where there is none.
+    /// What the estimate of the capacity is at: `open`, `trains`, `start`, `servo`, `draining`, `competing` or `stopped`. None
+    /// where there is none.
     pub stage: Option<String>,
     /// How much longer datagrams take than by the fastest path of the connection, in milliseconds.
     pub delay_ms: Option<f64>,
@@ -400,6 +426,24 @@ pub struct SocketStatus {
     pub control_truncated: u64,
     /// Failures of sending and receiving, by name.
     pub errors: BTreeMap<String, u64>,
+}
+
+/// Something that does not work as configured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Problem {
+    /// The name of the cause, for programs.
+    pub code: String,
+    /// The connection that it is about, if it is about one.
+    pub connection: Option<String>,
+    /// The path that it is about, if it is about one.
+    pub path: Option<String>,
+    /// What is seen, for people.
+    pub text: String,
+    /// What to do about it, for people.
+    pub remedy: String,
+    /// Seconds since it was first seen.
+    pub since_seconds: f64,
 }
 
 /// Something that happened.

@@ -5,8 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mpt_control::{
-    CommandStatus, ConnectionState, Direction, Estimate, Event, Explanation, OrderExplanation,
-    PathExplanation, PathState, QueueExplanation, SocketStatus, Status, TunnelStatus,
+    ClassCounters, CommandStatus, ConnectionState, Direction, Estimate, Event, Explanation,
+    FlowExplanation, OrderExplanation, PathExplanation, PathState, PeerStatus, Problem,
+    QueueExplanation, RepairExplanation, RepairStatus, SocketStatus, Status, TunnelStatus,
 };
 use serde_json::Value;
 
@@ -16,10 +17,14 @@ const DOCUMENT: &str = include_str!("../../../docs/status.md");
 fn section(field: &str) -> Option<&'static str> {
     Some(match field {
         "control" => "The control socket",
+        "classes" => "A class",
+        "repair" => "Repair",
+        "repaired" | "moved" | "duplicated" | "parity" => "Copies",
+        "store" => "A store",
         "log" => "The log",
         "tunnels" => "A tunnel",
         "device" => "A device",
-        "read" | "written" | "sent" | "received" | "transmitted" => "Traffic",
+        "read" | "written" | "sent" | "control_sent" | "received" | "transmitted" => "Traffic",
         "connections" => "A connection",
         "counters" => "Counters",
         "reorder" => "A reorder buffer",
@@ -28,6 +33,7 @@ fn section(field: &str) -> Option<&'static str> {
         "from_peer" | "to_peer" => "A direction",
         "commands" => "Commands",
         "sockets" => "A socket",
+        "problems" => "A problem",
         "events" => "An event",
         _ => return None,
     })
@@ -37,7 +43,11 @@ fn section(field: &str) -> Option<&'static str> {
 fn every_field_is_described_and_every_description_has_a_field() {
     let mut found = BTreeMap::new();
     collect(&serde_json::to_value(everything()).unwrap(), "The daemon", &mut found);
-    assert_eq!(found, described(DOCUMENT));
+    // What another request is answered with, and the names of causes.
+    collect(&serde_json::to_value(PeerStatus::default()).unwrap(), "A client", &mut found);
+    let mut described = described(DOCUMENT);
+    assert!(described.remove("A cause").is_some_and(|causes| causes.len() > 10));
+    assert_eq!(found, described);
 }
 
 #[test]
@@ -51,11 +61,16 @@ fn every_field_of_an_explanation_is_described_and_every_description_has_a_field(
         ("An explained path", serde_json::to_value(PathExplanation::default())),
         ("An estimate", serde_json::to_value(Estimate::default())),
         ("An explained queue", serde_json::to_value(QueueExplanation::default())),
+        ("An explained flow", serde_json::to_value(FlowExplanation::default())),
+        ("An explained repair", serde_json::to_value(RepairExplanation::default())),
         ("An explained order", serde_json::to_value(OrderExplanation::default())),
     ] {
         assert_eq!(described.remove(title), Some(fields(value)), "{title}");
     }
-    let findings = ["cut", "drained", "found", "full", "longer", "rate"].map(str::to_owned);
+    let findings = [
+        "alone", "cut", "drained", "found", "full", "longer", "rate", "resumed", "rival", "stopped",
+    ];
+    let findings = findings.map(str::to_owned);
     assert_eq!(described.remove("A finding"), Some(findings.into()));
     assert_eq!(described, BTreeMap::new());
 }
@@ -69,12 +84,19 @@ fn a_missing_description_is_missed() {
 /// A status in which everything is there once, filled with defaults.
 fn everything() -> Status {
     let path = PathState { from_peer: Some(Direction::default()), ..PathState::default() };
-    let connection = ConnectionState { paths: vec![path], ..ConnectionState::default() };
+    let repair = Some(RepairStatus::default());
+    let connection = ConnectionState {
+        paths: vec![path],
+        repair,
+        classes: vec![ClassCounters::default()],
+        ..ConnectionState::default()
+    };
     let tunnel = TunnelStatus {
         connections: vec![connection],
         commands: Some(CommandStatus::default()),
         sockets: vec![SocketStatus::default()],
         events: vec![Event::default()],
+        problems: vec![Problem::default()],
         ..TunnelStatus::default()
     };
     Status { tunnels: vec![tunnel], ..Status::default() }
@@ -92,6 +114,8 @@ fn collect(value: &Value, place: &str, found: &mut BTreeMap<String, BTreeSet<Str
             (_, Value::Null) => {}
             // A direction has numbers only.
             _ if named || place == "A direction" => {}
+            // What is counted in one place may be a table in another.
+            (Some(_), Value::Number(_)) => {}
             (Some(section), Value::Array(values)) => {
                 values.iter().for_each(|value| collect(value, section, found));
             }

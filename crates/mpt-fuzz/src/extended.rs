@@ -5,6 +5,7 @@ use mpt_proto::wire::extended::challenge::{self, Answer, Challenge};
 use mpt_proto::wire::extended::close::{self, Close};
 use mpt_proto::wire::extended::feedback::{self, Feedback};
 use mpt_proto::wire::extended::hello::{self, Hello};
+use mpt_proto::wire::extended::parity::Parity;
 use mpt_proto::wire::extended::status::{self, Status};
 use mpt_proto::wire::extended::{Header, Kind, Message, is_extended};
 
@@ -50,6 +51,13 @@ fn message_written_again(kind: Kind, message: &Message<'_>) {
                 assert_eq!((again.number, again.clock), (feedback.number, feedback.clock));
                 assert!(again.blocks().eq([block]));
             }
+        }
+        Message::Parity(parity) => {
+            assert!(parity.number < parity.count && !parity.members.is_empty());
+            let mut place = vec![0xee; Parity::size(&parity.members, parity.bytes.len())];
+            parity.emit(&mut place);
+            assert_eq!(Parity::parse(&place).as_ref(), Ok(parity));
+            assert!(parity.members.iter().all(|number| parity.members.contains(number)));
         }
         Message::Beacon(blocks) => {
             let blocks: Vec<_> = blocks.clone().collect();

@@ -8,6 +8,8 @@
 //!
 //! - [`wire`]: the parsers of `mpt-proto`, and what it writes into other people's packets;
 //! - [`extended`]: the datagrams of extended framing;
+//! - [`parity`]: packets of a group, of which some are lost;
+//! - [`sealed`]: datagrams of sealed framing that are not authentic;
 //! - [`endpoint`]: two endpoints and whatever can happen to and between them;
 //! - [`command`]: the commands of the original MPT, and two hosts that exchange them;
 //! - [`super_packet`]: what a TUN device hands over, to `mpt-io`;
@@ -20,6 +22,8 @@ pub mod control;
 pub mod endpoint;
 pub mod extended;
 mod input;
+pub mod parity;
+pub mod sealed;
 pub mod super_packet;
 pub mod wire;
 
@@ -33,7 +37,7 @@ pub struct Target {
 }
 
 /// All of them, by name.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 18] = [
     Target { name: "command", run: command::command },
     Target { name: "command_port", run: command::command_port },
     Target { name: "config", run: configuration::config },
@@ -48,6 +52,8 @@ pub const TARGETS: [Target; 16] = [
     Target { name: "inner", run: wire::inner },
     Target { name: "keepalive", run: wire::keepalive },
     Target { name: "mss", run: wire::mss },
+    Target { name: "parity", run: parity::parity },
+    Target { name: "sealed", run: sealed::sealed },
     Target { name: "status_reply", run: control::status_reply },
     Target { name: "super_packet", run: super_packet::super_packet },
 ];

@@ -77,11 +77,29 @@ pub enum Kind {
     Drained,
     /// Its route is longer.
     Longer,
+    /// Others keep a queue on its way.
+    Rival,
+    /// They do not any more.
+    Alone,
+    /// It was stopped because it lost too much.
+    Stopped,
+    /// It is used again.
+    Resumed,
 }
 
 impl Kind {
     /// All of them, in the order of their marks.
-    pub const ALL: [Self; 5] = [Self::Full, Self::Rate, Self::Cut, Self::Drained, Self::Longer];
+    pub const ALL: [Self; 9] = [
+        Self::Full,
+        Self::Rate,
+        Self::Cut,
+        Self::Drained,
+        Self::Longer,
+        Self::Rival,
+        Self::Alone,
+        Self::Stopped,
+        Self::Resumed,
+    ];
 
     /// In a legend.
     pub fn words(self) -> &'static str {
@@ -91,6 +109,10 @@ impl Kind {
             Self::Cut => "rate cut because of loss",
             Self::Drained => "queue emptied to see the delay",
             Self::Longer => "route longer",
+            Self::Rival => "others keep a queue",
+            Self::Alone => "no queue of others",
+            Self::Stopped => "stopped because of loss",
+            Self::Resumed => "used again",
         }
     }
 }
@@ -213,6 +235,16 @@ fn words(what: &Finding) -> Option<(Kind, String)> {
             (Kind::Drained, format!("queue emptied: {before_ms:.1} to {after_ms:.1} ms"))
         }
         Finding::Longer { by_ms } => (Kind::Longer, format!("route longer by {by_ms:.1} ms")),
+        Finding::Rival { queueing_ms } => {
+            (Kind::Rival, format!("others keep a queue: {queueing_ms:.1} ms"))
+        }
+        Finding::Alone { queueing_ms } => {
+            (Kind::Alone, format!("no queue of others any more: {queueing_ms:.1} ms"))
+        }
+        Finding::Stopped { loss } => {
+            (Kind::Stopped, format!("stopped, {:.1} % lost", loss * 100.0))
+        }
+        Finding::Resumed => (Kind::Resumed, "used again".to_owned()),
         Finding::Other => return None,
     })
 }

@@ -123,17 +123,19 @@ impl Commands {
     }
 
     /// Handles a message from the command port. `chance` gives an unpredictable number, and is called where a
-    /// cookie is needed.
+    /// cookie is needed. Returns why it was refused, if it was; that is counted.
     pub fn handle_datagram(
         &mut self,
         now: Instant,
         from: SocketAddr,
         message: &[u8],
         chance: impl FnOnce() -> u32,
-    ) {
-        if let Err(refusal) = self.handle(now, from, message, chance) {
+    ) -> Option<Refusal> {
+        let refusal = self.handle(now, from, message, chance).err();
+        if let Some(refusal) = refusal {
             self.refusals.add(refusal);
         }
+        refusal
     }
 
     /// Ends exchanges that the peer does not answer.

@@ -15,6 +15,10 @@ const RESEND: Duration = Duration::from_millis(500);
 /// How often a round is sent before the exchange ends, as in the original.
 const SENDS: u32 = 6;
 
+/// How often round 3 is sent before the exchange begins again, once: a responder that has begun an exchange of its own
+/// in the meantime knows nothing of this one any more.
+const THIRDS: u32 = 3;
+
 /// Most reports that wait: the last one of each path.
 const MAX_QUEUED: usize = mpt_proto::MAX_PATHS;
 
@@ -39,6 +43,8 @@ struct Exchange {
     due: Instant,
     /// An answer failed authentication.
     auth_failed: bool,
+    /// Whether it has begun again.
+    again: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +124,11 @@ impl Initiator {
 
     /// Ends the exchange if its round was sent often enough.
     pub(super) fn handle_timeout(&mut self, now: Instant) -> Option<Told> {
-        let exchange = self.current.as_ref()?;
+        let exchange = self.current.as_mut()?;
+        let is_third = matches!(exchange.round, Sending::Three { .. });
+        if now >= exchange.due && is_third && exchange.sends >= THIRDS && !exchange.again {
+            (exchange.round, exchange.sends, exchange.again) = (Sending::One, 0, true);
+        }
         if now < exchange.due || exchange.sends < SENDS {
             return None;
         }
@@ -158,6 +168,7 @@ impl Initiator {
                 sends: 0,
                 due: now,
                 auth_failed: false,
+                again: false,
             });
         }
     }

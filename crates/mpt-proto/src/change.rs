@@ -39,7 +39,8 @@ pub enum Change {
         /// Which.
         connection: ConnectionId,
     },
-    /// A connection has other networks, another selector, scheduler or order. Everything else in
+    /// A connection has other networks, another selector, scheduler or order, or another pre-shared key, which the next
+    /// handshake uses. Everything else in
     /// `config`, its paths included, is ignored.
     SetConnection {
         /// Which.
@@ -92,7 +93,7 @@ pub enum Change {
         fits: bool,
     },
     /// The peer has said that a path is down, or that it is not, by a command beside the tunnel as the
-    /// original has. Its next keepalive on the path takes back that it is down.
+    /// original has. Packets of the peer on the path take back that it is down, and after a while its keepalives.
     SetPeerDown {
         /// The connection.
         connection: ConnectionId,

@@ -1,18 +1,23 @@
 //! One peer: the combined view of both halves.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::class::FlowStats;
 use crate::config::ReorderConfig;
 use crate::id::PathId;
 use crate::measure::Reordering;
 use crate::path::PathState;
 use crate::path::estimator::Quality;
 use crate::rx::connection::ReceiveHalf;
+use crate::rx::handshakes::SealedStatus;
 use crate::rx::measured::ReceiveQuality;
 use crate::sequence::Seq;
 use crate::stats::{ConnectionStats, PathStats};
 use crate::time::Instant;
 use crate::tx::connection::TransmitHalf;
 use crate::tx::feedback::TransmitQuality;
-use crate::tx::repair::RepairStats;
+use crate::tx::repair::{ClassStats, RepairStats};
 use crate::tx::standing::{PathStanding, QueueStanding};
 
 /// The association with one peer: a look at its two halves.
@@ -106,8 +111,8 @@ impl<'e> Connection<'e> {
     }
 
     /// See [`TransmitHalf::standing`].
-    pub fn standing(&self, path: PathId) -> Option<PathStanding> {
-        self.tx.standing(path)
+    pub fn standing(&self, now: Instant, path: PathId) -> Option<PathStanding> {
+        self.tx.standing(now, path)
     }
 
     /// See [`TransmitHalf::queue_standing`].
@@ -120,6 +125,16 @@ impl<'e> Connection<'e> {
         self.tx.repair_stats()
     }
 
+    /// See [`TransmitHalf::class_stats`].
+    pub fn class_stats(&self) -> &'e BTreeMap<String, ClassStats> {
+        self.tx.class_stats()
+    }
+
+    /// See [`TransmitHalf::flows`].
+    pub fn flows(&self, now: Instant, within: Duration, most: usize) -> Vec<FlowStats> {
+        self.tx.flows(now, within, most)
+    }
+
     /// Bytes of memory that both halves take.
     pub fn memory(&self) -> usize {
         self.tx.memory() + self.rx.memory()
@@ -128,6 +143,11 @@ impl<'e> Connection<'e> {
     /// Whether datagrams are sent in a session of extended framing.
     pub fn has_session(&self) -> bool {
         self.tx.has_session()
+    }
+
+    /// See [`ReceiveHalf::sealed`].
+    pub fn sealed(&self) -> Option<SealedStatus> {
+        self.rx.sealed()
     }
 
     /// The settings of its reorder buffer.

@@ -5,6 +5,7 @@
 //! calls. Each side is implemented in its own file. This file joins them: it passes the messages of
 //! the receive side to the transmit side, and every [`Change`] to both.
 
+use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -15,10 +16,13 @@ use crate::demux::accept::{AcceptConfig, ConnectRequest};
 use crate::demux::address::Origin;
 use crate::demux::candidate::PathRequest;
 use crate::event::Event;
-use crate::id::ConnectionId;
 use crate::id::PathId;
 use crate::id::SocketId;
+use crate::id::{ClientId, ConnectionId};
+use crate::keys::HostKeys;
+use crate::mismatch::Mismatch;
 use crate::path::PathStatus;
+use crate::rx::clients::{ClientConfig, ClientRequest};
 use crate::rx::side::ReceiveSide;
 use crate::sink::{Held, Sink};
 use crate::stats::{Drops, Traffic};
@@ -44,7 +48,10 @@ impl Endpoint {
     pub fn new(config: &EndpointConfig, now: Instant) -> Result<Self, ConfigError> {
         config.check()?;
         let tx = TransmitSide::new(config.addresses.clone(), config.secret);
-        let mut endpoint = Self { tx, rx: ReceiveSide::new(&config.addresses, config.secret) };
+        let mut endpoint = Self {
+            tx,
+            rx: ReceiveSide::new(&config.addresses, config.secret, config.keys.as_ref()),
+        };
         for (connection, config) in (0..).map(ConnectionId).zip(&config.connections) {
             let config = Arc::new(config.clone());
             let change = Change::AddConnection { connection, config, accepted_by: None };
@@ -148,6 +155,36 @@ impl Endpoint {
     /// See [`ReceiveSide::poll_path_request`].
     pub fn poll_path_request(&mut self) -> Option<PathRequest> {
         self.rx.poll_path_request()
+    }
+
+    /// See [`ReceiveSide::poll_mismatch`].
+    pub fn poll_mismatch(&mut self) -> Option<Mismatch> {
+        self.rx.poll_mismatch()
+    }
+
+    /// See [`ReceiveSide::poll_client_request`].
+    pub fn poll_client_request(&mut self) -> Option<ClientRequest> {
+        self.rx.poll_client_request()
+    }
+
+    /// See [`ReceiveSide::poll_refused_invitation`].
+    pub fn poll_refused_invitation(&mut self) -> Option<SocketAddr> {
+        self.rx.poll_refused_invitation()
+    }
+
+    /// See [`ReceiveSide::set_keys`].
+    pub fn set_keys(&mut self, keys: &HostKeys) {
+        self.rx.set_keys(keys);
+    }
+
+    /// See [`ReceiveSide::add_clients`].
+    pub fn add_clients(&mut self, clients: &[ClientConfig]) {
+        self.rx.add_clients(clients);
+    }
+
+    /// See [`ReceiveSide::remove_clients`].
+    pub fn remove_clients(&mut self, clients: &HashSet<ClientId>) {
+        self.rx.remove_clients(clients);
     }
 
     /// See [`ReceiveSide::set_accepts`].

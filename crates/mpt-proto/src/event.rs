@@ -62,6 +62,23 @@ pub enum Event {
         /// What it is.
         to: PathState,
     },
+    /// A path is stopped, because it went on to lose too much although next to nothing was sent on it. It stays up, and is
+    /// probed.
+    Stopped {
+        /// The connection the path belongs to.
+        connection: ConnectionId,
+        /// The path.
+        path: PathId,
+        /// How many of a hundred datagrams were lost.
+        lost_percent: u8,
+    },
+    /// A path that was stopped is used again, because what it is probed with arrives.
+    Resumed {
+        /// The connection the path belongs to.
+        connection: ConnectionId,
+        /// The path.
+        path: PathId,
+    },
     /// The peer's sequence numbers restarted, most likely because the peer did.
     Restart {
         /// The connection.

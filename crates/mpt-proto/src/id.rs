@@ -22,6 +22,10 @@ pub struct SocketId(pub u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AcceptId(pub u16);
 
+/// The number of a client that is known by its key ([`ClientConfig`](crate::ClientConfig)), within its endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientId(pub u32);
+
 impl ConnectionId {
     pub(crate) fn index(self) -> usize {
         usize::from(self.0)

@@ -30,6 +30,7 @@
 //! Runtime reconfiguration: `change`, then `tx::reconfigure` and `rx::reconfigure`.
 
 mod change;
+mod class;
 mod config;
 mod connection;
 mod deadlines;
@@ -38,9 +39,12 @@ mod endpoint;
 mod event;
 mod framing;
 mod hash;
+mod hold_times;
 mod id;
+mod keys;
 mod measure;
 mod messages;
+mod mismatch;
 mod path;
 mod peer_kind;
 mod pins;
@@ -62,6 +66,7 @@ mod tx;
 pub mod wire;
 
 pub use change::Change;
+pub use class::{BuiltIn, ClassConfig, FlowStats, RepairMode, Why};
 pub use config::{
     ConfigError, ConnectionConfig, EndpointConfig, FramingConfig, Late, MAX_WEIGHT, MAX_WINDOW,
     PathConfig, ReorderConfig, SchedulerConfig,
@@ -76,9 +81,16 @@ pub use framing::datagram::Opened;
 pub use framing::extended::identity::Identity;
 pub use framing::extended::reply::OriginReply;
 pub use framing::extended::session::{Offer, Peer, SessionUpdate};
-pub use id::{AcceptId, ConnectionId, MAX_PATHS, PathId, SocketId};
+pub use framing::sealed::cipher::try_cipher;
+pub use framing::sealed::tx::Sealing;
+pub use hold_times::HoldTimes;
+pub use id::{AcceptId, ClientId, ConnectionId, MAX_PATHS, PathId, SocketId};
+pub use keys::ciphers::{Cipher, Ciphers};
+pub use keys::invitation::{InvitationHash, InvitationSecret};
+pub use keys::{HostKeys, KEY_LEN, KeyError, PeerKeys, PresharedKey, PrivateKey, PublicKey};
 pub use measure::Reordering;
 pub use messages::{Feedback, KeepaliveFeedback, Message, PathUpdate, Reply};
+pub use mismatch::{FramingFound, Misfit, Mismatch, MismatchKind};
 pub use path::estimator::{Heard, Quality};
 pub use path::feedback::Header as FeedbackHeader;
 pub use path::metrics::PathMetrics;
@@ -89,20 +101,23 @@ pub use peer_kind::PeerKind;
 pub use pins::Pins;
 pub use ports::{MAX_PORT_RANGES, PortRanges, PortsError};
 pub use prefix::Prefix;
+pub use rx::clients::{ClientConfig, ClientRequest, KnownBy};
 pub use rx::connection::ReceiveHalf;
+pub use rx::handshakes::SealedStatus;
 pub use rx::measured::ReceiveQuality;
 pub use rx::side::{Arrivals, ReceiveSide};
 pub use secret::Secret;
 pub use selector::Selector;
 pub use sequence::Seq;
 pub use sink::{Held, Sink};
-pub use stats::{ConnectionStats, Drop, Drops, PathStats, ReorderStats, Traffic};
+pub use stats::{ConnectionStats, Drop, Drops, ParityStats, PathStats, ReorderStats, Traffic};
 pub use time::Instant;
 pub use timer::{Deadline, Timer};
 pub use token_bucket::TokenBucket;
+pub use tx::beyond::Beyond;
 pub use tx::connection::TransmitHalf;
 pub use tx::feedback::TransmitQuality;
-pub use tx::repair::{RepairStats, StoreStats};
+pub use tx::repair::{ClassStats, CopyStats, RepairStats, StoreStats};
 pub use tx::side::TransmitSide;
 pub use tx::standing::{PathStanding, QueueStanding};
 pub use tx::transmit::{Taken, Transmit, TransmitKind, Waiting};

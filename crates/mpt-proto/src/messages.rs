@@ -1,10 +1,11 @@
-//! The messages from the receive side to the transmit side: seven kinds, each with its own bound.
+//! The messages from the receive side to the transmit side: nine kinds, each with its own bound.
 //!
 //! - A [`PathUpdate`] says how a path *is*. The last one of a kind and path replaces those before it.
 //! - [`Feedback`] says what arrived, and goes back to the peer. What waits for a path is merged into one.
 //! - Reports of a session go to the peer, or come from it; the last one of a path counts.
 //! - A [`Reply`] asks the transmit side to send something at once. There is at most one per path.
-//! - A [`SessionUpdate`] says how the session of a connection is. The last one replaces those before it.
+//! - A [`SessionUpdate`] says how the session of a connection is. The last one replaces those before it; so do a
+//!   [`Sealing`], which says what to seal with, and an initiation of a handshake.
 //! - An [`OriginReply`] goes to an origin, which may have no path. What does not fit is dropped: who asked asks again.
 //!
 //! So what may wait for one path is [`Message::PER_PATH`], however late the transmit side asks. A packet is never
@@ -17,6 +18,7 @@ use std::time::Duration;
 use crate::event::{Event, Events};
 use crate::framing::extended::reply::OriginReply;
 use crate::framing::extended::session::SessionUpdate;
+use crate::framing::sealed::tx::Sealing;
 use crate::id::{ConnectionId, MAX_PATHS, PathId};
 use crate::path::PathState;
 use crate::path::estimator::Heard;
@@ -41,6 +43,10 @@ pub enum Message {
     PeerReport(Header, Box<Block>),
     /// A message to an origin. It is about no connection that the transmit side knows.
     Origin(OriginReply),
+    /// With what datagrams are sealed from now on.
+    Sealing(Box<Sealing>),
+    /// A handshake initiation, to be sent on every path.
+    Initiation(Box<[u8]>),
 }
 
 /// The state of a path, as far as the transmit side needs it.
@@ -71,6 +77,13 @@ pub enum PathUpdate {
         path: PathId,
         /// Its state.
         state: PathState,
+    },
+    /// How often the peer sends path statuses.
+    Interval {
+        /// The path.
+        path: PathId,
+        /// The time between two; `None` if it does not say.
+        interval: Option<Duration>,
     },
     /// A path challenge of some length has arrived at the peer.
     Carried {
@@ -120,6 +133,7 @@ impl PathUpdate {
             Self::Hearing { path, .. }
             | Self::Report { path, .. }
             | Self::State { path, .. }
+            | Self::Interval { path, .. }
             | Self::Carried { path, .. } => path,
         }
     }
@@ -132,8 +146,8 @@ impl PathUpdate {
 }
 
 impl Message {
-    /// The most messages that wait for one path: four updates, one feedback, two reports, one reply.
-    pub const PER_PATH: usize = 8;
+    /// The most messages that wait for one path: five updates, one feedback, two reports, one reply.
+    pub const PER_PATH: usize = 9;
 }
 
 /// The most messages to origins that wait.
@@ -150,6 +164,8 @@ pub(crate) struct Messages {
     /// The connections that have messages, each once, in the order in which they got their first.
     ready: VecDeque<ConnectionId>,
     to_origins: VecDeque<OriginReply>,
+    /// At most one for each connection.
+    sealings: VecDeque<(ConnectionId, Box<Sealing>)>,
     events: Events,
 }
 
@@ -161,6 +177,7 @@ struct Waiting {
     /// The paths with a reply, one bit each.
     replies: u64,
     session: Option<SessionUpdate>,
+    initiation: Option<Box<[u8]>>,
     /// At most one of each for each path.
     reports: VecDeque<Box<Block>>,
     peer_reports: VecDeque<(Header, Box<Block>)>,
@@ -190,7 +207,36 @@ impl Messages {
         self.of(connection).replies |= 1 << path.0;
     }
 
+    /// An epoch begins. The one that begins last counts, and the session that begins with it or one before.
+    pub(crate) fn sealing(&mut self, connection: ConnectionId, mut sealing: Box<Sealing>) {
+        let earlier = self.sealings.iter().position(|(other, _)| *other == connection);
+        if let Some(earlier) = earlier.and_then(|place| self.sealings.remove(place)) {
+            sealing.begins = sealing.begins.or(earlier.1.begins);
+        }
+        if sealing.begins.is_some() && self.connections.len() > connection.index() {
+            self.forget_session(connection);
+        }
+        self.sealings.push_back((connection, sealing));
+    }
+
+    /// What waits to be said of a session is obsolete.
+    fn forget_session(&mut self, connection: ConnectionId) {
+        let waiting = &mut self.connections[connection.index()];
+        waiting.session = None;
+        if waiting.is_empty() {
+            self.ready.retain(|other| *other != connection);
+        }
+    }
+
+    /// The last initiation of a connection takes the place of an earlier one.
+    pub(crate) fn initiation(&mut self, connection: ConnectionId, initiation: Box<[u8]>) {
+        self.of(connection).initiation = Some(initiation);
+    }
+
     pub(crate) fn session(&mut self, connection: ConnectionId, update: SessionUpdate) {
+        if matches!(update, SessionUpdate::Wanted(_)) {
+            self.sealings.retain(|(other, _)| *other != connection);
+        }
         let waiting = &mut self.of(connection).session;
         // These two say nothing about a session that is only beginning.
         if waiting.is_none() || !matches!(update, SessionUpdate::Doubted | SessionUpdate::Holds) {
@@ -248,6 +294,7 @@ impl Messages {
             *waiting = Waiting::default();
             self.ready.retain(|other| *other != connection);
         }
+        self.sealings.retain(|(other, _)| *other != connection);
     }
 
     pub(crate) fn event(&mut self, event: Event) {
@@ -255,6 +302,10 @@ impl Messages {
     }
 
     pub(crate) fn poll_message(&mut self) -> Option<(ConnectionId, Message)> {
+        // What is sent to an origin may have to be sealed.
+        if let Some((connection, sealing)) = self.sealings.pop_front() {
+            return Some((connection, Message::Sealing(sealing)));
+        }
         if let Some(reply) = self.to_origins.pop_front() {
             return Some((NO_CONNECTION, Message::Origin(reply)));
         }
@@ -278,6 +329,7 @@ impl Waiting {
             && self.updates.is_empty()
             && self.replies == 0
             && self.session.is_none()
+            && self.initiation.is_none()
             && self.reports.is_empty()
             && self.peer_reports.is_empty()
     }
@@ -287,6 +339,9 @@ impl Waiting {
     fn pop(&mut self) -> Option<Message> {
         if let Some(session) = self.session.take() {
             return Some(Message::Session(session));
+        }
+        if let Some(initiation) = self.initiation.take() {
+            return Some(Message::Initiation(initiation));
         }
         if let Some((header, block)) = self.peer_reports.pop_front() {
             return Some(Message::PeerReport(header, block));
@@ -307,80 +362,4 @@ impl Waiting {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const CONNECTION: ConnectionId = ConnectionId(0);
-
-    fn hearing(path: u8, hearing: bool) -> PathUpdate {
-        PathUpdate::Hearing { path: PathId(path), hearing }
-    }
-
-    fn state(path: u8, state: PathState) -> PathUpdate {
-        PathUpdate::State { path: PathId(path), state }
-    }
-
-    fn all(messages: &mut Messages) -> Vec<(ConnectionId, Message)> {
-        std::iter::from_fn(|| messages.poll_message()).collect()
-    }
-
-    #[test]
-    fn of_updates_that_wait_the_last_of_each_kind_and_path_remains() {
-        let mut messages = Messages::default();
-        for round in 0..1000 {
-            for path in 0..3 {
-                messages.update(CONNECTION, hearing(path, round % 2 == 0));
-                messages.update(CONNECTION, state(path, PathState::Up));
-            }
-        }
-        messages.update(CONNECTION, state(1, PathState::Probing));
-        messages.update(ConnectionId(1), state(1, PathState::Off));
-        let waiting = all(&mut messages);
-        let update = |update| (CONNECTION, Message::Update(update));
-        assert_eq!(waiting.len(), 7, "two per path, and one of another connection");
-        assert_eq!(
-            waiting[..2],
-            [update(hearing(0, false)), update(state(0, PathState::Up))],
-            "in the order in which the first of each came"
-        );
-        assert_eq!(waiting[3], update(state(1, PathState::Probing)));
-        assert_eq!(waiting[6], (ConnectionId(1), Message::Update(state(1, PathState::Off))));
-        assert_eq!(messages.poll_message(), None);
-    }
-
-    #[test]
-    fn feedback_of_a_path_is_merged_and_goes_first() {
-        let mut messages = Messages::default();
-        let keepalive = |count| Some(KeepaliveFeedback { count, heard: None });
-        let feedback = |longest, keepalive| Feedback { path: PathId(9), longest, keepalive };
-        messages.reply(CONNECTION, Reply::Keepalive { path: PathId(63) });
-        messages.update(CONNECTION, hearing(9, true));
-        messages.feedback(CONNECTION, feedback(5, keepalive(1)));
-        messages.feedback(CONNECTION, feedback(1472, None));
-        messages.feedback(CONNECTION, feedback(44, keepalive(2)));
-        messages.reply(CONNECTION, Reply::Keepalive { path: PathId(9) });
-        messages.reply(CONNECTION, Reply::Keepalive { path: PathId(63) });
-        let reply = |path| Message::Reply(Reply::Keepalive { path: PathId(path) });
-        let expected = [
-            Message::Feedback(feedback(1472, keepalive(2))),
-            Message::Update(hearing(9, true)),
-            reply(9),
-            reply(63),
-        ];
-        assert_eq!(all(&mut messages), expected.map(|message| (CONNECTION, message)));
-    }
-
-    #[test]
-    fn messages_about_a_connection_that_is_gone_are_forgotten() {
-        let mut messages = Messages::default();
-        [3, 1, 2].into_iter().for_each(|id| messages.update(ConnectionId(id), hearing(0, true)));
-        messages.reply(ConnectionId(1), Reply::Keepalive { path: PathId(0) });
-        messages.forget(ConnectionId(1));
-        messages.forget(ConnectionId(9));
-        messages.update(ConnectionId(3), state(0, PathState::Up));
-        let order: Vec<_> = all(&mut messages).into_iter().map(|(id, _)| id.0).collect();
-        assert_eq!(order, [3, 3, 2]);
-        messages.update(ConnectionId(1), hearing(0, true));
-        assert_eq!(all(&mut messages).len(), 1);
-    }
-}
+mod tests;

@@ -5,7 +5,9 @@
 //! - Every datagram offered to [`Endpoint::handle_datagram`](crate::Endpoint::handle_datagram) was a
 //!   keepalive or a connect request, was delivered, is held in the reorder buffer, or was counted under one [`Drop`].
 
-use std::ops::AddAssign;
+use std::ops::{Add, AddAssign};
+
+use crate::hold_times::HoldTimes;
 
 /// Why a packet or datagram was dropped. The names are those of `docs/protocol.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,6 +20,8 @@ pub enum Drop {
     AcceptRate,
     /// A TCP acknowledgement waited, and a later one took its place.
     AckObsolete,
+    /// None of the paths that the packet's class may take is up.
+    ClassPath,
     /// The tunnel addresses in a keepalive are not those of its connection.
     ControlAddress,
     /// A control message of the wrong length.
@@ -45,6 +49,22 @@ pub enum Drop {
     GreTruncated,
     /// A GRE version other than 0.
     GreVersion,
+    /// A handshake message of sealed framing that is not authentic.
+    HandshakeForged,
+    /// A handshake initiation with the secret of an invitation that is used up, expired, or was never given.
+    HandshakeInvitation,
+    /// A handshake initiation beyond what this host computes, without the cookie that it asked for.
+    HandshakeLoad,
+    /// A handshake message whose sender does not know the public key of this host.
+    HandshakeMac,
+    /// An authentic handshake message that does not fit the connection, or without a common cipher.
+    HandshakeRefused,
+    /// A handshake initiation that is not later than the last one of its sender.
+    HandshakeReplay,
+    /// A handshake initiation of a key that belongs to no connection and no client, or a response or cookie reply to nothing.
+    HandshakeUnknown,
+    /// A handshake initiation while one of this host, whose key is greater, waits for its response.
+    HandshakeYield,
     /// The cookie in a hello confirm is not one that this host gave to its origin lately.
     HelloCookie,
     /// No connection that uses extended framing has the tunnel addresses and the key in a hello.
@@ -71,6 +91,12 @@ pub enum Drop {
     QueueDelay,
     /// More waited for a path than may.
     QueueFull,
+    /// To be sent, but the key must not be used any more.
+    SealExpired,
+    /// A sealed datagram that is not authentic.
+    SealForged,
+    /// A sealed datagram that came before, or is behind the replay window.
+    SealReplay,
     /// A sequence number too far away to be believed before others confirm it.
     Stray,
     /// A connection index that belongs to no session.
@@ -81,10 +107,11 @@ pub enum Drop {
 
 impl Drop {
     /// All reasons, in the order of their names.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 44] = [
         Self::AcceptFull,
         Self::AcceptRate,
         Self::AckObsolete,
+        Self::ClassPath,
         Self::ControlAddress,
         Self::ControlLength,
         Self::ControlUnknown,
@@ -98,6 +125,14 @@ impl Drop {
         Self::GreProtocol,
         Self::GreTruncated,
         Self::GreVersion,
+        Self::HandshakeForged,
+        Self::HandshakeInvitation,
+        Self::HandshakeLoad,
+        Self::HandshakeMac,
+        Self::HandshakeRefused,
+        Self::HandshakeReplay,
+        Self::HandshakeUnknown,
+        Self::HandshakeYield,
         Self::HelloCookie,
         Self::HelloUnknown,
         Self::HelloVersion,
@@ -111,6 +146,9 @@ impl Drop {
         Self::PathUnknown,
         Self::QueueDelay,
         Self::QueueFull,
+        Self::SealExpired,
+        Self::SealForged,
+        Self::SealReplay,
         Self::Stray,
         Self::UnknownIndex,
         Self::UnknownSource,
@@ -122,6 +160,7 @@ impl Drop {
             Self::AcceptFull => "accept_full",
             Self::AcceptRate => "accept_rate",
             Self::AckObsolete => "ack_obsolete",
+            Self::ClassPath => "class_path",
             Self::ControlAddress => "control_address",
             Self::ControlLength => "control_length",
             Self::ControlUnknown => "control_unknown",
@@ -135,6 +174,14 @@ impl Drop {
             Self::GreProtocol => "gre_protocol",
             Self::GreTruncated => "gre_truncated",
             Self::GreVersion => "gre_version",
+            Self::HandshakeForged => "handshake_forged",
+            Self::HandshakeInvitation => "handshake_invitation",
+            Self::HandshakeLoad => "handshake_load",
+            Self::HandshakeMac => "handshake_mac",
+            Self::HandshakeRefused => "handshake_refused",
+            Self::HandshakeReplay => "handshake_replay",
+            Self::HandshakeUnknown => "handshake_unknown",
+            Self::HandshakeYield => "handshake_yield",
             Self::HelloCookie => "hello_cookie",
             Self::HelloUnknown => "hello_unknown",
             Self::HelloVersion => "hello_version",
@@ -148,6 +195,9 @@ impl Drop {
             Self::PathUnknown => "path_unknown",
             Self::QueueDelay => "queue_delay",
             Self::QueueFull => "queue_full",
+            Self::SealExpired => "seal_expired",
+            Self::SealForged => "seal_forged",
+            Self::SealReplay => "seal_replay",
             Self::Stray => "stray",
             Self::UnknownIndex => "unknown_index",
             Self::UnknownSource => "unknown_source",
@@ -156,8 +206,14 @@ impl Drop {
 }
 
 /// A counter for each reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drops([u64; Drop::ALL.len()]);
+
+impl Default for Drops {
+    fn default() -> Self {
+        Self([0; Drop::ALL.len()])
+    }
+}
 
 impl Drops {
     /// How often `reason` was counted.
@@ -226,6 +282,32 @@ pub struct PathStats {
     pub keepalives_received: u64,
 }
 
+/// What became of the parities that the peer has sent, since the connection was added.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ParityStats {
+    /// Parities that came.
+    pub received: u64,
+    /// Packets that were brought back by them, and had not come before.
+    pub recovered: u64,
+    /// Parities that were not needed, and packets that came twice because of one.
+    pub in_vain: u64,
+    /// Groups of which too little came, and packets that were none.
+    pub failed: u64,
+}
+
+impl Add for ParityStats {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            received: self.received + other.received,
+            recovered: self.recovered + other.recovered,
+            in_vain: self.in_vain + other.in_vain,
+            failed: self.failed + other.failed,
+        }
+    }
+}
+
 /// How the reorder buffer came by what it delivered, and how gaps ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReorderStats {
@@ -235,6 +317,8 @@ pub struct ReorderStats {
     pub reordered: u64,
     /// Delivered after having been given up.
     pub late: u64,
+    /// Delivered out of turn where a number was missing: most of these had been lost, and were sent again in time.
+    pub repaired: u64,
     /// Delivered without a sequence number, so without a place in the order.
     pub unsequenced: u64,
     /// Numbers given up because every live path had delivered a higher one.
@@ -249,6 +333,8 @@ pub struct ReorderStats {
     pub held: u64,
     /// The most packets ever held at once.
     pub held_max: u64,
+    /// For how long those were held that are not any more. Only the order by evidence counts it.
+    pub hold_times: HoldTimes,
 }
 
 /// What one connection has carried.
@@ -258,6 +344,8 @@ pub struct ConnectionStats {
     pub sent: Traffic,
     /// Inner packets delivered, in inner bytes.
     pub delivered: Traffic,
+    /// Packets that parity brought back, which are among those that were delivered.
+    pub recovered: u64,
     /// The reorder buffer.
     pub reorder: ReorderStats,
     /// Drops of both directions.

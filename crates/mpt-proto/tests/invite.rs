@@ -50,6 +50,8 @@ fn connection(peer: [u8; 4], framing: FramingConfig, remote: SocketAddr) -> Conn
         price: 0,
         priority: 0,
         pins: Pins::default(),
+        refuses: 0,
+        failover: None,
         keepalive: Some(Duration::from_millis(500)),
         dead_time: Some(Duration::from_millis(1750)),
         status: PathStatus::Available,
@@ -64,8 +66,12 @@ fn connection(peer: [u8; 4], framing: FramingConfig, remote: SocketAddr) -> Conn
         checksum: false,
         sequence: true,
         scheduler: SchedulerConfig::Weighted,
+        peer_keys: None,
         thin_acks: true,
+        classes: Vec::new(),
         equalise: true,
+        compete: true,
+        breaker: true,
         repair: true,
         reorder: ReorderConfig::default(),
         paths: vec![path],
@@ -75,7 +81,7 @@ fn connection(peer: [u8; 4], framing: FramingConfig, remote: SocketAddr) -> Conn
 fn end(address: [u8; 4], connections: Vec<ConnectionConfig>) -> Endpoint {
     let addresses = vec![Prefix::new(address.into(), 24).expect("a prefix")];
     let secret = Secret::new([address[3]; 16]);
-    let config = EndpointConfig { addresses, connections, secret };
+    let config = EndpointConfig { addresses, connections, secret, keys: None };
     Endpoint::new(&config, Instant::ZERO).expect("good settings")
 }
 
@@ -195,6 +201,7 @@ fn a_restarted_server_accepts_again() {
         addresses: vec![Prefix::new(SERVER.into(), 24).expect("a prefix")],
         connections: Vec::new(),
         secret: Secret::new([99; 16]),
+        keys: None,
     };
     test.server = Endpoint::new(&config, test.now).expect("good settings");
     test.server.set_accepts(&[template(FramingConfig::Extended)]);

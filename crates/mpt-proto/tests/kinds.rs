@@ -268,7 +268,7 @@ fn a_late_packet_behind_a_keepalive_of_an_original_is_no_restart() {
 }
 
 #[test]
-fn a_path_that_an_original_reports_down_is_unused_until_heard_or_reported_up() {
+fn a_path_that_an_original_reports_down_is_unused_until_used_or_reported_up() {
     let mut host = host(&original(&Settings::default()));
     (0..2).for_each(|path| host.receive(START, &keepalive(path)));
     let down = |down| Change::SetPeerDown { connection: CONNECTION, path: PathId(0), down };
@@ -279,11 +279,42 @@ fn a_path_that_an_original_reports_down_is_unused_until_heard_or_reported_up() {
     host.receive(START, &data(0, Some(0), 0));
     assert_eq!(host.state(0), told, "what was in flight is delivered and takes nothing back");
     assert_eq!(host.numbers(), [0]);
-    host.receive(START, &keepalive(0));
+    let at = |millis| START + Duration::from_millis(millis);
+    host.receive(at(600), &keepalive(0));
+    assert_eq!(host.state(0), told, "the original goes on with keepalives, whatever it said");
+    host.receive(at(1000), &data(0, Some(1), 1));
+    assert_eq!(host.state(0), PathState::Up, "what it uses is up");
+    host.change(at(1000), &down(true));
+    host.change(at(1000), &down(false));
     assert_eq!(host.state(0), PathState::Up);
-    host.change(START, &down(true));
+
+    // Nothing is sent, so after a while a keepalive has to do.
+    host.change(at(2000), &down(true));
+    host.receive(at(4999), &keepalive(0));
+    assert_eq!(host.state(0), told);
+    host.receive(at(5000), &keepalive(0));
+    assert_eq!(host.state(0), PathState::Up);
+    // The peer sends, but not there: the hole is still there, and nothing is sent into it for longer.
+    for number in 2..40 {
+        host.receive(at(5100), &data(1, Some(number), number));
+    }
+    host.receive(at(5200), &keepalive(0));
+    assert_eq!(host.state(0), told);
+    for millis in (5300..11_200).step_by(500) {
+        host.receive(at(millis), &keepalive(0));
+        assert_eq!(host.state(0), told, "{millis}");
+    }
+    host.receive(at(11_200), &keepalive(0));
+    assert_eq!(host.state(0), PathState::Up);
+}
+
+#[test]
+fn up_by_a_command_is_as_good_as_a_keepalive() {
+    let mut host = host(&original(&Settings::default()));
+    let down = |down| Change::SetPeerDown { connection: CONNECTION, path: PathId(0), down };
+    assert_eq!(host.state(0), PathState::Probing);
     host.change(START, &down(false));
-    assert_eq!(host.state(0), PathState::Up);
+    assert_eq!(host.state(0), PathState::Up, "before the change it waited for a keepalive");
 }
 
 #[test]

@@ -159,6 +159,11 @@ impl<P: Carried> Link<P> {
         self.transmitter.backlog(now)
     }
 
+    /// How long a packet that is offered at `now` waits for the transmitter.
+    pub fn queueing(&self, now: Instant) -> Duration {
+        self.transmitter.free().since(now)
+    }
+
     /// What happened so far. The sum always balances: see [`Stats`].
     pub fn stats(&self) -> &Stats {
         &self.stats

@@ -32,7 +32,7 @@ use digest::Digest;
 use host::Host;
 pub use host::{HostConfig, HostStats};
 pub use id::{BulkId, HostId, StreamId, TrunkId, WireId};
-use load::{Claim, Load};
+use load::{By, Claim, Load};
 use trunk::Trunk;
 use wire::Wire;
 pub use wire::{Direction, End};
@@ -160,9 +160,14 @@ impl World {
             trunk.forward(&mut self.wires, self.now);
         }
         for wire in 0..self.wires.len() {
+            let is_plain = self.load.is_plain(wire);
             for direction in Direction::BOTH {
                 while let Some(packet) = self.wires[wire].receive(direction, self.now) {
-                    self.arrive(self.wires[wire].destination(direction), &packet);
+                    if is_plain {
+                        self.arrive_plain(wire, direction, &packet);
+                    } else {
+                        self.arrive(self.wires[wire].destination(direction), &packet);
+                    }
                 }
             }
         }
@@ -179,8 +184,11 @@ impl World {
                 );
             }
         }
-        while let Some((host, packet)) = self.load.poll(self.now) {
-            self.send_inner(host, &packet);
+        while let Some((by, packet)) = self.load.poll(self.now) {
+            match by {
+                By::Tunnel(host) => self.send_inner(host, &packet),
+                By::Wire(wire) => self.put_on_wire(wire, Direction::There, packet),
+            }
         }
     }
 }
@@ -249,15 +257,30 @@ impl World {
         let packet = udp::emit(local, remote, datagram, checksum);
         match (found, packet) {
             (Some((number, direction)), Some(packet)) => {
-                let place = number as u64 * 2 + direction as u64;
-                self.digest.add(self.now, place, &packet);
-                let mut trunks = self.trunks.iter_mut();
-                match trunks.find(|trunk| trunk.holds(number, direction)) {
-                    Some(trunk) => trunk.send(number, self.now, packet),
-                    None => self.wires[number].send(direction, self.now, packet),
-                }
+                self.put_on_wire(number, direction, packet);
             }
             _ => sender.stats_mut().no_wire += 1,
+        }
+    }
+
+    /// A packet goes by a wire, over the link that this shares with others, if it does.
+    fn put_on_wire(&mut self, number: usize, direction: Direction, packet: Vec<u8>) {
+        let place = number as u64 * 2 + direction as u64;
+        self.digest.add(self.now, place, &packet);
+        let mut trunks = self.trunks.iter_mut();
+        match trunks.find(|trunk| trunk.holds(number, direction)) {
+            Some(trunk) => trunk.send(number, self.now, packet),
+            None => self.wires[number].send(direction, self.now, packet),
+        }
+    }
+
+    /// A packet has come off a wire that carries no tunnel.
+    fn arrive_plain(&mut self, wire: usize, direction: Direction, bytes: &[u8]) {
+        let host = self.wires[wire].destination(direction);
+        let Some(packet) = Packet::parse(bytes) else { return };
+        let answer = self.load.on_packet(self.now, host, &packet, bytes.len());
+        if let Claim::Answered(answer) = answer {
+            self.put_on_wire(wire, direction.reversed(), answer);
         }
     }
 }

@@ -4,7 +4,9 @@ mod links;
 
 use std::time::Duration;
 
-use links::{at, believed, bulk, carried, clear, pair, plan, sender, stream, stream_between, wire};
+use links::{
+    at, believed, bulk, bytes, carried, clear, pair, plan, sender, stream, stream_between, wire,
+};
 use mpt_proto::{Drop, PathId, SchedulerConfig};
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
@@ -68,6 +70,35 @@ fn what_paths_carry_is_known_before_they_are_needed() {
     pair.world.run_until(at(5000));
     let resent = pair.connection(pair.left).path(PathId(1)).stats.resent;
     assert!((8..=56).contains(&resent), "{resent} copies");
+}
+
+#[test]
+fn what_paths_are_like_is_known_before_there_is_traffic() {
+    for jitter in [0, 5] {
+        let jitter = Duration::from_millis(jitter);
+        let wires = [wire(5, 5), wire(50, 30)].map(|wire| Profile { jitter, ..wire });
+        let mut pair = pair(&wires);
+        let ids = pair.wires.clone();
+        let sent = bytes(&pair, &ids);
+        assert!(sent < 200_000, "{sent} bytes");
+        let early = pair.connection(pair.left).queue_standing().expect("it is paced").equal_delay;
+        // The link of 50 Mbit/s takes 25 ms longer.
+        let least = Duration::from_millis(if jitter.is_zero() { 24 } else { 18 });
+        assert!(early >= least && early < 2 * least, "{early:?}");
+        // That is all.
+        pair.world.run_until(at(5000));
+        let later = bytes(&pair, &ids) - sent;
+        assert!(later < 8000, "{later} bytes in four seconds");
+    }
+}
+
+#[test]
+fn a_stream_that_fills_nothing_is_not_delayed_for_paths_that_it_does_not_need() {
+    let mut pair = pair(&[wire(5, 5), wire(50, 30)]);
+    let stream = stream_between(&mut pair, 3000, 7001, [1000, 6000]);
+    pair.world.run_until(at(6000));
+    let verdict = *pair.world.stream(stream).1.verdict();
+    assert!(verdict.greatest_delay < Duration::from_millis(15), "{verdict:?}");
 }
 
 #[test]
@@ -216,7 +247,8 @@ fn what_waits_too_long_is_dropped_and_counted_and_nothing_else_is_lost() {
     assert!(missing - own < 600, "{missing} missing, {own} dropped, {delivered} delivered");
 }
 
-/// Prints what happens over links given as `TRACE=50/10/2,20/40`: Mbit/s, delay and jitter in milliseconds.
+/// Prints what happens over links given as `TRACE=50/10/2/5,20/40`: Mbit/s, delay and jitter in milliseconds, and how many of
+/// a thousand packets are lost.
 #[test]
 fn trace() {
     let Ok(what) = std::env::var("TRACE") else { return };
@@ -226,11 +258,14 @@ fn trace() {
             let mut part = link.split('/').map(|number| number.parse::<u64>().unwrap());
             let mut wire = wire(part.next().unwrap(), part.next().unwrap());
             wire.jitter = Duration::from_millis(part.next().unwrap_or(0));
+            wire.loss = Loss::Random(part.next().unwrap_or(0) as f64 / 1000.0);
             wire
         })
         .collect();
     let sum: u64 = wires.iter().filter_map(|wire| wire.rate).sum();
-    let mut pair = pair(&wires);
+    let seed = std::env::var("SEED").map_or(1, |seed| seed.parse().unwrap());
+    let mut pair = Pair::new(seed, &plan(&wires)).expect("a plan the core accepts");
+    pair.world.run_until(at(1000));
     let ids = pair.wires.clone();
     let transfer = if std::env::var("STREAM").is_ok() {
         stream(&mut pair, sum / 500_000);
@@ -262,13 +297,25 @@ fn trace() {
             believed.iter().map(|(r, p, q)| format!("R {r:.1} P {p:.1} q {q:.1}")).collect();
         let standing = pair.connection(pair.left).queue_standing();
         let equal = standing.map_or(0.0, |it| it.equal_delay.as_secs_f64() * 1e3);
+        let waits = standing.map_or(0, |it| it.waiting_bytes / 1000);
+        let committed = (0..wires.len()).map(|path| {
+            let standing =
+                pair.connection(pair.left).standing(pair.world.now(), PathId(path as u8));
+            standing.map_or(0, |it| it.committed_bytes / 1000)
+        });
+        let committed: Vec<u64> = committed.collect();
         let inside = transfer.map_or(String::new(), |it| {
             let sender = pair.world.bulk(it).0;
             let trip = sender.round_trip().map_or(0.0, |trip| trip.as_secs_f64() * 1e3);
-            format!("window {:.0} round trip {trip:.1}", sender.window())
+            let events = sender.stats().congestion_events;
+            format!("window {:.0} round trip {trip:.1} events {events}", sender.window())
         });
         let second = tenth as f64 * step as f64 / 1e3;
-        println!("{second:.2} {rates:?} {believed:?} equal {equal:.1} {inside}");
+        let drops = pair.connection(pair.left).stats().drops;
+        let dropped = [Drop::QueueDelay, Drop::QueueFull].map(|why| drops.count(why));
+        println!(
+            "{second:.2} {rates:?} {believed:?} equal {equal:.1} waits {waits} committed {committed:?} kB dropped {dropped:?} {inside}"
+        );
     }
 }
 

@@ -52,6 +52,8 @@ fn narrow(pair: &Pair) -> Vec<(Instant, bool, u8, usize)> {
         | Event::Restart { .. }
         | Event::Session { .. }
         | Event::NoSession { .. }
+        | Event::Stopped { .. }
+        | Event::Resumed { .. }
         | Event::SessionEnd { .. } => None,
     };
     pair.world.events().iter().filter_map(told).collect()

@@ -5,7 +5,7 @@ mod links;
 use std::time::Duration;
 
 use links::{at, bulk, carried, plan, stream_between, wire};
-use mpt_proto::{Drop, RepairStats};
+use mpt_proto::{Drop, PathState, RepairStats};
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
 use mpt_sim::traffic::stream::Verdict;
@@ -154,4 +154,66 @@ fn a_peer_that_stands_still_is_not_a_silent_path() {
     }
     let stats = repaired(&pair);
     assert_eq!(stats.leaves, 0, "{stats:?}");
+}
+
+/// Two links of which nothing is sent on the second, with these times to notice at both ends of it, in milliseconds.
+fn idle(failover: [u64; 2], loss: f64) -> Pair {
+    let lossy = Profile { loss: Loss::Random(loss), ..wire(50, 20) };
+    let mut plan = plan(&[wire(50, 10), lossy]);
+    plan.paths[1].failover = failover.map(|millis| Some(Duration::from_millis(millis)));
+    let mut pair = Pair::new(1, &plan).expect("a plan the core accepts");
+    pair.world.run_until(at(30_000));
+    pair
+}
+
+/// The datagrams that a link carried in both directions.
+fn datagrams(pair: &Pair, wire: usize) -> u64 {
+    let of = |direction| pair.world.link(pair.wires[wire], direction).stats().delivered.packets;
+    of(Direction::There) + of(Direction::Back)
+}
+
+#[test]
+fn an_idle_path_that_dies_is_noticed_in_the_time_that_is_set() {
+    for (failover, expected) in [([1000, 1000], 1000), ([1000, 10_000], 10_000), ([300, 300], 300)]
+    {
+        for dead in [&[Direction::There, Direction::Back][..], &[Direction::There]] {
+            let mut pair = idle(failover, 0.0);
+            for direction in dead {
+                pair.world.cut(pair.wires[1], *direction, true);
+            }
+            let is_up = |pair: &Pair| pair.path_state(pair.left, 1) == PathState::Up;
+            let mut took = 0;
+            while is_up(&pair) && took < 20_000 {
+                took += 10;
+                pair.world.run_until(at(30_000 + took));
+            }
+            let what = format!("{failover:?} {dead:?}: {took}");
+            assert!(took <= expected + 60 && took * 2 > expected, "{what}");
+        }
+    }
+}
+
+#[test]
+fn the_slower_end_says_how_often_path_statuses_go() {
+    for (failover, per_minute) in [([1000, 1000], 420), ([10_000, 1000], 42), ([1000, 10_000], 42)]
+    {
+        let mut pair = idle(failover, 0.0);
+        let before = datagrams(&pair, 1);
+        pair.world.run_until(at(90_000));
+        let sent = datagrams(&pair, 1) - before;
+        // Once in 30 s they look whether the path is shorter than they know, or carries longer datagrams.
+        assert!((per_minute..per_minute + 30).contains(&sent), "{failover:?}: {sent}");
+    }
+}
+
+#[test]
+fn an_idle_path_that_loses_packets_stays_up() {
+    let mut pair = idle([1000, 1000], 0.05);
+    let mut down = 0;
+    for millis in (30_000..630_000).step_by(50) {
+        pair.world.run_until(at(millis));
+        down += u32::from(pair.path_state(pair.left, 1) != PathState::Up);
+    }
+    // Four path statuses of 2100 in a row: 1.3 % of ten minutes.
+    assert!(down <= 20, "{down}");
 }

@@ -5,13 +5,16 @@
 //! No packet is delivered twice, altered or invented; the order is kept unless late packets are to
 //! be delivered; held memory stays within its limit and is given back; every packet is accounted
 //! for under one name; and the same seed gives the same run.
+//!
+//! Where losses are repaired, by whatever is configured for classes, each packet arrives once or is counted as lost, and
+//! nothing exceeds its bound. `PROPTEST_CASES=100000` makes 10,000 of each.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use mpt_proto::{
-    Change, ConnectionConfig, Drop, Event, FramingConfig, Instant, Late, PathConfig, PathId,
-    PathStatus, ReorderConfig, SchedulerConfig, Timer,
+    Change, ClassConfig, ConnectionConfig, Drop, Event, FramingConfig, Instant, Late, PathConfig,
+    PathId, PathStatus, PortRanges, ReorderConfig, RepairMode, SchedulerConfig, Selector, Timer,
 };
 use mpt_sim::link::Stats;
 use mpt_sim::loss::{GilbertElliott, Loss};
@@ -115,6 +118,64 @@ prop_compose! {
     }
 }
 
+fn any_class() -> impl Strategy<Value = ClassConfig> {
+    let repair = prop_oneof![
+        2 => Just(RepairMode::Auto),
+        1 => Just(RepairMode::None),
+        1 => Just(RepairMode::Retransmit),
+        1 => Just(RepairMode::Duplicate),
+        3 => Just(RepairMode::Parity),
+    ];
+    let ports = prop_oneof![Just(3478..=3478), Just(5000..=8000), Just(7001..=7001)];
+    (repair, ports, prop::option::of(1_u64..200)).prop_map(|(repair, ports, deadline)| {
+        ClassConfig {
+            name: "class".into(),
+            selector: Selector {
+                protocol: None,
+                ports: PortRanges::new([ports]).expect("a range"),
+            },
+            dscp: 0,
+            networks: Vec::new(),
+            deadline: deadline.map(Duration::from_millis),
+            repair,
+        }
+    })
+}
+
+prop_compose! {
+    /// A session in which losses are repaired.
+    fn any_repair_plan()(
+        plan in any_plan(),
+        framing in prop_oneof![Just(FramingConfig::Extended), Just(FramingConfig::Sealed)],
+        scheduler in prop_oneof![
+            4 => Just(SchedulerConfig::Earliest),
+            1 => Just(SchedulerConfig::LowestRtt),
+            1 => Just(SchedulerConfig::Redundant),
+        ],
+        classes in prop::collection::vec(any_class(), 0..3),
+        refuses in prop::collection::vec(prop_oneof![2 => Just(0), 1 => 0_u32..4], 4),
+        failover in prop::collection::vec(prop::option::of(100_u64..3000), 8),
+        server_learns: bool,
+    ) -> PairPlan {
+        let mut plan = PairPlan { server_learns, ..plan };
+        plan.connection.framing = framing;
+        plan.connection.key = None;
+        plan.connection.checksum = false;
+        plan.connection.scheduler = scheduler;
+        plan.connection.classes = classes;
+        let window = 64 + 20 * plan.connection.reorder.window;
+        plan.connection.reorder =
+            ReorderConfig { evidence: true, window, late: Late::Deliver, ..ReorderConfig::default() };
+        for ((path, refuses), failover) in
+            plan.paths.iter_mut().zip(refuses).zip(failover.chunks_exact(2))
+        {
+            path.refuses = refuses;
+            path.failover = [failover[0], failover[1]].map(|it| it.map(Duration::from_millis));
+        }
+        plan
+    }
+}
+
 /// Something that is done to a world at some millisecond.
 #[derive(Clone, Debug)]
 enum Action {
@@ -171,6 +232,32 @@ fn any_action() -> impl Strategy<Value = Action> {
     ]
 }
 
+/// What happens to links, for as long as a fail-over takes and longer.
+fn any_repair_action() -> impl Strategy<Value = Action> {
+    let direction = || prop_oneof![Just(Direction::There), Just(Direction::Back)];
+    prop_oneof![
+        3 => (any::<prop::sample::Index>(), direction(), any::<bool>())
+            .prop_map(|(wire, direction, cut)| Action::Cut { wire, direction, cut }),
+        1 => (any::<prop::sample::Index>(), direction(), any_profile().prop_map(Box::new))
+            .prop_map(|(wire, direction, profile)| Action::Change { wire, direction, profile }),
+        2 => (any::<bool>(), any::<prop::sample::Index>(), any_alteration())
+            .prop_filter("numbers begin anew", |(_, _, alteration)| {
+                !matches!(alteration, Alteration::Order { .. })
+            })
+            .prop_map(|(left, path, alteration)| Action::Alter { left, path, alteration }),
+    ]
+}
+
+/// The most that may be sent again of what a path carries, as a share, and saved up beside that, in bytes.
+const SPARE_SHARE: f64 = 0.15;
+const SPARE_SAVED: f64 = (128 << 10) as f64;
+
+/// The most memory of a connection at either half, in bytes: none of its stores has more.
+const MOST_MEMORY: usize = 8 << 20;
+
+/// When nothing is on its way any more, also where a link has carried a fourth of what was sent into it.
+const QUIET: Instant = Instant::from_nanos(20_000_000_000);
+
 /// A world in which everything has happened.
 struct Run {
     pair: Pair,
@@ -179,13 +266,24 @@ struct Run {
 }
 
 fn run(seed: u64, plan: &PairPlan, actions: &[(u64, Action)]) -> Run {
+    run_with(seed, plan, actions, [7000, 7000], at(END + 2000))
+}
+
+/// The same with these ports of the two streams, until this time.
+fn run_with(
+    seed: u64,
+    plan: &PairPlan,
+    actions: &[(u64, Action)],
+    ports: [u16; 2],
+    until: Instant,
+) -> Run {
     let mut pair = Pair::new(seed, plan).expect("a plan the core accepts");
-    let flow = Pair::flow(false, 7000);
+    let [flow, reversed] = ports.map(|port| Pair::flow(false, port));
     let source = |flow, len, mbps: u64| {
         Source::new(flow, len, Source::interval_for(len, mbps * 1_000_000), at(300), at(END))
     };
     let there = pair.world.add_stream(pair.left, pair.right, source(flow, 900, 4));
-    let back = pair.world.add_stream(pair.right, pair.left, source(flow.reversed(), 300, 1));
+    let back = pair.world.add_stream(pair.right, pair.left, source(reversed.reversed(), 300, 1));
     for (ms, action) in actions {
         pair.world.run_until(at(*ms));
         match action {
@@ -211,7 +309,7 @@ fn run(seed: u64, plan: &PairPlan, actions: &[(u64, Action)]) -> Run {
         }
     }
     // The last packet, the longest queue, delay and hold time are over by then.
-    pair.world.run_until(at(END + 2000));
+    pair.world.run_until(until);
     Run { pair, streams: [there, back] }
 }
 
@@ -348,6 +446,66 @@ proptest! {
             prop_assert!(restarts || fates == offered, "{fates} of {offered}: {stats:?}, {waiting}");
         }
         let again = run(seed, &plan, &actions);
+        prop_assert_eq!(world.digest(), again.pair.world.digest());
+    }
+
+    #[test]
+    fn in_every_world_what_is_lost_is_repaired_once_or_counted(
+        seed: u64,
+        plan in any_repair_plan(),
+        mut actions in prop::collection::vec((0..END, any_repair_action()), 0..12),
+        ports in prop_oneof![Just([7000, 3478]), Just([3478, 7001]), Just([7001, 7000])],
+    ) {
+        actions.sort_by_key(|(ms, _)| *ms);
+        let Run { pair, streams } = run_with(seed, &plan, &actions, ports, QUIET);
+        let world = &pair.world;
+        let began = |(_, host, event): &(_, HostId, Event), of: HostId| {
+            *host == of && matches!(event, Event::Session { .. })
+        };
+        let hosts = [pair.left, pair.right];
+        let is_one = hosts.iter().all(|host| {
+            world.events().iter().filter(|event| began(event, *host)).count() <= 1
+        });
+        for (host, stream) in hosts.into_iter().zip(streams) {
+            let (source, checker) = world.stream(stream);
+            let verdict = checker.verdict();
+            prop_assert!(verdict.received <= source.sent());
+            prop_assert_eq!((verdict.invalid, verdict.duplicates), (0, 0), "{:?}", verdict);
+            prop_assert_eq!(world.host_stats(host).unclaimed, 0, "nothing is invented");
+            prop_assert_eq!(world.held(host), 0, "nothing is held for ever");
+            // Each packet that was offered has a number or a name.
+            let connection = pair.connection(host);
+            let (stats, waiting) = (connection.stats(), connection.waiting() as u64);
+            let drops =
+                [Drop::NoPath, Drop::QueueDelay, Drop::QueueFull, Drop::ClassPath, Drop::AckObsolete];
+            let drops: u64 = drops.iter().map(|&reason| stats.drops.count(reason)).sum();
+            let fates = stats.sent.packets + drops + waiting;
+            prop_assert_eq!(fates, source.sent(), "{:?}, {} wait", stats, waiting);
+            // Each number came once or is counted as lost.
+            let order = stats.reorder;
+            let given_up = order.lost_early_release + order.lost_max_delay + order.lost_window;
+            let resolved = stats.delivered.packets + given_up - order.late;
+            let expected = connection.expected().map_or(0, |next| u64::from(next.value()));
+            if is_one {
+                prop_assert_eq!(resolved, expected, "{:?}", stats);
+            }
+            // What it takes is bounded.
+            let repair = connection.repair_stats();
+            let spent = (repair.repaired.bytes) as f64;
+            let paths = plan.paths.len() as f64;
+            let sent = connection.paths().map(|path| connection.path(path).stats.sent.bytes);
+            let sent = sent.sum::<u64>() as f64 * 1.2;
+            let removed = actions.iter().any(|(_, action)| {
+                matches!(action, Action::Alter { alteration: Alteration::Remove, .. })
+            });
+            prop_assert!(
+                removed || spent <= sent * SPARE_SHARE + SPARE_SAVED * paths,
+                "{} of {}: {:?}", spent, sent, repair
+            );
+            prop_assert!(connection.memory() <= MOST_MEMORY, "{}", connection.memory());
+            prop_assert!(repair.parity.tried <= stats.sent.packets * 2, "{:?}", repair);
+        }
+        let again = run_with(seed, &plan, &actions, ports, QUIET);
         prop_assert_eq!(world.digest(), again.pair.world.digest());
     }
 }

@@ -15,7 +15,8 @@ use mpt_sim::traffic::stream::{Source, Verdict};
 use mpt_sim::world::pair::{Pair, PairPlan, PathPlan};
 use mpt_sim::world::{Direction, StreamId};
 
-const SESSIONS: [FramingConfig; 2] = [FramingConfig::Extended, FramingConfig::Auto];
+const SESSIONS: [FramingConfig; 3] =
+    [FramingConfig::Extended, FramingConfig::Auto, FramingConfig::Sealed];
 
 fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
@@ -383,6 +384,30 @@ fn an_idle_session_takes_less_than_16_kilobytes() {
     for host in [pair.left, pair.right] {
         let memory = pair.connection(host).memory();
         assert!(memory <= 16 << 10, "{memory} bytes");
+    }
+}
+
+/// And what they cost between two transfers whose packets had to be put in order.
+#[test]
+fn what_gaps_have_taken_is_given_back_by_an_idle_session() {
+    let mut plan = server_plan(FramingConfig::Extended);
+    for path in &mut plan.paths {
+        for profile in [&mut path.there, &mut path.back] {
+            profile.loss = Loss::Random(0.02);
+        }
+    }
+    let mut pair = pair(&plan);
+    let memory = |pair: &Pair| [pair.left, pair.right].map(|host| pair.connection(host).memory());
+    for start in [1000, 20_000] {
+        let streams = streams(&mut pair, start, start + 3000);
+        pair.world.run_until(at(start + 3000));
+        assert!(memory(&pair).iter().all(|bytes| *bytes > 64 << 10), "{:?}", memory(&pair));
+        pair.world.run_until(at(start + 10_000));
+        assert!(memory(&pair).iter().all(|bytes| *bytes <= 24 << 10), "{:?}", memory(&pair));
+        for stream in streams {
+            let (sent, verdict) = verdict(&pair, stream);
+            assert!(verdict.received > sent * 95 / 100, "{sent}, {verdict:?}");
+        }
     }
 }
 

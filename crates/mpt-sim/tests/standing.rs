@@ -27,13 +27,17 @@ fn wire(mbps: u64, delay: u64) -> Profile {
     }
 }
 
-fn pair(wires: &[Profile]) -> Pair {
+fn new(wires: &[Profile]) -> Pair {
     let mut plan = PairPlan::new(wires.iter().cloned().map(PathPlan::symmetric).collect());
     plan.connection.framing = FramingConfig::Extended;
     plan.connection.scheduler = SchedulerConfig::Earliest;
     plan.connection.reorder =
         ReorderConfig { evidence: true, late: Late::Deliver, ..ReorderConfig::default() };
-    let mut pair = Pair::new(1, &plan).expect("a plan the core accepts");
+    Pair::new(1, &plan).expect("a plan the core accepts")
+}
+
+fn pair(wires: &[Profile]) -> Pair {
+    let mut pair = new(wires);
     pair.world.run_until(at(1000));
     pair
 }
@@ -52,13 +56,23 @@ fn stream(pair: &mut Pair, bits: u64) {
 
 /// What the sender says of a path.
 fn standing(pair: &Pair, path: u8) -> PathStanding {
-    pair.connection(pair.left).standing(PathId(path)).expect("paths are chosen by earliest arrival")
+    let standing = pair.connection(pair.left).standing(pair.world.now(), PathId(path));
+    standing.expect("paths are chosen by earliest arrival")
 }
 
 /// The share of samples in which a path was kept busy, between two standings.
 fn busy(before: &PathStanding, after: &PathStanding) -> f64 {
     let busy = after.busy_samples.wrapping_sub(before.busy_samples);
     f64::from(busy) / f64::from(after.samples.wrapping_sub(before.samples).max(1))
+}
+
+#[test]
+fn paths_of_a_new_session_are_measured_before_there_is_traffic() {
+    let mut pair = new(&[wire(10, 10), wire(10, 20)]);
+    pair.world.run_until(at(200));
+    assert_eq!([0, 1].map(|path| standing(&pair, path).stage), [RateStage::Trains; 2]);
+    pair.world.run_until(at(3000));
+    assert_eq!([0, 1].map(|path| standing(&pair, path).stage), [RateStage::Open; 2]);
 }
 
 #[test]
@@ -114,8 +128,8 @@ fn a_path_that_takes_too_long_is_said_to() {
 fn a_rate_that_falls_and_a_queue_that_empties_are_found_and_told() {
     let mut pair = pair(&[wire(10, 10)]);
     stream(&mut pair, 15_000_000);
-    // Twice the time for which a least delay holds.
-    pair.world.run_until(at(12_000));
+    // Longer than the time after which less is sent in any case.
+    pair.world.run_until(at(36_000));
     let found =
         |pair: &Pair| standing(pair, 0).found.iter().map(|found| found.what).collect::<Vec<_>>();
     let early = found(&pair);
@@ -124,7 +138,7 @@ fn a_rate_that_falls_and_a_queue_that_empties_are_found_and_told() {
 
     let id = pair.wires[0];
     pair.world.set_profile(id, Direction::There, wire(4, 10));
-    pair.world.run_until(at(14_000));
+    pair.world.run_until(at(38_000));
     let halved = found(&pair).into_iter().any(|what| {
         let (Finding::Rate { from, to } | Finding::Cut { from, to, .. }) = what else {
             return false;
@@ -140,6 +154,6 @@ fn nothing_is_said_where_weights_decide() {
     plan.connection.framing = FramingConfig::Plain;
     let mut pair = Pair::new(1, &plan).expect("a plan the core accepts");
     pair.world.run_until(at(1000));
-    assert_eq!(pair.connection(pair.left).standing(PathId(0)), None);
+    assert_eq!(pair.connection(pair.left).standing(at(1000), PathId(0)), None);
     assert_eq!(pair.connection(pair.left).queue_standing(), None);
 }

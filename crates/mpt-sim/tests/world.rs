@@ -60,6 +60,8 @@ fn became(pair: &Pair, path: u8, state: PathState, from: u64) -> Option<Instant>
         | Event::Restart { .. }
         | Event::Session { .. }
         | Event::NoSession { .. }
+        | Event::Stopped { .. }
+        | Event::Resumed { .. }
         | Event::SessionEnd { .. } => None,
     })
 }

@@ -2,32 +2,40 @@
 //!
 //! `cli` turns the command line into one of a few commands; `config` turns a file into settings;
 //! `daemon` knows which run, and keeps them so while the host changes (`netmon`); `tunnel` carries
-//! packets, a thread or two for each; `control` answers clients on a Unix socket, `metrics` serves a page over
-//! HTTP, both with the bounded `server`; `output` is how
+//! packets, a thread or two for each; `control` answers clients on a Unix socket, `metrics` and `web` serve pages over
+//! `http`, all with the bounded `server`; `output` is how
 //! everything looks on a terminal, `watch` how it looks live. `preflight` says what this machine lacks,
 //! `import` what files of an original MPT mean here, `privilege` leaves the daemon no right that it does not need, and `service` tells who started it
-//! how it fares. `log` writes what all of them log.
+//! how it fares. `setup` makes a host a server or a client and undoes that. `keys` reads the files of keys. `log` writes
+//! what all of them log, and `manual` makes manual pages.
 //!
 //! It is a library so that the configuration can be fuzzed, not to be built upon: all there is to call
 //! is [`run`].
 
 mod cli;
+mod clients;
 mod config;
 mod control;
 mod daemon;
 mod exit;
+mod http;
 mod import;
+mod keys;
 mod log;
+mod manual;
 mod mark;
 mod metrics;
 mod netmon;
 mod output;
 mod preflight;
 mod privilege;
+mod random;
 mod server;
 mod service;
+mod setup;
 mod tunnel;
 mod watch;
+mod web;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -53,6 +61,16 @@ pub fn import_text(interface: &str, connection: &str, both_mpt: bool) -> Option<
     let peer = if both_mpt { Peer::Mpt } else { Peer::Original };
     let (imported, verdict) = import::import(&sources, peer, "mpt.toml").ok()?;
     Some((imported.text, verdict.is_ok()))
+}
+
+/// All manual pages by the names of their files, such as `mpt-status.1`.
+///
+/// # Errors
+///
+/// If the guide, which has the settings, has not what is expected of it.
+#[doc(hidden)]
+pub fn manual_pages() -> anyhow::Result<Vec<(String, String)>> {
+    manual::pages()
 }
 
 /// The definition of the command line, from which manual pages and completions are made.

@@ -47,14 +47,24 @@ fn every_command_has_help_with_an_example_and_exit_codes() {
         &["check"],
         &["status"],
         &["explain"],
+        &["doctor"],
         &["trace"],
+        &["man"],
+        &["completions"],
         &["path", "up"],
         &["path", "down"],
+        &["path", "weight"],
+        &["path", "priority"],
+        &["path", "remove"],
         &["path", "add"],
         &["reload"],
         &["config"],
         &["connection", "add"],
         &["import"],
+        &["init"],
+        &["invite"],
+        &["join"],
+        &["leave"],
     ] {
         let output = mpt(&[command, &["--help"]].concat());
         assert_eq!(output.status.code(), Some(0), "{command:?}");
@@ -66,6 +76,49 @@ fn every_command_has_help_with_an_example_and_exit_codes() {
         }
         assert!(output.stderr.is_empty());
     }
+}
+
+#[test]
+fn help_is_a_command_too_and_shows_examples_of_the_command_itself() {
+    for arguments in
+        [&["help", "status"][..], &["path", "help", "weight"], &["help", "path", "weight"]]
+    {
+        let output = mpt(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        let name = arguments.last().unwrap();
+        let text = stdout(&output);
+        let examples = text.split("Example").nth(1).unwrap();
+        assert!(examples.contains(name) && !examples.contains("path down"), "{text}");
+    }
+}
+
+#[test]
+fn manual_pages_and_completions_need_no_package() {
+    assert!(stdout(&mpt(&["man"])).contains(".TH mpt 1"));
+    for page in ["status", "mpt-status", "path-weight", "mpt.toml"] {
+        let output = mpt(&["man", page]);
+        assert_eq!(output.status.code(), Some(0), "{page}: {output:?}");
+        assert!(stdout(&output).contains(".TH "), "{page}");
+    }
+    let output = mpt(&["man", "nothing"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(complaint(&output).contains("mpt-status"), "{output:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let output = mpt(&["man", "--output", folder.path().to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(folder.path().join("man1/mpt-status.1").exists());
+    assert!(folder.path().join("man5/mpt.toml.5").exists());
+    for shell in ["bash", "zsh", "fish"] {
+        let output = mpt(&["completions", shell]);
+        assert!(output.status.success() && stdout(&output).contains("status"), "{shell}");
+    }
+}
+
+#[test]
+fn run_and_check_take_the_file_of_the_service_where_none_is_named() {
+    let output = mpt(&["check"]);
+    let said = stdout(&output) + &String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("/etc/mpt/mpt.toml"), "{said}");
 }
 
 #[test]
@@ -108,7 +161,6 @@ fn wrong_usage_is_one_line_and_2() {
     for (arguments, text) in [
         (&[][..], "no command given"),
         (&["chek"], "similar subcommand exists: 'check'"),
-        (&["check"], "<FILE>"),
         (&["check", "a", "b"], "unexpected argument 'b'"),
         (&["status", "--jsn"], "'--json'"),
         (&["path", "left", "fibre"], "'left'"),
@@ -403,6 +455,71 @@ fn wrong_settings_are_shown_with_their_places() {
         assert_eq!(output.status.code(), Some(1));
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(text, format!("{report}mpt: nothing has changed\n"));
+    }
+}
+
+/// Of 1970.
+const EXPIRED: &str = "mpt:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgIAAAAAAAAD6BKSD3Zwbi5leGFtcGxlLm9yZwN2YW4BBAoJAAIYAQQKCQABAAD5Jfrd";
+
+/// The same in a version that is not known.
+const LATER: &str = "mpt:AgEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgIAAAAAAAAD6BKSD3Zwbi5leGFtcGxlLm9yZwN2YW4BBAoJAAIYAQQKCQABAADHONbu";
+
+#[test]
+fn an_invitation_that_cannot_be_used_is_refused_with_a_remedy_and_changes_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("mpt");
+    let folder = folder.to_str().unwrap();
+    for (line, code, words) in [
+        (EXPIRED, 1, "expired at 1970-01-01T00:16:40Z"),
+        (EXPIRED, 1, "`mpt invite van` on the server"),
+        (LATER, 2, "version 2"),
+        (&EXPIRED.replace("AQEBAQ", "AQEBAR"), 2, "damaged"),
+        (&EXPIRED[..EXPIRED.len() - 3], 2, "damaged"),
+        ("https://example.org", 2, "begin with `mpt:`"),
+    ] {
+        let output = mpt(&["join", line, "--dir", folder]);
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        let said = complaint(&output);
+        assert!(said.contains(words), "{said}");
+        assert!(fs::read_dir(place.path()).unwrap().next().is_none(), "{line}");
+    }
+    let output = mpt(&["leave", "--dir", folder]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(complaint(&output).contains("nothing to leave"), "{output:?}");
+    let output = mpt(&["invite", "van", "--dir", folder]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(complaint(&output).contains("mpt init --server"), "{output:?}");
+}
+
+#[test]
+fn a_configuration_that_somebody_wrote_is_never_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mpt.toml");
+    fs::write(&file, GOOD).unwrap();
+    let dir = folder.path().to_str().unwrap();
+    for arguments in [&["init", "--server", "vpn.example.org"][..], &["join", EXPIRED]] {
+        let output = mpt(&[arguments, &["--dir", dir]].concat());
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(complaint(&output).contains("move it away"), "{output:?}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), GOOD);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
+
+#[test]
+fn a_server_of_a_bad_name_leaves_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("mpt");
+    let dir = folder.to_str().unwrap();
+    for (arguments, words) in [
+        (&["--server", "vpn:99999"][..], "is not a port"),
+        (&["--server", "vpn.example.org", "--address", "10.0.0.1/32"], "no room"),
+        (&["--server", "a b"], "nor a host name"),
+    ] {
+        let output = mpt(&[&["init", "--dir", dir][..], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(complaint(&output).contains(words), "{output:?}");
+        assert!(!folder.exists(), "{arguments:?}");
     }
 }
 

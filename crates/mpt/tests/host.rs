@@ -8,7 +8,7 @@
 
 use std::fs;
 use std::net::{IpAddr, UdpSocket};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -23,6 +23,7 @@ const TESTS: &[(&str, Test)] = &[
     ("what_is_missing_is_told_until_it_is_there", missing),
     ("a_taken_port_is_an_error_that_names_who_has_it", taken),
     ("a_strict_filter_is_told_where_the_way_back_is_another", filtered),
+    ("a_network_of_the_host_is_refused_by_check_as_by_run", routed_elsewhere),
 ];
 
 fn main() {
@@ -88,30 +89,42 @@ impl Host {
     /// Runs `mpt check` on a tunnel whose only path says this, and returns the exit code, the
     /// findings, and standard error.
     fn check(&self, path: &str) -> (i32, String, String) {
-        let file = self.folder.path().join("mpt.toml");
-        let socket = self.folder.path().join("control.sock");
-        let text = format!(
-            "[control]\nsocket = '{}'\n\
-             [[tunnel]]\nname = \"mpt0\"\naddresses = [\"10.9.0.1/24\"]\n\
-             [[tunnel.connection]]\nname = \"server\"\npeer = [\"10.9.0.2\"]\n\
-             networks = [\"10.20.0.0/16\"]\n\
-             [[tunnel.connection.path]]\nname = \"fibre\"\n{path}\n",
-            socket.display()
-        );
-        fs::write(&file, text).unwrap();
+        let file = self.configure(path, "10.20.0.0/16");
         let mut command = Command::new(env!("CARGO_BIN_EXE_mpt"));
         command.arg("check").arg(&file);
         let output = self.namespace.run(|| command.output()).unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         let (first, findings) = text.split_once('\n').unwrap();
         assert!(first.ends_with("mpt.toml: good: 1 tunnel, 1 connection, 1 path"), "{first}");
+        let findings =
+            findings.strip_suffix(UNSEALED).expect("it is said of each tunnel without keys");
         let complaint = String::from_utf8(output.stderr).unwrap();
         (output.status.code().unwrap(), findings.to_owned(), complaint)
+    }
+
+    /// Writes the file of a tunnel with this path and network, and returns where it is.
+    fn configure(&self, path: &str, network: &str) -> PathBuf {
+        let file = self.folder.path().join("mpt.toml");
+        let socket = self.folder.path().join("control.sock");
+        let text = format!(
+            "[control]\nsocket = '{}'\n\
+             [[tunnel]]\nname = \"mpt0\"\naddresses = [\"10.9.0.1/24\"]\n\
+             [[tunnel.connection]]\nname = \"server\"\npeer = [\"10.9.0.2\"]\n\
+             networks = [\"{network}\"]\n\
+             [[tunnel.connection.path]]\nname = \"fibre\"\n{path}\n",
+            socket.display()
+        );
+        fs::write(&file, text).unwrap();
+        file
     }
 }
 
 const ADDRESSED: &str = "interface = \"uplink\"\nlocal = \"192.0.2.1\"\nremote = \"203.0.113.5\"";
 const ROUTED: &str = "remote = \"203.0.113.5\"";
+/// What is said of a tunnel without keys.
+const UNSEALED: &str = "note: tunnel mpt0 is open to forgery and legible to others: to seal it, make a key on each host \
+    (`mpt genkey`), and name both with `private_key_file` and `public_key`\n";
+
 const FORWARDING: &str = "warning: net.ipv4.ip_forward is 0: hosts behind this one cannot reach \
     10.20.0.0/16 through it\n  fix: sysctl -w net.ipv4.ip_forward=1\n";
 
@@ -161,6 +174,47 @@ fn taken(host: &Host) {
     assert!(complaint.ends_with("cannot be run here: fix 1 error and try again\n"), "{complaint}");
     drop(other);
     assert_eq!(host.check(ADDRESSED), (0, String::new(), String::new()));
+}
+
+/// What `mpt run` refuses, and what `mpt check` refuses, is the same; and the remedy does not cut off the host.
+fn routed_elsewhere(host: &Host) {
+    host.set("ip_forward", "1");
+    host.add_interface("uplink", "192.0.2.1");
+    let lan = host.add_interface("lan", "192.168.1.1");
+    let router = Some("192.168.1.254".parse().unwrap());
+    let add_route = || {
+        let mut netlink = Netlink::open().unwrap();
+        netlink.add_route(("10.30.0.0".parse().unwrap(), 16), lan, router).unwrap();
+        // A longer route within it, where one looks first.
+        netlink.add_route(("10.30.0.0".parse().unwrap(), 24), lan, router).unwrap();
+    };
+    host.namespace.run(add_route);
+    let run = |file: &Path, action: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mpt"));
+        command.arg(action).arg(file);
+        let output = host.namespace.run(|| command.output()).unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(text).unwrap())
+    };
+    for (network, what, removal) in [
+        ("192.168.1.0/24", "error: 192.168.1.0/24 is the network of lan on this host", None),
+        (
+            "10.30.0.0/16",
+            "error: 10.30.0.0/16 is routed to 192.168.1.254 on lan already",
+            Some("ip route del 10.30.0.0/16"),
+        ),
+    ] {
+        let file = host.configure(ADDRESSED, network);
+        let (code, said) = run(&file, "check");
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains(what), "{said}");
+        assert_eq!(said.contains("ip route del"), removal.is_some(), "{said}");
+        let (code, said) = run(&file, "run");
+        assert_eq!(code, Some(2), "{said}");
+        let refusal = format!("the network {network} cannot be routed into the tunnel");
+        assert!(said.contains(&refusal), "{said}");
+        assert!(removal.map_or(!said.contains("ip route del"), |it| said.contains(it)), "{said}");
+    }
 }
 
 fn filtered(host: &Host) {

@@ -17,7 +17,7 @@ use anyhow::{Context, bail};
 
 use super::archive::Archive;
 use super::command::{Process, output};
-use super::inside::{self, Verdict};
+use super::inside::Verdict;
 use super::kernel::Kernel;
 
 /// The emulator.
@@ -34,22 +34,23 @@ const BEGIN: &str = "interop: begin";
 /// Where the modules are in the machine; their names begin with their turn.
 const MODULES: &str = "/modules";
 
-/// Starts the machine, prints what it prints, and passes if its verdict is good.
+/// Starts the machine with these programs of ours beside this one, prints what it prints, and passes if its verdict is good.
+/// The arguments are those of [`boot`]'s command.
 pub(super) fn run(
     kernel: &Kernel,
-    mpt: &Path,
+    programs: &[(&'static str, PathBuf)],
     folder: &Path,
-    filter: &str,
+    arguments: &str,
 ) -> anyhow::Result<ExitCode> {
     let begun = Instant::now();
     let initrd = folder.join("initrd");
-    fs::write(&initrd, initial_files(kernel, mpt, folder)?)
+    fs::write(&initrd, initial_files(kernel, programs, folder)?)
         .with_context(|| format!("cannot write {}", initrd.display()))?;
     // What follows `--` are the arguments of the first process; what has a `=` and means nothing to the
     // kernel is its environment.
-    let arguments = format!(
+    let command_line = format!(
         "console=ttyS0 quiet panic=-1 mitigations=off PATH=/bin rdinit=/bin/xtask \
-         -- interop-part boot {filter}"
+         -- interop-part boot {arguments}"
     );
     let machine = Command::new(QEMU)
         .args(["-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "512"])
@@ -58,7 +59,7 @@ pub(super) fn run(
         .arg(&kernel.image)
         .arg("-initrd")
         .arg(&initrd)
-        .args(["-append", &arguments])
+        .args(["-append", &command_line])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
@@ -121,7 +122,11 @@ fn printable(line: &[u8]) -> String {
 }
 
 /// The archive that becomes the machine's file system.
-fn initial_files(kernel: &Kernel, mpt: &Path, folder: &Path) -> anyhow::Result<Vec<u8>> {
+fn initial_files(
+    kernel: &Kernel,
+    ours: &[(&'static str, PathBuf)],
+    folder: &Path,
+) -> anyhow::Result<Vec<u8>> {
     let mut archive = Archive::default();
     for path in ["dev", "proc", "run", "sys", "tmp", "var"] {
         archive.folder(path);
@@ -133,12 +138,11 @@ fn initial_files(kernel: &Kernel, mpt: &Path, folder: &Path) -> anyhow::Result<V
     let mut libraries = Vec::new();
     let programs = [
         ("xtask", std::env::current_exe()?),
-        ("mpt", mpt.to_owned()),
         ("ip", find("ip")?),
         ("ethtool", find("ethtool")?),
         ("busybox", find("busybox")?),
     ];
-    for (name, program) in programs {
+    for (name, program) in programs.into_iter().chain(ours.iter().cloned()) {
         archive.program(&Path::new("/bin").join(name), &stripped(&program, folder)?);
         libraries.extend(libraries_of(&program)?);
     }
@@ -185,7 +189,7 @@ fn libraries_of(program: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// What the machine's first process does: the kernel has mounted nothing and loaded nothing.
-pub(super) fn boot(filter: &str) -> anyhow::Result<ExitCode> {
+pub(super) fn boot(work: impl FnOnce() -> Verdict) -> anyhow::Result<ExitCode> {
     for (kind, place) in
         [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/tmp")]
     {
@@ -199,7 +203,7 @@ pub(super) fn boot(filter: &str) -> anyhow::Result<ExitCode> {
     }
     // Firmware does not end its last line.
     println!("\n{BEGIN}");
-    println!("{}", inside::run(Path::new("/bin/mpt"), filter).line());
+    println!("{}", work().line());
     output(Command::new("busybox").args(["poweroff", "-f"]))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -30,12 +30,11 @@ const BUDGET: Duration = Duration::from_secs(180);
 
 /// Tries every case whose name contains `filter`: the verdict, which is good if all passed.
 pub(super) fn run(mpt: &Path, filter: &str) -> Verdict {
-    let line = match try_cases(mpt, filter) {
-        Ok((passed, 0)) => format!("{PASSED}: {passed} cases"),
-        Ok((passed, failed)) => format!("{FAILED}: {failed} of {} cases", passed + failed),
-        Err(error) => format!("{FAILED}: {error:#}"),
-    };
-    Verdict { line }
+    match try_cases(mpt, filter) {
+        Ok((passed, 0)) => Verdict::passed(&format!("{passed} cases")),
+        Ok((passed, failed)) => Verdict::failed(&format!("{failed} of {} cases", passed + failed)),
+        Err(error) => Verdict::failed(&format!("{error:#}")),
+    }
 }
 
 /// What has come of it all.
@@ -44,6 +43,16 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
+    /// A good one, with what was done.
+    pub(super) fn passed(what: &str) -> Self {
+        Self { line: format!("{PASSED}: {what}") }
+    }
+
+    /// A bad one, with what was wrong.
+    pub(super) fn failed(what: &str) -> Self {
+        Self { line: format!("{FAILED}: {what}") }
+    }
+
     /// The verdict that a line is, if it is one.
     pub(super) fn read(line: &str) -> Option<Self> {
         let is_one = line.starts_with(PASSED) || line.starts_with(FAILED);

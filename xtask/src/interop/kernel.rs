@@ -18,7 +18,16 @@ const WANTED: [&str; 6] = [
 ];
 
 /// Folders in which those are that others need.
-const NEEDED_IN: [&str; 4] = ["net/ipv4", "net/ipv6", "net/core", "lib"];
+const NEEDED_IN: [&str; 8] = [
+    "net/ipv4",
+    "net/ipv6",
+    "net/core",
+    "lib",
+    "lib/crypto",
+    "arch/x86/crypto",
+    "crypto",
+    "arch/x86/lib",
+];
 
 /// A kernel with all modules that are wanted.
 pub(super) struct Kernel {
@@ -28,6 +37,8 @@ pub(super) struct Kernel {
     pub(super) image: PathBuf,
     /// The folder `kernel` of its modules.
     modules: PathBuf,
+    /// Those that it is wanted for.
+    wanted: Vec<String>,
 }
 
 /// A module, ready to be loaded.
@@ -40,8 +51,9 @@ pub(super) struct Module {
 
 impl Kernel {
     /// The kernel with the greatest version below `root`, which is `/` or a folder in which a
-    /// package was unpacked. `None` if there is no readable and complete one.
-    pub(super) fn find(root: &Path) -> Option<Self> {
+    /// package was unpacked. `None` if there is no readable one with the modules of the cases and those `besides`.
+    pub(super) fn find(root: &Path, besides: &[&str]) -> Option<Self> {
+        let wanted: Vec<_> = WANTED.iter().chain(besides).map(ToString::to_string).collect();
         let images = fs::read_dir(root.join("boot")).ok()?;
         let versions = images.filter_map(|entry| {
             let name = entry.ok()?.file_name().into_string().ok()?;
@@ -53,8 +65,8 @@ impl Kernel {
             let modules = ["lib/modules", "usr/lib/modules"]
                 .map(|folder| root.join(folder).join(&version).join("kernel"));
             let modules = modules.into_iter().find(|folder| folder.is_dir())?;
-            let kernel = Self { version, image, modules };
-            WANTED.iter().all(|module| kernel.file(module).is_some()).then_some(kernel)
+            let kernel = Self { version, image, modules, wanted: wanted.clone() };
+            wanted.iter().all(|module| kernel.file(module).is_some()).then_some(kernel)
         });
         kernels.max_by_key(|kernel| numbers(&kernel.version))
     }
@@ -62,7 +74,7 @@ impl Kernel {
     /// All modules in an order in which they can be loaded.
     pub(super) fn modules(&self) -> anyhow::Result<Vec<Module>> {
         let mut loaded = Vec::new();
-        for module in WANTED {
+        for module in &self.wanted {
             let file = self.file(module).with_context(|| format!("{module} has gone"))?;
             self.load(&file, &mut loaded)?;
         }
@@ -157,7 +169,7 @@ mod tests {
             ("net/ipv4/gre", ""),
         ]);
         let root = root(&["6.1.0-9-amd64", "6.1.0-10-amd64"], &modules);
-        let kernel = Kernel::find(root.path()).unwrap();
+        let kernel = Kernel::find(root.path(), &[]).unwrap();
         assert_eq!(kernel.version, "6.1.0-10-amd64");
         let names: Vec<_> =
             kernel.modules().unwrap().into_iter().map(|module| module.name).collect();
@@ -168,8 +180,9 @@ mod tests {
     #[test]
     fn a_kernel_that_lacks_a_module_is_passed_over() {
         let all: Vec<_> = WANTED.iter().map(|module| (*module, "")).collect();
-        assert!(Kernel::find(root(&["6.1.0"], &all).path()).is_some());
-        assert!(Kernel::find(root(&["6.1.0"], &all[1..]).path()).is_none());
-        assert!(Kernel::find(root(&[], &all).path()).is_none());
+        assert!(Kernel::find(root(&["6.1.0"], &all).path(), &[]).is_some());
+        assert!(Kernel::find(root(&["6.1.0"], &all).path(), &["net/other"]).is_none());
+        assert!(Kernel::find(root(&["6.1.0"], &all[1..]).path(), &[]).is_none());
+        assert!(Kernel::find(root(&[], &all).path(), &[]).is_none());
     }
 }

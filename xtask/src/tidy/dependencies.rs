@@ -47,7 +47,7 @@ pub(super) fn check(metadata: &Metadata) -> anyhow::Result<Vec<Violation>> {
 struct Graph {
     /// The crates of the workspace with their direct dependencies.
     members: BTreeMap<String, Vec<(String, DependencyKind)>>,
-    /// All crates with what they need to be built and run, tests aside.
+    /// All crates with what they need when they run: a compiler that a build script starts is no part of them.
     needs: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -62,7 +62,7 @@ impl Graph {
         let resolve = metadata.resolve.as_ref().context("cargo has not resolved dependencies")?;
         for node in &resolve.nodes {
             let needed = node.deps.iter().filter(|dependency| {
-                dependency.dep_kinds.iter().any(|kind| kind.kind != DependencyKind::Development)
+                dependency.dep_kinds.iter().any(|kind| kind.kind == DependencyKind::Normal)
             });
             let needs = needed.map(|dependency| name(&dependency.pkg));
             graph.needs.entry(name(&node.id)).or_default().extend(needs);

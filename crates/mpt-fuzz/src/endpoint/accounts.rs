@@ -13,7 +13,7 @@ use super::settings::{CONNECTIONS, PATHS};
 
 /// What one connection may take for sending and receiving, in bytes, packets that are held apart: as much as one with
 /// the highest path number, and for receiving with the largest window.
-const MAX_TRANSMIT_MEMORY: usize = 128 << 10;
+const MAX_TRANSMIT_MEMORY: usize = 160 << 10;
 const MAX_RECEIVE_MEMORY: usize = 768 << 10;
 
 /// What went in, and what became of it where the counters are gone.

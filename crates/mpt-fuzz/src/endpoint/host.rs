@@ -306,6 +306,8 @@ impl Host {
                 Event::Narrow { .. }
                 | Event::Proven { .. }
                 | Event::NoSession { .. }
+                | Event::Stopped { .. }
+                | Event::Resumed { .. }
                 | Event::Path { .. } => {}
             }
         }

@@ -109,6 +109,7 @@ impl Settings {
         EndpointConfig {
             addresses: addresses.map(Prefix::host).to_vec(),
             connections: vec![connection],
+            keys: None,
             secret: Secret::new([own as u8 + 1, starts, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
         }
     }
@@ -150,8 +151,12 @@ impl Settings {
             checksum: self.checksum,
             sequence: self.sequence,
             scheduler: SchedulerConfig::Weighted,
+            peer_keys: None,
             thin_acks: true,
+            classes: Vec::new(),
             equalise: true,
+            compete: true,
+            breaker: true,
             repair: true,
             reorder: self.reorder,
             paths: Vec::new(),
@@ -168,6 +173,8 @@ impl Settings {
             price: 0,
             priority: 0,
             pins: Pins::default(),
+            refuses: 0,
+            failover: None,
             keepalive: self.keepalive,
             dead_time: self.dead_time,
             status: PathStatus::Available,

@@ -36,7 +36,7 @@ macro_rules! replay {
 }
 
 replay! {
-    command command_port config control_request endpoint extended flow fragment gre icmp import inner keepalive mss status_reply super_packet
+    command command_port config control_request endpoint extended flow fragment gre icmp import inner keepalive mss parity sealed status_reply super_packet
 }
 
 #[test]

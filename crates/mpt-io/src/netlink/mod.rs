@@ -18,6 +18,7 @@ mod route;
 mod rule;
 mod tbf;
 mod vxlan;
+mod wireguard;
 
 pub use address::Address;
 pub use error::Error;

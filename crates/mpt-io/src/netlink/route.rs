@@ -1,7 +1,7 @@
 //! Routes, of the main table and of others.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage;
@@ -140,6 +140,32 @@ impl Netlink {
         self.request(RouteNetlinkMessage::DelRoute(message), 0, &action).map(drop)
     }
 
+    /// The destinations of all routes in all tables, of both IP versions: each a network as an address and the
+    /// number of its bits that count. Default routes have no bits.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`].
+    pub fn networks(&mut self) -> Result<Vec<(IpAddr, u8)>, Error> {
+        let mut networks = Vec::new();
+        for any in [IpAddr::from([0; 4]), IpAddr::from([0; 16])] {
+            let mut message = RouteMessage::default();
+            message.header.address_family = family(any);
+            let all = self.list(&RouteNetlinkMessage::GetRoute(message), "list the routes")?;
+            networks.extend(all.into_iter().filter_map(|answer| {
+                let RouteNetlinkMessage::NewRoute(route) = answer else { return None };
+                let counts = matches!(route.header.kind, RouteType::Unicast | RouteType::Local);
+                let destination = route.attributes.iter().find_map(|attribute| {
+                    let RouteAttribute::Destination(address) = attribute else { return None };
+                    ip(address)
+                });
+                let len = route.header.destination_prefix_length;
+                counts.then(|| (destination.unwrap_or(any), len))
+            }));
+        }
+        Ok(networks)
+    }
+
     /// Where packets for `address` leave this host: through which interface, and to which router there;
     /// `None` if it is an address of this host.
     ///
@@ -194,6 +220,62 @@ impl Netlink {
         let action = format!("look up the route to {address}");
         let stored = self.look_up(address, leaving, RouteFlags::FibMatch, &action);
         stored.is_ok_and(|route| route.header.kind == RouteType::Unicast)
+    }
+
+    /// Where the main table leads to exactly this network, if a route of the kernel's metric that [`add_route`]
+    /// would add is refused for that. `None` if there is no such route.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`].
+    ///
+    /// [`add_route`]: Self::add_route
+    pub fn conflict_of(&mut self, destination: (IpAddr, u8)) -> Result<Option<Way>, Error> {
+        let (network, len) = destination;
+        let action = format!("look up the route to {network}/{len}");
+        let all: u8 = if network.is_ipv4() { 32 } else { 128 };
+        // Of the first addresses of a network one may be this host's own, the very first and the last mean all its
+        // hosts, and to some a longer route may lead: so several are asked about, at its beginning, middle and end.
+        let size = 1_u128.checked_shl(u32::from(all.saturating_sub(len))).unwrap_or(0);
+        let middle = size / 2;
+        let numbers = match size {
+            1 | 2 => vec![0],
+            _ => vec![1, 2, 3, middle, middle + 1, middle + 2, size.wrapping_sub(2)],
+        };
+        for number in numbers {
+            let address = match network {
+                IpAddr::V4(address) => {
+                    Ipv4Addr::from(u32::from(address).wrapping_add(number as u32)).into()
+                }
+                IpAddr::V6(address) => {
+                    Ipv6Addr::from(u128::from(address).wrapping_add(number)).into()
+                }
+            };
+            // That no route leads there is an error to the kernel.
+            let found = self.look_up(address, Leaving::default(), RouteFlags::FibMatch, &action);
+            let Ok(route) = found else { continue };
+            let mut way = Way { index: 0, via: None, source: None };
+            let (mut metric, mut table) = (0, u32::from(route.header.table));
+            for attribute in &route.attributes {
+                if let RouteAttribute::Oif(index) = attribute {
+                    way.index = *index;
+                } else if let RouteAttribute::Gateway(gateway) = attribute {
+                    way.via = ip(gateway);
+                } else if let RouteAttribute::Priority(priority) = attribute {
+                    metric = *priority;
+                } else if let RouteAttribute::Table(number) = attribute {
+                    table = *number;
+                }
+            }
+            let own = if network.is_ipv4() { 0 } else { 1024 };
+            if route.header.destination_prefix_length == len
+                && table == Route::MAIN
+                && metric == own
+            {
+                return Ok(Some(way));
+            }
+        }
+        Ok(None)
     }
 
     /// How long a packet for `address` may be: by the interface and the route, which the operator set, and

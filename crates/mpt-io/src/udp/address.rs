@@ -55,6 +55,14 @@ impl RawAddress {
         }
     }
 
+    /// The address at the start of `bytes`, as the kernel wrote it, if it is of a family known here.
+    pub(super) fn read(bytes: &[u8]) -> Option<SocketAddr> {
+        let mut raw = [0; V6];
+        let len = bytes.len().min(V6);
+        raw[..len].copy_from_slice(&bytes[..len]);
+        Self(raw).get(len as u32)
+    }
+
     pub(super) fn as_ptr(&self) -> *const libc::c_void {
         self.0.as_ptr().cast()
     }

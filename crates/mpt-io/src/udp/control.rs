@@ -42,10 +42,15 @@ impl<const N: usize> Control<N> {
         self.0.as_mut_ptr().cast()
     }
 
+    /// The first `len` bytes, as far as there are so many.
+    pub(super) fn filled(&self, len: usize) -> &[u8] {
+        &self.0[..len.min(N)]
+    }
+
     /// Reads the first `len` bytes, as far as the kernel filled them in.
     pub(super) fn parse(&self, len: usize) -> Received {
         let mut received = Received::default();
-        let mut rest = &self.0[..len.min(N)];
+        let mut rest = self.filled(len);
         while let Some((level, kind, data)) = next(&mut rest) {
             match (level, kind) {
                 (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
@@ -127,7 +132,7 @@ impl SendControl {
 }
 
 /// Takes the next message off the front of `rest`: level, type and data.
-fn next<'a>(rest: &mut &'a [u8]) -> Option<(libc::c_int, libc::c_int, &'a [u8])> {
+pub(super) fn next<'a>(rest: &mut &'a [u8]) -> Option<(libc::c_int, libc::c_int, &'a [u8])> {
     let len = usize::from_ne_bytes(array(rest, 0)?);
     let level = libc::c_int::from_ne_bytes(array(rest, WORD)?);
     let kind = libc::c_int::from_ne_bytes(array(rest, WORD + 4)?);

@@ -35,6 +35,7 @@ mod address;
 mod coalesced;
 mod control;
 mod egress_rate;
+mod icmp;
 mod offload;
 mod open;
 mod receive;
@@ -48,6 +49,7 @@ mod socket;
 
 pub use coalesced::{Coalesced, Datagram};
 pub use egress_rate::EgressRate;
+pub use icmp::{IcmpError, Unreachable};
 pub use offload::Offloads;
 pub use open::{OpenError, Options, route_mtu};
 pub use receive::{Kept, Receive, ReceiveOptions};

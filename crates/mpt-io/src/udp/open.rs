@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use socket2::{Domain, Protocol, SockAddr, Type};
 
+use super::icmp::ask_for_errors;
 use super::offload::Offloads;
 use super::socket::{Buffers, Socket};
 use crate::interface::{self, NameError};
@@ -32,6 +33,9 @@ pub struct Options {
     /// Whether to receive datagrams coalesced, where the kernel can. The batch must have room for
     /// that: see [`ReceiveOptions::coalescing`](super::ReceiveOptions::coalescing).
     pub coalescing: bool,
+    /// Whether the kernel keeps ICMP messages about what was sent, to be taken with [`Socket::take_icmp`]. They have
+    /// to be, because the socket reports an error as long as there are any.
+    pub icmp: bool,
 }
 
 impl Options {
@@ -45,6 +49,7 @@ impl Options {
             buffer_bytes: 0,
             segmentation: true,
             coalescing: true,
+            icmp: false,
         }
     }
 }
@@ -161,7 +166,7 @@ impl Socket {
     ///
     /// See [`OpenError`]; each names the address or the interface and what would help.
     pub fn open(options: &Options) -> Result<Self, OpenError> {
-        let Options { local, device, mark, connect, buffer_bytes, segmentation, coalescing } =
+        let Options { local, device, mark, connect, buffer_bytes, segmentation, coalescing, icmp } =
             options;
         let local = *local;
         let wanted = Offloads { segmentation: *segmentation, coalescing: *coalescing };
@@ -193,6 +198,10 @@ impl Socket {
         }
         never_fragment(&socket, local).map_err(fail("forbid fragmentation on the socket"))?;
         ask_for_control(&socket, local).map_err(fail("ask for control messages on the socket"))?;
+        if *icmp {
+            ask_for_errors(&socket, local.is_ipv6())
+                .map_err(fail("ask for ICMP messages on the socket"))?;
+        }
         let buffers = Buffers::grant(&socket, *buffer_bytes)
             .map_err(fail("read the buffer sizes of the socket"))?;
         let offloads = Offloads::grant(&socket, wanted);
@@ -208,7 +217,7 @@ impl Socket {
                 }
             })?;
         }
-        Self::new(socket, *connect, buffers, offloads)
+        Self::new(socket, *connect, *icmp, buffers, offloads)
             .map_err(fail("read the address of the socket"))
     }
 }

@@ -21,7 +21,7 @@ impl Socket {
     /// buffer or a route that is gone, they are counted under it without asking again for each.
     pub fn send(&self, send_batch: &mut SendBatch) -> Sent {
         let limit = self.offloads().segmentation.then_some(send_batch.limit());
-        let mut sending = Sending::new(send_batch.staged(), limit, self.connected().is_some());
+        let mut sending = Sending::new(send_batch.staged(), limit, self.meets_icmp());
         loop {
             let runs = sending.next_runs();
             if runs.is_empty() {

@@ -16,6 +16,7 @@ pub struct Socket {
     socket: socket2::Socket,
     local: SocketAddr,
     connected: Option<SocketAddr>,
+    icmp: bool,
     buffers: Buffers,
     segmentation: AtomicBool,
     coalescing: bool,
@@ -49,7 +50,8 @@ pub struct Counters {
     pub control_truncated: u64,
     /// Received datagrams dropped because the kernel gave no source address for them.
     pub unknown_source: u64,
-    /// Datagrams sent earlier that came back as ICMP errors (connected sockets only).
+    /// Datagrams sent earlier that came back as ICMP errors (only of sockets that are connected or were
+    /// opened to get them).
     pub icmp_errors: u64,
     /// Datagrams that the kernel dropped before they could be received, nearly always because the
     /// receive buffer was full. With coalescing it counts those that it dropped in one piece as one.
@@ -63,6 +65,7 @@ impl Socket {
     pub(super) fn new(
         socket: socket2::Socket,
         connected: Option<SocketAddr>,
+        icmp: bool,
         buffers: Buffers,
         offloads: Offloads,
     ) -> io::Result<Self> {
@@ -71,6 +74,7 @@ impl Socket {
             local: local.ok_or_else(|| io::Error::other("not an IP address"))?,
             socket,
             connected,
+            icmp,
             buffers,
             segmentation: AtomicBool::new(offloads.segmentation),
             coalescing: offloads.coalescing,
@@ -90,6 +94,11 @@ impl Socket {
     /// The only remote address, if the socket was opened for one.
     pub fn connected(&self) -> Option<SocketAddr> {
         self.connected
+    }
+
+    /// Whether ICMP messages about earlier datagrams show as errors of sending and receiving.
+    pub(super) fn meets_icmp(&self) -> bool {
+        self.icmp || self.connected.is_some()
     }
 
     /// The buffers that were granted.

@@ -2,7 +2,7 @@
 //!
 //! Two hosts are joined by bare pairs of virtual interfaces; nothing emulates anything. Over them
 //! goes the same traffic by different [`Subject`]s: TCP as it is, the kernel's MPTCP over two pairs,
-//! the kernel's VXLAN tunnel, and the shipped daemon over one to twelve. A machine's speed wanders
+//! the kernel's VXLAN tunnel and its WireGuard, wireguard-go, and the shipped daemon over one to twelve. A machine's speed wanders
 //! by the minute, so no figure is worth much alone: all subjects are measured in turn, several
 //! times, in one run, and what counts is the ratios of figures measured within moments of each
 //! other.
@@ -19,7 +19,9 @@
 
 mod hosts;
 mod ideal;
+mod kernel_wireguard;
 mod options;
+pub mod peers;
 mod ratio;
 mod ready;
 pub mod record;
@@ -30,6 +32,7 @@ mod search;
 mod subject;
 mod tcp;
 mod udp;
+mod wireguard;
 
 pub use options::Options;
 pub use record::Record;

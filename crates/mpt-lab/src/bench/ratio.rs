@@ -11,7 +11,7 @@ pub(super) const UDP_SIZES: [usize; 2] = [64, 1400];
 /// A figure by name; `None` if one of its parts was not measured.
 pub(super) type Named = (String, Option<Figure>);
 
-/// Quotients. Above 1 the first part is better.
+/// Quotients. Above 1 the first part is better, but for processor time.
 pub(super) fn ratios(samples: &Samples, options: &Options) -> Vec<Named> {
     let [one, many] = options.flows;
     let mut found = Vec::new();
@@ -44,6 +44,10 @@ pub(super) fn ratios(samples: &Samples, options: &Options) -> Vec<Named> {
         for (name, extended, plain) in SESSIONS {
             add(format!("{}_{name}", wire.id()), wire, extended, plain, goodput);
         }
+        for (name, first, second) in PROCESSOR {
+            let name = format!("{}_{name}_processor_time", wire.id());
+            add(name, wire, first, second, Quantity::DaemonTime(one));
+        }
     }
     for (name, subject) in SHAPED {
         let of_ideal = Key { wire: Wire::Shaped, subject, quantity: Quantity::OfIdeal(one) };
@@ -67,11 +71,24 @@ const MODES: [(&str, Subject, Subject); 3] = [
     ("two_threads_over_one", Subject::MPT1_TWO_THREADS, Subject::MPT1),
 ];
 
-const SESSIONS: [(&str, Subject, Subject); 4] = [
+const SESSIONS: [(&str, Subject, Subject); 10] = [
     ("extended_over_plain", Subject::MPT1_EXTENDED, Subject::MPT1),
     ("extended_over_plain_2path", Subject::MPT2_EXTENDED, Subject::MPT2),
     ("adaptive_over_extended", Subject::MPT1_ADAPTIVE, Subject::MPT1_EXTENDED),
     ("adaptive_over_extended_2path", Subject::MPT2_ADAPTIVE, Subject::MPT2_EXTENDED),
+    ("sealed_over_extended", Subject::MPT1_SEALED, Subject::MPT1_EXTENDED),
+    ("sealed_over_extended_2path", Subject::MPT2_SEALED, Subject::MPT2_EXTENDED),
+    ("sealed_over_wireguard_go", Subject::MPT1_SEALED, Subject::WireguardGo),
+    ("sealed_over_wireguard_go_2path", Subject::MPT2_SEALED, Subject::WireguardGo),
+    ("sealed_over_wireguard", Subject::MPT1_SEALED, Subject::Wireguard),
+    ("sealed_over_wireguard_2path", Subject::MPT2_SEALED, Subject::Wireguard),
+];
+
+/// Of these, processor time per gigabit: below 1 the first part is better.
+const PROCESSOR: [(&str, Subject, Subject); 3] = [
+    ("adaptive_over_classic", Subject::MPT1_ADAPTIVE, Subject::MPT1),
+    ("sealed_over_extended", Subject::MPT1_SEALED, Subject::MPT1_EXTENDED),
+    ("sealed_over_wireguard_go", Subject::MPT1_SEALED, Subject::WireguardGo),
 ];
 
 const SHAPED: [(&str, Subject); 3] =
@@ -118,7 +135,7 @@ pub(super) fn times(samples: &Samples, options: &Options) -> Vec<Named> {
             let figure = samples.figure(Key { wire, subject, quantity });
             found.push((format!("{}_{name}_{who}", wire.id()), figure));
         };
-        if matches!(subject, Subject::Mpt { .. }) {
+        if subject.has_programs() {
             add("daemons", Quantity::DaemonTime(one));
         }
         add("machine", Quantity::MachineTime(one));
@@ -153,6 +170,36 @@ mod tests {
                 Subject::MPT2_EXTENDED,
                 Subject::MPT2,
             ),
+            (
+                "pass_sealed_over_extended",
+                Wire::PassThrough,
+                Subject::MPT1_SEALED,
+                Subject::MPT1_EXTENDED,
+            ),
+            (
+                "wire_sealed_over_extended",
+                Wire::WireLike,
+                Subject::MPT1_SEALED,
+                Subject::MPT1_EXTENDED,
+            ),
+            (
+                "pass_sealed_over_wireguard_go",
+                Wire::PassThrough,
+                Subject::MPT1_SEALED,
+                Subject::WireguardGo,
+            ),
+            (
+                "wire_sealed_over_wireguard_go",
+                Wire::WireLike,
+                Subject::MPT1_SEALED,
+                Subject::WireguardGo,
+            ),
+            (
+                "wire_sealed_over_wireguard",
+                Wire::WireLike,
+                Subject::MPT1_SEALED,
+                Subject::Wireguard,
+            ),
             ("pass_12path_over_1path", Wire::PassThrough, Subject::MPT12, Subject::MPT1),
             ("offloads_on_over_off", Wire::PassThrough, Subject::MPT1, Subject::MPT1_PLAIN),
         ];
@@ -165,6 +212,20 @@ mod tests {
             let ratios = ratios(&samples, &Options::quick());
             assert_eq!(value(&ratios, name).map(Figure::median), Some(0.75), "{name}");
         }
+    }
+
+    #[test]
+    fn processor_time_is_that_of_both_daemons_for_a_gigabit() {
+        let key = |subject| {
+            let quantity = Quantity::DaemonTime(1);
+            Key { wire: Wire::WireLike, subject, quantity }
+        };
+        let mut samples = Samples::default();
+        samples.push(0, key(Subject::MPT1_ADAPTIVE), 0.5);
+        samples.push(0, key(Subject::MPT1), 0.25);
+        let ratios = ratios(&samples, &Options::quick());
+        let found = value(&ratios, "wire_adaptive_over_classic_processor_time");
+        assert_eq!(found.map(Figure::median), Some(2.0));
     }
 
     #[test]

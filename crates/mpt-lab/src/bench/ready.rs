@@ -11,12 +11,16 @@ use mpt_io::udp;
 
 use super::hosts::{Hosts, find};
 use super::ideal;
+use super::kernel_wireguard;
 use super::subject::{Mode, Subject, Wire};
+use super::wireguard::{Place, WireguardGo};
 use crate::cell::configuration::{configuration, inner_address};
+use crate::cell::keys::KeyFiles;
 use crate::cell::{Cell, Scheduler, Tunnel};
 use crate::daemon::Daemon;
 use crate::experiment::Experiment;
 use crate::lab::mptcp::{self, Refusal, is_unsupported};
+use crate::netns::Namespace;
 use crate::topology::{IpVersion, Side, Topology};
 use crate::traffic::tcp::Transport;
 
@@ -31,6 +35,9 @@ const VXLAN: &str = "vxlan0";
 pub(super) struct Ready {
     // Dropped in this order: a daemon has nothing to do in a host that is gone.
     pub(super) daemons: Vec<Daemon>,
+    wireguard: Vec<WireguardGo>,
+    /// Of the daemons.
+    keys: KeyFiles,
     pub(super) hosts: Hosts,
     pub(super) wire: Wire,
     /// The right host's address for traffic of the left one.
@@ -41,12 +48,13 @@ pub(super) struct Ready {
     pub(super) chooses: bool,
 }
 
-/// The kernel cannot do this. Everything else can be measured all the same.
+/// This machine lacks something. Everything else can be measured all the same.
 #[derive(Debug, thiserror::Error)]
-#[error("this kernel has no {what}: {why}")]
-pub(super) struct Lacking {
-    what: &'static str,
-    why: String,
+pub(super) enum Lacking {
+    #[error("this kernel has no {what}: {why}")]
+    Kernel { what: &'static str, why: String },
+    #[error("no {name} runs here: {why}")]
+    Program { name: &'static str, why: String },
 }
 
 impl Ready {
@@ -54,13 +62,15 @@ impl Ready {
     ///
     /// # Errors
     ///
-    /// [`Lacking`] inside, if the kernel does not support it; any other error is a failure.
+    /// [`Lacking`] inside, if the kernel does not support it or a program is absent; any other error is a failure.
     pub(super) fn bring_up(subject: Subject, wire: Wire, binary: &Path) -> Result<Self> {
         let cell = cell(subject.links());
         let hosts = Hosts::start(wire, &cell.topology)?;
         let remote = hosts.address(Side::Right, 0);
         let mut ready = Self {
             daemons: Vec::new(),
+            wireguard: Vec::new(),
+            keys: KeyFiles::write()?,
             hosts,
             wire,
             remote,
@@ -71,6 +81,8 @@ impl Ready {
             Subject::Raw => {}
             Subject::Mptcp => ready.allow_mptcp(&cell.topology)?,
             Subject::Vxlan => ready.start_vxlan()?,
+            Subject::Wireguard => ready.start_wireguard()?,
+            Subject::WireguardGo => ready.start_wireguard_go()?,
             Subject::Mpt { mode, .. } => {
                 ready.chooses = mode.scheduler() == Scheduler::Earliest;
                 ready.start_daemons(&cell, mode, binary)?;
@@ -88,18 +100,28 @@ impl Ready {
         Ok(Some(ideal::goodput(rate, self.hosts.links(), mtu)))
     }
 
-    /// Processor time of the daemons so far; `None` where there are none.
+    /// Processor time of the daemons, or of another tunnel's programs, so far; `None` where there are none.
     pub(super) fn daemon_time(&self) -> Result<Option<Duration>> {
-        let times = self.daemons.iter().map(Daemon::cpu_time);
-        let sum = times.sum::<Result<Duration>>()?;
-        Ok((!self.daemons.is_empty()).then_some(sum))
+        let others = self.wireguard.iter().map(WireguardGo::cpu_time);
+        let times = self.daemons.iter().map(Daemon::cpu_time).chain(others);
+        let times = times.collect::<Result<Vec<_>>>()?;
+        Ok((!times.is_empty()).then(|| times.iter().sum()))
+    }
+
+    /// Resident memory of the largest of them, in bytes.
+    pub(super) fn resident_bytes(&self) -> Result<Option<u64>> {
+        let others = self.wireguard.iter().map(WireguardGo::resident_bytes);
+        let sizes = self.daemons.iter().map(Daemon::resident_bytes).chain(others);
+        Ok(sizes.collect::<Result<Vec<_>>>()?.into_iter().max())
     }
 
     /// One connection, one subflow per wire.
     fn allow_mptcp(&mut self, topology: &Topology) -> Result<()> {
         match mptcp::allow_between(topology, |side| self.hosts.namespace(side)) {
             Ok(_) => {}
-            Err(Refusal::Unavailable(why)) => return Err(Lacking { what: "MPTCP", why }.into()),
+            Err(Refusal::Unavailable(why)) => {
+                return Err(Lacking::Kernel { what: "MPTCP", why }.into());
+            }
             Err(Refusal::Failed(error)) => return Err(error),
         }
         self.transport = Transport::Mptcp;
@@ -125,11 +147,36 @@ impl Ready {
         Ok(())
     }
 
+    fn start_wireguard(&mut self) -> Result<()> {
+        kernel_wireguard::start_both(self.places()).map_err(|error| {
+            match error.downcast::<Error>() {
+                Ok(error) => lacking("WireGuard", error),
+                Err(error) => error,
+            }
+        })?;
+        self.remote = tunnel_address(Side::Right);
+        Ok(())
+    }
+
+    /// Where the ends of a tunnel between the hosts' first addresses are.
+    fn places(&self) -> [(&Namespace, Place); 2] {
+        [Side::Left, Side::Right].map(|side| {
+            let (inner, outer) = (tunnel_address(side), self.hosts.address(side, 0));
+            (self.hosts.namespace(side), Place { side, inner, outer })
+        })
+    }
+
+    fn start_wireguard_go(&mut self) -> Result<()> {
+        self.wireguard = WireguardGo::start_both(self.places())?;
+        self.remote = tunnel_address(Side::Right);
+        Ok(())
+    }
+
     fn start_daemons(&mut self, cell: &Cell, mode: Mode, binary: &Path) -> Result<()> {
         for side in [Side::Left, Side::Right] {
             let (framing, scheduler) = (mode.framing(), mode.scheduler());
             let tunnel = Tunnel { framing, scheduler, ..cell.tunnel.clone() };
-            let text = configuration(&cell.topology, &tunnel, side);
+            let text = configuration(&cell.topology, &tunnel, side, &self.keys);
             let namespace = self.hosts.namespace(side);
             let daemon =
                 Daemon::start_in(namespace, mode.environment(), side.name(), &text, binary)?;
@@ -184,7 +231,7 @@ pub(super) fn lacking(what: &'static str, error: Error) -> anyhow::Error {
         Error::Refused { source, .. } => is_unsupported(source),
         Error::Exists { .. } | Error::Name(_) | Error::Permission { .. } => false,
     };
-    if unsupported { Lacking { what, why: error.to_string() }.into() } else { error.into() }
+    if unsupported { Lacking::Kernel { what, why: error.to_string() }.into() } else { error.into() }
 }
 
 #[cfg(test)]

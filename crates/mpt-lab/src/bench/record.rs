@@ -19,7 +19,7 @@ pub struct Record {
     pub machine: Machine,
     /// How long and how often was measured.
     pub options: Options,
-    /// What the kernel is not made for.
+    /// What this machine lacks: the kernel's support, or a program.
     pub skipped: Vec<Skipped>,
     /// The medians of ratios taken within each repetition; `null` for what was not measured.
     #[serde(serialize_with = "medians")]
@@ -56,7 +56,7 @@ pub struct Skipped {
     pub wire: Wire,
     /// Which.
     pub subject: Subject,
-    /// What the kernel said.
+    /// What is missing.
     pub why: String,
 }
 

@@ -15,7 +15,6 @@ use super::samples::{Key, Quantity, Samples};
 use super::subject::{Subject, Wire};
 use super::tcp::Streams;
 use super::{search, udp};
-use crate::daemon::Daemon;
 use crate::processor;
 use crate::stop::Stop;
 use crate::traffic::ping::{self, Ping};
@@ -35,7 +34,7 @@ const LONGEST_FRAME: u64 = 1500 + 14;
 
 /// Measures everything and says what it is doing.
 ///
-/// What the kernel is not made for is left out, and named in the record.
+/// What this machine lacks is left out, and named in the record.
 ///
 /// # Errors
 ///
@@ -115,8 +114,7 @@ impl Run<'_> {
                 self.samples.push(repetition, key(Quantity::UdpRate(size)), rate / 1e3);
             }
         }
-        let memory = ready.daemons.iter().map(Daemon::resident_bytes);
-        if let Some(bytes) = memory.collect::<Result<Vec<_>>>()?.into_iter().max() {
+        if let Some(bytes) = ready.resident_bytes()? {
             let mebibytes = bytes as f64 / f64::from(1 << 20);
             self.samples.push(repetition, key(Quantity::Memory), mebibytes);
         }

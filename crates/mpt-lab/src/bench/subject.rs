@@ -24,6 +24,10 @@ pub enum Subject {
     Raw,
     /// The kernel's VXLAN tunnel (RFC 7348) over one pair.
     Vxlan,
+    /// The kernel's WireGuard over one pair.
+    Wireguard,
+    /// The program wireguard-go over one pair, as it comes.
+    WireguardGo,
 }
 
 /// What differs from a daemon with nothing special in its configuration or environment.
@@ -39,6 +43,8 @@ pub enum Mode {
     Extended,
     /// No super-packets are handed to the kernel or taken from it.
     NoOffloads,
+    /// Sessions, encrypted.
+    Sealed,
     /// Two threads for each daemon, one for each direction.
     TwoThreads,
 }
@@ -52,6 +58,7 @@ impl Mode {
             Self::ChecksumPartial => "-checksum_partial",
             Self::Extended => "-extended",
             Self::NoOffloads => "-no-offloads",
+            Self::Sealed => "-sealed",
             Self::TwoThreads => "-two-threads",
         }
     }
@@ -64,6 +71,7 @@ impl Mode {
             Self::ChecksumPartial => ", no checksums",
             Self::Extended => ", extended framing",
             Self::NoOffloads => ", no offloads",
+            Self::Sealed => ", sealed",
             Self::TwoThreads => ", two threads",
         }
     }
@@ -71,7 +79,7 @@ impl Mode {
     /// The environment variables of the daemons.
     pub(super) fn environment(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Self::Adaptive | Self::Default | Self::Extended => &[],
+            Self::Adaptive | Self::Default | Self::Extended | Self::Sealed => &[],
             Self::ChecksumPartial => &[("MPT_PARTIAL_CHECKSUMS", "on")],
             Self::NoOffloads => &[("MPT_OFFLOADS", "off")],
             Self::TwoThreads => &[("MPT_THREADS", "2")],
@@ -87,6 +95,7 @@ impl Mode {
                 Framing::Plain
             }
             Self::Adaptive | Self::Extended => Framing::Extended,
+            Self::Sealed => Framing::Sealed,
         }
     }
 
@@ -98,6 +107,7 @@ impl Mode {
             | Self::Default
             | Self::Extended
             | Self::NoOffloads
+            | Self::Sealed
             | Self::TwoThreads => Scheduler::Weighted,
         }
     }
@@ -116,6 +126,10 @@ impl Subject {
     pub const MPT1_EXTENDED: Self = Self::Mpt { paths: 1, mode: Mode::Extended };
     /// The daemon over two paths, in a session.
     pub const MPT2_EXTENDED: Self = Self::Mpt { paths: 2, mode: Mode::Extended };
+    /// The daemon over one path, sealed.
+    pub const MPT1_SEALED: Self = Self::Mpt { paths: 1, mode: Mode::Sealed };
+    /// The daemon over two paths, sealed.
+    pub const MPT2_SEALED: Self = Self::Mpt { paths: 2, mode: Mode::Sealed };
     /// The daemon over one path, adaptive.
     pub const MPT1_ADAPTIVE: Self = Self::Mpt { paths: 1, mode: Mode::Adaptive };
     /// The daemon over two paths, adaptive.
@@ -128,14 +142,18 @@ impl Subject {
     pub const MPT1_TWO_THREADS: Self = Self::Mpt { paths: 1, mode: Mode::TwoThreads };
 
     /// All that are measured, in the order of the report.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 18] = [
         Self::Raw,
         Self::Mptcp,
         Self::Vxlan,
         Self::MPT1,
         Self::MPT1_EXTENDED,
+        Self::MPT1_SEALED,
+        Self::WireguardGo,
+        Self::Wireguard,
         Self::MPT2,
         Self::MPT2_EXTENDED,
+        Self::MPT2_SEALED,
         Self::MPT1_ADAPTIVE,
         Self::MPT2_ADAPTIVE,
         Self::MPT4,
@@ -152,7 +170,20 @@ impl Subject {
             Self::Mptcp => "mptcp".into(),
             Self::Raw => "raw".into(),
             Self::Vxlan => "vxlan".into(),
+            Self::Wireguard => "wireguard".into(),
+            Self::WireguardGo => "wireguard-go".into(),
         }
+    }
+
+    /// The one of that name: its [`id`](Self::id), or for the daemon what differs and then the paths, such as `sealed-2`.
+    pub fn by_name(name: &str) -> Option<Self> {
+        let also = |subject: Self| match subject {
+            Self::Mpt { paths, mode } => format!("{}-{paths}", mode.id().trim_start_matches('-')),
+            Self::Mptcp | Self::Raw | Self::Vxlan | Self::Wireguard | Self::WireguardGo => {
+                subject.id()
+            }
+        };
+        Self::ALL.into_iter().find(|&subject| subject.id() == name || also(subject) == name)
     }
 
     /// A name for people.
@@ -163,6 +194,8 @@ impl Subject {
             Self::Mptcp => "kernel MPTCP, 2 paths".into(),
             Self::Raw => "no tunnel".into(),
             Self::Vxlan => "kernel VXLAN".into(),
+            Self::Wireguard => "kernel WireGuard".into(),
+            Self::WireguardGo => "wireguard-go".into(),
         }
     }
 
@@ -171,7 +204,15 @@ impl Subject {
         match self {
             Self::Mpt { paths, .. } => paths,
             Self::Mptcp => 2,
-            Self::Raw | Self::Vxlan => 1,
+            Self::Raw | Self::Vxlan | Self::Wireguard | Self::WireguardGo => 1,
+        }
+    }
+
+    /// Whether it consists of programs, whose processor time is of interest.
+    pub(super) fn has_programs(self) -> bool {
+        match self {
+            Self::Mpt { .. } | Self::WireguardGo => true,
+            Self::Mptcp | Self::Raw | Self::Vxlan | Self::Wireguard => false,
         }
     }
 
@@ -313,5 +354,14 @@ mod tests {
         let ids: BTreeSet<_> = Subject::ALL.map(Subject::id).into();
         let titles: BTreeSet<_> = Subject::ALL.map(Subject::title).into();
         assert_eq!((ids.len(), titles.len()), (Subject::ALL.len(), Subject::ALL.len()));
+    }
+
+    #[test]
+    fn a_subject_is_found_by_either_of_its_names() {
+        assert!(Subject::ALL.into_iter().all(|it| Subject::by_name(&it.id()) == Some(it)));
+        assert_eq!(Subject::by_name("sealed-1"), Some(Subject::MPT1_SEALED));
+        assert_eq!(Subject::by_name("sealed-2"), Some(Subject::MPT2_SEALED));
+        assert_eq!(Subject::by_name("sealed-3"), None);
+        assert_eq!(Subject::by_name("sealed"), None);
     }
 }

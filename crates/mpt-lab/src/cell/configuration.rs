@@ -1,9 +1,11 @@
 //! The configuration files of the two daemons, as an experiment wants them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::keys::{self, KeyFiles};
 use super::{Framing, Profile, Reorder, Scheduler};
 use crate::topology::{Addressing, IpVersion, Side, Topology};
 
@@ -38,17 +40,23 @@ fn numbered_address(number: u8, side: Side, version: IpVersion) -> IpAddr {
     }
 }
 
-/// The configuration of the daemon on one side. The caller that starts it
-/// says where it listens for control.
-pub fn configuration(topology: &Topology, tunnel: &super::Tunnel, side: Side) -> String {
+/// The configuration of the daemon on one side, with these keys if it is sealed. The caller that starts it says where it
+/// listens for control, and keeps the files.
+pub fn configuration(
+    topology: &Topology,
+    tunnel: &super::Tunnel,
+    side: Side,
+    keys: &KeyFiles,
+) -> String {
     let other = match side {
         Side::Left => Side::Right,
         Side::Right => Side::Left,
     };
     // Behind a translator, a host has no address that the other could name: it learns the paths.
     let translated = topology.links.iter().any(|link| link.nat);
-    let learns = tunnel.framing == Framing::Extended && side == Side::Right && translated;
+    let learns = tunnel.has_session() && side == Side::Right && translated;
     let told = !tunnel.shipped;
+    let sealed = tunnel.framing == Framing::Sealed;
     let numbered = |number: u8| {
         let address = |side, version| numbered_address(number, side, version);
         let port = PORT + u16::from(number);
@@ -59,6 +67,7 @@ pub fn configuration(topology: &Topology, tunnel: &super::Tunnel, side: Side) ->
                 format!("{}/64", address(side, IpVersion::V6)),
             ],
             mtu: tunnel.mtu.map_or(Mtu::Auto("auto"), Mtu::Bytes),
+            private_key_file: sealed.then(|| keys.path(side)),
             connection: [Connection {
                 name: if number == 0 {
                     other.name().into()
@@ -66,6 +75,7 @@ pub fn configuration(topology: &Topology, tunnel: &super::Tunnel, side: Side) ->
                     format!("{}-rival", other.name())
                 },
                 peer: [IpVersion::V4, IpVersion::V6].map(|version| address(other, version)),
+                public_key: sealed.then(|| keys::public(other).to_string()),
                 local_port: port,
                 remote_port: port,
                 profile: told.then_some(tunnel.profile),
@@ -125,6 +135,7 @@ struct Tunnel<'a> {
     name: &'a str,
     addresses: [String; 2],
     mtu: Mtu,
+    private_key_file: Option<PathBuf>,
     connection: [Connection<'a>; 1],
 }
 
@@ -139,6 +150,7 @@ enum Mtu {
 struct Connection<'a> {
     name: String,
     peer: [IpAddr; 2],
+    public_key: Option<String>,
     local_port: u16,
     remote_port: u16,
     profile: Option<Profile>,
@@ -168,6 +180,11 @@ struct Path<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use mpt_proto::PrivateKey;
+
     use super::*;
     use crate::experiment::Experiment;
     use crate::system::System;
@@ -175,9 +192,14 @@ mod tests {
     const LINKS: &str =
         "title = 't'\n[[link]]\nname = 'a'\n[[link]]\nname = 'b'\n[tunnel]\nweights = [4, 2]";
 
+    fn of(cell: &crate::cell::Cell, tunnel: &crate::cell::Tunnel, side: Side) -> toml::Table {
+        let keys = KeyFiles::write().unwrap();
+        configuration(&cell.topology, tunnel, side, &keys).parse().unwrap()
+    }
+
     fn written(text: &str, side: Side) -> toml::Table {
         let cell = Experiment::parse("x", text).unwrap().cells.remove(0);
-        configuration(&cell.topology, &cell.tunnel, side).parse().unwrap()
+        of(&cell, &cell.tunnel, side)
     }
 
     #[test]
@@ -204,15 +226,17 @@ mod tests {
         let cell = Experiment::parse("x", &text).unwrap().cells.remove(0);
         let paths = |system: System| {
             let tunnel = system.tunnel(&cell).unwrap();
-            let written = configuration(&cell.topology, &tunnel, Side::Left);
-            let file: toml::Table = written.parse().unwrap();
+            let file = of(&cell, &tunnel, Side::Left);
             let connection = file["tunnel"][0]["connection"][0].as_table().unwrap().clone();
             let keys = |table: &toml::Table| table.keys().cloned().collect::<Vec<_>>().join(" ");
             let path = connection["path"][1].as_table().unwrap().clone();
             (keys(&connection), keys(&path), path)
         };
-        let (connection, path, _) = paths(System::Adaptive);
+        let (connection, path, _) = paths(System::AdaptiveExtended);
         assert_eq!(connection, "local_port name path peer remote_port");
+        assert_eq!(path, "local name remote");
+        let (connection, path, _) = paths(System::Adaptive);
+        assert_eq!(connection, "local_port name path peer public_key remote_port");
         assert_eq!(path, "local name remote");
         let (_, path, values) = paths(System::Oracle);
         assert_eq!(path, "local name rate remote");
@@ -225,9 +249,8 @@ mod tests {
     #[test]
     fn a_rival_has_a_tunnel_with_names_addresses_and_ports_that_differ() {
         let cell = Experiment::parse("x", LINKS).unwrap().cells.remove(0);
-        let tunnel = crate::cell::Tunnel { rival: true, ..cell.tunnel };
-        let written = configuration(&cell.topology, &tunnel, Side::Left);
-        let file: toml::Table = written.parse().unwrap();
+        let tunnel = crate::cell::Tunnel { rival: true, ..cell.tunnel.clone() };
+        let file = of(&cell, &tunnel, Side::Left);
         let tunnels = file["tunnel"].as_array().unwrap();
         assert_eq!(tunnels.len(), 2);
         for (tunnel, [name, address, peer]) in tunnels
@@ -247,12 +270,37 @@ mod tests {
     }
 
     #[test]
+    fn a_sealed_host_has_its_key_in_a_file_and_names_that_of_the_other() {
+        let text = format!("{LINKS}\nframing = 'sealed'");
+        let cell = Experiment::parse("x", &text).unwrap().cells.remove(0);
+        let keys = KeyFiles::write().unwrap();
+        for (side, other) in [(Side::Left, Side::Right), (Side::Right, Side::Left)] {
+            let text = configuration(&cell.topology, &cell.tunnel, side, &keys);
+            let file: toml::Table = text.parse().unwrap();
+            let tunnel = &file["tunnel"][0];
+            let path = tunnel["private_key_file"].as_str().unwrap();
+            assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
+            let private = PrivateKey::from_base64(&fs::read_to_string(path).unwrap()).unwrap();
+            assert_eq!(private.public(), keys::public(side));
+            let connection = &tunnel["connection"][0];
+            assert_eq!(connection["framing"].as_str(), Some("sealed"));
+            let peer = connection["public_key"].as_str().unwrap();
+            assert_eq!(peer.parse(), Ok(keys::public(other)));
+        }
+        let plain = written(LINKS, Side::Left);
+        assert!(plain["tunnel"][0].get("private_key_file").is_none());
+        assert!(plain["tunnel"][0]["connection"][0].get("public_key").is_none());
+    }
+
+    #[test]
     fn behind_a_translator_the_right_host_learns_the_paths_of_a_session() {
         let text = LINKS.replace("name = 'b'", "name = 'b'\nnat = true");
         let extended = format!("{text}\nframing = 'extended'");
+        let sealed = format!("{text}\nframing = 'sealed'");
         let connection =
             |text: &str, side| written(text, side)["tunnel"][0]["connection"][0].clone();
         assert!(connection(&extended, Side::Right).get("path").is_none());
+        assert!(connection(&sealed, Side::Right).get("path").is_none());
         for (text, side) in [(&extended, Side::Left), (&text, Side::Right)] {
             assert_eq!(connection(text, side)["path"].as_array().unwrap().len(), 2);
         }

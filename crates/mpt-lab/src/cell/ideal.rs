@@ -8,7 +8,7 @@
 //!                                      |<------------------ inner MTU ------------------>|
 //! ```
 //!
-//! Of extended framing the header takes 24 bytes, which measure the path. Acknowledgements travel the other
+//! Of extended framing the header takes 24 bytes, which measure the path; sealed framing adds a tag of 16 bytes. Acknowledgements travel the other
 //! way and cost this direction nothing. The *ideal* of a tunnel is the sum over its links; a tunnel that
 //! shares packets by weights w cannot exceed its *bound* min(C/w) · Σw, because the link that is the most
 //! overloaded for its weight stops the others. One that measures the links has no such bound.
@@ -16,6 +16,7 @@
 use std::time::Duration;
 
 use mpt_proto::wire::extended::DATA_LEN;
+use mpt_proto::wire::extended::sealed::TAG_LEN;
 
 use super::{Cell, Change, Direction, Event, Framing as Wire, Kind, Scheduler, Tunnel};
 use crate::topology::{IpVersion, LinkSpec, Topology};
@@ -118,7 +119,8 @@ fn share_of_rate(events: &[Event], link: usize, from: f64, until: f64) -> f64 {
         match event.change {
             Change::CarrierDown => carrier = false,
             Change::CarrierUp => carrier = true,
-            Change::Cut => cut = true,
+            // One direction alone carries no more: nothing is acknowledged over the other one.
+            Change::Cut(_) => cut = true,
             Change::Mend => cut = false,
             Change::Rate(new) => share = new,
             Change::Roam => {}
@@ -183,11 +185,13 @@ pub(crate) fn inner_mtu(topology: &Topology, tunnel: &Tunnel) -> u32 {
     topology.links.iter().map(room).min().unwrap_or_default()
 }
 
-/// The tunnel's own header: GRE with the fields asked for, or that of a session's data.
-fn header(tunnel: &Tunnel) -> u32 {
+/// What the tunnel adds in the datagram: GRE with the fields asked for, or the header of a session's data, and the tag
+/// if it is sealed.
+pub(crate) fn header(tunnel: &Tunnel) -> u32 {
     let fields = [tunnel.checksum, tunnel.key.is_some(), tunnel.sequence];
     match tunnel.framing {
         Wire::Extended => DATA_LEN as u32,
+        Wire::Sealed => (DATA_LEN + TAG_LEN) as u32,
         Wire::Plain => GRE + fields.iter().map(|&present| u32::from(present) * GRE).sum::<u32>(),
     }
 }
@@ -235,6 +239,10 @@ mod tests {
         // 1500 outer = 20 IP + 8 UDP + 24 of the session + 1448 inner.
         let session = Tunnel { framing: Wire::Extended, ..Tunnel::default() };
         assert_eq!(share(Framing::Tunnel(&session, 1448), four), 1396.0 / 1500.0);
+        // A tag of 16 more.
+        let sealed = Tunnel { framing: Wire::Sealed, ..Tunnel::default() };
+        assert_eq!(share(Framing::Tunnel(&sealed, 1432), four), 1380.0 / 1500.0);
+        assert_eq!(inner_mtu(&cell("[[link]]\nname = 'a'").topology, &sealed), 1432);
         assert_eq!(share(Framing::Bare, four), 1448.0 / 1500.0);
         assert_eq!(share(Framing::Mptcp, six), 1408.0 / 1500.0);
         assert_eq!(payload_share(Framing::Bare, Kind::Quic, four).unwrap(), 1435.0 / 1500.0);
@@ -269,7 +277,7 @@ mod tests {
         let events = [
             event(2.0, 0, Change::Rate(0.5)),
             event(3.0, 1, Change::Rate(0.1)),
-            event(4.0, 0, Change::Cut),
+            event(4.0, 0, Change::Cut(crate::emulator::Direction::Both)),
             event(6.0, 0, Change::Mend),
             event(8.0, 0, Change::Rate(2.0)),
         ];

@@ -1,11 +1,12 @@
 //! One point of an experiment: links, a tunnel over them, traffic, and what happens meanwhile.
 //!
-//! [`configuration`](mod@configuration) is the configuration of both daemons, [`ideal`] the best
-//! possible goodput.
+//! [`configuration`](mod@configuration) is the configuration of both daemons, [`keys`] what they seal with, [`ideal`] the
+//! best possible goodput.
 
 pub mod configuration;
 pub(crate) mod host;
 pub mod ideal;
+pub mod keys;
 mod traffic;
 mod tunnel;
 pub(crate) mod value;
@@ -86,9 +87,9 @@ pub enum Change {
     CarrierDown,
     /// The carrier returns.
     CarrierUp,
-    /// The link silently drops everything.
-    Cut,
-    /// It carries packets again.
+    /// The link silently drops everything that it is given in this direction.
+    Cut(emulator::Direction),
+    /// It carries packets again, in both directions.
     Mend,
     /// Both directions have this share of the rate they have in the file.
     Rate(f64),

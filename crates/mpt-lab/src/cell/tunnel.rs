@@ -77,6 +77,14 @@ impl Tunnel {
     pub fn classic_order(&self) -> Reorder {
         self.reorder.clone().unwrap_or_default()
     }
+
+    /// Whether there is a session, in which a host may learn the other's paths.
+    pub fn has_session(&self) -> bool {
+        match self.framing {
+            Framing::Extended | Framing::Sealed => true,
+            Framing::Plain => false,
+        }
+    }
 }
 
 /// What the bytes between the daemons look like.
@@ -87,6 +95,8 @@ pub enum Framing {
     Plain,
     /// Sessions, with order by evidence.
     Extended,
+    /// The same, authenticated and encrypted with the [keys](super::keys) of the lab's hosts.
+    Sealed,
 }
 
 /// A named set of policies.

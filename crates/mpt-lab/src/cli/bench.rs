@@ -10,7 +10,7 @@ use mpt_lab::{daemon, privilege};
 
 use super::print;
 
-/// Compares the daemon with plain TCP, the kernel's MPTCP and its VXLAN tunnel, over veth pairs
+/// Compares the daemon with plain TCP, the kernel's MPTCP, VXLAN and WireGuard, and wireguard-go, over veth pairs
 /// without emulation.
 ///
 /// All subjects are measured in turn, several times, in one run; compare ratios, not figures of
@@ -37,6 +37,19 @@ pub(crate) struct Arguments {
     /// Number of repetitions; default 5, or 3 with --quick.
     #[arg(long, value_name = "N")]
     repetitions: Option<usize>,
+    /// Measure a server with many clients instead: memory per client, clients that join per second, and a bulk flow beside
+    /// handshakes.
+    #[arg(long, conflicts_with_all = ["markdown", "only", "over"])]
+    peers: bool,
+    /// With --peers, how many clients the server knows, and how many of them are in sessions: `10000,1000`.
+    #[arg(
+        long,
+        value_name = "KNOWN,ACTIVE",
+        value_delimiter = ',',
+        num_args = 1,
+        requires = "peers"
+    )]
+    clients: Vec<usize>,
     /// The daemon to run; default MPT_BIN, or the one in this program's folder.
     #[arg(long, value_name = "PATH")]
     mpt: Option<PathBuf>,
@@ -48,6 +61,9 @@ pub(crate) struct Arguments {
 ///
 /// The machine lacks something, a daemon does not start or stay, or nothing arrives.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    if arguments.peers {
+        return peers(arguments);
+    }
     let mut options = if arguments.quick { Options::quick() } else { Options::thorough() };
     if let Some(repetitions) = arguments.repetitions {
         ensure!(repetitions > 0, "--repetitions must be at least 1");
@@ -55,8 +71,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     if !arguments.only.is_empty() {
         let find = |name: &String| {
-            let known = Subject::ALL.into_iter().find(|subject| subject.id() == *name);
-            known.with_context(|| format!("--only: no `{name}`; there are {}", subjects()))
+            Subject::by_name(name)
+                .with_context(|| format!("--only: no `{name}`; there are {}", subjects()))
         };
         options.subjects = arguments.only.iter().map(find).collect::<Result<_>>()?;
     }
@@ -79,6 +95,30 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         print(report::markdown(&record))?;
     } else {
         print(report::text(&record))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Measures a server with many clients.
+fn peers(arguments: &Arguments) -> Result<ExitCode> {
+    let (configured, active) = match arguments.clients[..] {
+        [] => (10_000, 1_000),
+        [configured, active] => (configured, active),
+        _ => anyhow::bail!("--clients: write two numbers, such as 10000,1000"),
+    };
+    let repetitions = arguments.repetitions.unwrap_or(if arguments.quick { 3 } else { 7 });
+    ensure!(repetitions > 0, "--repetitions must be at least 1");
+    let seconds = if arguments.quick { 1.0 } else { 3.0 };
+    let options =
+        bench::peers::Options { configured, active, handshakes: 500, seconds, repetitions };
+    let binary = daemon::find(arguments.mpt.as_deref())?;
+    privilege::enter()?;
+    let stop = Stop::on_signals().context("cannot wait for signals")?;
+    let figures = bench::peers::run(&options, &binary, &stop, &mut say)?;
+    if arguments.json {
+        print(serde_json::to_string(&figures).context("cannot write JSON")?)?;
+    } else {
+        print(bench::peers::text(&figures))?;
     }
     Ok(ExitCode::SUCCESS)
 }

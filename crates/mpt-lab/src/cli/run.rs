@@ -9,15 +9,15 @@ use std::time::SystemTime;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use mpt_lab::cell::Cell;
-use mpt_lab::experiment::Experiment;
 use mpt_lab::experiment::library;
 use mpt_lab::experiment::runner::{Bench, is_interruption};
+use mpt_lab::experiment::{Experiment, setup};
 use mpt_lab::lab::Backend;
 use mpt_lab::output::Terminal;
 use mpt_lab::output::live::{Detail, Live};
 use mpt_lab::output::{report, summary};
 use mpt_lab::record::Line;
-use mpt_lab::results::{Folder, Manifest, SelfTest};
+use mpt_lab::results::{ExperimentEntry, Folder, Manifest, SelfTest};
 use mpt_lab::selftest::{self, Form};
 use mpt_lab::stop::Stop;
 use mpt_lab::system::System;
@@ -291,6 +291,12 @@ fn look_at_machine(
     Ok(known)
 }
 
+/// What a report says of an experiment, with what its cells are made of in this run.
+fn entry(experiment: &Experiment) -> ExperimentEntry {
+    let setup = setup(&experiment.cells, experiment.repetitions);
+    ExperimentEntry { setup, ..experiment.entry.clone() }
+}
+
 fn manifest(
     arguments: &Arguments,
     experiments: &[Experiment],
@@ -302,7 +308,7 @@ fn manifest(
         quick: arguments.quick,
         backend: arguments.backend.name().into(),
         selftest,
-        experiments: experiments.iter().map(|experiment| experiment.entry.clone()).collect(),
+        experiments: experiments.iter().map(entry).collect(),
         ..Manifest::of_this_machine(SystemTime::now(), process::id())
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use mpt_lab::cell::configuration::{configuration, inner_address};
+use mpt_lab::cell::keys::KeyFiles;
 use mpt_lab::daemon::{self, Daemon};
 use mpt_lab::experiment::library;
 use mpt_lab::lab::Lab;
@@ -57,14 +58,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let end = await_end()?;
 
     let lab = Lab::start(&cell.topology)?;
+    let keys = KeyFiles::write()?;
     let start = |side: Side| {
-        let text = configuration(&cell.topology, &cell.tunnel, side);
+        let text = configuration(&cell.topology, &cell.tunnel, side, &keys);
         Daemon::start(lab.host(side), side.name(), &text, &binary)
     };
     let daemons = [start(Side::Left)?, start(Side::Right)?];
     let entry = folder.announce(&name, &lab)?;
     print(guide(&name, &lab, &daemons, &binary))?;
     let outcome = wait(end, daemons);
+    drop(keys);
     drop(entry);
     outcome
 }

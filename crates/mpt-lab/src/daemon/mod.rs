@@ -159,8 +159,10 @@ impl Daemon {
             | Reply::Config { .. }
             | Reply::Done
             | Reply::Explanation { .. }
+            | Reply::Peers { .. }
             | Reply::Trace { .. }
-            | Reply::Version { .. }) => bail!(self.confused(&other)),
+            | Reply::Version { .. }
+            | Reply::WebToken { .. }) => bail!(self.confused(&other)),
         }
     }
 
@@ -178,8 +180,10 @@ impl Daemon {
             | Reply::Config { .. }
             | Reply::Explanation { .. }
             | Reply::Status { .. }
+            | Reply::Peers { .. }
             | Reply::Trace { .. }
-            | Reply::Version { .. }) => bail!(self.confused(&other)),
+            | Reply::Version { .. }
+            | Reply::WebToken { .. }) => bail!(self.confused(&other)),
         }
     }
 
@@ -213,8 +217,10 @@ impl Daemon {
             other @ (Reply::Config { .. }
             | Reply::Explanation { .. }
             | Reply::Status { .. }
+            | Reply::Peers { .. }
             | Reply::Trace { .. }
-            | Reply::Version { .. }) => bail!(self.confused(&other)),
+            | Reply::Version { .. }
+            | Reply::WebToken { .. }) => bail!(self.confused(&other)),
         }
     }
 
@@ -225,6 +231,15 @@ impl Daemon {
     /// The process has ended.
     pub fn cpu_time(&self) -> Result<Duration> {
         process::cpu_time(self.pid()).with_context(|| format!("daemon `{}`", self.name))
+    }
+
+    /// The part of it that is not the kernel's.
+    ///
+    /// # Errors
+    ///
+    /// The process has ended.
+    pub fn user_time(&self) -> Result<Duration> {
+        process::user_time(self.pid()).with_context(|| format!("daemon `{}`", self.name))
     }
 
     /// Memory resident at the moment, in bytes.

@@ -10,19 +10,28 @@ use anyhow::{Context as _, Result};
 const TICK: Duration = Duration::from_millis(10);
 
 /// Processor time, user and system together, of all threads that ever ran in the process.
-pub(super) fn cpu_time(pid: u32) -> Result<Duration> {
+pub(crate) fn cpu_time(pid: u32) -> Result<Duration> {
     let file = format!("/proc/{pid}/stat");
     let text = fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;
     time_in(&text).with_context(|| format!("{file} has not the format of proc(5)"))
 }
 
+/// The part of [`cpu_time`] that is not the kernel's.
+pub(crate) fn user_time(pid: u32) -> Result<Duration> {
+    let file = format!("/proc/{pid}/stat");
+    let text = fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;
+    let ticks = ticks(&text).with_context(|| format!("{file} has not the format of proc(5)"))?;
+    Ok(TICK * ticks[0])
+}
+
 /// User and system time in the stat file of a process or a thread.
 pub(crate) fn time_in(stat: &str) -> Option<Duration> {
-    Some(TICK * ticks(stat)?)
+    let [user, system] = ticks(stat)?;
+    Some(TICK * user.checked_add(system)?)
 }
 
 /// Resident memory in bytes.
-pub(super) fn resident_bytes(pid: u32) -> Result<u64> {
+pub(crate) fn resident_bytes(pid: u32) -> Result<u64> {
     let file = format!("/proc/{pid}/status");
     let text = fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;
     resident(&text).with_context(|| format!("{file} names no resident memory"))
@@ -30,11 +39,11 @@ pub(super) fn resident_bytes(pid: u32) -> Result<u64> {
 
 /// Fields 14 and 15, utime and stime. The second is a name in parentheses and may contain spaces
 /// and parentheses, so fields are counted from the last closing one.
-fn ticks(stat: &str) -> Option<u32> {
+fn ticks(stat: &str) -> Option<[u32; 2]> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace().skip(11);
     let mut next = || fields.next()?.parse::<u32>().ok();
-    next()?.checked_add(next()?)
+    Some([next()?, next()?])
 }
 
 fn resident(status: &str) -> Option<u64> {
@@ -50,7 +59,8 @@ mod tests {
     #[test]
     fn times_are_found_behind_any_name() {
         let stat = "77 (a) b) S 1 2 3 4 5 6 7 8 9 10 250 50 0 0 20 0 1 0 9";
-        assert_eq!(ticks(stat), Some(300));
+        assert_eq!(ticks(stat), Some([250, 50]));
+        assert_eq!(time_in(stat), Some(3 * Duration::from_secs(1)));
         assert_eq!(ticks("77 (a"), None);
     }
 

@@ -108,7 +108,7 @@ mod tests {
     fn only_rates_that_fall_make_queues() {
         let events = [rate(1.0, 0, 2.0), rate(2.0, 0, 0.5), rate(3.0, 1, 0.5), rate(4.0, 0, 1.0)];
         assert_eq!(falls(&events), [2, 3].map(Duration::from_secs));
-        let cut = Event { at: 1.0, link: 0, change: Change::Cut };
+        let cut = Event { at: 1.0, link: 0, change: Change::Cut(crate::emulator::Direction::Both) };
         assert!(falls(&[cut]).is_empty());
     }
 

@@ -57,6 +57,7 @@ pub(super) struct EventForm {
     link: Spanned<String>,
     change: ChangeForm,
     share: Option<f64>,
+    direction: Option<Direction>,
     /// One after the other, over and over.
     #[serde(default)]
     shares: Vec<f64>,
@@ -128,11 +129,14 @@ fn check_event(
     traffic: &Traffic,
 ) -> Result<Vec<Event>, Mistake> {
     let span = form.span();
-    let EventForm { at, link, change, share, shares, every } = form.into_inner();
+    let EventForm { at, link, change, share, direction, shares, every } = form.into_inner();
     let link = named(&link, topology)?;
     let wrong = |message: &str| Err(Mistake::new(span.clone(), message));
     if at >= traffic.seconds {
         return wrong("it is after the end of the traffic");
+    }
+    if direction.is_some() && change != ChangeForm::Cut {
+        return wrong("only `cut` has a `direction`");
     }
     let is_share = |share: &f64| (0.001..=10.0).contains(share);
     if let Some(every) = every {
@@ -164,7 +168,7 @@ fn check_event(
         (_, Some(_)) => return wrong("only `rate` has a `share`"),
         (ChangeForm::CarrierDown, None) => Change::CarrierDown,
         (ChangeForm::CarrierUp, None) => Change::CarrierUp,
-        (ChangeForm::Cut, None) => Change::Cut,
+        (ChangeForm::Cut, None) => Change::Cut(direction.unwrap_or(Direction::Both)),
         (ChangeForm::Mend, None) => Change::Mend,
         (ChangeForm::Roam, None) if topology.links[link].nat => Change::Roam,
         (ChangeForm::Roam, None) => return wrong("only a link with `nat = true` can roam"),

@@ -19,7 +19,7 @@
 //! [tunnel]
 //! weights = [40, 20]            # one per link; all 1 if absent
 //! profile = "classic"           # or "auto"
-//! framing = "plain"             # or "extended"
+//! framing = "plain"             # or "extended", or "sealed"
 //! reorder = { window = 4096, max_delay = 0.1, early_release = true, late = "deliver" }
 //! keepalive = 0.5               # seconds
 //! dead_time = 1.75              # seconds
@@ -50,10 +50,11 @@
 //! Beyond what the cells consist of, a file says what is measured and what reports show:
 //!
 //! - `systems`: of `classic` (MPT as `[tunnel]` says; the only one if absent), `mpt` (MPT with the same
-//!   weights and keepalives, in extended framing with order by evidence), `mptcp`, and external ones, each a `[[system]]` with a
-//!   `name` and a `script`; `alone = false` does not measure each link alone.
+//!   weights and keepalives, in extended framing with order by evidence), `adaptive` and `adaptive-extended` (MPT as it
+//!   ships, with and without keys), `oracle`, `mptcp`, and external ones, each a `[[system]]` with a `name` and a `script`; `alone = false` does not measure each link alone.
 //! - `links`: only so many of the links, from the first, with as many weights.
-//! - `[[event]]`: `{ at = 3, link = "lte", change = "cut" }` happens to the measured traffic; also `mend`,
+//! - `[[event]]`: `{ at = 3, link = "lte", change = "cut" }` happens to the measured traffic, in both
+//!   directions unless it says `direction = "forward"` or `"backward"`; also `mend`,
 //!   `carrier-down`, `carrier-up`, `roam`, and `rate` with the `share` that is left, or with `shares` of which one
 //!   follows the other `every` so many seconds.
 //! - `[published]`: what a publication printed, by system and figure, one value per cell, `nan` for none.
@@ -71,6 +72,7 @@ use toml::{Spanned, Table};
 
 use super::axis::{Axis, AxisForm};
 use super::cell::{EventForm, OutageForm, cell};
+use super::closest::{closest, did_you_mean, with_meant};
 use super::mistake::{Mistake, Report};
 use super::plan::Experiment;
 use crate::cell::value;
@@ -211,6 +213,8 @@ fn read(name: &str, text: &str) -> Result<Experiment, Mistake> {
         columns,
         plots,
         targets,
+        text: text.to_owned(),
+        setup: Vec::new(),
     };
     let (repetitions, alone) = (form.repetitions, form.alone);
     let mut cells = if axes.is_empty() {
@@ -261,7 +265,10 @@ fn systems(names: Vec<Spanned<String>>, external: Vec<External>) -> Result<Vec<S
         let Some(system) = own.or_else(|| System::by_name(&name)) else {
             let known = external.iter().map(System::name);
             let known: Vec<_> = System::NAMES.into_iter().chain(known).collect();
-            let message = format!("no system is called `{name}`: there are {}", known.join(", "));
+            let meant = closest(&name, known.iter().copied())
+                .map_or(String::new(), |word| format!("; did you mean `{word}`?"));
+            let message =
+                format!("no system is called `{name}`: there are {}{meant}", known.join(", "));
             return Err(Mistake::new(span, message));
         };
         if systems.contains(&system) {
@@ -303,7 +310,8 @@ fn cell_at(index: usize, axes: &[Axis], mut file: Table) -> Result<Cell, Mistake
         Mistake::new(span.clone(), format!("at {}: {}", words.join(", "), message.trim_end()))
     };
     let written = toml::to_string(&file).map_err(|error| wrong(&error.to_string()))?;
-    let form: Form = toml::from_str(&written).map_err(|error| wrong(error.message()))?;
+    let form: Form =
+        toml::from_str(&written).map_err(|error| wrong(&with_meant(error.message())))?;
     cell(form, index + 1, place.clone()).map_err(|mistake| wrong(&mistake.message))
 }
 
@@ -398,7 +406,10 @@ fn targets(
 fn check_figure(name: &str) -> Result<(), String> {
     match record::FIGURES.contains(&name) {
         true => Ok(()),
-        false => Err(format!("no figure is called `{name}`; docs/lab.md lists them")),
+        false => {
+            let meant = did_you_mean(name, record::FIGURES.iter().copied());
+            Err(format!("no figure is called `{name}`{meant}; docs/lab.md lists them"))
+        }
     }
 }
 
@@ -412,7 +423,10 @@ fn check_system(name: &str, systems: &[System]) -> Result<(), String> {
 }
 
 fn axis<'a>(axes: &'a [Axis], name: &str) -> Result<&'a Axis, String> {
-    axes.iter().find(|axis| axis.entry.name == name).ok_or(format!("no axis is called `{name}`"))
+    let names = axes.iter().map(|axis| axis.entry.name.as_str());
+    axes.iter()
+        .find(|axis| axis.entry.name == name)
+        .ok_or_else(|| format!("no axis is called `{name}`{}", did_you_mean(name, names)))
 }
 
 #[cfg(test)]

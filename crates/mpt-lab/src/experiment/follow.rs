@@ -179,7 +179,7 @@ pub(super) fn of_events(events: &[Event]) -> Vec<Action> {
         what: match event.change {
             Change::CarrierDown => What::Carrier(false),
             Change::CarrierUp => What::Carrier(true),
-            Change::Cut => What::Blackout { direction: both, cut: true },
+            Change::Cut(direction) => What::Blackout { direction, cut: true },
             Change::Mend => What::Blackout { direction: both, cut: false },
             Change::Rate(share) => What::Rate(share),
             Change::Roam => What::Roam,
@@ -207,5 +207,15 @@ mod tests {
         let expected =
             [(1, 0, true), (4, 0, false), (4, 1, true), (4, 0, true), (5, 0, false), (6, 1, false)];
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn an_event_cuts_the_direction_it_names_and_restores_both() {
+        use emulator::Direction::{Backward, Both};
+        let event = |at, change| Event { at, link: 0, change };
+        let actions = of_events(&[event(1.0, Change::Cut(Backward)), event(2.0, Change::Mend)]);
+        let whats: Vec<_> = actions.iter().map(|action| action.what).collect();
+        let blackout = |direction, cut| What::Blackout { direction, cut };
+        assert_eq!(whats, [blackout(Backward, true), blackout(Both, false)]);
     }
 }

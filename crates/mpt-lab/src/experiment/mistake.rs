@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use super::closest::with_meant;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
 /// A mistake, its place, and the line it stands in, ready to be printed.
@@ -29,7 +30,7 @@ impl Mistake {
 
     /// What `toml` says. A mistake without a place is one of the whole: something is missing.
     pub(super) fn of(error: &toml::de::Error) -> Self {
-        Self::new(error.span().unwrap_or(0..0), error.message())
+        Self::new(error.span().unwrap_or(0..0), with_meant(error.message()))
     }
 
     pub(super) fn report(&self, name: &str, text: &str) -> Report {

@@ -13,6 +13,7 @@
 mod axis;
 mod beside;
 mod cell;
+mod closest;
 pub mod file;
 mod follow;
 pub mod library;
@@ -25,9 +26,11 @@ mod quick;
 mod rival;
 pub mod runner;
 mod scale;
+mod setup;
 mod step;
 mod trace;
 pub mod watch;
 
 pub use file::FileError;
 pub use plan::Experiment;
+pub use setup::setup;

@@ -28,6 +28,7 @@ use crate::cell::host::largest_of;
 use crate::cell::ideal::{self, Ideal};
 use crate::cell::{Cell, Cut, Event, Kind, Outage, Scheduler, Traffic};
 use crate::daemon::Tracer;
+use crate::lab::leftovers::Inventory;
 use crate::lab::{Backend, Lab};
 use crate::model::{self, Prediction};
 use crate::processor;
@@ -219,6 +220,7 @@ impl<'a> Bench<'a> {
             }
             is_fresh = false;
             let title = title(experiment, cell, step);
+            let before = Inventory::of(&lab)?;
             let mut outcome = self.attempt(&lab, cell, step, &title);
             // What failed once on a machine that is shared may not fail again.
             if let Err(error) = &outcome
@@ -226,7 +228,16 @@ impl<'a> Bench<'a> {
                 && self.stop.check().is_ok()
             {
                 self.watch.on_trouble(&format!("{title}, once more after: {error:#}"));
+                lab = Lab::start_on(&topology, self.backend)?;
                 outcome = self.attempt(&lab, cell, step, &title);
+            }
+            // The next system gets hosts that are as the first one's were.
+            if let Some(left) = Inventory::of(&lab)?.since(&before) {
+                self.watch.on_trouble(&format!(
+                    "{title}: left behind, so others get fresh hosts: {left}"
+                ));
+                lab = Lab::start_on(&topology, self.backend)?;
+                is_fresh = true;
             }
             match outcome {
                 Ok(run) => runs.push(Run { seed, ..run }),

@@ -76,16 +76,22 @@ fn alone(cell: &Cell, link: usize, quick: bool) -> Step {
 fn over_all(cell: &Cell, system: &System) -> Step {
     let links: Vec<_> = match system {
         System::External(_) => cell.topology.links.clone(),
-        System::Adaptive | System::Classic | System::Mpt | System::Mptcp | System::Oracle => {
-            cell.topology.links.iter().map(unnamed).collect()
-        }
+        System::Adaptive
+        | System::AdaptiveExtended
+        | System::Classic
+        | System::Mpt
+        | System::Mptcp
+        | System::Oracle => cell.topology.links.iter().map(unnamed).collect(),
     };
     let tunnel = match system {
         // A script gets the weights and the inner version, and the links' names.
         System::External(_) => Some(cell.tunnel.clone()),
-        System::Adaptive | System::Classic | System::Mpt | System::Mptcp | System::Oracle => {
-            system.tunnel(cell)
-        }
+        System::Adaptive
+        | System::AdaptiveExtended
+        | System::Classic
+        | System::Mpt
+        | System::Mptcp
+        | System::Oracle => system.tunnel(cell),
     };
     let key = Key {
         links: &links,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::cell::{Change, Event};
+use crate::emulator::Direction;
 use crate::record::{EventRecord, megabits};
 
 /// Over how long a rate is taken: a few readings, less than any dead time.
@@ -48,7 +49,7 @@ impl Trace {
                 change if is_bad(change) => self.left(event.link, at, until, LEFT * before),
                 Change::CarrierDown
                 | Change::CarrierUp
-                | Change::Cut
+                | Change::Cut(_)
                 | Change::Mend
                 | Change::Rate(_) => None,
             };
@@ -59,7 +60,7 @@ impl Trace {
                 // Only a link that was left can be used again.
                 Change::CarrierDown
                 | Change::CarrierUp
-                | Change::Cut
+                | Change::Cut(_)
                 | Change::Mend
                 | Change::Rate(_) => self.was_left_before(events, event, before).then_some(at),
             };
@@ -139,7 +140,9 @@ fn words(change: Change) -> String {
     match change {
         Change::CarrierDown => "carrier lost".into(),
         Change::CarrierUp => "carrier back".into(),
-        Change::Cut => "silently cut".into(),
+        Change::Cut(Direction::Both) => "silently cut".into(),
+        Change::Cut(Direction::Forward) => "silently cut from left to right".into(),
+        Change::Cut(Direction::Backward) => "silently cut from right to left".into(),
         Change::Mend => "mended".into(),
         Change::Rate(share) => format!("rate x {share}"),
         Change::Roam => "new address".into(),
@@ -149,7 +152,7 @@ fn words(change: Change) -> String {
 /// Whether a change is one to flee from.
 fn is_bad(change: Change) -> bool {
     match change {
-        Change::CarrierDown | Change::Cut | Change::Roam => true,
+        Change::CarrierDown | Change::Cut(_) | Change::Roam => true,
         Change::CarrierUp | Change::Mend => false,
         Change::Rate(share) => share < 1.0,
     }
@@ -158,6 +161,8 @@ fn is_bad(change: Change) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const CUT: Change = Change::Cut(Direction::Both);
 
     /// One link that is offered 10 Mbit/s but for some tenths of a second.
     fn trace(silent: std::ops::Range<u64>) -> Trace {
@@ -180,8 +185,7 @@ mod tests {
     fn leaving_and_reusing_a_link_are_measured() {
         // It is offered packets for half a second after the cut, and again 0.7 s after it was
         // restored.
-        let records =
-            trace(35..67).records(&events([Change::Cut, Change::Mend]), |_| "a".to_owned());
+        let records = trace(35..67).records(&events([CUT, Change::Mend]), |_| "a".to_owned());
         let [cut, mend] = records.as_slice() else { panic!("{records:?}") };
         assert!((cut.before_mbps - 10.0).abs() < 0.1, "{cut:?}");
         let left = cut.leave_seconds.unwrap();
@@ -193,17 +197,16 @@ mod tests {
 
     #[test]
     fn a_link_that_is_never_abandoned_or_reused_has_no_figure() {
-        let records = trace(0..0).records(&events([Change::Cut, Change::Mend]), |_| "a".to_owned());
+        let records = trace(0..0).records(&events([CUT, Change::Mend]), |_| "a".to_owned());
         assert_eq!((records[0].leave_seconds, records[1].return_seconds), (None, None));
-        let late = [Event { at: 9.95, link: 0, change: Change::Cut }];
+        let late = [Event { at: 9.95, link: 0, change: CUT }];
         let records = trace(0..0).records(&late, |_| "a".to_owned());
         assert_eq!(records[0].leave_seconds, None, "nobody looked after that");
         let roam = [Event { at: 3.0, link: 0, change: Change::Roam }];
         let records = trace(35..67).records(&roam, |_| "a".to_owned());
         let (left, back) = (records[0].leave_seconds.unwrap(), records[0].return_seconds.unwrap());
         assert!((0.5..=0.7).contains(&left) && (3.6..=3.8).contains(&back), "{left}, {back}");
-        let records =
-            trace(35..100).records(&events([Change::Cut, Change::Mend]), |_| "a".to_owned());
+        let records = trace(35..100).records(&events([CUT, Change::Mend]), |_| "a".to_owned());
         assert_eq!(records[1].return_seconds, None);
     }
 }

@@ -6,6 +6,7 @@
 //! vanish with their descriptors, and the namespaces with theirs.
 
 mod backend;
+pub mod leftovers;
 pub mod mptcp;
 mod setup;
 

@@ -231,9 +231,8 @@ fn tcp(
     };
     let Some(growth) = simulated::growth(&traffic.congestion) else {
         let name = &traffic.congestion;
-        prediction
-            .terms
-            .push(format!("there is no model of `{name}`: the prediction is the bound"));
+        prediction.terms.push(format!("there is no model of `{name}`, so no goodput is predicted"));
+        prediction.goodput_mbps = None;
         return prediction;
     };
     if doubts.is_empty() {

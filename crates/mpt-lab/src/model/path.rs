@@ -1,6 +1,6 @@
 //! What each path can carry, and how late it is.
 
-use crate::cell::{Direction, Tunnel};
+use crate::cell::{Direction, Tunnel, ideal};
 use crate::topology::{IpVersion, Topology};
 
 /// What two daemons, two hosts and the emulator add to the delay of a link each way, in seconds:
@@ -14,8 +14,6 @@ pub(super) const HOST_JITTER: f64 = 0.000_1;
 pub(super) const TCP: usize = 20 + 12;
 /// UDP header (RFC 768).
 const UDP: usize = 8;
-/// Mandatory GRE header, and each of its optional fields (RFC 2784, RFC 2890).
-const GRE: usize = 4;
 
 /// Links whose load relative to their capacity differs by less fill their queues together.
 const ALIKE: f64 = 0.02;
@@ -27,19 +25,17 @@ pub(super) struct Sizes {
     pub(super) segment: usize,
     /// Inner IP header.
     pub(super) inner_header: usize,
-    /// UDP and GRE around an inner packet.
+    /// UDP and the tunnel's own header around an inner packet.
     pub(super) encapsulation: usize,
 }
 
 impl Sizes {
     pub(super) fn new(tunnel: &Tunnel, inner_mtu: u32) -> Self {
         let inner_header = ip_header(tunnel.inner);
-        let fields = [tunnel.checksum, tunnel.key.is_some(), tunnel.sequence];
-        let optional = fields.iter().filter(|&&present| present).count() * GRE;
         Self {
             segment: (inner_mtu as usize).saturating_sub(inner_header + TCP).max(1),
             inner_header,
-            encapsulation: UDP + GRE + optional,
+            encapsulation: UDP + ideal::header(tunnel) as usize,
         }
     }
 }

@@ -140,3 +140,17 @@ fn a_short_run_over_a_long_way_is_bound_by_its_start() {
     let prediction = predict(&topology, &ours(&[10, 100]), &long, 1464);
     assert!(prediction.goodput_mbps.unwrap() > 90.0, "{prediction:?}");
 }
+
+/// What BBR reaches was called the bound, which is off by any factor where packets are lost.
+#[test]
+fn without_a_model_of_the_congestion_control_no_goodput_is_predicted() {
+    let topology = links(&["rate_mbps = 10", "rate_mbps = 20"]);
+    let traffic =
+        |congestion: &str| Traffic { congestion: congestion.into(), ..Traffic::default() };
+    let tunnel = ours(&[1, 2]);
+    let bbr = predict(&topology, &tunnel, &traffic("bbr"), 1464);
+    assert_eq!((bbr.goodput_mbps, bbr.goodput_range_mbps), (None, None));
+    assert!(bbr.terms.iter().any(|term| term.contains("no model of `bbr`")), "{bbr:?}");
+    assert!(bbr.window_packets > 0, "what the order needs does not depend on it");
+    assert!(predict(&topology, &tunnel, &traffic("cubic"), 1464).goodput_mbps.is_some());
+}

@@ -1,6 +1,9 @@
 //! Which cells answer an experiment's question: the latest of each place, full ones before quick ones.
 
-use crate::results::{CellRecord, Coordinate, ExperimentEntry, Manifest, Results};
+use super::table::GOODPUT;
+use crate::results::{
+    Axis, CellRecord, Coordinate, ExperimentEntry, Manifest, Plot, PlotKind, Results,
+};
 
 /// Whether cells were measured in full or in the short form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +20,9 @@ impl Form {
     }
 }
 
+/// So many repetitions make a run full: with fewer, nothing is known of how results vary.
+const REPETITIONS: usize = 3;
+
 /// An experiment with the cells that count.
 #[derive(Clone, Debug)]
 pub struct Answer {
@@ -30,6 +36,54 @@ pub struct Answer {
     pub missing: Vec<Vec<Coordinate>>,
     /// What was set aside, in words.
     pub remarks: Vec<String>,
+}
+
+impl Answer {
+    /// How often its cells were measured; of several numbers the least, 0 without cells.
+    pub fn repetitions(&self) -> usize {
+        let of_cell = |cell: &CellRecord| {
+            let figures = cell.systems.iter().flat_map(|system| system.figures.iter());
+            // What was computed beforehand was not measured.
+            let measured = figures.filter(|(name, _)| !name.starts_with("predicted"));
+            measured.map(|(_, figure)| figure.count).max().unwrap_or(1)
+        };
+        self.cells.iter().map(of_cell).min().unwrap_or(0)
+    }
+
+    /// How its cells were measured, in words: `full`, `quick`, `single run` or `2 repetitions`.
+    pub fn form_in_words(&self) -> String {
+        match (self.form, self.repetitions()) {
+            (Form::Quick, _) => "quick".into(),
+            (Form::Full, 1) => "single run".into(),
+            (Form::Full, count @ 2..REPETITIONS) => format!("{count} repetitions"),
+            (Form::Full, _) => "full".into(),
+        }
+    }
+
+    /// The plots of the experiment; of one that asks for none those that its axes suggest.
+    pub fn plots(&self) -> Vec<Plot> {
+        let entry = &self.entry;
+        if !entry.plots.is_empty() {
+            return entry.plots.clone();
+        }
+        let figure = entry.columns.first().cloned().unwrap_or_else(|| GOODPUT.into());
+        let numeric = |axis: &Axis| axis.labels.iter().all(|label| label.parse::<f64>().is_ok());
+        let x = |axis: &Axis| axis.name.clone();
+        match entry.axes.as_slice() {
+            [] => vec![Plot { kind: PlotKind::Time, ..Plot::default() }],
+            [axis] if axis.labels.len() > 2 && numeric(axis) => {
+                vec![Plot { x: x(axis), figure, ..Plot::default() }]
+            }
+            [axis] => vec![Plot { kind: PlotKind::Bars, x: x(axis), figure, ..Plot::default() }],
+            [.., by, last] if last.labels.len() > 2 && numeric(last) => {
+                vec![Plot { x: x(last), by: x(by), figure, ..Plot::default() }]
+            }
+            [first, .., last] => {
+                let kind = PlotKind::Bars;
+                vec![Plot { kind, x: x(last), by: x(first), figure, ..Plot::default() }]
+            }
+        }
+    }
 }
 
 /// The answers of all experiments, in the order in which they were first run.
@@ -138,7 +192,7 @@ fn with_strangers(mut entry: ExperimentEntry, cells: &[CellRecord]) -> Experimen
             &mut entry.axes[position]
         } else {
             let name = at.axis.clone();
-            entry.axes.push(crate::results::Axis { name, ..crate::results::Axis::default() });
+            entry.axes.push(Axis { name, ..Axis::default() });
             let last = entry.axes.len() - 1;
             &mut entry.axes[last]
         };
@@ -183,7 +237,7 @@ fn missing(entry: &ExperimentEntry, form: Form, cells: &[CellRecord]) -> Vec<Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::Axis;
+    use crate::results::{Figure, SystemRecord};
 
     fn cell(delay: &str, quick: bool, run: &str) -> CellRecord {
         let at =
@@ -245,6 +299,58 @@ mod tests {
         let answer = answer(&results(cells), "x").unwrap();
         assert_eq!((answer.form, places(&answer)), (Form::Full, vec![("0".into(), "full".into())]));
         assert!(answer.remarks[0].contains("quick"), "{:?}", answer.remarks);
+    }
+
+    #[test]
+    fn full_is_only_what_was_measured_three_times() {
+        let cell = |count| {
+            let figures = [
+                (GOODPUT, Figure { count, ..Figure::default() }),
+                ("predicted_mbps", Figure { count: 9, ..Figure::default() }),
+            ];
+            let figures = figures.map(|(name, figure)| (name.to_owned(), figure)).into();
+            let system = SystemRecord { figures, ..SystemRecord::default() };
+            CellRecord { systems: vec![system], ..cell("0", false, "full") }
+        };
+        for (counts, words) in [
+            (&[1][..], "single run"),
+            (&[2], "2 repetitions"),
+            (&[3], "full"),
+            (&[5, 1], "single run"),
+            (&[5, 4], "full"),
+        ] {
+            let mut answer = answer(&results(Vec::new()), "x").unwrap();
+            (answer.form, answer.cells) = (Form::Full, counts.iter().map(|it| cell(*it)).collect());
+            assert_eq!(answer.form_in_words(), words, "{counts:?}");
+            answer.form = Form::Quick;
+            assert_eq!(answer.form_in_words(), "quick");
+        }
+    }
+
+    #[test]
+    fn an_experiment_without_plots_gets_one_that_its_axes_suggest() {
+        let axis = |name: &str, labels: &[&str]| Axis {
+            name: name.into(),
+            labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+            ..Axis::default()
+        };
+        let (delay, kind) = (axis("delay", &["0", "10", "20"]), axis("kind", &["near", "far"]));
+        for (axes, plot, x, by) in [
+            (vec![], PlotKind::Time, "", ""),
+            (vec![delay.clone()], PlotKind::Lines, "delay", ""),
+            (vec![kind.clone()], PlotKind::Bars, "kind", ""),
+            (vec![axis("delay", &["0", "10"])], PlotKind::Bars, "delay", ""),
+            (vec![kind.clone(), delay.clone()], PlotKind::Lines, "delay", "kind"),
+            (vec![delay, kind], PlotKind::Bars, "kind", "delay"),
+        ] {
+            let mut answer = answer(&results(vec![cell("0", false, "full")]), "x").unwrap();
+            answer.entry.axes = axes;
+            let plots = answer.plots();
+            let [one] = plots.as_slice() else { panic!("{plots:?}") };
+            assert_eq!((one.kind, one.x.as_str(), one.by.as_str()), (plot, x, by));
+            answer.entry.plots = vec![Plot { title: "own".into(), ..Plot::default() }];
+            assert_eq!(answer.plots()[0].title, "own");
+        }
     }
 
     #[test]

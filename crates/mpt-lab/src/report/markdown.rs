@@ -2,7 +2,7 @@
 
 use super::table::{Entry, Table};
 use super::verdict::{Judgement, Verdict};
-use super::{Form, Report, Section};
+use super::{Report, Section, counts_in_words, form_of_run};
 use crate::plot::figure;
 
 /// The whole report.
@@ -55,10 +55,7 @@ fn head(report: &Report) -> Vec<String> {
             }));
         }
     }
-    let counts = report.counts().into_iter().filter(|(_, count)| *count > 0);
-    let counts: Vec<_> =
-        counts.map(|(verdict, count)| format!("{count} {}", verdict.name())).collect();
-    lines.extend([String::new(), format!("Targets: {}.", counts.join(", "))]);
+    lines.extend([String::new(), format!("Targets: {}.", counts_in_words(report))]);
     lines.push(String::new());
     lines.push(format!(
         "Prediction: {}: {}.",
@@ -75,17 +72,10 @@ fn head(report: &Report) -> Vec<String> {
             escape(section.title()),
             verdict.map_or("-", Verdict::name),
             section.answer.cells.len(),
-            form(section.answer.form)
+            section.answer.form_in_words()
         )
     }));
     lines
-}
-
-fn form(form: Form) -> &'static str {
-    match form {
-        Form::Full => "full",
-        Form::Quick => "quick",
-    }
 }
 
 fn section(section: &Section) -> Vec<String> {
@@ -96,12 +86,20 @@ fn section(section: &Section) -> Vec<String> {
             lines.extend([text, String::new()]);
         }
     };
-    paragraph(format!("`{}`, {} run", entry.name.replace('`', ""), form(section.answer.form)));
+    let form = section.answer.form_in_words();
+    paragraph(format!("`{}`, {}", entry.name.replace('`', ""), form_of_run(&form)));
     paragraph(escape(&entry.question));
     if !entry.source.is_empty() {
         paragraph(format!("Repeats {}.", escape(entry.source.trim_end_matches('.'))));
     }
     paragraph(list(section.remarks.iter().map(|remark| escape(remark))));
+    let setup = section.setup();
+    if !setup.is_empty() {
+        let rows =
+            setup.iter().map(|(name, value)| format!("| {} | {} |", escape(name), escape(value)));
+        let head = ["| set | |".to_owned(), "| --- | --- |".to_owned()];
+        paragraph(head.into_iter().chain(rows).collect::<Vec<_>>().join("\n"));
+    }
     paragraph(list(section.judgements.iter().map(judgement)));
     for table in &section.tables {
         paragraph(format!("**{}**", escape(&table.title)));
@@ -118,10 +116,27 @@ fn section(section: &Section) -> Vec<String> {
             "```".into(),
         ]);
     }
+    if !entry.text.is_empty() {
+        // A file may have fences of its own.
+        let fence = "`".repeat(3 + longest_run(&entry.text, '`'));
+        lines.extend([
+            String::new(),
+            format!("with `{}.toml`:", entry.name.replace('`', "")),
+            String::new(),
+            format!("{fence}toml"),
+            entry.text.trim_end().to_owned(),
+            fence,
+        ]);
+    }
     while lines.last().is_some_and(String::is_empty) {
         lines.pop();
     }
     lines
+}
+
+/// How often a letter stands side by side at the most.
+fn longest_run(text: &str, letter: char) -> usize {
+    text.split(|other| other != letter).map(str::len).max().unwrap_or(0)
 }
 
 fn list(items: impl Iterator<Item = String>) -> String {

@@ -97,6 +97,12 @@ impl Section {
         if entry.title.is_empty() { &entry.name } else { &entry.title }
     }
 
+    /// What was set, each thing in a line: `link fibre` and `40 Mbit/s, 5 ms, queue of 500 kB`.
+    pub fn setup(&self) -> Vec<(&str, String)> {
+        let facts = self.answer.entry.setup.iter();
+        facts.map(|fact| (fact.name.as_str(), values(&fact.values))).collect()
+    }
+
     /// Its verdict in words: `missed, 2 of 3 targets met`.
     pub fn verdict(&self) -> (Option<Verdict>, String) {
         let met = |judgement: &&Judgement| judgement.verdict == Verdict::Met;
@@ -107,5 +113,51 @@ impl Section {
             Some(_) => format!("{met} of {all} met"),
         };
         (overall, words)
+    }
+}
+
+/// At most so many values of a fact are listed.
+const LISTED: usize = 8;
+
+/// The values of what cells differ in.
+fn values(values: &[String]) -> String {
+    match values {
+        [one] => one.clone(),
+        few if few.len() <= LISTED => few.join(" | "),
+        many => {
+            let (first, last) = (many[..LISTED - 1].join(" | "), &many[many.len() - 1]);
+            format!("{first} | … | {last} ({} values)", many.len())
+        }
+    }
+}
+
+/// `full run` and `quick run`; a `single run` is one already, and `2 repetitions` are some.
+fn form_of_run(form: &str) -> String {
+    if matches!(form, "full" | "quick") { format!("{form} run") } else { form.to_owned() }
+}
+
+/// How many targets there are of each verdict, in words.
+fn counts_in_words(report: &Report) -> String {
+    let counts = report.counts().into_iter().filter(|(_, count)| *count > 0);
+    let words: Vec<_> =
+        counts.map(|(verdict, count)| format!("{count} {}", verdict.name())).collect();
+    if words.is_empty() { "none".into() } else { words.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_set_is_said_and_long_lists_are_cut() {
+        let texts = |count: usize| (1..=count).map(|n| n.to_string()).collect::<Vec<_>>();
+        assert_eq!(values(&texts(1)), "1");
+        assert_eq!(values(&texts(3)), "1 | 2 | 3");
+        assert_eq!(values(&texts(20)), "1 | 2 | 3 | 4 | 5 | 6 | 7 | … | 20 (20 values)");
+    }
+
+    #[test]
+    fn without_targets_it_says_so() {
+        assert_eq!(counts_in_words(&Report::of(&Results::default())), "none");
     }
 }

@@ -1,6 +1,9 @@
 //! The remarks of a report about an experiment: skipped, scaled, unused or doubtful results.
 
+use std::slice;
+
 use super::answer::Answer;
+use super::prediction::Prediction;
 use super::table::title;
 use crate::results::CellRecord;
 
@@ -35,8 +38,30 @@ pub(super) fn remarks(answer: &Answer) -> Vec<String> {
         Some((format!("Host-limited: {}", cell.host_limited.as_ref()?), place(cell)))
     });
     remarks.extend(grouped(answer, limited));
+    remarks.extend(mispredicted(answer));
     remarks.extend(answer.remarks.iter().cloned());
     remarks
+}
+
+/// Cells in which the model is wrong, and by how much.
+fn mispredicted(answer: &Answer) -> Option<String> {
+    let far = Prediction::of(slice::from_ref(answer)).far;
+    let places: Vec<String> = far
+        .iter()
+        .map(|(place, off)| {
+            let place = place.split_once(", ").map_or("", |(_, place)| place);
+            format!("{place} ({:+.0} %)", off * 100.0).trim().to_owned()
+        })
+        .collect();
+    let cells = match places.len() {
+        0 => return None,
+        1 => "1 cell".to_owned(),
+        count => format!("{count} cells"),
+    };
+    Some(format!(
+        "The model's prediction for MPT classic is more than 10 % off in {cells}: {}.",
+        some(&places)
+    ))
 }
 
 /// Cells with something that the profiles of their links do not explain, and what.

@@ -108,6 +108,20 @@ pub struct ExperimentEntry {
     pub plots: Vec<Plot>,
     /// The targets.
     pub targets: Vec<Target>,
+    /// The file itself, which is the experiment for a reader who wants to repeat it.
+    pub text: String,
+    /// What its cells were made of in this run: links, tunnel and traffic.
+    pub setup: Vec<Fact>,
+}
+
+/// Something that was set, and how.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Fact {
+    /// What it is, such as `link fibre` or `weights`.
+    pub name: String,
+    /// Its values, in the order of the cells; several if the cells differ in it.
+    pub values: Vec<String>,
 }
 
 /// An axis.

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use folder::{CELLS, Folder, RUNS, Results};
 pub use manifest::{
-    Axis, Bound, Check, ExperimentEntry, Manifest, Of, OfRuns, Plot, PlotKind, SelfTest,
+    Axis, Bound, Check, ExperimentEntry, Fact, Manifest, Of, OfRuns, Plot, PlotKind, SelfTest,
     SystemEntry, Target,
 };
 pub use quantity::{Better, Quantity};

@@ -8,8 +8,9 @@
 //! |---|---|
 //! | `classic` | two daemons configured as the experiment's `[tunnel]` says |
 //! | `mpt` | two daemons with the same weights and keepalives, extended framing, and order by evidence |
-//! | `adaptive` | two daemons that are told the links' addresses and nothing else |
-//! | `oracle` | the same, told the rate of each link too |
+//! | `adaptive` | two daemons that are told keys and the links' addresses, and nothing else: sealed |
+//! | `adaptive-extended` | the same without keys: extended framing |
+//! | `oracle` | as `adaptive`, told the rate of each link too |
 //! | `mptcp` | Multipath TCP of the kernel (RFC 8684), one subflow per link |
 //! | external | whatever a script starts on both hosts: see [`external`] |
 
@@ -28,8 +29,10 @@ pub(crate) use running::{Running, Unavailable};
 /// A system under test.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum System {
-    /// MPT that measures what it needs.
+    /// MPT that measures what it needs, sealed.
     Adaptive,
+    /// The same in extended framing.
+    AdaptiveExtended,
     /// MPT with the settings of the experiment.
     Classic,
     /// MPT with its own.
@@ -45,13 +48,13 @@ pub enum System {
 /// The share of a link's rate that the oracle tells, so that no queue stands before the link.
 const ORACLE: f64 = 0.99;
 
-/// Nothing but addresses. What is said here beside that is what the shipped defaults come to, for the ideal and the
+/// Nothing but addresses, and keys if it is sealed. What is said here beside that is what the shipped defaults come to, for the ideal and the
 /// prediction.
-fn adaptive(cell: &Cell) -> Tunnel {
+fn adaptive(cell: &Cell, framing: Framing) -> Tunnel {
     Tunnel {
         weights: vec![1; cell.topology.links.len()],
         shipped: true,
-        framing: Framing::Extended,
+        framing,
         scheduler: Scheduler::Earliest,
         inner: cell.tunnel.inner,
         mtu: cell.tunnel.mtu,
@@ -61,19 +64,27 @@ fn adaptive(cell: &Cell) -> Tunnel {
 
 impl System {
     /// The names of those that need no script.
-    pub const NAMES: [&'static str; 5] = ["adaptive", "classic", "mpt", "mptcp", "oracle"];
+    pub const NAMES: [&'static str; 6] =
+        ["adaptive", "adaptive-extended", "classic", "mpt", "mptcp", "oracle"];
 
     /// The one of that name, if it needs no script.
     pub fn by_name(name: &str) -> Option<Self> {
-        [Self::Adaptive, Self::Classic, Self::Mpt, Self::Mptcp, Self::Oracle]
-            .into_iter()
-            .find(|system| system.name() == name)
+        let all = [
+            Self::Adaptive,
+            Self::AdaptiveExtended,
+            Self::Classic,
+            Self::Mpt,
+            Self::Mptcp,
+            Self::Oracle,
+        ];
+        all.into_iter().find(|system| system.name() == name)
     }
 
     /// Its name in files and records.
     pub fn name(&self) -> &str {
         match self {
             Self::Adaptive => "adaptive",
+            Self::AdaptiveExtended => "adaptive-extended",
             Self::Classic => "classic",
             Self::External(external) => &external.name,
             Self::Mpt => "mpt",
@@ -86,6 +97,7 @@ impl System {
     pub fn entry(&self) -> SystemEntry {
         let title = match self {
             Self::Adaptive => "MPT adaptive",
+            Self::AdaptiveExtended => "MPT adaptive, not sealed",
             Self::Classic => "MPT classic",
             Self::External(external) => &external.name,
             Self::Mpt => "MPT",
@@ -101,7 +113,11 @@ impl System {
         let weights = cell.tunnel.weights.iter().map(u32::to_string).collect::<Vec<_>>().join(":");
         match self {
             Self::Classic | Self::Mpt => format!("{name}, weights {weights}"),
-            Self::Adaptive | Self::External(_) | Self::Mptcp | Self::Oracle => name.to_owned(),
+            Self::Adaptive
+            | Self::AdaptiveExtended
+            | Self::External(_)
+            | Self::Mptcp
+            | Self::Oracle => name.to_owned(),
         }
     }
 
@@ -109,14 +125,16 @@ impl System {
     pub fn is_quick(&self) -> bool {
         match self {
             Self::Adaptive | Self::Classic | Self::Mptcp => true,
-            Self::External(_) | Self::Mpt | Self::Oracle => false,
+            Self::AdaptiveExtended | Self::External(_) | Self::Mpt | Self::Oracle => false,
         }
     }
 
     /// Whether it consists of daemons, which need their program.
     pub fn has_daemons(&self) -> bool {
         match self {
-            Self::Adaptive | Self::Classic | Self::Mpt | Self::Oracle => true,
+            Self::Adaptive | Self::AdaptiveExtended | Self::Classic | Self::Mpt | Self::Oracle => {
+                true
+            }
             Self::External(_) | Self::Mptcp => false,
         }
     }
@@ -132,8 +150,9 @@ impl System {
                 reorder: None,
                 ..cell.tunnel.clone()
             }),
-            Self::Adaptive => Some(adaptive(cell)),
-            Self::Oracle => Some(Tunnel { rates: Some(ORACLE), ..adaptive(cell) }),
+            Self::Adaptive => Some(adaptive(cell, Framing::Sealed)),
+            Self::AdaptiveExtended => Some(adaptive(cell, Framing::Extended)),
+            Self::Oracle => Some(Tunnel { rates: Some(ORACLE), ..adaptive(cell, Framing::Sealed) }),
             Self::External(_) | Self::Mptcp => None,
         }?;
         Some(Tunnel { rival, ..tunnel })

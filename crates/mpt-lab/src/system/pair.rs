@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 use mpt_control::{ConnectionState, PathState, Status, TunnelStatus};
 
 use crate::cell::configuration::configuration;
+use crate::cell::keys::KeyFiles;
 use crate::cell::{Direction, Tunnel};
 use crate::daemon::{Daemon, Tracer};
 use crate::lab::Lab;
@@ -15,7 +16,7 @@ use crate::record::{DaemonRecord, PathRecord};
 use crate::stop::Stop;
 use crate::topology::Side;
 
-/// How long all paths may take to come up: keepalives every half second, several of which may be
+/// How long all paths may take to come up and to be measured: keepalives every half second, several of which may be
 /// lost on a bad link.
 const UP_LIMIT: Duration = Duration::from_secs(20);
 
@@ -27,6 +28,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub(crate) struct Pair {
     sender: Daemon,
     receiver: Daemon,
+    /// Dropped after the daemons, which read it at a reload.
+    _keys: KeyFiles,
 }
 
 /// Both daemons at one moment.
@@ -52,7 +55,8 @@ pub(crate) fn sides(direction: Direction) -> (Side, Side) {
 }
 
 impl Pair {
-    /// Starts both daemons and waits until all paths are up on both sides.
+    /// Starts both daemons and waits until all paths are up on both sides, and no trains of padded beacons are sent by them
+    /// any more: a tunnel is there before what is measured begins.
     pub(super) fn start(
         lab: &Lab,
         tunnel: &Tunnel,
@@ -60,12 +64,14 @@ impl Pair {
         binary: &Path,
         stop: &Stop,
     ) -> Result<Self> {
+        let keys = KeyFiles::write()?;
         let start = |side: Side| {
-            let text = configuration(lab.topology(), tunnel, side);
+            let text = configuration(lab.topology(), tunnel, side, &keys);
             Daemon::start(lab.host(side), side.name(), &text, binary)
         };
         let (sender, receiver) = sides(direction);
-        let pair = Self { sender: start(sender)?, receiver: start(receiver)? };
+        let (sender, receiver) = (start(sender)?, start(receiver)?);
+        let pair = Self { sender, receiver, _keys: keys };
         pair.await_paths(stop)?;
         Ok(pair)
     }
@@ -167,12 +173,19 @@ fn connections(status: &Status) -> impl Iterator<Item = &ConnectionState> {
     status.tunnels.iter().flat_map(|tunnel: &TunnelStatus| &tunnel.connections)
 }
 
-/// Paths of a daemon that are not up, with their state.
+/// Paths of a daemon that are not up or being measured by trains, with their state.
 fn waiting_paths(daemon: &str, status: &Status) -> Vec<String> {
     connections(status)
         .flat_map(|connection| &connection.paths)
-        .filter(|path| path.state != "up")
-        .map(|path| format!("`{}` of {daemon} is {}", path.name, path.state))
+        .filter_map(|path| {
+            let stage = path.to_peer.as_ref().and_then(|direction| direction.stage.as_deref());
+            let does = match (path.state.as_str(), stage) {
+                ("up", Some("trains")) => "being measured",
+                ("up", _) => return None,
+                (state, _) => state,
+            };
+            Some(format!("`{}` of {daemon} is {does}", path.name))
+        })
         .collect()
 }
 
@@ -207,7 +220,7 @@ fn paths_between(before: &Snapshot, after: &Snapshot) -> Vec<PathRecord> {
 
 #[cfg(test)]
 mod tests {
-    use mpt_control::Traffic;
+    use mpt_control::{Direction as Measured, Traffic};
 
     use super::*;
 
@@ -227,6 +240,10 @@ mod tests {
         assert!(waiting_paths("left", &status).is_empty());
         status.tunnels[0].connections[0].paths[1].state = "probing".into();
         assert_eq!(waiting_paths("left", &status), ["`p1` of left is probing"]);
+        let paths = &mut status.tunnels[0].connections[0].paths;
+        paths[1].state = "up".into();
+        paths[0].to_peer = Some(Measured { stage: Some("trains".into()), ..Measured::default() });
+        assert_eq!(waiting_paths("left", &status), ["`p0` of left is being measured"]);
     }
 
     /// A sender that sent, and a receiver that received, these numbers of packets on two paths.

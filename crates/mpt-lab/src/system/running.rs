@@ -58,7 +58,11 @@ impl Running {
         stop: &Stop,
     ) -> Result<Self> {
         match system {
-            System::Adaptive | System::Classic | System::Mpt | System::Oracle => {
+            System::Adaptive
+            | System::AdaptiveExtended
+            | System::Classic
+            | System::Mpt
+            | System::Oracle => {
                 let tunnel = system.tunnel(cell).context("a system of daemons has a tunnel")?;
                 let pair = Pair::start(lab, &tunnel, cell.traffic.direction, binary, stop)?;
                 let mtu = u32::try_from(pair.inner_mtu()?);

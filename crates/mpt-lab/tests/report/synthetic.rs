@@ -128,6 +128,7 @@ fn delays() -> ExperimentEntry {
             share,
             Target { full: true, ..target(Bound::AtLeast, 1.0, "mptcp/goodput_mbps") },
         ],
+        ..ExperimentEntry::default()
     }
 }
 

@@ -45,10 +45,25 @@ fn each_round_is_sent_six_times_every_half_second() {
         }
         let first = host.sent().expect("the first time");
         assert_eq!(first[8], if answered { 3 } else { 1 });
-        for _ in 1..6 {
-            assert_eq!(host.wait(), half);
-            assert_eq!(host.sent().as_ref(), Some(&first));
-            assert_eq!(host.told(), None);
+        let resend = |host: &mut Host, message: &[u8], times| {
+            for _ in 0..times {
+                assert_eq!(host.wait(), half);
+                assert_eq!(host.sent().as_deref(), Some(message));
+                assert_eq!(host.told(), None);
+            }
+        };
+        match answered {
+            false => resend(&mut host, &first, 5),
+            true => {
+                // A peer that has forgotten the exchange answers when it begins again.
+                resend(&mut host, &first, 2);
+                assert_eq!(host.wait(), half);
+                assert_eq!(host.sent().expect("round 1 again")[8], 1);
+                host.hears(&Frame::reply(1, [8; 4], 2, 0));
+                let third = host.sent().expect("round 3 again");
+                assert_eq!((third[8], cookie(&third)), (3, [8; 4]));
+                resend(&mut host, &third, 5);
+            }
         }
         assert_eq!(host.wait(), half);
         assert_eq!(host.told(), Some((report(true), Outcome::Unanswered)));

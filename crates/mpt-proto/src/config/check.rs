@@ -19,6 +19,15 @@ impl EndpointConfig {
         let mut origins = Origins::default();
         for (connection, config) in self.connections.iter().enumerate() {
             config.check(connection)?;
+            let sealed = config.framing == FramingConfig::Sealed;
+            if sealed != config.peer_keys.is_some() || sealed && self.keys.is_none() {
+                return Err(ConfigError::Keys { connection });
+            }
+            let public = |config: &ConnectionConfig| config.peer_keys.as_ref().map(|it| it.public);
+            let others = &self.connections[..connection];
+            if sealed && others.iter().any(|other| public(other) == public(config)) {
+                return Err(ConfigError::SameKey { connection });
+            }
             let reachable = |peer: &IpAddr| own_address(&self.addresses, *peer).is_some();
             if !config.peer.iter().any(reachable) {
                 return Err(ConfigError::NoTunnelAddress { connection });
@@ -59,7 +68,7 @@ impl ConnectionConfig {
             return Err(ConfigError::Window { connection });
         }
         let zero = |path: &PathConfig| {
-            [path.keepalive, path.dead_time].iter().flatten().any(Duration::is_zero)
+            [path.keepalive, path.dead_time, path.failover].iter().flatten().any(Duration::is_zero)
         };
         if let Some(path) = self.paths.iter().position(zero) {
             return Err(ConfigError::ZeroTime { connection, path });
@@ -145,6 +154,16 @@ pub enum ConfigError {
         /// What it would not understand.
         fault: &'static str,
     },
+    /// Sealed framing without keys of both hosts, or keys with another framing.
+    Keys {
+        /// Which connection.
+        connection: usize,
+    },
+    /// Two connections have peers with the same public key.
+    SameKey {
+        /// The later of the two.
+        connection: usize,
+    },
     /// This end and the peer have no tunnel address of the same IP version.
     NoTunnelAddress {
         /// Which connection.
@@ -188,6 +207,13 @@ impl std::fmt::Display for ConfigError {
                 formatter,
                 "connection {connection} has what its kind of peer does not understand: {fault}"
             ),
+            Self::Keys { connection } => write!(
+                formatter,
+                "connection {connection} has sealed framing without keys, or keys without it"
+            ),
+            Self::SameKey { connection } => {
+                write!(formatter, "connection {connection} repeats another one's public key")
+            }
             Self::NoTunnelAddress { connection } => write!(
                 formatter,
                 "connection {connection} has no tunnel address of the peer's IP version"

@@ -5,7 +5,9 @@ mod check;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use crate::class::ClassConfig;
 use crate::id::SocketId;
+use crate::keys::{HostKeys, PeerKeys};
 use crate::path::PathStatus;
 use crate::peer_kind::PeerKind;
 use crate::pins::Pins;
@@ -90,6 +92,8 @@ pub enum FramingConfig {
     Auto,
     /// Extended framing and nothing else. For peers of kind [`PeerKind::Mpt`] only.
     Extended,
+    /// Sealed framing and nothing else, which needs keys. For peers of kind [`PeerKind::Mpt`] only.
+    Sealed,
 }
 
 /// One path of a connection.
@@ -115,12 +119,26 @@ pub struct PathConfig {
     /// The ports whose packets take this path while it is up, standing by or not; with
     /// [`SchedulerConfig::Flow`] only.
     pub pins: Pins,
+    /// The classes that may not take it: bit *n* is the *n*th of [`ConnectionConfig::classes`], from 0. Their packets go by the
+    /// paths that do not refuse them or not at all; for the schedulers that measure.
+    pub refuses: u32,
     /// The keepalive interval; `None` sends none.
     pub keepalive: Option<Duration>,
     /// The silence after which the path is down; `None` takes it for up from the start, for ever.
     pub dead_time: Option<Duration>,
+    /// In a session: how long it may be silently dead while nothing is sent on it. Then path statuses go at 2/7 of it in place of
+    /// `keepalive`, and it takes the place of `dead_time`; both as slow as the peer's, if that is slower. `None`: those two
+    /// hold. They also hold towards a peer that does not say how often it sends path statuses.
+    pub failover: Option<Duration>,
     /// Its administrative status.
     pub status: PathStatus,
+}
+
+impl PathConfig {
+    /// How often path statuses go where that is to be noticed in `failover`: the loss of two in a row is none of a path.
+    pub const fn interval(failover: Duration) -> Duration {
+        Duration::from_micros(failover.as_micros() as u64 * 2 / 7)
+    }
 }
 
 /// One connection.
@@ -130,6 +148,8 @@ pub struct ConnectionConfig {
     pub peer_kind: PeerKind,
     /// What its datagrams look like.
     pub framing: FramingConfig,
+    /// The keys of its peer, with [`FramingConfig::Sealed`].
+    pub peer_keys: Option<PeerKeys>,
     /// The peer's tunnel addresses, at most one of each IP version; inner packets to them go by
     /// this connection, and only they and `networks` may be the source of what comes by it.
     pub peer: Vec<IpAddr>,
@@ -151,9 +171,17 @@ pub struct ConnectionConfig {
     /// With [`SchedulerConfig::Earliest`]: whether the peer holds packets of bulk flows that keep too little in flight for
     /// the slower paths, until they have taken as long as by these.
     pub equalise: bool,
+    /// Where paths are measured: whether a path on which others keep a queue is sent on as one flow of CUBIC would be. Otherwise
+    /// it yields to them.
+    pub compete: bool,
+    /// Where paths are measured: whether a path is stopped that goes on to lose more than a fifth although next to nothing is
+    /// sent on it (RFC 8084, RFC 8085 section 3.1.10).
+    pub breaker: bool,
     /// With [`SchedulerConfig::Earliest`] and [`SchedulerConfig::LowestRtt`]: whether packets that a path has lost are sent
     /// again, and those of the peer are waited for. The peer learns it at the beginning of a session.
     pub repair: bool,
+    /// What packets need, where that is not as usual.
+    pub classes: Vec<ClassConfig>,
     /// How received packets are put in order.
     pub reorder: ReorderConfig,
     /// Its paths, at most [`MAX_PATHS`](crate::MAX_PATHS); none if they are learned, which needs extended
@@ -180,4 +208,6 @@ pub struct EndpointConfig {
     pub connections: Vec<ConnectionConfig>,
     /// What session ids, indices, cookies and challenges are derived from: random, and new at each start.
     pub secret: Secret,
+    /// What it needs for connections with [`FramingConfig::Sealed`].
+    pub keys: Option<HostKeys>,
 }

@@ -394,5 +394,7 @@ impl Template {
     }
 }
 
+mod by_key;
+mod nearest;
 #[cfg(test)]
 mod tests;

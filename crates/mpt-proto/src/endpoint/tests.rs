@@ -112,6 +112,8 @@ fn path_config(connection: u16, path: u8, [keepalive, dead_time]: [u16; 2]) -> P
         price: 0,
         priority: 0,
         pins: Pins::default(),
+        refuses: 0,
+        failover: None,
         keepalive: time(keepalive),
         dead_time: time(dead_time),
         status: PathStatus::Available,
@@ -129,8 +131,12 @@ fn connection_config(connection: u16, paths: u8) -> ConnectionConfig {
         checksum: false,
         sequence: true,
         scheduler: SchedulerConfig::Weighted,
+        peer_keys: None,
         thin_acks: true,
+        classes: Vec::new(),
         equalise: true,
+        compete: true,
+        breaker: true,
         repair: true,
         reorder: ReorderConfig::default(),
         paths: (0..paths).map(|path| path_config(connection, path, [500, 800])).collect(),
@@ -240,7 +246,7 @@ proptest! {
         let mut now = Instant::ZERO + Duration::from_secs(1000);
         let local = Prefix::new(own(), 16).expect("a prefix");
         let connections = (0..2).map(|connection| connection_config(connection, 2)).collect();
-        let config = EndpointConfig { addresses: vec![local], connections, secret: crate::Secret::default() };
+        let config = EndpointConfig { addresses: vec![local], connections, secret: crate::Secret::default(), keys: None };
         let mut endpoint = Endpoint::new(&config, now).expect("good settings");
         let mut sink = Numbers(0);
         for act in acts {

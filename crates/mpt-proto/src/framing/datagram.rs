@@ -1,6 +1,6 @@
 //! One datagram, as every framing sees it: an inner packet to send, or what arrived.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU16, NonZeroU32};
 
 use crate::id::{ConnectionId, PathId};
 use crate::sequence::Seq;
@@ -8,6 +8,7 @@ use crate::wire::extended::{Flags, Header};
 use crate::wire::gre::Protocol;
 use crate::wire::inner::Inner;
 use crate::wire::keepalive::Keepalive;
+use crate::wire::short::Short;
 
 /// An inner packet to be sent.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +17,28 @@ pub(crate) struct Item<'p> {
     pub(crate) packet: &'p [u8],
     /// Its IP header.
     pub(crate) inner: &'p Inner,
+    /// What it is if it is short, as far as that was looked for.
+    short: Option<Short>,
+}
+
+impl<'p> Item<'p> {
+    /// A packet of which only the IP header was read.
+    #[inline(always)]
+    pub(crate) fn new(packet: &'p [u8], inner: &'p Inner) -> Self {
+        Self { packet, inner, short: None }
+    }
+
+    /// The same, and what it is if it is short, which is asked for more than once.
+    #[inline(always)]
+    pub(crate) fn parsed(packet: &'p [u8], inner: &'p Inner) -> Self {
+        Self { packet, inner, short: Some(Short::of(packet, inner)) }
+    }
+
+    /// What it is if it is short.
+    #[inline(always)]
+    pub(crate) fn short(&self) -> Short {
+        self.short.unwrap_or_else(|| Short::of(self.packet, self.inner))
+    }
 }
 
 /// A datagram whose header was read and that belongs to a path. It refers to no memory: its bytes can be
@@ -31,6 +54,8 @@ pub struct Opened {
     pub(crate) framed: Framed,
     /// Where the payload begins.
     pub(crate) start: usize,
+    /// How many bytes of no meaning are behind the payload.
+    pub(crate) trailer: usize,
 }
 
 /// What a header says besides connection, path and order, by its framing.
@@ -55,9 +80,9 @@ pub(crate) enum Body {
     Inner(Inner),
     /// A keepalive of the peer.
     Keepalive(Keepalive),
-    /// A path status of the peer as the keepalive whose place it takes, and the time in microseconds that packets with
-    /// flag E are to take.
-    Status(Keepalive, Option<NonZeroU32>),
+    /// A path status of the peer as the keepalive whose place it takes, the time in microseconds that packets with
+    /// flag E are to take, and how often it sends one, in milliseconds.
+    Status(Keepalive, Option<NonZeroU32>, Option<NonZeroU16>),
     /// Padding of some length, by which the peer finds out what the path carries.
     Probe,
     /// Another message of extended framing. It is read where it is used, so that this stays small: every packet

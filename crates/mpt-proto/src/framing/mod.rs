@@ -9,19 +9,24 @@
 pub(crate) mod datagram;
 pub(crate) mod extended;
 pub(crate) mod plain;
+pub(crate) mod sealed;
+mod stamp;
 
 use std::net::IpAddr;
 
 use datagram::{Body, Framed, Item, Opened};
 use extended::session::Peer;
 use extended::tx::WirePath;
+use sealed::tx::{Keys, Sealing};
+pub(crate) use stamp::Stamp;
 
 use crate::config::{ConnectionConfig, FramingConfig};
 use crate::sequence::Seq;
 use crate::stats::Drop;
 use crate::time::Instant;
+use crate::wire::extended::sealed::TAG_LEN;
 use crate::wire::extended::status::Status;
-use crate::wire::extended::{DATA_LEN, Flags, Header, Kind, Message};
+use crate::wire::extended::{DATA_LEN, Header, Kind, Message};
 use crate::wire::gre::Protocol;
 use crate::wire::inner;
 use crate::wire::keepalive::{Arrivals, Keepalive, Trailer};
@@ -32,6 +37,8 @@ pub(crate) struct Tx {
     plain: plain::tx::Tx,
     config: FramingConfig,
     mode: Mode,
+    /// What datagrams are sealed with, in sealed framing.
+    keys: Option<Box<Keys>>,
 }
 
 /// How a connection's datagrams are sent at present.
@@ -41,13 +48,6 @@ enum Mode {
     Extended(extended::tx::Tx),
     /// Nothing is sent before there is a session.
     Waiting,
-}
-
-/// What the framing decided about one datagram: all of its header that is not known from the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stamp {
-    Plain(plain::tx::Stamp),
-    Extended(extended::tx::Stamp),
 }
 
 /// The receiving half of a connection's framing.
@@ -82,7 +82,7 @@ impl Rx {
     fn read_message(&self, header: &Header, payload: &[u8]) -> Result<Body, Drop> {
         if let Message::Status(status) = Message::parse(header.kind, payload)? {
             let keepalive = self.keepalive(header, &status)?;
-            return Ok(Body::Status(keepalive, status.equalise));
+            return Ok(Body::Status(keepalive, status.equalise, status.interval));
         }
         Ok(Body::Message)
     }
@@ -121,7 +121,8 @@ impl Rx {
 impl Tx {
     pub(crate) fn new(config: &ConnectionConfig) -> Self {
         let (plain, config) = (plain::tx::Tx::new(config), config.framing);
-        Self { plain, config, mode: Mode::without_session(config) }
+        let keys = (config == FramingConfig::Sealed).then(Box::default);
+        Self { plain, config, mode: Mode::without_session(config), keys }
     }
 
     /// Takes over what can change at run time. Returns whether anything did.
@@ -131,12 +132,39 @@ impl Tx {
 
     /// A session begins, in which the peer receives under this index.
     pub(crate) fn begin(&mut self, peer: &Peer) {
-        self.mode = Mode::Extended(extended::tx::Tx::new(peer.index, peer.partial));
+        self.mode =
+            Mode::Extended(extended::tx::Tx::new(peer.index, peer.partial, self.keys.is_some()));
     }
 
     /// There is no session any more.
     pub(crate) fn end(&mut self) {
         self.mode = Mode::without_session(self.config);
+        if let Some(keys) = &mut self.keys {
+            keys.clear();
+        }
+    }
+
+    /// An epoch begins; unless a session begins with it the present one continues.
+    pub(crate) fn begin_epoch(&mut self, sealing: &Sealing) {
+        if let Some(keys) = &mut self.keys {
+            keys.begin(sealing);
+        }
+        if let Mode::Extended(session) = &mut self.mode {
+            session.set_index(sealing.index);
+        }
+    }
+
+    /// Seals a datagram in place that was written by this stamp, if it is to be sealed.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be; then it is filled with zeros.
+    #[inline]
+    pub(crate) fn seal(&mut self, stamp: &Stamp, datagram: &mut [u8]) -> Result<(), Drop> {
+        match (&mut self.keys, stamp) {
+            (Some(keys), Stamp::Extended(stamp)) => keys.seal(stamp.header(), datagram),
+            _ => Ok(()),
+        }
     }
 
     /// The index of the session in use, if there is one.
@@ -166,6 +194,7 @@ impl Tx {
             FramingConfig::Plain => self.plain.overhead(),
             FramingConfig::Auto => self.plain.overhead().max(DATA_LEN),
             FramingConfig::Extended => DATA_LEN,
+            FramingConfig::Sealed => DATA_LEN + TAG_LEN,
         }
     }
 
@@ -173,6 +202,7 @@ impl Tx {
     pub(crate) fn overhead(&self) -> usize {
         match &self.mode {
             Mode::Plain => self.plain.overhead(),
+            Mode::Extended(_) | Mode::Waiting if self.keys.is_some() => DATA_LEN + TAG_LEN,
             Mode::Extended(_) | Mode::Waiting => DATA_LEN,
         }
     }
@@ -234,22 +264,18 @@ impl Tx {
     ) -> Option<Stamp> {
         match (&self.mode, stamp) {
             (Mode::Plain, Stamp::Plain(stamp)) => self.plain.restamp(*stamp).map(Stamp::Plain),
-            (Mode::Extended(session), Stamp::Extended(stamp)) => {
-                session.restamp(now, *stamp, path).map(Stamp::Extended)
-            }
-            _ => None,
+            _ => Some(self.again(stamp)?.leaving(now, path)),
         }
     }
 
     /// The stamp of a packet of the session that is sent again, but does not leave yet. `None` as
     /// [above](Self::restamp).
     pub(crate) fn again(&self, stamp: &Stamp) -> Option<Stamp> {
-        match (&self.mode, stamp) {
-            (Mode::Extended(session), Stamp::Extended(stamp)) => {
-                session.again(*stamp).map(Stamp::Extended)
-            }
-            _ => None,
-        }
+        let (Mode::Extended(session), Stamp::Extended(stamp)) = (&self.mode, stamp) else {
+            return None;
+        };
+        let was_index = |index| self.keys.as_ref().is_some_and(|keys| keys.was_index(index));
+        session.again(*stamp, was_index).map(Stamp::Extended)
     }
 
     /// The stamp of a keepalive or of the path status in its place, which have no place in the order.
@@ -277,110 +303,31 @@ impl Tx {
             Mode::Plain | Mode::Waiting => None,
         }
     }
+
+    /// The stamp of a parity, which does not leave yet; `None` without a session.
+    pub(crate) fn parity(&self) -> Option<Stamp> {
+        match &self.mode {
+            Mode::Extended(session) => Some(Stamp::Extended(session.parity())),
+            Mode::Plain | Mode::Waiting => None,
+        }
+    }
+
+    /// The stamp of a message of the session that counts by no path; `None` without one.
+    pub(crate) fn stamp_uncounted(&mut self, now: Instant, kind: Kind, path: u8) -> Option<Stamp> {
+        match &mut self.mode {
+            Mode::Extended(session) => {
+                Some(Stamp::Extended(session.stamp_uncounted(now, kind, path)))
+            }
+            Mode::Plain | Mode::Waiting => None,
+        }
+    }
 }
 
 impl Mode {
     fn without_session(config: FramingConfig) -> Self {
         match config {
             FramingConfig::Plain | FramingConfig::Auto => Self::Plain,
-            FramingConfig::Extended => Self::Waiting,
-        }
-    }
-}
-
-impl Stamp {
-    /// How many bytes of header stand before the payload.
-    #[inline(always)]
-    pub(crate) const fn overhead(&self) -> usize {
-        match self {
-            Self::Plain(stamp) => stamp.overhead(),
-            Self::Extended(stamp) => stamp.overhead(),
-        }
-    }
-
-    /// The packet [numbered](Tx::number) before leaves now on this path.
-    pub(crate) fn leaving(self, now: Instant, path: &mut WirePath) -> Self {
-        match self {
-            Self::Extended(stamp) => Self::Extended(stamp.leaving(now, path)),
-            Self::Plain(_) => self,
-        }
-    }
-
-    /// The packet leaves before others with lower numbers that wait for the same path.
-    pub(crate) fn out_of_turn(self) -> Self {
-        match self {
-            Self::Extended(stamp) => Self::Extended(stamp.with(Flags::OUT_OF_TURN)),
-            Self::Plain(_) => self,
-        }
-    }
-
-    /// The peer holds the packet until it has taken as long as others of its flow by slower paths.
-    pub(crate) fn equalised(self) -> Self {
-        match self {
-            Self::Extended(stamp) => Self::Extended(stamp.with(Flags::EQUALISE)),
-            Self::Plain(_) => self,
-        }
-    }
-
-    /// Its number in the session, if it has one.
-    pub(crate) const fn sequence(&self) -> Option<Seq> {
-        match self {
-            Self::Extended(stamp) => stamp.sequence(),
-            Self::Plain(_) => None,
-        }
-    }
-
-    /// The path sequence that it has taken, if it is of a session.
-    pub(crate) const fn path_sequence(&self) -> Option<u32> {
-        match self {
-            Self::Extended(stamp) => Some(stamp.path_sequence()),
-            Self::Plain(_) => None,
-        }
-    }
-
-    /// Whether it is of a session.
-    pub(crate) const fn is_extended(&self) -> bool {
-        matches!(self, Self::Extended(_))
-    }
-
-    /// Whether the inner packet may have a partial checksum.
-    #[inline(always)]
-    pub(crate) const fn may_be_partial(&self) -> bool {
-        match self {
-            Self::Plain(_) => false,
-            Self::Extended(stamp) => stamp.may_be_partial(),
-        }
-    }
-
-    /// Writes a datagram with an inner packet, as [`emit`](Self::emit). `fill` says whether its checksum is
-    /// partial; the stamp returned says so, too, if the framing can.
-    #[inline(always)]
-    pub(crate) fn emit_either(
-        self,
-        datagram: &mut [u8],
-        fill: impl FnOnce(&mut [u8]) -> bool,
-    ) -> Self {
-        match self {
-            Self::Plain(stamp) => {
-                stamp.emit(datagram, |place| {
-                    fill(place);
-                });
-                self
-            }
-            Self::Extended(stamp) => Self::Extended(stamp.emit_either(datagram, fill)),
-        }
-    }
-
-    /// Writes a datagram: `fill` writes the payload, then the header goes before it.
-    ///
-    /// # Panics
-    ///
-    /// If `datagram` is shorter than the header.
-    #[inline(always)]
-    pub(crate) fn emit(&self, datagram: &mut [u8], fill: impl FnOnce(&mut [u8])) {
-        match self {
-            Self::Plain(stamp) => stamp.emit(datagram, fill),
-            Self::Extended(stamp) => stamp.emit(datagram, fill),
+            FramingConfig::Extended | FramingConfig::Sealed => Self::Waiting,
         }
     }
 }

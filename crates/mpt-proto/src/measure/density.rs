@@ -81,6 +81,12 @@ impl Density {
         (self.next, self.index, self.held) = (index, index, 0);
     }
 
+    /// Gives back memory. All has been counted.
+    pub(super) fn rest(&mut self) {
+        self.window.shrink_to(0);
+        self.least.shrink_to(0);
+    }
+
     /// Packets that came in order, nothing being held.
     pub(super) fn in_place(&mut self, packets: u64) {
         if packets > 0 {

@@ -104,6 +104,15 @@ impl Order {
         (self.begun, self.calm) = (false, false);
     }
 
+    /// Gives back what is not needed until packets are out of order again. The numbers are about to restart.
+    pub(crate) fn rest(&mut self) {
+        self.restart();
+        self.records.rest();
+        if let Some(detail) = &mut self.detail {
+            detail.density.rest();
+        }
+    }
+
     /// The numbers begin with `first`, which may still be missing when others have come.
     pub(super) fn begin(&mut self, now: Instant, first: Seq) {
         self.records.begin(Run { start: first, index: self.packets as u32, at: now });

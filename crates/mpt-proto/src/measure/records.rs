@@ -54,6 +54,11 @@ impl Records {
         self.last = run;
     }
 
+    /// Forgets the past, and gives back its memory.
+    pub(super) fn rest(&mut self) {
+        self.past = VecDeque::new();
+    }
+
     /// A gap was left: a run begins.
     pub(super) fn push(&mut self, run: Run) {
         let limit = if self.long { LONG } else { BEFORE };

@@ -117,6 +117,12 @@ impl Stream {
         self.misfits.row = 0;
     }
 
+    /// Nothing comes for a while: what is missing is lost, and memory is given back.
+    pub(crate) fn rest(&mut self) {
+        self.restart();
+        self.order.rest();
+    }
+
     /// Packets pass unseen. What is missing may be among them, so nothing is said of it.
     pub(crate) fn pause(&mut self) {
         self.arrived = None;

@@ -10,6 +10,9 @@ use crate::time::Instant;
 /// Longer than this between two keepalives says nothing about either, and sending times wrap.
 const PAUSE: Duration = Duration::from_secs(600);
 
+/// No path delays two keepalives so differently.
+const OTHER_CLOCK: Duration = Duration::from_secs(1);
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Jitter {
     /// Sending time in µs of the peer's clock, and arrival, of the last keepalive.
@@ -31,6 +34,9 @@ impl Jitter {
             return; // Another clock: the peer has restarted.
         }
         let difference = (between.as_nanos() as i64 - sent_between).unsigned_abs();
+        if difference > OTHER_CLOCK.as_nanos() as u64 {
+            return; // The peer has restarted, or somebody stood still: neither says anything about the path.
+        }
         // J += (|D| - J) / 16.
         let scaled = self.scaled.unwrap_or(0);
         self.scaled = Some(scaled + difference - (scaled + 8) / 16);
@@ -50,6 +56,13 @@ impl Jitter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_peer_that_restarts_with_another_clock_is_not_jitter() {
+        let steady = [(0, 0), (500_000, 500_000), (1_000_000, 1_000_000)];
+        let restarted = [(20_000, 1_600_000), (520_000, 2_100_000)];
+        assert_eq!(of(&[&steady[..], &restarted[..]].concat()), Some(Duration::ZERO));
+    }
 
     fn of(arrivals: &[(u32, u64)]) -> Option<Duration> {
         let mut jitter = Jitter::default();

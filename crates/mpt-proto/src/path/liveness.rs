@@ -25,7 +25,29 @@ pub(crate) struct Liveness {
     present: bool,
     /// The peer's report about it by other means than its own keepalives: lost, or down.
     peer_left: Option<DownCause>,
+    /// That the peer has lately said by a command that it is down, and what is to be waited for.
+    told: Option<Told>,
+    /// When it was heard before the operator switched it off and on.
+    heard_before: Option<Instant>,
 }
+
+/// A peer that says *down* by a command goes on with its keepalives, and takes the path up again without a word: then
+/// it sends data on it. So a keepalive alone means little for a while, which grows as it turns out that the peer does
+/// not use the path.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    at: Instant,
+    /// Until then keepalives do not count.
+    until: Instant,
+    patience: Duration,
+}
+
+/// How long keepalives do not count at first, and at most.
+const PATIENCE: Duration = Duration::from_secs(3);
+const MAX_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long what arrives may have been on its way when the peer said *down*.
+const IN_FLIGHT: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug)]
 enum Heard {
@@ -45,6 +67,8 @@ impl Liveness {
             fits: true,
             present: true,
             peer_left: None,
+            told: None,
+            heard_before: None,
         }
     }
 
@@ -96,10 +120,15 @@ impl Liveness {
         self.peer.deaf
     }
 
-    /// When the path was last heard.
+    /// The silence after which it is down; `None` if it never is.
+    pub(crate) fn dead_time(&self) -> Option<Duration> {
+        self.dead_time
+    }
+
+    /// When the path was last heard, also if it was before it was switched off and on.
     pub(crate) fn last_heard(&self) -> Option<Instant> {
         match self.heard {
-            Heard::Never => None,
+            Heard::Never => self.heard_before,
             Heard::At(at) | Heard::TooLongAgo(at) => Some(at),
         }
     }
@@ -126,9 +155,41 @@ impl Liveness {
             // Without a dead time it can be up before anything was heard.
             self.was_up |= self.state() == PathState::Up;
             self.peer = report;
-            // The peer would not send on a path that it does not have.
-            self.peer_left = None;
+            let is_back = matches!(self.heard, Heard::TooLongAgo(_));
+            self.told = self.told.filter(|_| !is_back);
+            // The peer would not send on a path that it does not have, but for one that says so by command.
+            if self.told.is_none_or(|told| told.until <= now) {
+                self.peer_left = None;
+            }
             self.on_heard(now);
+        }
+    }
+
+    /// An inner packet came over the path. Returns whether that takes back what the peer has said by a command.
+    #[inline(always)]
+    pub(crate) fn on_data(&mut self, now: Instant) -> bool {
+        let is_back = self.told.is_some_and(|told| told.at + IN_FLIGHT <= now);
+        if is_back {
+            self.told = None;
+            self.peer_left = self.peer_left.filter(|cause| *cause != DownCause::PeerDown);
+        }
+        self.on_heard(now);
+        is_back
+    }
+
+    /// Whether the peer has said *down* by a command, and has not used the path since.
+    pub(crate) fn is_told(&self) -> bool {
+        self.told.is_some()
+    }
+
+    /// The peer sends on other paths, and not on this one, of which it has said that it is down.
+    pub(crate) fn on_passed_over(&mut self, now: Instant) {
+        if let Some(told) = &mut self.told {
+            if told.until <= now {
+                told.patience = (told.patience * 2).min(MAX_PATIENCE);
+            }
+            told.until = now + told.patience;
+            self.peer_left = Some(DownCause::PeerDown);
         }
     }
 
@@ -145,7 +206,8 @@ impl Liveness {
     pub(crate) fn on_status(&mut self, status: PathStatus) {
         if status != self.status {
             let Self { dead_time, fits, present, .. } = *self;
-            *self = Self { fits, present, ..Self::new(status, dead_time) };
+            let heard_before = self.last_heard();
+            *self = Self { fits, present, heard_before, ..Self::new(status, dead_time) };
         }
     }
 
@@ -154,10 +216,17 @@ impl Liveness {
         self.peer_left = Some(DownCause::PeerLost);
     }
 
-    /// The peer has said by a command that the path is down, or that it is not.
-    pub(crate) fn on_peer_down(&mut self, down: bool) {
+    /// The peer has said by a command that the path is down, or that it is not. The latter is as good as a keepalive.
+    pub(crate) fn on_peer_down(&mut self, now: Instant, down: bool) {
         if self.status == PathStatus::Available {
             self.peer_left = down.then_some(DownCause::PeerDown);
+            self.told = down.then(|| {
+                let patience = self.told.map_or(PATIENCE, |told| told.patience);
+                Told { at: now, until: now + patience, patience }
+            });
+            if !down {
+                self.on_heard(now);
+            }
         }
     }
 
@@ -245,6 +314,7 @@ mod tests {
         assert_eq!(path.state(), PathState::Off);
         path.on_status(PathStatus::Available);
         assert_eq!(path.state(), PathState::Probing);
+        assert_eq!(path.last_heard(), Some(at(2000)), "but it was heard");
     }
 
     #[test]

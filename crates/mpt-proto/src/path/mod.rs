@@ -5,6 +5,7 @@
 //! jitter and loss are in [`estimator`] by keepalives. In extended framing [`delay`] measures every datagram that
 //! arrives, and [`feedback`] is what the peer says of those that it received.
 
+pub(crate) mod breaker;
 pub(crate) mod clock;
 pub(crate) mod delay;
 pub(crate) mod estimator;

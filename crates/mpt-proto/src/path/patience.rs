@@ -30,6 +30,14 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
+    /// For so long after it was left a path is suspected.
+    pub(crate) const SUSPECTED: Duration = FORGIVEN;
+
+    /// Whether it was left so lately that it is suspected.
+    pub(crate) fn is_suspect(&self, now: Instant) -> bool {
+        self.times > 0 && now.since(self.left_at) < Self::SUSPECTED
+    }
+
     /// The path is left.
     pub(crate) fn on_left(&mut self, now: Instant) {
         let forgiven = now.since(self.left_at).as_millis() / FORGIVEN.as_millis();

@@ -16,10 +16,15 @@
 //! example. Then the present one is the least.
 
 mod base;
+mod compete;
+mod empty;
 mod found;
+mod pace;
 mod points;
+mod rivals;
 mod shown;
 mod train;
+mod window;
 
 use std::time::Duration;
 
@@ -28,6 +33,7 @@ use crate::wire::extended::feedback::Block;
 pub(crate) use found::Findings;
 pub use found::{Finding, Found, RateStage};
 use points::{Point, Points, Sample, after, earlier};
+use rivals::Rivals;
 use train::Trains;
 
 /// Bounds of the target of q.
@@ -96,11 +102,15 @@ pub(crate) struct RateEstimator {
     /// The smoothed mean deviation of the delay, in microseconds: what q varies by although nothing stands in a queue.
     noise: f64,
     deviations: u8,
+    /// How much the delay of small datagrams exceeds its least on average, and of how many feedbacks.
+    spread: (f64, u8),
     /// The share of datagrams that is lost in the long run.
     usual_loss: f64,
     /// The least delay of the present and of the last period.
     base: Option<[u32; 2]>,
     base_began: Instant,
+    /// The same over longer periods, whatever was found out of the route, and since when.
+    least: (Option<[u32; 2]>, Instant),
     /// For how many periods it has been seen without sending less.
     bases_seen: u8,
     /// Until when less is sent so that the least delay shows.
@@ -118,8 +128,25 @@ pub(crate) struct RateEstimator {
     retry_at: Instant,
     retry_after: Duration,
     trains: Trains,
+    rivals: Rivals,
+    /// Whether the pace is not to grow because too much is lost, and whether the path is stopped because of that.
+    held: bool,
+    stopped: bool,
     updated: Instant,
     findings: Findings,
+}
+
+/// What is known of a path beside feedback.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Given {
+    /// So many bytes of IP and UDP stand before each datagram.
+    pub(crate) header: u64,
+    /// The least round trip, and the last one.
+    pub(crate) least: Duration,
+    pub(crate) latest: Duration,
+    /// Whether the path may compete with others for a queue, and the phase of its tests: that of the connection.
+    pub(crate) competes: bool,
+    pub(crate) phase: Duration,
 }
 
 impl Default for RateEstimator {
@@ -132,9 +159,11 @@ impl Default for RateEstimator {
             queue: 0,
             noise: 0.0,
             deviations: 0,
+            spread: (0.0, 0),
             usual_loss: 0.0,
             base: None,
             base_began: Instant::ZERO,
+            least: (None, Instant::ZERO),
             bases_seen: 0,
             draining_until: None,
             check: None,
@@ -146,6 +175,9 @@ impl Default for RateEstimator {
             retry_at: Instant::ZERO,
             retry_after: Duration::ZERO,
             trains: Trains::default(),
+            rivals: Rivals::default(),
+            held: false,
+            stopped: false,
             updated: Instant::ZERO,
             findings: Findings::default(),
         }
@@ -166,12 +198,6 @@ impl RateEstimator {
     /// Whether the path has been full, so that its rate is what it carries.
     pub(crate) fn is_measured(&self) -> bool {
         self.stage == Stage::Servo
-    }
-
-    /// How fast a burst goes through, as far as it is known, in bytes per second.
-    pub(crate) fn burst(&self) -> Option<u64> {
-        let known = self.trains.burst().unwrap_or(0.0).max(self.rate);
-        (known > 0.0).then_some(known as u64)
     }
 
     /// Whether the path is not known to have been full.
@@ -202,27 +228,12 @@ impl RateEstimator {
     /// The path is not used although others are full: what is believed of it may be wrong, so it starts again. After
     /// each time it takes twice as long until the next, from 2 s to a minute, as it may be right.
     pub(crate) fn retry(&mut self, now: Instant, round_trip: Duration) {
-        if self.stage == Stage::Servo && now >= self.retry_at {
+        if self.stage == Stage::Servo && !self.held && now >= self.retry_at {
             self.retry_after = (self.retry_after * 2).clamp(RETRY[0], RETRY[1]);
             self.retry_at = now + self.retry_after;
             self.stage = Stage::Open;
             self.start(round_trip);
         }
-    }
-
-    /// Of how many datagrams the next train is, if one is to be sent: nothing is known of the path yet.
-    pub(crate) fn wants_train(&self, now: Instant) -> Option<usize> {
-        self.trains.next(now).filter(|_| self.stage == Stage::Open)
-    }
-
-    /// Whether a train is on its way: what goes with it would seem to be part of it.
-    pub(crate) fn has_train(&self, now: Instant) -> bool {
-        self.trains.is_on_way(now)
-    }
-
-    /// A train of so many datagrams is sent from this path sequence on.
-    pub(crate) fn on_train(&mut self, now: Instant, from: u32, count: u32) {
-        self.trains.on_sent(now, from, count);
     }
 
     /// Whether feedback is about a train. That stands in a queue of its own making, which says nothing of the path.
@@ -235,14 +246,9 @@ impl RateEstimator {
         self.busy_from = next;
     }
 
-    /// Feedback about the path arrived. `header` bytes of IP and UDP stand before each datagram.
-    pub(crate) fn on_feedback(
-        &mut self,
-        now: Instant,
-        block: &Block,
-        header: u64,
-        round_trip: Duration,
-    ) {
+    /// Feedback about the path arrived.
+    pub(crate) fn on_feedback(&mut self, now: Instant, block: &Block, given: Given) {
+        let Given { header, least: round_trip, .. } = given;
         let bytes = block.received_bytes + u64::from(block.received) * header;
         let point = Point {
             at: now,
@@ -250,6 +256,7 @@ impl RateEstimator {
             sent: block.highest_sent,
             arrived: block.highest_arrived,
             bytes,
+            payload: block.received_bytes,
             packets: block.received,
             lost: block.lost,
             delay: block.delay_min,
@@ -257,6 +264,7 @@ impl RateEstimator {
         if self.points.last().is_some_and(|last| after(point.highest, last.highest) <= 0) {
             return;
         }
+        self.on_least(now, block.delay_min);
         if self.is_of_train(block) {
             self.trains.on_block(block, self.points.last(), header);
             if self.stage == Stage::Open {
@@ -270,6 +278,7 @@ impl RateEstimator {
             }
         }
         self.trains.on_burst(block, self.points.last(), header);
+        self.on_spread(block);
         self.points.push(point);
         // Datagrams of one burst wait for each other.
         let burst = 2.0 * 1500.0 * 1e6 / self.rate.max(LEAST);
@@ -278,20 +287,35 @@ impl RateEstimator {
         self.deviations = (self.deviations + 1).min(16);
         self.noise += (deviation - self.noise) / f64::from(self.deviations);
         let round_trip = round_trip.max(SHORTEST);
+        let latest = given.latest.max(round_trip);
         self.on_delay(now, round_trip);
-        if let Some(sample) =
-            self.points.sample((round_trip / 2).max(SHORTEST), self.noise, self.busy_from)
-        {
+        let lost = self.on_lost(now, block.lost);
+        if given.competes && self.stage == Stage::Servo && !self.held {
+            self.look_for_rivals(now, [round_trip, latest], given.phase);
+        }
+        let sample = self.points.sample((round_trip / 2).max(SHORTEST), self.noise, self.busy_from);
+        let competed = self.competes();
+        if competed {
+            self.compete(now, sample.as_ref(), lost, [round_trip, latest]);
+        }
+        if let Some(sample) = sample {
             let (stage, rate) = (self.stage, self.rate);
             match self.stage {
+                Stage::Servo if competed => {}
                 Stage::Open => self.update_open(&sample, round_trip),
                 Stage::Start => self.update_start(&sample, round_trip),
                 Stage::Servo => self.update(now, &sample, round_trip),
             }
+            if self.held {
+                self.rate = self.rate.min(rate);
+            }
+            if !competed {
+                self.rivals.on_rate(now, self.rate);
+            }
             self.usual_loss += (sample.loss() - self.usual_loss) / 64.0;
             self.tell(now, &sample, stage, rate);
         }
-        self.set_pace(now, round_trip);
+        self.set_pace(now, [round_trip, latest]);
         self.updated = now;
     }
 
@@ -364,31 +388,5 @@ impl RateEstimator {
             self.boost = 1.0;
         }
         self.rate = self.rate.max(LEAST);
-    }
-
-    fn set_pace(&mut self, now: Instant, round_trip: Duration) {
-        let gain = match self.stage {
-            Stage::Open => 0.0,
-            Stage::Start => {
-                let gain = START_QUEUE.as_secs_f64() / round_trip.as_secs_f64();
-                // Beyond what trains have shown it goes slowly.
-                let shown = self.trains.limit().map_or(f64::MAX, |rate| rate / self.rate - 1.0);
-                gain.clamp(0.35, 1.0).min(shown.max(GAIN))
-            }
-            Stage::Servo => {
-                let off = (self.target(round_trip) - f64::from(self.queue))
-                    / round_trip.as_micros() as f64;
-                let most = (GAIN * self.boost).min(MOST_GAIN);
-                (off * self.boost).clamp(-0.5, most)
-            }
-        };
-        self.pace = self.rate * (1.0 + gain);
-        if self.draining_until.is_some_and(|until| now < until) {
-            self.pace = self.pace.min(self.rate * LOW_PACE);
-        } else {
-            self.draining_until = None;
-        }
-        self.findings.on_queue(now, self.draining_until.is_some(), self.queue);
-        self.check_base(now, round_trip);
     }
 }

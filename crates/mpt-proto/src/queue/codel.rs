@@ -1,10 +1,27 @@
 //! CoDel (RFC 8289): which packets of a queue are dropped, or marked, so that the queue does not stand.
 //!
+//! A sender that does not slow down for marks makes a queue stand however many there are. So after some time what can
+//! be marked is dropped as well, as RFC 7567 section 4.2.1 wants of a queue management under overload.
+//!
 //! The times by which it judges are of the round trip that the tunnel knows of, not constants: see [`Times`].
 
 use std::time::Duration;
 
 use crate::time::Instant;
+
+/// For so many intervals in turn marks are enough. A sender that heeds them has been told eight times by then.
+const MARKS: u32 = 4;
+
+/// What CoDel wants of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Judgement {
+    /// It is sent.
+    Send,
+    /// Its sender is to be told of congestion, by a mark if it understands them and by a loss otherwise.
+    Tell,
+    /// It is to be dropped: marks did not help.
+    Drop,
+}
 
 /// What CoDel judges by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +46,8 @@ pub(crate) struct Codel {
     first_above: Option<Instant>,
     /// While it drops: when the next packet is due.
     dropping: Option<Instant>,
+    /// Since when it drops.
+    since: Instant,
     count: u32,
     last_count: u32,
     /// When it last dropped.
@@ -36,7 +55,12 @@ pub(crate) struct Codel {
 }
 
 impl Codel {
-    /// A packet leaves the queue that has waited for `sojourn`. Returns whether it is to be dropped or marked.
+    /// Whether the sender slows down for nothing that it was told.
+    pub(super) fn is_ignored(&self, now: Instant, times: Times) -> bool {
+        self.dropping.is_some() && now.since(self.since) >= times.interval * MARKS
+    }
+
+    /// A packet leaves the queue that has waited for `sojourn`.
     /// `is_last`: nothing worth a packet is left behind it.
     pub(crate) fn on_dequeue(
         &mut self,
@@ -44,29 +68,30 @@ impl Codel {
         sojourn: Duration,
         is_last: bool,
         times: Times,
-    ) -> bool {
+    ) -> Judgement {
         let above = self.is_above(now, sojourn, is_last, times);
         match self.dropping {
             Some(_) if !above => {
                 self.dropping = None;
-                false
+                Judgement::Send
             }
             Some(next) if now >= next => {
                 self.count += 1;
                 self.drop_next(next, times);
-                true
+                if self.is_ignored(now, times) { Judgement::Drop } else { Judgement::Tell }
             }
-            Some(_) => false,
+            Some(_) => Judgement::Send,
             None if above => {
                 // Drops that ended lately go on where they were (RFC 8289 section 5.5).
                 let delta = self.count.saturating_sub(self.last_count);
                 let recent = now.since(self.last_next) < times.interval * 16;
                 self.count = if delta > 1 && recent { delta } else { 1 };
                 self.last_count = self.count;
+                self.since = now;
                 self.drop_next(now, times);
-                true
+                Judgement::Tell
             }
-            None => false,
+            None => Judgement::Send,
         }
     }
 
@@ -94,8 +119,9 @@ mod tests {
     fn drops(codel: &mut Codel, from: u64, millis: u64, sojourn: u64) -> usize {
         let times = Times::default();
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let sojourn = Duration::from_millis(sojourn);
         let drop =
-            |&n: &u64| codel.on_dequeue(at(from + n), Duration::from_millis(sojourn), false, times);
+            |&n: &u64| codel.on_dequeue(at(from + n), sojourn, false, times) != Judgement::Send;
         (0..millis).filter(drop).count()
     }
 
@@ -127,6 +153,24 @@ mod tests {
             true,
             Times::default(),
         );
-        assert!(!last, "the last packet of a queue is not dropped");
+        assert_eq!(last, Judgement::Send, "the last packet of a queue is not dropped");
+    }
+
+    #[test]
+    fn marks_that_do_not_help_are_followed_by_drops() {
+        let mut codel = Codel::default();
+        let judge = |millis: u64, codel: &mut Codel| {
+            let now = Instant::ZERO + Duration::from_millis(millis);
+            codel.on_dequeue(now, Duration::from_millis(20), false, Times::default())
+        };
+        let judgements: Vec<Judgement> =
+            (0..1000).map(|millis| judge(millis, &mut codel)).collect();
+        let first = judgements.iter().position(|&it| it == Judgement::Drop).unwrap();
+        let told = judgements.iter().filter(|&&it| it == Judgement::Tell).count();
+        assert!((500..=560).contains(&first) && (7..=9).contains(&told), "{first}, {told}");
+        // Once the queue was short, it begins with marks again.
+        drops(&mut codel, 1000, 10, 1);
+        let again: Vec<Judgement> = (1010..1200).map(|millis| judge(millis, &mut codel)).collect();
+        assert!(again.contains(&Judgement::Tell) && !again.contains(&Judgement::Drop));
     }
 }

@@ -12,10 +12,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::time::Instant;
-use codel::Codel;
+use crate::wire::segment::Segment;
 pub(crate) use codel::Times;
-use sparse::Allowance;
+use codel::{Codel, Judgement};
 pub(crate) use sparse::Volume;
+use sparse::{Allowance, Beginning};
 use store::Place;
 
 /// Queues. Flows whose hash is the same share one.
@@ -64,6 +65,8 @@ pub(crate) enum Verdict {
     Send(Waiting),
     /// It is to be dropped, or marked if it can be.
     Congested(Waiting),
+    /// It is to be dropped, even if it could be marked.
+    Overload(Waiting),
 }
 
 /// All queues of a connection.
@@ -86,6 +89,7 @@ struct FlowQueue {
     listed: bool,
     codel: Codel,
     allowance: Allowance,
+    beginning: Beginning,
 }
 
 impl Default for FlowQueues {
@@ -132,11 +136,28 @@ impl FlowQueues {
     }
 
     /// How much the flow with this hash sends, with its packet of `len` bytes. It is sparse only if nothing of it waits.
-    /// It is asked for each packet that may have to.
-    pub(crate) fn volume(&mut self, now: Instant, hash: u64, len: usize) -> Volume {
+    /// It is asked for each packet that may have to. Returns also whether it is a TCP connection that was seen from its
+    /// beginning on, if `segment` says what of TCP the packet is.
+    pub(crate) fn volume(
+        &mut self,
+        now: Instant,
+        hash: u64,
+        len: usize,
+        segment: Option<Segment>,
+    ) -> (Volume, bool) {
         let (_, flow) = flow(&mut self.flows, hash);
         let volume = flow.allowance.take(now, len);
-        if volume == Volume::Sparse && !flow.packets.is_empty() { Volume::Usual } else { volume }
+        let is_known = flow.beginning.on_packet(now, hash, segment);
+        let is_ack = matches!(segment, Some(Segment::Ack(_) | Segment::Report | Segment::Marked));
+        let volume = match volume {
+            // However many there are, none of them waits for others.
+            Volume::Bulk if is_ack => Volume::Usual,
+            Volume::Bulk => Volume::Bulk,
+            Volume::Sparse | Volume::Usual | Volume::Early if is_known => Volume::Early,
+            Volume::Sparse if !flow.packets.is_empty() => Volume::Usual,
+            Volume::Sparse | Volume::Usual | Volume::Early => volume,
+        };
+        (volume, is_known)
     }
 
     /// A packet of the flow with this hash has to wait, `len` bytes long.
@@ -153,16 +174,22 @@ impl FlowQueues {
         }
     }
 
-    /// A packet of the longest queue, which is to be dropped, if more waits than may.
-    pub(crate) fn overflow(&mut self) -> Option<Waiting> {
+    /// A packet of the longest queue, which is to be dropped, if more waits than may: the first one, by whose loss its sender
+    /// is told soonest. If that did not slow down for what it was told until now, it is one of the last: its window comes back as
+    /// late as can be, so it sends less.
+    pub(crate) fn overflow(&mut self, now: Instant) -> Option<Waiting> {
         if self.bytes <= self.limit {
             return None;
         }
         let longest = self.flows.iter_mut().max_by_key(|flow| flow.bytes)?;
-        let first = longest.packets.pop_front()?;
-        longest.bytes -= first.len as usize;
-        self.bytes -= first.len as usize;
-        Some(first)
+        let is_ignored = longest.codel.is_ignored(now, self.times);
+        let packets = &mut longest.packets;
+        // The very last may have come just now, and still have to be filled in.
+        let at = if is_ignored { packets.len().saturating_sub(2) } else { 0 };
+        let dropped = packets.remove(at)?;
+        longest.bytes -= dropped.len as usize;
+        self.bytes -= dropped.len as usize;
+        Some(dropped)
     }
 
     /// The packet that leaves next.
@@ -182,8 +209,11 @@ impl FlowQueues {
         let is_last = flow.bytes == 0;
         let sojourn = now.since(first.since);
         flow.deficit -= first.len as i32;
-        let congested = flow.codel.on_dequeue(now, sojourn, is_last, self.times);
-        Some(if congested { Verdict::Congested(first) } else { Verdict::Send(first) })
+        Some(match flow.codel.on_dequeue(now, sojourn, is_last, self.times) {
+            Judgement::Send => Verdict::Send(first),
+            Judgement::Tell => Verdict::Congested(first),
+            Judgement::Drop => Verdict::Overload(first),
+        })
     }
 
     /// Whose turn it is.

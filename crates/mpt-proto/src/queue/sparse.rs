@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::time::Instant;
+use crate::wire::segment::Segment;
 
 /// What a flow may send at once: ten packets, as many as TCP begins with (RFC 6928).
 const BURST: u64 = 15_000;
@@ -22,6 +23,8 @@ pub(crate) enum Volume {
     Sparse,
     /// More.
     Usual,
+    /// It is a TCP connection that has begun lately: its packets are to take no less than others will.
+    Early,
     /// Much, for a while.
     Bulk,
 }
@@ -59,6 +62,39 @@ impl Allowance {
         } else {
             Volume::Sparse
         }
+    }
+}
+
+/// A TCP connection counts as beginning for so long, and until it pauses for so long: what follows then overtakes nothing.
+const BEGINNING: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// The last TCP connection of a queue that has begun.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Beginning {
+    connection: Option<(u64, Instant)>,
+    last: Instant,
+}
+
+impl Beginning {
+    /// The flow with this hash sends a packet, of which this is known if it is one of TCP. Returns whether it belongs to a
+    /// connection that begins, and is not an acknowledgement only.
+    pub(super) fn on_packet(&mut self, now: Instant, hash: u64, segment: Option<Segment>) -> bool {
+        match segment {
+            Some(Segment::Syn) => (self.connection, self.last) = (Some((hash, now)), now),
+            Some(Segment::Other | Segment::End) => {
+                let Some((known, since)) = self.connection else { return false };
+                if known != hash {
+                    return false;
+                }
+                if now.since(self.last) >= PAUSE && now.since(since) >= BEGINNING {
+                    self.connection = None;
+                }
+                self.last = now;
+            }
+            Some(Segment::Ack(_) | Segment::Report | Segment::Marked) | None => return false,
+        }
+        self.connection.is_some()
     }
 }
 
@@ -101,5 +137,19 @@ mod tests {
         let mut slow = Allowance::default();
         let volumes: Vec<_> = (0..300).map(|count| slow.take(at(count * 10), 1000)).collect();
         assert!(!volumes.contains(&Volume::Bulk), "not much");
+    }
+
+    #[test]
+    fn a_tcp_connection_begins_until_it_pauses() {
+        let at = |millis: u64| Instant::ZERO + Duration::from_millis(5000 + millis);
+        let mut beginning = Beginning::default();
+        let mut on = |millis, hash, segment| beginning.on_packet(at(millis), hash, Some(segment));
+        assert!(!on(0, 7, Segment::Other), "its beginning was not seen");
+        assert!(on(1, 7, Segment::Syn) && on(1500, 7, Segment::Other), "it is young");
+        assert!(!on(1600, 7, Segment::Ack(5)) && !on(1600, 8, Segment::Other));
+        assert!((0..20).all(|count| on(1650 + count * 150, 7, Segment::Other)), "no pause");
+        assert!(!on(4800, 7, Segment::Other) && !on(4801, 7, Segment::Other));
+        assert!(on(5000, 8, Segment::Syn), "another one");
+        assert!(!beginning.on_packet(at(5001), 8, None), "not TCP");
     }
 }

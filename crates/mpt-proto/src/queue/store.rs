@@ -36,14 +36,20 @@ impl Store {
     }
 
     /// Another place with the same packet.
-    pub(crate) fn copy(&mut self, Place(from): Place) -> Place {
+    pub(crate) fn copy(&mut self, from: Place) -> Place {
         let place = self.take(0);
+        self.copy_to(from, place);
+        place
+    }
+
+    /// The packet is written to another place as well, as it is.
+    pub(crate) fn copy_to(&mut self, Place(from): Place, Place(to): Place) {
         let Packet { bytes, partial } = std::mem::take(&mut self.packets[from as usize]);
-        let copy = &mut self.packets[place.0 as usize];
+        let copy = &mut self.packets[to as usize];
+        copy.bytes.clear();
         copy.bytes.extend_from_slice(&bytes);
         copy.partial = partial;
         self.packets[from as usize] = Packet { bytes, partial };
-        place
     }
 
     /// Writes the packet. `fill` returns whether its checksum is partial.

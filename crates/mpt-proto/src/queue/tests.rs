@@ -34,7 +34,9 @@ impl Bench {
                     self.store.give_back(waiting.place);
                     return Some(flow);
                 }
-                Verdict::Congested(waiting) => self.store.give_back(waiting.place),
+                Verdict::Congested(waiting) | Verdict::Overload(waiting) => {
+                    self.store.give_back(waiting.place)
+                }
             }
         }
     }
@@ -67,7 +69,7 @@ fn the_longest_queue_loses_what_does_not_fit() {
     (0..3).for_each(|_| bench.push(0, 2, LEN));
     for _ in 0..400 {
         bench.push(0, 1, LEN);
-        while let Some(waiting) = bench.queues.overflow() {
+        while let Some(waiting) = bench.queues.overflow(Instant::ZERO) {
             assert_eq!(bench.store.get(waiting.place).0[0], 1);
             bench.store.give_back(waiting.place);
         }
@@ -103,4 +105,35 @@ fn buffers_are_used_again() {
         while bench.pop(round).is_some() {}
     }
     assert!(bench.store.memory() < 10 * 2 * LEN + 4096, "{}", bench.store.memory());
+}
+
+#[test]
+fn a_flow_that_heeds_nothing_loses_its_last_packets_when_too_much_waits() {
+    let mut bench = Bench::new();
+    let times = Times::default();
+    bench.queues.set_limits(times, 0);
+    let most = LEAST / LEN;
+    // It always has as much waiting as may, for two seconds.
+    let mut next = 0;
+    let mut lost = Vec::new();
+    for millis in 0..2000 {
+        let now = Instant::ZERO + Duration::from_millis(millis);
+        while bench.queues.len() <= most {
+            bench.push(millis, 1, LEN);
+            next += 1;
+        }
+        while let Some(waiting) = bench.queues.overflow(now) {
+            lost.push(waiting.waited(now));
+            bench.store.give_back(waiting.place);
+        }
+        bench.pop(millis);
+    }
+    let half = lost.len() / 2;
+    assert!(next > 2000 && half > 100, "{next}, {half}");
+    assert!(lost[..half].iter().any(|waited| !waited.is_zero()), "at first it is the first");
+    let most = Duration::from_millis(1);
+    assert!(lost[half..].iter().all(|waited| *waited <= most), "{:?}", &lost[half..][..10]);
+    // The one that came last is still to be filled in by the caller that pushed it.
+    let last = bench.queues.flows[1].packets.back().map(|waiting| waiting.since);
+    assert_eq!(last, Some(Instant::ZERO + Duration::from_millis(1999)));
 }

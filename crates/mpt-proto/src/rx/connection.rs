@@ -7,9 +7,12 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use super::covers::Covers;
+use super::handshakes::Handshakes;
 use super::measured::Measured;
 use super::path::ReceivePath;
 use super::playout::{PlayOut, delivery};
+use super::rest::Rest;
 use crate::config::{ConnectionConfig, FramingConfig, ReorderConfig};
 use crate::event::Event;
 use crate::framing::Rx;
@@ -27,7 +30,7 @@ use crate::secret::Secret;
 use crate::sequence::Seq;
 use crate::sink::Sink;
 use crate::slots::Slots;
-use crate::stats::{Drop, Drops, Traffic};
+use crate::stats::{Drop, Drops, ParityStats, Traffic};
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
 
@@ -62,6 +65,8 @@ pub struct ReceiveHalf {
     pub(super) sessions_forgotten: u64,
     /// What the session measures, if there is one.
     pub(super) measured: Option<Box<Measured>>,
+    /// The handshakes, in sealed framing.
+    pub(super) handshakes: Option<Box<Handshakes>>,
     /// Whether the order begins anew with the next packet, because a session has begun.
     pub(super) restarts: bool,
     /// Since when all paths of a session have been down.
@@ -87,6 +92,10 @@ pub struct ReceiveHalf {
     /// Until then the peer may be sending again what it sent on a path that is lost.
     pub(super) again_until: Instant,
     pub(super) play_out: PlayOut,
+    pub(super) rest: Rest,
+    /// What parity covers, as soon as anything came of that, and what was counted in sessions before.
+    pub(super) covers: Option<Box<Covers>>,
+    pub(super) parity_before: ParityStats,
     pub(super) delivered: Traffic,
     pub(super) drops: Drops,
     /// A packet whose congestion mark was changed: the only one that is copied here.
@@ -111,6 +120,7 @@ impl ReceiveHalf {
             number,
             sessions_forgotten: 0,
             measured: None,
+            handshakes: config.peer_keys.clone().map(|keys| Box::new(Handshakes::new(keys))),
             restarts: false,
             all_down_since: None,
             key: config.key,
@@ -126,6 +136,9 @@ impl ReceiveHalf {
             calls: 0,
             again_until: Instant::ZERO,
             play_out: PlayOut::default(),
+            rest: Rest::default(),
+            covers: None,
+            parity_before: ParityStats::default(),
             delivered: Traffic::default(),
             drops: Drops::default(),
             marked: Vec::new(),
@@ -227,6 +240,7 @@ impl ReceiveHalf {
         self.play_out.release(now, sink, &mut self.delivered);
         let mut sink = delivery!(self, sink);
         self.reorder.on_timeout(now, &mut sink);
+        self.rest(now);
     }
 
     /// Reports what changed on the paths since the last report, for each path first whether it is

@@ -3,6 +3,7 @@
 //! Nothing is sent to an origin that is not a path but answers no longer than what came from it (section 8.4 of
 //! `docs/protocol.md`).
 
+use super::connection::ReceiveHalf;
 use super::side::Arrivals;
 use crate::demux::candidate::PathRequest;
 use crate::framing::datagram::{Framed, Opened};
@@ -11,10 +12,12 @@ use crate::framing::extended::reply::{OriginReply, ReplyBody};
 use crate::framing::extended::session::{Session, SessionUpdate};
 use crate::id::{ConnectionId, PathId};
 use crate::messages::PathUpdate;
+use crate::mismatch::FramingFound;
 use crate::stats::Drop;
 use crate::time::Instant;
-use crate::wire::extended::close::{Close, Reason};
+use crate::wire::extended::close::{self, Close, Reason};
 use crate::wire::extended::hello::Hello;
+use crate::wire::extended::sealed::TAG_LEN;
 use crate::wire::extended::{CONTROL_LEN, Header, Kind, Message};
 
 /// The most requests for paths that wait for their owner.
@@ -23,10 +26,13 @@ const PATH_REQUESTS: usize = 64;
 /// What the longest message but a hello answer takes that is sent to an origin without a path.
 const REPLY_LEN: usize = CONTROL_LEN + 12;
 
+/// What the message takes that an index is unknown.
+const CLOSE_LEN: usize = CONTROL_LEN + close::LEN;
+
 impl Arrivals<'_> {
     /// Reads the header of a datagram of extended framing and finds its connection and path.
     #[inline(always)]
-    pub(super) fn open_extended(&mut self, now: Instant, datagram: &[u8]) -> Option<Opened> {
+    pub(super) fn open_extended(&mut self, now: Instant, datagram: &mut [u8]) -> Option<Opened> {
         let parsed = Header::parse_data(datagram).map_or_else(|| Header::parse(datagram), Ok);
         let header = match parsed {
             Ok(header) => header,
@@ -35,6 +41,9 @@ impl Arrivals<'_> {
                 return None;
             }
         };
+        if let Some(opened) = self.open_sealed(now, &header, datagram) {
+            return opened;
+        }
         let known = self.bound.filter(|bound| (bound.0, bound.1) == (header.key, header.path));
         let (connection, path) = match known {
             Some((.., connection, path)) if header.sequence.is_some() => (connection, path),
@@ -44,13 +53,23 @@ impl Arrivals<'_> {
                     Ok(found) => found?,
                     Err(reason) => {
                         self.drops.add(reason);
+                        if header.kind == Kind::HandshakeInitiation {
+                            self.note_framing(now, FramingFound::Sealed);
+                        }
                         return None;
                     }
                 },
             },
         };
         let (sequence, start) = (header.sequence, header.size());
-        Some(Opened { connection, path, sequence, framed: Framed::Extended(header), start })
+        Some(Opened {
+            connection,
+            path,
+            sequence,
+            framed: Framed::Extended(header),
+            start,
+            trailer: 0,
+        })
     }
 
     pub(super) fn at(&self) -> At {
@@ -119,17 +138,29 @@ impl Arrivals<'_> {
         if is_counted && let Some(peer) = session.take_offered() {
             half.begin_session(now, peer, self.messages);
         }
+        self.locate(now, id, header, payload, datagram.len())
+    }
+
+    /// Finds the path of a datagram of a session; `None` if it was a message that needs none, and has been dealt with.
+    pub(super) fn locate(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        header: &Header,
+        payload: &[u8],
+        len: usize,
+    ) -> Result<Option<(ConnectionId, PathId)>, Drop> {
         let half = &self.connections[id.index()];
         let session = half.session().filter(|session| session.peer().is_some());
         let session = session.ok_or(Drop::UnknownIndex)?;
         let (path, bound) = (half.path_at(self.at()), session.path(header.path));
         if matches!(header.kind, Kind::PathChallenge | Kind::PathAnswer | Kind::Close) {
             let message = Message::parse(header.kind, payload)?;
-            self.on_message(now, id, header.path, path, &message, datagram.len());
+            self.on_message(now, id, header.path, path, &message, len);
             return Ok(None);
         }
         let Some(path) = path else {
-            self.challenge(now, id, datagram.len());
+            self.challenge(now, id, len);
             // What the peer sends on a path of its own is in the session, wherever it comes from.
             return bound.map(|path| Some((id, path))).ok_or(Drop::PathUnknown);
         };
@@ -155,7 +186,24 @@ impl Arrivals<'_> {
 
     pub(super) fn send(&mut self, key: u32, path: Option<(ConnectionId, PathId)>, body: ReplyBody) {
         let (at, from) = (self.at(), self.addressed_to);
-        self.messages.reply_to_origin(OriginReply { at, from, path, key, body });
+        let sealed_by = None;
+        self.messages.reply_to_origin(OriginReply { at, from, path, key, sealed_by, body });
+    }
+
+    /// The same in a session, sealed where that is done.
+    fn send_in(&mut self, id: ConnectionId, path: Option<PathId>, body: ReplyBody) {
+        let half = &self.connections[id.index()];
+        let Some(peer) = half.session_peer() else { return };
+        let sealed_by = half.handshakes.is_some().then_some(id);
+        let (key, path) = (peer.index, path.map(|path| (id, path)));
+        let (at, from) = (self.at(), self.addressed_to);
+        self.messages.reply_to_origin(OriginReply { at, from, path, key, sealed_by, body });
+    }
+
+    /// What the longest message but a hello answer takes that is sent to an origin of a connection without a path.
+    fn reply_len(&self, id: ConnectionId) -> usize {
+        let is_sealed = self.connections[id.index()].handshakes.is_some();
+        if is_sealed { REPLY_LEN + TAG_LEN } else { REPLY_LEN }
     }
 
     /// A message of the session that is answered, or is an answer, or ends the session.
@@ -169,17 +217,19 @@ impl Arrivals<'_> {
         len: usize,
     ) {
         let Some(own) = self.connections[id.index()].identity() else { return };
-        let Some(peer) = self.connections[id.index()].session_peer() else { return };
+        if self.connections[id.index()].session_peer().is_none() {
+            return;
+        }
         if let Message::Challenge(challenge) = message {
-            if len < REPLY_LEN {
+            let reply_len = self.reply_len(id);
+            if len < reply_len {
                 return self.drops.add(Drop::ControlLength);
             }
             let size = u16::try_from(len).unwrap_or(u16::MAX);
-            let on = path.map(|path| (id, path));
-            self.send(peer.index, on, ReplyBody::Answer { number: challenge.number, size });
+            self.send_in(id, path, ReplyBody::Answer { number: challenge.number, size });
             if path.is_none() {
                 // Both together are no more than came.
-                self.challenge(now, id, len - REPLY_LEN);
+                self.challenge(now, id, len - reply_len);
             }
         } else if let Message::Answer(answer) = message {
             let (number, len) = (answer.number, answer.size);
@@ -188,17 +238,18 @@ impl Arrivals<'_> {
                     self.messages.update(id, PathUpdate::Carried { path, number, len });
                 }
                 None if is_challenge(&self.sessions.secret, now, own, self.at(), number) => {
-                    self.request_path(id, peer_path);
+                    self.request_path(now, id, peer_path);
                 }
                 None => self.drops.add(Drop::PathUnknown),
             }
         } else {
-            self.forget(id);
+            self.forget(now, id);
         }
     }
 
     /// An origin has proved to be the peer's: its owner is asked to make it a path.
-    pub(super) fn request_path(&mut self, connection: ConnectionId, peer_path: u8) {
+    pub(super) fn request_path(&mut self, now: Instant, connection: ConnectionId, peer_path: u8) {
+        self.note_elsewhere(now, connection);
         let At { socket, remote } = self.at();
         let moved = self.connections[connection.index()]
             .session()
@@ -214,18 +265,22 @@ impl Arrivals<'_> {
     /// Something in a session came from an origin that no path has.
     fn challenge(&mut self, now: Instant, id: ConnectionId, len: usize) {
         let (at, secret) = (self.at(), self.sessions.secret);
-        let Some(peer) = self.connections[id.index()].session_peer() else { return };
-        let Some(session) = self.session_mut(id) else { return };
-        if len >= REPLY_LEN
-            && let Some(number) = session.challenge(now, &secret, at)
-        {
-            self.send(peer.index, None, ReplyBody::Challenge(number));
+        let has_room = len >= self.reply_len(id);
+        let Some(session) = self.session_mut(id).filter(|_| has_room) else { return };
+        if let Some(number) = session.challenge(now, &secret, at) {
+            self.send_in(id, None, ReplyBody::Challenge(number));
         }
     }
 
     /// The session ends.
-    pub(super) fn forget(&mut self, id: ConnectionId) {
+    pub(super) fn forget(&mut self, now: Instant, id: ConnectionId) {
         let half = &mut self.connections[id.index()];
+        if half.handshakes.is_some() {
+            half.close_sealed(now, &self.sessions.secret, self.messages);
+            self.sessions.forget_indices(half);
+            (self.bound, self.opened) = (None, None);
+            return self.touch(id);
+        }
         let renewed = half.forget_session(&self.sessions.secret, self.messages);
         self.sessions.renew(id, renewed);
         self.bound = None;
@@ -233,7 +288,10 @@ impl Arrivals<'_> {
 
     /// The sender of a datagram believes in a session that this host does not know.
     fn answer_unknown_index(&mut self, now: Instant, header: &Header, len: usize) {
-        if header.kind != Kind::Close && len >= REPLY_LEN && self.sessions.unknown.take(now) {
+        // To strangers a host is silent that has sealed connections alone.
+        let answers = self.sessions.host.is_none() || !self.sessions.greetable.is_empty();
+        let answers = answers && header.kind != Kind::Close && len >= CLOSE_LEN;
+        if answers && self.sessions.unknown.take(now) {
             self.send(0, None, ReplyBody::UnknownIndex(header.key));
         }
     }
@@ -244,13 +302,17 @@ impl Arrivals<'_> {
             return Err(Drop::UnknownIndex);
         }
         let at = self.at();
-        let mut halves = self.connections.iter();
-        let of = halves.find(|(_, half)| {
+        let is_of = |half: &ReceiveHalf| {
             half.session_peer().is_some_and(|peer| peer.index == index)
+                && half.handshakes.is_none()
                 && half.path_at(at).is_some()
-        });
-        let (id, _) = of.ok_or(Drop::UnknownIndex)?;
-        self.messages.session(ConnectionId(id as u16), SessionUpdate::Doubted);
+        };
+        let of = self.connections.iter().find(|(_, half)| is_of(half)).map(|(id, _)| id);
+        let id = of.map(|id| ConnectionId(id as u16)).ok_or(Drop::UnknownIndex)?;
+        let doubts = self.session_mut(id).is_some_and(|session| session.doubt(now));
+        if doubts {
+            self.messages.session(id, SessionUpdate::Doubted);
+        }
         Ok(())
     }
 }

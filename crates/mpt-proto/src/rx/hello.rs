@@ -16,11 +16,18 @@ use crate::wire::extended::hello::{Capabilities, Hello, VERSION};
 impl Arrivals<'_> {
     /// Somebody asks for a session. He is answered, and forgotten.
     pub(super) fn on_hello(&mut self, now: Instant, hello: &Hello) -> Result<(), Drop> {
-        let Some(id) = self.greeted(hello) else { return self.invite(now, hello) };
+        let Some(id) = self.greeted(hello) else {
+            let outcome = self.invite(now, hello);
+            if outcome.is_err() {
+                self.note_hello(now, hello);
+            }
+            return outcome;
+        };
         let session = self.connections[id.index()].session().ok_or(Drop::HelloUnknown)?;
         let (own, repair) =
             (session.identity_for(hello.session), self.connections[id.index()].repair);
         self.answer_hello(now, hello, own, repair);
+        self.note_unconfirmed(now, id);
         Ok(())
     }
 
@@ -76,6 +83,7 @@ impl Arrivals<'_> {
         let known = half.framing.plain.knows(hello.sender, hello.receiver);
         let session = half.session.as_mut().filter(|_| known).ok_or(Drop::ControlAddress)?;
         if hello.version != VERSION {
+            self.note_version(now, id, hello.version);
             return Err(Drop::HelloVersion);
         }
         if hello.echo != session.own().session {
@@ -89,7 +97,7 @@ impl Arrivals<'_> {
             // It is to a hello of before the session.
             Some(_) if now < session.began() + OVERLAP => return Err(Drop::HelloCookie),
             // The peer has restarted. What it sent before may still come, so it is asked with another identity.
-            Some(_) => self.forget(id),
+            Some(_) => self.forget(now, id),
             None => {
                 if session.on_answer(peer) {
                     let offer = Offer { peer, cookie: hello.cookie, path };
@@ -115,6 +123,7 @@ impl Arrivals<'_> {
         let (due, current) = (session.identity_for(hello.session), session.peer());
         let own = own.ok_or(Drop::HelloCookie)?;
         if hello.version != VERSION {
+            self.note_version(now, id, hello.version);
             return Err(Drop::HelloVersion);
         }
         if !half.framing.plain.knows(hello.sender, hello.receiver) || half.key != hello.key {
@@ -146,16 +155,17 @@ impl Arrivals<'_> {
                 half.greet_back(path, self.messages);
                 self.bind(id, peer_path, path);
             }
-            None => self.request_path(id, peer_path),
+            None => self.request_path(now, id, peer_path),
         }
         Ok(())
     }
 }
 
-fn peer(hello: &Hello) -> Peer {
+pub(super) fn peer(hello: &Hello) -> Peer {
     let partial = hello.capabilities.contains(Capabilities::PARTIAL);
     let repairs = hello.capabilities.contains(Capabilities::REPAIR);
-    Peer { session: hello.session, index: hello.index, partial, repairs }
+    let parity = hello.capabilities.contains(Capabilities::PARITY);
+    Peer { session: hello.session, index: hello.index, partial, repairs, parity }
 }
 
 pub(super) fn meeting(at: At, hello: &Hello, own: u64) -> Meeting {

@@ -1,6 +1,10 @@
 //! What a keepalive of the peer changes.
 
+use std::num::NonZeroU16;
+use std::time::Duration;
+
 use super::connection::{Arrival, ReceiveHalf};
+use crate::id::PathId;
 use crate::messages::{Feedback, KeepaliveFeedback, Messages, PathUpdate};
 use crate::path::clock::Judgement;
 use crate::path::rtt::RoundTrip;
@@ -8,6 +12,9 @@ use crate::sink::Sink;
 use crate::stats::Drop;
 use crate::time::Instant;
 use crate::wire::keepalive::{Activation, Keepalive};
+
+/// So many packets on other paths, and none on one, say that the peer does not use that one.
+const PASSED_OVER: u64 = 32;
 
 impl ReceiveHalf {
     /// A probe of the peer arrived: a sign that the path is heard, and a length.
@@ -44,6 +51,8 @@ impl ReceiveHalf {
         messages: &mut Messages,
     ) -> Result<(), Drop> {
         let Arrival { path, len, .. } = arrival;
+        self.rest(now);
+        self.look_whether_passed_over(now, path);
         let heard = &mut self.paths[path.index()];
         if !heard.plain.speaks_keepalive {
             return Err(Drop::ControlUnknown);
@@ -107,5 +116,55 @@ impl ReceiveHalf {
         }
         self.tell(now, sink, messages);
         Ok(())
+    }
+
+    /// Gives back what an idle connection does not need. To be called now and then: with keepalives, which come where
+    /// nothing else does, and when a path falls silent.
+    pub(super) fn rest(&mut self, now: Instant) {
+        let is_holding = self.reorder.stats().held > 0 || self.play_out.deadline().is_some();
+        if !self.rest.begins(now, self.delivered.packets, is_holding) {
+            return;
+        }
+        self.reorder.shrink();
+        self.play_out.shrink();
+        self.marked.shrink_to(0);
+        self.stream.rest();
+        for (_, path) in self.paths.iter_mut() {
+            path.recorder.shrink();
+            path.order.rest();
+        }
+    }
+
+    /// The peer says how often it sends path statuses on a path, in milliseconds.
+    pub(super) fn on_interval(
+        &mut self,
+        path: PathId,
+        interval: Option<NonZeroU16>,
+        messages: &mut Messages,
+    ) {
+        let interval = interval.map(|millis| Duration::from_millis(millis.get().into()));
+        let heard = &mut self.paths[path.index()];
+        if heard.peer_interval != interval {
+            heard.peer_interval = interval;
+            heard.set_dead_time();
+            messages.update(self.id, PathUpdate::Interval { path, interval });
+        }
+    }
+
+    /// A keepalive comes on a path that the peer may have said is down: does it send everything elsewhere?
+    fn look_whether_passed_over(&mut self, now: Instant, path: PathId) {
+        if !self.paths[path.index()].liveness.is_told() {
+            return;
+        }
+        let all: u64 = self.paths.iter().map(|(_, other)| other.received.packets).sum();
+        let heard = &mut self.paths[path.index()];
+        let here = heard.received.packets;
+        let before = *heard.passed_over.get_or_insert((here, all - here));
+        if here > before.0 {
+            heard.passed_over = Some((here, all - here));
+        } else if all - here >= before.1 + PASSED_OVER {
+            heard.passed_over = Some((here, all - here));
+            heard.liveness.on_passed_over(now);
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! One path, as far as it is received on.
 
+use std::time::Duration;
+
 use crate::config::PathConfig;
 use crate::framing::extended::identity::At;
 use crate::framing::plain::path::PlainPath;
@@ -30,6 +32,11 @@ pub(super) struct ReceivePath {
     pub(super) overflows: u32,
     /// When the peer was last sent something on it because it had fallen silent.
     pub(super) nudged: Instant,
+    /// The silence after which it is down, by its settings: without a session, and in one if the peer says how often it sends
+    /// path statuses.
+    times: (Option<Duration>, Option<Duration>),
+    /// How often it does.
+    pub(super) peer_interval: Option<Duration>,
     /// The last report, so that only changes are reported.
     pub(super) told: (bool, PathState),
     pub(super) estimator: PathEstimator,
@@ -38,6 +45,8 @@ pub(super) struct ReceivePath {
     pub(super) copies: u64,
     pub(super) received: Traffic,
     pub(super) keepalives_received: u64,
+    /// Packets on this path and on the others, when a keepalive came last on a path that the peer has said is down.
+    pub(super) passed_over: Option<(u64, u64)>,
     /// Keepalives that were padded to a length, which are not counted to the peer.
     pub(super) probes_received: u64,
 }
@@ -55,6 +64,8 @@ impl ReceivePath {
             recorder: Recorder::default(),
             overflows: 0,
             nudged: Instant::ZERO,
+            times: (config.dead_time, config.failover),
+            peer_interval: None,
             told: (false, PathState::Probing),
             estimator: PathEstimator::default(),
             order: Order::default(),
@@ -62,14 +73,24 @@ impl ReceivePath {
             received: Traffic::default(),
             keepalives_received: 0,
             probes_received: 0,
+            passed_over: None,
         }
     }
 
     /// Other times. The status is for [`Liveness::on_status`].
     pub(super) fn set(&mut self, config: &PathConfig, known_to_speak: bool) {
         self.origin = At { socket: config.socket, remote: config.remote };
-        self.liveness.on_dead_time(config.dead_time);
+        self.times = (config.dead_time, config.failover);
+        self.set_dead_time();
         self.plain.set(config, known_to_speak);
+    }
+
+    /// Has the dead time follow the settings and what the peer says.
+    pub(super) fn set_dead_time(&mut self) {
+        let (dead_time, failover) = self.times;
+        let watched = failover.zip(self.peer_interval).filter(|_| dead_time.is_some());
+        let in_session = watched.map(|(failover, interval)| failover.max(interval * 7 / 2));
+        self.liveness.on_dead_time(in_session.or(dead_time));
     }
 
     /// The peer has restarted: what was known of its clock and counters means nothing any more.
@@ -77,6 +98,8 @@ impl ReceivePath {
         self.estimator = PathEstimator::default();
         self.plain.forget_peer();
         self.recorder = Recorder::default();
+        self.peer_interval = None;
+        self.set_dead_time();
     }
 
     /// An inner packet of the peer arrived, in a datagram of this length. Returns whether that
@@ -84,10 +107,10 @@ impl ReceivePath {
     #[inline(always)]
     pub(super) fn on_packet(&mut self, now: Instant, len: usize) -> bool {
         self.received.add(len);
-        self.liveness.on_heard(now);
+        let is_back = self.liveness.on_data(now);
         // A standby path carries only what is pinned to it; or it has been activated, and the message
         // that says so was lost.
-        self.plain.stands_by.take().is_some() || self.told.0 != self.liveness.hearing()
+        is_back || self.plain.stands_by.take().is_some() || self.told.0 != self.liveness.hearing()
     }
 
     /// Whether the peer, at this activation epoch, may be sending packets on it, or packets are

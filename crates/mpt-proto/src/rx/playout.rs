@@ -43,6 +43,12 @@ impl PlayOut {
             + self.held.capacity() * size_of::<Option<Instant>>()
     }
 
+    /// Gives back memory. No packet is held by the order.
+    pub(super) fn shrink(&mut self) {
+        self.held = Vec::new();
+        self.waiting.shrink_to(0);
+    }
+
     /// The peer said at `sent` of its clock what it wants.
     pub(super) fn set(&mut self, sent: u32, equal: Option<NonZeroU32>) {
         let is_newer = |told: u32| sent.wrapping_sub(told).cast_signed() > 0;

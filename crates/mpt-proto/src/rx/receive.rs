@@ -21,6 +21,10 @@ use crate::wire::inner::Inner;
 
 impl ReceiveHalf {
     /// A datagram of this connection arrived, `len` bytes long.
+    ///
+    /// # Errors
+    ///
+    /// Why it was dropped; that is counted.
     pub(crate) fn receive(
         &mut self,
         now: Instant,
@@ -29,7 +33,7 @@ impl ReceiveHalf {
         payload: &[u8],
         sink: &mut impl Sink,
         messages: &mut Messages,
-    ) {
+    ) -> Result<(), Drop> {
         self.restart_order(now, sink);
         let outcome = match self.framing.read(opened, payload) {
             Ok(Body::Inner(inner)) => {
@@ -41,6 +45,7 @@ impl ReceiveHalf {
         if let Err(reason) = outcome {
             self.drops.add(reason);
         }
+        outcome
     }
 
     /// An inner packet arrived.
@@ -69,6 +74,10 @@ impl ReceiveHalf {
             }
             Framed::Extended(header) => {
                 self.record(now, &arrival, header);
+                if header.flags.contains(Flags::COVERED) {
+                    let place = (header.sequence, header.distance);
+                    self.keep_covered(now, arrival.path, place, &payload[..inner.len], sink);
+                }
                 self.play_out.begin(now, self.play_out_wait(now, header));
                 header.sequence.map(|seq| Arrived {
                     path: arrival.path,
@@ -122,8 +131,9 @@ impl ReceiveHalf {
             (Body::Keepalive(keepalive), _) => {
                 self.receive_keepalive(now, arrival, &keepalive, restarts, sink, messages)
             }
-            (Body::Status(keepalive, equal), Framed::Extended(header)) => {
+            (Body::Status(keepalive, equal, interval), Framed::Extended(header)) => {
                 self.play_out.set(header.sent, equal);
+                self.on_interval(arrival.path, interval, messages);
                 self.receive_keepalive(now, arrival, &keepalive, restarts, sink, messages)
             }
             (Body::Probe, _) => self.receive_probe(now, arrival, sink, messages),
@@ -152,6 +162,9 @@ impl ReceiveHalf {
                 messages.peer_report(self.id, header, Box::new(block));
             }
             return Ok(());
+        }
+        if let Message::Parity(parity) = message {
+            return self.receive_parity(now, arrival.path, parity, sink);
         }
         let Message::Beacon(beacons) = message else { return Err(Drop::ControlUnknown) };
         let session = self.session.as_deref();
@@ -223,7 +236,7 @@ impl ReceiveHalf {
 
 /// What a flow distance says of the packet before.
 #[inline(always)]
-fn after(seq: Seq, distance: u16) -> After {
+pub(super) fn after(seq: Seq, distance: u16) -> After {
     match distance {
         0 => After::First,
         u16::MAX => After::Far,

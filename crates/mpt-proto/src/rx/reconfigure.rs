@@ -92,6 +92,11 @@ impl ReceiveHalf {
     /// The connection has other networks, or another order.
     pub(crate) fn set(&mut self, now: Instant, config: &ConnectionConfig, sink: &mut impl Sink) {
         self.networks.clone_from(&config.networks);
+        if let Some((handshakes, keys)) = self.handshakes.as_mut().zip(config.peer_keys.as_ref())
+            && handshakes.peer.public == keys.public
+        {
+            handshakes.peer.clone_from(keys);
+        }
         self.repair = config.repairs();
         self.order_in_session = config.reorder;
         let order = self.order_now();
@@ -137,7 +142,7 @@ impl ReceiveHalf {
         messages: &mut Messages,
     ) {
         let Some(path) = self.staying(path) else { return };
-        path.liveness.on_peer_down(down);
+        path.liveness.on_peer_down(now, down);
         self.tell(now, sink, messages);
     }
 

@@ -28,6 +28,9 @@ const LONGEST: Duration = Duration::from_millis(100);
 /// headers included, times a hundred.
 const BYTES_PER_PATH: u64 = 100 * 120;
 
+/// A beacon of so many bytes of UDP payload is told about like data.
+pub(crate) const PADDED: usize = 250;
+
 /// How much longer a gap is waited for than the delays explain, at least, and the most that it is waited for at all.
 const SPARE: Duration = Duration::from_millis(5);
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
@@ -79,7 +82,9 @@ impl ReceiveHalf {
         if let Some(at) = known {
             measured.tell_by(at.max(measured.told_at + AT_ONCE));
         }
-        if measured.due.is_none() && header.kind == Kind::Data {
+        // Padded ones are sent to find out what the path is like.
+        let is_probe = header.kind == Kind::Beacon && arrival.len >= PADDED;
+        if measured.due.is_none() && (header.kind == Kind::Data || is_probe) {
             measured.due = Some(now + LEAST);
         }
     }
@@ -111,6 +116,9 @@ impl ReceiveHalf {
         }
         (measured.told_at, measured.bytes, measured.due) = (now, 0, None);
         expiring.into_iter().for_each(|at| measured.tell_by(at.max(now + AT_ONCE)));
+        if let Some(handshakes) = self.handshakes.as_mut().filter(|it| it.epochs.is_used_up()) {
+            handshakes.begin_series(now);
+        }
         let Some(session) = self.session.as_deref() else { return };
         for (index, path) in self.paths.iter_mut() {
             let Some(id) = session.peer_id(PathId(index as u8)) else { continue };

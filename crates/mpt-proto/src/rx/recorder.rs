@@ -104,6 +104,11 @@ impl Recorder {
         self.window.memory() + self.marks.capacity() * size_of::<(u32, Instant)>()
     }
 
+    /// Gives back memory that is not needed.
+    pub(crate) fn shrink(&mut self) {
+        self.marks.shrink_to(0);
+    }
+
     /// How long a datagram may be overtaken by others before it counts as lost; 0 on a path that keeps its order.
     pub(crate) fn set_margin(&mut self, margin: Duration) {
         self.margin = margin;

@@ -1,9 +1,13 @@
 //! What a receive half tells about itself.
 
+use std::net::SocketAddr;
+use std::time::Duration;
+
 use super::connection::ReceiveHalf;
 use super::path::ReceivePath;
 use crate::config::ReorderConfig;
-use crate::id::PathId;
+use crate::framing::extended::identity::At;
+use crate::id::{PathId, SocketId};
 use crate::measure::Reordering;
 use crate::path::PathState;
 use crate::path::estimator::Quality;
@@ -37,6 +41,40 @@ impl ReceiveHalf {
         self.paths[path.index()].liveness.state()
     }
 
+    /// The silence after which a path is down at present; `None` if it never is.
+    ///
+    /// # Panics
+    ///
+    /// If the connection has no such path.
+    pub fn dead_time(&self, path: PathId) -> Option<Duration> {
+        self.paths[path.index()].liveness.dead_time()
+    }
+
+    /// The GRE key of its datagrams, if they have one.
+    pub fn key(&self) -> Option<u32> {
+        self.key
+    }
+
+    /// The socket and the address of the peer between which a path leads.
+    ///
+    /// # Panics
+    ///
+    /// If the connection has no such path.
+    pub fn remote(&self, path: PathId) -> (SocketId, SocketAddr) {
+        let At { socket, remote } = self.paths[path.index()].origin;
+        (socket, remote)
+    }
+
+    /// Whether a path is heard, and the peer says on it that it does not hear us.
+    ///
+    /// # Panics
+    ///
+    /// If the connection has no such path.
+    pub fn is_peer_deaf(&self, path: PathId) -> bool {
+        let liveness = &self.paths[path.index()].liveness;
+        liveness.hearing() && liveness.peer_deaf()
+    }
+
     /// When a path was last heard.
     ///
     /// # Panics
@@ -50,6 +88,7 @@ impl ReceiveHalf {
     pub fn stats(&self) -> ConnectionStats {
         ConnectionStats {
             delivered: self.delivered,
+            recovered: self.parity_stats().recovered,
             reorder: self.reorder.stats(),
             drops: self.drops,
             ..ConnectionStats::default()
@@ -100,12 +139,14 @@ impl ReceiveHalf {
             + self.paths.memory()
             + self.reorder.memory()
             + self.play_out.memory()
+            + self.covers.as_ref().map_or(0, |it| size_of_val(&**it) + it.memory())
             + self.measurement_memory()
             + self.marked.capacity()
             + self.framing.plain.memory()
             + self.measured.as_ref().map_or(0, |it| size_of_val(&**it) + it.memory())
             + self.paths.iter().map(|(_, path)| path.recorder.memory()).sum::<usize>()
             + self.session().map_or(0, |session| size_of_val(session) + session.memory())
+            + self.handshake_memory()
             + self.networks.capacity() * size_of::<Prefix>()
     }
 

@@ -88,9 +88,14 @@ impl ReceiveHalf {
     ) {
         let Some(session) = &mut self.session else { return };
         session.begin(now, peer);
+        messages.session(self.id, SessionUpdate::Agreed(peer, session.own()));
+        self.on_session_began(peer, replaces, messages);
+    }
+
+    /// What follows from a session that has begun with this peer.
+    pub(super) fn on_session_began(&mut self, peer: Peer, replaces: bool, messages: &mut Messages) {
         self.measured = Some(Box::new(Measured::new(self.repair && peer.repairs)));
         self.restarts = true;
-        messages.session(self.id, SessionUpdate::Agreed(peer, session.own()));
         messages.event(Event::Session { connection: self.id, replaces });
     }
 
@@ -107,18 +112,25 @@ impl ReceiveHalf {
     }
 
     /// What is known of the peer is of a session that is over. The next one has another identity.
-    fn renew_session(&mut self, secret: &Secret) -> Option<Renewed> {
+    pub(super) fn renew_session(&mut self, secret: &Secret) -> Option<Renewed> {
         let session = self.session.as_mut()?;
         let gone = session.own().index;
         self.sessions_forgotten += 1;
         session.renew(Identity::derive(secret, self.number, self.sessions_forgotten + 1));
         let next = session.next().index;
+        self.reset_session();
+        Some(Renewed { gone, next })
+    }
+
+    /// What was measured in a session is over with it.
+    pub(super) fn reset_session(&mut self) {
         self.measured = None;
+        self.parity_before = self.parity_stats();
+        self.covers = None;
         self.restarts = true;
         self.all_down_since = None;
         self.calls = 0;
         self.paths.iter_mut().for_each(|(_, path)| path.forget_peer());
-        Some(Renewed { gone, next })
     }
 
     /// Has the peer told at once how a path is.
@@ -166,7 +178,7 @@ impl ReceiveHalf {
     /// is of the time before the session.
     #[cold]
     pub(super) fn accepts_plain(&self, now: Instant) -> Result<bool, Drop> {
-        if self.framing.config == FramingConfig::Extended {
+        if matches!(self.framing.config, FramingConfig::Extended | FramingConfig::Sealed) {
             return Err(Drop::Framing);
         }
         let began = self.session().filter(|session| session.peer().is_some()).map(Session::began);
@@ -179,6 +191,7 @@ impl ReceiveHalf {
 
     /// Notes whether all paths are down. Then the session ends after a while, where plain framing can take over.
     pub(super) fn watch_session(&mut self, now: Instant, any_up: bool) {
+        self.watch_handshakes(now, any_up);
         let ends = self.framing.config == FramingConfig::Auto && self.session_peer().is_some();
         if any_up || !ends {
             self.all_down_since = None;
@@ -192,6 +205,7 @@ impl ReceiveHalf {
     pub(super) fn session_deadline(&self) -> Option<Deadline> {
         let end = self.session_end().map(|at| Deadline { at, timer: Timer::SessionEnd });
         let feedback = self.measured.as_ref().and_then(|measured| measured.deadline());
+        let end = Deadline::earlier(end, self.handshake_deadline());
         Deadline::earlier(end, feedback.map(|at| Deadline { at, timer: Timer::Feedback }))
     }
 

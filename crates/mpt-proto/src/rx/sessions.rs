@@ -7,9 +7,13 @@ use std::time::Duration;
 use crate::demux::candidate::PathRequest;
 use crate::framing::extended::identity::Identity;
 use crate::framing::extended::session::Session;
+use crate::framing::sealed::handshake::Host;
 use crate::id::ConnectionId;
+use crate::keys::{HostKeys, PublicKey};
+use crate::rx::clients::Clients;
 use crate::rx::session::Renewed;
 use crate::secret::Secret;
+use crate::time::Instant;
 use crate::token_bucket::TokenBucket;
 
 /// What leads from a datagram of extended framing to its connection, and what others may ask for.
@@ -20,6 +24,14 @@ pub(super) struct Sessions {
     /// Connections with sessions by the tunnel addresses of their peers.
     pub(super) greetable: HashMap<IpAddr, Vec<ConnectionId>>,
     pub(super) secret: Secret,
+    /// This host with its keys, if it has any.
+    pub(super) host: Option<Box<Host>>,
+    /// Connections by the static keys of their peers.
+    pub(super) keys: HashMap<PublicKey, ConnectionId>,
+    /// The clients that may become connections.
+    pub(super) clients: Clients,
+    /// The time since 1970 at a moment of the core's clock, as its owner said last.
+    pub(super) wall_clock: Option<(Instant, Duration)>,
     /// By what those know this host who ask for a session and have no connection yet.
     pub(super) inviter: Identity,
     /// How often unknown indices are answered, and believed to be unknown to a peer.
@@ -29,16 +41,25 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    pub(super) fn new(secret: Secret) -> Self {
+    pub(super) fn new(secret: Secret, keys: Option<&HostKeys>) -> Self {
         Self {
             indices: HashMap::new(),
             greetable: HashMap::new(),
             // No connection has this number.
             inviter: Identity::derive(&secret, u64::MAX, 0),
             secret,
+            host: keys.map(|keys| Box::new(Host::new(keys))),
+            keys: HashMap::new(),
+            clients: Clients::default(),
+            wall_clock: None,
             unknown: TokenBucket::new(10, Duration::from_millis(100)),
             path_requests: VecDeque::new(),
         }
+    }
+
+    /// This host has these keys.
+    pub(super) fn set_host(&mut self, keys: &HostKeys) {
+        self.host = Some(Box::new(Host::new(keys)));
     }
 
     /// A connection has these indices.

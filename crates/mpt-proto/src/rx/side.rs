@@ -1,20 +1,22 @@
 //! The receive half of every connection, and which of them a datagram is for.
 
-use std::net::IpAddr;
+use std::collections::HashSet;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
-use crate::change::Change;
-use crate::config::ConnectionConfig;
 use crate::deadlines::Deadlines;
 use crate::demux::accept::{AcceptConfig, Accepting, ConnectRequest};
 use crate::demux::address::{Candidate, Origin, Origins, choose};
 use crate::demux::candidate::PathRequest;
 use crate::event::Event;
 use crate::framing::datagram::{Framed, Opened};
-use crate::id::AcceptId;
-use crate::id::ConnectionId;
 use crate::id::PathId;
+use crate::id::{ClientId, ConnectionId};
+use crate::keys::HostKeys;
 use crate::messages::{Message, Messages};
+use crate::mismatch::{FramingFound, Mismatch, Mismatches};
 use crate::prefix::Prefix;
+use crate::rx::clients::{ClientConfig, ClientRequest};
 use crate::rx::connection::{Arrival, ReceiveHalf};
 use crate::rx::sessions::Sessions;
 use crate::secret::Secret;
@@ -33,15 +35,16 @@ use crate::wire::gre;
 #[derive(Debug)]
 pub struct ReceiveSide {
     /// This end's tunnel addresses, by which keepalives are known.
-    local: Vec<IpAddr>,
+    pub(super) local: Vec<IpAddr>,
     pub(super) connections: Slots<ReceiveHalf>,
-    origins: Origins,
-    sessions: Sessions,
+    pub(super) origins: Origins,
+    pub(super) sessions: Sessions,
     /// How many connections were added.
-    added: u64,
-    accepting: Accepting,
-    deadlines: Deadlines,
-    messages: Messages,
+    pub(super) added: u64,
+    pub(super) accepting: Accepting,
+    pub(super) deadlines: Deadlines,
+    pub(super) messages: Messages,
+    mismatches: Mismatches,
     drops: Drops,
 }
 
@@ -55,6 +58,7 @@ pub struct Arrivals<'a> {
     pub(super) local: &'a [IpAddr],
     deadlines: &'a mut Deadlines,
     pub(super) messages: &'a mut Messages,
+    pub(super) mismatches: &'a mut Mismatches,
     pub(super) drops: &'a mut Drops,
     pub(super) origin: Origin,
     /// The own address that they were sent to, if known.
@@ -64,21 +68,24 @@ pub struct Arrivals<'a> {
     /// The key of the last datagram, and what it meant.
     chosen: Option<(Option<u32>, Result<Candidate, Drop>)>,
     /// The connection that received last, whose deadline may have moved.
-    touched: Option<ConnectionId>,
+    pub(super) touched: Option<ConnectionId>,
+    /// The index of the last sealed datagram, and whose it is.
+    pub(super) opened: Option<(u32, ConnectionId)>,
 }
 
 impl ReceiveSide {
     /// A side without connections, whose tunnel addresses these are.
-    pub(crate) fn new(local: &[Prefix], secret: Secret) -> Self {
+    pub(crate) fn new(local: &[Prefix], secret: Secret, keys: Option<&HostKeys>) -> Self {
         Self {
             local: local.iter().map(Prefix::address).collect(),
             connections: Slots::default(),
             origins: Origins::default(),
-            sessions: Sessions::new(secret),
+            sessions: Sessions::new(secret, keys),
             added: 0,
             accepting: Accepting::default(),
             deadlines: Deadlines::default(),
             messages: Messages::default(),
+            mismatches: Mismatches::default(),
             drops: Drops::default(),
         }
     }
@@ -94,12 +101,14 @@ impl ReceiveSide {
             local: &self.local,
             deadlines: &mut self.deadlines,
             messages: &mut self.messages,
+            mismatches: &mut self.mismatches,
             drops: &mut self.drops,
             origin,
             addressed_to: None,
             bound: None,
             chosen: None,
             touched: None,
+            opened: None,
         }
     }
 
@@ -113,6 +122,7 @@ impl ReceiveSide {
                 let renewed = connection.forget_session(secret, &mut self.messages);
                 self.sessions.renew(id, renewed);
             }
+            self.sessions.drive(now, id, connection, &mut self.messages);
             for path in connection.take_gone(now) {
                 self.origins.remove(|owner, other| owner == id && other == path);
             }
@@ -149,6 +159,56 @@ impl ReceiveSide {
         self.sessions.path_requests.pop_front()
     }
 
+    /// What arrived and does not fit what this host is configured for, oldest first. To be polled after datagrams
+    /// arrived.
+    pub fn poll_mismatch(&mut self) -> Option<Mismatch> {
+        self.mismatches.poll()
+    }
+
+    /// The next client without a connection that begins a handshake, oldest first. To be polled after datagrams arrived,
+    /// if there are clients. It is answered when it has a connection with a path to where it is.
+    pub fn poll_client_request(&mut self) -> Option<ClientRequest> {
+        self.sessions.clients.poll_request()
+    }
+
+    /// Where somebody is who had the secret of an invitation that is used up, has expired or was never given; at most one
+    /// in ten seconds, while each is counted. To be polled like [`poll_client_request`](Self::poll_client_request).
+    pub fn poll_refused_invitation(&mut self) -> Option<SocketAddr> {
+        self.sessions.clients.poll_refused()
+    }
+
+    /// The time since 1970-01-01 00:00 UTC is now this: invitations expire by it. Without it the clock counts on from where it
+    /// was when the core's was zero.
+    pub fn set_wall_clock(&mut self, now: Instant, since_1970: Duration) {
+        self.sessions.wall_clock = Some((now, since_1970));
+    }
+
+    /// This host has other keys from now on. Sessions go on; to renew them, and to begin others, their peers need its new
+    /// public key.
+    pub fn set_keys(&mut self, keys: &HostKeys) {
+        self.sessions.set_host(keys);
+        for (_, half) in self.connections.iter_mut() {
+            if let Some(handshakes) = &mut half.handshakes {
+                self.sessions.give_up(handshakes);
+            }
+        }
+    }
+
+    /// Adds clients that are accepted by their keys. One that has the key or the invitation of another one takes its place.
+    pub fn add_clients(&mut self, clients: &[ClientConfig]) {
+        self.sessions.clients.add(clients);
+    }
+
+    /// Removes clients. Their connections stay.
+    pub fn remove_clients(&mut self, clients: &HashSet<ClientId>) {
+        self.sessions.clients.remove(clients);
+    }
+
+    /// How many clients there are.
+    pub fn clients(&self) -> usize {
+        self.sessions.clients.len()
+    }
+
     /// Sets the templates by which peers are accepted. Connections that were accepted before stay.
     pub fn set_accepts(&mut self, accepts: &[AcceptConfig]) {
         self.accepting.set(accepts);
@@ -157,106 +217,6 @@ impl ReceiveSide {
     /// The connections.
     pub fn connections(&self) -> impl Iterator<Item = (ConnectionId, &ReceiveHalf)> {
         self.connections.iter().map(|(index, half)| (ConnectionId(index as u16), half))
-    }
-
-    /// Applies a change to receiving, after the transmit side. Packets held for a connection that
-    /// ends go to `sink`.
-    pub fn change(&mut self, now: Instant, change: &Change, sink: &mut impl Sink) {
-        let id = change.connection();
-        if matches!(change, Change::AddConnection { .. }) {
-            self.added += 1;
-        }
-        let Some(connection) = self.connections.get_mut(id.index()) else {
-            if let Change::AddConnection { config, accepted_by, .. } = change {
-                self.add(now, id, config, *accepted_by, sink);
-            }
-            return;
-        };
-        let messages = &mut self.messages;
-        match change {
-            // The number is in use.
-            Change::AddConnection { .. } => {}
-            Change::RemoveConnection { .. } => {
-                connection.end(sink);
-                if let Some(session) = connection.session() {
-                    self.sessions.remove(session);
-                }
-                for peer in connection.peer() {
-                    if let Some(ids) = self.sessions.greetable.get_mut(peer) {
-                        ids.retain(|other| *other != id);
-                        if ids.is_empty() {
-                            self.sessions.greetable.remove(peer);
-                        }
-                    }
-                }
-                messages.forget(id);
-                self.accepting.remove(id, connection.peer(), connection.accepted_by());
-                self.connections.take(id.index());
-                self.origins.remove(|owner, _| owner == id);
-            }
-            Change::SetConnection { config, .. } => connection.set(now, config, sink),
-            Change::AddPath { path, config, .. } => {
-                if connection.add_path(*path, config) {
-                    // One of that number may have been left, and still be where it was.
-                    self.origins.remove(|owner, other| owner == id && other == *path);
-                    self.origins.claim(connection.origin(), *path, (config.socket, config.remote));
-                    self.accepting.claimed(config.socket, config.remote);
-                }
-            }
-            Change::RemovePath { path, .. } => connection.remove_path(now, *path, sink, messages),
-            Change::SetPath { path, config, .. } => {
-                if connection.set_path(now, *path, config, sink, messages) {
-                    self.origins.remove(|owner, other| owner == id && other == *path);
-                    self.origins.claim(connection.origin(), *path, (config.socket, config.remote));
-                }
-            }
-            Change::SetStatus { path, status, .. } => {
-                connection.set_status(now, *path, *status, sink, messages);
-            }
-            Change::SetFits { path, fits, .. } => {
-                connection.set_fits(now, *path, *fits, sink, messages)
-            }
-            Change::SetPeerDown { path, down, .. } => {
-                connection.set_peer_down(now, *path, *down, sink, messages);
-            }
-            Change::SetPresent { path, present, .. } => {
-                connection.set_present(now, *path, *present, sink, messages);
-            }
-        }
-        if let Some(connection) = self.connections.get_mut(id.index()) {
-            connection.tell(now, sink, &mut self.messages);
-        }
-        refresh_deadline(&mut self.deadlines, &self.connections, id);
-    }
-
-    fn add(
-        &mut self,
-        now: Instant,
-        id: ConnectionId,
-        config: &ConnectionConfig,
-        by: Option<AcceptId>,
-        sink: &mut impl Sink,
-    ) {
-        let same = |peer: &IpAddr| self.local.iter().any(|own| own.is_ipv4() == peer.is_ipv4());
-        // The same condition as at the transmit side.
-        if !config.peer.iter().any(same) {
-            return;
-        }
-        let derived = (&self.sessions.secret, self.added);
-        let mut connection = ReceiveHalf::new(id, config, by, &self.local, derived);
-        if let Some(session) = connection.session() {
-            self.sessions.add(id, session);
-            for peer in &config.peer {
-                self.sessions.greetable.entry(*peer).or_default().push(id);
-            }
-        }
-        for (path, settings) in (0..).map(PathId).zip(&config.paths) {
-            self.origins.claim(connection.origin(), path, (settings.socket, settings.remote));
-        }
-        self.accepting.add(id, &config.peer, by);
-        connection.tell(now, sink, &mut self.messages);
-        self.connections.put(id.index(), connection);
-        refresh_deadline(&mut self.deadlines, &self.connections, id);
     }
 
     /// Switches all paths off, after the transmit side.
@@ -307,6 +267,7 @@ impl Arrivals<'_> {
             Ok(parsed) => parsed,
             Err(reason) => {
                 self.drops.add(reason);
+                self.note_foreign(now, reason);
                 return None;
             }
         };
@@ -315,11 +276,16 @@ impl Arrivals<'_> {
                 self.refuse(now, &parsed, reason);
                 None
             }
+            Ok(Candidate { connection, .. }) if self.is_sealed(connection) => {
+                self.drops.add(Drop::Framing);
+                self.note_framing(now, FramingFound::Plain);
+                None
+            }
             Ok(Candidate { connection, path, .. }) => {
                 let gre::Header { protocol, sequence, .. } = parsed.header;
                 let start = datagram.len() - parsed.payload.len();
                 let framed = Framed::Plain(protocol);
-                Some(Opened { connection, path, sequence, framed, start })
+                Some(Opened { connection, path, sequence, framed, start, trailer: 0 })
             }
         }
     }
@@ -331,14 +297,18 @@ impl Arrivals<'_> {
     /// If `datagram` is not the one that was opened.
     #[inline]
     pub fn receive(&mut self, now: Instant, opened: Opened, datagram: &[u8], sink: &mut impl Sink) {
-        let Opened { connection, path, start, .. } = opened;
+        let Opened { connection, path, start, trailer, .. } = opened;
         let arrival = Arrival { path, tos: self.origin.tos, len: datagram.len() };
         if self.touched != Some(connection) {
             self.refresh_deadline();
             self.touched = Some(connection);
         }
         let half = &mut self.connections[connection.index()];
-        half.receive(now, arrival, &opened, &datagram[start..], sink, self.messages);
+        let payload = &datagram[start..datagram.len() - trailer];
+        let outcome = half.receive(now, arrival, &opened, payload, sink, self.messages);
+        if let Err(reason) = outcome {
+            self.note_rejected(now, &opened, payload, reason);
+        }
     }
 
     /// Opens and takes a datagram.
@@ -352,6 +322,7 @@ impl Arrivals<'_> {
     #[cold]
     fn refuse(&mut self, now: Instant, datagram: &gre::Datagram<'_>, reason: Drop) {
         if self.accepting.is_closed() {
+            self.note_refused(now, datagram, reason);
             return self.drops.add(reason);
         }
         let connections = &*self.connections;
@@ -360,12 +331,15 @@ impl Arrivals<'_> {
         };
         match self.accepting.on_datagram(now, self.origin, datagram, self.local, paths) {
             Ok(true) => {}
-            Ok(false) => self.drops.add(reason),
+            Ok(false) => {
+                self.drops.add(reason);
+                self.note_refused(now, datagram, reason);
+            }
             Err(refusal) => self.drops.add(refusal),
         }
     }
 
-    fn refresh_deadline(&mut self) {
+    pub(super) fn refresh_deadline(&mut self) {
         if let Some(id) = self.touched {
             refresh_deadline(self.deadlines, self.connections, id);
         }
@@ -390,7 +364,11 @@ impl std::ops::Drop for Arrivals<'_> {
 }
 
 /// Brings the deadline of a connection up to date.
-fn refresh_deadline(deadlines: &mut Deadlines, connections: &Slots<ReceiveHalf>, id: ConnectionId) {
+pub(super) fn refresh_deadline(
+    deadlines: &mut Deadlines,
+    connections: &Slots<ReceiveHalf>,
+    id: ConnectionId,
+) {
     let deadline = connections.get(id.index()).and_then(ReceiveHalf::deadline);
     deadlines.set(id.index(), deadline.map(|deadline| deadline.at));
 }

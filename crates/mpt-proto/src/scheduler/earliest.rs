@@ -10,6 +10,7 @@
 //! a number.
 
 mod lane;
+mod some;
 
 use std::time::Duration;
 
@@ -202,19 +203,22 @@ impl Earliest {
         others.filter(|_| self.copies()).map(|lane| lane.path)
     }
 
-    /// The path for a packet of `len` bytes that the peer holds until it has taken `equal` longer than the fastest path
-    /// does: all paths by which it comes before are as good, so it takes the one whose queue is shortest.
+    /// The path for a packet of `len` bytes that the peer holds, from when it leaves, until it has taken `equal` longer
+    /// than the fastest path does: no path takes less, so it takes the one whose queue is shortest.
     pub(crate) fn select_equalised(
         &self,
         now: Instant,
         len: usize,
         equal: Duration,
     ) -> Option<Choice> {
+        let held = |lane: &Lane| Lane { delay: lane.delay.max(equal), ..*lane };
         // What the packet itself takes would keep a path out that has a low rate because it has just begun.
-        let held = |lane: &Lane| (lane.busy_until(now) + lane.delay).max(now + equal);
-        let best = self.used().min_by_key(|lane| (held(lane), lane.busy_until(now), lane.delay))?;
-        let slowest = self.used().map(|lane| lane.idle(len)).max()?;
-        Some(best.take(now, len, slowest.max(equal)))
+        let best = self.used().map(held).min_by_key(|lane| {
+            let burst = if lane.rate.is_none() { lane.burst } else { Duration::ZERO };
+            (lane.arrival(now, 0), burst, lane.delay)
+        })?;
+        let slowest = self.used().map(|lane| held(lane).idle(len)).max()?;
+        Some(best.take(now, len, slowest))
     }
 
     /// How long what is committed to the fastest path takes to leave, and the rate of that path in bytes per second.

@@ -14,10 +14,7 @@ use crate::queue::{Packet, Volume};
 use crate::scheduler::earliest::Earliest;
 use crate::stats::Drop;
 use crate::time::Instant;
-use crate::wire::segment;
-
-/// Two headers at their longest: no acknowledgement is longer.
-const LONGEST: usize = 120;
+use crate::wire::short::Short;
 
 /// An acknowledgement waits for at least so long, and for at most a quarter of the round trip.
 const LEAST_WAIT: Duration = Duration::from_millis(4);
@@ -33,10 +30,10 @@ impl TransmitHalf {
         let (len, tos) = (item.packet.len(), item.inner.tos);
         // Over one path delays differ no more than they do without a tunnel.
         let several = self.scheduler.earliest().is_some_and(Earliest::has_several);
-        if !self.thins_acks || len > LONGEST || !several {
+        if !self.thins_acks || !several {
             return None;
         }
-        let segment = segment::parse(item.packet, item.inner)?;
+        let Short::Segment(segment) = item.short() else { return None };
         let longest = LEAST_WAIT.max(least_round_trip(&self.paths) / 4);
         let paced = self.paced.as_mut()?;
         let (fate, obsolete) = paced.acks.on_segment(now, **hash, segment, longest);
@@ -65,6 +62,7 @@ impl TransmitHalf {
             paced.store.give_back(place);
             return self.drops.add(Drop::InnerMalformed);
         };
-        self.commit_ahead(now, path, Packet { place, len, tos, volume: Volume::Sparse }, stamp);
+        let packet = Packet { place, len, tos, volume: Volume::Sparse };
+        self.commit_ahead(now, path, packet, stamp, None);
     }
 }

@@ -3,8 +3,8 @@
 //! brings.
 
 use super::connection::TransmitHalf;
-use super::control::{Control, ControlMessage};
 use super::idle::AFTER;
+use super::message::{Control, ControlMessage};
 use crate::id::PathId;
 use crate::time::Instant;
 use crate::wire::extended::Kind;

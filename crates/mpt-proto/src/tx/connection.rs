@@ -6,10 +6,12 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use super::beyond::Beyond;
 use super::copies::FeedbackCopies;
 use super::path::TransmitPath;
 use super::silent::FailOver;
 use super::stages::Paced;
+use crate::class::Classes;
 use crate::config::{ConnectionConfig, SchedulerConfig};
 use crate::framing::datagram::Item;
 use crate::framing::extended::identity::Identity;
@@ -26,10 +28,10 @@ use crate::tx::greeting::Greeting;
 use crate::tx::repair::Repair;
 use crate::tx::retransmit::LossWindow;
 use crate::tx::transmit::{Keep, TransmitKind};
-use crate::wire::extended::NO_PATH;
 use crate::wire::extended::feedback::Block;
+use crate::wire::extended::{CONTROL_LEN, DATA_LEN, NO_PATH, status};
 use crate::wire::inner;
-use crate::wire::keepalive::Activation;
+use crate::wire::keepalive::{self, Activation};
 
 /// What one connection needs for sending.
 #[derive(Debug)]
@@ -39,6 +41,8 @@ pub struct TransmitHalf {
     pub(super) greeting: Option<Greeting>,
     /// The path id of the path added last, and the highest path sequence of those that are gone.
     pub(super) last_wire: WirePath,
+    /// A handshake initiation, since when it waits, and the paths on which it is yet to be sent, one bit each.
+    pub(super) initiation: Option<(Box<[u8]>, Instant, u64)>,
     /// Whether beacons are sent, because there is a session.
     pub(super) has_beacons: bool,
     /// When they are due, if data was sent.
@@ -59,9 +63,16 @@ pub struct TransmitHalf {
     pub(super) thins_acks: bool,
     /// Whether bulk flows may be given equal delays.
     pub(super) equalises: bool,
+    /// Whether paths compete with others that keep a queue.
+    pub(super) competes: bool,
+    /// Whether a path is stopped that loses too much.
+    pub(super) breaks: bool,
+    /// Paths that were stopped, with the percent that was lost, or are used again since this was last asked.
+    pub(super) stops: Vec<(PathId, Option<u8>)>,
     /// Whether losses are repaired, if the peer does so, too.
     pub(super) repairs: bool,
     pub(super) repair: Repair,
+    pub(super) classes: Classes,
     /// What waits for the paths, where they are chosen by earliest arrival and there is a session.
     pub(super) paced: Option<Box<Paced>>,
     /// Packets that were marked in place of being dropped.
@@ -85,6 +96,7 @@ pub struct TransmitHalf {
     /// The configured key, which hellos name.
     pub(super) key: Option<u32>,
     pub(super) sent: Traffic,
+    pub(super) beyond: Beyond,
     pub(super) drops: Drops,
 }
 
@@ -99,6 +111,7 @@ impl TransmitHalf {
             framing: Tx::new(config),
             greeting: Greeting::new(config.framing, own),
             last_wire: WirePath { id: NO_PATH - 1, next: 0 },
+            initiation: None,
             has_beacons: false,
             beacons_at: None,
             reports: Vec::new(),
@@ -112,8 +125,12 @@ impl TransmitHalf {
             policy: config.scheduler,
             thins_acks: config.thin_acks,
             equalises: config.equalise,
+            competes: config.compete,
+            breaks: config.breaker,
+            stops: Vec::new(),
             repairs: config.repairs(),
             repair: Repair::default(),
+            classes: Classes::new(&config.classes),
             paced: None,
             marked: 0,
             paths: Slots::default(),
@@ -126,6 +143,7 @@ impl TransmitHalf {
             addresses,
             key: config.key,
             sent: Traffic::default(),
+            beyond: Beyond::default(),
             drops: Drops::default(),
         };
         for (id, path) in (0..).map(PathId).zip(&config.paths) {
@@ -185,6 +203,11 @@ impl TransmitHalf {
         ConnectionStats { sent: self.sent, drops: self.drops, ..ConnectionStats::default() }
     }
 
+    /// What was sent beyond inner packets.
+    pub fn beyond(&self) -> Beyond {
+        self.beyond
+    }
+
     /// What was sent on a path; the rest is known to the receive half.
     ///
     /// # Panics
@@ -193,6 +216,30 @@ impl TransmitHalf {
     pub fn path_stats(&self, path: PathId) -> PathStats {
         let &TransmitPath { sent, resent, keepalives_sent, .. } = &self.paths[path.index()];
         PathStats { sent, resent, keepalives_sent, ..PathStats::default() }
+    }
+
+    /// How often keepalives go on a path, or path statuses in their place; `None` if there are none.
+    ///
+    /// # Panics
+    ///
+    /// If the connection has no such path.
+    pub fn keepalive_interval(&self, path: PathId) -> Option<Duration> {
+        self.paths[path.index()].interval()
+    }
+
+    /// The bytes of IP packets that keepalives take on a path in so much time, in one direction.
+    ///
+    /// # Panics
+    ///
+    /// If the connection has no such path.
+    pub fn keepalive_bytes(&self, path: PathId, time: Duration) -> u64 {
+        let path = &self.paths[path.index()];
+        let datagram = match self.framing.index() {
+            Some(_) => self.framing.overhead() - DATA_LEN + CONTROL_LEN + status::LEN,
+            None => self.framing.overhead() + keepalive::LEN,
+        };
+        let count = path.interval().map_or(0.0, |every| time.as_secs_f64() / every.as_secs_f64());
+        (path.wire_len(datagram) as f64 * count) as u64
     }
 
     /// What is known of a path by this end as its sender.
@@ -210,7 +257,13 @@ impl TransmitHalf {
             + self.paths.memory()
             + self.scheduler.memory()
             + self.framing.memory()
+            + self.repair.groups.memory()
             + self.paced.as_ref().map_or(0, |paced| size_of::<Paced>() + paced.memory())
+    }
+
+    /// Whether any path can carry inner packets.
+    pub(crate) fn has_usable_path(&self) -> bool {
+        self.paths.iter().any(|(_, path)| path.usable())
     }
 
     /// Picks the path for an inner packet and stamps it. One for which there is no path takes no number.
@@ -250,9 +303,12 @@ impl TransmitHalf {
         stamp: &Stamp,
     ) -> Option<(PathId, Stamp)> {
         let inner = inner::parse(packet)?;
-        let item = Item { packet, inner: &inner };
+        let item = Item::new(packet, &inner);
         let path = match self.scheduler.earliest().filter(|_| self.paced.is_some()) {
-            Some(earliest) => earliest.soonest(now, packet.len())?,
+            Some(earliest) => match self.class_of(packet).and_then(|(it, _)| self.allowed(it)) {
+                Some(allowed) => earliest.within(allowed).soonest(now, packet.len())?,
+                None => earliest.soonest(now, packet.len())?,
+            },
             None => self.scheduler.select(now, &item, &self.paths)?,
         };
         let path_state = &mut self.paths[path.index()];
@@ -276,6 +332,7 @@ impl TransmitHalf {
             self.sent.bytes += datagrams.bytes.saturating_sub(datagrams.packets * overhead);
         }
         if let Some(path) = self.paths.get_mut(path.index()) {
+            self.beyond.on_sent(kind, datagrams, [path.wire_len(0), overhead as usize]);
             path.metrics.egress_rate = egress_rate;
             if kind != TransmitKind::Control {
                 path.sent += datagrams;
@@ -287,6 +344,11 @@ impl TransmitHalf {
     /// doubt.
     pub(crate) fn take_lost(&mut self) -> Option<(PathId, LossWindow)> {
         self.lost.take()
+    }
+
+    /// Paths that were stopped, with the percent that was lost, or are used again since this was last asked.
+    pub(crate) fn take_stops(&mut self) -> Vec<(PathId, Option<u8>)> {
+        std::mem::take(&mut self.stops)
     }
 
     /// Whether the peer may be sent the same datagram twice.

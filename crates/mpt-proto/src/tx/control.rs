@@ -5,8 +5,10 @@ use std::time::Duration;
 use super::connection::TransmitHalf;
 use super::copies::FeedbackCopies;
 use super::greeting::{Greet, Greeting};
+use super::message::{Control, ControlMessage};
 use super::path::TransmitPath;
 use crate::framing::extended::session::{Offer, SessionUpdate};
+use crate::framing::sealed::tx::Sealing;
 use crate::framing::{Stamp, extended};
 use crate::hash::mix;
 use crate::id::PathId;
@@ -14,94 +16,51 @@ use crate::messages::{Feedback, KeepaliveFeedback, Message, PathUpdate, Reply};
 use crate::path::{DownCause, PathState, PathStatus};
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
-use crate::tx::repair::Repair;
 use crate::tx::retransmit::{LossWindow, PEER_UNNOTICED};
 use crate::wire::extended::Kind;
-use crate::wire::extended::beacon::{self, Beacon};
-use crate::wire::extended::challenge::{self, Challenge};
-use crate::wire::extended::feedback::{self, Block};
+use crate::wire::extended::challenge::Challenge;
 use crate::wire::extended::hello::{self, Capabilities, Hello};
-use crate::wire::extended::status::{self, Status};
+use crate::wire::extended::status::Status;
 use crate::wire::gre::Protocol;
-use crate::wire::keepalive::{self, Activation, Keepalive, Report, Trailer};
-
-/// A control message to be sent on a path.
-#[derive(Clone, Debug)]
-pub(crate) struct Control {
-    pub(crate) path: PathId,
-    pub(crate) stamp: Stamp,
-    pub(crate) message: ControlMessage,
-    /// The length of the datagram, padding included; `None` if there is none.
-    pub(crate) padded: Option<usize>,
-}
-
-/// What a control message says.
-#[derive(Clone, Debug)]
-pub(crate) enum ControlMessage {
-    Keepalive(Keepalive),
-    Status(Status),
-    Hello(Hello),
-    Confirm(Hello),
-    Challenge(Challenge),
-    Beacon(Beacon),
-    Feedback { number: u16, clock: u32, reports: Vec<Block> },
-}
-
-/// The longest control message, in bytes; padding is not part of it.
-pub(crate) const MAX_CONTROL: usize = feedback::MAX_LEN;
-
-const _: () = assert!(MAX_CONTROL >= hello::PADDED_LEN);
-
-impl ControlMessage {
-    /// Writes the message and returns its length. Blocks of feedback for which there is no room stay in it.
-    pub(crate) fn emit(&mut self, message: &mut [u8; MAX_CONTROL]) -> usize {
-        match self {
-            Self::Keepalive(keepalive) => {
-                let mut bytes = [0; keepalive::LEN];
-                let bytes = keepalive.emit(&mut bytes);
-                message[..bytes.len()].copy_from_slice(bytes);
-                bytes.len()
-            }
-            Self::Status(status) => {
-                status.emit(&mut message[..status::LEN]);
-                status::LEN
-            }
-            Self::Hello(hello) => {
-                hello.emit(&mut message[..hello::PADDED_LEN]);
-                hello::PADDED_LEN
-            }
-            Self::Confirm(hello) => {
-                hello.emit(&mut message[..hello::LEN]);
-                hello::LEN
-            }
-            Self::Beacon(beacon) => {
-                let len = beacon::len(1);
-                beacon::emit(&[*beacon], &mut message[..len]);
-                len
-            }
-            Self::Feedback { number, clock, reports } => {
-                let mut writer = feedback::Writer::new(message, *number, *clock);
-                let written = reports.iter().take_while(|block| writer.push(block)).count();
-                reports.drain(..written);
-                writer.finish()
-            }
-            Self::Challenge(challenge) => {
-                challenge.emit(&mut message[..challenge::LEN]);
-                challenge::LEN
-            }
-        }
-    }
-}
+use crate::wire::keepalive::{Activation, Keepalive, Report, Trailer};
 
 impl TransmitHalf {
     /// The next control message that is due, or if `early` a keepalive that is nearly so.
     pub(crate) fn poll_control(&mut self, now: Instant, early: bool) -> Option<Control> {
         self.watch_silence(now);
-        let greeting = self.poll_greeting(now);
+        let greeting = self.poll_initiation(now).or_else(|| self.poll_greeting(now));
         let keepalive = greeting.or_else(|| self.poll_keepalive(now, early));
         let feedback = keepalive.or_else(|| self.poll_feedback(now));
         let feedback = feedback.or_else(|| self.poll_feedback_copy(now));
-        feedback.or_else(|| self.poll_beacon(now)).or_else(|| self.poll_mtu(now))
+        let beacon = feedback.or_else(|| self.poll_beacon(now));
+        beacon.or_else(|| self.poll_mtu(now)).or_else(|| self.poll_opening(now))
+    }
+
+    /// The handshake initiation, on the next of all paths.
+    fn poll_initiation(&mut self, now: Instant) -> Option<Control> {
+        let (initiation, _, pending) = self.initiation.as_mut()?;
+        let mut open = self.paths.iter().filter(|(_, path)| path.is_open());
+        let next = open.find(|(index, _)| *pending & 1 << index != 0);
+        let Some((index, path)) = next else {
+            self.initiation = None;
+            return None;
+        };
+        *pending &= !(1 << index);
+        let (kind, id) = (Kind::HandshakeInitiation, path.wire.id);
+        let stamp = Stamp::Extended(extended::tx::Stamp::uncounted(now, kind, 0, id));
+        let message = ControlMessage::Initiation(initiation.clone());
+        Some(Control { path: PathId(index as u8), stamp, message, padded: None })
+    }
+
+    /// An epoch begins, and a session with it if none continues.
+    fn on_sealing(&mut self, sealing: &Sealing, now: Instant) {
+        self.framing.begin_epoch(sealing);
+        if let Some((peer, own)) = sealing.begins {
+            self.on_session(SessionUpdate::Agreed(peer, own), now);
+        } else {
+            // The peer begins to use it with the first datagram that it gets.
+            self.paths.iter_mut().for_each(|(_, path)| path.keepalive_now(now));
+        }
     }
 
     /// The next hello or confirm that is due.
@@ -150,7 +109,7 @@ impl TransmitHalf {
         let first = tells && path.keepalives_sent == 0 && self.framing.index().is_none();
         let deaf = !off && (first || !path.hearing);
         let next = |every| if first && path.hearing { now } else { now + every };
-        path.next_keepalive = if off { None } else { path.keepalive.map(next) };
+        path.next_keepalive = if off { None } else { path.interval().map(next) };
         path.keepalives_sent += 1;
         let report = Report { deaf, off };
         let (sender, receiver) = self.addresses;
@@ -158,6 +117,7 @@ impl TransmitHalf {
         let arrivals = path.arrived.tell(now, path.keepalive.unwrap_or_default());
         let echo = path.heard.and_then(|heard| heard.echo(now));
         let weight = path.weight.to_announce();
+        let interval = path.told_interval();
         let sent = path.sent.packets as u32;
         let protocol = if sender.is_ipv4() { Protocol::Ipv4 } else { Protocol::Ipv6 };
         let stamp = self.framing.stamp_status(now, protocol, &mut path.wire);
@@ -176,6 +136,7 @@ impl TransmitHalf {
                 longest: arrivals.map(|arrivals| arrivals.longest),
                 weight,
                 lost: lost.map(|lost| self.paths[usize::from(lost)].wire.id),
+                interval,
                 sent,
                 echo,
                 equalise,
@@ -213,14 +174,14 @@ impl TransmitHalf {
         if !self.framing.announces() || !path.is_open() || path.keepalive.is_none() {
             return None;
         }
-        if let Some((own, key)) = own.zip(self.framing.index()) {
+        if let Some(own) = own.filter(|_| self.framing.index().is_some()) {
             path.probes += 1;
             path.mtu.on_sent(path.probes, len);
             let number = probe_number(own.session, id, path.probes);
             let wire = path.wire.id;
-            let stamp = extended::tx::Stamp::uncounted(now, Kind::PathChallenge, key, wire);
+            let stamp = self.framing.stamp_uncounted(now, Kind::PathChallenge, wire)?;
             let message = ControlMessage::Challenge(Challenge { number });
-            return Some(Control { path: id, stamp: Stamp::Extended(stamp), message, padded });
+            return Some(Control { path: id, stamp, message, padded });
         }
         let (sender, receiver) = self.addresses;
         let protocol = if sender.is_ipv4() { Protocol::Ipv4 } else { Protocol::Ipv6 };
@@ -238,6 +199,7 @@ impl TransmitHalf {
                 self.clear_paced();
                 self.framing.end();
                 self.has_beacons = false;
+                self.paths.iter_mut().for_each(|(_, path)| path.peer_interval = None);
             }
             SessionUpdate::Offered(offer) => return greeting.confirm(now, offer),
             SessionUpdate::Doubted => return greeting.on_reachable(now, false),
@@ -248,7 +210,8 @@ impl TransmitHalf {
                 self.framing.begin(&peer);
                 self.has_beacons = true;
                 self.reports.clear();
-                (self.repair, self.copies) = (Repair::new(peer.repairs), FeedbackCopies::default());
+                (self.repair, self.copies) =
+                    (self.repair.renewed(peer.repairs, peer.parity), FeedbackCopies::default());
                 self.paths.iter_mut().for_each(|(_, path)| path.begin_session(now));
             }
         }
@@ -268,6 +231,8 @@ impl TransmitHalf {
     /// When the next keepalive or hello is due.
     pub(crate) fn deadline(&self) -> Option<Deadline> {
         let hello = self.greeting.as_ref().and_then(Greeting::deadline);
+        let initiation = self.initiation.as_ref().map(|(_, at, _)| *at);
+        let hello = hello.into_iter().chain(initiation).min();
         let hello = hello.map(|at| Deadline { at, timer: Timer::Hello });
         if !self.framing.is_ready() {
             return hello;
@@ -278,6 +243,9 @@ impl TransmitHalf {
         let feedback = self.feedback_due().map(|at| Deadline { at, timer: Timer::Feedback });
         let data = Deadline::earlier(beacon, feedback);
         let data = Deadline::earlier(data, self.mtu_deadline());
+        let opening = self.paced.as_ref().and_then(|paced| paced.trains.opening.at);
+        let opening = opening.map(|at| Deadline { at, timer: Timer::Probe });
+        let data = Deadline::earlier(data, opening);
         let paced = self.paced.as_ref().and_then(|paced| paced.at);
         let paced = paced.map(|at| Deadline { at, timer: Timer::Pace });
         let data = Deadline::earlier(data, paced);
@@ -298,6 +266,10 @@ impl TransmitHalf {
             Message::Session(update) => self.on_session(update, now),
             Message::Report(block) => self.on_report(block, now),
             Message::PeerReport(header, block) => self.on_peer_report(header, &block, now),
+            Message::Sealing(sealing) => self.on_sealing(&sealing, now),
+            Message::Initiation(initiation) => {
+                self.initiation = Some((initiation, now, u64::MAX));
+            }
             // It is for no connection.
             Message::Origin(_) => {}
         }
@@ -335,6 +307,13 @@ impl TransmitHalf {
                     self.reschedule(now);
                 }
                 return Some((id, narrow?));
+            }
+            PathUpdate::Interval { interval, .. } => {
+                path.peer_interval = interval;
+                path.next_keepalive = path.next_keepalive.map(|at| match path.interval() {
+                    Some(interval) => at.min(now + interval),
+                    None => at,
+                });
             }
             PathUpdate::State { path: id, state } => {
                 let is_lost = path.usable() && state == PathState::Down(DownCause::PeerLost);

@@ -3,7 +3,11 @@
 use super::retransmit::Sent;
 use super::side::TransmitSide;
 use super::transmit::{Keep, Payload, Transmit};
+use crate::framing::Stamp;
+use crate::id::ConnectionId;
+use crate::stats::Drop;
 use crate::time::Instant;
+use crate::tx::repair::Again;
 
 impl TransmitSide {
     /// Writes a datagram in place. `fill` is given the payload and the place for it, and copies the one to
@@ -44,12 +48,12 @@ impl TransmitSide {
         datagram: &mut [u8],
         fill: impl FnOnce(&[u8], &mut [u8]) -> bool,
     ) {
-        let &Transmit { connection, path, tos, stamp, payload } = transmit;
+        let &Transmit { connection, stamp, payload, .. } = transmit;
         match payload {
             Payload::Inner { packet, keep } => {
                 let stamp = stamp.emit_either(datagram, |place| fill(packet, place));
-                let sent = Sent { at: now, connection, path, tos, stamp };
-                self.keep_copy(keep, sent, &datagram[stamp.overhead()..]);
+                self.keep_copy(now, transmit, keep, &stamp, datagram);
+                self.seal(connection, &stamp, datagram);
             }
             Payload::Waited { place, keep, .. } => {
                 let half = self.connections.get(connection.index());
@@ -59,8 +63,8 @@ impl TransmitSide {
                     place.copy_from_slice(packet);
                     partial
                 });
-                let sent = Sent { at: now, connection, path, tos, stamp };
-                self.keep_copy(keep, sent, &datagram[stamp.overhead()..]);
+                self.keep_copy(now, transmit, keep, &stamp, datagram);
+                self.seal(connection, &stamp, datagram);
             }
             Payload::Control { len } | Payload::Reply { len } => {
                 stamp.emit(datagram, |place| {
@@ -68,27 +72,77 @@ impl TransmitSide {
                     message.copy_from_slice(&self.control[..message.len()]);
                     padding.fill(0);
                 });
+                self.seal(connection, &stamp, datagram);
             }
             Payload::Kept { place, .. } => {
                 let packet = self.retransmit.packet(place);
                 stamp.emit(datagram, |place| place.copy_from_slice(packet));
+                self.seal(connection, &stamp, datagram);
             }
         }
     }
-    /// Keeps a copy of an inner packet that has just been written.
+
+    /// Keeps a copy of an inner packet that has just been written, if that is to be done.
     #[inline(always)]
-    fn keep_copy(&mut self, keep: Keep, sent: Sent, packet: &[u8]) {
+    fn keep_copy(
+        &mut self,
+        now: Instant,
+        transmit: &Transmit<'_>,
+        keep: Keep,
+        stamp: &Stamp,
+        datagram: &[u8],
+    ) {
         match keep {
             Keep::Not => {}
             Keep::Briefly => {
-                if self.retransmit.allows(sent.at, packet.len()) {
-                    self.retransmit.put(sent, packet);
+                if self.retransmit.allows(now, datagram.len()) {
+                    let sent = sent(now, transmit, stamp);
+                    self.retransmit.put(sent, &datagram[stamp.payload(datagram.len())]);
                 }
             }
-            Keep::UntilTold(before) => {
-                let (first, times) = before.unwrap_or((sent.at, 0));
-                self.unacknowledged.put(sent, first, times, packet);
+            Keep::UntilTold(again) => {
+                let (sent, place) = (sent(now, transmit, stamp), stamp.payload(datagram.len()));
+                if again.is_some_and(Again::is_covered) {
+                    self.cover(now, &sent, &datagram[place.clone()]);
+                }
+                self.unacknowledged.put(sent, again, &datagram[place]);
             }
         }
     }
+
+    /// A packet that parity covers was written.
+    #[cold]
+    fn cover(&mut self, now: Instant, sent: &Sent, packet: &[u8]) {
+        if let Some(half) = self.connections.get_mut(sent.connection.index()) {
+            half.cover(now, sent, packet);
+        }
+    }
+
+    /// Seals what was written, where that is to be done.
+    #[inline(always)]
+    fn seal(&mut self, connection: ConnectionId, stamp: &Stamp, datagram: &mut [u8]) {
+        if stamp.is_sealed() {
+            self.do_seal(connection, stamp, datagram);
+        }
+    }
+
+    #[inline(never)]
+    fn do_seal(&mut self, connection: ConnectionId, stamp: &Stamp, datagram: &mut [u8]) {
+        let sealed = match self.connections.get_mut(connection.index()) {
+            Some(half) => half.framing.seal(stamp, datagram),
+            // It is over, and its keys with it.
+            None => {
+                datagram.fill(0);
+                Err(Drop::SealExpired)
+            }
+        };
+        if let Err(reason) = sealed {
+            self.drops.add(reason);
+        }
+    }
+}
+
+fn sent(now: Instant, transmit: &Transmit<'_>, stamp: &Stamp) -> Sent {
+    let &Transmit { connection, path, tos, .. } = transmit;
+    Sent { at: now, connection, path, tos, stamp: *stamp }
 }

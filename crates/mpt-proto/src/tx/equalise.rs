@@ -64,6 +64,8 @@ const LONGEST_REST: u16 = 128;
 #[derive(Debug, Default)]
 pub(super) struct Equalise {
     delay: Duration,
+    /// What it is from the first packet of a connection on.
+    early: Duration,
     /// Whether there was one since the last time without bulk flows.
     is_used: bool,
     /// When a bulk flow last sent.
@@ -105,7 +107,7 @@ pub(super) struct Situation {
 impl Equalise {
     /// How much longer than by the fastest path a packet of a flow of this volume has to take.
     pub(super) fn of(&self, volume: Volume) -> Option<Duration> {
-        (volume == Volume::Bulk && !self.delay.is_zero()).then_some(self.delay)
+        (self.has_flag(volume) && !self.delay.is_zero()).then_some(self.delay)
     }
 
     /// How much longer than by the fastest path packets of bulk flows have to take.
@@ -116,12 +118,36 @@ impl Equalise {
     /// Whether the packets of bulk flows have the flag. That remains so when the equal delay is no more, so that none
     /// overtakes those that still wait at the peer.
     pub(super) fn is_active(&self) -> bool {
-        self.is_used
+        self.is_used || self.is_early()
     }
 
     /// Whether a packet of a flow of this volume has the flag.
     pub(super) fn has_flag(&self, volume: Volume) -> bool {
-        self.is_used && volume == Volume::Bulk
+        match volume {
+            Volume::Bulk => self.is_active(),
+            Volume::Early => self.is_early(),
+            Volume::Sparse | Volume::Usual => false,
+        }
+    }
+
+    /// Whether it has grown beyond what it is from the first packet on, since bulk flows fill the fastest path.
+    pub(super) fn is_learned(&self) -> bool {
+        self.is_used
+    }
+
+    /// Whether connections that begin have one.
+    pub(super) fn is_early(&self) -> bool {
+        !self.early.is_zero()
+    }
+
+    /// What it is from the first packet of a connection on. Returns whether the peer is to be told of another delay.
+    pub(super) fn set_early(&mut self, early: Duration) -> bool {
+        let before = self.delay;
+        if early > self.early || self.delay == self.early {
+            self.delay = early;
+        }
+        self.early = early;
+        self.delay != before
     }
 
     /// As path status tells it, in microseconds.
@@ -147,9 +173,11 @@ impl Equalise {
         let before = self.delay;
         let has_bulk = now.since(self.bulk_at) < FORGOTTEN && self.bulk_at != Instant::ZERO;
         if !has_bulk || skew < LEAST_SKEW {
-            let Self { bulk_at, sent, .. } = *self;
-            *self = Self { bulk_at, sent, began: now, before: sent, ..Self::default() };
-            return !before.is_zero();
+            let Self { bulk_at, sent, early, .. } = *self;
+            let delay = early;
+            *self =
+                Self { bulk_at, sent, delay, early, began: now, before: sent, ..Self::default() };
+            return before != delay;
         }
         self.least = Some(self.least.map_or(backlog, |least| least.min(backlog)));
         self.was_full |= is_full;
@@ -217,7 +245,7 @@ impl Equalise {
     /// The step of this trial is taken back.
     fn end_harmful(&mut self, now: Instant) -> bool {
         if let Some((delay, _)) = self.step.take() {
-            self.delay = delay;
+            self.delay = delay.max(self.early);
         }
         self.rest = self.next_rest.clamp(1, LONGEST_REST);
         self.next_rest = self.rest * 2;

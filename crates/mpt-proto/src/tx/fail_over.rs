@@ -149,6 +149,7 @@ impl TransmitHalf {
         path.left = Some(Left { since: now, sequence: path.wire.next, probe_at: now });
         path.silence.forget();
         path.patience.on_left(now);
+        self.suspect(now);
         self.repair.stats.leaves += 1;
         if let Some(carried) = self.paths[index].rate.rate() {
             for (_, path) in self.paths.iter_mut().filter(|(_, path)| path.carries()) {

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use super::connection::TransmitHalf;
-use super::control::{Control, ControlMessage};
+use super::message::{Control, ControlMessage};
 use super::path::TransmitPath;
 use super::rates::slower_than_fastest;
 use crate::id::PathId;
+use crate::path::breaker::Act;
 use crate::path::feedback::Header;
+use crate::path::rate::Given;
 use crate::path::rtt::RoundTrip;
 use crate::time::Instant;
 use crate::tx::transmit::TransmitKind;
@@ -105,9 +107,13 @@ impl TransmitHalf {
             }
             let path = &mut self.paths[index];
             if self.paced.is_some() {
-                let header = path.wire_len(0) as u64;
-                let round_trip = path.round_trip();
-                path.rate.on_feedback(now, block, header, round_trip);
+                let (header, least) = (path.wire_len(0) as u64, path.round_trip());
+                let latest = path.feedback.round_trip().map_or(least, |trip| trip.latest);
+                // No two connections have their tests at the same time, except by chance.
+                let phase =
+                    Duration::from_millis(u64::from(self.framing.index().unwrap_or(0)) % 2000);
+                let given = Given { header, least, latest, competes: self.competes, phase };
+                path.rate.on_feedback(now, block, given);
             }
             let long = path.feedback.has_longer(path.mtu.least());
             if long {
@@ -116,6 +122,32 @@ impl TransmitHalf {
                 path.mtu.suspect(now);
             }
             self.set_rates(now);
+            self.check_breaker(now, index);
+        }
+    }
+
+    /// Slows a path down, stops it or uses it again, by what it loses.
+    fn check_breaker(&mut self, now: Instant, index: usize) {
+        let path = &mut self.paths[index];
+        if self.paced.is_none() || (!self.breaks && !path.breaker.is_stopped()) {
+            return;
+        }
+        let counted = [path.feedback.received(), path.feedback.lost()];
+        match path.breaker.on_feedback(now, counted, path.rate.is_at_floor()) {
+            None => {}
+            Some(Act::Slow) => path.rate.slow_down(),
+            Some(Act::Free) => path.rate.free(),
+            Some(Act::Stop(loss)) => {
+                path.rate.stop(now, loss);
+                self.stops.push((PathId(index as u8), Some((loss * 100.0) as u8)));
+                self.reschedule(now);
+            }
+            Some(Act::Resume) => {
+                let round_trip = path.round_trip();
+                path.rate.resume(now, round_trip);
+                self.stops.push((PathId(index as u8), None));
+                self.reschedule(now);
+            }
         }
     }
 

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::connection::TransmitHalf;
-use super::control::Control;
+use super::message::Control;
 use super::path::TransmitPath;
 use crate::time::Instant;
 

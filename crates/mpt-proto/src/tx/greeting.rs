@@ -35,6 +35,8 @@ pub(super) struct Greeting {
     stage: Stage,
     /// Whether plain framing takes over where there is no answer.
     falls_back: bool,
+    /// Whether nothing is asked for here, because a handshake does it.
+    is_silent: bool,
     /// Whether it was said that nobody answers, since somebody last did.
     told: bool,
     /// How often the message of this stage was sent.
@@ -64,6 +66,7 @@ impl Greeting {
             own,
             stage: Stage::Asking,
             falls_back: framing == FramingConfig::Auto,
+            is_silent: framing == FramingConfig::Sealed,
             told: false,
             attempts: 0,
             next: None,
@@ -178,7 +181,8 @@ impl Greeting {
     }
 
     fn restart(&mut self, now: Instant, stage: Stage) {
-        (self.stage, self.attempts, self.next, self.pending) = (stage, 0, Some(now), 0);
+        let next = (!self.is_silent).then_some(now);
+        (self.stage, self.attempts, self.next, self.pending) = (stage, 0, next, 0);
     }
 }
 
@@ -194,7 +198,7 @@ mod tests {
     }
 
     fn offer() -> Offer {
-        let peer = Peer { session: 3, index: 4, partial: false, repairs: false };
+        let peer = Peer { session: 3, index: 4, partial: false, repairs: false, parity: false };
         Offer { peer, cookie: 5, path: PathId(1) }
     }
 

@@ -2,16 +2,22 @@
 //!
 //! Follow the packet: [`side`] finds the connection ([`route`]), [`connection`] picks the path and allocates
 //! the sequence number, [`transmit`] is the datagram to send, [`emit`] writes it, [`retransmit`] remembers it for a
-//! moment. Where paths are full packets wait first ([`offer`], [`stages`], [`paced`], [`acks`]), by [`rates`].
-//! [`control`] makes what the endpoint itself sends, [`greeting`] asks for a session, [`beacon`] says that a path
+//! moment. Where paths are full packets wait first ([`offer`], [`stages`], [`paced`], [`acks`]), by [`rates`],
+//! which [`trains`] and [`opening`] find out before they are needed; [`equalise`] and [`early`] are for senders that
+//! keep little in flight.
+//! [`control`] makes what the endpoint itself sends, its [`message`]s, [`greeting`] asks for a session, [`beacon`] says that a path
 //! has become idle, [`feedback`] what arrived, [`mtu`] asks how long datagrams it carries, [`poll`] gives all of it
-//! out, [`repair`], [`resend`] and [`fail_over`] send again what was lost, [`reconfigure`] changes settings at run time, [`standing`] says what the choice rests on.
+//! out, [`duplicate`] sends what is critical twice, and what its class wants so ([`classify`]), [`repair`], [`resend`] and [`fail_over`] send again what was lost, [`reconfigure`] changes settings at run time, [`beyond`] counts what is sent beyond inner packets, [`standing`] says what the choice rests on.
 
 mod acks;
 mod beacon;
+pub(crate) mod beyond;
+mod classify;
 pub(crate) mod connection;
 mod control;
 mod copies;
+mod duplicate;
+mod early;
 mod emit;
 mod equalise;
 mod fail_over;
@@ -19,10 +25,14 @@ pub(crate) mod feedback;
 mod feedback_copy;
 mod greeting;
 mod idle;
+mod message;
 mod moves;
 mod mtu;
 mod offer;
+mod opened;
+mod opening;
 mod paced;
+mod parity;
 mod path;
 mod poll;
 mod rates;
@@ -38,3 +48,4 @@ pub(crate) mod standing;
 pub(crate) mod trains;
 pub(crate) mod transmit;
 mod weight;
+mod within;

@@ -9,6 +9,7 @@
 
 use std::time::Duration;
 
+use super::classify::allowed;
 use super::connection::TransmitHalf;
 use super::stages::Committed;
 use crate::id::PathId;
@@ -38,11 +39,23 @@ impl TransmitHalf {
             return;
         }
         if earliest.soonest(now, 0).is_none() {
-            homeless.iter().for_each(|_| self.drops.add(Drop::NoPath));
+            let once = homeless.iter().filter(|committed| !committed.is_copy);
+            once.for_each(|_| self.drops.add(Drop::NoPath));
             return self.clear_paced();
         }
         for committed in homeless {
-            let Some(path) = earliest.soonest(now, committed.wire_len) else { continue };
+            let allowed = committed.class.and_then(|class| allowed(&self.paths, class));
+            let path = match allowed {
+                Some(allowed) => earliest.within(allowed).soonest(now, committed.wire_len),
+                None => earliest.soonest(now, committed.wire_len),
+            };
+            let Some(path) = path else {
+                paced.store.give_back(committed.place);
+                if !committed.is_copy {
+                    self.drops.add(Drop::ClassPath);
+                }
+                continue;
+            };
             earliest.commit(now, path, committed.wire_len);
             paced.adopt(path, committed);
         }
@@ -57,7 +70,9 @@ impl TransmitHalf {
         if !earliest.copies() {
             return self.gather(now, path, committed);
         }
-        let others: Vec<PathId> = earliest.copied_to(now, path).collect();
+        let allowed = committed.class.and_then(|class| allowed(&self.paths, class));
+        let may = |other: &PathId| allowed.is_none_or(|allowed| allowed >> other.0 & 1 != 0);
+        let others: Vec<PathId> = earliest.copied_to(now, path).filter(may).collect();
         for other in others {
             let place = paced.store.copy(committed.place);
             let len = paced.store.get(place).0.len();
@@ -85,6 +100,10 @@ impl TransmitHalf {
             let Some((other, earlier)) = earliest.soonest_but(now, last.wire_len, path) else {
                 return;
             };
+            let class = last.class.and_then(|class| allowed(&self.paths, class));
+            if class.is_some_and(|allowed| allowed >> other.0 & 1 == 0) {
+                return;
+            }
             if earlier.max(equal) + EARLIER >= arrival {
                 return;
             }

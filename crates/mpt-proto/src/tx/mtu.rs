@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::connection::TransmitHalf;
-use super::control::Control;
+use super::message::Control;
 use crate::id::PathId;
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};

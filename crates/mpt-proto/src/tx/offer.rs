@@ -20,7 +20,7 @@ impl TransmitSide {
     ) {
         self.offered = None;
         let Some(connection) = self.connections.get_mut(id.index()) else { return };
-        let Some(offered) = connection.offer(now, &Item { packet, inner }) else { return };
+        let Some(offered) = connection.offer(now, &Item::parsed(packet, inner)) else { return };
         let accepted = Accepted { connection: id, offered, tos: inner.tos, len: packet.len() };
         self.offered = Some(accepted);
         let sooner = connection.take_sooner();
@@ -42,8 +42,9 @@ impl TransmitSide {
                 let payload = Payload::Inner { packet, keep: connection.keep() };
                 Taken::Sent(Transmit { connection: id, path, tos, stamp, payload })
             }
-            Offered::Later(place) => {
-                let may_be_partial = connection.framing.is_partial();
+            Offered::Later(place) | Offered::Covered(place) => {
+                let is_covered = matches!(offered, Offered::Covered(_));
+                let may_be_partial = !is_covered && connection.framing.is_partial();
                 Taken::Waits(Waiting { connection: id, packet, place, may_be_partial })
             }
         })

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use super::connection::TransmitHalf;
 use super::stages::{Committed, Due, Offered, Paced};
+use crate::class::Class;
 use crate::framing::datagram::Item;
 use crate::framing::{Stamp, Tx};
 use crate::id::PathId;
@@ -25,8 +26,9 @@ use crate::scheduler::earliest::{Choice, Earliest};
 use crate::sequence::Seq;
 use crate::stats::Drop;
 use crate::time::Instant;
+use crate::tx::repair::Again;
 use crate::wire::flow::Flow;
-use crate::wire::{ecn, inner};
+use crate::wire::{ecn, inner, segment};
 
 /// A wake-up may be so much late, so that one serves several packets.
 const GATHER: Duration = Duration::from_micros(500);
@@ -35,25 +37,36 @@ const GATHER: Duration = Duration::from_micros(500);
 const MOVED: Duration = Duration::from_millis(10);
 
 impl TransmitHalf {
-    /// Inner packets that wait because the paths are full.
-    pub fn waiting(&self) -> usize {
-        self.paced.as_ref().map_or(0, |paced| {
-            let committed = paced.committed.iter().map(|(_, lane)| lane.len());
-            paced.queues.len() + committed.sum::<usize>() + paced.acks.len()
-        })
-    }
-
     /// Takes an inner packet. `None` if there is no path.
     pub(super) fn offer(&mut self, now: Instant, item: &Item<'_>) -> Option<Offered> {
-        let hash = LazyCell::new(|| Flow::parse(item.packet, item.inner).hash());
+        let flow = LazyCell::new(|| Flow::parse(item.packet, item.inner));
+        let hash = LazyCell::new(|| flow.hash());
+        self.on_flow(now, item, &flow, &hash);
+        let treated = self.treated(now, item, &flow, &hash);
+        if let Some((treated, allowed)) = treated.and_then(|it| Some((it, it.allowed?))) {
+            return self.offer_within(now, item, *hash, treated, allowed);
+        }
         if let Some(waits) = self.hold_back(now, item, &hash) {
             return Some(waits);
         }
+        if let Some(treated) = treated.filter(|it| it.is_covered)
+            && let Some(offered) = self.offer_covered(now, item, treated, None)
+        {
+            return Some(offered);
+        }
         let (len, tos) = (item.packet.len(), item.inner.tos);
         let waits = self.paced.as_ref().is_some_and(|paced| !paced.queues.is_empty());
-        let volume = self.volume(now, len, &hash, waits);
+        let volume = self.volume(now, item, &hash, waits);
         let copies =
             self.is_of_train(now, len) || self.scheduler.earliest().is_some_and(Earliest::copies);
+        let is_critical = self.is_critical(now, item, volume);
+        let takes_two = treated.and_then(|it| Some((it.class, it.takes_two?)));
+        if (is_critical || takes_two.is_some())
+            && !copies
+            && let Some(offered) = self.offer_twice(now, item, takes_two, None)
+        {
+            return Some(offered);
+        }
         let choice = match waits {
             true => Some(Choice::Wait(now)),
             // What takes several paths is copied, so it is kept first.
@@ -98,7 +111,7 @@ impl TransmitHalf {
                 let place = paced.store.take(len);
                 paced.queues.push(now, *hash, Packet { place, len, tos, volume });
                 paced.wake_at(if copies { now } else { until + GATHER });
-                while let Some(dropped) = paced.queues.overflow() {
+                while let Some(dropped) = paced.queues.overflow(now) {
                     paced.store.give_back(dropped.place);
                     self.drops.add(Drop::QueueFull);
                 }
@@ -112,18 +125,28 @@ impl TransmitHalf {
     fn volume(
         &mut self,
         now: Instant,
-        len: usize,
+        item: &Item<'_>,
         hash: &impl Deref<Target = u64>,
         waits: bool,
     ) -> Volume {
-        let busy = waits || self.scheduler.earliest().is_some_and(Earliest::is_busy);
+        let busy =
+            waits || self.suspects(now) || self.scheduler.earliest().is_some_and(Earliest::is_busy);
         let Some(paced) = self.paced.as_mut().filter(|paced| busy || paced.equalise.is_active())
         else {
             return Volume::Usual;
         };
-        let volume = paced.queues.volume(now, **hash, len);
+        let equalises = paced.equalise.is_active();
+        let segment = equalises.then(|| segment::parse(item.packet, item.inner)).flatten();
+        let len = item.packet.len();
+        let (volume, is_known) = paced.queues.volume(now, **hash, len, segment);
         paced.equalise.on_packet(now, volume);
-        if volume == Volume::Sparse && !busy { Volume::Usual } else { volume }
+        // What did not take the early delay from the first packet on gains nothing by it.
+        let is_bulk = volume == Volume::Bulk && (is_known || paced.equalise.is_learned());
+        match volume {
+            Volume::Sparse if !busy => Volume::Usual,
+            Volume::Bulk if !is_bulk => Volume::Usual,
+            Volume::Sparse | Volume::Usual | Volume::Early | Volume::Bulk => volume,
+        }
     }
 
     /// Takes an inner packet of a flow that sends so little that it need not wait, though others wait before it.
@@ -144,7 +167,8 @@ impl TransmitHalf {
             return Some(Offered::Now(path, stamp));
         }
         let place = paced.store.take(len);
-        self.commit_ahead(now, path, Packet { place, len, tos, volume: Volume::Sparse }, stamp);
+        let packet = Packet { place, len, tos, volume: Volume::Sparse };
+        self.commit_ahead(now, path, packet, stamp, None);
         Some(Offered::Later(place))
     }
 
@@ -155,6 +179,7 @@ impl TransmitHalf {
         path: PathId,
         packet: Packet,
         mut stamp: Stamp,
+        class: Option<Class>,
     ) {
         let (Some(paced), Some(earliest)) = (&mut self.paced, self.scheduler.earliest_mut()) else {
             return;
@@ -165,7 +190,8 @@ impl TransmitHalf {
         }
         let wire_len = self.paths[path.index()].wire_len(stamp.overhead() + len);
         earliest.commit_ahead(now, path, wire_len);
-        paced.push(path, Committed { ahead: true, ..Committed::new(place, stamp, tos, wire_len) });
+        let committed = Committed::new(place, stamp, tos, wire_len);
+        paced.push(path, Committed { ahead: true, class, ..committed });
         paced.wake_at(earliest.next(path));
     }
 
@@ -209,7 +235,7 @@ impl TransmitHalf {
         let stamp = stamp.leaving(now, &mut sender.wire);
         if !is_copy {
             self.fail_over.on_sent(now, sender, wire_len);
-            self.repair.on_sent(wire_len, sender.feedback.loss_recent().unwrap_or(0.0));
+            sender.spare.on_sent(wire_len, sender.feedback.loss_recent().unwrap_or(0.0));
         }
         sender.idle.on_data(now);
         sender.mtu.on_data(now, stamp.overhead() + len);
@@ -226,6 +252,7 @@ impl TransmitHalf {
         if paced.at.is_none_or(|at| now < at) {
             return None;
         }
+        self.send_parities(now);
         while let Some(held) = self.paced.as_mut()?.acks.poll(now) {
             self.release(now, held);
         }
@@ -235,6 +262,10 @@ impl TransmitHalf {
                 waits_until = Some(until + GATHER);
                 break;
             }
+        }
+        if self.paced.as_ref().is_some_and(|paced| !paced.within.is_empty()) {
+            let until = self.commit_within(now).map(|until| until + GATHER);
+            waits_until = waits_until.into_iter().chain(until).min();
         }
         let (paced, earliest) = (self.paced.as_mut()?, self.scheduler.earliest()?);
         let mut lanes = paced.committed.iter().filter(|(_, lane)| !lane.is_empty());
@@ -252,7 +283,7 @@ impl TransmitHalf {
             }
             let len = paced.store.get(place).0.len();
             let path = PathId(index as u8);
-            let is_last = lane.is_empty() && paced.queues.is_empty();
+            let is_last = lane.is_empty() && paced.queues.is_empty() && paced.within.is_empty();
             let idle = self.paths[index].idle;
             let stamp = self.on_leaving(now, path, stamp, (wire_len, len), is_copy);
             if of_train {
@@ -263,12 +294,16 @@ impl TransmitHalf {
                 let sender = &mut self.paths[index];
                 sender.rate.on_idle(sender.wire.next);
             }
+            if again.is_some_and(Again::is_parity) {
+                self.on_parity_leaving(path, &stamp, place);
+            }
             let keep = self.keep_waited(of_train, again);
             return Some(Due { path, stamp, tos, place, len, keep, is_copy });
         }
         let lanes = paced.committed.iter().filter(|(_, lane)| !lane.is_empty());
         let next = lanes.map(|(index, _)| earliest.next(PathId(index as u8))).min();
-        paced.at = next.into_iter().chain(waits_until).chain(paced.acks.due()).min();
+        let others = paced.acks.due().into_iter().chain(self.repair.groups.due());
+        paced.at = next.into_iter().chain(waits_until).chain(others).min();
         None
     }
 
@@ -290,7 +325,12 @@ impl TransmitHalf {
         let Waiting { place, tos, .. } = match paced.queues.pop(now)? {
             Verdict::Send(waiting) => waiting,
             // It did not yield before, and there is a path for it.
-            Verdict::Congested(waiting) if spills => waiting,
+            Verdict::Congested(waiting) | Verdict::Overload(waiting) if spills => waiting,
+            Verdict::Overload(waiting) => {
+                paced.store.give_back(waiting.place);
+                self.drops.add(Drop::QueueDelay);
+                return Some(None);
+            }
             Verdict::Congested(waiting) => {
                 let packet = paced.store.get_mut(waiting.place);
                 let marked = inner::parse(packet).and_then(|inner| ecn::mark(packet, &inner));
@@ -341,6 +381,7 @@ impl TransmitHalf {
             self.paced = wanted.then(Box::default);
         }
         self.move_homeless(now);
+        self.open(now);
     }
 }
 
@@ -348,7 +389,7 @@ impl TransmitHalf {
 pub(super) fn number(framing: &mut Tx, store: &Store, place: Place) -> Option<Stamp> {
     let packet = store.get(place).0;
     let inner = inner::parse(packet)?;
-    framing.number(&Item { packet, inner: &inner })
+    framing.number(&Item::new(packet, &inner))
 }
 
 /// The bytes of an IPv4 and a UDP header.

@@ -1,9 +1,11 @@
 //! One path, as far as it is sent on.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU16;
 use std::time::Duration;
 
 use super::idle::Idle;
+use super::opened::Opened;
 use super::weight::PathWeight;
 use crate::config::PathConfig;
 use crate::framing::extended::tx::WirePath;
@@ -11,6 +13,7 @@ use crate::framing::plain::arrived::Arrived;
 use crate::framing::plain::black_hole::BlackHoleDetector;
 use crate::id::{PathId, SocketId};
 use crate::path::PathStatus;
+use crate::path::breaker::Breaker;
 use crate::path::estimator::Heard;
 use crate::path::feedback::PathFeedback;
 use crate::path::metrics::PathMetrics;
@@ -23,6 +26,7 @@ use crate::scheduler::{Paths, Share};
 use crate::slots::Slots;
 use crate::stats::Traffic;
 use crate::time::Instant;
+use crate::tx::repair::Spare;
 
 /// A keepalive may be early by this part of its interval, where that saves a wake-up.
 const EARLY: u32 = 16;
@@ -49,6 +53,8 @@ pub(super) struct TransmitPath {
     pub(super) weight: PathWeight,
     pub(super) priority: u8,
     pub(super) pins: Pins,
+    /// The classes that may not take it, one bit each.
+    pub(super) refuses: u32,
     pub(super) up: bool,
     /// Whether this host has what it needs to send on it.
     pub(super) present: bool,
@@ -56,6 +62,9 @@ pub(super) struct TransmitPath {
     pub(super) leaving: bool,
     pub(super) hearing: bool,
     pub(super) keepalive: Option<Duration>,
+    /// How long it may be silently dead in a session, and how often the peer sends path statuses, if it says so.
+    pub(super) failover: Option<Duration>,
+    pub(super) peer_interval: Option<Duration>,
     /// When the next keepalive is due; never while the path is off.
     pub(super) next_keepalive: Option<Instant>,
     /// What its keepalives report about the peer's datagrams.
@@ -73,6 +82,10 @@ pub(super) struct TransmitPath {
     pub(super) silence: Silence,
     pub(super) left: Option<Left>,
     pub(super) patience: Patience,
+    /// Whether it is stopped because it loses too much.
+    pub(super) breaker: Breaker,
+    /// What may be sent again of what it has lost, and twice of what it carries.
+    pub(super) spare: Spare,
     /// Until when it is paced, and at what rate in bytes per second, because it takes over what another path has carried.
     pub(super) takes_over: Option<(Instant, u64)>,
     pub(super) sent: Traffic,
@@ -90,6 +103,8 @@ pub(super) struct TransmitPath {
     pub(super) fixed_rate: Option<u64>,
     /// How long a packet has to wait for the other paths before it takes this one.
     pub(super) price: Duration,
+    /// What was sent at the beginning of the session to show what it is like.
+    pub(super) opened: Opened,
     /// The host's socket and the peer's address that it connects.
     pub(super) ends: (SocketId, SocketAddr),
 }
@@ -109,11 +124,14 @@ impl TransmitPath {
             weight: PathWeight::new(config),
             priority: config.priority,
             pins: config.pins.clone(),
+            refuses: config.refuses,
             up: false,
             present: true,
             leaving: false,
             hearing: false,
             keepalive: config.keepalive,
+            failover: config.failover,
+            peer_interval: None,
             next_keepalive: config.keepalive.filter(|_| available).map(|_| now),
             arrived: Arrived::new(now),
             black_hole: BlackHoleDetector::new(header_len),
@@ -124,6 +142,8 @@ impl TransmitPath {
             silence: Silence::default(),
             left: None,
             patience: Patience::default(),
+            breaker: Breaker::default(),
+            spare: Spare::default(),
             takes_over: None,
             sent: Traffic::default(),
             resent: 0,
@@ -134,6 +154,7 @@ impl TransmitPath {
             rate: RateEstimator::default(),
             fixed_rate: config.rate,
             price: Duration::from_millis(config.price.into()),
+            opened: Opened::default(),
             ends: (config.socket, config.remote),
         }
     }
@@ -142,15 +163,32 @@ impl TransmitPath {
     pub(super) fn begin_session(&mut self, now: Instant) {
         self.feedback = PathFeedback::default();
         self.rate = RateEstimator::default();
+        self.breaker = Breaker::default();
+        self.opened = Opened::default();
         (self.silence, self.left) = (Silence::default(), None);
+        self.spare = Spare::default();
         self.mtu.resume(now);
     }
 
     /// Whether its next keepalive is due, or if `early` will be within a sixteenth of the interval.
     pub(super) fn is_due(&self, now: Instant, early: bool) -> bool {
         let margin =
-            if early { self.keepalive.unwrap_or_default() / EARLY } else { Duration::ZERO };
+            if early { self.interval().unwrap_or_default() / EARLY } else { Duration::ZERO };
         self.next_keepalive.is_some_and(|at| at <= now + margin)
+    }
+
+    /// How often keepalives go, or path statuses in their place: these as seldom as the peer's.
+    pub(super) fn interval(&self) -> Option<Duration> {
+        let watched = self.failover.zip(self.peer_interval).filter(|_| self.keepalive.is_some());
+        let in_session = watched.map(|(own, peer)| PathConfig::interval(own).max(peer));
+        in_session.or(self.keepalive)
+    }
+
+    /// How often path statuses would go if the peer were no slower, as they say it.
+    pub(super) fn told_interval(&self) -> Option<NonZeroU16> {
+        let interval = self.failover.map(PathConfig::interval).or(self.keepalive);
+        let millis = interval.filter(|_| self.keepalive.is_some())?.as_micros().div_ceil(1000);
+        NonZeroU16::new(u16::try_from(millis).unwrap_or(u16::MAX))
     }
 
     /// Whether it carries inner packets. One that goes off carries none from that moment on, whatever
@@ -159,9 +197,9 @@ impl TransmitPath {
         self.up && self.present && self.status == PathStatus::Available
     }
 
-    /// Whether it carries what follows: it is usable, and not left because it is silent.
+    /// Whether it carries what follows: it is usable, not left because it is silent, and not stopped because it loses too much.
     pub(super) fn carries(&self) -> bool {
-        self.usable() && self.left.is_none()
+        self.usable() && self.left.is_none() && !self.breaker.is_stopped()
     }
 
     /// The least round trip, as far as it is known.

@@ -9,7 +9,8 @@ use crate::framing::extended::reply::OriginReply;
 use crate::framing::{Stamp, extended};
 use crate::id::{ConnectionId, PathId, SocketId};
 use crate::time::Instant;
-use crate::tx::control::{Control, ControlMessage};
+use crate::tx::connection::TransmitHalf;
+use crate::tx::message::{Control, ControlMessage};
 use crate::tx::retransmit::Sent;
 use crate::tx::stages::Due;
 use crate::tx::transmit::{Payload, Transmit};
@@ -23,8 +24,13 @@ impl TransmitSide {
     /// The next datagram that the endpoint itself has to send: a keepalive, or a retransmission of
     /// a [kept](Self::emit) packet. Call this until `None`, after every other call that changes it.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'static>> {
-        if let Some(reply) = self.replies.pop_front() {
-            return Some(self.reply(now, &reply));
+        if let Some(over) = self.over.take() {
+            self.take_over(over);
+        }
+        while let Some(reply) = self.replies.pop_front() {
+            if let Some(transmit) = self.reply(now, &reply) {
+                return Some(transmit);
+            }
         }
         if let Some(transmit) = self.poll_paced(now) {
             return Some(transmit);
@@ -36,8 +42,11 @@ impl TransmitSide {
         };
         let id = ConnectionId(index as u16);
         self.woken = Some(now);
-        if self.connections[index].is_over() {
-            self.connections.take(index);
+        if stamp.is_sealed() {
+            // Its keys are needed until the datagram is written.
+            self.over = Some(id);
+        } else {
+            self.take_over(id);
         }
         let payload = self.control_payload(&mut message, &stamp, padded);
         if let ControlMessage::Feedback { reports, .. } = message
@@ -47,6 +56,14 @@ impl TransmitSide {
         }
         self.refresh(id);
         Some(Transmit { connection: id, path, tos: 0, stamp, payload })
+    }
+
+    /// A connection that has nothing more to say goes.
+    fn take_over(&mut self, id: ConnectionId) {
+        if self.connections.get(id.index()).is_some_and(TransmitHalf::is_over) {
+            self.connections.take(id.index());
+            self.refresh(id);
+        }
     }
 
     /// The next inner packet that has waited and may leave.
@@ -90,17 +107,23 @@ impl TransmitSide {
         }
     }
 
-    /// A message to an origin.
-    fn reply(&mut self, now: Instant, reply: &OriginReply) -> Transmit<'static> {
+    /// A message to an origin; `None` if it is to be sealed and cannot be any more.
+    fn reply(&mut self, now: Instant, reply: &OriginReply) -> Option<Transmit<'static>> {
         self.destination = (reply.at, reply.from);
         let payload = Payload::Reply { len: reply.emit(&mut self.control[..]) };
         let id = reply
             .path
             .and_then(|(connection, path)| self.connections.get(connection.index())?.wire_id(path));
         let id = id.unwrap_or(NO_PATH);
-        let stamp = extended::tx::Stamp::uncounted(now, reply.kind(), reply.key, id);
-        let (connection, path) = (ConnectionId(u16::MAX), PathId(u8::MAX));
-        Transmit { connection, path, tos: 0, stamp: Stamp::Extended(stamp), payload }
+        let (kind, path) = (reply.kind(), PathId(u8::MAX));
+        let (connection, stamp) = if let Some(by) = reply.sealed_by {
+            let half = self.connections.get_mut(by.index())?;
+            (by, half.framing.stamp_uncounted(now, kind, id)?)
+        } else {
+            let stamp = extended::tx::Stamp::uncounted(now, kind, reply.key, id);
+            (ConnectionId(u16::MAX), Stamp::Extended(stamp))
+        };
+        Some(Transmit { connection, path, tos: 0, stamp, payload })
     }
 
     /// Where to send the last [`TransmitKind::Reply`](crate::TransmitKind::Reply) that was polled: by which socket, to what address, and from

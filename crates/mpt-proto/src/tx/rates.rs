@@ -4,11 +4,12 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::connection::TransmitHalf;
+use super::early::{Way, early_delay};
 use super::equalise::Situation;
 use super::path::{ROUND_TRIP, TransmitPath};
 use crate::id::PathId;
 use crate::queue::Times;
-use crate::scheduler::earliest::Earliest;
+use crate::scheduler::earliest::{Earliest, MOST_SKEW};
 use crate::slots::Slots;
 use crate::time::Instant;
 
@@ -23,6 +24,9 @@ const LOSSY: f64 = 0.002;
 
 /// So much longer may packets wait after a path was left: as long as what was sent on it until then takes.
 const LEFT_BEHIND: Duration = Duration::from_millis(150);
+
+/// Of the queue that others keep so much counts.
+const MOST_QUEUE: Duration = Duration::from_secs(1);
 
 /// Up to this price the queue may become as long: so a flow that fills the other paths takes also those that cost. Above
 /// it, such a flow is told to slow down before.
@@ -68,29 +72,80 @@ impl TransmitHalf {
         // Packets wait at the peer for those that are repaired, so flows need a longer queue to fill the paths.
         let lossy = |path: &TransmitPath| path.feedback.loss_recent().is_some_and(|it| it > LOSSY);
         if is_repaired && usable(&self.paths).any(|(_, path)| lossy(path)) {
-            round_trip += least * 3 / 2;
+            round_trip += round_trip * 3 / 2;
         }
+        // So do they where packets overtake each other.
+        let spreads = usable(&self.paths).map(|(_, path)| path.rate.spread());
+        round_trip += spreads.max().unwrap_or_default() * 4;
+        // Where others keep a queue, flows take as much longer to fill the path, and to yield.
+        let competing = usable(&self.paths).filter(|(_, path)| path.rate.competes());
+        let queue = competing.map(|(_, path)| path.rate.queue()).max().unwrap_or_default();
+        round_trip += queue.min(MOST_QUEUE);
         // A path that costs is taken by what has waited for its price. That must not be dropped before.
         let most = earliest.price();
         let mut price = if most <= MOST_PRICE { most } else { Duration::ZERO };
         // What a path has left behind goes first: the flows did not cause that.
         let takes_over =
             |path: &TransmitPath| path.takes_over.is_some_and(|(until, _)| now < until);
-        if usable(&self.paths).any(|(_, path)| takes_over(path)) {
-            price += LEFT_BEHIND;
-        }
+        // Nor what a path that begins will soon carry.
+        let begins = |path: &TransmitPath| path.rate.is_starting() && path.price.is_zero();
+        let patience = if usable(&self.paths).any(|(_, path)| takes_over(path) || begins(path)) {
+            LEFT_BEHIND
+        } else {
+            Duration::ZERO
+        };
+        price += patience;
         let times = Times {
             target: Duration::from_millis(5).max(round_trip / 5) + price,
             interval: Duration::from_millis(100).max(round_trip * 6 / 5) + price,
         };
         let rate = earliest.rate().unwrap_or(u64::MAX).min(u64::from(u32::MAX));
-        let stands = Duration::from_millis(100).max(round_trip) + earliest.skew() + most;
+        let stands = Duration::from_millis(100).max(round_trip) + earliest.skew() + most + patience;
         let bytes = (rate as f64 * stands.as_secs_f64()) as usize;
         if let Some(paced) = &mut self.paced {
             paced.queues.set_limits(times, bytes.min(MOST_WAITING));
+            for (_, queues) in &mut paced.within {
+                queues.set_limits(times, bytes.min(MOST_WAITING));
+            }
         }
+        self.set_early(now);
         self.equalise(now);
         self.move_earlier(now);
+    }
+
+    /// Has the early delay follow what is known of the paths.
+    fn set_early(&mut self, now: Instant) {
+        // To tell the peer of each of its steps would spoil what is being found out.
+        if usable(&self.paths).any(|(_, path)| path.is_shown(now)) {
+            return;
+        }
+        let equalises =
+            self.equalises && self.scheduler.earliest().is_some_and(|it| it.equalises());
+        let mut ways = Vec::new();
+        let bases = usable(&self.paths).filter_map(|(_, path)| path.rate.least());
+        let fastest =
+            bases.reduce(
+                |one, other| {
+                    if one.wrapping_sub(other).cast_signed() < 0 { one } else { other }
+                },
+            );
+        for (index, path) in usable(&self.paths).filter(|_| equalises) {
+            let (Some(rate), Some(base), Some(fastest)) =
+                (path.fixed_rate.or_else(|| path.rate.capacity()), path.rate.least(), fastest)
+            else {
+                continue;
+            };
+            let skew = Duration::from_micros(base.wrapping_sub(fastest).into());
+            let delay = skew + path.rate.spread() * 4;
+            if delay <= MOST_SKEW {
+                ways.push(Way { path: PathId(index as u8), rate, skew, delay });
+            }
+        }
+        let early = early_delay(&mut ways, least_round_trip(&self.paths));
+        let Some(paced) = &mut self.paced else { return };
+        if paced.equalise.set_early(early) {
+            self.paths.iter_mut().for_each(|(_, path)| path.keepalive_now(now));
+        }
     }
 
     /// Has the equal delay follow what is known of the paths.
@@ -99,8 +154,9 @@ impl TransmitHalf {
         let Some((backlog, rate)) = earliest.and_then(|earliest| earliest.backlog(now)) else {
             return;
         };
-        let is_known =
-            |path: PathId| self.paths.get(path.index()).is_some_and(|path| path.rate.is_measured());
+        let is_known = |path: PathId| {
+            self.paths.get(path.index()).is_some_and(|path| path.rate.capacity().is_some())
+        };
         let skew = earliest.map(|it| it.worthwhile_skew(is_known));
         let equalises = self.equalises && earliest.is_some_and(Earliest::equalises);
         let skew = skew.filter(|_| equalises).unwrap_or_default();

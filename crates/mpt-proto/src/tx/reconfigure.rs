@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::connection::TransmitHalf;
 use super::path::TransmitPath;
+use crate::class::Classes;
 use crate::config::{ConnectionConfig, PathConfig};
 use crate::framing::extended::tx::WirePath;
 use crate::id::MAX_PATHS;
@@ -23,6 +24,7 @@ impl TransmitHalf {
         let wire = self.new_wire_path();
         self.paths.put(id.index(), TransmitPath::new(config, self.header_len(), wire, now));
         self.greet_on_new_path(now);
+        self.refresh_classes();
     }
 
     /// A path id that no path has. Ids are used in turn, and path sequences continue beyond those of all paths
@@ -70,8 +72,8 @@ impl TransmitHalf {
             path.mtu.restart(now);
             path.mtu_told = None;
         }
-        if path.keepalive != config.keepalive {
-            path.keepalive = config.keepalive;
+        if (path.keepalive, path.failover) != (config.keepalive, config.failover) {
+            (path.keepalive, path.failover) = (config.keepalive, config.failover);
             path.next_keepalive = None;
             path.keepalive_now(now);
         }
@@ -79,6 +81,7 @@ impl TransmitHalf {
         let tells = self.framing.announces();
         let Some(path) = self.staying(id) else { return };
         path.fixed_rate = config.rate;
+        path.refuses = config.refuses;
         path.price = Duration::from_millis(config.price.into());
         let weight = path.weight.configured_as(config);
         if tells && weight.to_announce() != path.weight.to_announce() {
@@ -94,6 +97,7 @@ impl TransmitHalf {
         } else {
             self.set_rates(now);
         }
+        self.refresh_classes();
     }
 
     /// Takes over other settings: the scheduler, and whether the peer recognises copies.
@@ -101,7 +105,11 @@ impl TransmitHalf {
         let framing_changed = self.framing.set(config);
         self.thins_acks = config.thin_acks;
         self.equalises = config.equalise;
+        self.competes = config.compete;
+        self.breaks = config.breaker;
         self.repairs = config.repairs();
+        self.classes = Classes::new(&config.classes);
+        self.refresh_classes();
         let policy_changed = config.scheduler != self.policy;
         if policy_changed {
             self.policy = config.scheduler;

@@ -4,15 +4,17 @@ use std::time::Duration;
 
 use super::connection::TransmitHalf;
 use super::paced::IPV4_UDP;
-use super::repair::Repair;
+use super::repair::{Again, CopyKind, Fate, Repair};
 use super::side::TransmitSide;
-use super::stages::{Again, Committed};
+use super::stages::Committed;
+use crate::class::Class;
 use crate::id::{ConnectionId, MAX_PATHS, PathId};
 use crate::path::repair_deadline;
 use crate::scheduler::earliest::Earliest;
+use crate::sequence::Seq;
 use crate::time::Instant;
 use crate::tx::rates::least_round_trip;
-use crate::tx::repair::{Kept, RepairStats, StoreStats};
+use crate::tx::repair::{Covered, Kept, RepairStats, StoreStats};
 use crate::tx::transmit::Keep;
 
 /// A packet is sent so often at the most.
@@ -35,7 +37,22 @@ impl TransmitSide {
     pub(super) fn repair(&mut self, now: Instant, id: ConnectionId) {
         let Some(half) = self.connections.get_mut(id.index()) else { return };
         let Some((path, block)) = half.repair.take_told() else { return };
-        self.unacknowledged.on_report(id, path, &block, &mut self.missing);
+        let stats = &mut half.repair.stats;
+        let (twins, groups) = (&mut half.repair.twins, &mut half.repair.groups);
+        groups.on_report(path, &block);
+        let saved = |kind, kept: &Kept| match kind {
+            CopyKind::Lost | CopyKind::Left => stats.of(kind).saved += 1,
+            CopyKind::Duplicate => {
+                let fate = twins.on_known(kept.number(), true);
+                stats.duplicated.saved += u64::from(fate == Fate::One);
+                stats.duplicated.in_vain += u64::from(fate == Fate::Both);
+            }
+            CopyKind::Covered => {
+                groups.on_known(path, Seq::new(kept.number()), true);
+            }
+        };
+        self.unacknowledged.on_report(id, path, &block, &mut self.missing, saved);
+        half.refresh_classes();
         self.resend(now, id, Reason::Lost(path));
     }
 
@@ -67,25 +84,23 @@ impl TransmitSide {
 impl TransmitHalf {
     /// Whether what is lost is repaired.
     #[inline]
-    pub(super) fn is_repaired(&self) -> bool {
+    pub fn is_repaired(&self) -> bool {
         self.repairs
             && self.repair.has_peer()
             && self.paced.is_some()
             && self.scheduler.earliest().is_some_and(Earliest::repairs)
     }
 
-    /// What became of lost packets in this session.
+    /// What became of lost packets.
     pub fn repair_stats(&self) -> RepairStats {
-        self.repair.stats
+        self.repair.stats()
     }
 
     /// Whether a copy of a packet that has waited is kept: copies that are sent for other reasons than loss are not missed.
     pub(super) fn keep_waited(&self, of_train: bool, again: Option<Again>) -> Keep {
         match self.keep() {
-            Keep::UntilTold(_) if of_train || again.is_some_and(|again| again.is_second) => {
-                Keep::Not
-            }
-            Keep::UntilTold(_) => Keep::UntilTold(again.map(|again| (again.first, again.times))),
+            Keep::UntilTold(_) if of_train || again.is_some_and(Again::is_not_missed) => Keep::Not,
+            Keep::UntilTold(_) => Keep::UntilTold(again),
             keep @ (Keep::Not | Keep::Briefly) => keep,
         }
     }
@@ -100,8 +115,42 @@ impl TransmitHalf {
         if !self.is_repaired() {
             return;
         }
-        if let Reason::Lost(_) = reason {
-            self.repair.stats.lost += 1;
+        let stats = &mut self.repair.stats;
+        stats.lost += u64::from(matches!(reason, Reason::Lost(_)));
+        match (kept.kind, reason) {
+            (Some(CopyKind::Duplicate), _) => {
+                match self.repair.twins.on_known(kept.number(), false) {
+                    Fate::Open | Fate::Both => return,
+                    Fate::One => {
+                        stats.duplicated.saved += 1;
+                        return;
+                    }
+                    Fate::None => stats.duplicated.in_vain += 1,
+                }
+            }
+            (Some(CopyKind::Covered), Reason::Lost(by)) => {
+                let number = Seq::new(kept.number());
+                if self.repair.groups.on_known(by, number, false) == Covered::Saved {
+                    stats.parity.saved += 1;
+                    if let Some((class, _)) = self.class_of(packet) {
+                        self.counts_of(class).lost += 1;
+                    }
+                    return;
+                }
+            }
+            (Some(kind), Reason::Lost(_)) => stats.of(kind).in_vain += 1,
+            _ => {}
+        }
+        let class = self.class_of(packet);
+        let counted = u64::from(matches!(reason, Reason::Lost(_)));
+        if let Some((class, wanted)) = class {
+            let is_worth = self.is_worth(wanted, now.since(kept.first));
+            let counts = self.counts_of(class);
+            counts.lost += counted;
+            if !is_worth && counted > 0 {
+                counts.given_up += 1;
+                return;
+            }
         }
         let deadline = match reason {
             Reason::Lost(_) => repair_deadline(least_round_trip(&self.paths)),
@@ -114,28 +163,44 @@ impl TransmitHalf {
             return;
         };
         let wire_len = stamp.overhead() + packet.len() + IPV4_UDP;
-        let best = self.scheduler.earliest().map(|earliest| earliest.best_ahead(now, wire_len));
+        let allowed = class.and_then(|(class, _)| self.allowed(class));
+        let best = self.scheduler.earliest().map(|earliest| match allowed {
+            Some(allowed) => earliest.within(allowed).best_ahead(now, wire_len),
+            None => earliest.best_ahead(now, wire_len),
+        });
         let Some([Some(first), second]) = best else { return };
         let second = match reason {
             Reason::Lost(by) => second.filter(|_| Repair::doubles(self.loss(by), self.loss(first))),
             Reason::Left => None,
         };
         // What a path leaves behind is known to be as much as it had in flight.
-        if matches!(reason, Reason::Lost(_)) && !self.repair.take(wire_len) {
-            self.repair.stats.over_budget += 1;
+        let by = match reason {
+            Reason::Lost(by) => self.paths.get_mut(by.index()),
+            Reason::Left => None,
+        };
+        let mut spare = by.map(|path| &mut path.spare);
+        if spare.as_mut().is_some_and(|spare| !spare.take(wire_len)) {
+            self.repair.stats.repaired.refused += 1;
             return;
         }
-        let second = second.filter(|_| self.repair.take(wire_len));
+        let kind = match reason {
+            Reason::Lost(_) => CopyKind::Lost,
+            Reason::Left => CopyKind::Left,
+        };
+        let second = second.filter(|_| spare.is_none_or(|spare| spare.take(wire_len)));
         for (path, is_second) in [(Some(first), false), (second, true)] {
             let Some(path) = path else { continue };
-            let again = Again { first: kept.first, times: kept.times + 1, is_second };
-            self.commit_again(now, path, again, (packet, kept.tos, stamp));
+            let (first, times) = (kept.first, kept.times + 1);
+            let again = Again { first, times, kind, is_second };
+            let class = class.filter(|_| allowed.is_some()).map(|(class, _)| class);
+            self.commit_again(now, path, again, class, (packet, kept.tos, stamp));
         }
         let stats = &mut self.repair.stats;
-        match reason {
-            Reason::Lost(_) => stats.repaired += 1,
-            Reason::Left => stats.moved += 1,
+        stats.of(kind).tried += 1;
+        if let Some((class, _)) = class {
+            self.counts_of(class).repaired += 1;
         }
+        let stats = &mut self.repair.stats;
         stats.doubled += u64::from(second.is_some());
     }
 
@@ -145,6 +210,7 @@ impl TransmitHalf {
         now: Instant,
         path: PathId,
         again: Again,
+        class: Option<Class>,
         (packet, tos, stamp): (&[u8], u8, crate::framing::Stamp),
     ) {
         let (Some(paced), Some(earliest)) = (&mut self.paced, self.scheduler.earliest_mut()) else {
@@ -158,11 +224,11 @@ impl TransmitHalf {
         let sender = &mut self.paths[path.index()];
         let wire_len = sender.wire_len(stamp.overhead() + packet.len());
         sender.resent += 1;
-        self.repair.stats.bytes += wire_len as u64;
+        self.repair.stats.of(again.kind).bytes += wire_len as u64;
         earliest.commit_ahead(now, path, wire_len);
         let (ahead, is_copy, again) = (true, true, Some(again));
         let committed = Committed::new(place, stamp, tos, wire_len);
-        paced.push(path, Committed { ahead, is_copy, again, ..committed });
+        paced.push(path, Committed { ahead, is_copy, again, class, ..committed });
         paced.wake_at(earliest.next(path));
     }
 }

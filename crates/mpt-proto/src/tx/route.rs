@@ -115,6 +115,8 @@ impl Routes {
         let lengths =
             self.known.iter().map(|known| (known.prefix.address().is_ipv4(), known.prefix.bits()));
         self.lengths.extend(lengths);
+        // Most are equal to the one before, of which there may be tens of thousands.
+        self.lengths.dedup();
         self.lengths.sort_by_key(|&(ipv4, bits)| (Reverse(bits), ipv4));
         self.lengths.dedup();
     }

@@ -20,7 +20,7 @@ use crate::stats::{Drop, Drops, Traffic};
 use crate::time::Instant;
 use crate::timer::Deadline;
 use crate::tx::connection::TransmitHalf;
-use crate::tx::control::MAX_CONTROL;
+use crate::tx::message::MAX_CONTROL;
 use crate::tx::repair::{self, Unacknowledged};
 use crate::tx::retransmit::RetransmitBuffer;
 use crate::tx::route::Routes;
@@ -59,6 +59,8 @@ pub struct TransmitSide {
     pub(super) secret: Secret,
     /// How many connections were added: which identity the next one has.
     pub(super) added: u64,
+    /// A connection to be looked at with the next datagram: it may have nothing more to say.
+    pub(super) over: Option<ConnectionId>,
     /// Probes to send, with the lengths of their datagrams; at most one for each path.
     pub(super) probes: VecDeque<(ConnectionId, PathId, usize)>,
 }
@@ -84,6 +86,7 @@ impl TransmitSide {
             destination: (At { socket: SocketId(0), remote: nowhere }, None),
             secret,
             added: 0,
+            over: None,
             probes: VecDeque::new(),
         }
     }
@@ -110,13 +113,27 @@ impl TransmitSide {
             self.offer(now, id, packet, &inner);
             return None;
         }
-        let (path, stamp) = connection.transmit(now, &Item { packet, inner: &inner })?;
+        let (path, stamp) = connection.transmit(now, &Item::new(packet, &inner))?;
         if connection.arm_beacons(now) {
             let at = connection.deadline().map(|deadline| deadline.at);
             self.deadlines.set(id.index(), at);
         }
         let payload = Payload::Inner { packet, keep: connection.keep() };
         Some(Transmit { connection: id, path, tos: inner.tos, stamp, payload })
+    }
+
+    /// The connection that a packet is for, if none of its paths can carry packets at present.
+    #[cold]
+    pub fn without_path(&mut self, packet: &[u8]) -> Option<ConnectionId> {
+        let inner = inner::parse(packet)?;
+        let id = self.routes.find(packet, &inner)?;
+        let connection = self.connections.get(id.index())?;
+        (!connection.has_usable_path()).then_some(id)
+    }
+
+    /// Whether any path of a connection can carry packets at present; not if there is no such connection.
+    pub fn has_usable_path(&self, id: ConnectionId) -> bool {
+        self.connections.get(id.index()).is_some_and(TransmitHalf::has_usable_path)
     }
 
     /// How a packet is counted to whose destination no connection leads.
@@ -293,6 +310,13 @@ impl TransmitSide {
         let half = self.connections.get_mut(id.index());
         for (path, carries, narrower) in half.into_iter().flat_map(TransmitHalf::newly_proven) {
             self.events.push(Event::Proven { connection: id, path, carries, narrower });
+        }
+        let half = self.connections.get_mut(id.index());
+        for (path, lost) in half.into_iter().flat_map(TransmitHalf::take_stops) {
+            self.events.push(match lost {
+                Some(lost_percent) => Event::Stopped { connection: id, path, lost_percent },
+                None => Event::Resumed { connection: id, path },
+            });
         }
         let deadline = self.connections.get(id.index()).and_then(TransmitHalf::deadline);
         self.deadlines.set(id.index(), deadline.map(|deadline| deadline.at));

@@ -8,6 +8,8 @@ use crate::time::Instant;
 pub(super) struct FailOver {
     /// When the next path may be silent, or is to be probed.
     pub(super) at: Option<Instant>,
+    /// Until then a path that was left lately is suspected.
+    pub(super) suspicion: Instant,
     /// Until then nothing is concluded, because the host stood still.
     pub(super) grace: Instant,
     /// Bytes of inner packets that were sent, and on how many paths they may be.

@@ -3,6 +3,8 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::equalise::Equalise;
+use super::opened::Opening;
+use crate::class::{Class, Flows};
 use crate::framing::Stamp;
 use crate::id::{ConnectionId, PathId};
 use crate::queue::FlowQueues;
@@ -11,6 +13,7 @@ use crate::queue::store::{Place, Store};
 use crate::sequence::Seq;
 use crate::slots::Slots;
 use crate::time::Instant;
+use crate::tx::repair::Again;
 use crate::tx::transmit::Keep;
 
 /// What waits of one connection.
@@ -18,6 +21,8 @@ use crate::tx::transmit::Keep;
 pub(super) struct Paced {
     /// First stage.
     pub(super) queues: FlowQueues,
+    /// The same for packets of classes that may take only some paths.
+    pub(super) within: Vec<(Class, FlowQueues)>,
     /// Second stage, by path. Packets that were sent ahead stand in front.
     pub(super) committed: Slots<VecDeque<Committed>>,
     pub(super) store: Store,
@@ -31,6 +36,12 @@ pub(super) struct Paced {
     pub(super) moved: BTreeSet<u32>,
     /// Until when the last one of these that left may arrive.
     pub(super) moves_until: Instant,
+    /// The flows of which packets were offered.
+    pub(super) flows: Flows,
+    /// When a packet was offered last.
+    pub(super) offered_at: Instant,
+    /// The packet that takes two paths and whose bytes are to be written: where it is, and where the copy goes.
+    pub(super) twin: Option<(Place, Place)>,
     /// The packet that was given out last, whose bytes have been written by the next call.
     pub(super) lent: Option<Place>,
     /// When something is due, and whether that is earlier than it was when it was last asked.
@@ -54,24 +65,16 @@ pub(super) struct Committed {
     pub(super) of_train: bool,
     /// When it was sent first and how often, if it is sent again.
     pub(super) again: Option<Again>,
-}
-
-/// What is known of a packet that is sent again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Again {
-    /// When it was sent first.
-    pub(super) first: Instant,
-    /// How often it was sent before.
-    pub(super) times: u8,
-    /// Whether it is the second of two copies: if it is lost as well, the other one is looked after.
-    pub(super) is_second: bool,
+    /// Its class, if that may not take all paths.
+    pub(super) class: Option<Class>,
 }
 
 impl Committed {
     /// A packet that no other path carries, behind those that wait.
     pub(super) const fn new(place: Place, stamp: Stamp, tos: u8, wire_len: usize) -> Self {
-        let (ahead, is_copy, of_train, again) = (false, false, false, None);
-        Self { place, stamp, tos, wire_len, ahead, is_copy, of_train, again }
+        let (ahead, is_copy, of_train) = (false, false, false);
+        let (again, class) = (None, None);
+        Self { place, stamp, tos, wire_len, ahead, is_copy, of_train, again, class }
     }
 }
 
@@ -84,6 +87,8 @@ pub(super) struct Trains {
     pub(super) gathered: Vec<Committed>,
     pub(super) to: Option<(PathId, usize)>,
     pub(super) began: Instant,
+    /// Those at the beginning of the session.
+    pub(super) opening: Opening,
 }
 
 impl Trains {
@@ -100,6 +105,8 @@ pub(super) enum Offered {
     Now(PathId, Stamp),
     /// It waits; its bytes are to be written there.
     Later(Place),
+    /// The same, with a whole checksum: parity covers it.
+    Covered(Place),
 }
 
 /// What becomes of a packet that was offered, without its bytes.
@@ -128,18 +135,39 @@ impl Paced {
     /// Bytes of memory apart from its own size.
     pub(super) fn memory(&self) -> usize {
         let committed: usize = self.committed.iter().map(|(_, lane)| lane.capacity()).sum();
+        let within: usize = self.within.iter().map(|(_, queues)| queues.memory()).sum();
         self.queues.memory()
+            + within
             + self.store.memory()
             + self.acks.memory()
             + self.trains.memory()
+            + self.flows.memory()
             + self.committed.memory()
             + committed * size_of::<Committed>()
             + self.moved.len() * size_of::<u32>()
     }
 
+    /// The queues of a class that may take only some paths.
+    pub(super) fn within(&mut self, class: Class) -> &mut FlowQueues {
+        let at = self.within.iter().position(|(of, _)| *of == class);
+        let at = at.unwrap_or_else(|| {
+            self.within.push((class, FlowQueues::default()));
+            self.within.len() - 1
+        });
+        &mut self.within[at].1
+    }
+
+    /// All queues of the first stage.
+    pub(super) fn first_stage(&self) -> impl Iterator<Item = &FlowQueues> {
+        std::iter::once(&self.queues).chain(self.within.iter().map(|(_, queues)| queues))
+    }
+
     /// Writes a packet that waits. `fill` returns whether its checksum is partial.
     pub(super) fn fill(&mut self, place: Place, fill: impl FnOnce(&mut [u8]) -> bool) {
         self.store.fill(place, fill);
+        if let Some((from, to)) = self.twin.take_if(|(from, _)| *from == place) {
+            self.store.copy_to(from, to);
+        }
     }
 
     /// A packet that waits, and whether its checksum is partial.
@@ -163,7 +191,7 @@ impl Paced {
 
     /// A packet that was committed to another path takes this one, in the order of the numbers.
     pub(super) fn adopt(&mut self, path: PathId, mut committed: Committed) {
-        if committed.again.is_none() {
+        if committed.again.is_none_or(|again| again.times == 0 && !again.is_second) {
             self.moved.extend(committed.stamp.sequence().map(Seq::value));
         }
         committed.ahead = false;

@@ -7,9 +7,12 @@ use std::time::Duration;
 use super::connection::TransmitHalf;
 use super::path::TransmitPath;
 use super::rates::slower_than_fastest;
+use super::stages::Committed;
 use crate::id::PathId;
 use crate::path::rate::{Found, RateStage};
+use crate::queue::FlowQueues;
 use crate::scheduler::earliest::MOST_SKEW;
+use crate::time::Instant;
 
 /// What is known of a path by the sender, where paths are chosen by earliest arrival. Bytes are those of IP packets.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +41,10 @@ pub struct PathStanding {
     pub round_trip: Option<Duration>,
     /// The share of datagrams lost in the last ten seconds or so, 0 to 1.
     pub loss: Option<f64>,
+    /// How often the path was stopped in this session because it went on to lose too much.
+    pub stops: u64,
+    /// Until when it is stopped at least; `None` if it is not.
+    pub stopped_until: Option<Instant>,
     /// Packets that wait for it and have their number.
     pub committed: usize,
     /// Their bytes.
@@ -70,7 +77,7 @@ pub struct QueueStanding {
 
 impl TransmitHalf {
     /// What the choice of a path rests on; `None` if it is made in another way, or there is no such path.
-    pub fn standing(&self, path: PathId) -> Option<PathStanding> {
+    pub fn standing(&self, now: Instant, path: PathId) -> Option<PathStanding> {
         let paced = self.paced.as_ref()?;
         let own = self.paths.get(path.index())?;
         let TransmitPath { rate, feedback, .. } = own;
@@ -81,7 +88,7 @@ impl TransmitHalf {
         Some(PathStanding {
             usable: own.usable(),
             too_slow: skew.is_some_and(|skew| skew > MOST_SKEW),
-            stage: rate.stage(),
+            stage: if own.is_shown(now) { RateStage::Trains } else { rate.stage() },
             fixed: own.fixed_rate.is_some(),
             rate: own.fixed_rate.or_else(|| rate.rate()),
             pace: own.fixed_rate.or_else(|| rate.pace()),
@@ -91,6 +98,8 @@ impl TransmitHalf {
             deviation: feedback.delay().map(|delay| delay.deviation),
             round_trip: feedback.round_trip().map(|trip| trip.min),
             loss: feedback.loss_recent(),
+            stops: own.breaker.stops(),
+            stopped_until: own.breaker.stopped_until(),
             committed: lane.map_or(0, VecDeque::len),
             committed_bytes: bytes.sum(),
             samples,
@@ -99,12 +108,22 @@ impl TransmitHalf {
         })
     }
 
+    /// Inner packets that wait because the paths are full; copies of what is sent once more do not count.
+    pub fn waiting(&self) -> usize {
+        self.paced.as_ref().map_or(0, |paced| {
+            let once = |lane: &VecDeque<Committed>| lane.iter().filter(|it| !it.is_copy).count();
+            let committed = paced.committed.iter().map(|(_, lane)| once(lane));
+            let first: usize = paced.first_stage().map(FlowQueues::len).sum();
+            first + committed.sum::<usize>() + paced.acks.len()
+        })
+    }
+
     /// What waits in front of the paths; `None` if nothing ever does.
     pub fn queue_standing(&self) -> Option<QueueStanding> {
         let paced = self.paced.as_ref()?;
         Some(QueueStanding {
-            waiting: paced.queues.len(),
-            waiting_bytes: paced.queues.bytes(),
+            waiting: paced.first_stage().map(FlowQueues::len).sum(),
+            waiting_bytes: paced.first_stage().map(FlowQueues::bytes).sum(),
             committed: paced.committed.iter().map(|(_, lane)| lane.len()).sum(),
             acks: paced.acks.len(),
             equal_delay: paced.equalise.delay(),

@@ -9,6 +9,7 @@
 use std::time::Duration;
 
 use super::connection::TransmitHalf;
+use super::path::TransmitPath;
 use super::stages::Committed;
 use crate::id::PathId;
 use crate::scheduler::earliest::Earliest;
@@ -61,12 +62,15 @@ impl TransmitHalf {
             return;
         };
         let Some((to, size)) = paced.trains.to.filter(|(to, _)| *to != path) else { return };
-        let sender = &mut self.paths[to.index()];
-        if sender.idle.elapsed(now) < UNUSED || sender.rate.wants_train(now).is_none() {
-            // It is used meanwhile.
+        let sender = self.paths.get_mut(to.index());
+        let is_free = |sender: &&mut TransmitPath| {
+            sender.idle.elapsed(now) >= UNUSED && sender.rate.wants_train(now).is_some()
+        };
+        let Some(sender) = sender.filter(is_free) else {
+            // It is used meanwhile, or gone.
             paced.trains.began = Instant::ZERO;
             return;
-        }
+        };
         let place = paced.store.copy(committed.place);
         let len = paced.store.get(place).0.len();
         let wire_len = sender.wire_len(committed.stamp.overhead() + len);

@@ -3,7 +3,7 @@
 use crate::framing::Stamp;
 use crate::id::{ConnectionId, PathId};
 use crate::queue;
-use crate::time::Instant;
+use crate::tx::repair::Again;
 use crate::tx::retransmit::Place;
 
 /// A datagram to send on a path. Its bytes are written by
@@ -68,8 +68,8 @@ pub(super) enum Keep {
     Not,
     /// For a moment, in case its path is lost.
     Briefly,
-    /// Until the peer's feedback tells what became of it. If it was sent before: when first, and how often.
-    UntilTold(Option<(Instant, u8)>),
+    /// Until the peer's feedback tells what became of it.
+    UntilTold(Option<Again>),
 }
 
 /// Why a datagram is sent.
@@ -112,6 +112,8 @@ impl Transmit<'_> {
     pub const fn kind(&self) -> TransmitKind {
         match self.payload {
             Payload::Inner { .. } | Payload::Waited { is_copy: false, .. } => TransmitKind::Inner,
+            // Parity.
+            Payload::Waited { .. } if self.stamp.sequence().is_none() => TransmitKind::Control,
             Payload::Waited { .. } | Payload::Kept { .. } => TransmitKind::Retransmission,
             Payload::Control { .. } => TransmitKind::Control,
             Payload::Reply { .. } => TransmitKind::Reply,

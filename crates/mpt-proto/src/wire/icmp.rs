@@ -63,6 +63,7 @@ pub fn too_big(
     let packet = &packet[..inner.len];
     match (source, inner.source, inner.destination) {
         (IpAddr::V4(source), IpAddr::V4(sender), IpAddr::V4(target)) => {
+            // An IPv4 packet is never longer than 65535 bytes, so neither is what it exceeds.
             let mtu = mtu.max(MIN_MTU_IPV4);
             if packet.len() <= mtu as usize || !is_answered_v4(packet, sender, target) {
                 return None;
@@ -70,7 +71,7 @@ pub fn too_big(
             if is_icmp_error(packet, &inner) != Some(false) {
                 return None;
             }
-            Some(write_v4(packet, mtu, source, sender, place))
+            Some(write_v4(packet, (FRAGMENTATION_NEEDED, mtu as u16), source, sender, place))
         }
         (IpAddr::V6(source), IpAddr::V6(sender), IpAddr::V6(target)) => {
             let mtu = mtu.max(MIN_MTU_IPV6);
@@ -80,7 +81,38 @@ pub fn too_big(
             if is_icmp_error(packet, &inner) != Some(false) {
                 return None;
             }
-            Some(write_v6(packet, mtu, source, sender, place))
+            Some(write_v6(packet, (PACKET_TOO_BIG, 0), mtu, source, sender, place))
+        }
+        _ => None,
+    }
+}
+
+/// Writes, at the start of `place`, the ICMP message to the sender of `packet` that its destination cannot be reached,
+/// and returns its length: "host unreachable" of ICMP (RFC 792, type 3 code 1), or "address unreachable" of ICMPv6
+/// (RFC 4443 section 3.1). `None` as for [`too_big`], whatever the length of the packet.
+pub fn unreachable(packet: &[u8], source: IpAddr, place: &mut [u8; MAX_LEN]) -> Option<usize> {
+    const HOST_UNREACHABLE: u8 = 1;
+    const ADDRESS_UNREACHABLE: u8 = 3;
+    const UNREACHABLE_V6: u8 = 1;
+    let inner = inner::parse(packet)?;
+    let packet = &packet[..inner.len];
+    let answered = match (inner.source, inner.destination) {
+        (IpAddr::V4(sender), IpAddr::V4(target)) => answers_v4(packet, sender, target),
+        (IpAddr::V6(sender), IpAddr::V6(target)) => {
+            is_answered_v6(sender, target) && !target.is_multicast()
+        }
+        _ => false,
+    };
+    if !answered || is_icmp_error(packet, &inner) != Some(false) {
+        return None;
+    }
+    match (source, inner.source) {
+        (IpAddr::V4(source), IpAddr::V4(sender)) => {
+            Some(write_v4(packet, (HOST_UNREACHABLE, 0), source, sender, place))
+        }
+        (IpAddr::V6(source), IpAddr::V6(sender)) => {
+            let kind = (UNREACHABLE_V6, ADDRESS_UNREACHABLE);
+            Some(write_v6(packet, kind, 0, source, sender, place))
         }
         _ => None,
     }
@@ -88,13 +120,18 @@ pub fn too_big(
 
 fn is_answered_v4(packet: &[u8], sender: Ipv4Addr, target: Ipv4Addr) -> bool {
     const DONT_FRAGMENT: u16 = 0x4000;
+    u16::from_be_bytes([packet[6], packet[7]]) & DONT_FRAGMENT != 0
+        && answers_v4(packet, sender, target)
+}
+
+/// Whether an error about the packet may be sent at all.
+fn answers_v4(packet: &[u8], sender: Ipv4Addr, target: Ipv4Addr) -> bool {
     const FRAGMENT_OFFSET: u16 = 0x1fff;
     let flags = u16::from_be_bytes([packet[6], packet[7]]);
     let header_len = usize::from(packet[0] & 0x0f) * 4;
     let class_e = |address: Ipv4Addr| address.octets()[0] >= 240;
     let no_network = |address: Ipv4Addr| address.octets()[0] == 0;
-    flags & DONT_FRAGMENT != 0
-        && flags & FRAGMENT_OFFSET == 0
+    flags & FRAGMENT_OFFSET == 0
         && checksum::internet(&packet[..header_len]) == 0
         && !(no_network(sender) || sender.is_loopback() || sender.is_multicast() || class_e(sender))
         && !(target.is_unspecified() || target.is_multicast() || target.is_broadcast())
@@ -129,15 +166,19 @@ fn is_icmp_query(kind: u8) -> bool {
     matches!(kind, 0 | 8..=10 | 13..=18 | 42..=43)
 }
 
+/// The codes and types of what is too big.
+const FRAGMENTATION_NEEDED: u8 = 4;
+const PACKET_TOO_BIG: u8 = 2;
+
+/// Writes "destination unreachable" with this code, and what stands in its last two bytes.
 fn write_v4(
     packet: &[u8],
-    mtu: u32,
+    (code, rest): (u8, u16),
     source: Ipv4Addr,
     sender: Ipv4Addr,
     place: &mut [u8; MAX_LEN],
 ) -> usize {
     const UNREACHABLE: u8 = 3;
-    const FRAGMENTATION_NEEDED: u8 = 4;
     let room = MAX_LEN_IPV4 - IPV4_HEADER_LEN - ICMP_HEADER_LEN;
     let quoted = &packet[..packet.len().min(room)];
     let len = IPV4_HEADER_LEN + ICMP_HEADER_LEN + quoted.len();
@@ -158,23 +199,23 @@ fn write_v4(
 
     message[..ICMP_HEADER_LEN].copy_from_slice(&[0; ICMP_HEADER_LEN]);
     message[0] = UNREACHABLE;
-    message[1] = FRAGMENTATION_NEEDED;
-    // An IPv4 packet is never longer than 65535 bytes, so neither is what it exceeds.
-    message[6..8].copy_from_slice(&(mtu as u16).to_be_bytes());
+    message[1] = code;
+    message[6..8].copy_from_slice(&rest.to_be_bytes());
     message[ICMP_HEADER_LEN..].copy_from_slice(quoted);
     let sum = checksum::internet(message);
     message[2..4].copy_from_slice(&sum.to_be_bytes());
     len
 }
 
+/// Writes a message of this type and code, and what stands in its last four bytes.
 fn write_v6(
     packet: &[u8],
-    mtu: u32,
+    (kind, code): (u8, u8),
+    rest: u32,
     source: Ipv6Addr,
     sender: Ipv6Addr,
     place: &mut [u8; MAX_LEN],
 ) -> usize {
-    const PACKET_TOO_BIG: u8 = 2;
     let room = MAX_LEN - IPV6_HEADER_LEN - ICMP_HEADER_LEN;
     let quoted = &packet[..packet.len().min(room)];
     let message_len = ICMP_HEADER_LEN + quoted.len();
@@ -187,8 +228,8 @@ fn write_v6(
     header[4..8].copy_from_slice(&u32::from(ICMPV6).to_be_bytes());
     header[8..24].copy_from_slice(&source.octets());
     header[24..40].copy_from_slice(&sender.octets());
-    message[..4].copy_from_slice(&[PACKET_TOO_BIG, 0, 0, 0]);
-    message[4..8].copy_from_slice(&mtu.to_be_bytes());
+    message[..4].copy_from_slice(&[kind, code, 0, 0]);
+    message[4..8].copy_from_slice(&rest.to_be_bytes());
     message[ICMP_HEADER_LEN..].copy_from_slice(quoted);
     let sum = checksum::internet(&place[..len]);
     place[IPV6_HEADER_LEN + 2..][..2].copy_from_slice(&sum.to_be_bytes());

@@ -1,7 +1,7 @@
 //! What the acknowledgement of a TCP segment says (RFC 9293 section 3.1).
 
 use crate::wire::inner::Inner;
-use crate::wire::upper::{self, TCP};
+use crate::wire::upper::{self, Upper};
 
 const HEADER_LEN: usize = 20;
 
@@ -34,12 +34,15 @@ pub(crate) enum Segment {
     Other,
 }
 
-/// What the segment in `packet` is, of which `inner` was read; `None` if there is no whole TCP header.
+/// What the segment of TCP in `packet` is, of which `inner` was read; `None` if there is none.
 pub(crate) fn parse(packet: &[u8], inner: &Inner) -> Option<Segment> {
     let upper = upper::find(packet, inner)?;
-    if upper.protocol != TCP || upper.later_fragment {
-        return None;
-    }
+    let is_tcp = upper.protocol == upper::TCP && !upper.later_fragment;
+    is_tcp.then(|| read(packet, inner, upper)).flatten()
+}
+
+/// What the segment in `packet` is, of which `inner` was read and whose TCP header was found; `None` if that is not whole.
+pub(crate) fn read(packet: &[u8], inner: &Inner, upper: Upper) -> Option<Segment> {
     let segment = packet.get(upper.at..inner.len)?;
     let header = segment.first_chunk::<HEADER_LEN>()?;
     let options_end = usize::from(header[12] >> 4) * 4;
@@ -80,6 +83,7 @@ fn has_sack(mut options: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::wire::inner;
+    use crate::wire::upper::{self, TCP};
 
     /// An IPv4 packet with a TCP header, these flags and options, and as many bytes of data.
     fn packet(flags: u8, options: &[u8], data: usize) -> Vec<u8> {
@@ -97,7 +101,10 @@ mod tests {
     }
 
     fn parsed(packet: &[u8]) -> Option<Segment> {
-        parse(packet, &inner::parse(packet)?)
+        let inner = inner::parse(packet)?;
+        let upper = upper::find(packet, &inner)?;
+        let is_whole = upper.protocol == TCP && !upper.later_fragment;
+        read(packet, &inner, upper).filter(|_| is_whole)
     }
 
     #[test]

@@ -10,6 +10,8 @@ use crate::wire::inner::Inner;
 pub(crate) const ICMP: u8 = 1;
 /// TCP (RFC 9293).
 pub(crate) const TCP: u8 = 6;
+/// UDP (RFC 768).
+pub(crate) const UDP: u8 = 17;
 /// ICMP for IPv6 (RFC 4443).
 pub(crate) const ICMPV6: u8 = 58;
 

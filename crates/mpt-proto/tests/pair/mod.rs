@@ -108,6 +108,8 @@ pub(crate) fn config(settings: &Settings, own: u8) -> EndpointConfig {
         price: 0,
         priority: 0,
         pins: Pins::default(),
+        refuses: 0,
+        failover: None,
         keepalive: settings.keepalive,
         dead_time: settings.dead_time,
         status: PathStatus::Available,
@@ -124,13 +126,18 @@ pub(crate) fn config(settings: &Settings, own: u8) -> EndpointConfig {
             checksum: settings.checksum,
             sequence: settings.sequence,
             scheduler: SchedulerConfig::Weighted,
+            peer_keys: None,
             thin_acks: true,
+            classes: Vec::new(),
             equalise: true,
+            compete: true,
+            breaker: true,
             repair: true,
             reorder: settings.reorder,
             paths: settings.weights.iter().enumerate().map(path).collect(),
         }],
         secret: mpt_proto::Secret::default(),
+        keys: None,
     }
 }
 

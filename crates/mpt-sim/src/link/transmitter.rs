@@ -46,6 +46,11 @@ impl Transmitter {
         self.free
     }
 
+    /// When everything will have been sent.
+    pub(super) fn free(&self) -> Instant {
+        self.free
+    }
+
     /// Bytes not yet sent at `now`, rounded up.
     pub(super) fn backlog(&self, now: Instant) -> u64 {
         let mut from = now;

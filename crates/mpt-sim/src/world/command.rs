@@ -113,7 +113,18 @@ impl World {
     /// Has a transfer run from one host to another.
     pub fn add_bulk(&mut self, from: HostId, to: HostId, sender: Sender) -> BulkId {
         let receiver = Receiver::new(sender.flow());
-        self.load.bulks.push(Bulk { from, to, sender, receiver });
+        self.load.bulks.push(Bulk { from, to, sender, receiver, wire: None });
+        BulkId(self.load.bulks.len() - 1)
+    }
+
+    /// Has a transfer run from end `a` of a wire to end `b` without a tunnel, as that of somebody else does who shares a
+    /// link with one ([`World::add_trunk`]). Nothing else may go over the wire. The flow must not be one of a tunnel
+    /// between the same hosts.
+    pub fn add_plain_bulk(&mut self, wire: WireId, sender: Sender) -> BulkId {
+        let [from, to] = [Direction::Back, Direction::There]
+            .map(|direction| self.wires[wire.0].destination(direction));
+        let receiver = Receiver::new(sender.flow());
+        self.load.bulks.push(Bulk { from, to, sender, receiver, wire: Some(wire.0) });
         BulkId(self.load.bulks.len() - 1)
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use mpt_proto::{
-    Change, ConnectionId, Endpoint, EndpointConfig, Event, Instant, Origin, PathConfig, PathId,
-    PathRequest, Secret, SocketId, Transmit, TransmitKind,
+    Change, ConnectionId, Endpoint, EndpointConfig, Event, Instant, KEY_LEN, Origin, PathConfig,
+    PathId, PathRequest, Secret, SocketId, Transmit, TransmitKind,
 };
 
 use super::inbox::Inbox;
@@ -98,7 +98,10 @@ impl Host {
     pub(super) fn start(&mut self, now: Instant) {
         self.starts += 1;
         let secret = new_secret(&self.config.endpoint.secret, self.starts);
-        let config = EndpointConfig { secret, ..self.config.endpoint.clone() };
+        let mut config = EndpointConfig { secret, ..self.config.endpoint.clone() };
+        // The virtual clock is not set back by a restart, and the ephemeral keys must differ.
+        let seed = [self.starts as u8; KEY_LEN];
+        config.keys = config.keys.map(|keys| keys.restarted(seed));
         let endpoint = Endpoint::new(&config, now);
         self.endpoint = Some(endpoint.expect("these settings have made an endpoint before"));
         self.ways = ways(&self.config.endpoint);

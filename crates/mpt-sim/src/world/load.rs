@@ -27,6 +27,16 @@ pub(super) struct Bulk {
     pub(super) to: HostId,
     pub(super) sender: Sender,
     pub(super) receiver: Receiver,
+    /// The wire that it goes over without a tunnel.
+    pub(super) wire: Option<usize>,
+}
+
+/// What takes a packet that is sent.
+pub(super) enum By {
+    /// The core of a host, as from its tunnel interface.
+    Tunnel(HostId),
+    /// A wire from its end `a`, as it is.
+    Wire(usize),
 }
 
 /// Whose packet it was.
@@ -44,16 +54,24 @@ impl Load {
         streams.chain(bulks).min()
     }
 
-    /// The next inner packet that some host has to send at `now`.
-    pub(super) fn poll(&mut self, now: Instant) -> Option<(HostId, Vec<u8>)> {
+    /// The next packet that some host has to send at `now`.
+    pub(super) fn poll(&mut self, now: Instant) -> Option<(By, Vec<u8>)> {
         let streams = self.streams.iter_mut();
         let stream =
-            streams.filter_map(|stream| Some((stream.from, stream.source.poll(now)?))).next();
-        if stream.is_some() {
-            return stream;
+            |stream: &mut Stream| Some((By::Tunnel(stream.from), stream.source.poll(now)?));
+        if let Some(packet) = streams.filter_map(stream).next() {
+            return Some(packet);
         }
-        let bulks = self.bulks.iter_mut();
-        bulks.filter_map(|bulk| Some((bulk.from, bulk.sender.poll(now)?))).next()
+        let bulk = |bulk: &mut Bulk| {
+            let packet = bulk.sender.poll(now)?;
+            Some((bulk.wire.map_or(By::Tunnel(bulk.from), By::Wire), packet))
+        };
+        self.bulks.iter_mut().filter_map(bulk).next()
+    }
+
+    /// Whether a wire carries a transfer without a tunnel, and so nothing else.
+    pub(super) fn is_plain(&self, wire: usize) -> bool {
+        self.bulks.iter().any(|bulk| bulk.wire == Some(wire))
     }
 
     /// An unaltered packet of `len` bytes was delivered to a host.

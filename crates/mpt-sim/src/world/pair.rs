@@ -8,14 +8,18 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use mpt_proto::{
-    ConfigError, Connection, ConnectionConfig, ConnectionId, EndpointConfig, FramingConfig,
-    PathConfig, PathId, PathState, PathStatus, PeerKind, Pins, Prefix, ReorderConfig,
-    SchedulerConfig, Secret, SocketId,
+    Cipher, Ciphers, ConfigError, Connection, ConnectionConfig, ConnectionId, EndpointConfig,
+    FramingConfig, HostKeys, KEY_LEN, PathConfig, PathId, PathState, PathStatus, PeerKeys,
+    PeerKind, Pins, Prefix, PresharedKey, PrivateKey, ReorderConfig, SchedulerConfig, Secret,
+    SocketId,
 };
 
 use super::{End, HostConfig, HostId, WireId, World};
 use crate::profile::Profile;
 use crate::traffic::packet::Flow;
+
+/// The wall clock when virtual time is zero.
+const CLOCK_ZERO: Duration = Duration::from_secs(1_800_000_000);
 
 /// The port of both ends' tunnels (RFC 8086).
 const PORT: u16 = 4754;
@@ -33,6 +37,11 @@ pub struct PathPlan {
     pub priority: u8,
     /// The price of the path at both ends, in milliseconds.
     pub price: u16,
+    /// The classes that may not take the path, one bit each, at both ends.
+    pub refuses: u32,
+    /// How long it may be silently dead while nothing is sent on it, at the left end and the right one, in place of what both
+    /// have in common.
+    pub failover: [Option<Duration>; 2],
     /// Whether its outer addresses are IPv6.
     pub ipv6: bool,
 }
@@ -46,6 +55,8 @@ impl PathPlan {
             weight: 1,
             priority: 0,
             price: 0,
+            refuses: 0,
+            failover: [None; 2],
             ipv6: false,
         }
     }
@@ -80,6 +91,8 @@ pub struct PairPlan {
     pub server_learns: bool,
     /// The framing of the right host, if it is another one.
     pub right_framing: Option<FramingConfig>,
+    /// The bytes of the pre-shared key, with sealed framing.
+    pub preshared: Option<u8>,
     /// What both connections have in common; peers and paths are filled in.
     pub connection: ConnectionConfig,
     /// What both paths have in common; socket, remote address, weight and priority are filled in.
@@ -96,6 +109,7 @@ impl PairPlan {
             one_server_address: false,
             server_learns: false,
             right_framing: None,
+            preshared: None,
             connection: ConnectionConfig {
                 peer_kind: PeerKind::Mpt,
                 framing: FramingConfig::Plain,
@@ -106,8 +120,12 @@ impl PairPlan {
                 checksum: false,
                 sequence: true,
                 scheduler: SchedulerConfig::default(),
+                peer_keys: None,
                 thin_acks: true,
+                classes: Vec::new(),
                 equalise: true,
+                compete: true,
+                breaker: true,
                 repair: true,
                 reorder: ReorderConfig::default(),
                 paths: Vec::new(),
@@ -121,6 +139,8 @@ impl PairPlan {
                 price: 0,
                 priority: 0,
                 pins: Pins::default(),
+                refuses: 0,
+                failover: None,
                 keepalive: Some(Duration::from_millis(500)),
                 dead_time: Some(Duration::from_millis(1750)),
                 status: PathStatus::Available,
@@ -212,6 +232,17 @@ impl Side {
         }
     }
 
+    /// The static key of this side.
+    fn private_key(self) -> PrivateKey {
+        PrivateKey::new([self.number(); KEY_LEN])
+    }
+
+    /// What it needs for sealed framing.
+    fn keys(self) -> HostKeys {
+        let ciphers = Ciphers::fastest(Cipher::Aes256Gcm);
+        HostKeys::new(self.private_key(), ciphers, [self.number() + 100; KEY_LEN], CLOCK_ZERO)
+    }
+
     /// The last number of this side's addresses.
     fn number(self) -> u8 {
         match self {
@@ -249,6 +280,8 @@ impl PairPlan {
                 weight: plan.weight,
                 priority: plan.priority,
                 price: plan.price,
+                refuses: plan.refuses,
+                failover: plan.failover[usize::from(side == Side::Right)].or(self.path.failover),
                 ..self.path.clone()
             });
         }
@@ -262,11 +295,18 @@ impl PairPlan {
         if side == Side::Right {
             connection.framing = self.right_framing.unwrap_or(connection.framing);
         }
+        let framing = connection.framing;
+        if framing == FramingConfig::Sealed {
+            let preshared = self.preshared.map(|byte| PresharedKey::new([byte; KEY_LEN]));
+            let public = side.other().private_key().public();
+            connection.peer_keys = Some(PeerKeys { public, preshared, invitation: None });
+        }
         HostConfig {
             endpoint: EndpointConfig {
                 addresses: addresses(side).into_iter().map(Prefix::host).collect(),
                 connections: vec![connection],
                 secret: Secret::default(),
+                keys: (framing == FramingConfig::Sealed).then(|| side.keys()),
             },
             sockets,
             learns,

@@ -29,6 +29,15 @@ pub enum Direction {
 impl Direction {
     /// Both of them.
     pub const BOTH: [Self; 2] = [Self::There, Self::Back];
+
+    /// The other one.
+    #[must_use]
+    pub fn reversed(self) -> Self {
+        match self {
+            Self::There => Self::Back,
+            Self::Back => Self::There,
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -4,6 +4,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
+use mpt_proto::wire::extended::sealed::TAG_LEN;
 use mpt_proto::wire::{extended, gre, inner};
 use mpt_proto::{Instant, Transmit, TransmitSide};
 
@@ -108,7 +109,7 @@ impl Case for KeepCopy {
 pub(super) fn keep_what_is_allowed(now: Instant, sender: &mut TransmitSide) {
     const ALLOWED: usize = 64 << 20;
     let packet = arrivals::packet(SIZE);
-    let mut datagram = vec![0; DATAGRAM];
+    let mut datagram = vec![0; DATAGRAM + TAG_LEN];
     for _ in 0..=ALLOWED / SIZE {
         let transmit = transmit(sender, &packet);
         sender.emit(now, &transmit, &mut datagram[..transmit.size()], copy);

@@ -1,11 +1,12 @@
-//! The whole way of a packet in a session of extended framing. It is what `whole` does in plain framing.
+//! The whole way of a packet in a session, in extended framing and sealed. It is what `whole` does in plain framing.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use mpt_io::tun::Coalescer;
+use mpt_proto::wire::extended::sealed::{MAC_LEN, TAG_LEN};
 use mpt_proto::{
-    ConnectionId, Endpoint, FramingConfig, Held, Instant, Origin, PathId, ReceiveSide,
+    ConnectionId, Drop, Endpoint, FramingConfig, Held, Instant, Origin, PathId, ReceiveSide,
     ReorderConfig, Sink, SocketId, TransmitKind, TransmitSide,
 };
 
@@ -21,20 +22,62 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// TCP, split and sent by some paths.
 pub(super) fn tx<const PATHS: usize>() -> Box<dyn Case> {
-    let Ends { now, mut sender, .. } = Ends::in_session(PATHS);
+    tx_in(FramingConfig::Extended, PATHS)
+}
+
+/// The same, sealed.
+pub(super) fn tx_sealed<const PATHS: usize>() -> Box<dyn Case> {
+    tx_in(FramingConfig::Sealed, PATHS)
+}
+
+fn tx_in(framing: FramingConfig, paths: usize) -> Box<dyn Case> {
+    let Ends { now, mut sender, .. } = Ends::in_session(framing, paths);
     core::keep_what_is_allowed(now, &mut sender);
-    Box::new(Tx::new(PATHS, now, sender))
+    Box::new(Tx::new(paths, now, sender))
 }
 
 /// TCP, received in order by some paths and put together again.
 pub(super) fn rx<const PATHS: usize>() -> Box<dyn Case> {
+    rx_in(FramingConfig::Extended, PATHS, 0)
+}
+
+/// The same, sealed.
+pub(super) fn rx_sealed<const PATHS: usize>() -> Box<dyn Case> {
+    rx_in(FramingConfig::Sealed, PATHS, TAG_LEN)
+}
+
+fn rx_in(framing: FramingConfig, paths: usize, trailer: usize) -> Box<dyn Case> {
     Box::new(Rx {
-        ends: Ends::in_session(PATHS),
+        ends: Ends::in_session(framing, paths),
         packets: interface::packets(Protocol::Tcp),
         datagrams: Vec::new(),
-        paths: PATHS,
+        paths,
+        trailer,
         coalescer: Coalescer::new(),
         arrived: 0,
+    })
+}
+
+/// Initiations that somebody sends who does not know the key of the host, each from another origin. None is answered.
+pub(super) fn forged_initiations() -> Box<dyn Case> {
+    let end = |addresses| {
+        let reorder = ReorderConfig::default();
+        arrivals::endpoint(addresses, &[1], reorder, FramingConfig::Sealed)
+    };
+    let mut sender = end([SENDER, RECEIVER]);
+    let (_, mut initiation) = polled(&mut sender, Instant::ZERO).remove(0);
+    let mac1 = initiation.len() - 2 * MAC_LEN;
+    initiation[mac1] ^= 1;
+    let (answers, receiver) = end([RECEIVER, SENDER]).split();
+    let now = Instant::ZERO;
+    Box::new(Hellos {
+        now,
+        receiver,
+        answers,
+        hello: initiation,
+        forged: 0,
+        answered: 0,
+        share: None,
     })
 }
 
@@ -47,10 +90,18 @@ pub(super) fn forged_hellos() -> Box<dyn Case> {
     let mut sender = end([SENDER, RECEIVER]);
     let (_, hello) = polled(&mut sender, Instant::ZERO).remove(0);
     let (answers, receiver) = end([RECEIVER, SENDER]).split();
-    Box::new(Hellos { now: Instant::ZERO, receiver, answers, hello, forged: 0, answered: 0 })
+    Box::new(Hellos {
+        now: Instant::ZERO,
+        receiver,
+        answers,
+        hello,
+        forged: 0,
+        answered: 0,
+        share: Some(4),
+    })
 }
 
-/// The responder of forged hellos.
+/// The responder of forged hellos or initiations.
 struct Hellos {
     now: Instant,
     receiver: ReceiveSide,
@@ -58,6 +109,8 @@ struct Hellos {
     hello: Vec<u8>,
     forged: u32,
     answered: u32,
+    /// One of so many is answered; none if absent.
+    share: Option<u32>,
 }
 
 impl Case for Hellos {
@@ -86,7 +139,14 @@ impl Case for Hellos {
     }
 
     fn check(&self) {
-        assert!(self.answered * 4 > self.forged, "{} of {}", self.answered, self.forged);
+        let right = match self.share {
+            Some(share) => self.answered * share > self.forged,
+            None => {
+                let count = self.receiver.drops().count(Drop::HandshakeMac);
+                self.answered == 0 && count == u64::from(self.forged)
+            }
+        };
+        assert!(right, "{} of {}", self.answered, self.forged);
     }
 }
 
@@ -99,10 +159,10 @@ struct Ends {
 
 impl Ends {
     /// Exchanges what both ends poll until all paths carry packets.
-    fn in_session(paths: usize) -> Self {
+    fn in_session(framing: FramingConfig, paths: usize) -> Self {
         let end = |addresses| {
             let reorder = ReorderConfig { evidence: true, ..ReorderConfig::default() };
-            arrivals::endpoint(addresses, &vec![1; paths], reorder, FramingConfig::Extended)
+            arrivals::endpoint(addresses, &vec![1; paths], reorder, framing)
         };
         let mut ends = [end([SENDER, RECEIVER]), end([RECEIVER, SENDER])];
         let mut now = Instant::ZERO;
@@ -152,6 +212,8 @@ struct Rx {
     /// Those of a round, and where each comes from: first all of the first path, then those of the next.
     datagrams: Vec<(Origin, Vec<u8>)>,
     paths: usize,
+    /// Bytes behind the packet in a datagram.
+    trailer: usize,
     coalescer: Coalescer,
     arrived: u64,
 }
@@ -189,8 +251,9 @@ impl Case for Rx {
                 self.datagrams.get_mut(place).filter(|(other, _)| other.socket == origin.socket)
             {
                 let opened = arrivals.open(*now, datagram);
-                let datagrams = &self.datagrams[..];
-                let mut sink = Merging { datagrams, place, coalescer: &mut self.coalescer };
+                let (datagrams, trailer) = (&self.datagrams[..], self.trailer);
+                let coalescer = &mut self.coalescer;
+                let mut sink = Merging { datagrams, place, trailer, coalescer };
                 if let Some(opened) = opened {
                     arrivals.receive(*now, opened, &datagrams[place].1, &mut sink);
                 }
@@ -215,6 +278,7 @@ impl Case for Rx {
 struct Merging<'a> {
     datagrams: &'a [(Origin, Vec<u8>)],
     place: usize,
+    trailer: usize,
     coalescer: &'a mut Coalescer,
 }
 
@@ -231,7 +295,8 @@ impl Sink for Merging<'_> {
     }
 
     fn deliver_held(&mut self, held: Held) -> usize {
-        let packet = &self.datagrams[held.0 as usize].1[HEADER..];
+        let datagram = &self.datagrams[held.0 as usize].1;
+        let packet = &datagram[HEADER..datagram.len() - self.trailer];
         self.coalescer.push(&Nowhere, packet);
         packet.len()
     }

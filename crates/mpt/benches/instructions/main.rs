@@ -38,7 +38,7 @@ trait Case {
 /// Makes a case ready for its first round.
 type Make = fn() -> Box<dyn Case>;
 
-const CASES: [(&str, Make); 26] = [
+const CASES: [(&str, Make); 31] = [
     ("parse", core::parse),
     ("emit", core::emit),
     ("keep", core::keep),
@@ -64,7 +64,12 @@ const CASES: [(&str, Make); 26] = [
     ("tx_2_paths_extended", extended::tx::<2>),
     ("rx_1_path_extended", extended::rx::<1>),
     ("rx_2_paths_extended", extended::rx::<2>),
+    ("tx_1_path_sealed", extended::tx_sealed::<1>),
+    ("tx_2_paths_sealed", extended::tx_sealed::<2>),
+    ("rx_1_path_sealed", extended::rx_sealed::<1>),
+    ("rx_2_paths_sealed", extended::rx_sealed::<2>),
     ("forged_hello", extended::forged_hellos),
+    ("forged_initiation", extended::forged_initiations),
 ];
 
 fn main() -> ExitCode {

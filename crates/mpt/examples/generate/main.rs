@@ -1,13 +1,8 @@
 //! Manual pages and shell completions, made from the command line's own definition.
 //!
 //! `cargo run -p mpt --example generate -- FOLDER` fills a folder: `man/man1` with a page for each
-//! command ([`manual`]), `man/man5` with what a configuration may say ([`reference`]), and
-//! `completions` for bash, zsh and fish. `cargo xtask generate` calls it. It is an example so that what
-//! ships carries none of it.
-
-mod manual;
-mod page;
-mod reference;
+//! command, `man/man5` with what a configuration may say, and `completions` for bash, zsh and fish, as `mpt man` and
+//! `mpt completions` have them. `cargo xtask generate` calls it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,9 +10,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap_complete::Shell;
-
-/// The document whose settings become mpt.toml(5).
-const GUIDE: &str = include_str!("../../../../docs/guide.md");
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -27,7 +19,7 @@ fn main() -> anyhow::Result<()> {
 
 /// Makes everything in `folder`, which need not exist.
 fn generate(folder: &Path) -> anyhow::Result<()> {
-    for (name, text) in pages()? {
+    for (name, text) in mpt::manual_pages()? {
         let section = name.rsplit('.').next().unwrap_or_default();
         let place = made(folder.join(format!("man/man{section}")))?.join(name);
         fs::write(&place, text).with_context(|| format!("cannot write {}", place.display()))?;
@@ -38,13 +30,6 @@ fn generate(folder: &Path) -> anyhow::Result<()> {
             .with_context(|| format!("cannot write completions for {shell}"))?;
     }
     Ok(())
-}
-
-/// All manual pages by the names of their files.
-fn pages() -> anyhow::Result<Vec<(String, String)>> {
-    let mut pages = manual::pages(mpt::command_line())?;
-    pages.push(("mpt.toml.5".into(), reference::page(GUIDE)?));
-    Ok(pages)
 }
 
 fn made(folder: PathBuf) -> anyhow::Result<PathBuf> {
@@ -61,7 +46,7 @@ mod tests {
     #[test]
     fn every_page_is_rendered_without_a_warning() {
         let folder = tempfile::tempdir().unwrap();
-        for (name, text) in pages().unwrap() {
+        for (name, text) in mpt::manual_pages().unwrap() {
             let file = folder.path().join(&name);
             fs::write(&file, &text).unwrap();
             let file = file.to_str().unwrap();

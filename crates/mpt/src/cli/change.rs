@@ -53,6 +53,7 @@ pub(super) fn ask(socket: &Path, request: &Request) -> Result<Exit> {
             match kind {
                 ErrorKind::NoSuchPath
                 | ErrorKind::NoSuchConnection
+                | ErrorKind::NoSuchPeer
                 | ErrorKind::AmbiguousPath
                 | ErrorKind::BadConfig => {
                     output::complain(message);
@@ -66,9 +67,11 @@ pub(super) fn ask(socket: &Path, request: &Request) -> Result<Exit> {
             }
         }
         other @ (Reply::Explanation { .. }
+        | Reply::Peers { .. }
         | Reply::Status { .. }
         | Reply::Trace { .. }
-        | Reply::Version { .. }) => {
+        | Reply::Version { .. }
+        | Reply::WebToken { .. }) => {
             bail!("unexpected reply from the daemon: {other:?}")
         }
     }

@@ -6,8 +6,8 @@ use anyhow::Result;
 
 use crate::config::{self, LoadError, Settings};
 use crate::exit::Exit;
-use crate::output;
 use crate::preflight::{self, Severity};
+use crate::{keys, output};
 
 /// Says whether `mpt run` would take the file, and unless `file_only`, whether it would run here.
 pub(super) fn check(file: &Path, file_only: bool) -> Result<Exit> {
@@ -27,6 +27,9 @@ pub(super) fn check(file: &Path, file_only: bool) -> Result<Exit> {
     let findings = preflight::lacks(&settings);
     let text: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
     output::print(&text)?;
+    for open in settings.tunnels.iter().filter_map(keys::unsealed) {
+        output::print(&format!("note: {open}\n"))?;
+    }
     let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
     if errors == 0 {
         return Ok(Exit::Done);

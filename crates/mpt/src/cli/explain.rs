@@ -25,8 +25,10 @@ pub(super) fn explain(connection: Option<&str>, json: bool, socket: &Path) -> Re
         other @ (Reply::Changed { .. }
         | Reply::Config { .. }
         | Reply::Done
+        | Reply::Peers { .. }
         | Reply::Status { .. }
         | Reply::Trace { .. }
-        | Reply::Version { .. }) => bail!("unexpected reply from the daemon: {other:?}"),
+        | Reply::Version { .. }
+        | Reply::WebToken { .. }) => bail!("unexpected reply from the daemon: {other:?}"),
     }
 }

@@ -1,24 +1,36 @@
 //! What the command line may be.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use super::{import, status, trace};
+use super::setup::DirOption;
+use super::{import, init, invite, join, leave, status, trace};
+
+/// The configuration of the service.
+const DEFAULT_FILE: &str = "/etc/mpt/mpt.toml";
 
 const EXAMPLES: &str = "\
 Examples:
-  mpt check /etc/mpt/mpt.toml  report errors of a configuration and of this host
-  mpt run /etc/mpt/mpt.toml    run its tunnels until TERM or INT
+  mpt init --server vpn.example.org
+                               make this host a server, and
+  mpt invite van               print an invitation for a client, which runs
+  mpt join 'mpt:…'             to use all its uplinks, and `mpt leave` to undo it
+  mpt check                    report errors of /etc/mpt/mpt.toml and of this host
+  mpt run                      run its tunnels until TERM or INT
+  mpt genkey                   print a key, with which a tunnel is sealed
   mpt status                   show tunnels, connections, paths and drops
   mpt status --watch           show them live
   mpt status --json | jq .     as JSON for programs
+  mpt doctor                   find out why a connection does not work
   mpt explain                  say why packets went where they went
   mpt trace -o trace.jsonl     write what paths do over time
   mpt path down fibre          take a path out of service
   mpt path up server fibre     and back into service, with its connection
   mpt reload                   apply the changes of the configuration file
+  mpt web token                print the address of the web page, for changes
   mpt import /opt/mpt          convert the configuration files of the original MPT
 
 Exit codes:
@@ -28,7 +40,7 @@ Exit codes:
 
 /// The multipath tunnel: one IP tunnel over several network paths at once.
 #[derive(Debug, Parser)]
-#[command(name = "mpt", version, after_help = EXAMPLES, disable_help_subcommand = true)]
+#[command(name = "mpt", version, after_help = EXAMPLES)]
 pub(super) struct Line {
     #[command(subcommand)]
     pub(super) command: Command,
@@ -49,7 +61,7 @@ Examples:
   MPT_LOG=debug mpt run /etc/mpt/mpt.toml")]
     Run {
         /// The configuration file (TOML)
-        #[arg(value_name = "FILE")]
+        #[arg(value_name = "FILE", default_value = DEFAULT_FILE)]
         file: PathBuf,
     },
     /// Check a configuration file, and whether this host can run it
@@ -67,12 +79,33 @@ Examples:
   mpt check --file-only /etc/mpt/mpt.toml      the same on every host")]
     Check {
         /// The configuration file (TOML)
-        #[arg(value_name = "FILE")]
+        #[arg(value_name = "FILE", default_value = DEFAULT_FILE)]
         file: PathBuf,
         /// Check only the file, not this host
         #[arg(long)]
         file_only: bool,
     },
+    /// Print a new private key
+    ///
+    /// For `private_key_file`. Nobody else may read the file: write it with `umask 077`. Pre-shared keys
+    /// (`preshared_key_file`) are made the same way.
+    #[command(after_help = "\
+Examples:
+  (umask 077; mpt genkey > /etc/mpt/private.key)
+  mpt genkey | tee private.key | mpt pubkey")]
+    Genkey,
+    /// List, add or remove the clients that a server knows by their keys
+    Peer {
+        #[command(subcommand)]
+        action: PeerAction,
+    },
+    /// Print the public key of a private key
+    ///
+    /// Reads the private key from standard input. The public key is for `public_key` at the other host.
+    #[command(after_help = "\
+Example:
+  mpt pubkey < /etc/mpt/private.key")]
+    Pubkey,
     /// Show the status of the running daemon
     ///
     /// Tunnels, connections and paths with their states and counters, drops by reason, and socket
@@ -99,6 +132,36 @@ Examples:
         /// Print one JSON object instead of tables
         #[arg(long)]
         json: bool,
+        /// Show more: profiles, the order of arrivals, sizes of batches
+        #[arg(long, conflicts_with_all = ["json", "watch"])]
+        verbose: bool,
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+    /// Find out why a connection does not work, and say what to change
+    ///
+    /// Waits up to six seconds for the peer while the running daemon tells apart what arrives, what is answered and what
+    /// ICMP says; resolves names; checks networks, addresses and MTUs of this host; says of each path what left and what
+    /// came back, and what it loses; compares what the peer's packets and its session tell of its settings; and sends
+    /// packets through the tunnel, small ones and as large as it takes. With --rate it also loads the tunnel for three
+    /// seconds, and shows what of that arrives by each path.
+    #[command(after_help = "\
+Exit codes: 0 all is well, 1 something is to be changed, or there is no such connection, 2 no daemon answers
+
+Examples:
+  sudo mpt doctor
+  sudo mpt doctor server
+  sudo mpt doctor server --rate        at both ends: each measures what it sends")]
+    Doctor {
+        /// The connection; all if it is left out
+        #[arg(value_name = "CONNECTION")]
+        connection: Option<String>,
+        /// The configuration file, where the daemon does not say what runs
+        #[arg(long, value_name = "FILE", default_value = DEFAULT_FILE)]
+        file: PathBuf,
+        /// Measure what the paths carry, by a load that takes three seconds
+        #[arg(long)]
+        rate: bool,
         #[command(flatten)]
         socket: SocketOption,
     },
@@ -124,6 +187,21 @@ Examples:
         #[command(flatten)]
         socket: SocketOption,
     },
+    /// Print completions for a shell
+    ///
+    /// For installations without the package, which has them.
+    #[command(after_help = "\
+Exit codes: 0 printed
+
+Examples:
+  mpt completions bash > /etc/bash_completion.d/mpt
+  mpt completions zsh > \"${fpath[1]}/_mpt\"
+  mpt completions fish > ~/.config/fish/completions/mpt.fish")]
+    Completions {
+        /// The shell
+        #[arg(value_name = "SHELL")]
+        shell: clap_complete::Shell,
+    },
     /// Print the running configuration as a file
     ///
     /// The file as it was last read, with later changes made by command. Accepted connections are
@@ -142,6 +220,15 @@ Example:
         #[command(subcommand)]
         action: ConnectionAction,
     },
+    /// What holds on this host as long as the daemon of `init` or `join` runs
+    ///
+    /// The resolver of a client that was joined with --everything, and forwarding and masquerading of a server
+    /// with --internet. systemd and `mpt join` run this by themselves.
+    #[command(hide = true)]
+    Host {
+        #[command(subcommand)]
+        action: HostAction,
+    },
     /// Convert the configuration files of the original MPT
     ///
     /// Reads interface.conf and the files of connections, in the format with sections and in the
@@ -156,6 +243,73 @@ Examples:
   mpt import /opt/mpt -o /etc/mpt/mpt.toml     for peers that still run the original
   mpt import --peer mpt --stdout interface.conf connections/a.conf")]
     Import(import::Import),
+    /// Print a manual page, or write all of them
+    ///
+    /// For installations without the package, which has them. There is a page for each command, and mpt.toml for
+    /// the configuration.
+    #[command(after_help = "\
+Exit codes: 0 done, 1 there is no such page, 2 a file cannot be written
+
+Examples:
+  mpt man | man -l -                           mpt(1)
+  mpt man path-weight | man -l -
+  mpt man mpt.toml | man -l -                  what a configuration may say
+  mpt man --output /usr/local/share/man")]
+    Man {
+        /// The page, such as `status`
+        #[arg(value_name = "PAGE", conflicts_with = "output")]
+        page: Option<String>,
+        /// Write all pages into this folder, in `man1` and `man5`
+        #[arg(short, long, value_name = "FOLDER")]
+        output: Option<PathBuf>,
+    },
+    /// Make this host a server that clients can be invited to
+    ///
+    /// Writes a private key, a configuration with a private network that nobody here uses, and has systemd run the
+    /// daemon. Existing files are never overwritten. `mpt leave` undoes all of it.
+    #[command(after_help = "\
+Exit codes: 0 done, 1 this host is a server or client already, 2 failure
+
+Examples:
+  mpt init --server vpn.example.org
+  mpt init --server 203.0.113.5:4755 --internet
+  mpt init --server vpn.example.org --address 10.66.0.1/16 --address fd00:66::1/64")]
+    Init(init::Init),
+    /// Print an invitation for a client: one line, and a QR code on a terminal
+    ///
+    /// The first who comes with the line is let in once, until it expires. The client gets the next free tunnel addresses. A
+    /// client that has not come yet can be invited again; only the latest line counts.
+    #[command(after_help = "\
+Exit codes: 0 done, 2 failure: no server here, the client has joined already
+
+Examples:
+  mpt invite van
+  mpt invite van --expires 7d --json | jq -r .line")]
+    Invite(invite::Invite),
+    /// Join a server by an invitation, with all uplinks of this host
+    ///
+    /// Makes a private key, writes a configuration, and has systemd run the daemon; without systemd, or with
+    /// another folder, the daemon runs as long as this command. On a terminal it then shows the live view.
+    #[command(after_help = "\
+Exit codes: 0 joined, 1 the server did not answer, the invitation has expired, or this host has joined already,
+            2 failure: the line is damaged, no permission
+
+Examples:
+  mpt join 'mpt:AQ…'
+  mpt join 'mpt:AQ…' --everything --exclude 'docker*'
+  mpt invite van | ssh van mpt join -")]
+    Join(join::Join),
+    /// Undo `mpt init` or `mpt join`
+    ///
+    /// Ends the daemon, restores routes, rules and resolver, and removes the service and all files, also after a
+    /// crash.
+    #[command(after_help = "\
+Exit codes: 0 done, 1 there is nothing to leave, or a server has clients, 2 a part cannot be undone
+
+Examples:
+  mpt leave
+  mpt leave --force            on a server that has clients")]
+    Leave(leave::Leave),
     /// Change a path while the daemon runs
     Path {
         #[command(subcommand)]
@@ -193,15 +347,69 @@ Examples:
     },
     /// Print the version
     Version,
+    /// Allow changes by the web page
+    Web {
+        #[command(subcommand)]
+        action: WebAction,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum WebAction {
+    /// Print the address of the web page with the token that allows changes
+    ///
+    /// The page is served if the configuration has `listen` in `[web]`. Without the token it shows everything and
+    /// changes nothing; with it, paths can be switched off and on and weights changed. The token is the same until
+    /// the daemon ends. Everybody who has it may do this, so it is for the browser only.
+    #[command(after_help = "\
+Exit codes: 0 printed, 2 no daemon answers, or it serves no page
+
+Examples:
+  mpt web token
+  xdg-open \"$(sudo mpt web token)\"
+  mpt web token --renew                        and the one before is worth nothing any more")]
+    Token {
+        /// Make a new token
+        #[arg(long)]
+        renew: bool,
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum HostAction {
+    /// Do it
+    Apply(DirOption),
+    /// Undo it
+    Restore(DirOption),
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum PathAction {
     /// Put the path into service
+    #[command(after_help = "\
+Exit codes: 0 done, 1 there is no such path, 2 no daemon answers
+
+Examples:
+  mpt path up fibre              if only one connection has a path `fibre`
+  mpt path up server fibre       if several have one")]
     Up(PathName),
     /// Take the path out of service: no inner packets, no keepalives
+    #[command(after_help = "\
+Exit codes: 0 done, 1 there is no such path, 2 no daemon answers
+
+Examples:
+  mpt path down fibre            if only one connection has a path `fibre`
+  mpt path down server fibre     if several have one")]
     Down(PathName),
     /// Change the path's share of the packets
+    #[command(after_help = "\
+Exit codes: 0 done, 1 there is no such path, 2 no daemon answers
+
+Examples:
+  mpt path weight fibre --to 5            if only one connection has a path `fibre`
+  mpt path weight server fibre --to 5     if several have one")]
     Weight {
         #[command(flatten)]
         path: PathName,
@@ -210,6 +418,12 @@ pub(super) enum PathAction {
         weight: u16,
     },
     /// Change the path's priority
+    #[command(after_help = "\
+Exit codes: 0 done, 1 there is no such path, 2 no daemon answers
+
+Examples:
+  mpt path priority lte --to 1            on standby while a path with priority 0 is up
+  mpt path priority server lte --to 1     if several connections have a path `lte`")]
     Priority {
         #[command(flatten)]
         path: PathName,
@@ -238,6 +452,12 @@ Examples:
         socket: SocketOption,
     },
     /// Remove a path; the file is not changed
+    #[command(after_help = "\
+Exit codes: 0 done, 1 there is no such path, or it is the last one, 2 no daemon answers
+
+Examples:
+  mpt path remove lte            if only one connection has a path `lte`
+  mpt path remove server lte     if several have one")]
     Remove(PathName),
 }
 
@@ -278,16 +498,70 @@ Example:
     },
 }
 
-#[derive(Debug, Args)]
-#[command(
-    allow_missing_positional = true,
-    after_help = "\
-Exit codes: 0 done, 1 there is no such path, 2 no daemon answers
+#[derive(Debug, Subcommand)]
+pub(super) enum PeerAction {
+    /// Add a client: its file is written into the folder of its template
+    #[command(after_help = "\
+Exit codes: 0 done, 1 the settings are wrong, 2 no daemon answers
 
-Examples:
-  mpt path down fibre            if only one connection has a path `fibre`
-  mpt path down server fibre     if several have one"
-)]
+Example:
+  mpt peer add van --public-key AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8= --address 10.9.0.2")]
+    Add {
+        /// Its name: 1 to 39 letters, digits, `-`, `_` and `.`
+        #[arg(value_name = "NAME")]
+        peer: String,
+        #[command(flatten)]
+        settings: PeerSettings,
+        /// The template; may be left out if only one has a folder of clients
+        #[arg(long, value_name = "TEMPLATE")]
+        template: Option<String>,
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+    /// Remove a client: its file is removed and its connection ends
+    Remove {
+        /// Its name
+        #[arg(value_name = "NAME")]
+        peer: String,
+        /// The template; may be left out if only one has a folder of clients
+        #[arg(long, value_name = "TEMPLATE")]
+        template: Option<String>,
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+    /// List the clients, and say who is connected
+    List {
+        /// Print a JSON array instead of a table
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+    /// Read the folder of clients again
+    Reload {
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PeerSettings {
+    /// Its public key, as `mpt pubkey` prints it
+    #[arg(long, value_name = "KEY")]
+    pub(super) public_key: String,
+    /// A tunnel address of it; at most one of each IP version
+    #[arg(long = "address", value_name = "ADDRESS", required = true)]
+    pub(super) addresses: Vec<IpAddr>,
+    /// A network behind it
+    #[arg(long = "network", value_name = "PREFIX")]
+    pub(super) networks: Vec<String>,
+    /// The file, on the server, of a key that only both hosts know
+    #[arg(long, value_name = "FILE")]
+    pub(super) preshared_key_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(allow_missing_positional = true)]
 pub(super) struct PathName {
     /// The connection; may be left out if only one has such a path
     #[arg(value_name = "CONNECTION")]

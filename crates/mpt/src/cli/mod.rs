@@ -6,16 +6,27 @@
 
 mod change;
 mod check;
+mod doctor;
+mod documents;
 mod environment;
 mod explain;
+mod host;
 mod import;
+mod init;
+mod invite;
+mod join;
+mod key;
+mod leave;
 mod line;
 mod path;
+mod peer;
 mod run;
+mod setup;
 mod signals;
 mod status;
 mod trace;
 mod usage;
+mod web;
 
 use std::ffi::OsString;
 
@@ -33,19 +44,36 @@ pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
     };
     let result = match command {
         Command::Check { file, file_only } => check::check(&file, file_only),
+        Command::Completions { shell } => documents::completions(shell),
         Command::Config { socket } => change::config(&socket.socket),
         Command::Connection { action } => change::connection(&action),
+        Command::Doctor { connection, file, rate, socket } => doctor::doctor(doctor::Order {
+            connection: connection.as_deref(),
+            file: &file,
+            rate,
+            socket: &socket.socket,
+        }),
         Command::Explain { connection, json, socket } => {
             explain::explain(connection.as_deref(), json, &socket.socket)
         }
+        Command::Genkey => key::generate(),
+        Command::Host { action } => host::host(&action),
         Command::Import(import) => import.run(),
+        Command::Man { page, output } => documents::man(page.as_deref(), output.as_deref()),
+        Command::Init(init) => init.run(),
+        Command::Invite(invite) => invite.run(),
+        Command::Join(join) => join.run(),
+        Command::Leave(leave) => leave.run(),
         Command::Path { action } => path::path(&action),
+        Command::Peer { action } => peer::peer(&action),
+        Command::Pubkey => key::public(),
         Command::Reload { socket } => change::reload(&socket.socket),
         Command::Run { file } => run::run(&file),
-        Command::Status { watch, interval, json, socket } => {
-            status::status(watch.then_some(interval), json, &socket.socket)
+        Command::Status { watch, interval, json, verbose, socket } => {
+            status::status(watch.then_some(interval), json, verbose, &socket.socket)
         }
         Command::Trace { options, socket } => options.run(&socket.socket),
+        Command::Web { action } => web::web(&action),
         Command::Version => output::print(&format!("mpt {}\n", env!("CARGO_PKG_VERSION"))),
     };
     result.unwrap_or_else(|error| {

@@ -20,7 +20,7 @@ use super::environment::Environment;
 use super::signals::Signals;
 use crate::config::{self, LoadError, Settings};
 use crate::control::{Listener, Server};
-use crate::daemon::{Daemon, Machine};
+use crate::daemon::{Behind, Daemon, Machine};
 use crate::exit::Exit;
 use crate::log::Log;
 use crate::metrics::{self, Pages};
@@ -28,6 +28,7 @@ use crate::netmon::{Changed, NetMonitor};
 use crate::privilege::Privileges;
 use crate::service::Service;
 use crate::tunnel::{NO_THREAD, Reconciler};
+use crate::web::Web;
 
 /// How often the tunnels are asked whether they still run. One wake-up per second costs nothing
 /// that could be measured.
@@ -44,6 +45,9 @@ const TUNNELS: u64 = END + 4;
 
 /// The tokens of the page of metrics, far above those of clients of the control socket.
 const PAGES: u64 = 1 << 32;
+
+/// The tokens of the web page, far above those of the page of metrics, which takes 2^32 whenever it moves.
+const WEB: u64 = 1 << 56;
 
 /// Runs the tunnels of `file` until a signal ends them.
 pub(super) fn run(file: &Path) -> Result<Exit> {
@@ -78,7 +82,7 @@ fn run_with(log: &mut Log, file: &Path) -> Result<Exit> {
     let machine = Machine::new(netmon, waker, tunnels, log.counters());
     let environment = Box::new(move |settings: &mut Settings| environment.apply(settings));
     let mut daemon = Daemon::start(machine, file.to_path_buf(), settings, environment)?;
-    let mut pages = Pages::new(PAGES);
+    let mut pages = (Pages::new(PAGES), Web::new(WEB));
     let result = serve(&signals, &poll, &mut server, &mut daemon, &mut pages, &mut service);
     service.stopping();
     daemon.stop();
@@ -112,10 +116,11 @@ fn serve(
     poll: &Poll,
     server: &mut Server,
     daemon: &mut Daemon<Machine>,
-    pages: &mut Pages,
+    (pages, web): &mut (Pages, Web),
     service: &mut Service,
 ) -> Result<()> {
     pages.reconcile(daemon.settings(), poll)?;
+    web.reconcile(daemon.settings(), poll)?;
     for (signal, token) in [(&signals.end, END), (&signals.reload, RELOAD)] {
         poll.add(signal, token, Interest::READABLE).context("cannot wait for signals")?;
     }
@@ -150,6 +155,7 @@ fn serve(
             service.report(now, &daemon.status(server.status()));
         }
         let wait = timeout(daemon, now).min(service.wait(now).unwrap_or(TICK));
+        let wait = wait.min(web.wait(now).unwrap_or(TICK));
         poll.wait(&mut events, Some(wait)).context("cannot wait for events")?;
         let now = Instant::now();
         let mut changed = false;
@@ -158,12 +164,19 @@ fn serve(
             server
                 .handle(event, poll, now, &mut |request, control| daemon.answer(request, control));
             let control = server.status();
-            pages.handle(event, poll, now, &mut || metrics::page(&daemon.status(control.clone())));
+            pages.handle(event, poll, now, &mut |format| {
+                metrics::page(&daemon.status(control.clone()), format)
+            });
+            web.handle(event, poll, now, &mut Behind { daemon, control });
         }
         server.handle_timeout(poll, now);
         pages.handle_timeout(poll, now);
+        web.handle_timeout(poll, now, &mut Behind { daemon, control: server.status() });
         daemon.retry(now);
         if let Err(error) = pages.reconcile(daemon.settings(), poll) {
+            warn!("{error:#}");
+        }
+        if let Err(error) = web.reconcile(daemon.settings(), poll) {
             warn!("{error:#}");
         }
         follow(daemon, changed);
@@ -183,9 +196,11 @@ fn reload(daemon: &mut Daemon<Machine>) {
         | Reply::Config { .. }
         | Reply::Done
         | Reply::Explanation { .. }
+        | Reply::Peers { .. }
         | Reply::Status { .. }
         | Reply::Trace { .. }
-        | Reply::Version { .. } => info!("reloaded"),
+        | Reply::Version { .. }
+        | Reply::WebToken { .. } => info!("reloaded"),
     }
 }
 

@@ -34,7 +34,11 @@ impl Signals {
 }
 
 impl Signal {
-    fn of(numbers: &[i32]) -> io::Result<Self> {
+    /// Any of these signals, which from here on do not end the process by themselves.
+    ///
+    /// # Errors
+    /// The kernel's error, such as too many open files.
+    pub(super) fn of(numbers: &[i32]) -> io::Result<Self> {
         let (read, write) = UnixStream::pair()?;
         read.set_nonblocking(true)?;
         for &number in numbers {

@@ -7,11 +7,17 @@ use anyhow::{Context as _, Result};
 use mpt_control::Client;
 
 use crate::exit::Exit;
+use crate::output::Look;
 use crate::{output, watch};
 
 /// Asks the daemon at `socket` for its status and prints it; with an interval to watch it by, again
 /// and again.
-pub(super) fn status(watched: Option<Duration>, json: bool, socket: &Path) -> Result<Exit> {
+pub(super) fn status(
+    watched: Option<Duration>,
+    json: bool,
+    verbose: bool,
+    socket: &Path,
+) -> Result<Exit> {
     match watched {
         Some(interval) if json => return watch::lines(socket, interval),
         Some(interval) => return watch::watch(socket, interval),
@@ -22,7 +28,8 @@ pub(super) fn status(watched: Option<Duration>, json: bool, socket: &Path) -> Re
         let text = serde_json::to_string_pretty(&status).context("cannot write the status")?;
         output::print(&(text + "\n"))
     } else {
-        output::print(&output::status(&status, output::colour_on_stdout()))
+        let look = Look { colour: output::colour_on_stdout(), verbose };
+        output::print(&output::status(&status, look))
     }
 }
 

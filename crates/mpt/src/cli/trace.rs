@@ -121,8 +121,10 @@ impl Options {
             | Reply::Config { .. }
             | Reply::Done
             | Reply::Explanation { .. }
+            | Reply::Peers { .. }
             | Reply::Status { .. }
-            | Reply::Version { .. }) => bail!("unexpected reply from the daemon: {other:?}"),
+            | Reply::Version { .. }
+            | Reply::WebToken { .. }) => bail!("unexpected reply from the daemon: {other:?}"),
         }
     }
 }

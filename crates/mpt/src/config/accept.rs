@@ -8,7 +8,7 @@ use toml::Spanned;
 use super::distinct::{Distinct, Socket, Template};
 use super::report::{Problem, Problems};
 use super::table::Table;
-use super::{Accept, Prefix, policies, timers};
+use super::{Accept, Prefix, address, classes, policies, sealing, timers, value};
 
 /// The template in `table`, or `None` with what is wrong noted. `addresses` are the tunnel's own, if
 /// they are sound.
@@ -22,8 +22,20 @@ pub(super) fn read(
     if let Some(name) = &read.name {
         distinct.template_name(name, table.span_of("name"), problems);
     }
-    let peers = read.peers.take().map(|peers| table.with_places("peers", &peers));
-    let peers = peers.and_then(|peers| check_peers(peers, table, addresses, problems));
+    let has_folder = table.is_text("peers");
+    read.folder = if has_folder {
+        table.optional("peers", None, problems, value::some(value::file))
+    } else {
+        Some(None)
+    };
+    let peers = if has_folder {
+        Some(Vec::new())
+    } else {
+        let example = "[\"10.9.0.0/24\"]";
+        let peers = table.required("peers", example, "", problems, value::list(address::network));
+        let peers = peers.map(|peers| table.with_places("peers", &peers));
+        peers.and_then(|peers| check_peers(peers, table, addresses, problems))
+    };
     read.peers = peers.as_ref().map(|peers| peers.iter().map(|peer| *peer.get_ref()).collect());
     if let Some(Some(name)) = &read.interface {
         distinct.interface(name, table.span_of("interface"));
@@ -31,7 +43,10 @@ pub(super) fn read(
     if let (Some(sources), Some(local)) = (&read.sources, read.local) {
         check_sources(&table.with_places("sources", sources), local, table, problems);
     }
-    read.policies = policies::read(table, PeerKind::Mpt, problems).whole();
+    let mut policies = policies::read(table, PeerKind::Mpt, problems);
+    sealing::template(table, has_folder, &mut policies, problems);
+    read.policies = policies.whole();
+    read.classes = classes::read(table, true, problems);
     timers::check(PeerKind::Mpt, read.keepalive, read.dead_time, table, problems);
     table.finish(problems);
 

@@ -6,7 +6,8 @@ use super::report::{Problem, Problems};
 use super::schema::Tabled as _;
 use super::table::Table;
 use super::{
-    Connection, Framing, Path, Prefix, Remote, commands, peer, policies, selector, timers, uplinks,
+    Connection, Framing, Path, Prefix, Remote, classes, commands, peer, policies, sealing,
+    selector, timers, uplinks,
 };
 
 /// The connection in `table`, or `None` with what is wrong noted. `addresses` are the tunnel's own,
@@ -39,7 +40,8 @@ pub(super) fn read(
     }
     let ports = [read.local_port, read.remote_port];
     read.commands = commands::read(table, read.peer_kind, ports, problems);
-    let policies = policies::read(table, peer_kind, problems);
+    let mut policies = policies::read(table, peer_kind, problems);
+    sealing::read(table, peer_kind, &read, &mut policies, problems);
     let ends = match (ports, policies.key, &read.commands) {
         ([Some(local_port), Some(remote_port)], Some(key), Some(commands)) => Some(Ends {
             local_port,
@@ -52,6 +54,7 @@ pub(super) fn read(
     let shared = Shared { peer_kind, ends, scheduler: policies.scheduler };
     let plain = policies.framing == Some(Framing::Plain);
     read.policies = policies.whole();
+    read.classes = classes::read(table, false, problems);
     let configured = table.has("path");
     uplinks::check(
         table,
@@ -78,6 +81,7 @@ pub(super) fn read(
     table.finish(problems);
     let connection = read.whole()?;
     claim_unlisted(&connection, ends, table, distinct, problems);
+    connection.check_paths_of_classes(table, problems);
     Some(connection)
 }
 

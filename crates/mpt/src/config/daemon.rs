@@ -1,9 +1,9 @@
-//! Reading what concerns the whole process: `[control]`, `[daemon]` and `[metrics]`.
+//! Reading what concerns the whole process: `[control]`, `[daemon]`, `[metrics]` and `[web]`.
 
 use super::report::Problems;
 use super::schema::Tabled as _;
 use super::table::Table;
-use super::{Control, Daemon, Metrics};
+use super::{Control, Daemon, Metrics, Web};
 
 /// The `[control]` of the file, or `None` with what is wrong noted.
 pub(super) fn control(root: &Table<'_>, problems: &mut Problems) -> Option<Control> {
@@ -31,6 +31,16 @@ pub(super) fn metrics(root: &Table<'_>, problems: &mut Problems) -> Option<Metri
         return Some(Metrics::default());
     };
     let read = Metrics::read(&table, (), problems);
+    table.finish(problems);
+    read.whole()
+}
+
+/// The `[web]` of the file, or `None` with what is wrong noted.
+pub(super) fn web(root: &Table<'_>, problems: &mut Problems) -> Option<Web> {
+    let Some(table) = root.table("web", &Web::KEYS, problems).ok()? else {
+        return Some(Web::default());
+    };
+    let read = Web::read(&table, (), problems);
     table.finish(problems);
     read.whole()
 }

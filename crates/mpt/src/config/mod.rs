@@ -17,6 +17,8 @@
 mod accept;
 mod address;
 mod change;
+mod classes;
+mod clients;
 mod commands;
 mod connection;
 mod daemon;
@@ -24,6 +26,7 @@ mod distinct;
 mod edit;
 mod fragment;
 mod keys;
+mod moment;
 mod offloads;
 mod path;
 mod peer;
@@ -35,6 +38,7 @@ mod remote;
 mod reorder;
 mod report;
 mod schema;
+mod sealing;
 mod selector;
 mod settings;
 mod table;
@@ -59,27 +63,32 @@ use thiserror::Error;
 use toml::de::DeTable;
 
 pub(crate) use change::{apply, difference};
+pub(crate) use classes::Class;
 pub(crate) use commands::Auth;
 #[cfg(test)]
 pub(crate) use commands::Commands;
 pub(crate) use edit::Effect;
 pub(crate) use fragment::{FragmentError, Place, with_fragment};
+pub(crate) use moment::Moment;
 pub(crate) use mpt_control::PathStatus;
 pub(crate) use mpt_proto::PeerKind;
 pub(crate) use offloads::Offloads;
 pub(crate) use pins::Pins;
 pub(crate) use prefix::Prefix;
-pub(crate) use remote::Remote;
+pub(crate) use remote::{Remote, is_host};
 pub(crate) use reorder::{Late, Reorder};
 pub(crate) use report::{Problem, Report};
 pub(crate) use selector::Match;
 pub(crate) use settings::{
-    Accept, Connection, Control, Daemon, Metrics, Mtu, Path, Policies, Settings, Threads, Tunnel,
+    Accept, Client, Connection, Control, Daemon, Listen, Metrics, Mtu, Path, Policies, Settings,
+    Threads, Tunnel, Web,
 };
 pub(crate) use uplinks::Found;
 #[cfg(test)]
 pub(crate) use uplinks::{Interfaces, Pattern, Uplink};
 pub(crate) use value::interface_fault;
+#[cfg(test)]
+pub(crate) use words::Repair;
 pub(crate) use words::{Framing, Profile, Scheduler};
 pub(crate) use write::write;
 #[cfg(test)]
@@ -90,7 +99,7 @@ pub use text::{Accepted, Refused, check_text};
 use distinct::Distinct;
 use report::Problems;
 use schema::Tabled as _;
-use settings::PoliciesRead;
+use settings::{ConnectionRead, PoliciesRead};
 use table::Table;
 
 /// Largest file in bytes. 64 paths take about 10 kB, so this is room for 100 such connections, and a
@@ -124,6 +133,11 @@ pub(crate) fn load(file: &FilePath) -> Result<Settings, LoadError> {
         Err(error) => return Err(LoadError::Unreadable { file: name, error }),
     };
     parse(&text).map_err(|problems| LoadError::Invalid(Report::new(name, text, problems)))
+}
+
+/// The settings that a running daemon has written; `None` if they are of another version.
+pub(crate) fn parse_running(text: &str) -> Option<Settings> {
+    parse(text).ok()
 }
 
 /// The text of a file that should be a configuration.
@@ -202,6 +216,7 @@ fn settings(document: &DeTable<'_>, problems: &mut Problems) -> Option<Settings>
     let root = Table::file(&settings::ALL, document);
     let control = daemon::control(&root, problems);
     let metrics = daemon::metrics(&root, problems);
+    let web = daemon::web(&root, problems);
     let daemon = daemon::daemon(&root, problems);
     let mut tunnels = Vec::new();
     let tables = root.tables("tunnel", &Tunnel::KEYS, problems);
@@ -220,6 +235,7 @@ fn settings(document: &DeTable<'_>, problems: &mut Problems) -> Option<Settings>
         control: control?,
         daemon: daemon?,
         metrics: metrics?,
+        web: web?,
         tunnels: tunnels.into_iter().collect::<Option<_>>()?,
     })
 }

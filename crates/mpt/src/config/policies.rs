@@ -4,7 +4,6 @@
 use mpt_proto::PeerKind;
 
 use super::report::{Problem, Problems};
-use super::settings::framing;
 use super::table::Table;
 use super::{Framing, Policies, PoliciesRead, Profile, Reorder, Scheduler, reorder, value};
 
@@ -16,7 +15,12 @@ pub(super) fn read(
     problems: &mut Problems,
 ) -> PoliciesRead {
     let mut read = Policies::read(table, peer_kind, problems);
-    read.framing = table.optional("framing", Framing::default_for(peer_kind), problems, framing);
+    read.framing = table.optional(
+        "framing",
+        Framing::default_for(peer_kind),
+        problems,
+        value::one_of(Framing::WORDS),
+    );
     if peer_kind != PeerKind::Mpt && read.framing.is_some_and(|framing| framing != Framing::Plain) {
         problems.push(
             Problem::new(

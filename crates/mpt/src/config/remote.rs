@@ -83,6 +83,11 @@ pub(super) fn remote(value: &Value<'_>, problems: &mut Problems) -> Option<Remot
     }
 }
 
+/// Whether that is an address or a host name.
+pub(crate) fn is_host(text: &str) -> bool {
+    text.parse::<IpAddr>().is_ok() || fault(text).is_none()
+}
+
 /// Why that is no host name (RFC 1123 section 2.1), unless it is one.
 fn fault(text: &str) -> Option<String> {
     let name = text.strip_suffix('.').unwrap_or(text);

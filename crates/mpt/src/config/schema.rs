@@ -68,7 +68,7 @@ macro_rules! settings {
             }
         }
 
-        #[allow(unused_variables, clippy::allow_attributes, reason = "not every table needs all")]
+        #[allow(unused_mut, unused_variables, clippy::allow_attributes, reason = "not every table needs all")]
         impl $crate::config::schema::Tabled for $name {
             type Context = $cxty;
             type Read = $read;
@@ -94,7 +94,7 @@ macro_rules! settings {
             }
         }
 
-        #[allow(unused_variables, clippy::allow_attributes, reason = "not every table needs all")]
+        #[allow(unused_mut, unused_variables, clippy::allow_attributes, reason = "not every table needs all")]
         impl $name {
             /// What the table in the file says.
             pub(in crate::config) fn read(

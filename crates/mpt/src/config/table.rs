@@ -42,6 +42,11 @@ impl<'t> Table<'t> {
         self.entries.get(key).map_or(self.span(), Spanned::span)
     }
 
+    /// Whether the value of `key` is a string.
+    pub(super) fn is_text(&self, key: &'static str) -> bool {
+        self.get(key).is_some_and(|value| value.get().as_str().is_some())
+    }
+
     /// Whether the file has that key, sound or not.
     pub(super) fn has(&self, key: &'static str) -> bool {
         self.get(key).is_some()

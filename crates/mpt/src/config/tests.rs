@@ -28,6 +28,9 @@ user = "mpt"
 [metrics]
 listen = "[::1]:9475"
 
+[web]
+listen = "/run/mpt/web.sock"
+
 [[tunnel]]
 name = "mpt0"
 addresses = ["10.9.0.1/24", "fd00:9::1/64"]
@@ -113,6 +116,7 @@ fn every_key_arrives() {
         priority: 3,
         keepalive: Duration::from_secs(1),
         dead_time: Duration::from_millis(2500),
+        failover: None,
         status: PathStatus::Off,
         pins: Pins {
             tcp_dst: vec![22..=22, 5060..=5070],
@@ -135,6 +139,7 @@ fn every_key_arrives() {
         priority: 0,
         keepalive: Path::default_keepalive(PeerKind::Mpt),
         dead_time: Duration::from_millis(1750),
+        failover: None,
         status: PathStatus::Available,
         pins: Pins::default(),
     };
@@ -143,6 +148,9 @@ fn every_key_arrives() {
         commands: None,
         name: "server".into(),
         peer: vec!["10.9.0.2".parse().unwrap(), "fd00:9::2".parse().unwrap()],
+        public_key: None,
+        preshared_key_file: None,
+        invitation_file: None,
         networks: vec![prefix("192.168.0.0", 16)],
         selector: Some(Match { protocol: Some(17), ports: vec![5060..=5060, 10000..=20000] }),
         local_port: 4755,
@@ -152,6 +160,8 @@ fn every_key_arrives() {
             scheduler: Scheduler::Flow,
             thin_acks: true,
             equalise: true,
+            compete: true,
+            breaker: true,
             repair: true,
             framing: Framing::Plain,
             key: Some(7),
@@ -170,13 +180,16 @@ fn every_key_arrives() {
         exclude: Vec::new(),
         keepalive: None,
         dead_time: None,
+        failover: None,
         forget: Duration::from_secs(300),
         uplinks: Vec::new(),
+        classes: Vec::new(),
         paths: vec![fibre, radio],
     };
     let accept = Accept {
         name: "vehicle".into(),
         peers: vec![prefix("10.9.0.0", 24), prefix("fd00:9::", 64)],
+        folder: None,
         sources: vec![prefix("203.0.113.0", 24)],
         interface: Some("eth1".into()),
         local: Some("192.0.2.2".parse().unwrap()),
@@ -190,6 +203,8 @@ fn every_key_arrives() {
             scheduler: Scheduler::Flow,
             thin_acks: true,
             equalise: true,
+            compete: true,
+            breaker: true,
             repair: true,
             framing: Framing::Plain,
             key: Some(8),
@@ -206,10 +221,13 @@ fn every_key_arrives() {
         priority: 2,
         keepalive: Duration::from_secs(2),
         dead_time: Duration::from_secs(8),
+        failover: None,
+        classes: Vec::new(),
     };
     let tunnel = Tunnel {
         name: "mpt0".into(),
         addresses: vec![prefix("10.9.0.1", 24), prefix("fd00:9::1", 64)],
+        private_key_file: None,
         clamp_mss: true,
         offloads: Offloads { uso: false, ..Offloads::ALL },
         checksum_partial: false,
@@ -221,7 +239,8 @@ fn every_key_arrives() {
     let control = Control { socket: "/tmp/mpt.sock".into() };
     let daemon = Daemon { user: Some("mpt".into()) };
     let metrics = Metrics { listen: Some("[::1]:9475".parse().unwrap()) };
-    assert_eq!(settings, Settings { control, daemon, metrics, tunnels: vec![tunnel] });
+    let web = Web { listen: Some(Listen::Socket("/run/mpt/web.sock".into())) };
+    assert_eq!(settings, Settings { control, daemon, metrics, web, tunnels: vec![tunnel] });
 }
 
 #[test]
@@ -354,6 +373,59 @@ fn the_borders_of_what_is_allowed() {
         let text = text.replace("192.0.2.1", "2001:db8::2");
         assert_eq!(parse(&text).is_ok(), good, "{field}: {:?}", parse(&text));
     }
+}
+
+#[test]
+fn an_idle_path_is_watched_for_a_second_and_a_metered_one_for_ten() {
+    let of = |path: &str, found: &str| {
+        let text = "[[tunnel]]\nname = \"mpt0\"\naddresses = [\"10.9.0.1/24\"]\n[[tunnel.connection]]\nname = \"server\"\npeer = [\"10.9.0.2\"]\n";
+        let settings = match found {
+            "" => parse(&format!(
+                "{text}[[tunnel.connection.path]]\nname = \"fibre\"\nremote = \"203.0.113.5\"\n{path}"
+            )),
+            found => parse(&format!(
+                "{text}remote = \"203.0.113.5\"\n{path}\n[tunnel.connection.interface.wwan0]\n{found}"
+            )),
+        };
+        let settings = settings.unwrap();
+        let connection = &settings.tunnels[0].connections[0];
+        let path = connection.paths.first().cloned();
+        let path = path.or_else(|| connection.found_path("wwan0", Found::V4)).unwrap();
+        path.failover().map(|time| time.as_millis())
+    };
+    for (path, expected) in [
+        ("", Some(1000)),
+        ("failover = 300", Some(300)),
+        ("keepalive = 1", None),
+        ("dead_time = 9", None),
+        ("keepalive = 1\nfailover = 2000", Some(2000)),
+        ("keepalive = 0\nfailover = 2000", None),
+    ] {
+        assert_eq!(of(path, ""), expected, "{path}");
+    }
+    for (path, found, expected) in [
+        ("", "metered = true", 10_000),
+        ("", "weight = 2", 1000),
+        ("failover = 3000", "metered = true", 3000),
+        ("failover = 3000", "metered = true\nfailover = 20000", 20_000),
+    ] {
+        assert_eq!(of(path, found), Some(expected), "{path} {found}");
+    }
+}
+
+#[test]
+fn a_class_names_paths_or_their_interfaces() {
+    let settings = FULL.replacen(
+        "[[tunnel.connection.path]]",
+        "[[tunnel.connection.class]]\nname = \"calls\"\ndscp = [46]\npaths = [\"radio\"]\n\
+         [[tunnel.connection.class]]\nname = \"backup\"\ndscp = [8]\npaths = [\"eth0\"]\n\
+         [[tunnel.connection.path]]",
+        1,
+    );
+    let settings = parse(&settings).unwrap();
+    let connection = &settings.tunnels[0].connections[0];
+    let refuses: Vec<u32> = connection.paths.iter().map(|path| connection.refuses(path)).collect();
+    assert_eq!(refuses, [0b01, 0b10], "fibre is by eth0");
 }
 
 #[test]

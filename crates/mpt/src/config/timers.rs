@@ -6,7 +6,7 @@ use mpt_proto::PeerKind;
 
 use super::report::{Problem, Problems};
 use super::table::Table;
-use super::value::{Seconds, seconds};
+use super::value::{Kind, Seconds, integer, seconds};
 
 /// Shortest time between keepalives. More than a hundred per second and path would be load without
 /// benefit.
@@ -36,6 +36,12 @@ pub(super) fn forget() -> Seconds {
     seconds(MIN_FORGET..=MAX_SILENCE, None)
 }
 
+/// How long a path may be silently dead while nothing is sent on it, in milliseconds: no less than what a hundred path statuses
+/// per second show.
+pub(super) fn failover() -> impl Kind<u16> {
+    integer(100..=60_000)
+}
+
 /// Says what is wrong with the times in `table` towards a peer of this kind.
 pub(super) fn check(
     peer_kind: PeerKind,
@@ -53,7 +59,7 @@ pub(super) fn check(
 
 /// An endpoint of RFC 8086 would take a keepalive for a malformed packet and sends none.
 fn check_without(table: &Table<'_>, problems: &mut Problems) {
-    for key in ["keepalive", "dead_time"].into_iter().filter(|key| table.has(key)) {
+    for key in ["keepalive", "dead_time", "failover"].into_iter().filter(|key| table.has(key)) {
         problems.push(
             Problem::new(format!("`{key}` on a path to a GRE endpoint"), table.span_of(key))
                 .label("it does not support keepalives")

@@ -4,7 +4,7 @@ use super::distinct::Distinct;
 use super::report::{Problem, Problems};
 use super::schema::Tabled as _;
 use super::table::Table;
-use super::{Accept, Connection, Mtu, Prefix, Tunnel, accept, connection, offloads};
+use super::{Accept, Connection, Mtu, Prefix, Tunnel, accept, connection, offloads, sealing};
 
 /// The tunnel in `table`, or `None` with what is wrong noted.
 pub(super) fn read(
@@ -23,6 +23,17 @@ pub(super) fn read(
     read.offloads = offloads::read(table, problems);
     read.connections = connections(table, addresses, distinct, problems);
     read.accepts = accepts(table, addresses, distinct, problems);
+    let keys = |connections: &Vec<Connection>| connections.iter().map(|it| it.public_key).collect();
+    let keys: Vec<_> = read.connections.as_ref().map(keys).unwrap_or_default();
+    let mut accepts = read.accepts.iter().flatten();
+    let has_folder = accepts.any(|accept| accept.folder.is_some());
+    sealing::check(
+        table,
+        &keys,
+        has_folder,
+        read.private_key_file.as_ref().is_some_and(Option::is_some),
+        problems,
+    );
     if let (Some(mtu), Some(addresses), Some(connections)) =
         (read.mtu, addresses, &read.connections)
     {

@@ -12,6 +12,7 @@ use super::remote::Remote;
 use super::report::{Problem, Problems};
 use super::schema::{Tabled as _, settings};
 use super::table::Table;
+use super::timers;
 use super::value::{self, Value};
 use super::writer::{self, Writer};
 use super::written::Written;
@@ -30,6 +31,9 @@ settings! {
         /// Milliseconds that a packet waits for the other paths before it takes this one; for the schedulers that measure.
         /// With 100 or less, a transfer that fills the other paths takes this one, too; with more, it does not.
         price: Option<u16> = optional(value::integer(0..=10_000), "50"), InPlace;
+        /// In a session: how many milliseconds the path may be silently dead while nothing is sent on it.
+        failover: Option<u16> =
+            optional(timers::failover(), "2000", "the connection's; 10000 if metered"), InPlace;
     }
 }
 
@@ -200,7 +204,7 @@ pub(super) fn write(uplinks: &[Uplink], out: &mut Writer) {
 const OF_FOUND: [&str; 4] = ["remote", "interfaces", "exclude", "interface"];
 
 /// The keys of a connection that are about paths which are found or learned.
-const OF_UNLISTED: [&str; 3] = ["keepalive", "dead_time", "forget"];
+const OF_UNLISTED: [&str; 4] = ["keepalive", "dead_time", "failover", "forget"];
 
 /// Whether a connection says where its paths come from in one way only. It has configured paths or not.
 pub(super) fn check(

@@ -6,6 +6,7 @@ use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use mpt_proto::{InvitationHash, PublicKey};
 use toml::Spanned;
 use toml::de::{DeInteger, DeValue};
 
@@ -300,6 +301,38 @@ impl<T: Copy> Kind<T> for OneOf<T> {
         problems.push(value.impossible("not one of the allowed words").help(help));
         None
     }
+}
+
+/// The absolute path of a file.
+pub(super) fn file(value: &Value<'_>, problems: &mut Problems) -> Option<PathBuf> {
+    let text = text(value, problems)?;
+    let is_path = text.starts_with('/') && !text.contains('\0');
+    if is_path && Path::new(text).file_name().is_some() {
+        return Some(text.into());
+    }
+    let problem = value.impossible("not the absolute path of a file");
+    problems.push(problem.help("write an absolute path such as \"/etc/mpt/private.key\""));
+    None
+}
+
+/// A public key in Base64.
+pub(super) fn public_key(value: &Value<'_>, problems: &mut Problems) -> Option<PublicKey> {
+    let key = text(value, problems)?.parse();
+    if key.is_err() {
+        let problem = value.impossible("not a key");
+        problems.push(problem.help("write the 44 characters that `mpt pubkey` prints at the peer"));
+    }
+    key.ok()
+}
+
+/// The hash of the secret of an invitation in Base64.
+pub(super) fn invitation(value: &Value<'_>, problems: &mut Problems) -> Option<InvitationHash> {
+    let hash = text(value, problems)?.parse();
+    if hash.is_err() {
+        let problem = value.impossible("not a hash");
+        problems.push(problem.help("invite the client again: `mpt invite NAME`"));
+    }
+    hash.ok()
 }
 
 /// Where a Unix socket can be.

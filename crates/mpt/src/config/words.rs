@@ -43,9 +43,7 @@ impl Scheduler {
     pub(crate) fn default_for(profile: Profile, framing: Framing) -> Self {
         match (profile, framing) {
             (Profile::Classic, _) | (_, Framing::Plain) => Self::Weighted,
-            (Profile::Auto | Profile::Adaptive, Framing::Auto | Framing::Extended) => {
-                Self::Earliest
-            }
+            (Profile::Auto | Profile::Adaptive, _) => Self::Earliest,
         }
     }
 }
@@ -59,9 +57,11 @@ pub(crate) enum Framing {
     Plain,
     /// Extended, and nothing else.
     Extended,
+    /// Sealed, and nothing else.
+    Sealed,
 }
 
-words! { Framing: "auto" = Auto, "plain" = Plain, "extended" = Extended }
+words! { Framing: "auto" = Auto, "plain" = Plain, "extended" = Extended, "sealed" = Sealed }
 
 impl Framing {
     /// What is used with a peer of this kind unless configured.
@@ -71,4 +71,23 @@ impl Framing {
             PeerKind::Original | PeerKind::Gre => Self::Plain,
         }
     }
+}
+
+/// What is done about the loss of packets of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repair {
+    /// They are sent again, or take two paths at once where a repair would come too late.
+    Auto,
+    /// Nothing.
+    None,
+    /// They are sent again.
+    Retransmit,
+    /// Each takes two paths at once.
+    Duplicate,
+    /// Parity covers its packets where packets are lost.
+    Parity,
+}
+
+words! {
+    Repair: "auto" = Auto, "none" = None, "retransmit" = Retransmit, "duplicate" = Duplicate, "parity" = Parity
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mpt_control::PathStatus;
-use mpt_proto::PeerKind;
+use mpt_proto::{InvitationHash, PeerKind, PublicKey};
 
 use super::ports::{PortRange, ShownPorts};
 use super::prefix::Prefix;
@@ -86,7 +86,7 @@ macro_rules! quoted {
     };
 }
 
-quoted!(IpAddr, SocketAddr, Prefix, Remote);
+quoted!(InvitationHash, IpAddr, Prefix, PublicKey, Remote, SocketAddr);
 
 impl Written for Duration {
     /// In seconds: the shortest number that is read as the same duration.

@@ -58,7 +58,12 @@ impl Server {
     ) {
         if let Some(asked) = self.server.handle(event, poll, now) {
             let reply = self.reply(asked.request, answer);
-            self.server.reply(asked.client, server::Reply { bytes: reply, last: false }, poll, now);
+            self.server.reply(
+                asked.client,
+                server::Reply { bytes: reply, then: server::Then::Next },
+                poll,
+                now,
+            );
         }
     }
 

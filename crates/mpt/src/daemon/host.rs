@@ -3,10 +3,10 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use mpt_control::{Explanation, LogStatus, TraceMark, TunnelStatus};
+use mpt_control::{Explanation, LogStatus, PeerStatus, TraceMark, TunnelStatus};
 use mpt_io::poll::{Poll, Waker};
 
-use crate::config;
+use crate::config::{self, Settings};
 use crate::log::LogCounters;
 use crate::netmon::NetMonitor;
 use crate::tunnel::{Reconciler, TraceAnswer};
@@ -47,7 +47,7 @@ pub(crate) trait Host {
     }
 
     /// The paths of a tunnel that no file lists, each after the name of its connection: those that were found
-    /// or learned. Those of accepted connections are not among them.
+    /// or learned, and those of accepted connections.
     fn unlisted_paths(&self, _tunnel: &Self::Tunnel) -> Vec<(String, String)> {
         Vec::new()
     }
@@ -61,6 +61,28 @@ pub(crate) trait Host {
         _change: &dyn Fn(&mut config::Path),
     ) -> bool {
         false
+    }
+
+    /// The networks of these settings that cannot be routed into a tunnel, because the host routes them elsewhere,
+    /// each with the remedy. A machine without routes has none.
+    fn routed_elsewhere(&self, _settings: &Settings) -> Vec<(config::Prefix, String)> {
+        Vec::new()
+    }
+
+    /// Reads the files of a tunnel's keys again. Returns what has changed, and what is wrong with files.
+    fn reload_keys(&mut self, _tunnel: &mut Self::Tunnel) -> (Vec<String>, Vec<String>) {
+        (Vec::new(), Vec::new())
+    }
+
+    /// Reads the folders of a tunnel's clients again. Returns what has changed, and what is wrong with files; a machine
+    /// without templates has none.
+    fn reload_clients(&mut self, _tunnel: &mut Self::Tunnel) -> (Vec<String>, Vec<String>) {
+        (Vec::new(), Vec::new())
+    }
+
+    /// The clients of a tunnel's templates.
+    fn clients(&self, _tunnel: &Self::Tunnel) -> Vec<PeerStatus> {
+        Vec::new()
     }
 
     /// What became of the daemon's log; a machine that keeps none has lost nothing of it.
@@ -157,6 +179,22 @@ impl Host for Machine {
         change: &dyn Fn(&mut config::Path),
     ) -> bool {
         tunnel.change_unlisted(connection, path, change, &mut self.netmon)
+    }
+
+    fn routed_elsewhere(&self, settings: &Settings) -> Vec<(config::Prefix, String)> {
+        crate::preflight::routed_elsewhere(settings)
+    }
+
+    fn reload_keys(&mut self, tunnel: &mut Reconciler) -> (Vec<String>, Vec<String>) {
+        tunnel.reload_keys()
+    }
+
+    fn reload_clients(&mut self, tunnel: &mut Reconciler) -> (Vec<String>, Vec<String>) {
+        tunnel.reload_clients()
+    }
+
+    fn clients(&self, tunnel: &Reconciler) -> Vec<PeerStatus> {
+        tunnel.clients()
     }
 
     fn log(&self) -> LogStatus {

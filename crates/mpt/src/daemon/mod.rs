@@ -12,11 +12,13 @@
 //! A tunnel that fails while it runs ends alone, and is started again as soon as possible. The
 //! other tunnels are not affected.
 
+mod clients;
 mod find;
 mod host;
 mod request;
 #[cfg(test)]
 mod tests;
+mod web;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,8 +27,10 @@ use std::time::{Duration, Instant};
 use mpt_control::{ControlStatus, Status};
 
 pub(crate) use host::{Host, Machine};
+pub(crate) use web::Behind;
 
 use crate::config::{self, Effect, LoadError, Settings};
+use crate::web::Token;
 
 /// The tunnels and their settings.
 pub(crate) struct Daemon<H: Host> {
@@ -44,6 +48,8 @@ pub(crate) struct Daemon<H: Host> {
     ready: Instant,
     /// When that was last tried which could not be had.
     tried: Instant,
+    /// What allows changes by the web page; none before somebody has asked for it.
+    web_token: Option<Token>,
 }
 
 /// How soon a tunnel that could not be started is tried again.
@@ -56,6 +62,16 @@ struct Outcome {
     changes: Vec<String>,
     /// What could not be had.
     failures: Vec<String>,
+}
+
+/// Why a file is not taken over.
+#[derive(Debug, thiserror::Error)]
+enum ReloadError {
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The host stands against it, in these lines.
+    #[error("the host stands against it")]
+    Refused(Vec<String>),
 }
 
 impl<H: Host> Daemon<H> {
@@ -92,6 +108,7 @@ impl<H: Host> Daemon<H> {
             failed: BTreeMap::new(),
             ready: Instant::now(),
             tried: Instant::now(),
+            web_token: None,
         })
     }
 
@@ -162,15 +179,21 @@ impl<H: Host> Daemon<H> {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read or is wrong. Then nothing has changed.
-    fn reload(&mut self) -> Result<Outcome, LoadError> {
+    /// If the file cannot be read or is wrong, or `mpt run` would not start with it. Then nothing has changed.
+    fn reload(&mut self) -> Result<Outcome, ReloadError> {
         let mut new = config::load(&self.file)?;
         (self.environment)(&mut new);
+        self.refuse_routed_elsewhere(&new)?;
         let mut running = self.running.clone();
         let mut outcome = Outcome::default();
         for change in config::difference(&self.loaded, &new) {
             if change.effect() == Effect::DaemonRestarted {
-                outcome.failures.push(change.to_string());
+                // What was to be changed before, and had to wait for a restart, may have been taken back.
+                let mut wanted = running.clone();
+                let applied = config::apply(&mut wanted, &change).is_ok();
+                if !applied || !config::difference(&running, &wanted).is_empty() {
+                    outcome.failures.push(change.to_string());
+                }
             } else if let Err(error) = config::apply(&mut running, &change) {
                 outcome.failures.push(format!("{change}: {error}"));
             }
@@ -186,6 +209,18 @@ impl<H: Host> Daemon<H> {
         self.loaded = new;
         outcome.failures.extend(self.change_to(running));
         Ok(outcome)
+    }
+
+    /// Refuses networks that the host routes elsewhere, as a start does, unless they are among those that run.
+    fn refuse_routed_elsewhere(&self, new: &Settings) -> Result<(), ReloadError> {
+        let runs = |network: &config::Prefix| {
+            let tunnels = self.running.tunnels.iter();
+            tunnels.flat_map(crate::tunnel::routed_networks).any(|other| other == *network)
+        };
+        let taken = self.host.routed_elsewhere(new).into_iter();
+        let refused: Vec<String> =
+            taken.filter(|(network, _)| !runs(network)).map(|(_, why)| why).collect();
+        if refused.is_empty() { Ok(()) } else { Err(ReloadError::Refused(refused)) }
     }
 
     /// Retries failed parts, some seconds after the last attempt.

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use mpt_control::{ControlStatus, ErrorKind, Reply, Request, TraceMark};
+use mpt_control::{ControlStatus, ErrorKind, PathStatus, Reply, Request, TraceMark};
 
-use super::{Daemon, Host, Outcome, find};
+use super::{Daemon, Host, Outcome, ReloadError, find};
 use crate::config::{self, FragmentError, LoadError, Path, Place, Settings};
 use crate::tunnel::MOST_EXPLAINED;
+use crate::web::Token;
 
 /// What a path's weight may be.
 const WEIGHTS: RangeInclusive<u16> = 1..=Path::MAX_WEIGHT;
@@ -22,6 +23,14 @@ impl<H: Host> Daemon<H> {
             Request::Trace { connection, after } => self.trace(connection.as_deref(), &after),
             Request::Config {} => Ok(Reply::Config { text: config::write(&self.running) }),
             Request::Reload {} => self.answer_reload(),
+            Request::Peers {} => Ok(self.list_clients()),
+            Request::PeersReload {} => self.reload_clients(),
+            Request::PeerAdd { template, peer, settings } => {
+                self.add_client(template.as_deref(), &peer, &settings)
+            }
+            Request::PeerRemove { template, peer } => {
+                self.remove_client(template.as_deref(), &peer)
+            }
             Request::Path { weight: Some(weight), .. } if !WEIGHTS.contains(&weight) => {
                 let (least, most) = (WEIGHTS.start(), WEIGHTS.end());
                 let message = format!("a weight is {least} to {most}, not {weight}");
@@ -45,6 +54,7 @@ impl<H: Host> Daemon<H> {
                 self.add_connection(tunnel.as_deref(), &settings)
             }
             Request::ConnectionRemove { connection } => self.remove_connection(&connection),
+            Request::WebToken { renew } => self.web_token(renew),
         };
         answer.unwrap_or_else(|refusal| refusal)
     }
@@ -113,18 +123,47 @@ impl<H: Host> Daemon<H> {
         }
     }
 
+    /// What allows changes by the web page: the same until a new one is wanted or the daemon ends.
+    fn web_token(&mut self, renew: bool) -> Result<Reply, Reply> {
+        let Some(listen) = &self.running.web.listen else {
+            let message = "no web page is served: set `listen` in [web], such as \"127.0.0.1:9480\", and reload";
+            return Err(Reply::error(ErrorKind::Unavailable, message));
+        };
+        let listen = listen.to_string();
+        let token = match self.web_token.take().filter(|_| !renew) {
+            Some(token) => token,
+            None => Token::new().map_err(|error| {
+                Reply::error(
+                    ErrorKind::Unavailable,
+                    format!("there are no random numbers: {error}"),
+                )
+            })?,
+        };
+        let token = self.web_token.insert(token).as_str().to_owned();
+        Ok(Reply::WebToken { token, listen })
+    }
+
     fn answer_reload(&mut self) -> Result<Reply, Reply> {
-        let outcome = self.reload().map_err(|error| match error {
-            LoadError::Invalid(report) => {
+        let mut outcome = self.reload().map_err(|error| match error {
+            ReloadError::Refused(lines) => {
+                let message =
+                    format!("{} cannot be run here; nothing was changed", self.file.display());
+                Reply::bad_config(message, lines.join("\n") + "\n")
+            }
+            ReloadError::Load(LoadError::Invalid(report)) => {
                 let message = format!("{} is wrong; nothing was changed", self.file.display());
                 Reply::bad_config(message, report.render(false))
             }
-            LoadError::Unreadable { .. } => {
+            ReloadError::Load(error @ LoadError::Unreadable { .. }) => {
                 Reply::error(ErrorKind::BadConfig, format!("{error}; nothing was changed"))
             }
         })?;
         for change in &outcome.changes {
             tracing::info!("reload: {change}");
+        }
+        for (changes, faults) in [self.read_keys(), self.read_clients()] {
+            outcome.changes.extend(changes);
+            outcome.failures.extend(faults);
         }
         answer(outcome)
     }
@@ -150,7 +189,20 @@ impl<H: Host> Daemon<H> {
             paths.iter_mut().filter(|path| path.name == name).for_each(&change);
         });
         self.commit(settings)?;
-        Ok(Reply::Done)
+        let warning = self.without_paths(&connection);
+        Ok(warning.map_or(Reply::Done, |warning| Reply::Changed { changes: vec![warning] }))
+    }
+
+    /// What to say if no path of a configured connection is available any more.
+    fn without_paths(&self, name: &str) -> Option<String> {
+        let connection = find::connection(&self.running, Some(name)).ok()?;
+        let is_off = |path: &Path| path.status == PathStatus::Off;
+        let all = !connection.paths.is_empty() && connection.paths.iter().all(is_off);
+        all.then(|| {
+            format!(
+                "connection {name} has no path in service any more: packets to its peer are dropped"
+            )
+        })
     }
 
     fn change_unlisted(
@@ -198,7 +250,7 @@ impl<H: Host> Daemon<H> {
         if unlisted.contains(&(connection.clone(), name.clone())) {
             let message = format!(
                 "path {name} of connection {connection} is not configured: switch it off with `mpt path \
-                 off {name}`; a path that was found by itself goes with `exclude` in the file"
+                 down {name}`; a path that was found by itself goes with `exclude` in the file"
             );
             return Err(Reply::error(ErrorKind::BadConfig, message));
         }
@@ -242,7 +294,7 @@ impl<H: Host> Daemon<H> {
         let changes = config::difference(&self.running, &settings);
         let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
         for change in &changes {
-            tracing::info!("command: {change}");
+            tracing::info!("by command: {change}");
         }
         let failures = self.change_to(settings);
         answer(Outcome { changes, failures })
@@ -267,5 +319,9 @@ fn answer(Outcome { changes, failures }: Outcome) -> Result<Reply, Reply> {
     for failure in &failures {
         tracing::error!("{failure}");
     }
-    Err(Reply::error(ErrorKind::Unavailable, failures.join("; ")))
+    let done = changes.iter().map(|change| format!("done: {change}\n"));
+    let failed = failures.iter().map(|failure| format!("not done: {failure}\n"));
+    let report: String = done.chain(failed).collect();
+    let message = failures.join("; ");
+    Err(Reply::Error { kind: ErrorKind::Unavailable, message, report: Some(report) })
 }

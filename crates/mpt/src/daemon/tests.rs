@@ -460,7 +460,9 @@ fn an_ambiguous_name_is_refused() {
         let (found, message, _) = fixture.refused(request);
         assert!(found == kind && message.contains(words), "{found:?}: {message}");
     }
-    assert_eq!(fixture.ask(path(Some("other"), "radio")), Reply::Done);
+    let warning =
+        "connection other has no path in service any more: packets to its peer are dropped";
+    assert_eq!(fixture.changed(path(Some("other"), "radio")), [warning]);
     assert_eq!(fixture.done(), ["change mpt1"]);
     assert_eq!(fixture.ask(path(None, "fibre")), Reply::Done);
     assert_eq!(fixture.done(), ["change mpt0"]);

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use mpt_io::poll::{Event, Poll};
 use socket2::Socket;
 
-use super::http::{self, Answer};
-use crate::server::{Accepted, Decode, Limits, Listen, Reply, Server};
+use super::Format;
+use crate::http::{self, Fault, Method, Request, Response};
+use crate::server::{Accepted, Limits, Listen, Server};
 
 /// Most clients served at once: one Prometheus or a few, a person, and some that hang.
 pub(super) const MAX_CLIENTS: usize = 8;
@@ -32,8 +33,8 @@ const FRESH: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) struct Exporter {
     server: Server<Listener>,
-    /// The last page and when it was made.
-    page: Option<(Instant, String)>,
+    /// The last page in each format, and when it was made.
+    pages: [Option<(Instant, String)>; Format::ALL.len()],
 }
 
 impl Exporter {
@@ -51,7 +52,7 @@ impl Exporter {
         let listener = TcpListener::bind(listen)?;
         listener.set_nonblocking(true)?;
         let server = Server::new(Listener(listener), LIMITS, poll, first_token, first_token + 1)?;
-        Ok(Self { server, page: None })
+        Ok(Self { server, pages: [const { None }; Format::ALL.len()] })
     }
 
     /// Where it listens, the port having been chosen by the kernel if 0 was asked for.
@@ -69,12 +70,11 @@ impl Exporter {
         event: Event,
         poll: &Poll,
         now: Instant,
-        page: &mut dyn FnMut() -> String,
+        page: &mut dyn FnMut(Format) -> String,
     ) {
         let Some(asked) = self.server.handle(event, poll, now) else { return };
-        let request = asked.request;
-        let page = if request.answer == Answer::Page { self.page(now, page) } else { "" };
-        let reply = Reply { bytes: http::write(&request, page), last: !request.keep_alive };
+        let response = self.answer(&asked.request, now, page);
+        let reply = response.reply(asked.request.as_ref().ok());
         self.server.reply(asked.client, reply, poll, now);
     }
 
@@ -90,10 +90,36 @@ impl Exporter {
         self.server.connected()
     }
 
-    fn page(&mut self, now: Instant, make: &mut dyn FnMut() -> String) -> &str {
-        let made =
-            self.page.take().filter(|(made, _)| now.saturating_duration_since(*made) < FRESH);
-        &self.page.insert(made.unwrap_or_else(|| (now, make()))).1
+    fn answer(
+        &mut self,
+        request: &Result<Request, Fault>,
+        now: Instant,
+        page: &mut dyn FnMut(Format) -> String,
+    ) -> Response {
+        let request = match request {
+            Ok(request) => request,
+            Err(fault) => return Response::fault(*fault),
+        };
+        match (request.path.as_str(), request.method) {
+            ("/metrics", Method::Get | Method::Head) => {
+                let format = Format::wanted(request.accept.as_deref());
+                Response::found(format.kind(), self.page(format, now, page).to_owned())
+                    .with("Vary", "Accept")
+            }
+            ("/metrics", _) => Response::wrong_method("GET, HEAD"),
+            _ => Response::line("404 Not Found", "only /metrics exists"),
+        }
+    }
+
+    fn page(
+        &mut self,
+        format: Format,
+        now: Instant,
+        make: &mut dyn FnMut(Format) -> String,
+    ) -> &str {
+        let kept = &mut self.pages[format as usize];
+        let made = kept.take().filter(|(made, _)| now.saturating_duration_since(*made) < FRESH);
+        &kept.insert(made.unwrap_or_else(|| (now, make(format)))).1
     }
 }
 
@@ -101,7 +127,7 @@ impl Exporter {
 struct Listener(TcpListener);
 
 impl Listen for Listener {
-    type Decoder = Decoder;
+    type Decoder = http::Decoder<{ http::Decoder::NO_BODY }>;
 
     fn accept(&self) -> io::Result<Accepted> {
         let (stream, _) = self.0.accept()?;
@@ -110,30 +136,12 @@ impl Listen for Listener {
     }
 
     fn busy(&self, message: &str) -> Vec<u8> {
-        http::busy(message)
+        Response::busy(message).reply(None).bytes
     }
 }
 
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
-    }
-}
-
-/// Finds requests. A part of one stays in the input, which [`http::parse`] bounds.
-#[derive(Debug, Default)]
-struct Decoder;
-
-impl Decode for Decoder {
-    type Request = http::Request;
-
-    fn decode(&mut self, input: &mut Vec<u8>) -> Option<http::Request> {
-        let (length, request) = http::parse(input)?;
-        input.drain(..length);
-        Some(request)
-    }
-
-    fn is_partial(&self) -> bool {
-        false
     }
 }

@@ -1,7 +1,7 @@
 //! Metrics of one name, kept together as the text format wants them.
 
 use std::collections::HashMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
@@ -73,6 +73,17 @@ impl Families {
         page
     }
 
+    /// The page in the text format 0.0.4 of Prometheus. It knows neither units nor families of information,
+    /// and the name of a counter's family has the suffix of its series.
+    pub(super) fn into_plain_text(self) -> String {
+        let mut page = String::new();
+        for family in self.all {
+            // Writing to a string cannot fail.
+            let _ = family.write_plain(&mut page);
+        }
+        page
+    }
+
     fn add(
         &mut self,
         name: String,
@@ -106,6 +117,40 @@ impl Collector for Families {
                         value.encode(&mut encoder.encode_family(labels)?)?;
                     }
                 }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Family {
+    fn write_plain(&self, page: &mut String) -> fmt::Result {
+        let unit = self.unit.as_ref().map_or(String::new(), |unit| format!("_{}", unit.as_str()));
+        let (suffix, kind) = match self.kind {
+            MetricType::Counter => ("_total", "counter"),
+            MetricType::Info => ("_info", "gauge"),
+            MetricType::Gauge | MetricType::Histogram | MetricType::Unknown => ("", "gauge"),
+        };
+        let name = format!("{}{unit}{suffix}", self.name);
+        writeln!(page, "# HELP {name} {}", self.help.replace('\\', "\\\\").replace('\n', "\\n"))?;
+        writeln!(page, "# TYPE {name} {kind}")?;
+        for (labels, value) in &self.series {
+            page.push_str(&name);
+            for (place, (label, value)) in labels.iter().enumerate() {
+                let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+                let before = if place == 0 { '{' } else { ',' };
+                write!(page, "{before}{label}=\"{value}\"")?;
+            }
+            if !labels.is_empty() {
+                page.push('}');
+            }
+            match value {
+                Value::Counter(count) => writeln!(page, " {count}")?,
+                Value::Gauge(number) if number.is_infinite() => {
+                    writeln!(page, " {}Inf", if *number > 0.0 { '+' } else { '-' })?;
+                }
+                Value::Gauge(number) => writeln!(page, " {number}")?,
+                Value::Info => writeln!(page, " 1")?,
             }
         }
         Ok(())

@@ -3,21 +3,23 @@
 //! Names begin with `mpt_` and the kind of object: `tunnel`, `connection`, `path`, `socket`. Units
 //! are base units, seconds and bytes. An unknown value has no series.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mpt_control::{
-    ConnectionState, ControlStatus, Direction, PathState, Reordering, SocketStatus, Status,
-    Traffic, TunnelStatus,
+    ConnectionState, ControlStatus, Direction, PathState, Problem, Reordering, SocketStatus,
+    Status, Traffic, TunnelStatus,
 };
 use prometheus_client::registry::Unit;
 
+use super::Format;
 use super::family::{Families, Labels};
+use super::repair;
 
 /// What a path can be, as [`PathState::state`] says before a colon.
 const STATES: [&str; 5] = ["up", "probing", "down", "off", "unusable"];
 
-/// `status` in the text format of OpenMetrics 1.0, which ends in `# EOF`.
-pub(crate) fn page(status: &Status) -> String {
+/// `status` in a text format.
+pub(crate) fn page(status: &Status, format: Format) -> String {
     let mut page = Families::default();
     let version = vec![("version", status.version.clone())];
     page.info("mpt_build", "The daemon's version.", version);
@@ -34,7 +36,10 @@ pub(crate) fn page(status: &Status) -> String {
     for status in &status.tunnels {
         tunnel(&mut page, status);
     }
-    page.into_text()
+    match format {
+        Format::OpenMetrics => page.into_text(),
+        Format::Text => page.into_plain_text(),
+    }
 }
 
 fn control(page: &mut Families, control: &ControlStatus) {
@@ -51,6 +56,9 @@ fn tunnel(page: &mut Families, tunnel: &TunnelStatus) {
     let help = "MTU of the tunnel: its largest inner packet.";
     page.gauge("mpt_tunnel_mtu", Some(Unit::Bytes), help, labels.clone(), tunnel.mtu as f64);
     memory(page, "tunnel", &labels, tunnel.memory_bytes);
+    if tunnel.store.most_packets > 0 {
+        repair::store(page, &labels, &tunnel.store);
+    }
     let device = &tunnel.device;
     let help = "Inner packets read from the TUN device, and their bytes.";
     traffic(page, "mpt_tunnel_device_read", "packets", help, &labels, device.read);
@@ -65,6 +73,19 @@ fn tunnel(page: &mut Families, tunnel: &TunnelStatus) {
     page.counter("mpt_tunnel_clamped_mss", None, help, labels.clone(), device.clamped_mss);
     let help = "Packets and datagrams dropped before a connection was found for them.";
     counts(page, "mpt_tunnel_drops", help, "reason", &labels, &tunnel.drops);
+    let mut told = BTreeSet::new();
+    for problem in &tunnel.problems {
+        let mut labels = labels.clone();
+        let Problem { connection, path, code, .. } = problem;
+        labels.extend(connection.iter().map(|name| ("connection", name.clone())));
+        labels.extend(path.iter().map(|name| ("path", name.clone())));
+        labels.push(("code", code.clone()));
+        let help = "Something that does not work as configured.";
+        // Several strangers can be the same problem.
+        if told.insert(labels.clone()) {
+            page.gauge("mpt_problem", None, help, labels, 1.0);
+        }
+    }
     for (place, status) in tunnel.sockets.iter().enumerate() {
         let mut labels = with(&labels, "socket", place.to_string());
         labels.push(("local", status.local.clone()));
@@ -96,6 +117,15 @@ fn socket(page: &mut Families, labels: &Labels, socket: &SocketStatus) {
 }
 
 fn connection(page: &mut Families, labels: &Labels, connection: &ConnectionState) {
+    let ConnectionState { scheduler, framing, profile, peer_kind, .. } = connection;
+    let mut described = labels.clone();
+    described.extend([
+        ("scheduler", scheduler.clone()),
+        ("framing", framing.clone()),
+        ("profile", profile.clone()),
+        ("peer", peer_kind.clone()),
+    ]);
+    page.info("mpt_connection", "How the connection sends, and to what.", described);
     memory(page, "connection", labels, connection.memory_bytes);
     let counters = &connection.counters;
     let help = "Inner packets sent towards the peer, and their bytes.";
@@ -116,6 +146,11 @@ fn connection(page: &mut Families, labels: &Labels, connection: &ConnectionState
     }
     let help = "Packets and sequence numbers by outcome in the reorder buffer.";
     counts(page, "mpt_connection_reorder_outcomes", help, "outcome", labels, &outcomes);
+    repair::order(page, labels, reorder);
+    if let Some(status) = &connection.repair {
+        repair::repair(page, labels, status);
+    }
+    repair::classes(page, labels, &connection.classes);
     reordering(page, "connection", labels, &connection.reordering);
     for status in &connection.paths {
         path(page, &with(labels, "path", status.name.clone()), status);
@@ -145,6 +180,9 @@ fn path(page: &mut Families, labels: &Labels, path: &PathState) {
     traffic(page, "mpt_path_sent", "datagrams", help, labels, path.sent);
     let help = "Retransmissions of datagrams that had been sent on a path that was lost.";
     page.counter("mpt_path_resent_datagrams", None, help, labels.clone(), path.resent);
+    let help =
+        "Datagrams without inner packets sent on the path, and the bytes of their UDP payload.";
+    traffic(page, "mpt_path_control_sent", "datagrams", help, labels, path.control_sent);
     let help = "Datagrams received on the path, and the bytes of their UDP payload.";
     traffic(page, "mpt_path_received", "datagrams", help, labels, path.received);
     let help = "Datagrams of the path that could not be sent or were not accepted.";
@@ -196,7 +234,7 @@ fn path(page: &mut Families, labels: &Labels, path: &PathState) {
 }
 
 /// What the estimate of a path's capacity can be at.
-const STAGES: [&str; 4] = ["open", "start", "servo", "draining"];
+const STAGES: [&str; 7] = ["open", "trains", "start", "servo", "draining", "competing", "stopped"];
 
 /// What extended framing measures of a path in one direction.
 fn path_direction(page: &mut Families, labels: &Labels, direction: &Direction) {
@@ -347,7 +385,7 @@ fn counts(
     }
 }
 
-fn with(labels: &Labels, name: &'static str, value: String) -> Labels {
+pub(super) fn with(labels: &Labels, name: &'static str, value: String) -> Labels {
     let mut labels = labels.clone();
     labels.push((name, value));
     labels

@@ -6,6 +6,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use mpt_io::poll::{Event, Poll};
 
+use super::Format;
 use super::exporter::Exporter;
 use crate::config::Settings;
 
@@ -57,7 +58,7 @@ impl Pages {
         event: Event,
         poll: &Poll,
         now: Instant,
-        page: &mut dyn FnMut() -> String,
+        page: &mut dyn FnMut(Format) -> String,
     ) {
         if let Some((_, exporter)) = &mut self.serving {
             exporter.handle(event, poll, now, page);

@@ -17,7 +17,7 @@ use simple_dns::rdata::RData;
 use simple_dns::{CLASS, Name, Packet, PacketFlag, Question, RCODE, TYPE};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-use crate::mark::MARK;
+use crate::mark::{MARK, UPLINK};
 
 const HOSTS: &str = "/etc/hosts";
 
@@ -115,6 +115,16 @@ fn servers() -> Vec<SocketAddr> {
 }
 
 fn in_resolv_conf(text: &str) -> Vec<SocketAddr> {
+    // Where all traffic goes through the tunnel, the file names servers behind it.
+    let uplinks: Vec<_> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix(UPLINK)?.trim().parse().ok())
+        .map(|address| SocketAddr::new(address, PORT))
+        .take(MAX_SERVERS)
+        .collect();
+    if !uplinks.is_empty() {
+        return uplinks;
+    }
     let server = |line: &str| {
         let mut words = line.split_whitespace();
         let address: IpAddr =
@@ -350,5 +360,12 @@ mod tests {
                     nameserver 192.0.2.2\nnameserver 192.0.2.3\n";
         let found: Vec<String> = in_resolv_conf(text).iter().map(ToString::to_string).collect();
         assert_eq!(found, ["192.0.2.1:53", "[2001:db8::1]:53", "192.0.2.2:53"]);
+    }
+
+    #[test]
+    fn servers_of_the_uplinks_are_asked_rather_than_those_behind_the_tunnel() {
+        let text = "# uplink: 192.168.1.1\n# uplink: nonsense\nnameserver 9.9.9.9\n";
+        let found: Vec<String> = in_resolv_conf(text).iter().map(ToString::to_string).collect();
+        assert_eq!(found, ["192.168.1.1:53"]);
     }
 }

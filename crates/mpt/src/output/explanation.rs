@@ -6,6 +6,7 @@ use mpt_control::{Estimate, Explanation, Limit, PathExplanation};
 
 use super::finding::found;
 use super::quantity::{bytes, count, duration, ms, percent, rate};
+use super::repair;
 use super::wrap::wrap;
 
 /// Columns that text is broken to.
@@ -50,6 +51,13 @@ fn explanation(it: &Explanation) -> String {
     }
     out.push('\n');
     say(&mut out, "  ", &queue(it));
+    for flow in &it.flows {
+        say(&mut out, "  ", &[repair::flow(flow)]);
+    }
+    let repaired = it.repair.iter().flat_map(repair::sentences).collect::<Vec<_>>();
+    if !repaired.is_empty() {
+        say(&mut out, "  ", &repaired);
+    }
     say(&mut out, "  ", &order(it));
     out
 }
@@ -147,7 +155,10 @@ fn carried(it: &Explanation, path: &PathExplanation) -> String {
 
 /// Whether packets can go by a path.
 fn is_used(path: &PathExplanation) -> bool {
-    !matches!(path.limit, Limit::Off | Limit::Down | Limit::Standby | Limit::Delay | Limit::Other)
+    !matches!(
+        path.limit,
+        Limit::Off | Limit::Down | Limit::Standby | Limit::Delay | Limit::Stopped | Limit::Other
+    )
 }
 
 /// What keeps a path from carrying more.
@@ -164,6 +175,9 @@ fn limited(it: &Explanation, path: &PathExplanation) -> Option<String> {
         }
         Limit::Standby => "It stands by: a path with a lower priority number is up.".to_owned(),
         Limit::Delay => too_slow(it, estimate),
+        Limit::Stopped => "It is stopped: it went on to lose more than a fifth of all packets although next to nothing was \
+                           sent on it. It is probed, and used again when that arrives."
+            .to_owned(),
         Limit::Loss => lossy(estimate),
         Limit::Start => format!(
             "It is needed because other paths are full, and has only begun: it is sent on at {}, and faster after \
@@ -278,6 +292,13 @@ fn measured(estimate: &Estimate) -> Vec<String> {
     if let Some(varies) = estimate.deviation_ms.filter(|varies| *varies > VARIES) {
         sentences.push(format!("Its delay varies by {} ms.", ms(varies)));
     }
+    if estimate.stage == "competing" {
+        sentences.push(
+            "Others keep a queue on its way, so it is sent on as one TCP flow of theirs would be, until that queue is \
+             empty."
+                .to_owned(),
+        );
+    }
     if estimate.stage == "draining" {
         sentences.push(
             "Less is sent at this moment, so that its delay without a queue shows.".to_owned(),
@@ -349,6 +370,9 @@ fn order(it: &Explanation) -> Vec<String> {
     let mut facts = Vec::new();
     if order.reordered > 0 {
         facts.push(format!("{} had to wait for earlier ones", order.reordered));
+    }
+    if order.repaired > 0 {
+        facts.push(format!("{} came out of turn where one was missing", order.repaired));
     }
     if order.late > 0 {
         facts.push(format!("{} came after they had been given up", order.late));

@@ -41,6 +41,22 @@ fn finding(what: &Finding) -> Option<String> {
             "its delay stayed {} ms higher although less was sent, so its route is taken to be that much longer",
             ms(by_ms)
         ),
+        Finding::Rival { queueing_ms } => format!(
+            "others kept a queue on its way: it did not become shorter when less was sent, and something was lost, so the path \
+             competes for its share of it; {} ms stood in it",
+            ms(queueing_ms)
+        ),
+        Finding::Alone { queueing_ms } => format!(
+            "nobody else kept its queue long any more, so its pace holds that short again; {} ms stood in it",
+            ms(queueing_ms)
+        ),
+        Finding::Stopped { loss } => format!(
+            "it was stopped, because {} % were lost although next to nothing was sent on it",
+            percent(loss)
+        ),
+        Finding::Resumed => {
+            "it began to be used again after it had been stopped, as its probes arrived".to_owned()
+        }
         Finding::Other => return None,
     })
 }
@@ -73,6 +89,23 @@ mod tests {
             (
                 Finding::Longer { by_ms: 30.0 },
                 "its delay stayed 30 ms higher although less was sent, so its route is taken to be that much longer",
+            ),
+            (
+                Finding::Rival { queueing_ms: 120.0 },
+                "others kept a queue on its way: it did not become shorter when less was sent, and something was lost, so the path \
+                 competes for its share of it; 120 ms stood in it",
+            ),
+            (
+                Finding::Alone { queueing_ms: 2.0 },
+                "nobody else kept its queue long any more, so its pace holds that short again; 2.0 ms stood in it",
+            ),
+            (
+                Finding::Stopped { loss: 0.3 },
+                "it was stopped, because 30.0 % were lost although next to nothing was sent on it",
+            ),
+            (
+                Finding::Resumed,
+                "it began to be used again after it had been stopped, as its probes arrived",
             ),
         ];
         for (what, clause) in expected {

@@ -4,6 +4,7 @@ mod explanation;
 mod finding;
 mod order;
 mod quantity;
+mod repair;
 mod status;
 mod table;
 mod wrap;
@@ -19,7 +20,8 @@ use crate::exit::Exit;
 pub(crate) use explanation::explanations;
 pub(crate) use order::{distributions, order};
 pub(crate) use quantity::{bytes, counts, duration, percent, rate, short, three_digits};
-pub(crate) use status::{event, status};
+pub(crate) use repair::HOLD_BOUNDS_MS;
+pub(crate) use status::{Look, event, status};
 pub(crate) use wrap::wrap;
 
 /// Prints a result. A reader that closes the pipe early is not an error.

@@ -1,14 +1,16 @@
 //! The status of the daemon for people.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use mpt_control::{
-    CommandStatus, ConnectionState, Direction, Event, PathState, SocketStatus, Status, Traffic,
-    TunnelStatus,
+    CommandStatus, ConnectionState, Direction, Event, PathState, Problem, SocketStatus, Status,
+    Traffic, TunnelStatus,
 };
 
 use super::order::order;
 use super::quantity::{bytes, counts, duration, percent, rate, three_digits};
+use super::repair;
 use super::table::{Cell, Table};
 use super::wrap::wrap;
 
@@ -18,8 +20,17 @@ const WIDTH: usize = 80;
 /// Events shown of each tunnel; the JSON has more.
 const EVENTS: usize = 5;
 
+/// How much is shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Look {
+    /// With colours.
+    pub(crate) colour: bool,
+    /// With what only experts ask for.
+    pub(crate) verbose: bool,
+}
+
 /// Tunnels, connections and paths as tables; what is zero and what is as it should be is left out.
-pub(crate) fn status(status: &Status, colour: bool) -> String {
+pub(crate) fn status(status: &Status, look: Look) -> String {
     let mut out = format!(
         "mpt {}, process {}, up {}\n",
         status.version,
@@ -32,7 +43,7 @@ pub(crate) fn status(status: &Status, colour: bool) -> String {
         say(&mut out, &format!("log lines lost: {lost}{}", error.unwrap_or_default()));
     }
     for tunnel in &status.tunnels {
-        write_tunnel(&mut out, tunnel, status.uptime_seconds, colour);
+        write_tunnel(&mut out, tunnel, status.uptime_seconds, look);
     }
     for (tunnel, reason) in &status.failed_tunnels {
         let text =
@@ -45,7 +56,7 @@ pub(crate) fn status(status: &Status, colour: bool) -> String {
     out
 }
 
-fn write_tunnel(out: &mut String, tunnel: &TunnelStatus, uptime: f64, colour: bool) {
+fn write_tunnel(out: &mut String, tunnel: &TunnelStatus, uptime: f64, look: Look) {
     let addresses = tunnel.addresses.join(" ");
     let memory = memory(tunnel.memory_bytes);
     say(out, &format!("\ntunnel {}  mtu {}  {addresses}{memory}", tunnel.name, tunnel.mtu));
@@ -60,6 +71,9 @@ fn write_tunnel(out: &mut String, tunnel: &TunnelStatus, uptime: f64, colour: bo
     if device.clamped_mss > 0 {
         say(out, &format!("  MSS clamped: in {} TCP handshakes", device.clamped_mss));
     }
+    if let Some(store) = repair::store(&tunnel.store) {
+        say(out, &format!("  {store}"));
+    }
     if tunnel.traced > 0 {
         let missed = tunnel.trace_missed;
         say(
@@ -67,8 +81,15 @@ fn write_tunnel(out: &mut String, tunnel: &TunnelStatus, uptime: f64, colour: bo
             &format!("  traced: {} connections, {missed} lines not read in time", tunnel.traced),
         );
     }
+    // Those of a connection that has gone since are shown here too.
+    let is_shown = |name: &str| tunnel.connections.iter().any(|connection| connection.name == name);
+    for problem in &tunnel.problems {
+        if !problem.connection.as_deref().is_some_and(is_shown) {
+            write_problem(out, "  ", problem);
+        }
+    }
     for connection in &tunnel.connections {
-        write_connection(out, connection, colour);
+        write_connection(out, connection, &tunnel.problems, look);
     }
     if let Some(commands) = &tunnel.commands {
         let CommandStatus { local, absent, messages_received, messages_sent, refused } = commands;
@@ -78,7 +99,12 @@ fn write_tunnel(out: &mut String, tunnel: &TunnelStatus, uptime: f64, colour: bo
         for reason in absent.values() {
             say(out, &format!("    missing: {reason}"));
         }
-        write_counts(out, "    refused", refused);
+        // What this host could not say is no refusal of its own.
+        let untold = |name: &&String| matches!(name.as_str(), "command_untold" | "command_unsent");
+        let (failed, refused): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            refused.clone().into_iter().partition(|(name, _)| untold(&name));
+        write_counts(out, "    refused", &refused);
+        write_counts(out, "    not told to the peer", &failed);
     }
     for socket in &tunnel.sockets {
         write_socket(out, socket);
@@ -102,11 +128,25 @@ pub(crate) fn event(event: &Event) -> String {
     format!("{place}: {}", text.strip_prefix(&said).unwrap_or(text))
 }
 
-fn write_connection(out: &mut String, connection: &ConnectionState, colour: bool) {
+/// What does not work, and what to do about it.
+fn write_problem(out: &mut String, indent: &str, problem: &Problem) {
+    let Problem { path, text, remedy, .. } = problem;
+    let path = path.as_ref().map(|path| format!("path {path}: ")).unwrap_or_default();
+    say(out, &format!("{indent}problem: {path}{text}: {remedy}"));
+}
+
+fn write_connection(
+    out: &mut String,
+    connection: &ConnectionState,
+    problems: &[Problem],
+    look: Look,
+) {
+    let Look { colour, verbose } = look;
     let ConnectionState { name, profile, scheduler, reorder, counters, drops, paths, .. } =
         connection;
     let memory = memory(connection.memory_bytes);
-    say(out, &format!("\n  connection {name}  profile {profile}  scheduler {scheduler}{memory}"));
+    let profile = if verbose { format!("  profile {profile}") } else { String::new() };
+    say(out, &format!("\n  connection {name}{profile}  scheduler {scheduler}{memory}"));
     let facts = [
         (!connection.peer.is_empty()).then(|| format!("peer {}", connection.peer.join(" "))),
         // An older daemon does not report it, and supports one kind.
@@ -121,6 +161,10 @@ fn write_connection(out: &mut String, connection: &ConnectionState, colour: bool
     for fact in facts.into_iter().flatten() {
         say(out, &format!("    {fact}"));
     }
+    let is_own = |problem: &&Problem| problem.connection.as_ref() == Some(name);
+    for problem in problems.iter().filter(is_own) {
+        write_problem(out, "    ", problem);
+    }
     let (sent, received) = (traffic(counters.transmitted), traffic(counters.received));
     say(out, &format!("    transmitted {sent}, received {received}"));
     let early = if reorder.early_release { "on" } else { "off" };
@@ -132,27 +176,36 @@ fn write_connection(out: &mut String, connection: &ConnectionState, colour: bool
         ),
     );
     write_counts(out, "    reordering", &reorder.counters);
-    if let Some(order) = order(&connection.reordering) {
+    if let Some(order) = order(&connection.reordering).filter(|_| verbose) {
         say(out, &format!("    arrivals: {order}"));
+    }
+    let lines = repair::order(reorder).into_iter();
+    for line in lines
+        .chain(connection.repair.iter().flat_map(repair::connection))
+        .chain(repair::classes(&connection.classes))
+    {
+        say(out, &format!("    {line}"));
     }
     write_counts(out, "    drops", drops);
 
     // An older daemon, or a peer that does not measure, has nothing to fill these columns with.
     let measured = paths.iter().any(|path| path.rtt_ms.is_some() || path.loss.is_some());
+    let both_ways = paths.iter().any(|path| path.to_peer.is_some());
     let mut table = Table::default();
     let mut titles = vec![Cell::left("path"), Cell::left("state")];
     titles.extend(["weight", "sent", "received"].map(Cell::right));
     if measured {
-        titles.extend(["rtt", "loss"].map(Cell::right));
+        let loss = if both_ways { "loss in/out" } else { "loss" };
+        titles.extend(["rtt", loss].map(Cell::right));
     }
     titles.push(Cell::right("heard"));
     table.row(titles);
     for path in paths {
-        table.row(path_row(path, measured, colour));
+        table.row(path_row(path, (measured, both_ways), colour));
     }
     out.push_str(&table.render("    "));
     for path in paths {
-        write_path(out, path);
+        write_path(out, path, verbose);
     }
 }
 
@@ -161,12 +214,15 @@ fn framing(connection: &ConnectionState) -> Option<String> {
     match (&connection.framing[..], &connection.framing_reason) {
         ("plain" | "", None) => None,
         ("none", _) => Some("framing none: the peer has not answered a hello yet".to_owned()),
-        (framing, None) => Some(format!("framing {framing}")),
+        (framing, None) => Some(match (&connection.cipher, connection.epoch) {
+            (Some(cipher), Some(epoch)) => format!("framing {framing}: {cipher}, epoch {epoch}"),
+            _ => format!("framing {framing}"),
+        }),
         (framing, Some(reason)) => Some(format!("framing {framing}: {reason}")),
     }
 }
 
-fn path_row(path: &PathState, measured: bool, colour: bool) -> Vec<Cell> {
+fn path_row(path: &PathState, (measured, both_ways): (bool, bool), colour: bool) -> Vec<Cell> {
     let state = if path.standby && path.state == "up" { "standby" } else { &path.state };
     // Green, cyan, yellow and red: SGR 32, 36, 33 and 31.
     let shade = match state {
@@ -189,7 +245,13 @@ fn path_row(path: &PathState, measured: bool, colour: bool) -> Vec<Cell> {
             Cell::right(value.map_or("-".into(), |value| text(value) + unit))
         };
         row.push(number(path.rtt_ms, three_digits, " ms"));
-        row.push(number(path.loss, percent, " %"));
+        row.push(if both_ways {
+            let of = |loss: Option<f64>| loss.map_or("-".into(), percent);
+            let out = path.to_peer.as_ref().and_then(|direction| direction.loss);
+            Cell::right(format!("{}/{} %", of(path.loss), of(out)))
+        } else {
+            number(path.loss, percent, " %")
+        });
     }
     row.push(Cell::right(match path.last_heard_seconds {
         Some(seconds) => duration(seconds) + " ago",
@@ -199,14 +261,24 @@ fn path_row(path: &PathState, measured: bool, colour: bool) -> Vec<Cell> {
 }
 
 /// What the table does not say of a path.
-fn write_path(out: &mut String, path: &PathState) {
+fn write_path(out: &mut String, path: &PathState, verbose: bool) {
     let name = &path.name;
-    let from = if path.local.is_empty() { String::new() } else { format!("{} ", path.local) };
+    // Where the kernel chooses the address there is nothing to say but the port.
+    let from = match path.local.parse::<SocketAddr>() {
+        Ok(local) if local.ip().is_unspecified() => format!("port {} ", local.port()),
+        _ if path.local.is_empty() => String::new(),
+        _ => format!("{} ", path.local),
+    };
     let mut facts = vec![format!("{from}to {}", path.remote)];
     facts.extend(path.interface.as_ref().map(|interface| format!("on {interface}")));
-    facts.push(format!("mtu {}", path.mtu));
+    facts.extend((path.mtu > 0).then(|| format!("mtu {}", path.mtu)));
+    // What a path costs that carries nothing.
+    let control = path.control_sent.bytes;
+    facts.extend((control > 0).then(|| format!("keepalives {} sent", bytes(control))));
     facts.extend((path.priority > 0).then(|| format!("priority {}", path.priority)));
     facts.extend(path.metered.then(|| "metered".to_owned()));
+    let month = path.keepalive_bytes_per_month;
+    facts.extend((month > 0).then(|| format!("idle {} per month", bytes(month))));
     facts.extend(path.jitter_ms.map(|jitter| format!("jitter {} ms", three_digits(jitter))));
     facts.extend(path.lost.map(|lost| format!("lost {lost}")));
     facts.extend((!path.pins.is_empty()).then(|| format!("pinned {}", path.pins.join(" "))));
@@ -219,12 +291,15 @@ fn write_path(out: &mut String, path: &PathState) {
     if let Some(cause) = &path.cause {
         say(out, &format!("    {name} is {}: {cause}", path.state));
     }
-    if let Some(order) = order(&path.reordering).filter(|_| path.reordering.reordered > 0) {
+    if let Some(order) =
+        order(&path.reordering).filter(|_| verbose && path.reordering.reordered > 0)
+    {
         say(out, &format!("    {name} arrivals: {order}"));
     }
     if let Some(leaves) = path.rate {
         let (leaves, limit) = (rate(leaves as f64), bytes(path.send_batch_limit));
-        say(out, &format!("    {name} egress rate {leaves}, batches of {limit}"));
+        let batches = if verbose { format!(", batches of {limit}") } else { String::new() };
+        say(out, &format!("    {name} egress rate {leaves}{batches}"));
     }
     write_counts(out, &format!("    {name} drops"), &path.drops);
 }
@@ -302,25 +377,30 @@ fn memory(taken: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use mpt_control::{ConnectionCounters, DeviceCounters, ReorderStatus, Reordering};
+    use mpt_control::{
+        ConnectionCounters, CopyCounters, DeviceCounters, ReorderStatus, Reordering, RepairStatus,
+        StoreStatus,
+    };
 
     use super::*;
 
     #[test]
     fn everything_at_a_glance() {
-        insta::assert_snapshot!(status(&example(), false));
+        insta::assert_snapshot!(status(&example(), Look { verbose: true, colour: false }));
     }
 
     #[test]
     fn colour_only_where_it_is_wanted() {
-        assert!(!status(&example(), false).contains('\x1b'));
-        assert!(status(&example(), true).contains("\x1b[32mup\x1b[0m"));
+        assert!(!status(&example(), Look { verbose: true, colour: false }).contains('\x1b'));
+        assert!(
+            status(&example(), Look { verbose: true, colour: true }).contains("\x1b[32mup\x1b[0m")
+        );
     }
 
     #[test]
     fn the_kind_of_a_peer_and_its_refusals_are_shown() {
         let mut status = example();
-        let text = self::status(&status, false);
+        let text = self::status(&status, Look { verbose: true, colour: false });
         assert!(!text.contains("peer kind") && !text.contains("commands"), "{text}");
         let tunnel = &mut status.tunnels[0];
         tunnel.connections[0].peer_kind = "mpt-original".into();
@@ -330,14 +410,15 @@ mod tests {
                 .into(),
             messages_received: 4,
             messages_sent: 5,
-            refused: [("command_source".to_owned(), 2)].into(),
+            refused: [("command_source".to_owned(), 2), ("command_untold".to_owned(), 1)].into(),
         });
-        let text = self::status(&status, false);
+        let text = self::status(&status, Look { verbose: true, colour: false });
         for line in [
             "    peer kind mpt-original",
             "  commands at 192.0.2.10:65050 0.0.0.0:65050: received 4, sent 5",
             "    missing: cannot use 192.0.2.11:65050",
             "    refused: command_source 2",
+            "    not told to the peer: command_untold 1",
         ] {
             assert!(text.lines().any(|other| other == line), "{line}: {text}");
         }
@@ -345,7 +426,7 @@ mod tests {
 
     #[test]
     fn what_is_measured_and_what_is_new() {
-        let text = status(&measured(), false);
+        let text = status(&measured(), Look { verbose: true, colour: false });
         insta::assert_snapshot!(text);
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
     }
@@ -354,7 +435,7 @@ mod tests {
     fn the_status_of_an_older_daemon_is_shown() {
         let text = r#"{"version":"0.0.9","tunnels":[{"name":"mpt0","connections":[{"name":"server",
             "paths":[{"name":"fibre","state":"up","weight":1}]}]}]}"#;
-        let shown = status(&serde_json::from_str(text).unwrap(), false);
+        let shown = status(&serde_json::from_str(text).unwrap(), Look::default());
         assert!(shown.contains("fibre  up"), "{shown}");
         for unknown in ["rtt", "loss", "memory", "peer", "carrier", "arrivals"] {
             assert!(!shown.contains(unknown), "{unknown}: {shown}");
@@ -399,6 +480,26 @@ mod tests {
             late_ms_mean: 0.82,
             late_ms_max: 3.1,
             ..Reordering::default()
+        };
+        connection.reorder.hold_times = vec![40, 20, 0, 0, 3, 0, 0, 0, 0, 1];
+        connection.reorder.hold_seconds = 0.71;
+        connection.reorder.residual_loss = Some(0.0001);
+        connection.repair = Some(RepairStatus {
+            active: true,
+            lost: 15,
+            repaired: CopyCounters { tried: 15, saved: 14, ..CopyCounters::default() },
+            header_bytes: 52_000,
+            copy_bytes: 21_000,
+            control_bytes: 9000,
+            beyond: Some(82.0 / 1400.0),
+            ..RepairStatus::default()
+        });
+        tunnel.store = StoreStatus {
+            packets: 40,
+            bytes: 56_000,
+            most_packets: 32_768,
+            most_bytes: 33_554_432,
+            ..StoreStatus::default()
         };
         let fibre = &mut connection.paths[0];
         fibre.rtt_ms = Some(12.34);
@@ -453,6 +554,7 @@ mod tests {
                 held: 3,
                 next: Some(17),
                 counters: BTreeMap::from([("reordered".into(), 12), ("late".into(), 0)]),
+                ..ReorderStatus::default()
             },
             counters: ConnectionCounters {
                 transmitted: Traffic { packets: 1000, bytes: 1_400_000 },

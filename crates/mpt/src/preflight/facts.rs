@@ -7,6 +7,7 @@ use mpt_io::limits::SocketBuffers;
 use mpt_io::netlink::{Address, IpVersion, Link, StrictChain};
 
 use super::needs::{Leg, Socket, User};
+use crate::config::Prefix;
 
 /// What was found out about a host and bears on certain settings. The default is a host about which
 /// nothing is known, and so nothing can be said against it.
@@ -39,8 +40,23 @@ pub(super) struct Facts {
     pub(super) buffers: Option<SocketBuffers>,
     /// Numbers below `/proc/sys`, by name with slashes, as far as they exist.
     pub(super) sysctls: BTreeMap<String, i64>,
+    /// Networks behind peers that this host routes elsewhere, so that they cannot be routed into a tunnel.
+    pub(super) taken: Vec<(Prefix, Taken)>,
+    /// Host names of peers that have no address, and why.
+    pub(super) unresolved: BTreeMap<String, String>,
+    /// The largest inner packet of paths by their interfaces and routes, after the names of connection and path.
+    pub(super) carries: BTreeMap<(String, String), u32>,
     /// The chains of the firewall that drop what no rule accepts.
     pub(super) strict_chains: Vec<StrictChain>,
+}
+
+/// Where a network is routed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// The name of the interface.
+    pub(crate) interface: String,
+    /// The router; `None` if the network is that of the interface.
+    pub(crate) via: Option<IpAddr>,
 }
 
 /// Why no TUN device can be opened.

@@ -43,6 +43,13 @@ impl Finding {
     }
 }
 
+impl Finding {
+    /// What is wrong and what to do, in one line.
+    pub(crate) fn in_a_line(&self) -> String {
+        format!("{}: {}", self.what, self.fix)
+    }
+}
+
 impl fmt::Display for Finding {
     /// Two lines, the second indented.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

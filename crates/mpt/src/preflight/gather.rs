@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, ToSocketAddrs as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use mpt_io::netlink::{Firewall, IpVersion, Netlink};
 use mpt_io::{capability, limits, sysctl, udp};
 use nix::unistd;
 
-use super::facts::{Closed, Facts, NoTun, of_interface};
+use super::facts::{Closed, Facts, NoTun, Taken, of_interface};
 use super::holder;
 use super::needs::{self, Leg, Socket, User};
-use crate::config::Settings;
+use crate::config::{Prefix, Settings};
 use crate::mark::MARK;
 
 /// How long a daemon may take to answer the door. One that hangs is there all the same, and its
@@ -49,6 +49,9 @@ impl Facts {
             ways: netlink.as_mut().map(|netlink| ways(&users, netlink)).unwrap_or_default(),
             buffers: limits::socket_buffers().ok(),
             sysctls: BTreeMap::new(),
+            taken: netlink.as_mut().map(|netlink| taken(settings, netlink)).unwrap_or_default(),
+            unresolved: unresolved(settings),
+            carries: carries(settings),
             strict_chains: Firewall::open()
                 .and_then(|mut firewall| firewall.strict_chains())
                 .unwrap_or_default(),
@@ -123,6 +126,52 @@ fn ways(users: &[User<'_>], netlink: &mut Netlink) -> BTreeMap<IpAddr, u32> {
         .into_iter()
         .filter_map(|remote| Some((remote, netlink.way_to(remote).ok()??.index)))
         .collect()
+}
+
+/// The networks of these settings that this host routes elsewhere than into one of its tunnels.
+pub(super) fn taken(settings: &Settings, netlink: &mut Netlink) -> Vec<(Prefix, Taken)> {
+    let links = netlink.links().unwrap_or_default();
+    let is_tunnel = |name: &str| settings.tunnels.iter().any(|tunnel| tunnel.name == name);
+    let networks = settings.tunnels.iter().flat_map(crate::tunnel::routed_networks);
+    let mut found = Vec::new();
+    for network in networks.filter(|network| !network.is_default()) {
+        let Ok(Some(way)) = netlink.conflict_of((network.addr, network.len)) else { continue };
+        let link = links.iter().find(|link| link.index == way.index);
+        let interface = link.map_or_else(|| way.index.to_string(), |link| link.name.clone());
+        if !is_tunnel(&interface) {
+            found.push((network, Taken { interface, via: way.via }));
+        }
+    }
+    found
+}
+
+/// The host names of peers that cannot be resolved at present.
+fn unresolved(settings: &Settings) -> BTreeMap<String, String> {
+    let connections = settings.tunnels.iter().flat_map(|tunnel| &tunnel.connections);
+    let names: BTreeSet<&str> = connections
+        .flat_map(|connection| {
+            let paths = connection.paths.iter().filter_map(|path| path.remote.name());
+            paths.chain(connection.remote.as_ref().and_then(|remote| remote.name()))
+        })
+        .collect();
+    let resolve = |name: &str| {
+        let error = (name, 0).to_socket_addrs().err()?;
+        Some((name.to_owned(), error.to_string()))
+    };
+    names.into_iter().filter_map(resolve).collect()
+}
+
+/// How long inner packets may be by the interfaces and routes of paths with known addresses.
+fn carries(settings: &Settings) -> BTreeMap<(String, String), u32> {
+    let mut carries = BTreeMap::new();
+    for connection in settings.tunnels.iter().flat_map(|tunnel| &tunnel.connections) {
+        for path in &connection.paths {
+            if let Some(mtu) = crate::tunnel::allowed_mtu(connection, path) {
+                carries.insert((connection.name.clone(), path.name.clone()), mtu);
+            }
+        }
+    }
+    carries
 }
 
 fn sysctls(users: &[User<'_>], facts: &Facts) -> BTreeMap<String, i64> {

@@ -18,10 +18,30 @@ mod needs;
 #[cfg(test)]
 mod tests;
 
-use crate::config::Settings;
+use mpt_io::netlink::Netlink;
+
+use crate::config::{Prefix, Settings};
 
 use facts::Facts;
 pub(crate) use finding::{Finding, Severity};
+
+/// The networks of `settings` that this host routes elsewhere, so that a tunnel cannot have them: each with the
+/// remedy. What cannot be found out is not among them.
+pub(crate) fn routed_elsewhere(settings: &Settings) -> Vec<(Prefix, String)> {
+    let Ok(mut netlink) = Netlink::open() else { return Vec::new() };
+    let taken = gather::taken(settings, &mut netlink);
+    let facts = Facts { taken: taken.clone(), ..Facts::default() };
+    let findings =
+        findings::findings(&Settings { tunnels: Vec::new(), ..settings.clone() }, &facts);
+    let networks = taken.into_iter().map(|(network, _)| network);
+    networks.zip(findings).map(|(network, finding)| (network, finding.in_a_line())).collect()
+}
+
+/// What of `settings` does not fit the networks and names of this host, each in one line with the remedy.
+pub(crate) fn misfits(settings: &Settings) -> Vec<String> {
+    let findings = findings::of_tunnels(settings, &Facts::gather(settings));
+    findings.iter().map(Finding::in_a_line).collect()
+}
 
 /// What this host lacks to run `settings`, the errors first.
 pub(crate) fn lacks(settings: &Settings) -> Vec<Finding> {

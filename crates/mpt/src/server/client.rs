@@ -1,7 +1,7 @@
-//! One client: requests in, replies out, one at a time.
+//! One client: requests in, replies out, one at a time; or a reply that is continued.
 //!
-//! A client costs the daemon at most one unfinished request, one chunk of input and one reply: nothing
-//! more is read before the reply has been taken. Every phase has a time limit.
+//! A client costs the daemon at most one unfinished request, one chunk of input and one reply, or one part
+//! of a reply that is continued: nothing more is read before it has been taken. Every phase has a time limit.
 
 use std::io::{self, Read as _, Write as _};
 use std::mem::MaybeUninit;
@@ -39,8 +39,19 @@ pub(crate) trait Decode {
 pub(crate) struct Reply {
     /// What is sent.
     pub(crate) bytes: Vec<u8>,
-    /// The connection is closed after it.
-    pub(crate) last: bool,
+    /// What comes after it.
+    pub(crate) then: Then,
+}
+
+/// What comes after a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// The next request.
+    Next,
+    /// The end of the connection.
+    Close,
+    /// More of the reply, from time to time, until the client leaves. What it still sends is ignored.
+    More,
 }
 
 /// What one event of a client led to.
@@ -62,6 +73,8 @@ enum Phase {
     Request,
     /// A reply is being sent, or the next request is at hand already.
     Reply,
+    /// All of a reply that is continued has been sent so far; input is discarded.
+    More,
     /// The last reply has been sent; input is discarded.
     Closing,
 }
@@ -76,7 +89,7 @@ pub(super) struct Client<D> {
     /// The reply, and how much of it has been sent.
     reply: Vec<u8>,
     sent: usize,
-    last: bool,
+    then: Then,
     phase: Phase,
     /// When the phase began.
     since: Instant,
@@ -94,7 +107,7 @@ impl<D: Decode> Client<D> {
             input: Vec::new(),
             reply: Vec::new(),
             sent: 0,
-            last: false,
+            then: Then::Next,
             phase: Phase::Idle,
             since: now,
             deadline: now + limits.first,
@@ -112,12 +125,12 @@ impl<D: Decode> Client<D> {
         limits: &Limits,
     ) -> io::Result<Turn<D::Request>> {
         match self.phase {
-            Phase::Closing => {
+            Phase::Closing | Phase::More => {
                 let ended = self.read(&mut [0; CHUNK])? == Some(0);
                 return Ok(if ended { Turn::End } else { Turn::Wait });
             }
             Phase::Reply => {
-                if !self.flush(now)? || self.last {
+                if !self.flush(now, limits)? || self.then != Then::Next {
                     return Ok(Turn::Wait);
                 }
             }
@@ -142,20 +155,38 @@ impl<D: Decode> Client<D> {
     /// # Errors
     /// The connection broke.
     pub(super) fn reply(&mut self, reply: Reply, now: Instant, limits: &Limits) -> io::Result<()> {
-        (self.reply, self.sent, self.last) = (reply.bytes, 0, reply.last);
+        (self.reply, self.sent, self.then) = (reply.bytes, 0, reply.then);
         (self.phase, self.since, self.deadline) = (Phase::Reply, now, now + limits.reply);
         // With more input at hand the phase stays: writing is possible at once, so the next request has
         // its turn after the other clients had theirs.
-        if self.flush(now)? && !self.last && self.input.is_empty() {
+        if self.flush(now, limits)? && self.then == Then::Next && self.input.is_empty() {
             self.wait(now, limits);
         }
         Ok(())
     }
 
+    /// Whether it is sent a reply that is continued.
+    pub(super) fn is_streaming(&self) -> bool {
+        self.then == Then::More
+    }
+
+    /// Continues the reply, if the client has taken all there was so far: a client that is slow misses a part
+    /// rather than making the daemon keep it. Returns whether it was sent.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub(super) fn push(&mut self, part: &[u8], now: Instant, limits: &Limits) -> io::Result<bool> {
+        if self.phase != Phase::More {
+            return Ok(false);
+        }
+        self.reply(Reply { bytes: part.to_vec(), then: Then::More }, now, limits)?;
+        Ok(true)
+    }
+
     /// What to wait for.
     pub(super) fn interest(&self) -> Interest {
         match self.phase {
-            Phase::Idle | Phase::Request | Phase::Closing => Interest::READABLE,
+            Phase::Idle | Phase::Request | Phase::More | Phase::Closing => Interest::READABLE,
             Phase::Reply => Interest::WRITABLE,
         }
     }
@@ -196,7 +227,7 @@ impl<D: Decode> Client<D> {
     }
 
     /// Whether the whole reply has been sent; closes the connection after the last.
-    fn flush(&mut self, now: Instant) -> io::Result<bool> {
+    fn flush(&mut self, now: Instant, limits: &Limits) -> io::Result<bool> {
         while self.sent < self.reply.len() {
             match self.socket.write(&self.reply[self.sent..]) {
                 Ok(count) => self.sent += count,
@@ -205,10 +236,17 @@ impl<D: Decode> Client<D> {
             }
         }
         (self.reply, self.sent) = (Vec::new(), 0);
-        if self.last {
-            self.socket.shutdown(Shutdown::Write)?;
-            self.input = Vec::new();
-            self.enter(Phase::Closing, now, CLOSING);
+        match self.then {
+            Then::Next => {}
+            Then::Close => {
+                self.socket.shutdown(Shutdown::Write)?;
+                self.input = Vec::new();
+                self.enter(Phase::Closing, now, CLOSING);
+            }
+            Then::More => {
+                self.input = Vec::new();
+                self.enter(Phase::More, now, limits.idle);
+            }
         }
         Ok(true)
     }

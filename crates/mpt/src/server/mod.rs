@@ -1,4 +1,4 @@
-//! A bounded server on a stream socket: the control socket and the page of metrics are each one.
+//! A bounded server on a stream socket: the control socket, the page of metrics and the web page are each one.
 //!
 //! No client can delay another or make the daemon grow: there is a limit to their number, to what is kept
 //! for each ([`client`]), and to every wait; and each wake-up handles one request of a client. When all
@@ -6,6 +6,8 @@
 //! [`Poll`] and never blocks; what is asked and answered is its owner's too.
 
 mod client;
+mod lock;
+mod unix;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,7 +19,9 @@ use socket2::Socket;
 use tracing::warn;
 
 use client::{Client, Turn};
-pub(crate) use client::{Decode, Reply};
+pub(crate) use client::{Decode, Reply, Then};
+pub(crate) use lock::Lock;
+pub(crate) use unix::{BindError, SocketFile};
 
 /// Most refused clients that are still connected to read why; more of them are closed at once.
 pub(crate) const MAX_REFUSED: usize = 8;
@@ -152,6 +156,24 @@ impl<L: Listen> Server<L> {
         self.rearm(client, before, result, poll);
     }
 
+    /// Continues the reply of every client that is sent one in parts ([`Then::More`]). A client that has not
+    /// taken the part before misses this one, and one that takes none is closed by its time limit.
+    pub(crate) fn push(&mut self, part: &[u8], poll: &Poll, now: Instant) {
+        let streaming = self.clients.iter().filter(|(_, client)| client.is_streaming());
+        let tokens: Vec<u64> = streaming.map(|(token, _)| *token).collect();
+        for token in tokens {
+            let Some(client) = self.clients.get_mut(&token) else { continue };
+            let before = client.interest();
+            let result = client.push(part, now, &self.limits).map(drop);
+            self.rearm(token, before, result, poll);
+        }
+    }
+
+    /// Clients that are sent a reply in parts.
+    pub(crate) fn streaming(&self) -> usize {
+        self.clients.values().filter(|client| client.is_streaming()).count()
+    }
+
     /// Closes connections that exceed a time limit, and accepts clients again after a pause. To be called
     /// every second or so.
     pub(crate) fn handle_timeout(&mut self, poll: &Poll, now: Instant) {
@@ -259,7 +281,7 @@ impl<L: Listen> Server<L> {
     fn turn_away(&mut self, socket: Socket, bytes: Vec<u8>, poll: &Poll, now: Instant) {
         let mut client = Client::new(socket, L::Decoder::default(), now, &self.limits);
         client.refused = true;
-        let told = client.reply(Reply { bytes, last: true }, now, &self.limits);
+        let told = client.reply(Reply { bytes, then: Then::Close }, now, &self.limits);
         if told.is_ok() && self.clients.len() - self.served() < MAX_REFUSED {
             self.insert(client, poll);
         }

@@ -1,11 +1,13 @@
 //! Settings in the core's words.
 
+use std::time::Duration;
+
 use mpt_proto::{
-    ConnectionConfig, FramingConfig, Late, Pins, PortRanges, Prefix, ReorderConfig,
-    SchedulerConfig, Selector,
+    ClassConfig, ConnectionConfig, FramingConfig, Late, PeerKeys, Pins, PortRanges, Prefix,
+    ReorderConfig, SchedulerConfig, Selector,
 };
 
-use crate::config;
+use crate::{config, keys};
 
 /// A connection without its paths. `alike` are all connections to its peer, itself included: networks
 /// behind that peer are behind each of them.
@@ -24,6 +26,7 @@ pub(super) fn core_connection(
             config::Framing::Auto => FramingConfig::Auto,
             config::Framing::Plain => FramingConfig::Plain,
             config::Framing::Extended => FramingConfig::Extended,
+            config::Framing::Sealed => FramingConfig::Sealed,
         },
         peer: settings.peer.clone(),
         networks,
@@ -38,12 +41,36 @@ pub(super) fn core_connection(
             config::Scheduler::Weighted => SchedulerConfig::Weighted,
             config::Scheduler::Flow => SchedulerConfig::Flow,
         },
+        peer_keys: peer_keys(settings),
         thin_acks: settings.policies.thin_acks,
         equalise: settings.policies.equalise,
+        compete: settings.policies.compete,
+        breaker: settings.policies.breaker,
         repair: settings.policies.repair,
+        classes: settings.classes.iter().map(class).collect(),
         reorder: reorder(&settings.policies),
         paths: Vec::new(),
     }
+}
+
+/// What packets of a class need.
+fn class(settings: &config::Class) -> ClassConfig {
+    ClassConfig {
+        name: settings.name.clone(),
+        selector: settings.selector.as_ref().map(selector).unwrap_or_default(),
+        dscp: settings.dscp.iter().fold(0, |bits, dscp| bits | 1 << dscp),
+        networks: settings.networks.iter().filter_map(core_prefix).collect(),
+        deadline: settings.deadline.map(|millis| Duration::from_millis(millis.into())),
+        repair: settings.repair(),
+    }
+}
+
+/// The keys of the peer. Without them a sealed connection carries nothing.
+fn peer_keys(settings: &config::Connection) -> Option<PeerKeys> {
+    keys::peer_keys(settings).unwrap_or_else(|error| {
+        tracing::error!(connection = settings.name, "nothing can be sealed: {error:#}");
+        None
+    })
 }
 
 /// Which packets a connection is for.

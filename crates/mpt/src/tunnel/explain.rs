@@ -15,6 +15,7 @@ use mpt_proto::{
 use super::history::{History, INTERVAL, Ordered, PathSent, SPAN, Sent};
 use super::measured::{milliseconds, stage};
 use super::receive::ReceiveLoop;
+use super::repair::{explain_flows, explain_repair};
 use super::report::{framing, scheduler};
 use super::table::{ConnectionInfo, PathInfo};
 use super::transmit::TransmitLoop;
@@ -77,6 +78,8 @@ impl TransmitLoop {
             no_path: present.no_path - past.no_path,
             queue: explain_queue(half, &paths, [&past, &present]),
             paths,
+            flows: explain_flows(now, half),
+            repair: half.is_repaired().then(|| explain_repair([&past, &present])),
             order: OrderExplanation::default(),
         }
     }
@@ -112,7 +115,7 @@ pub(super) fn explain_path(
     let samples = present.samples.wrapping_sub(past.samples);
     let busy = present.busy_samples.wrapping_sub(past.busy_samples);
     let busy = (samples > 0).then(|| f64::from(busy) / f64::from(samples));
-    let standing = half.standing(path);
+    let standing = half.standing(now, path);
     PathExplanation {
         name: info.settings.name.clone(),
         id: u64::from(path.0),
@@ -146,6 +149,7 @@ fn limit(
         _ if half.standby(path) => Limit::Standby,
         None => Limit::Weight,
         Some(standing) if !standing.usable => Limit::Down,
+        Some(standing) if standing.stopped_until.is_some() => Limit::Stopped,
         Some(standing) if standing.too_slow => Limit::Delay,
         Some(standing) if standing.found.iter().any(cut) => Limit::Loss,
         Some(standing) if standing.stage == RateStage::Start => Limit::Start,
@@ -192,6 +196,10 @@ pub(super) fn finding(what: mpt_proto::Finding) -> Finding {
             Finding::Drained { before_ms: milliseconds(before), after_ms: milliseconds(after) }
         }
         mpt_proto::Finding::Longer { by } => Finding::Longer { by_ms: milliseconds(by) },
+        mpt_proto::Finding::Rival { queue } => Finding::Rival { queueing_ms: milliseconds(queue) },
+        mpt_proto::Finding::Alone { queue } => Finding::Alone { queueing_ms: milliseconds(queue) },
+        mpt_proto::Finding::Stopped { loss } => Finding::Stopped { loss },
+        mpt_proto::Finding::Resumed => Finding::Resumed,
     }
 }
 
@@ -203,7 +211,10 @@ pub(super) fn explain_queue(
 ) -> Option<QueueExplanation> {
     let queue = half.queue_standing()?;
     let carry = |path: &&PathExplanation| {
-        !matches!(path.limit, Limit::Down | Limit::Delay | Limit::Off | Limit::Standby)
+        !matches!(
+            path.limit,
+            Limit::Down | Limit::Delay | Limit::Off | Limit::Standby | Limit::Stopped
+        )
     };
     let carrying = paths.iter().filter(carry).filter_map(|path| path.estimate.as_ref());
     let pace: Option<u64> = carrying.map(|estimate| estimate.pace).sum();
@@ -267,6 +278,7 @@ pub(super) fn explain_order(
         held: order.held,
         held_max: order.held_max,
         reordered: present.reordered - past.reordered,
+        repaired: present.repaired - past.repaired,
         late: present.late - past.late,
         lost: present.lost.saturating_sub(past.lost),
     }

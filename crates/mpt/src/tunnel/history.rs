@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use mpt_proto::{Drop, Instant, PathId, ReceiveHalf, Traffic, TransmitHalf};
+use mpt_proto::{Beyond, Drop, Instant, PathId, ReceiveHalf, RepairStats, Traffic, TransmitHalf};
 
 /// How much of the past is told: long enough for people to see what they have just done, short enough that rates are
 /// those of now.
@@ -63,6 +63,8 @@ pub(super) struct Sent {
     pub(super) dropped_full: u64,
     pub(super) acks_thinned: u64,
     pub(super) marked: u64,
+    pub(super) repair: RepairStats,
+    pub(super) beyond: Beyond,
 }
 
 /// What was counted of a path.
@@ -80,6 +82,7 @@ pub(super) struct PathSent {
 pub(super) struct Ordered {
     pub(super) delivered: u64,
     pub(super) reordered: u64,
+    pub(super) repaired: u64,
     pub(super) late: u64,
     pub(super) lost: u64,
 }
@@ -95,6 +98,8 @@ impl Sent {
             dropped_full: stats.drops.count(Drop::QueueFull),
             acks_thinned: stats.drops.count(Drop::AckObsolete),
             marked: half.queue_standing().map_or(0, |queue| queue.marked),
+            repair: half.repair_stats(),
+            beyond: half.beyond(),
         }
     }
 }
@@ -103,7 +108,7 @@ impl PathSent {
     /// What is counted of a path.
     pub(super) fn of(now: Instant, half: &TransmitHalf, path: PathId) -> Self {
         let stats = half.path_stats(path);
-        let standing = half.standing(path);
+        let standing = half.standing(now, path);
         let samples = standing.map_or([0; 2], |standing| [standing.samples, standing.busy_samples]);
         Self {
             sent: stats.sent,
@@ -123,6 +128,7 @@ impl Ordered {
         Self {
             delivered: stats.delivered.packets,
             reordered: order.reordered,
+            repaired: order.repaired,
             late: order.late,
             lost: order.lost_early_release + order.lost_max_delay + order.lost_window,
         }

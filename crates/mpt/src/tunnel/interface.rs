@@ -178,7 +178,7 @@ impl Interface {
                         // Without its rules it is of no use, and in the way of the next attempt.
                         let _ = netlink.remove_route_in(&self.route(*prefix));
                     }
-                    outcome = outcome.and(Err(refused(*prefix, error)));
+                    outcome = outcome.and(Err(refused(&mut netlink, *prefix, error)));
                 }
             }
         }
@@ -265,17 +265,35 @@ pub(super) fn routes<'c>(
     routes
 }
 
-/// A refusal, and what to do about it.
-fn refused(prefix: Prefix, error: Error) -> anyhow::Error {
+/// A refusal, and what to do about it: what [`preflight`](crate::preflight) says of such a network.
+fn refused(netlink: &mut Netlink, prefix: Prefix, error: Error) -> anyhow::Error {
     let network = format!("the network {prefix} cannot be routed into the tunnel");
     if let Error::Exists { .. } = error {
+        // The host's own network: to remove its route would cut off the host.
+        let is_own = match netlink.conflict_of((prefix.addr, prefix.len)) {
+            Ok(Some(way)) => way.via.is_none(),
+            Ok(None) | Err(_) => true,
+        };
+        let removal = match is_own {
+            true => String::new(),
+            false => format!("remove that with `ip route del {prefix}`, or "),
+        };
         anyhow!(
-            "{network}: this host has a route to it already; remove that with `ip route del {prefix}`, or \
-             take the network out of `networks`"
+            "{network}: this host has a route to it already; {removal}take the network out of `networks`, or \
+             name the parts of it that are behind the peer"
         )
     } else {
         anyhow::Error::from(error).context(network)
     }
+}
+
+/// Removes the routing rules that killed daemons have left.
+///
+/// # Errors
+///
+/// The kernel's refusal.
+pub(crate) fn remove_left_rules() -> Result<(), Error> {
+    remove_leftovers(&mut Netlink::open()?)
 }
 
 /// Removes the rules of tunnels that are no more.

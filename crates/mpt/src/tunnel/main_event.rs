@@ -4,7 +4,9 @@ use std::net::IpAddr;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 
 use mpt_io::poll::Waker;
-use mpt_proto::{ConnectRequest, ConnectionId, DownCause, Event, PathId, PathRequest, PathState};
+use mpt_proto::{
+    ClientRequest, ConnectRequest, ConnectionId, DownCause, Event, PathId, PathRequest, PathState,
+};
 
 /// Most main_events that wait for the main thread. A lost event is repeated by the next one of its
 /// kind, or found when the main thread polls.
@@ -31,6 +33,13 @@ pub(crate) enum MainEvent {
     ConnectRequest {
         /// Who, and by which template.
         request: ConnectRequest,
+        /// The address of this host to which it spoke.
+        local: Option<IpAddr>,
+    },
+    /// A client that is known by its key begins a handshake.
+    ClientRequest {
+        /// Who, and by which template.
+        request: ClientRequest,
         /// The address of this host to which it spoke.
         local: Option<IpAddr>,
     },

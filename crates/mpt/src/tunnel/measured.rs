@@ -82,9 +82,12 @@ pub(super) fn from_peer(quality: &ReceiveQuality, loss: Option<f64>) -> Directio
 pub(super) fn stage(stage: RateStage) -> &'static str {
     match stage {
         RateStage::Open => "open",
+        RateStage::Trains => "trains",
         RateStage::Start => "start",
         RateStage::Servo => "servo",
         RateStage::Draining => "draining",
+        RateStage::Competing => "competing",
+        RateStage::Stopped => "stopped",
     }
 }
 

@@ -3,11 +3,13 @@
 //!
 //! [`open`] makes what every tunnel needs. That is two sides: [`transmit`] takes inner packets to
 //! the network, with [`outgoing`] the datagrams that wait to be sent, [`mtu`] what fits,
-//! [`narrowed`] what of that arrives, [`reported`] what ICMP messages say of it, and [`too_big`] the answer to what does not fit;
+//! [`narrowed`] what of that arrives, [`reported`] what ICMP messages say of it, [`too_big`] the answer to what does not fit, and [`dark`] to what no path carries;
 //! [`receive`] takes datagrams to the interface, with [`incoming`] the inner packets that wait to be
 //! delivered. [`clamp`] is for both: what TCP is to announce. [`run`] is the loop, for both on one thread or each on its own, between which
 //! [`handover`] carries what they have to tell each other. [`report`] is what `mpt status` shows, with what the core has [`measured`],
 //! [`explain`] why packets went where they went, by the [`history`] of counters, [`trace`] samples it over time, into a [`trace_buffer`], [`names`] puts events into words, [`main_event`] calls the main thread.
+//!
+//! [`problems`] is why a connection does not work as configured.
 //!
 //! What a tunnel is to be is decided by its [`reconciler`], in the main thread. It opens [`sockets`], sets up
 //! the [`interface`], whose [`upkeep`] it sees to, and gives [`advice`] about it, and sends [`op`]s, first to the transmit side, which orders the receive side
@@ -17,6 +19,7 @@ mod advice;
 mod clamp;
 mod command;
 mod core;
+mod dark;
 mod explain;
 mod handover;
 mod history;
@@ -31,8 +34,10 @@ mod narrowed;
 mod op;
 mod open;
 mod outgoing;
+mod problems;
 mod receive;
 mod reconciler;
+mod repair;
 mod report;
 mod reported;
 mod run;
@@ -45,6 +50,8 @@ mod transmit;
 mod upkeep;
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -60,8 +67,21 @@ use main_event::{MainEvent, MainEvents};
 use op::TunnelOp;
 
 pub(crate) use explain::MOST as MOST_EXPLAINED;
+pub(crate) use interface::remove_left_rules;
 pub(crate) use op::TraceAnswer;
 pub(crate) use reconciler::Reconciler;
+
+/// What is routed into a tunnel: the networks behind its peers, and peers outside its own networks.
+pub(crate) fn routed_networks(tunnel: &config::Tunnel) -> BTreeSet<config::Prefix> {
+    interface::routes(&tunnel.addresses, tunnel.connections.iter())
+}
+
+/// The largest inner packet that the interface and route of a path allow, in bytes; `None` if that is not known.
+pub(crate) fn allowed_mtu(connection: &config::Connection, path: &config::Path) -> Option<u32> {
+    let remote = SocketAddr::new(path.remote.address()?, connection.remote_port);
+    let known = mtu::Kernel::default().path_mtu(path, remote, connection)?;
+    Some(known.allowed)
+}
 
 /// How long a request waits for the tunnel's threads. A wake-up of the loop is bounded to some
 /// milliseconds of work, so this is only ever reached on a machine that stands still.
@@ -103,7 +123,7 @@ impl Handle {
         main: Waker,
     ) -> anyhow::Result<Self> {
         let (main_events, noticed) = MainEvents::new(main);
-        let (tx, rx) = open::open(settings, largest, main_events)?;
+        let (tx, rx) = open::open(settings, largest, epoch, main_events)?;
         let (commands, receiver) = mpsc::channel();
         let (name, index) = (settings.name.clone(), tx.device.index());
         let (waker, bodies) = match settings.threads {

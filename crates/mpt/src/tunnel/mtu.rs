@@ -215,7 +215,10 @@ impl Kernel {
     ) -> Option<KnownMtu> {
         let (allowed, learned) = self.outer_mtu(path, remote.ip()).ok()??;
         let inner = |outer| mtu_within(outer, remote, connection);
-        let from_below = connection.policies.framing == config::Framing::Extended;
+        let from_below = matches!(
+            connection.policies.framing,
+            config::Framing::Extended | config::Framing::Sealed
+        );
         Some(KnownMtu { allowed: inner(allowed), reported: learned.map(inner), from_below })
     }
 
@@ -262,6 +265,7 @@ pub(super) fn mtu_within(outer: u32, remote: SocketAddr, connection: &config::Co
         config::Framing::Plain => plain,
         config::Framing::Auto => plain.max(extended::DATA_LEN),
         config::Framing::Extended => extended::DATA_LEN,
+        config::Framing::Sealed => extended::DATA_LEN + extended::sealed::TAG_LEN,
     };
     let fits = outer.saturating_sub((ip_header + UDP_HEADER + gre) as u32);
     match connection.peer_kind {

@@ -4,11 +4,12 @@
 //! is converted to text at once.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 
 use mpt_control::Event as RecentEvent;
 use mpt_proto::{
     AcceptId, Change, ConnectRequest, ConnectionId, DownCause, Drop, Event, Instant, PathId,
-    PathState,
+    PathState, ReceiveHalf,
 };
 
 /// The names of connections and paths. Numbers that are used again bring their new names.
@@ -17,6 +18,8 @@ pub(super) struct Names {
     connections: HashMap<ConnectionId, String>,
     paths: HashMap<(ConnectionId, PathId), String>,
     accepts: HashMap<AcceptId, String>,
+    /// What this host lacks for paths, in words.
+    absences: HashMap<(ConnectionId, PathId), String>,
 }
 
 impl Names {
@@ -35,14 +38,26 @@ impl Names {
             | Change::SetPath { .. }
             | Change::SetStatus { .. }
             | Change::SetFits { .. }
-            | Change::SetPeerDown { .. }
-            | Change::SetPresent { .. } => {}
+            | Change::SetPeerDown { .. } => {}
+            Change::SetPresent { connection, path, .. } => {
+                self.absences.insert((connection, path), name);
+            }
         }
     }
 
     /// The name of a connection.
     pub(super) fn connection(&self, connection: ConnectionId) -> Option<&str> {
         self.connections.get(&connection).map(String::as_str)
+    }
+
+    /// The name of a path.
+    pub(super) fn path(&self, connection: ConnectionId, path: PathId) -> Option<&str> {
+        self.paths.get(&(connection, path)).map(String::as_str)
+    }
+
+    /// The name of a template.
+    pub(super) fn accept(&self, accept: AcceptId) -> &str {
+        self.accepts.get(&accept).map_or("?", String::as_str)
     }
 
     /// Takes in the names of all templates.
@@ -57,7 +72,7 @@ impl Names {
         request: &ConnectRequest,
     ) -> Option<RecentEvent> {
         let ConnectRequest { accept, remote, peer, refused, .. } = request;
-        let name = self.accepts.get(accept).map_or("?", String::as_str);
+        let name = self.accept(*accept);
         let why = if (*refused)? == Drop::AcceptRate {
             "too many connection requests at once; it is accepted later if it continues to send (max_rate)"
         } else {
@@ -76,6 +91,8 @@ impl Names {
         let (connection, path) = match *event {
             Event::Narrow { connection, path, .. }
             | Event::Proven { connection, path, .. }
+            | Event::Stopped { connection, path, .. }
+            | Event::Resumed { connection, path }
             | Event::Path { connection, path, .. } => (connection, Some(path)),
             Event::Restart { connection, .. }
             | Event::NoSession { connection }
@@ -83,6 +100,7 @@ impl Names {
             | Event::SessionEnd { connection } => (connection, None),
         };
         let name = self.connections.get(&connection).map_or("?", String::as_str);
+        let path_of = path;
         let path = path.and_then(|path| self.paths.get(&(connection, path)));
         let path_name = path.map_or("?", String::as_str);
         let text = match *event {
@@ -95,11 +113,27 @@ impl Names {
                  no longer arrive, and the MTU follows"
             ),
             Event::Path { from, to, .. } => {
-                let (from, next) = (from.name(), next(to));
-                format!("connection {name}: path {path_name} was {from}, is {to}{next}")
+                let absence = path_of.and_then(|path| self.absences.get(&(connection, path)));
+                let what = match (from, to, absence) {
+                    (PathState::Down(DownCause::Absent), PathState::Down(DownCause::Silent), _) => {
+                        "has what it needs again, and waits for the peer".to_owned()
+                    }
+                    (_, PathState::Down(DownCause::Absent), Some(why)) => {
+                        format!("was {}, is {}: {why}{}", from.name(), to.name(), next(to))
+                    }
+                    _ => format!("was {}, is {to}{}", from.name(), next(to)),
+                };
+                format!("connection {name}: path {path_name} {what}")
+            }
+            Event::Stopped { lost_percent, .. } => format!(
+                "connection {name}: path {path_name} is stopped, because it lost {lost_percent} % although next to \
+                 nothing was sent on it; it is probed, and used again when that arrives"
+            ),
+            Event::Resumed { .. } => {
+                format!("connection {name}: path {path_name} is used again after it was stopped")
             }
             Event::Session { replaces: false, .. } => {
-                format!("connection {name}: extended framing from now on")
+                format!("connection {name}: a session with the peer has begun")
             }
             Event::Session { replaces: true, .. } => {
                 format!("connection {name}: the peer has restarted and has a new session")
@@ -123,6 +157,28 @@ impl Names {
             path: path.cloned(),
             text,
         }
+    }
+}
+
+/// What is said where the peer has left all paths, as it does when it ends.
+pub(super) const PEER_LEFT: &str = "the peer has stopped, or has switched off all its paths";
+
+/// Whether the peer has left all paths of a connection.
+pub(super) fn has_left(connection: &ReceiveHalf) -> bool {
+    let left = PathState::Down(DownCause::PeerOff);
+    let mut paths = connection.paths().peekable();
+    paths.peek().is_some() && paths.all(|path| connection.state(path) == left)
+}
+
+/// Somebody has come with an invitation that is none, or none any more.
+pub(super) fn refused_invitation(now: Instant, remote: SocketAddr) -> RecentEvent {
+    RecentEvent {
+        at_seconds: now.since(Instant::ZERO).as_secs_f64(),
+        connection: None,
+        path: None,
+        text: format!(
+            "the invitation that {remote} has is used up, expired, or not of this host: make another one with `mpt invite`"
+        ),
     }
 }
 

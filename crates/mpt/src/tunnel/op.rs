@@ -4,6 +4,7 @@
 //! are open, the names are resolved. So an operation cannot fail. The transmit side does its part
 //! and passes the rest as a [`ReceiveCommand`] to the receive side.
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -13,8 +14,8 @@ use mpt_control::{Explanation, TraceLine, TraceMark, TunnelStatus};
 use mpt_io::tun::Device;
 use mpt_io::udp::{SendBatch, Socket};
 use mpt_proto::{
-    AcceptConfig, AcceptId, Change, ConnectionConfig, ConnectionId, Event, PathConfig, PathId,
-    PathStatus, SocketId,
+    AcceptConfig, AcceptId, Change, ClientConfig, ClientId, ConnectionConfig, ConnectionId, Event,
+    HostKeys, PathConfig, PathId, PathStatus, SocketId,
 };
 
 use super::core::pins;
@@ -61,8 +62,14 @@ pub(crate) enum TunnelOp {
     },
     /// What the peer says of a path by a command beside the tunnel: that it is down, or is not.
     SetPeerDown { connection: ConnectionId, path: PathId, down: bool },
+    /// Whether the paths of a connection come and go with its peer.
+    SetLearns { connection: ConnectionId, learns: bool },
     /// The templates by which peers are accepted from now on, with their names.
     SetAccepts { accepts: Vec<(AcceptConfig, String)> },
+    /// Clients that are known by their keys, and the numbers of those that are not any more.
+    ChangeClients { add: Vec<ClientConfig>, remove: HashSet<ClientId> },
+    /// Other keys of this host.
+    SetKeys { keys: Box<HostKeys> },
     /// The tunnel's own settings, as far as they can change while it runs.
     SetTunnel { settings: Arc<config::Tunnel> },
     /// The interface, created again after somebody has deleted it.
@@ -96,6 +103,8 @@ pub(crate) struct TraceAnswer {
 /// Where a path's datagrams go, and its settings.
 pub(crate) struct Place {
     pub(super) settings: config::Path,
+    /// The classes that may not take it, one bit each.
+    pub(super) refuses: u32,
     /// None as long as it cannot be opened; then there is an absence.
     pub(super) socket: Option<SocketId>,
     pub(super) remote: SocketAddr,
@@ -118,8 +127,10 @@ impl Place {
             price: settings.price(),
             priority: settings.priority,
             pins: pins(&settings.pins),
+            refuses: self.refuses,
             keepalive: Some(settings.keepalive).filter(|time| !time.is_zero()),
             dead_time: Some(settings.dead_time).filter(|time| !time.is_zero()),
+            failover: settings.failover(),
             status: match settings.status {
                 config::PathStatus::Available => PathStatus::Available,
                 config::PathStatus::Off => PathStatus::Off,
@@ -145,6 +156,8 @@ pub(super) enum ReceiveCommand {
     CloseSocket { id: SocketId },
     /// A change of the core; with the name of what is added by it.
     Change { change: Change, name: Option<String> },
+    /// See [`TunnelOp::SetLearns`].
+    SetLearns { connection: ConnectionId, learns: bool },
     /// What TCP from the peer may announce at the most, so that its packets have no more than these
     /// bytes; `None`: whatever it likes.
     ClampMss { mtu: Option<u32> },
@@ -152,6 +165,10 @@ pub(super) enum ReceiveCommand {
     Tell { event: Event },
     /// See [`TunnelOp::SetAccepts`].
     SetAccepts { accepts: Vec<(AcceptConfig, String)> },
+    /// See [`TunnelOp::ChangeClients`].
+    ChangeClients { add: Vec<ClientConfig>, remove: HashSet<ClientId> },
+    /// See [`TunnelOp::SetKeys`].
+    SetKeys { keys: Box<HostKeys> },
     /// See [`TunnelOp::SetDevice`].
     SetDevice { device: Arc<Device> },
     /// When the paths were last heard.

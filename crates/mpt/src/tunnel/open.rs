@@ -4,9 +4,7 @@
 //! those of later. The interface gets its addresses and routes last, so that the kernel hands over no
 //! packet before there is a way for it.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::fs::File;
-use std::io::Read as _;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,18 +17,20 @@ use mpt_proto::{Endpoint, EndpointConfig, Instant, Secret, TokenBucket, Traffic}
 
 use super::clamp::Clamp;
 use super::core::core_prefix;
+use super::dark::Dark;
 use super::incoming::Incoming;
 use super::interface_mtu::Mtu;
 use super::main_event::MainEvents;
 use super::names::Names;
 use super::outgoing::Outgoing;
+use super::problems::Problems;
 use super::receive::ReceiveLoop;
 use super::sockets::Sockets;
 use super::table::Table;
 use super::too_big::TooBig;
 use super::trace_buffer::TraceBuffer;
 use super::transmit::TransmitLoop;
-use crate::config;
+use crate::{config, keys, random};
 
 /// Packets that the interface may keep for us while others have the processor: the 8 ms of two ticks of a
 /// common scheduler at 600,000 small packets per second. With 2000 a sixth less of them arrive before a
@@ -75,9 +75,7 @@ pub(super) fn open_device(settings: &config::Tunnel) -> Result<Device, OpenError
 
 /// Random bytes for what others must not be able to guess.
 fn random_secret() -> anyhow::Result<Secret> {
-    let mut bytes = [0; 16];
-    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
-    read.context("cannot read random numbers from /dev/urandom")?;
+    let bytes = random::bytes().context("cannot read random numbers from /dev/urandom")?;
     Ok(Secret::new(bytes))
 }
 
@@ -86,6 +84,7 @@ fn random_secret() -> anyhow::Result<Secret> {
 pub(super) fn open(
     settings: &config::Tunnel,
     largest: u32,
+    epoch: std::time::Instant,
     main_events: MainEvents,
 ) -> anyhow::Result<(TransmitLoop, ReceiveLoop)> {
     let slot = slot_size(largest);
@@ -95,10 +94,18 @@ pub(super) fn open(
         coalescing: settings.offloads.gro,
         ..ReceiveOptions::default()
     };
+    if let Some(open) = keys::unsealed(settings) {
+        tracing::info!(tunnel = settings.name, "{open}");
+    }
     check_memory(Incoming::reserved(slot) + receive_options.memory())?;
     let device = open_device(settings)?;
     let addresses = settings.addresses.iter().filter_map(core_prefix).collect();
-    let config = EndpointConfig { addresses, connections: Vec::new(), secret: random_secret()? };
+    let config = EndpointConfig {
+        addresses,
+        connections: Vec::new(),
+        secret: random_secret()?,
+        keys: keys::host_keys(settings, epoch.elapsed())?,
+    };
     let (tx_side, rx_side) = Endpoint::new(&config, Instant::ZERO)?.split();
 
     let receive = Receive::new(&receive_options);
@@ -114,6 +121,7 @@ pub(super) fn open(
         receive,
         receive_errors: Vec::new(),
         names: Names::default(),
+        problems: Problems::default(),
         lines: TokenBucket::new(200, Duration::from_millis(100)),
         recent: VecDeque::new(),
         main_events: main_events.clone(),
@@ -136,6 +144,8 @@ pub(super) fn open(
         read: Traffic::default(),
         mtu,
         too_big: TooBig::new(),
+        dark: Dark::default(),
+        control_sent: HashMap::new(),
         clamp: Clamp::default(),
         note_at: Instant::ZERO,
         trace: TraceBuffer::default(),

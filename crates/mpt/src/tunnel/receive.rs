@@ -5,22 +5,23 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use mpt_control::Event as RecentEvent;
+use mpt_control::{Event as RecentEvent, Problem};
 use mpt_io::poll::{Interest, Poll};
 use mpt_io::tun::Device;
 use mpt_io::udp::{Receive, Socket};
 use mpt_proto::{
-    AcceptConfig, ConnectRequest, ConnectionId, Event, Instant, Message, Origin, ReceiveHalf,
-    SocketId, TokenBucket,
+    AcceptConfig, ConnectRequest, ConnectionId, Event, Instant, Message, Origin, PathState,
+    ReceiveHalf, SocketId, TokenBucket,
 };
 
 use super::history::{History, Ordered};
 use super::incoming::Incoming;
 use super::main_event::{MainEvent, MainEvents};
-use super::names::Names;
+use super::names::{self, Names, PEER_LEFT, has_left};
 use super::op::{LastHeard, ReceiveCommand};
+use super::problems::Problems;
 use super::sockets::Sockets;
 use crate::config;
 
@@ -29,6 +30,9 @@ pub(super) const SOCKETS: u64 = 2;
 
 /// Batches taken from one socket in one wake-up. One may hold a megabyte.
 const SOCKET_BATCHES: usize = 2;
+
+/// ICMP messages taken from one socket in one wake-up.
+const ICMP_ERRORS: usize = 16;
 
 /// How often the sockets are asked what the kernel has dropped: one system call for each.
 const ASK_DROPS_EVERY: Duration = Duration::from_millis(50);
@@ -49,6 +53,7 @@ pub(super) struct ReceiveLoop {
     /// Reads that failed, which a poll reports again; by socket.
     pub(super) receive_errors: Vec<u64>,
     pub(super) names: Names,
+    pub(super) problems: Problems,
     /// The events that may go to the log: 200 at once, ten per second for long.
     pub(super) lines: TokenBucket,
     pub(super) recent: VecDeque<RecentEvent>,
@@ -91,6 +96,9 @@ impl ReceiveLoop {
                 while let Some(request) = self.endpoint.poll_connect_request() {
                     self.requests.push((request, local));
                 }
+                while let Some(request) = self.endpoint.poll_client_request() {
+                    self.main_events.give(MainEvent::ClientRequest { request, local });
+                }
                 while let Some(request) = self.endpoint.poll_path_request() {
                     self.main_events.give(MainEvent::PathRequest { request, local });
                 }
@@ -99,7 +107,37 @@ impl ReceiveLoop {
                 break;
             }
         }
+        while let Some(mismatch) = self.endpoint.poll_mismatch() {
+            self.problems.see(now, &mismatch);
+        }
         self.tell_connect_requests(now);
+        while let Some(remote) = self.endpoint.poll_refused_invitation() {
+            let recent = names::refused_invitation(now, remote);
+            tracing::warn!(tunnel = self.settings.name, "{}", recent.text);
+            keep(&mut self.recent, recent);
+        }
+    }
+
+    /// Takes the ICMP messages about datagrams that a socket has sent.
+    pub(super) fn read_errors(&mut self, id: SocketId, now: Instant) {
+        let Some(socket) = self.sockets.get(id) else { return };
+        for _ in 0..ICMP_ERRORS {
+            let Some(error) = socket.take_icmp() else { break };
+            self.problems.see_icmp(now, &self.endpoint, id, &error);
+        }
+    }
+
+    /// Warns of what does not work as configured.
+    fn look_for_problems(&mut self, now: Instant) {
+        for problem in self.problems.look(now, &self.endpoint, &self.names) {
+            let Problem { connection, path, code, text, remedy, .. } = problem;
+            let text = format!("{}{text}: {remedy}", place(connection.as_ref(), path.as_ref()));
+            if self.lines.take(now) {
+                tracing::warn!(tunnel = self.settings.name, code, "{text}");
+            }
+            let at_seconds = now.since(Instant::ZERO).as_secs_f64();
+            keep(&mut self.recent, RecentEvent { at_seconds, connection, path, text });
+        }
     }
 
     /// Passes connection requests on to the main thread, and logs refusals.
@@ -128,6 +166,8 @@ impl ReceiveLoop {
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         if now >= self.ask_drops_at {
             self.ask_drops_at = now + ASK_DROPS_EVERY;
+            let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            self.endpoint.set_wall_clock(now, since_1970);
             for (id, socket) in self.sockets.iter() {
                 self.endpoint.set_overflows(id, socket.kernel_drops());
             }
@@ -155,6 +195,10 @@ impl ReceiveLoop {
                     self.names.add(&change, name);
                 }
                 self.endpoint.change(now, &change, &mut sink);
+                self.problems.wake(now);
+            }
+            ReceiveCommand::SetLearns { connection, learns } => {
+                self.problems.set_learns(connection, learns);
             }
             ReceiveCommand::OpenSocket { id, socket } => self.open_socket(id, socket),
             ReceiveCommand::CloseSocket { id } => {
@@ -169,6 +213,13 @@ impl ReceiveLoop {
                     accepts.into_iter().unzip();
                 self.names.set_accepts(accepts.iter().map(|accept| accept.id).zip(names));
                 self.endpoint.set_accepts(&accepts);
+            }
+            ReceiveCommand::SetKeys { keys } => self.endpoint.set_keys(&keys),
+            ReceiveCommand::ChangeClients { add, remove } => {
+                if !remove.is_empty() {
+                    self.endpoint.remove_clients(&remove);
+                }
+                self.endpoint.add_clients(&add);
             }
             ReceiveCommand::SetDevice { device } => {
                 self.device = device;
@@ -186,6 +237,8 @@ impl ReceiveLoop {
             ReceiveCommand::Tell { event } => self.tell(now, event),
             ReceiveCommand::Stop => {
                 self.endpoint.close(now, &mut sink);
+                // That all paths are off now goes without saying.
+                while self.endpoint.poll_event().is_some() {}
                 return ControlFlow::Break(());
             }
         }
@@ -217,10 +270,40 @@ impl ReceiveLoop {
     /// Ends the burst of deliveries, and reports the events.
     pub(super) fn flush(&mut self, now: Instant) {
         self.incoming.flush(&self.device);
+        let mut lost = Vec::new();
         while let Some(event) = self.endpoint.poll_event() {
+            if let Event::Path { connection, from: PathState::Up, .. } = event
+                && !lost.contains(&connection)
+            {
+                lost.push(connection);
+            }
             self.tell(now, event);
         }
+        lost.into_iter().for_each(|connection| self.tell_darkness(now, connection));
+        self.look_for_problems(now);
         self.note(now);
+    }
+
+    /// A connection has lost a path. Says so if none is up any more: as a warning, unless its peer may come and go.
+    fn tell_darkness(&mut self, now: Instant, connection: ConnectionId) {
+        let Some(half) = self.endpoint.find(connection) else { return };
+        let mut states = half.paths().map(|path| half.state(path));
+        if states.any(|state| state == PathState::Up) {
+            return;
+        }
+        let name = self.names.connection(connection).map(str::to_owned);
+        let shown = name.as_deref().unwrap_or("?");
+        let why = if has_left(half) { PEER_LEFT } else { "no path is up" };
+        let text = format!("connection {shown}: {why}: packets to the peer are dropped");
+        if self.lines.take(now) {
+            let tunnel = &self.settings.name;
+            match half.accepted_by() {
+                Some(_) => tracing::info!(tunnel, "{text}"),
+                None => tracing::warn!(tunnel, "{text}"),
+            }
+        }
+        let at_seconds = now.since(Instant::ZERO).as_secs_f64();
+        keep(&mut self.recent, RecentEvent { at_seconds, connection: name, path: None, text });
     }
 
     fn tell(&mut self, now: Instant, event: Event) {
@@ -230,13 +313,21 @@ impl ReceiveLoop {
             tracing::info!(tunnel = self.settings.name, "{}", recent.text);
         }
         keep(&mut self.recent, recent);
+        self.problems.wake(now);
         self.main_events.event(event);
     }
 
     /// When there is something to do although nothing arrives.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.endpoint.poll_timeout().map(|next| next.at)
+        let next = self.endpoint.poll_timeout().map(|next| next.at);
+        next.into_iter().chain(self.problems.deadline()).min()
     }
+}
+
+/// The connection and path of an event, as other events name them.
+fn place(connection: Option<&String>, path: Option<&String>) -> String {
+    let connection = connection.map(|name| format!("connection {name}: ")).unwrap_or_default();
+    connection + &path.map(|name| format!("path {name}: ")).unwrap_or_default()
 }
 
 /// Puts an event behind the others, the oldest of which may have to go.

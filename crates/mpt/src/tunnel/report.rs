@@ -1,5 +1,7 @@
 //! What `mpt status` shows of a tunnel: the transmit side's part, completed by the receive side.
 
+use std::time::Duration;
+
 use std::collections::BTreeMap;
 
 use mpt_control::{
@@ -7,13 +9,20 @@ use mpt_control::{
     SocketStatus, Traffic, TunnelStatus,
 };
 use mpt_io::udp::Socket;
-use mpt_proto::{ConnectionId, Drops, Instant, PathId, ReceiveHalf, SocketId, TransmitHalf};
+use mpt_proto::{
+    ConnectionId, DownCause, Drops, Instant, PathId, RateStage, ReceiveHalf, SocketId, TransmitHalf,
+};
 
 use super::measured::{from_peer, put_quality, reordering, stage, to_peer};
+use super::names::{PEER_LEFT, has_left};
 use super::receive::ReceiveLoop;
+use super::repair::{classes, hold_times, repair, residual_loss, store};
 use super::table::{ConnectionInfo, PathInfo};
 use super::transmit::TransmitLoop;
 use crate::config;
+
+/// For so long it is told what keepalives cost.
+const MONTH: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 impl TransmitLoop {
     /// The tunnel from the view of the transmit side.
@@ -27,6 +36,7 @@ impl TransmitLoop {
             device: self.device_counters(),
             connections: connections.map(|(id, info)| self.connection(now, id, info)).collect(),
             drops: named(self.endpoint.drops()),
+            store: store(self.endpoint.store_stats()),
             memory_bytes: self.endpoint.memory() as u64,
             traced: self.trace.counters().0,
             trace_missed: self.trace.counters().1,
@@ -37,7 +47,6 @@ impl TransmitLoop {
 
     fn connection(&self, now: Instant, id: ConnectionId, info: &ConnectionInfo) -> ConnectionState {
         let stats = self.endpoint.connection(id).stats();
-        let unanswered = self.endpoint.connection(id).is_unanswered();
         let has_session = self.endpoint.connection(id).has_session();
         let profile = match (info.settings.policies.profile, has_session) {
             (config::Profile::Auto, true) => "auto (adaptive)",
@@ -53,7 +62,11 @@ impl TransmitLoop {
             profile: profile.to_owned(),
             framing: framing(self.endpoint.connection(id), info.settings.policies.framing)
                 .to_owned(),
-            framing_reason: unanswered.then(|| "the peer answers no hello".to_owned()),
+            framing_reason: framing_reason(
+                self.endpoint.connection(id),
+                info.settings.policies.framing,
+            )
+            .map(str::to_owned),
             scheduler: scheduler.to_owned(),
             peer: info.settings.peer.iter().map(ToString::to_string).collect(),
             networks: info.settings.networks.iter().map(ToString::to_string).collect(),
@@ -63,6 +76,8 @@ impl TransmitLoop {
                 transmitted: traffic(stats.sent),
                 ..ConnectionCounters::default()
             },
+            repair: repair(self.endpoint.connection(id)),
+            classes: classes(self.endpoint.connection(id)),
             drops: named(&stats.drops),
             paths: info.paths().map(|(path, info)| self.path(now, id, path, info)).collect(),
             memory_bytes: self.memory(id, info) as u64,
@@ -86,7 +101,13 @@ impl TransmitLoop {
             name: info.settings.name.clone(),
             id: u64::from(path.0),
             status: info.settings.status.as_str().to_owned(),
-            remote: info.remote.to_string(),
+            remote: match info.settings.remote.name() {
+                // Not resolved yet.
+                Some(name) if info.remote.ip().is_unspecified() => {
+                    format!("{name}:{}", info.remote.port())
+                }
+                _ => info.remote.to_string(),
+            },
             interface: info.settings.interface.clone(),
             weight: u64::from(connection.weight(path)),
             priority: u64::from(info.settings.priority),
@@ -94,11 +115,13 @@ impl TransmitLoop {
             metered: info.settings.metered,
             carrier: info.absence.is_none(),
             pins: info.settings.pins.shown().collect(),
-            mtu: u64::from(info.mtu),
-            keepalive: info.settings.keepalive.as_secs_f64(),
+            mtu: if info.remote.ip().is_unspecified() { 0 } else { u64::from(info.mtu) },
+            keepalive: seconds(connection.keepalive_interval(path)),
+            keepalive_bytes_per_month: 2 * connection.keepalive_bytes(path, MONTH),
             dead_time: info.settings.dead_time.as_secs_f64(),
             sent: traffic(stats.sent),
             resent: stats.resent,
+            control_sent: traffic(self.control_sent.get(&(id, path)).copied().unwrap_or_default()),
             cause: info.absence.clone(),
             to_peer: Self::to_peer(now, connection, path),
             ..PathState::default()
@@ -122,10 +145,14 @@ impl TransmitLoop {
 
     /// What is measured of a path in the direction to the peer.
     fn to_peer(now: Instant, connection: &TransmitHalf, path: PathId) -> Option<Direction> {
-        let standing = connection.standing(path);
+        let standing = connection.standing(now, path);
+        let is_shown = standing.as_ref().is_some_and(|it| it.stage == RateStage::Trains);
         let stage = standing.map(|standing| stage(standing.stage).to_owned());
-        let quality = connection.transmit_quality(now, path)?;
-        Some(Direction { stage, ..to_peer(quality) })
+        match connection.transmit_quality(now, path) {
+            Some(quality) => Some(Direction { stage, ..to_peer(quality) }),
+            // No feedback has come yet, but it will.
+            None => is_shown.then(|| Direction { stage, ..Direction::default() }),
+        }
     }
 
     fn device_counters(&self) -> DeviceCounters {
@@ -179,6 +206,8 @@ impl TransmitLoop {
 impl ReceiveLoop {
     /// Adds the receive side's status at `now` to the transmit side's report.
     pub(super) fn complete(&self, now: Instant, status: &mut TunnelStatus) {
+        let problems = self.problems.current(now, &self.endpoint, &self.names);
+        status.problems = problems.into_iter().map(|found| found.problem).collect();
         let counters = self.incoming.counters();
         let device = &mut status.device;
         device.written = Traffic { packets: counters.written, bytes: counters.bytes };
@@ -217,12 +246,17 @@ impl ReceiveLoop {
 }
 
 fn complete_connection(now: Instant, connection: &ReceiveHalf, status: &mut ConnectionState) {
+    if let Some(sealed) = connection.sealed() {
+        status.cipher = Some(sealed.cipher.name().to_owned());
+        status.epoch = Some(sealed.epoch);
+    }
     let stats = connection.stats();
     status.memory_bytes += connection.memory() as u64;
     status.reorder = reorder(connection);
     status.reordering = reordering(&connection.reordering());
     status.counters.received = traffic(stats.delivered);
     add(&mut status.drops, named(&stats.drops));
+    let gone = has_left(connection);
     for path in &mut status.paths {
         let id = PathId(path.id as u8);
         if !connection.has(id) {
@@ -231,7 +265,10 @@ fn complete_connection(now: Instant, connection: &ReceiveHalf, status: &mut Conn
         let state = connection.state(id);
         path.state = state.name().to_owned();
         // The transmit side may have a more recent state.
-        path.cause = path.cause.take().or_else(|| state.cause().map(str::to_owned));
+        let left = mpt_proto::PathState::Down(DownCause::PeerOff);
+        let why = if gone && state == left { Some(PEER_LEFT) } else { state.cause() };
+        path.cause = path.cause.take().or_else(|| why.map(str::to_owned));
+        path.dead_time = seconds(connection.dead_time(id));
         path.received = traffic(connection.path_stats(id).received);
         put_quality(&connection.quality(id), path);
         path.from_peer =
@@ -239,6 +276,10 @@ fn complete_connection(now: Instant, connection: &ReceiveHalf, status: &mut Conn
         path.reordering = reordering(&connection.path_reordering(id));
         path.last_heard_seconds = connection.last_heard(id).map(|at| now.since(at).as_secs_f64());
     }
+}
+
+fn seconds(time: Option<Duration>) -> f64 {
+    time.unwrap_or_default().as_secs_f64()
 }
 
 /// How paths are chosen at present.
@@ -261,9 +302,21 @@ pub(super) fn scheduler(connection: &TransmitHalf, configured: config::Scheduler
 /// What datagrams look like at present.
 pub(super) fn framing(connection: &TransmitHalf, configured: config::Framing) -> &'static str {
     match (connection.has_session(), configured) {
+        (true, config::Framing::Sealed) => "sealed",
         (true, _) => "extended",
-        (false, config::Framing::Extended) => "none",
+        (false, config::Framing::Extended | config::Framing::Sealed) => "none",
         (false, config::Framing::Auto | config::Framing::Plain) => "plain",
+    }
+}
+
+/// Why the framing is not what it could be. Nobody can keep two hosts in plain framing without this being seen.
+fn framing_reason(connection: &TransmitHalf, configured: config::Framing) -> Option<&'static str> {
+    match (connection.has_session(), configured) {
+        (false, config::Framing::Auto) if connection.is_unanswered() => {
+            Some("the peer answers no hello")
+        }
+        (false, config::Framing::Auto) => Some("no session with the peer has begun yet"),
+        _ => None,
     }
 }
 
@@ -272,6 +325,7 @@ fn reorder(connection: &ReceiveHalf) -> ReorderStatus {
     let counters = [
         ("in_order", stats.in_order),
         ("reordered", stats.reordered),
+        ("repaired", stats.repaired),
         ("late", stats.late),
         ("unsequenced", stats.unsequenced),
         ("lost_early_release", stats.lost_early_release),
@@ -292,6 +346,9 @@ fn reorder(connection: &ReceiveHalf) -> ReorderStatus {
         held: stats.held,
         next: connection.expected().map(|seq| u64::from(seq.value())),
         counters: counters.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+        residual_loss: residual_loss(&stats),
+        hold_times: hold_times(&stats),
+        hold_seconds: stats.hold_times.sum().as_secs_f64(),
     }
 }
 

@@ -103,6 +103,9 @@ fn run(poll: &Poll, now: &dyn Fn() -> Instant, work: &mut impl Work) -> anyhow::
         }
         let now = now();
         for event in events.iter().filter(|event| event.token != WAKER) {
+            if event.closed {
+                work.handle_errors(now, event.token);
+            }
             work.handle_ready(now, event.token)?;
         }
         if work.finish(now).is_break() {
@@ -118,6 +121,9 @@ fn run(poll: &Poll, now: &dyn Fn() -> Instant, work: &mut impl Work) -> anyhow::
 trait Work {
     /// Takes what has arrived at a source.
     fn handle_ready(&mut self, now: Instant, source: u64) -> anyhow::Result<()>;
+
+    /// Takes what a source reports beside what has arrived.
+    fn handle_errors(&mut self, _: Instant, _: u64) {}
 
     /// Does whatever else is due, and sends and delivers what came of it all; breaks at the end.
     fn finish(&mut self, now: Instant) -> ControlFlow<()>;
@@ -148,6 +154,12 @@ impl Work for Together {
             socket => self.rx.read_socket(SocketId((socket - SOCKETS) as u16), now),
         }
         Ok(())
+    }
+
+    fn handle_errors(&mut self, now: Instant, source: u64) {
+        if source != DEVICE {
+            self.rx.read_errors(SocketId((source - SOCKETS) as u16), now);
+        }
     }
 
     fn finish(&mut self, now: Instant) -> ControlFlow<()> {
@@ -233,6 +245,10 @@ impl Work for Receiving {
     fn handle_ready(&mut self, now: Instant, source: u64) -> anyhow::Result<()> {
         self.rx.read_socket(SocketId((source - SOCKETS) as u16), now);
         Ok(())
+    }
+
+    fn handle_errors(&mut self, now: Instant, source: u64) {
+        self.rx.read_errors(SocketId((source - SOCKETS) as u16), now);
     }
 
     fn finish(&mut self, now: Instant) -> ControlFlow<()> {

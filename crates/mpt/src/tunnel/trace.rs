@@ -134,7 +134,7 @@ fn found_since(
     path: PathId,
     since: Instant,
 ) -> impl Iterator<Item = mpt_proto::Found> + use<> {
-    let found = half.standing(path).map(|standing| standing.found).unwrap_or_default();
+    let found = half.standing(since, path).map(|standing| standing.found).unwrap_or_default();
     found.into_iter().filter(move |found| found.at > since)
 }
 

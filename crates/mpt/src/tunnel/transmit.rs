@@ -2,6 +2,7 @@
 //!
 //! It also manages the MTU ([`mtu`](super::mtu)), because it learns when a datagram is too big.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,10 +10,13 @@ use anyhow::Context as _;
 use mpt_io::poll::{Interest, Poll};
 use mpt_io::tun::{Burst, Device};
 use mpt_io::udp::SendBatch;
-use mpt_proto::{Change, ConnectionId, Instant, Message, Taken, Traffic, Transmit, TransmitKind};
+use mpt_proto::{
+    Change, ConnectionId, Instant, Message, PathId, Taken, Traffic, Transmit, TransmitKind,
+};
 
 use super::clamp::Clamp;
 use super::command::Command;
+use super::dark::Dark;
 use super::history::History;
 use super::interface_mtu::{MIN_MTU, Mtu};
 use super::main_event::{MainEvent, MainEvents};
@@ -54,6 +58,9 @@ pub(super) struct TransmitLoop {
     pub(super) read: Traffic,
     pub(super) mtu: Mtu,
     pub(super) too_big: TooBig,
+    pub(super) dark: Dark,
+    /// Datagrams without inner packets that were sent, by connection and path.
+    pub(super) control_sent: HashMap<(ConnectionId, PathId), Traffic>,
     pub(super) clamp: Clamp,
     /// When the counters are noted next.
     pub(super) note_at: Instant,
@@ -144,7 +151,14 @@ impl TransmitLoop {
                             });
                             continue;
                         }
-                        None => continue,
+                        None => {
+                            let packet = packet.bytes();
+                            if let Some(id) = self.endpoint.without_path(packet) {
+                                let write = |answer: &[u8]| self.device.write(answer);
+                                self.dark.answer(now, id, packet, write);
+                            }
+                            continue;
+                        }
                     },
                 };
                 self.outgoing.stage(now, &transmit, &self.sockets, |datagram| {
@@ -167,7 +181,11 @@ impl TransmitLoop {
         now: Instant,
         (connection, update): (ConnectionId, Message),
     ) {
+        let is_of_path = matches!(update, Message::Update(_));
         self.endpoint.handle_message(now, connection, update);
+        if is_of_path {
+            self.dark.note(now, connection, self.endpoint.has_usable_path(connection));
+        }
     }
 
     /// Does its part of what other threads ask for; the receive side's part goes to `to_rx`.
@@ -241,6 +259,8 @@ impl TransmitLoop {
                 self.change(now, Change::RemoveConnection { connection: id }, None, to_rx);
                 self.send(now);
                 self.outgoing.remove_all(id);
+                self.control_sent.retain(|(owner, _), _| *owner != id);
+                self.dark.note(now, id, true);
                 self.table.remove(id);
                 self.mtu.changed = true;
             }
@@ -289,6 +309,7 @@ impl TransmitLoop {
                 self.change(now, Change::RemovePath { connection, path }, None, to_rx);
                 self.send(now);
                 self.outgoing.remove(connection, path);
+                self.control_sent.remove(&(connection, path));
                 self.table.remove_path(connection, path);
                 self.mtu.changed = true;
             }
@@ -299,14 +320,23 @@ impl TransmitLoop {
                 }
                 // Until this moment, however long this took to arrive here.
                 let unnoticed = well.map_or(UNNOTICED, |well| well.elapsed());
+                let absence =
+                    self.table.path_mut(connection, path).and_then(|it| it.absence.clone());
                 let change = Change::SetPresent { connection, path, present, unnoticed };
-                self.change(now, change, None, to_rx);
+                self.change(now, change, absence, to_rx);
                 self.mtu.changed = true;
             }
             TunnelOp::SetPeerDown { connection, path, down } => {
                 self.change(now, Change::SetPeerDown { connection, path, down }, None, to_rx);
             }
+            TunnelOp::SetLearns { connection, learns } => {
+                to_rx(ReceiveCommand::SetLearns { connection, learns });
+            }
             TunnelOp::SetAccepts { accepts } => to_rx(ReceiveCommand::SetAccepts { accepts }),
+            TunnelOp::SetKeys { keys } => to_rx(ReceiveCommand::SetKeys { keys }),
+            TunnelOp::ChangeClients { add, remove } => {
+                to_rx(ReceiveCommand::ChangeClients { add, remove });
+            }
             TunnelOp::SetTunnel { settings } => {
                 self.settings = settings;
                 self.mtu.changed = true;
@@ -371,6 +401,9 @@ impl TransmitLoop {
     fn flush(&mut self, now: Instant, kind: TransmitKind) {
         self.outgoing.flush(now, &self.sockets, |connection, path, taken, refused, egress_rate| {
             self.endpoint.on_sent(connection, path, kind, taken, egress_rate);
+            if kind == TransmitKind::Control {
+                *self.control_sent.entry((connection, path)).or_default() += taken;
+            }
             if refused > 0 {
                 self.endpoint.on_refused(connection, path, kind, refused);
             }

@@ -25,7 +25,6 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-use self::model::Model;
 use self::sampler::Sampler;
 use self::terminal::{Terminal, Word};
 use self::ui::{Flow, Ui};
@@ -33,6 +32,7 @@ use crate::exit::Exit;
 use crate::output;
 
 pub(crate) use lines::lines;
+pub(crate) use model::{ConnectionRates, Model, PathRates, TunnelRates};
 pub(crate) use sampler::ask;
 
 /// Shows the daemon at `socket` on the terminal, asking every `interval`, until its user has seen

@@ -9,72 +9,72 @@ use mpt_control::{ConnectionState, PathState, Status, TunnelStatus};
 
 /// The latest status and what follows from it and the one before.
 #[derive(Clone, Debug)]
-pub(super) struct Model {
+pub(crate) struct Model {
     /// The latest status there was.
-    pub(super) status: Status,
+    pub(crate) status: Status,
     /// How fast it changes, in the order of its tunnels.
-    pub(super) rates: Vec<TunnelRates>,
+    pub(crate) rates: Vec<TunnelRates>,
     /// Why there is no later one, if there is none.
-    pub(super) lost: Option<Lost>,
+    pub(crate) lost: Option<Lost>,
 }
 
 /// The daemon does not answer.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Lost {
+pub(crate) struct Lost {
     /// What went wrong, for people.
-    pub(super) reason: String,
+    pub(crate) reason: String,
     /// For how long, in seconds.
-    pub(super) seconds: f64,
+    pub(crate) seconds: f64,
 }
 
 /// How fast a tunnel's counters grow.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct TunnelRates {
+pub(crate) struct TunnelRates {
     /// Drops per second before a connection could be found, those of the device included; none
     /// before the second status.
-    pub(super) drops: Option<f64>,
+    pub(crate) drops: Option<f64>,
     /// In the order of its connections.
-    pub(super) connections: Vec<ConnectionRates>,
+    pub(crate) connections: Vec<ConnectionRates>,
 }
 
 /// How fast a connection's counters grow.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct ConnectionRates {
+pub(crate) struct ConnectionRates {
     /// None before the second status.
-    pub(super) flow: Option<Flow>,
+    pub(crate) flow: Option<Flow>,
     /// In the order of its paths.
-    pub(super) paths: Vec<PathRates>,
+    pub(crate) paths: Vec<PathRates>,
 }
 
 /// How fast a path's counters grow.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct PathRates {
+pub(crate) struct PathRates {
     /// None before the second status.
-    pub(super) flow: Option<Flow>,
+    pub(crate) flow: Option<Flow>,
     /// Its part, 0 to 1, of what the connection sends; none if nothing is sent.
-    pub(super) share: Option<f64>,
+    pub(crate) share: Option<f64>,
 }
 
 /// What goes out, comes in and gets lost here.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Flow {
+pub(crate) struct Flow {
     /// Bits per second towards the peer: inner packets of a connection, UDP payload of a path.
-    pub(super) sent: f64,
+    pub(crate) sent: f64,
     /// The same from the peer.
-    pub(super) received: f64,
+    pub(crate) received: f64,
     /// Drops per second, whatever the reason.
-    pub(super) drops: f64,
+    pub(crate) drops: f64,
 }
 
 impl Model {
     /// The first status; there are no rates yet.
-    pub(super) fn new(status: Status) -> Self {
+    pub(crate) fn new(status: Status) -> Self {
         let rates = rates(None, &status);
         Self { status, rates, lost: None }
     }
 
     /// The next status. One of another process starts a new history.
-    pub(super) fn accept(&mut self, status: Status) {
+    pub(crate) fn accept(&mut self, status: Status) {
         self.rates = rates(Some(&self.status), &status);
         self.status = status;
         self.lost = None;
@@ -86,7 +86,7 @@ impl Model {
     }
 
     /// The tunnels with their rates.
-    pub(super) fn tunnels(&self) -> impl Iterator<Item = (&TunnelStatus, &TunnelRates)> {
+    pub(crate) fn tunnels(&self) -> impl Iterator<Item = (&TunnelStatus, &TunnelRates)> {
         self.status.tunnels.iter().zip(&self.rates)
     }
 

@@ -55,9 +55,9 @@ impl Evidence {
 const FILE: &str = "tunnel.pcapng";
 
 /// One packet as tshark prints it: fields by name, those that it lacks being empty.
-type Fields = BTreeMap<&'static str, String>;
+pub(crate) type Fields = BTreeMap<&'static str, String>;
 
-fn look_for_tshark() {
+pub(crate) fn look_for_tshark() {
     let version = Command::new("tshark").arg("--version").stdout(Stdio::null()).status();
     if version.is_err() {
         skip("tshark is not installed");
@@ -65,7 +65,7 @@ fn look_for_tshark() {
 }
 
 /// What tshark finds in the packets of a file that pass the filter.
-fn tshark(file: &Path, ours: bool, filter: &str, names: &[&'static str]) -> Vec<Fields> {
+pub(crate) fn tshark(file: &Path, ours: bool, filter: &str, names: &[&'static str]) -> Vec<Fields> {
     let mut command = Command::new("tshark");
     // Nothing of the user who runs this: no settings, no other dissectors.
     let home = tempfile::tempdir().expect("a temporary folder");
@@ -246,7 +246,13 @@ fn extended() {
     };
     let first = vector(13);
     // Each with the fields that it must have, and of these every value.
-    let cases: [(String, &[(&str, &str)]); 26] = [
+    let handshake = |kind: u8, len: usize| {
+        format!(
+            "200088b5 00000000 {kind:x}0ff0000 00000000 00000001 0a0b0c0d {}",
+            "00".repeat(len - 4)
+        )
+    };
+    let cases: [(String, &[(&str, &str)]); 30] = [
         (
             first.clone(),
             &[
@@ -349,7 +355,11 @@ fn extended() {
         ),
         (vector(24), &[("mpt.message", "10"), ("mpt.close.reason", "1"), ("mpt.close.index", "")]),
         (vector(25), &[("mpt.close.reason", "4"), ("mpt.close.index", "0x0a0b0c0d")]),
+        (handshake(3, 220), &[("mpt.message", "3"), ("mpt.hello.index", "0x0a0b0c0d")]),
+        (handshake(4, 140), &[("mpt.message", "4"), ("mpt.key", "0")]),
+        (handshake(13, 44), &[("mpt.message", "13")]),
         // What a receiver drops.
+        (handshake(3, 219), &[("mpt.drop", "control_length")]),
         (changed(1, "01", &first), &[("mpt.drop", "gre_version")]),
         (changed(0, "b0", &first), &[("mpt.drop", "gre_flags")]),
         (changed(0, "10", &first), &[("mpt.drop", "gre_flags")]),

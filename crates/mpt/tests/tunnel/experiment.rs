@@ -12,7 +12,7 @@ use crate::suite::{self, Test};
 pub(crate) const TESTS: &[Test] = &[
     ("an_experiment_from_file_to_record", whole),
     ("a_link_that_fails_is_left_and_used_again", events),
-    ("adaptive_is_told_addresses_alone_and_has_a_rival", adaptive),
+    ("adaptive_is_told_keys_and_addresses_alone_and_has_a_rival", adaptive),
     ("the_sender_is_traced_on_demand", traced),
     ("mptcp_is_measured_beside_the_tunnel_and_once", beside),
 ];
@@ -142,6 +142,7 @@ fn adaptive() {
     let status = &system.runs[0]["daemons"][0]["status"]["tunnels"];
     for tunnel in [0, 1] {
         let connection = &status[tunnel]["connections"][0];
+        assert_eq!(connection["framing"], "sealed", "there are keys: {connection:#}");
         assert_eq!(connection["scheduler"], "earliest", "as shipped: {connection:#}");
         assert_eq!(connection["paths"][1]["weight"], 1, "as shipped: {connection:#}");
     }
@@ -150,7 +151,7 @@ fn adaptive() {
         figure.unwrap_or_else(|| panic!("no {name}: {:?}", system.figures))
     };
     let ideal = figure("ideal_mbps");
-    // Of nine seconds that are measured three have 16 Mbit/s and six have 12; headers take a fourteenth.
+    // Of nine seconds that are measured three have 16 Mbit/s and six have 12; headers take a twelfth.
     assert!((12.0..13.0).contains(&ideal), "each rate for as long as it was: {ideal}");
     assert!((figure("bound_mbps") - ideal).abs() < 1e-9, "there are no weights to be bound by");
     assert!(figure("goodput_mbps") > 0.0 && figure("rival_goodput_mbps") > 0.0);

@@ -1,6 +1,8 @@
 //! A path dies in any direction, by accident or on command, and comes back.
 
 use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -10,7 +12,7 @@ use mpt_lab::traffic::{tcp, udp};
 use mpt_sim::link::DropReason;
 
 use crate::site::{
-    QUICK, SHORT, Site, TWO_LINKS, assert_flawless, change_interface, daemon, inner,
+    PATIENCE, QUICK, SHORT, Site, TWO_LINKS, assert_flawless, change_interface, daemon, inner,
 };
 use crate::suite::{Test, figure};
 
@@ -22,6 +24,10 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_tcp_flow_survives_the_loss_of_each_path_in_turn", tcp_in_turn),
     ("a_path_switched_off_by_hand_loses_nothing", by_hand),
     ("all_paths_cut_and_back", all),
+    ("senders_are_told_when_no_path_is_up", || unreachable("")),
+    ("senders_are_told_when_no_path_is_up_in_extended_framing", || {
+        unreachable("framing = 'extended'\n")
+    }),
     ("failover::a_lost_carrier_that_both_ends_see", || carrier(&[Side::Left, Side::Right])),
     ("failover::a_lost_carrier_that_the_sender_sees", || carrier(&[Side::Left])),
     ("failover::a_lost_carrier_that_the_receiver_sees", || carrier(&[Side::Right])),
@@ -146,6 +152,26 @@ fn all() {
     for link in 0..2 {
         site.lab.link(link).set_blackout(Direction::Both, false);
     }
+    site.await_all_up();
+    site.assert_flawless(4);
+}
+
+/// Who connects while no path is up is told at once, and does not wait for minutes; the log says so once.
+fn unreachable(connection: &str) {
+    let site = Site::start(TWO_LINKS, connection);
+    site.lab.links().iter().for_each(|link| link.set_blackout(Direction::Both, true));
+    (0..2).for_each(|path| site.await_state(path, "down"));
+    for version in [4, 6] {
+        let to = SocketAddr::new(inner(Side::Right, version), 9);
+        let connect = || TcpStream::connect_timeout(&to, PATIENCE);
+        let error = site.lab.left().run(connect).expect_err("nobody can answer");
+        assert_eq!(error.kind(), io::ErrorKind::HostUnreachable, "IPv{version}: {error}");
+    }
+    let words = "connection peer: no path is up: packets to the peer are dropped";
+    let log = site.daemon(Side::Left).log();
+    let warned = log.lines().filter(|line| line.contains("WARN") && line.contains(words));
+    assert_eq!(warned.count(), 1, "{log}");
+    site.lab.links().iter().for_each(|link| link.set_blackout(Direction::Both, false));
     site.await_all_up();
     site.assert_flawless(4);
 }

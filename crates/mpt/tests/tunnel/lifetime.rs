@@ -66,7 +66,7 @@ fn end() {
     site.end_daemon(Side::Left);
     assert!(!has_interface(site.lab.left(), "mpt0"), "the interface, and with it all routes");
     let told = site.path(Side::Right, 0).cause.unwrap_or_default();
-    assert!(told.contains("switched off by the peer"), "the peer was told: {told}");
+    assert!(told.contains("the peer has stopped"), "the peer was told: {told}");
 }
 
 fn start_under_traffic() {

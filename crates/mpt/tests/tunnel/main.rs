@@ -6,15 +6,18 @@
 mod black_hole;
 mod carry;
 mod change;
+mod clients;
 mod commands;
 mod cost;
 mod crowd;
 mod deleted;
+mod disagree;
 mod earliest;
 mod evidence;
 mod experiment;
 mod explain;
 mod failover;
+mod flows;
 mod forged;
 mod found;
 mod gre;
@@ -34,16 +37,20 @@ mod original;
 mod outside;
 #[path = "../../../mpt-lab/tests/lab/pool.rs"]
 mod pool;
+mod repair;
 mod rights;
 mod router;
 mod routing;
+mod sealed;
 mod sessions;
 mod site;
 mod suite;
 mod tap;
 mod threads;
 mod translator;
+mod two_commands;
 mod uplinks;
+mod web;
 
 use std::process::ExitCode;
 

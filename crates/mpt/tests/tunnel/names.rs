@@ -162,6 +162,9 @@ fn unknown() {
         "lte",
         "nowhere.example.org cannot be resolved: 203.0.113.1 answers that the name does not exist",
     );
+    let paths = world.daemon(Side::Left).status().expect("a status").tunnels.remove(0);
+    let path = paths.connections[0].paths.iter().find(|path| path.name == "lte").expect("a path");
+    assert_eq!((path.remote.as_str(), path.mtu), ("nowhere.example.org:4754", 0), "not known yet");
     server.tell("nowhere.example.org", SERVER);
     world.await_both("lte", "up");
 }

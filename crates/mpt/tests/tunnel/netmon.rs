@@ -87,6 +87,15 @@ fn switched() {
     world.internet.run(|| switch("lte", true));
     world.await_both("lte", "up");
     assert_shared(&world);
+    // What happened is told as it is.
+    let log = world.daemon(Side::Left).log();
+    for words in [
+        "path lte was up, is down: interface wwan0 is switched off",
+        "path lte was up, is down: interface wwan0 has no carrier",
+        "path lte has what it needs again, and waits for the peer",
+    ] {
+        assert!(log.contains(words), "{words} in {log}");
+    }
 }
 
 fn address() {

@@ -90,7 +90,7 @@ fn taken() {
     let left = world.client.run(|| netlink().link("mpt0").expect("an answer"));
     assert!(left.is_none(), "nothing remains");
 
-    // While it runs the failure is reported, and retried until it succeeds.
+    // So does a reload, as a whole.
     world.start_client(&client_config("", QUICK));
     world.await_both("fibre", "up");
     let reply = world.reload(Side::Left, &config);
@@ -98,6 +98,8 @@ fn taken() {
     assert!(told.contains("10.2.0.0/24") && told.contains("ip route del"), "{told}");
     assert_ne!(leaves(&world.client, STORE), Some(tunnel_of(&world.client)));
     world.client.run(|| netlink().remove_route_in(&other()).expect("it is gone"));
+    let reply = world.reload(Side::Left, &config);
+    assert!(matches!(reply, Reply::Changed { .. }), "{reply:?}");
     eventually("the route is installed", || {
         leaves(&world.client, STORE) == Some(tunnel_of(&world.client))
     });

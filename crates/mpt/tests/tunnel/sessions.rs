@@ -101,5 +101,7 @@ fn falls_back() {
     world.await_both("lte", "up");
     let framing = || world.tunnel(Side::Left).connections.remove(0).framing;
     assert_eq!(framing(), "plain");
+    let reason = world.tunnel(Side::Left).connections.remove(0).framing_reason;
+    assert!(reason.is_some(), "it shows that there is no session");
     assert_flawless(&world);
 }

@@ -245,9 +245,19 @@ impl Machine {
         }
     }
 
+    /// Whether the links were kept from running since, and so the daemons perhaps too.
+    pub(crate) fn stalled(&self, site: &Site) -> bool {
+        Self::watch(site).stalls > self.stalls
+    }
+
+    /// Datagrams that were dropped since because a daemon or a link did not read in time.
+    pub(crate) fn unread(&self, site: &Site) -> u64 {
+        Self::watch(site).dropped - self.dropped
+    }
+
     /// How many of four changes beside a stream are enough: a machine that stands still takes its time for each.
     pub(crate) fn enough(&self, site: &Site) -> u32 {
-        if Self::watch(site).stalls > self.stalls { 2 } else { 4 }
+        if self.stalled(site) { 2 } else { 4 }
     }
 
     /// Waits for the end of a stream and asserts that everything arrived, once and in order. Returns how many

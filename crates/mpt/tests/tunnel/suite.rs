@@ -13,10 +13,10 @@ use nix::unistd::Uid;
 use crate::pool::{self, Case, Mode};
 pub(crate) use crate::pool::{Test, skip};
 use crate::{
-    black_hole, carry, change, commands, cost, crowd, deleted, earliest, evidence, experiment,
-    explain, failover, forged, found, gre, hostile, identity, import, inner_mtu, lifetime, log,
-    many, mapping, measured, memory, names, netmon, original, outside, rights, routing, sessions,
-    site, threads, translator,
+    black_hole, carry, change, clients, commands, cost, crowd, deleted, disagree, earliest,
+    evidence, experiment, explain, failover, flows, forged, found, gre, hostile, identity, import,
+    inner_mtu, lifetime, log, many, mapping, measured, memory, names, netmon, original, outside,
+    repair, rights, routing, sealed, sessions, site, threads, translator, two_commands, web,
 };
 
 /// As started, which is usually as root, and with one thread.
@@ -68,10 +68,12 @@ pub(crate) fn cases() -> Vec<Case> {
     let once = [
         black_hole::TESTS,
         commands::TESTS,
+        disagree::TESTS,
         earliest::TESTS,
         evidence::TESTS,
         experiment::TESTS,
         explain::TESTS,
+        flows::TESTS,
         found::TESTS,
         gre::TESTS,
         import::TESTS,
@@ -82,8 +84,13 @@ pub(crate) fn cases() -> Vec<Case> {
         memory::TESTS,
         names::TESTS,
         original::TESTS_ONCE,
+        clients::TESTS,
+        repair::TESTS,
+        sealed::TESTS,
         sessions::TESTS,
         translator::TESTS,
+        two_commands::TESTS,
+        web::TESTS,
     ];
     [
         pool::cases(TWO_THREADS, &once),

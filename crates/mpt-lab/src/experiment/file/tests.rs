@@ -76,6 +76,7 @@ fn cubic_over_links_of_different_delays_runs_longer() {
 fn every_error_is_reported_with_line_and_caret() {
     for (text, message, marked) in [
         ("[tunnel]\nwieghts = [1, 1]", "unknown field `wieghts`", "wieghts"),
+        ("[tunnel]\nwieghts = [1, 1]", "did you mean `weights`?", "wieghts"),
         ("[tunnel]\nweights = [1, 1, 1]", "3 weights, but 2 in [[link]]", "[tunnel]"),
         ("[tunnel]\nweights = [1, 0]", "a weight of 0: weights are 1 to 10000", "[tunnel]"),
         ("[tunnel]\nkeepalive = -1", "-1 is out of range: 0 to 600 seconds", "-1"),
@@ -95,10 +96,19 @@ fn every_error_is_reported_with_line_and_caret() {
             "{ link = 'a', at = 1, until = 10 }",
         ),
         ("links = 3", "there are 1 to 2 links", "3"),
-        ("systems = ['mtp']", "there are adaptive, classic, mpt, mptcp, oracle", "'mtp'"),
+        (
+            "systems = ['mtp']",
+            "there are adaptive, adaptive-extended, classic, mpt, mptcp, oracle",
+            "'mtp'",
+        ),
         ("[[event]]\nat = 1\nlink = 'c'\nchange = 'cut'", "no link is called `c`", "'c'"),
         ("[[event]]\nat = 1\nlink = 'a'\nchange = 'roam'", "`nat = true`", "[[event]]"),
         ("[[event]]\nat = 1\nlink = 'a'\nchange = 'rate'", "has no `rate_mbps`", "[[event]]"),
+        (
+            "[[event]]\nat = 1\nlink = 'a'\nchange = 'mend'\ndirection = 'both'",
+            "only `cut` has a `direction`",
+            "[[event]]",
+        ),
         (
             "[[event]]\nat = 1\nlink = 'a'\nchange = 'cut'\nshare = 1",
             "only `rate` has a `share`",
@@ -123,6 +133,12 @@ fn every_error_is_reported_with_line_and_caret() {
         ),
         ("[published]\nclassic.goodput_mbps = [1, 2]", "2 values, but 1 cells", "[1, 2]"),
         ("[[plot]]\nkind = 'lines'\nx = 'delay'", "no axis is called", "[[plot]]"),
+        (
+            "[[plot]]\nkind = 'lines'\nfigure = 'goodput_mpbs'",
+            "did you mean `goodput_mbps`?",
+            "[[plot]]",
+        ),
+        ("systems = ['clasic']", "did you mean `classic`?", "'clasic'"),
         ("[[axis]]\nname = 'd'", "needs either `values`", "'d'"),
         (
             "[[axis]]\nname = 'd'\nset = ['link.a.delay_ms']\nvalues = [1, -1]",

@@ -47,11 +47,6 @@ const INTRODUCTION: &str = "Measurements of MPT, a multipath tunnel, and of othe
 
 fn summary(report: &Report) -> Element {
     let counts = report.counts();
-    let words: Vec<_> = counts
-        .into_iter()
-        .filter(|(_, count)| *count > 0)
-        .map(|(verdict, count)| format!("{count} {}", verdict.name()))
-        .collect();
     let worst = if counts[1].1 > 0 {
         Some(Verdict::Missed)
     } else {
@@ -60,7 +55,7 @@ fn summary(report: &Report) -> Element {
     Element::new("p")
         .class("lead")
         .child(badge(worst))
-        .text(format_args!(" Targets: {}.", words.join(", ")))
+        .text(format_args!(" Targets: {}.", crate::report::counts_in_words(report)))
 }
 
 fn facts(report: &Report, run: &Manifest) -> Element {
@@ -72,11 +67,9 @@ fn facts(report: &Report, run: &Manifest) -> Element {
     } else {
         known(&run.commit)
     };
-    let forms = report.sections.iter().map(|section| match section.answer.form {
-        crate::report::Form::Full => "full",
-        crate::report::Form::Quick => "quick",
-    });
-    let mut forms = distinct(forms).join(" and ");
+    let forms: Vec<String> =
+        report.sections.iter().map(|section| section.answer.form_in_words()).collect();
+    let mut forms = distinct(forms.iter().map(String::as_str)).join(" and ");
     if forms.contains("quick") {
         forms.push_str(
             " (quick: a few points of each axis, a few seconds each; no transients and no \
@@ -192,10 +185,7 @@ fn contents(report: &Report) -> Element {
     let row = |(number, section): (usize, &crate::report::Section)| {
         let (verdict, words) = section.verdict();
         let answer = &section.answer;
-        let form = match answer.form {
-            crate::report::Form::Full => "full",
-            crate::report::Form::Quick => "quick",
-        };
+        let form = answer.form_in_words();
         let link = Element::new("a")
             .with("href", format_args!("#{}", anchor(number)))
             .text(&answer.entry.name);

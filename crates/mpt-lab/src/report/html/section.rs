@@ -5,7 +5,7 @@ use crate::plot::markup::Element;
 use crate::plot::{self, Drawing, Subject};
 use crate::report::table::{Entry, Row, Table};
 use crate::report::verdict::Judgement;
-use crate::report::{Form, Section};
+use crate::report::{Form, Section, form_of_run};
 use crate::results::{Plot, PlotKind};
 
 /// A table with more rows than this is folded.
@@ -32,6 +32,7 @@ pub(super) fn section(section: &Section, number: usize) -> Element {
         parts.push(Element::new("div").class("remarks").child(Element::new("ul").children(items)));
     }
     parts.extend(verdicts(section));
+    parts.extend(setup(section));
     parts.extend(drawings(section, &anchor));
     let tables = section.tables.iter().map(table);
     parts.push(Element::new("div").class("tables").children(tables));
@@ -45,16 +46,38 @@ pub(super) fn section(section: &Section, number: usize) -> Element {
         parts.push(text("h3", "To repeat it"));
         parts.push(Element::new("pre").child(text("code", &entry.command)));
     }
+    if !entry.text.is_empty() {
+        let file = Element::new("pre").child(text("code", entry.text.trim_end()));
+        parts.push(folded(
+            format_args!("{}.toml, the experiment itself", entry.name),
+            "words",
+            file,
+        ));
+    }
     Element::new("section").with("id", anchor).children(parts)
+}
+
+/// What was set: what a paper has to say of an experiment beside its figures.
+fn setup(section: &Section) -> Vec<Element> {
+    let facts = section.setup();
+    if facts.is_empty() {
+        return Vec::new();
+    }
+    let row = |(name, value): &(&str, String)| {
+        let name = text("th", name).class("words").with("scope", "row");
+        Element::new("tr").child(name).child(text("td", value).class("words"))
+    };
+    let table = Element::new("table")
+        .with("aria-label", "What was set")
+        .child(Element::new("tbody").children(facts.iter().map(row)));
+    let scroll = Element::new("div").class("scroll").with("tabindex", "0").child(table);
+    vec![folded("What was set: links, tunnel and traffic", "words", scroll)]
 }
 
 /// Form, cells and seconds in a few words.
 fn about(section: &Section) -> String {
     let answer = &section.answer;
-    let form = match answer.form {
-        Form::Full => "full run",
-        Form::Quick => "quick run",
-    };
+    let form = form_of_run(&answer.form_in_words());
     let cells = match answer.cells.len() {
         1 => "1 cell".to_owned(),
         count => format!("{count} cells"),
@@ -101,11 +124,8 @@ fn misses(judgement: &Judgement) -> Element {
 fn drawings(section: &Section, anchor: &str) -> Vec<Element> {
     let answer = &section.answer;
     let mut parts: Vec<Element> = plots(section, anchor).into_iter().map(figure).collect();
-    let shown = answer
-        .entry
-        .plots
-        .iter()
-        .any(|plot| plot.kind == PlotKind::Time && plot.systems.is_empty());
+    let shown =
+        answer.plots().iter().any(|plot| plot.kind == PlotKind::Time && plot.systems.is_empty());
     if answer.form == Form::Full && !shown {
         let plot = Plot { kind: PlotKind::Time, ..Plot::default() };
         let subject = Subject { entry: &answer.entry, cells: &answer.cells };
@@ -122,10 +142,11 @@ fn drawings(section: &Section, anchor: &str) -> Vec<Element> {
 pub(super) fn plots(section: &Section, anchor: &str) -> Vec<Drawing> {
     let entry = &section.answer.entry;
     let subject = Subject { entry, cells: &section.answer.cells };
-    let drawn =
-        entry.plots.iter().enumerate().map(|(number, plot)| {
-            plot::draw(subject, plot, &format!("{anchor}-plot-{}", number + 1))
-        });
+    let asked = section.answer.plots();
+    let drawn = asked
+        .iter()
+        .enumerate()
+        .map(|(number, plot)| plot::draw(subject, plot, &format!("{anchor}-plot-{}", number + 1)));
     drawn.filter(|drawing| !drawing.panels.is_empty()).collect()
 }
 

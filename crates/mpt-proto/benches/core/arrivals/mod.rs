@@ -9,9 +9,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use mpt_proto::{
-    ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, FramingConfig, Instant, MAX_WINDOW,
-    Origin, PathConfig, PathStatus, PeerKind, Pins, Prefix, ReceiveSide, ReorderConfig,
-    SchedulerConfig, Seq, SocketId,
+    Cipher, Ciphers, ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, FramingConfig,
+    HostKeys, Instant, KEY_LEN, MAX_WINDOW, Origin, PathConfig, PathStatus, PeerKeys, PeerKind,
+    Pins, Prefix, PrivateKey, ReceiveSide, ReorderConfig, SchedulerConfig, Seq, SocketId,
 };
 
 pub(crate) use keep::Keep;
@@ -57,11 +57,15 @@ pub(crate) fn endpoint(
         price: 0,
         priority: 0,
         pins: Pins::default(),
+        refuses: 0,
+        failover: None,
         // In a session, a path carries when a path status has come by it.
         keepalive: (framing != FramingConfig::Plain).then_some(Duration::from_secs(3600)),
         dead_time: None,
         status: PathStatus::Available,
     };
+    let is_sealed = framing == FramingConfig::Sealed;
+    let private = |host: Ipv4Addr| PrivateKey::new([host.octets()[3]; KEY_LEN]);
     let connection = ConnectionConfig {
         peer_kind: PeerKind::Mpt,
         framing,
@@ -72,8 +76,16 @@ pub(crate) fn endpoint(
         checksum: false,
         sequence: true,
         scheduler: SchedulerConfig::Weighted,
+        peer_keys: is_sealed.then(|| PeerKeys {
+            public: private(peer).public(),
+            preshared: None,
+            invitation: None,
+        }),
         thin_acks: true,
+        classes: Vec::new(),
         equalise: true,
+        compete: true,
+        breaker: true,
         repair: true,
         reorder,
         paths: (0..).zip(weights).map(path).collect(),
@@ -83,6 +95,10 @@ pub(crate) fn endpoint(
         addresses,
         connections: vec![connection],
         secret: mpt_proto::Secret::new([own.octets()[3]; 16]),
+        keys: is_sealed.then(|| {
+            let ciphers = Ciphers::fastest(Cipher::Aes256Gcm);
+            HostKeys::new(private(own), ciphers, [own.octets()[3]; KEY_LEN], Duration::from_secs(1))
+        }),
     };
     Endpoint::new(&config, Instant::ZERO).expect("nothing is repeated or out of range")
 }

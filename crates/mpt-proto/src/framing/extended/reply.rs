@@ -8,6 +8,7 @@ use crate::wire::extended::Kind;
 use crate::wire::extended::challenge::{ANSWER_LEN, Answer, Challenge};
 use crate::wire::extended::close::{Close, LEN as CLOSE_LEN, Reason};
 use crate::wire::extended::hello::{Hello, LEN as HELLO_LEN};
+use crate::wire::extended::sealed::{COOKIE_REPLY_LEN, RESPONSE_LEN};
 
 /// A message to the origin of a datagram. It needs nothing of a connection but an index, so it can be sent
 /// before there is a session or a path.
@@ -20,6 +21,8 @@ pub struct OriginReply {
     pub(crate) path: Option<(ConnectionId, PathId)>,
     /// The index under which it is received; 0 if none is known.
     pub(crate) key: u32,
+    /// The connection that seals it, with the index of its present epoch.
+    pub(crate) sealed_by: Option<ConnectionId>,
     pub(crate) body: ReplyBody,
 }
 
@@ -29,6 +32,8 @@ pub(crate) enum ReplyBody {
     Challenge(u64),
     Answer { number: u64, size: u16 },
     UnknownIndex(u32),
+    HandshakeResponse([u8; RESPONSE_LEN]),
+    Cookie([u8; COOKIE_REPLY_LEN]),
 }
 
 impl OriginReply {
@@ -38,6 +43,8 @@ impl OriginReply {
             ReplyBody::Challenge(_) => Kind::PathChallenge,
             ReplyBody::Answer { .. } => Kind::PathAnswer,
             ReplyBody::UnknownIndex(_) => Kind::Close,
+            ReplyBody::HandshakeResponse(_) => Kind::HandshakeResponse,
+            ReplyBody::Cookie(_) => Kind::CookieReply,
         }
     }
 
@@ -61,6 +68,14 @@ impl OriginReply {
                 let close = Close { reason: Reason::UnknownIndex, index };
                 close.emit(&mut message[..CLOSE_LEN]);
                 CLOSE_LEN
+            }
+            ReplyBody::HandshakeResponse(response) => {
+                message[..response.len()].copy_from_slice(&response);
+                response.len()
+            }
+            ReplyBody::Cookie(reply) => {
+                message[..reply.len()].copy_from_slice(&reply);
+                reply.len()
             }
         }
     }

@@ -10,6 +10,9 @@ use crate::time::Instant;
 /// At most one challenge goes to an origin in this time.
 const CHALLENGES_EVERY: Duration = Duration::from_millis(100);
 
+/// A peer that seems to have forgotten the session is asked once in this time.
+const DOUBTS_EVERY: Duration = Duration::from_secs(1);
+
 /// So many origins of a connection that have no path are remembered.
 const CANDIDATES: usize = 8;
 
@@ -27,6 +30,8 @@ pub struct Peer {
     pub partial: bool,
     /// Whether it repairs losses.
     pub repairs: bool,
+    /// Whether it reads parity.
+    pub parity: bool,
 }
 
 /// An answer to a hello, which waits to be confirmed.
@@ -71,6 +76,8 @@ pub(crate) struct Session {
     /// Own paths by the peer's path ids.
     bound: Box<[u8; 256]>,
     candidates: Vec<Candidate>,
+    /// When somebody last said that the peer has forgotten the session, and was believed.
+    doubted: Option<Instant>,
 }
 
 /// An origin in a session that no path has.
@@ -91,6 +98,7 @@ impl Session {
             began: Instant::ZERO,
             bound: Box::new([NONE; 256]),
             candidates: Vec::new(),
+            doubted: None,
         }
     }
 
@@ -145,6 +153,19 @@ impl Session {
         self.peer = Some(peer);
     }
 
+    /// A session begins in which this host is known by `own`.
+    pub(crate) fn begin_as(&mut self, now: Instant, own: Identity, peer: Peer) {
+        self.own = own;
+        self.bound.fill(NONE);
+        self.candidates.clear();
+        self.begin(now, peer);
+    }
+
+    /// The session continues, and both hosts are known by other indices.
+    pub(crate) fn continue_as(&mut self, own: Identity, peer: Peer) {
+        (self.own, self.peer) = (own, Some(peer));
+    }
+
     /// The session is forgotten. The next one has the identity that was meant for it, and the one after it another.
     pub(crate) fn renew(&mut self, next: Identity) {
         *self = Self::new(self.next, next);
@@ -192,6 +213,16 @@ impl Session {
         Some(super::identity::challenge(secret, now, self.own, at))
     }
 
+    /// Somebody says that the peer has forgotten the session. Returns whether it is to be asked: not if it was asked a
+    /// moment ago, because everybody who knows an index can say so.
+    pub(crate) fn doubt(&mut self, now: Instant) -> bool {
+        let asks = self.doubted.is_none_or(|at| now.since(at) >= DOUBTS_EVERY);
+        if asks {
+            self.doubted = Some(now);
+        }
+        asks
+    }
+
     /// An origin has a path now.
     pub(crate) fn forget_candidate(&mut self, at: At) {
         self.candidates.retain(|candidate| candidate.at != at);
@@ -209,7 +240,7 @@ mod tests {
     }
 
     fn peer(session: u64) -> Peer {
-        Peer { session, index: 9, partial: false, repairs: false }
+        Peer { session, index: 9, partial: false, repairs: false, parity: false }
     }
 
     #[test]
@@ -244,6 +275,14 @@ mod tests {
         assert_eq!(bound, [None, Some(1), Some(0)]);
         session.unbind(PathId(1));
         assert_eq!(session.path(5), None);
+    }
+
+    #[test]
+    fn a_peer_is_asked_once_per_second_whether_it_has_forgotten_the_session() {
+        let mut session = session();
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let asked = [0, 1, 999, 1000, 1999, 2000].map(|millis| session.doubt(at(millis)));
+        assert_eq!(asked, [true, false, false, true, false, true]);
     }
 
     #[test]

@@ -1,21 +1,22 @@
 //! Extended framing, sending: the sequences of a session, and the header of each datagram.
 
+use std::ops::Range;
+
 use crate::framing::datagram::Item;
 use crate::sequence::Seq;
 use crate::time::Instant;
+use crate::wire::extended::sealed::TAG_LEN;
 use crate::wire::extended::{Flags, Header, Kind, NO_PATH};
 use crate::wire::flow::Flow;
 use crate::wire::gre::Protocol;
-use crate::wire::segment::{self, Segment};
+use crate::wire::segment::Segment;
+use crate::wire::short::Short;
 
 /// Flows are hashed to so many buckets (section 8.1 of `docs/protocol.md`).
 const BUCKETS: usize = 1024;
 
 /// A number further behind the next one than this is not sent again: see the same constant of plain framing.
 const REACH: u32 = 12_288;
-
-/// An IPv6 and a TCP header at their longest without extensions: no acknowledgement is longer.
-const LONGEST_ACK: usize = 100;
 
 /// What the headers of one session are made of.
 #[derive(Debug)]
@@ -24,6 +25,10 @@ pub(crate) struct Tx {
     index: u32,
     /// [`Flags::PARTIAL`] if the peer accepts packets with a partial checksum.
     flags: Flags,
+    /// Whether datagrams are sealed.
+    is_sealed: bool,
+    /// The number of the next message that counts by no path, where they are sealed.
+    next_control: u32,
     next: Seq,
     /// By bucket, the number after that of the last packet; 0 if there was none. Allocated with the first
     /// packet, because most connections of a server are idle.
@@ -42,7 +47,10 @@ pub(crate) struct WirePath {
 
 /// The header of one datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp(Header);
+pub(crate) struct Stamp {
+    header: Header,
+    is_sealed: bool,
+}
 
 /// The flow of the last packet, so that a row of packets of one flow is hashed once.
 #[derive(Debug, Default)]
@@ -56,14 +64,7 @@ struct LastFlow {
 /// another: where delays vary that would make each take as long as the slowest of them.
 #[inline(always)]
 fn is_bare_ack(item: &Item<'_>) -> bool {
-    item.packet.len() <= LONGEST_ACK && is_segment_without_data(item)
-}
-
-fn is_segment_without_data(item: &Item<'_>) -> bool {
-    matches!(
-        segment::parse(item.packet, item.inner),
-        Some(Segment::Ack(_) | Segment::Report | Segment::Marked)
-    )
+    matches!(item.short(), Short::Segment(Segment::Ack(_) | Segment::Report | Segment::Marked))
 }
 
 impl WirePath {
@@ -78,9 +79,15 @@ impl WirePath {
 
 impl Tx {
     /// `partial`: the peer accepts packets with a partial checksum.
-    pub(crate) fn new(index: u32, partial: bool) -> Self {
+    pub(crate) fn new(index: u32, partial: bool, is_sealed: bool) -> Self {
         let flags = if partial { Flags::PARTIAL } else { Flags::NONE };
-        Self { index, flags, next: Seq::FIRST, buckets: None, flow: LastFlow::default() }
+        let (next, buckets, flow) = (Seq::FIRST, None, LastFlow::default());
+        Self { index, flags, is_sealed, next_control: 0, next, buckets, flow }
+    }
+
+    /// The peer receives under another index from now on.
+    pub(crate) fn set_index(&mut self, index: u32) {
+        self.index = index;
     }
 
     /// The index under which the peer receives.
@@ -109,7 +116,7 @@ impl Tx {
         let sequence = self.next;
         self.next = sequence.next();
         let distance = if is_bare_ack(item) { 0 } else { self.distance(item) };
-        Stamp(Header {
+        let header = Header {
             key: self.index,
             sequence: Some(sequence),
             kind: Kind::Data,
@@ -118,7 +125,8 @@ impl Tx {
             distance,
             path_sequence: 0,
             sent: 0,
-        })
+        };
+        Stamp { header, is_sealed: self.is_sealed }
     }
 
     /// How far back the packet before of its flow was, whose number is the last that was given.
@@ -137,72 +145,108 @@ impl Tx {
         self.flags.contains(Flags::PARTIAL)
     }
 
-    /// The stamp of a copy, on another path or later.
-    pub(crate) fn restamp(&self, now: Instant, stamp: Stamp, path: &mut WirePath) -> Option<Stamp> {
-        Some(self.again(stamp)?.leaving(now, path))
-    }
-
-    /// The same of a copy that does not leave yet.
-    pub(crate) fn again(&self, stamp: Stamp) -> Option<Stamp> {
-        let behind = self.next.value().wrapping_sub(stamp.0.sequence?.value());
-        let recognised = stamp.0.key == self.index && behind <= REACH;
-        recognised.then(|| stamp.with(Flags::OUT_OF_TURN))
+    /// The stamp of a copy that does not leave yet. `is_index` says whether an index was another one of this session.
+    pub(crate) fn again(&self, stamp: Stamp, is_index: impl FnOnce(u32) -> bool) -> Option<Stamp> {
+        let Header { key, sequence, flags, .. } = stamp.header;
+        let behind = self.next.value().wrapping_sub(sequence?.value());
+        if key != self.index && !is_index(key) || behind > REACH {
+            return None;
+        }
+        let flags = flags.without(Flags::COVERED) | Flags::OUT_OF_TURN;
+        let header = Header { key: self.index, flags, ..stamp.header };
+        Some(Stamp { header, is_sealed: self.is_sealed })
     }
 
     /// The stamp of a message whose path sequence counts.
     pub(crate) fn stamp_control(&self, now: Instant, kind: Kind, path: &mut WirePath) -> Stamp {
-        let header = Stamp::uncounted(now, kind, self.index, path.id).0;
-        Stamp(Header { path_sequence: path.take(), ..header })
+        let Stamp { header, .. } = Stamp::uncounted(now, kind, self.index, path.id);
+        let header = Header { path_sequence: path.take(), ..header };
+        Stamp { header, is_sealed: self.is_sealed }
+    }
+
+    /// The stamp of a parity, which does not leave yet.
+    pub(crate) fn parity(&self) -> Stamp {
+        let stamp = Stamp::uncounted(Instant::ZERO, Kind::Parity, self.index, NO_PATH);
+        Stamp { is_sealed: self.is_sealed, ..stamp }
+    }
+
+    /// The stamp of a message of the session that counts by no path. Where datagrams are sealed it has a number all the same.
+    pub(crate) fn stamp_uncounted(&mut self, now: Instant, kind: Kind, path: u8) -> Stamp {
+        let stamp = Stamp::uncounted(now, kind, self.index, path);
+        if !self.is_sealed {
+            return stamp;
+        }
+        let header = Header { path_sequence: self.next_control, ..stamp.header };
+        self.next_control = self.next_control.wrapping_add(1);
+        Stamp { header, is_sealed: true }
     }
 }
 
 impl Stamp {
     /// The same with one of [`Flags::OUT_OF_TURN`] and [`Flags::EQUALISE`].
     pub(crate) fn with(self, flag: Flags) -> Self {
-        Self(Header { flags: self.0.flags | flag, ..self.0 })
+        let header = Header { flags: self.header.flags | flag, ..self.header };
+        Self { header, ..self }
     }
 
     /// The stamp of a message that begins a session or asks an origin for an answer.
     pub(crate) fn uncounted(now: Instant, kind: Kind, key: u32, path: u8) -> Self {
-        Self(Header {
-            key,
-            sequence: None,
-            kind,
-            flags: Flags::NONE,
-            path,
-            distance: 0,
-            path_sequence: 0,
-            sent: now.micros(),
-        })
+        let (sequence, flags, sent) = (None, Flags::NONE, now.micros());
+        let (distance, path_sequence) = (0, 0);
+        let header = Header { key, sequence, kind, flags, path, distance, path_sequence, sent };
+        Self { header, is_sealed: false }
     }
 
     /// The packet leaves now on this path.
     #[inline(always)]
     pub(crate) fn leaving(self, now: Instant, path: &mut WirePath) -> Self {
-        let Self(header) = self;
         let (path_sequence, sent) = (path.take(), now.micros());
-        Self(Header { path: path.id, path_sequence, sent, ..header })
+        let header = Header { path: path.id, path_sequence, sent, ..self.header };
+        Self { header, ..self }
     }
 
     /// The path sequence that it has taken.
     pub(crate) const fn path_sequence(&self) -> u32 {
-        self.0.path_sequence
+        self.header.path_sequence
     }
 
     /// Its number, by which it has its place in the order of the connection.
     pub(crate) const fn sequence(&self) -> Option<Seq> {
-        self.0.sequence
+        self.header.sequence
+    }
+
+    /// Whether the datagram is sealed after it was written.
+    #[inline(always)]
+    pub(crate) const fn is_sealed(&self) -> bool {
+        self.is_sealed
+    }
+
+    pub(crate) const fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The bytes behind the payload.
+    #[inline(always)]
+    pub(crate) const fn trailer(&self) -> usize {
+        if self.is_sealed { TAG_LEN } else { 0 }
     }
 
     #[inline(always)]
     pub(crate) const fn overhead(&self) -> usize {
-        self.0.size()
+        self.header.size() + self.trailer()
+    }
+
+    /// The place of the payload.
+    #[inline(always)]
+    pub(crate) fn payload(&self, len: usize) -> Range<usize> {
+        self.header.size()..len - self.trailer()
     }
 
     #[inline(always)]
     pub(crate) fn emit(&self, datagram: &mut [u8], fill: impl FnOnce(&mut [u8])) {
-        fill(&mut datagram[self.overhead()..]);
-        self.0.emit(datagram);
+        let place = self.payload(datagram.len());
+        fill(&mut datagram[place]);
+        self.header.emit(datagram);
     }
 
     /// The same for an inner packet, where `fill` says whether its checksum is partial. Returns the stamp that says so, too.
@@ -212,17 +256,18 @@ impl Stamp {
         datagram: &mut [u8],
         fill: impl FnOnce(&mut [u8]) -> bool,
     ) -> Self {
-        if !fill(&mut datagram[self.overhead()..]) {
-            self.0.flags = self.0.flags.without(Flags::PARTIAL);
+        let place = self.payload(datagram.len());
+        if !fill(&mut datagram[place]) {
+            self.header.flags = self.header.flags.without(Flags::PARTIAL);
         }
-        self.0.emit(datagram);
+        self.header.emit(datagram);
         self
     }
 
     /// Whether the packet may have a partial checksum.
     #[inline(always)]
     pub(crate) const fn may_be_partial(&self) -> bool {
-        self.0.flags.contains(Flags::PARTIAL)
+        self.header.flags.contains(Flags::PARTIAL)
     }
 }
 
@@ -284,82 +329,4 @@ fn key(item: &Item<'_>) -> Option<[u64; 5]> {
 }
 
 #[cfg(test)]
-impl Stamp {
-    pub(crate) fn header(&self) -> &Header {
-        &self.0
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::wire::inner;
-    use etherparse::PacketBuilder;
-
-    fn packet(source_port: u16) -> Vec<u8> {
-        let mut packet = Vec::new();
-        let builder = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).udp(source_port, 9);
-        builder.write(&mut packet, &[0; 20]).expect("a packet");
-        packet
-    }
-
-    fn stamp(tx: &mut Tx, path: &mut WirePath, packet: &[u8]) -> Header {
-        let inner = inner::parse(packet).expect("an IP packet");
-        *tx.stamp(Instant::from_nanos(5_000), &Item { packet, inner: &inner }, path).header()
-    }
-
-    #[test]
-    fn each_packet_says_how_far_back_its_flow_was() {
-        let (mut tx, mut path) = (Tx::new(7, false), WirePath { id: 3, next: u32::MAX });
-        let flows = [packet(1), packet(2)];
-        let order = [0, 0, 1, 0, 1, 1, 0];
-        let headers = order.map(|flow| stamp(&mut tx, &mut path, &flows[flow]));
-        assert_eq!(headers.map(|header| header.distance), [0, 1, 0, 2, 2, 1, 3]);
-        assert_eq!(headers.map(|header| header.path_sequence)[..3], [u32::MAX, 0, 1]);
-        let sequences = headers.map(|header| header.sequence.map(Seq::value));
-        assert_eq!(sequences[6], Some(6));
-        assert!(headers.iter().all(|header| (header.key, header.path, header.sent) == (7, 3, 5)));
-    }
-
-    #[test]
-    fn acknowledgements_of_tcp_wait_for_nothing_and_nothing_waits_for_them() {
-        let segment = |data: &[u8]| {
-            let mut packet = Vec::new();
-            let builder = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
-            builder.tcp(1, 9, 7, 1000).ack(5).write(&mut packet, data).expect("a packet");
-            packet
-        };
-        let (mut tx, mut path) = (Tx::new(7, false), WirePath { id: 3, next: 0 });
-        let packets = [segment(b"data"), segment(b""), segment(b""), segment(b"data")];
-        let distances = packets.map(|packet| stamp(&mut tx, &mut path, &packet).distance);
-        assert_eq!(distances, [0, 0, 0, 3]);
-    }
-
-    #[test]
-    fn a_distance_that_does_not_fit_is_said_to_be_too_far() {
-        let (mut tx, mut path) = (Tx::new(7, false), WirePath { id: 0, next: 0 });
-        stamp(&mut tx, &mut path, &packet(1));
-        tx.next = tx.next.plus(65_533);
-        assert_eq!(stamp(&mut tx, &mut path, &packet(1)).distance, 65_534);
-        tx.next = tx.next.plus(1 << 20);
-        assert_eq!(stamp(&mut tx, &mut path, &packet(1)).distance, u16::MAX);
-    }
-
-    #[test]
-    fn a_copy_keeps_its_place_and_takes_a_new_path_sequence() {
-        let (mut tx, mut path) = (Tx::new(7, false), WirePath { id: 0, next: 0 });
-        let mut other = WirePath { id: 1, next: 40 };
-        let first = Stamp(stamp(&mut tx, &mut path, &packet(1)));
-        let copy = tx.restamp(Instant::from_nanos(9_000), first, &mut other).expect("a copy");
-        let Header { sequence, path, path_sequence, sent, flags, .. } = *copy.header();
-        assert_eq!((sequence, path, path_sequence, sent), (Some(Seq::FIRST), 1, 40, 9));
-        assert!(flags.contains(Flags::OUT_OF_TURN));
-        tx.next = tx.next.plus(REACH);
-        assert_eq!(tx.restamp(Instant::ZERO, first, &mut other), None, "no longer recognised");
-        assert_eq!(
-            Tx::new(8, false).restamp(Instant::ZERO, first, &mut other),
-            None,
-            "another session"
-        );
-    }
-}
+mod tests;

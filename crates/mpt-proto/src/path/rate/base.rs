@@ -25,7 +25,10 @@ impl RateEstimator {
             }
             Some(base) => {
                 base[0] = earlier(base[0], last.delay);
-                if now.since(self.base_began) >= BASE {
+                // Others that keep a queue never let it be seen.
+                if self.rivals.keep_base() {
+                    base[1] = earlier(base[0], base[1]);
+                } else if now.since(self.base_began) >= BASE {
                     let seen = after(base[0], earlier(base[0], base[1])) <= SEEN;
                     self.bases_seen = if seen { self.bases_seen + 1 } else { MOST_SEEN };
                     *base = [last.delay, base[0]];
@@ -58,7 +61,9 @@ impl RateEstimator {
         let check = self.check.get_or_insert(new);
         check.predicted += (share * elapsed).max(0.0);
         if check.judged_at.is_none() && check.predicted >= 4000.0 {
-            check.judged_at = Some(now + round_trip);
+            // What is sent now arrives behind what stands in the queue.
+            check.judged_at =
+                Some(now + round_trip + Duration::from_micros(self.queue.unsigned_abs().into()));
         }
         if check.judged_at.is_some_and(|at| now >= at) {
             let fell = f64::from(check.before - self.queue);
@@ -68,6 +73,7 @@ impl RateEstimator {
             if self.misses >= 2 {
                 self.misses = 0;
                 if let Some(base) = self.base() {
+                    self.on_failed_drains(now, base);
                     self.findings.push(now, Finding::Longer { by: self.queue() });
                     self.base = Some([base.wrapping_add_signed(self.queue); 2]);
                     self.base_began = now;

@@ -17,6 +17,8 @@ pub enum RateStage {
     /// The path has never been full: nothing is held back.
     #[default]
     Open,
+    /// Nothing is sent on the path yet: trains of padded beacons show what it can carry.
+    Trains,
     /// The path is needed for the first time because others are full: it begins with little and doubles that per
     /// round trip.
     Start,
@@ -24,6 +26,10 @@ pub enum RateStage {
     Servo,
     /// For a round trip less is sent than the path carries, so that its least delay shows.
     Draining,
+    /// Others keep a queue on the way: the path is sent on as one flow of CUBIC would be.
+    Competing,
+    /// The path is stopped because it goes on to lose too much.
+    Stopped,
 }
 
 /// Something that was found out of a path. Rates are in bytes of IP packets per second.
@@ -63,6 +69,24 @@ pub enum Finding {
     Longer {
         /// By how much.
         by: Duration,
+    },
+    /// Others keep a queue on the way: it did not become shorter when less was sent, and it overflowed. From now on the path
+    /// competes.
+    Rival {
+        /// What stands in it.
+        queue: Duration,
+    },
+    /// The path is stopped: it went on to lose too much although next to nothing was sent.
+    Stopped {
+        /// The share of datagrams that was lost, 0 to 1.
+        loss: f64,
+    },
+    /// The path was stopped, and is used again: what it is probed with arrives.
+    Resumed,
+    /// The queue was nearly empty, or became shorter when less was sent: the path does not compete any more.
+    Alone {
+        /// What stands in it.
+        queue: Duration,
     },
 }
 

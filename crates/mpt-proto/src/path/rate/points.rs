@@ -9,7 +9,7 @@ use crate::time::Instant;
 const SPAN: f64 = 4.0;
 
 /// A path on which delays vary by more than so many microseconds has jitter.
-const JITTERY: f64 = 500.0;
+pub(super) const JITTERY: f64 = 500.0;
 
 /// Points are so far apart. A loss is told sooner.
 const APART: Duration = Duration::from_millis(4);
@@ -27,6 +27,8 @@ pub(super) struct Point {
     pub(super) arrived: u32,
     /// Bytes of IP packets that had arrived.
     pub(super) bytes: u64,
+    /// The same of UDP payload.
+    pub(super) payload: u64,
     pub(super) packets: u32,
     pub(super) lost: u32,
     /// The shortest delay since the point before, modulo 2^32.

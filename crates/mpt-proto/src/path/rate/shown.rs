@@ -16,8 +16,10 @@ impl RateEstimator {
     /// What the estimate is at.
     pub(crate) fn stage(&self) -> RateStage {
         match self.stage {
+            _ if self.stopped => RateStage::Stopped,
             Stage::Open => RateStage::Open,
             Stage::Start => RateStage::Start,
+            Stage::Servo if self.competes() => RateStage::Competing,
             Stage::Servo if self.draining_until.is_some() => RateStage::Draining,
             Stage::Servo => RateStage::Servo,
         }

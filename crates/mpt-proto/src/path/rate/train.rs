@@ -37,8 +37,10 @@ pub(super) struct Trains {
     on_way: Option<Train>,
     count: usize,
     next_at: Instant,
-    /// The rate at which the last one arrived, and whether it was long enough to be measured well.
+    /// The rate at which the last one arrived, whether nothing else was reported with it, and whether it was long enough to
+    /// be measured well.
     shown: Option<f64>,
+    is_exact: bool,
     is_shown_well: bool,
     /// The rate at which data arrived that were sent together.
     burst: Option<f64>,
@@ -76,8 +78,14 @@ impl Trains {
     pub(super) fn on_block(&mut self, block: &Block, before: Option<&Point>, header: u64) {
         let arrived = self.on_way.as_mut().and_then(|train| train.on_block(block, before, header));
         if let Some(arrived) = arrived {
-            self.is_shown_well = self.on_way.take().is_some_and(|train| train.is_long());
-            self.shown = arrived.or(self.shown);
+            let train = self.on_way.take();
+            // What has come behind it makes it seem longer.
+            let is_exact = train.is_some_and(|train| train.is_alone && train.last == block.highest);
+            if is_exact || arrived > self.shown {
+                self.is_exact = is_exact;
+                self.is_shown_well = train.is_some_and(|train| train.is_long());
+                self.shown = arrived.or(self.shown);
+            }
         }
     }
 
@@ -93,6 +101,12 @@ impl Trains {
     /// How fast datagrams that are sent together go through, as far as it is known.
     pub(super) fn burst(&self) -> Option<f64> {
         self.burst.into_iter().chain(self.shown).reduce(f64::max)
+    }
+
+    /// The rate at which the last train arrived, unless something else was reported with it, such as a lone keepalive: that
+    /// can have made it seem very slow.
+    pub(super) fn known(&self) -> Option<f64> {
+        self.shown.filter(|_| self.is_exact)
     }
 
     /// What the path starts with; 0 if nothing is known.
@@ -114,6 +128,8 @@ struct Train {
     from: u32,
     last: u32,
     first: Option<First>,
+    /// Whether nothing was reported together with its first datagrams that had arrived before.
+    is_alone: bool,
 }
 
 /// The first feedback about it.
@@ -128,7 +144,7 @@ struct First {
 
 impl Train {
     fn new(now: Instant, from: u32, last: u32) -> Self {
-        Self { sent: now, from, last, first: None }
+        Self { sent: now, from, last, first: None, is_alone: true }
     }
 
     /// Whether no feedback will be about it any more.
@@ -155,6 +171,10 @@ impl Train {
         before: Option<&Point>,
         header: u64,
     ) -> Option<Option<f64>> {
+        if self.first.is_none() {
+            let reported = block.received.wrapping_sub(before.map_or(0, |before| before.packets));
+            self.is_alone = after(reported, after(block.highest, self.from) as u32 + 1) <= 0;
+        }
         let first = *self.first.get_or_insert(First {
             arrived: block.first_arrived,
             packets: before.map_or(0, |before| before.packets).wrapping_add(1),
@@ -216,6 +236,42 @@ mod tests {
         assert_eq!(train.on_block(&block(11, 5), Some(&point(4)), 28), None, "not all of it");
         let rate = train.on_block(&block(20, 12), Some(&point(11)), 28).flatten().unwrap();
         assert!((rate / 6_425_000.0 - 1.0).abs() < 0.001, "{rate}");
+    }
+
+    #[test]
+    fn what_arrives_before_or_behind_a_train_does_not_make_it_seem_slower() {
+        for (before, highest, first) in [(4, 20, 5), (4, 25, 5), (2, 20, 3)] {
+            let mut trains = Trains { shown: Some(7e6), ..Trains::default() };
+            trains.on_sent(Instant::ZERO, 5, 16);
+            // The rest came 10 ms before or after it.
+            let late = if highest == 25 { 10_000 } else { 0 };
+            let early = if first == 3 { 10_000 } else { 0 };
+            let told = block(highest, first);
+            let told = Block {
+                highest_arrived: told.highest_arrived + late,
+                first_arrived: told.first_arrived - early,
+                ..told
+            };
+            trains.on_block(&told, Some(&point(before)), 28);
+            let shown = trains.shown.unwrap();
+            let is_alone = highest == 20 && first == 5;
+            assert_eq!(shown < 6.9e6, is_alone, "{shown}");
+            assert!(trains.next(Instant::ZERO).is_some(), "it is told about");
+        }
+    }
+
+    #[test]
+    fn what_was_reported_with_a_train_does_not_make_it_known() {
+        let mut trains = Trains::default();
+        trains.on_sent(Instant::ZERO, 5, 8);
+        // A keepalive had arrived 200 ms before it, and nothing was reported since.
+        let told = block(12, 4);
+        let told = Block { first_arrived: told.first_arrived.wrapping_sub(200_000), ..told };
+        trains.on_block(&told, Some(&point(3)), 28);
+        assert!(trains.shown.unwrap() < 1e5 && trains.known().is_none());
+        trains.on_sent(Instant::ZERO, 13, 16);
+        trains.on_block(&block(28, 13), Some(&point(12)), 28);
+        assert!(trains.known().unwrap() > 6e6);
     }
 
     #[test]

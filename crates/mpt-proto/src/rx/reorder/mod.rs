@@ -81,6 +81,11 @@ impl ReorderBuffer {
         of_either!(ref self, order => order.memory())
     }
 
+    /// Gives back memory that is needed while packets are held, if none is.
+    pub(crate) fn shrink(&mut self) {
+        of_either!(self, order => order.shrink());
+    }
+
     /// The number expected next; `None` before the first one, unless it is known where a session begins.
     pub(crate) fn next(&self) -> Option<Seq> {
         of_either!(ref self, order => order.next())

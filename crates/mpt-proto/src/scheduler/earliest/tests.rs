@@ -47,6 +47,21 @@ fn busy_paths_get_what_they_can_carry_and_packets_arrive_in_order() {
 }
 
 #[test]
+fn where_the_peer_holds_packets_the_slow_path_joins_so_much_earlier() {
+    for (equal, least, most) in [(0, 38, 44), (20, 18, 24), (40, 0, 3)] {
+        let mut earliest = earliest(&[(1_000_000, 0), (250_000, 40)]);
+        let equal = Duration::from_millis(equal);
+        let first = (0..60).position(|_| {
+            let choice = earliest.select_equalised(at(0), LEN, equal);
+            let Some(Choice::Path(path)) = choice else { return false };
+            earliest.commit(at(0), path, LEN);
+            path.0 == 1
+        });
+        assert!(first.is_some_and(|first| (least..most).contains(&first)), "{equal:?}: {first:?}");
+    }
+}
+
+#[test]
 fn a_slow_path_waits_until_the_fast_one_has_as_much_backlog() {
     let mut earliest = earliest(&[(1_000_000, 0), (250_000, 40)]);
     let mut chosen = Vec::new();

@@ -57,7 +57,8 @@ fn packet_to(flow: u16, port: u16, filler: usize) -> Vec<u8> {
 }
 
 fn choose(scheduler: &mut Scheduler, packet: &[u8]) -> Option<u8> {
-    let item = Item { packet, inner: &inner::parse(packet).expect("an IP packet") };
+    let inner = inner::parse(packet).expect("an IP packet");
+    let item = Item::new(packet, &inner);
     scheduler.select(Instant::ZERO, &item, &Unmeasured).map(|path| path.0)
 }
 

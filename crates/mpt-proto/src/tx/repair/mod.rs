@@ -3,71 +3,179 @@
 //! Copies of what was sent are [kept](Unacknowledged) until feedback tells what became of them. This is what is known of
 //! repairs in one connection: how many bytes they may take, and what became of them.
 
+pub(in crate::tx) mod groups;
+mod spare;
 mod store;
+mod twins;
+
+use std::collections::BTreeMap;
 
 use crate::id::PathId;
+use crate::time::Instant;
 use crate::wire::extended::feedback::Block;
+pub(crate) use groups::{Covered, Groups};
+pub(crate) use spare::Spare;
 pub use store::StoreStats;
 pub(crate) use store::{Kept, Place, Unacknowledged};
-
-/// What may be sent again of each byte that is sent: so much always, and so much of the share that is lost. A first repair
-/// on two paths takes all of the latter.
-const ALWAYS: f64 = 0.03;
-const OF_LOSS: f64 = 2.0;
-const AT_MOST: f64 = 0.15;
-
-/// What may be saved up, in bytes: a queue of some access links that overflows.
-const SAVED: f64 = (128 << 10) as f64;
+pub(crate) use twins::{Fate, Twins};
 
 /// A repair takes two paths if more than this share of both would be lost otherwise: at 100 Mbit/s and 20 ms that holds
 /// up a transfer (algorithm of Mathis et al., The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm, 1997).
 const RESIDUAL: f64 = 1e-5;
 
-/// What became of packets that were lost, in one session.
+/// Why a packet is sent more than once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CopyKind {
+    /// Its path has lost it.
+    Lost,
+    /// Its path is left.
+    Left,
+    /// It is small and critical, and takes two paths at once.
+    Duplicate,
+    /// It is sent once, and parity covers it; or it is a parity, which is the second of what is sent.
+    Covered,
+}
+
+/// What is known of a packet that is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Again {
+    /// When it was sent first.
+    pub(crate) first: Instant,
+    /// How often it was sent before.
+    pub(crate) times: u8,
+    pub(crate) kind: CopyKind,
+    /// Whether it is the second of two copies: if it is lost as well, the other one is looked after.
+    pub(crate) is_second: bool,
+}
+
+impl Again {
+    /// Whether nothing follows from its loss. Of what takes two paths because it is critical, both are looked after.
+    pub(super) fn is_not_missed(self) -> bool {
+        self.is_second && self.kind != CopyKind::Duplicate
+    }
+
+    /// Whether parity covers it.
+    pub(super) fn is_covered(self) -> bool {
+        self.kind == CopyKind::Covered && !self.is_second
+    }
+
+    /// Whether it is a parity.
+    pub(super) fn is_parity(self) -> bool {
+        self.kind == CopyKind::Covered && self.is_second
+    }
+}
+
+/// What became of packets that were sent more than once, for one reason, since the connection was added.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CopyStats {
+    /// Packets that were sent again.
+    pub tried: u64,
+    /// Those of them that arrived then, as feedback tells.
+    pub saved: u64,
+    /// Those of them that were lost once more.
+    pub in_vain: u64,
+    /// Packets that were not sent again because as much was as may be.
+    pub refused: u64,
+    /// The bytes of IP packets that were sent for it.
+    pub bytes: u64,
+}
+
+/// What became of packets that were lost, since the connection was added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RepairStats {
     /// Packets that feedback told to be lost, those among them included that had been sent again.
     pub lost: u64,
     /// Packets that were sent again because of that.
-    pub repaired: u64,
+    pub repaired: CopyStats,
     /// Those of them that took a second path as well.
     pub doubled: u64,
     /// Packets that were sent again because their path is left.
-    pub moved: u64,
-    /// The bytes of IP packets that all of these took.
-    pub bytes: u64,
+    pub moved: CopyStats,
+    /// Packets that took two paths at once because they are small and critical. Those were saved of which one copy was
+    /// lost; it was in vain if none was, or both.
+    pub duplicated: CopyStats,
+    /// Parities that were sent, and the packets that the peer has brought back by them; those were in vain in whose group no packet
+    /// was lost.
+    pub parity: CopyStats,
     /// Lost packets that were not sent again because it would have been too late.
     pub too_late: u64,
-    /// The same because as much was sent again as may be.
-    pub over_budget: u64,
     /// How often a path was left because it was silent.
     pub leaves: u64,
-    /// How often one was used again.
+    /// How often one was used again before it counted as down.
     pub returns: u64,
+}
+
+/// What became of lost packets of one class, since the connection was added.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassStats {
+    /// Packets that feedback told to be lost.
+    pub lost: u64,
+    /// Packets that were sent again.
+    pub repaired: u64,
+    /// Packets that took two paths at once because of the class.
+    pub duplicated: u64,
+    /// Packets that parity covers.
+    pub covered: u64,
+    /// Lost packets that were not sent again because the class does not want it, or it would have been too late for it.
+    pub given_up: u64,
+}
+
+impl RepairStats {
+    /// What is counted of one kind.
+    pub(super) fn of(&mut self, kind: CopyKind) -> &mut CopyStats {
+        match kind {
+            CopyKind::Lost => &mut self.repaired,
+            CopyKind::Left => &mut self.moved,
+            CopyKind::Duplicate => &mut self.duplicated,
+            CopyKind::Covered => &mut self.parity,
+        }
+    }
 }
 
 /// What is known of repairs in one connection.
 #[derive(Debug)]
 pub(crate) struct Repair {
-    /// Whether the peer repairs losses, too.
+    /// Whether the peer repairs losses, too, and reads parity.
     peer: bool,
-    /// Bytes that may be sent again.
-    left: f64,
+    parity: bool,
     /// What the peer has just told of a path.
     told: Option<(PathId, Block)>,
+    /// Packets that were sent on two paths at once.
+    pub(super) twins: Twins,
+    /// Packets that parity covers.
+    pub(super) groups: Groups,
+    /// What was counted of each class, by its name.
+    pub(super) classes: BTreeMap<String, ClassStats>,
+    /// Whether packets of some class may have to take two paths, or only some paths.
+    pub(super) any_treated: bool,
     pub(super) stats: RepairStats,
 }
 
 impl Default for Repair {
     fn default() -> Self {
-        Self::new(false)
+        Self::new(false, false)
     }
 }
 
 impl Repair {
-    /// A session begins with a peer that repairs losses or not.
-    pub(super) fn new(peer: bool) -> Self {
-        Self { peer, left: SAVED, told: None, stats: RepairStats::default() }
+    /// A session begins with a peer that repairs losses and reads parity or not.
+    pub(super) fn new(peer: bool, parity: bool) -> Self {
+        Self {
+            peer,
+            parity,
+            told: None,
+            twins: Twins::default(),
+            groups: Groups::default(),
+            classes: BTreeMap::new(),
+            any_treated: false,
+            stats: RepairStats::default(),
+        }
+    }
+
+    /// Another session begins with a peer that repairs losses or not.
+    pub(super) fn renewed(&self, peer: bool, parity: bool) -> Self {
+        let (stats, classes) = (self.stats(), self.classes.clone());
+        Self { stats, classes, ..Self::new(peer, parity) }
     }
 
     /// Whether the peer repairs losses, too.
@@ -76,20 +184,16 @@ impl Repair {
         self.peer
     }
 
-    /// A packet was sent on a path that loses this share of datagrams.
-    #[inline]
-    pub(super) fn on_sent(&mut self, bytes: usize, loss: f64) {
-        let share = (ALWAYS + OF_LOSS * loss).min(AT_MOST);
-        self.left = (self.left + bytes as f64 * share).min(SAVED);
+    /// Whether the peer reads parity.
+    pub(super) fn has_parity(&self) -> bool {
+        self.peer && self.parity
     }
 
-    /// Whether so many bytes may be sent again; if so they count.
-    pub(super) fn take(&mut self, bytes: usize) -> bool {
-        let has = self.left >= bytes as f64;
-        if has {
-            self.left -= bytes as f64;
-        }
-        has
+    /// What became of lost packets.
+    pub(super) fn stats(&self) -> RepairStats {
+        let mut stats = self.stats;
+        stats.parity.in_vain += self.groups.in_vain;
+        stats
     }
 
     /// Whether what a path has lost that loses a share of datagrams takes a second one, where the first loses a share, too.
@@ -115,22 +219,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repairs_take_a_share_that_follows_the_loss() {
-        for (loss, expected) in [(0.0, 0.03), (0.02, 0.07), (0.3, 0.15)] {
-            let mut repair = Repair::new(true);
-            assert!(repair.take(SAVED as usize) && !repair.take(1));
-            (0..500).for_each(|_| repair.on_sent(1000, loss));
-            let taken = (0..).take_while(|_| repair.take(100)).count() * 100;
-            let share = taken as f64 / 5e5;
-            assert!((expected - 0.0003..=expected).contains(&share), "{loss}: {share}");
-        }
-    }
-
-    #[test]
-    fn no_more_is_saved_up_than_a_queue_that_overflows() {
-        let mut repair = Repair::new(true);
-        (0..100_000).for_each(|_| repair.on_sent(1500, 0.0));
-        assert!(repair.take(SAVED as usize) && !repair.take(1));
+    fn parity_is_sent_only_to_a_host_that_reads_it() {
+        let peers = [(true, true), (true, false), (false, true)];
+        assert_eq!(
+            peers.map(|(peer, parity)| Repair::new(peer, parity).has_parity()),
+            [true, false, false]
+        );
+        assert!(!Repair::new(true, true).renewed(true, false).has_parity(), "another session");
     }
 
     #[test]

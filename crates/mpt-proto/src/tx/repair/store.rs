@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use crate::framing::Stamp;
 use crate::id::{ConnectionId, PathId};
+use crate::sequence::Seq;
 use crate::time::Instant;
+use crate::tx::repair::{Again, CopyKind};
 use crate::tx::retransmit::Sent;
 use crate::wire::extended::feedback::Block;
 
@@ -56,10 +58,18 @@ impl StoreStats {
 pub(crate) struct Kept {
     /// When it was sent first.
     pub(crate) first: Instant,
-    /// How often it was sent before the last time.
+    /// How often it was sent before the last time, and why it was sent then if it was before.
     pub(crate) times: u8,
+    pub(crate) kind: Option<CopyKind>,
     pub(crate) tos: u8,
     pub(crate) stamp: Stamp,
+}
+
+impl Kept {
+    /// Its number.
+    pub(crate) fn number(&self) -> u32 {
+        self.stamp.sequence().map_or(0, Seq::value)
+    }
 }
 
 /// Which of the packets it is, counted from the first that ever was.
@@ -96,8 +106,8 @@ pub(crate) struct Unacknowledged {
 }
 
 impl Unacknowledged {
-    /// Keeps a packet that was sent, and before so often, at first at that time.
-    pub(crate) fn put(&mut self, sent: Sent, first: Instant, times: u8, packet: &[u8]) {
+    /// Keeps a packet that was sent, for the first time or again.
+    pub(crate) fn put(&mut self, sent: Sent, again: Option<Again>, packet: &[u8]) {
         let Some(sequence) = sent.stamp.path_sequence() else { return };
         if packet.is_empty() || packet.len() > LEAST {
             return;
@@ -109,7 +119,9 @@ impl Unacknowledged {
         let place = self.make_room(sent.at, packet.len());
         self.bytes[place.clone()].copy_from_slice(packet);
         let (start, len) = (place.start as u32, packet.len() as u32);
-        let kept = Kept { first, times, tos: sent.tos, stamp: sent.stamp };
+        let (first, times) = again.map_or((sent.at, 0), |again| (again.first, again.times));
+        let kind = again.map(|again| again.kind);
+        let kept = Kept { first, times, kind, tos: sent.tos, stamp: sent.stamp };
         let number = self.gone + self.entries.len() as u64;
         self.entries.push_back(Entry { kept, start, len, open: true });
         self.kept_bytes += packet.len();
@@ -187,19 +199,22 @@ impl Unacknowledged {
         }
     }
 
-    /// Something is known of a packet now. Returns whether nothing was before.
-    fn close(&mut self, number: u64) -> bool {
-        let entry = number.checked_sub(self.gone).and_then(|at| self.entries.get_mut(at as usize));
-        entry.is_some_and(|entry| std::mem::take(&mut entry.open))
+    /// Something is known of a packet now. `None` if it was before.
+    fn close(&mut self, number: u64) -> Option<Kept> {
+        let at = number.checked_sub(self.gone)?;
+        let entry = self.entries.get_mut(at as usize)?;
+        std::mem::take(&mut entry.open).then_some(entry.kept)
     }
 
-    /// The peer tells what arrived by a path. What of that which was sent on it is lost goes into `lost`.
+    /// The peer tells what arrived by a path. What of that which was sent on it is lost goes into `lost`; for what arrived
+    /// and was not sent for the first time `arrived` is called.
     pub(crate) fn on_report(
         &mut self,
         connection: ConnectionId,
         path: PathId,
         block: &Block,
         lost: &mut Vec<Place>,
+        mut arrived: impl FnMut(CopyKind, &Kept),
     ) {
         let key = (connection.0, path.0);
         let is_resolved = |sequence: u32| sequence.wrapping_sub(block.resolved).cast_signed() < 0;
@@ -210,8 +225,11 @@ impl Unacknowledged {
             && is_resolved(sequence)
         {
             sent.pop_front();
-            if self.close(number) && block.was_received(sequence) == Some(false) {
-                lost.push(Place(number));
+            let Some(kept) = self.close(number) else { continue };
+            match (block.was_received(sequence), kept.kind) {
+                (Some(false), _) => lost.push(Place(number)),
+                (Some(true), Some(kind)) => arrived(kind, &kept),
+                _ => {}
             }
         }
     }
@@ -224,7 +242,7 @@ impl Unacknowledged {
         lost: &mut Vec<Place>,
     ) {
         for (_, number) in self.paths.remove(&(connection.0, path.0)).unwrap_or_default() {
-            if self.close(number) {
+            if self.close(number).is_some() {
                 lost.push(Place(number));
             }
         }

@@ -68,9 +68,11 @@ pub enum Kind {
     Close,
     /// The answer to a hello answer, which begins the session.
     HelloConfirm,
-    /// Reserved for parity; not specified.
+    /// What brings packets of a group back that are lost.
     Parity,
-    /// A type without a meaning, 13 to 15.
+    /// What a responder of sealed framing asks for under load.
+    CookieReply,
+    /// A type without a meaning, 15; and 14, which is data with [`Flags::COVERED`], where data cannot be.
     Unassigned(u8),
 }
 
@@ -92,6 +94,7 @@ impl Kind {
             Self::Close => 10,
             Self::HelloConfirm => 11,
             Self::Parity => 12,
+            Self::CookieReply => 13,
             Self::Unassigned(number) => number & 0x0f,
         }
     }
@@ -112,6 +115,7 @@ impl Kind {
             10 => Self::Close,
             11 => Self::HelloConfirm,
             12 => Self::Parity,
+            13 => Self::CookieReply,
             number => Self::Unassigned(number),
         }
     }
@@ -133,6 +137,11 @@ impl Flags {
     pub const TAIL: Self = Self(0x02);
     /// E: the packet may be held until the delay that path status names has passed.
     pub const EQUALISE: Self = Self(0x01);
+    /// The packet is one of a group of which parity is sent. This is no flag of its own: such data has the type
+    /// [14](Self::COVERED_TYPE) in place of 0.
+    pub const COVERED: Self = Self(Self::COVERED_TYPE << 4);
+    /// The type of data that parity covers.
+    pub const COVERED_TYPE: u8 = 14;
 
     /// Whether all of `flags` are set.
     #[inline(always)]
@@ -148,7 +157,7 @@ impl Flags {
 
     /// The flags as they stand on the wire, 0 to 15.
     pub const fn value(self) -> u8 {
-        self.0
+        self.0 & 0x0f
     }
 }
 
@@ -278,16 +287,15 @@ fn parse_any(datagram: &[u8]) -> Result<Header, Drop> {
     else {
         return Err(Drop::ExtendedTruncated);
     };
-    let kind = Kind::from_number((third >> 28) as u8);
+    let (number, covered) = ((third >> 28) as u8, Flags::COVERED_TYPE);
+    let is_covered = number == covered && sequenced;
+    let kind = if is_covered { Kind::Data } else { Kind::from_number(number) };
     if (kind == Kind::Data) != sequenced {
         return Err(Drop::GreFlags);
     }
     // Of no meaning in control, so nobody shall find any.
-    let (flags, distance) = if sequenced {
-        (Flags((third >> 24) as u8 & 0x0f), third as u16)
-    } else {
-        (Flags::NONE, 0)
-    };
+    let (flags, distance) =
+        if sequenced { (Flags((third >> 24) as u8), third as u16) } else { (Flags::NONE, 0) };
     let sequence = sequence.map(Seq::new);
     let path = (third >> 16) as u8;
     Ok(Header { key, sequence, kind, flags, path, distance, path_sequence, sent })

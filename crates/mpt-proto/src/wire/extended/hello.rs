@@ -43,10 +43,12 @@ impl Capabilities {
     pub const FEEDBACK: Self = Self(2);
     /// It repairs losses.
     pub const REPAIR: Self = Self(4);
+    /// It reads parity, and data that parity covers.
+    pub const PARITY: Self = Self(8);
 
     /// What this implementation offers, where it repairs losses or not.
     pub const fn own(repair: bool) -> Self {
-        let repair = if repair { Self::REPAIR } else { Self::NONE };
+        let repair = if repair { Self(Self::REPAIR.0 | Self::PARITY.0) } else { Self::NONE };
         Self(Self::PARTIAL.0 | Self::FEEDBACK.0 | repair.0)
     }
 
@@ -87,6 +89,12 @@ pub struct Hello {
     pub index: u32,
 }
 
+/// The length of the message at the start of `payload`, by the number of lanes that it names.
+pub(crate) fn len_of(payload: &[u8]) -> usize {
+    let lanes = payload.get(2..4).map_or(0, |lanes| u16::from_be_bytes([lanes[0], lanes[1]]));
+    BARE_LEN + 4 * usize::from(lanes)
+}
+
 impl Hello {
     /// Writes the message at the start of `message`, and zeros as padding to its end: [`LEN`] bytes for an
     /// answer and a confirm, at least [`PADDED_LEN`] for a hello.
@@ -117,7 +125,8 @@ impl Hello {
         let version = from.u8()?;
         from.bytes(1)?;
         let lanes = from.u16()?;
-        let known = Capabilities::PARTIAL | Capabilities::FEEDBACK | Capabilities::REPAIR;
+        let repair = Capabilities::own(true);
+        let known = Capabilities::PARTIAL | Capabilities::FEEDBACK | repair;
         let capabilities = Capabilities(from.u32()? & known.0);
         let (session, echo) = (from.u64()?, from.u64()?);
         let (sender, receiver) = (from.address()?, from.address()?);

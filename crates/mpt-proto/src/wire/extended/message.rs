@@ -6,6 +6,7 @@ use super::close::Close;
 use super::feedback::Feedback;
 use super::header::Kind;
 use super::hello::Hello;
+use super::parity::Parity;
 use super::status::Status;
 use crate::stats::Drop;
 
@@ -30,6 +31,8 @@ pub enum Message<'m> {
     Status(Status),
     /// A close.
     Close(Close),
+    /// A parity.
+    Parity(Parity<'m>),
 }
 
 impl<'m> Message<'m> {
@@ -51,10 +54,11 @@ impl<'m> Message<'m> {
             Kind::Beacon => beacon::parse(message).map(Self::Beacon),
             Kind::PathStatus => Status::parse(message).map(Self::Status),
             Kind::Close => Close::parse(message).map(Self::Close),
+            Kind::Parity => Parity::parse(message).map(Self::Parity),
             Kind::Data
             | Kind::HandshakeInitiation
             | Kind::HandshakeResponse
-            | Kind::Parity
+            | Kind::CookieReply
             | Kind::Unassigned(_) => Err(Drop::ControlUnknown),
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! offset  0        1       2..4      4        5      6..8       8..12  12..16 16..20 20..24
-//!       | status | count | longest | weight | lost | reserved | sent | echo | held | equalise |
+//!       | status | count | longest | weight | lost | interval | sent | echo | held | equalise |
 //! ```
 //!
 //! The time at which it was sent is in the header of the datagram.
@@ -34,6 +34,9 @@ pub struct Status {
     pub weight: Option<NonZeroU16>,
     /// The path id, 0 to 254, in its sender's numbering, of another path, which its sender has lost.
     pub lost: Option<u8>,
+    /// How often its sender sends path statuses on this path if its peer is no slower, in milliseconds; `None` if it does not
+    /// say.
+    pub interval: Option<NonZeroU16>,
     /// How many datagrams with inner packets its sender has sent on the path in this session, modulo 2^32.
     pub sent: u32,
     /// When the last path status was sent that has arrived at its sender on this path; `None` if none has.
@@ -53,7 +56,8 @@ impl Status {
         to.u8(status_byte(self.report, self.activation)).u8(self.count);
         to.u16(self.longest.map_or(0, NonZeroU16::get));
         to.u8(self.weight.map_or(0, weight::announcement));
-        to.u8(self.lost.map_or(0, |path| path.saturating_add(1))).reserved(2);
+        to.u8(self.lost.map_or(0, |path| path.saturating_add(1)));
+        to.u16(self.interval.map_or(0, NonZeroU16::get));
         let Echo { time, held } = self.echo.unwrap_or(Echo { time: 0, held: Echo::NONE });
         to.u32(self.sent).u32(time).u32(held);
         to.u32(self.equalise.map_or(0, NonZeroU32::get));
@@ -71,10 +75,21 @@ impl Status {
         let longest = NonZeroU16::new(from.u16()?);
         let weight = weight::announced(from.u8()?);
         let lost = from.u8()?.checked_sub(1);
-        from.bytes(2)?;
+        let interval = NonZeroU16::new(from.u16()?);
         let (sent, time, held) = (from.u32()?, from.u32()?, from.u32()?);
         let echo = (held != Echo::NONE).then_some(Echo { time, held });
         let equalise = NonZeroU32::new(from.u32()?);
-        Ok(Self { report, activation, count, longest, weight, lost, sent, echo, equalise })
+        Ok(Self {
+            report,
+            activation,
+            count,
+            longest,
+            weight,
+            lost,
+            interval,
+            sent,
+            echo,
+            equalise,
+        })
     }
 }

@@ -2,7 +2,7 @@
 
 use etherparse::{
     IcmpEchoHeader, Icmpv4Header, Icmpv4Type, Icmpv6Header, Icmpv6Type, NetSlice, PacketBuilder,
-    SlicedPacket, TransportSlice, icmpv4,
+    SlicedPacket, TransportSlice, icmpv4, icmpv6,
 };
 use proptest::prelude::*;
 
@@ -71,6 +71,44 @@ fn the_ipv4_packet_too_big_message_is_parsed_by_another_library() {
         assert_eq!(icmp.checksum(), kind.calc_checksum(icmp.payload()));
         assert_eq!(icmp.payload(), &packet[..icmp.payload().len()]);
     }
+}
+
+#[test]
+fn that_a_host_is_unreachable_is_parsed_by_another_library() {
+    let answer = |packet: &[u8], source| {
+        let mut place = [0xee; MAX_LEN];
+        unreachable(packet, source, &mut place).map(|len| place[..len].to_vec())
+    };
+    for payload in [0, 100, 9000] {
+        let packet = udp_v4(payload);
+        let found = answer(&packet, OWN_V4).expect("an answer");
+        let sliced = SlicedPacket::from_ip(&found).unwrap();
+        let Some(TransportSlice::Icmpv4(icmp)) = sliced.transport else { panic!("ICMP") };
+        let kind = Icmpv4Type::DestinationUnreachable(icmpv4::DestUnreachableHeader::Host);
+        assert_eq!(icmp.icmp_type(), kind);
+        assert_eq!(icmp.checksum(), kind.calc_checksum(icmp.payload()));
+        assert_eq!(icmp.payload(), &packet[..icmp.payload().len()]);
+
+        let packet = udp_v6(payload);
+        let found = answer(&packet, OWN_V6).expect("an answer");
+        let sliced = SlicedPacket::from_ip(&found).unwrap();
+        let Some(NetSlice::Ipv6(ip)) = sliced.net else { panic!("IPv6") };
+        let (from, to) = (ip.header().source(), ip.header().destination());
+        let Some(TransportSlice::Icmpv6(icmp)) = sliced.transport else { panic!("ICMPv6") };
+        let kind = Icmpv6Type::DestinationUnreachable(icmpv6::DestUnreachableCode::Address);
+        assert_eq!(icmp.icmp_type(), kind);
+        let sum = kind.calc_checksum(from, to, icmp.payload()).unwrap();
+        assert_eq!(icmp.checksum(), sum);
+        assert_eq!(icmp.payload(), &packet[..icmp.payload().len()]);
+    }
+    // A sender that lets its packets be fragmented is told, too; but nobody is told about an error, a later fragment, or a group.
+    let packet = udp_v4(100);
+    assert!(answer(&with_v4(packet.clone(), 6, &[0, 0]), OWN_V4).is_some());
+    assert_eq!(answer(&with_v4(packet.clone(), 6, &[0, 9]), OWN_V4), None);
+    assert_eq!(answer(&with_v4(packet.clone(), 16, &[224, 0, 0, 1]), OWN_V4), None);
+    assert_eq!(answer(&with_v6(udp_v6(100), 24, &[0xff, 2]), OWN_V6), None);
+    let error = answer(&packet, OWN_V4).expect("an answer");
+    assert_eq!(answer(&error, OWN_V4), None);
 }
 
 #[test]

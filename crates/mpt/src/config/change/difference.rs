@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::{AcceptChange, Change, ConnectionChange, PathChange, TunnelChange};
 use crate::config::edit::Edit;
 use crate::config::schema::Tabled as _;
-use crate::config::{Accept, Connection, Control, Daemon, Metrics, Path, Settings, Tunnel};
+use crate::config::{Accept, Connection, Control, Daemon, Metrics, Path, Settings, Tunnel, Web};
 
 /// What leads from `old` to `new`, in an order in which it can be carried out: first goes what goes,
 /// last comes what comes.
@@ -29,12 +29,14 @@ fn of_process(old: &Settings, new: &Settings) -> impl Iterator<Item = Edit<Setti
     let control = Control::edits(&old.control, &new.control).into_iter();
     let daemon = Daemon::edits(&old.daemon, &new.daemon).into_iter();
     let metrics = Metrics::edits(&old.metrics, &new.metrics).into_iter();
+    let web = Web::edits(&old.web, &new.web).into_iter();
     control
         .map(|edit| edit.below("control").within(|all: &mut Settings| &mut all.control))
         .chain(daemon.map(|edit| edit.below("daemon").within(|all: &mut Settings| &mut all.daemon)))
         .chain(
             metrics.map(|edit| edit.below("metrics").within(|all: &mut Settings| &mut all.metrics)),
         )
+        .chain(web.map(|edit| edit.below("web").within(|all: &mut Settings| &mut all.web)))
 }
 
 fn within_tunnel(old: &Tunnel, new: &Tunnel) -> Vec<TunnelChange> {

@@ -1,13 +1,15 @@
 //! The settings of a template of connections: `[[tunnel.accept]]`.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use mpt_proto::PeerKind;
 
 use super::path::{PathRead, local};
 use super::{Connection, Path, Policies};
-use crate::config::keys::Rows;
+use crate::config::classes::{self, Class};
+use crate::config::keys::{Row, Rows};
 use crate::config::pins::Pins;
 use crate::config::prefix::Prefix;
 use crate::config::remote::Remote;
@@ -23,8 +25,22 @@ settings! {
         /// First part of the connections' names, 1 to 24 bytes; the second is the peer's tunnel
         /// address: `vehicle-10.9.0.7`.
         name: String = required(name, "\"vehicle\""), Apart;
-        /// Tunnel addresses that may connect, as prefixes.
-        peers: Vec<Prefix> = required(value::list(address::network), "[\"10.9.0.0/24\"]"), InPlace;
+        /// Tunnel addresses that may connect, as prefixes; empty if there is a folder.
+        peers: Vec<Prefix> = own(
+            Rows::Here(&[Row::own(
+                "peers",
+                "",
+                "[\"10.9.0.0/24\"]",
+                "Tunnel addresses that may connect, as prefixes; or, as a string, the folder of clients that are known by their keys: one file for each, below.",
+            )]),
+            |of: &Self, out: &mut Writer, ()| match &of.folder {
+                Some(folder) => out.key("peers", folder),
+                None => out.key("peers", &of.peers),
+            }
+        ), InPlace;
+        /// The folder of clients that are known by their keys.
+        folder ["peers"]: Option<PathBuf> = own(Rows::Here(&[]), |_: &Self, _: &mut Writer, ()| {}),
+            InPlace;
         /// Outer source prefixes that may connect; empty = any.
         sources: Vec<Prefix> = default(value::list(address::network), Vec::new()), InPlace;
         /// Interface of its socket.
@@ -63,6 +79,15 @@ settings! {
             Path::default_dead_time(keepalive.unwrap_or_default()),
             "3.5 × `keepalive`: 1.75"
         ), InPlace;
+        /// In a session: how many milliseconds a path may be silently dead while nothing is sent on it, as in a path of a
+        /// connection. The peer's counts if it is longer.
+        failover: Option<u16> =
+            optional(timers::failover(), "1000", "1000; none with `keepalive` or `dead_time`"), InPlace;
+        /// What packets need that is not as usual, as in a [`Connection`].
+        classes ["class"]: Vec<Class> = own(
+            Rows::Here(&[Row::table("class")]),
+            |of: &Self, out: &mut Writer, ()| classes::write(&of.classes, true, out)
+        ), InPlace;
     }
 }
 
@@ -71,7 +96,7 @@ impl Accept {
     /// and 39 bytes, the longest IPv6 address.
     pub(crate) const MAX_NAME: usize = 24;
 
-    /// Most connections by one template.
+    /// Most connections by one template whose peers are not known by keys.
     pub(crate) const MAX_CONNECTIONS: u16 = 4096;
 
     /// Connections at a time unless configured.
@@ -103,6 +128,7 @@ impl Accept {
             priority: Some(self.priority),
             keepalive: Some(self.keepalive),
             dead_time: Some(self.dead_time),
+            failover: Some(self.failover),
             pins: Some(Pins::default()),
             ..Path::defaults(PeerKind::Mpt)
         };

@@ -1,23 +1,24 @@
 //! The settings of a connection, `[[tunnel.connection]]`, and those that a template shares with it.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use mpt_proto::PeerKind;
+use mpt_proto::{PeerKind, PublicKey};
 
 use super::Path;
 use crate::config::address;
+use crate::config::classes::{self, Class};
 use crate::config::commands::Commands;
 use crate::config::keys::{Row, Rows};
 use crate::config::prefix::Prefix;
 use crate::config::remote::{self, Remote};
 use crate::config::reorder::{self, Reorder};
-use crate::config::report::Problems;
 use crate::config::schema::{Tabled as _, settings};
 use crate::config::selector::Match;
 use crate::config::timers;
 use crate::config::uplinks::{self, Interfaces, Pattern, Uplink};
-use crate::config::value::{self, Kind as _, Value};
+use crate::config::value;
 use crate::config::words::{Framing, Profile, Scheduler};
 use crate::config::writer::Writer;
 
@@ -56,6 +57,20 @@ settings! {
         /// of them has no `selector`. Otherwise none occurs twice in the whole file.
         peer ["peer"]: Vec<IpAddr> = own(Rows::Here(&[]), |_: &Self, _: &mut Writer, ()| {}),
             ConnectionReplaced;
+        /// The peer's public key, as `mpt pubkey` prints it. With it the connection is sealed: everything is encrypted
+        /// and authenticated, and nothing else is sent or accepted.
+        public_key: Option<PublicKey> = optional(
+            value::public_key,
+            "\"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\""
+        ), ConnectionReplaced;
+        /// With `public_key`, the file of a key that only both hosts know, as `mpt genkey` writes it; nobody else may be
+        /// able to read it.
+        preshared_key_file: Option<PathBuf> =
+            optional(value::file, "\"/etc/mpt/preshared.key\""), ConnectionReplaced;
+        /// With `public_key`, the file of the secret of an invitation: the peer takes this host for the client that it has
+        /// invited, and knows it by its key from then on. Nobody else may be able to read it; it may be missing.
+        invitation_file: Option<PathBuf> =
+            optional(value::file, "\"/etc/mpt/invitation\""), ConnectionReplaced;
         /// Further prefixes behind the peer; routes to them are installed. `0.0.0.0/0` and `::/0`
         /// are default routes.
         networks: Vec<Prefix> = default(value::list(address::network), Vec::new()), InPlace;
@@ -103,12 +118,24 @@ settings! {
         /// Silence after which a path that is not configured is down, longer than `keepalive`.
         dead_time: Option<Duration> =
             optional(timers::dead_time(), "1.75", "3.5 × `keepalive`: 1.75"), InPlace;
+        /// In a session: how many milliseconds a path that is not configured may be silently dead while nothing is sent on it, as
+        /// in a path.
+        failover: Option<u16> = optional(
+            timers::failover(),
+            "1000",
+            "1000; 10000 if metered; none with `keepalive` or `dead_time`"
+        ), InPlace;
         /// Silence after which a path that the peer chose is removed, longer than `dead_time`.
         forget: Duration = default(timers::forget(), timers::FORGET), InPlace;
         /// What single interfaces have of their own.
         uplinks ["interface"]: Vec<Uplink> = own(
             Rows::Here(&[Row::table("interface")]),
             |of: &Self, out: &mut Writer, ()| uplinks::write(&of.uplinks, out)
+        ), InPlace;
+        /// What packets need that is not as usual. A packet belongs to the first class that fits.
+        classes ["class"]: Vec<Class> = own(
+            Rows::Here(&[Row::table("class")]),
+            |of: &Self, out: &mut Writer, ()| classes::write(&of.classes, false, out)
         ), InPlace;
         /// Its paths, at most 64, with distinct names. None if they are found by themselves, or learned from
         /// the peer.
@@ -156,19 +183,29 @@ settings! {
         /// so that differing delays of the paths do not end their slow start.
         thin_acks: bool = default(value::flag, true), InPlace;
         /// With the scheduler `"earliest"`: have the peer hold packets of a bulk flow that keeps too little in flight for
-        /// the slower paths, as BBR does, until they have taken as long as by these.
+        /// the slower paths, as BBR does, until they have taken as long as by these, and those of TCP connections from
+        /// the first one on for up to a round trip (20 ms at the most), or 60 ms where a slower path carries most,
+        /// because BBR goes by its first packets.
         equalise: bool = default(value::flag, true), InPlace;
+        /// With the schedulers `"earliest"`, `"lowest-rtt"` and `"redundant"`: on a path on which others keep a queue, such as a
+        /// TCP flow outside of the tunnel, send as one flow of CUBIC would, until the queue is empty. Otherwise the tunnel
+        /// yields to them and gets next to nothing.
+        compete: bool = default(value::flag, true), InPlace;
+        /// With the same schedulers: stop a path that goes on to lose more than a fifth of all packets when next to nothing
+        /// is sent on it, for 30 s at first and up to 8 minutes (the circuit breaker of RFC 8085). The only path is sent
+        /// 64 kbit/s.
+        breaker: bool = default(value::flag, true), InPlace;
         /// With the schedulers `"earliest"` and `"lowest-rtt"`: send again what paths have lost, wait for what the peer sends
         /// again, and leave paths that are silent at once. The peer has to do it, too.
         repair: bool = default(value::flag, true), InPlace;
-        /// What the datagrams look like: `"plain"`, `"extended"`, or `"auto"`: extended with a peer that
-        /// supports it, and plain with any other.
+        /// What the datagrams look like: `"plain"`, `"extended"`, `"sealed"` (encrypted; with a `public_key` nothing else), or `"auto"`: extended
+        /// with a peer that supports it, and plain with any other.
         framing: Framing = own(
             Rows::Here(&[Row::own(
                 "framing",
-                "`\"auto\"`; with other kinds `\"plain\"`",
+                "`\"auto\"`; with a `public_key` `\"sealed\"`; with other kinds `\"plain\"`",
                 "\"auto\"",
-                "What the datagrams look like: `\"plain\"`, `\"extended\"`, or `\"auto\"`: extended with a peer that supports it, and plain with any other.",
+                "What the datagrams look like: `\"plain\"`, `\"extended\"`, `\"sealed\"` (encrypted; with a `public_key` nothing else), or `\"auto\"`: extended with a peer that supports it, and plain with any other.",
             )]),
             |of: &Self, out: &mut Writer, peer_kind| if peer_kind == PeerKind::Mpt {
                 out.unless("framing", &of.framing, &Framing::default_for(peer_kind));
@@ -204,17 +241,4 @@ settings! {
             })
         ), InPlace;
     }
-}
-
-/// What a file says of the framing.
-pub(in crate::config) fn framing(value: &Value<'_>, problems: &mut Problems) -> Option<Framing> {
-    if value.get().as_str() == Some("sealed") {
-        problems.push(
-            value
-                .impossible("not available yet")
-                .help("write \"auto\", or \"extended\"; neither encrypts"),
-        );
-        return None;
-    }
-    value::one_of(Framing::WORDS).read(value, problems)
 }

@@ -4,6 +4,7 @@
 //! read them. A part of a table that has a parser of its own stands in a module beside this one.
 
 mod accept;
+mod client;
 mod connection;
 mod path;
 mod process;
@@ -11,14 +12,15 @@ mod tunnel;
 mod unlisted;
 
 pub(crate) use accept::Accept;
-pub(in crate::config) use connection::framing;
+pub(crate) use client::Client;
 pub(crate) use connection::{Connection, Policies};
 pub(crate) use path::Path;
-pub(crate) use process::{Control, Daemon, Metrics};
+pub(crate) use process::{Control, Daemon, Listen, Metrics, Web};
 pub(crate) use tunnel::{Mtu, Threads, Tunnel};
 
-pub(super) use connection::PoliciesRead;
+pub(super) use connection::{ConnectionRead, PoliciesRead};
 
+use super::classes::Class;
 use super::commands;
 use super::keys::{Keys, Row, Rows};
 use super::offloads::Offloads;
@@ -36,6 +38,8 @@ pub(crate) struct Settings {
     pub(crate) daemon: Daemon,
     /// The page of metrics.
     pub(crate) metrics: Metrics,
+    /// The web page.
+    pub(crate) web: Web,
     /// The tunnels, at least one, with distinct names.
     pub(crate) tunnels: Vec<Tunnel>,
 }
@@ -47,16 +51,18 @@ static FILE: Keys = Keys {
         Row::table("control"),
         Row::table("daemon"),
         Row::table("metrics"),
+        Row::table("web"),
         Row::table("tunnel"),
     ])],
 };
 
 /// All tables, the file itself first. A key that several have is told to belong in the first of these.
-pub(super) static ALL: [&Keys; 13] = [
+pub(super) static ALL: [&Keys; 15] = [
     &FILE,
     &Control::KEYS,
     &Daemon::KEYS,
     &Metrics::KEYS,
+    &Web::KEYS,
     &Tunnel::KEYS,
     &Offloads::KEYS,
     &Connection::KEYS,
@@ -65,5 +71,6 @@ pub(super) static ALL: [&Keys; 13] = [
     &selector::KEYS,
     &Path::KEYS,
     &Uplink::KEYS,
+    &Class::KEYS,
     &Accept::KEYS,
 ];

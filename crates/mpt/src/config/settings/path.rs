@@ -62,6 +62,13 @@ settings! {
             Path::default_dead_time(keepalive.unwrap_or_default()),
             "3.5 × `keepalive`: 1.75"
         ), InPlace;
+        /// In a session: how many milliseconds the path may be silently dead while nothing is sent on it. Then path statuses go
+        /// at 2/7 of that. Without it `keepalive` and `dead_time` hold if one of them is said.
+        failover: Option<u16> = optional(
+            timers::failover(),
+            "1000",
+            "1000; 10000 if metered; none with `keepalive` or `dead_time`"
+        ), InPlace;
         /// `"available"` or `"off"`.
         status: PathStatus = default(value::one_of(&STATUS), PathStatus::Available), InPlace;
         /// The flows that take this path while it is up; none unless the scheduler is `Flow`.
@@ -76,6 +83,19 @@ impl Path {
     /// How many milliseconds a packet waits for the other paths before it takes this one.
     pub(crate) fn price(&self) -> u16 {
         self.price.unwrap_or(if self.metered { Self::METERED } else { 0 })
+    }
+
+    /// How long a path may be silently dead unless configured, and one that is paid for by volume.
+    const FAILOVER: Duration = Duration::from_secs(1);
+    const METERED_FAILOVER: Duration = Duration::from_secs(10);
+
+    /// How long it may be silently dead in a session while nothing is sent on it; `None`: what keepalive and dead time make it.
+    pub(crate) fn failover(&self) -> Option<Duration> {
+        let usual = Self::default_keepalive(PeerKind::Mpt);
+        let is_usual = (self.keepalive, self.dead_time) == (usual, Self::default_dead_time(usual));
+        let default = if self.metered { Self::METERED_FAILOVER } else { Self::FAILOVER };
+        let said = self.failover.map(|millis| Duration::from_millis(millis.into()));
+        said.or(is_usual.then_some(default)).filter(|_| !self.keepalive.is_zero())
     }
 
     /// Largest weight.

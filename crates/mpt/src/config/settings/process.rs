@@ -1,11 +1,13 @@
-//! The settings of the process: `[control]`, `[daemon]` and `[metrics]`.
+//! The settings of the process: `[control]`, `[daemon]`, `[metrics]` and `[web]`.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::config::report::Problems;
 use crate::config::schema::settings;
 use crate::config::value::{self, Value, text};
+use crate::config::written::Written;
 
 /// Longest user name in bytes that the tools of Linux make (useradd(8)).
 const MAX_USER: usize = 32;
@@ -45,6 +47,40 @@ settings! {
     }
 }
 
+settings! {
+    /// The web page.
+    #[derive(Default)]
+    Web "[web]", read as WebRead, with none: () {
+        /// Loopback address and port of the web page, such as `127.0.0.1:9480`, or the absolute path of a
+        /// Unix socket.
+        listen: Option<Listen> = optional(web_listen, "\"127.0.0.1:9480\""), InPlace;
+    }
+}
+
+/// Where a page is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Listen {
+    /// At a loopback address.
+    Address(SocketAddr),
+    /// At a Unix socket, for root and the daemon's user.
+    Socket(PathBuf),
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Socket(path) => path.display().fmt(f),
+        }
+    }
+}
+
+impl Written for Listen {
+    fn written(&self) -> String {
+        self.to_string().written()
+    }
+}
+
 /// The name of a user. Whether the host has it is seen when the daemon starts.
 fn user(value: &Value<'_>, problems: &mut Problems) -> Option<String> {
     let text = text(value, problems)?;
@@ -74,17 +110,36 @@ fn user(value: &Value<'_>, problems: &mut Problems) -> Option<String> {
 
 /// A loopback address with a port: the page is not encrypted and asks nobody who they are.
 fn listen(value: &Value<'_>, problems: &mut Problems) -> Option<SocketAddr> {
-    let text = text(value, problems)?;
     let example =
         "write a loopback address with a port such as \"127.0.0.1:9475\" or \"[::1]:9475\"";
+    let elsewhere = "metrics are served on loopback only: write \"127.0.0.1\" or \"[::1]\" with the port, \
+         and use a proxy with authentication for remote access";
+    loopback(value, example, elsewhere, problems)
+}
+
+/// A loopback address with a port, or a Unix socket.
+fn web_listen(value: &Value<'_>, problems: &mut Problems) -> Option<Listen> {
+    if text(value, problems)?.starts_with('/') {
+        return value::socket_path(value, problems).map(Listen::Socket);
+    }
+    let example = "write a loopback address with a port such as \"127.0.0.1:9480\" or \"[::1]:9480\", or the \
+                   absolute path of a Unix socket such as \"/run/mpt/web.sock\"";
+    let elsewhere = "the web page is served on loopback only: write \"127.0.0.1\" or \"[::1]\" with the port, \
+                     and forward it for remote access, such as with `ssh -L 9480:127.0.0.1:9480`";
+    loopback(value, example, elsewhere, problems).map(Listen::Address)
+}
+
+fn loopback(
+    value: &Value<'_>,
+    example: &str,
+    elsewhere: &str,
+    problems: &mut Problems,
+) -> Option<SocketAddr> {
+    let text = text(value, problems)?;
     let (fault, help) = match text.parse::<SocketAddr>() {
         Err(_) => ("not an IP address with a port", example),
         Ok(listen) if listen.port() == 0 => ("has no port", example),
-        Ok(listen) if !listen.ip().is_loopback() => (
-            "not a loopback address",
-            "metrics are served on loopback only: write \"127.0.0.1\" or \"[::1]\" with the port, \
-             and use a proxy with authentication for remote access",
-        ),
+        Ok(listen) if !listen.ip().is_loopback() => ("not a loopback address", elsewhere),
         Ok(listen) => return Some(listen),
     };
     problems.push(value.impossible(fault).help(help));

@@ -1,6 +1,7 @@
 //! The settings of a tunnel: `[[tunnel]]`.
 
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
 use toml::de::DeValue;
 
@@ -23,6 +24,10 @@ settings! {
         /// Own tunnel addresses, each with the prefix length of its subnet.
         addresses: Vec<Prefix> = required(value::list(address::prefix), "[\"10.9.0.1/24\"]"),
             TunnelRestarted;
+        /// File of this host's private key, as `mpt genkey` writes it; nobody else may be able to read it. Connections with
+        /// a `public_key` need it.
+        private_key_file: Option<PathBuf> =
+            optional(value::file, "\"/etc/mpt/private.key\""), TunnelRestarted;
         /// Largest inner packet in bytes: 576 .. 65491, with IPv6 from 1280; `"auto"` = what the
         /// narrowest usable path carries.
         mtu: Mtu = default(mtu, Mtu::Auto), InPlace;

@@ -40,6 +40,7 @@ impl Connection {
             priority: Some(said.map_or(0, |said| said.priority)),
             metered: Some(said.is_some_and(|said| said.metered)),
             price: Some(said.and_then(|said| said.price)),
+            failover: Some(said.and_then(|said| said.failover).or(self.failover)),
             found: Some(Some(found)),
             ..self.unlisted_path()
         };
@@ -65,6 +66,7 @@ impl Connection {
         PathRead {
             keepalive: Some(keepalive),
             dead_time: Some(dead_time),
+            failover: Some(self.failover),
             pins: Some(Pins::default()),
             ..Path::defaults(self.peer_kind)
         }
@@ -79,6 +81,9 @@ impl Accept {
             peer_kind: PeerKind::Mpt,
             commands: None,
             peer: vec![peer],
+            public_key: None,
+            preshared_key_file: None,
+            invitation_file: None,
             networks: Vec::new(),
             selector: None,
             local_port: self.local_port,
@@ -89,8 +94,10 @@ impl Accept {
             exclude: Vec::new(),
             keepalive: Some(self.keepalive),
             dead_time: Some(self.dead_time),
+            failover: self.failover,
             forget: self.forget,
             uplinks: Vec::new(),
+            classes: self.classes.clone(),
             paths: Vec::new(),
         }
     }

@@ -80,6 +80,15 @@ impl Choices {
                     (ip, port).into()
                 }),
             },
+            web: Web {
+                listen: self.maybe(|choices| {
+                    if choices.flag() {
+                        Listen::Socket("/run/mpt/\"web\"".into())
+                    } else {
+                        Listen::Address(([127, 0, 0, 1], 1 + choices.small(9999)).into())
+                    }
+                }),
+            },
             tunnels: self.some(1, 2, Self::tunnel),
         }
     }
@@ -99,6 +108,7 @@ impl Choices {
                 1 => Mtu::Fixed(Mtu::MIN_IPV6),
                 _ => Mtu::Fixed(Mtu::MIN_IPV6 + self.small(Mtu::MAX - Mtu::MIN_IPV6 + 1)),
             },
+            private_key_file: Some(format!("/etc/mpt/{tunnel}.key").into()),
             clamp_mss: self.flag(),
             offloads: Offloads {
                 vnet: !self.flag(),
@@ -144,7 +154,12 @@ impl Choices {
         let bound = self.flag();
         let original = peer_kind == PeerKind::Original;
         let reorder = self.reorder(scheduler, peer_kind);
-        let framing = self.framing(peer_kind);
+        let mut framing = self.framing(peer_kind);
+        let mut public_key = None;
+        if framing == Framing::Extended && self.flag() {
+            (framing, public_key) =
+                (Framing::Sealed, Some(mpt_proto::PublicKey::new([number as u8; 32])));
+        }
         let paths = match self.small(4) {
             0 if peer_kind == PeerKind::Mpt => Paths::Found,
             1 if framing != Framing::Plain => Paths::Learned,
@@ -159,6 +174,9 @@ impl Choices {
             commands: original.then(|| self.commands(number)),
             name: format!("{}{number}", NAMES[usize::from(place)]),
             peer,
+            public_key,
+            preshared_key_file: public_key.and_then(|_| self.maybe(|_| "/etc/mpt/psk".into())),
+            invitation_file: public_key.and_then(|_| self.maybe(|_| "/etc/mpt/invitation".into())),
             networks,
             selector,
             local_port: if number == 0 { Connection::DEFAULT_PORT } else { 10_000 + number },
@@ -168,6 +186,8 @@ impl Choices {
                 scheduler,
                 thin_acks: !self.flag(),
                 equalise: !self.flag(),
+                compete: !self.flag(),
+                breaker: !self.flag(),
                 repair: !self.flag(),
                 framing,
                 key: self.key().filter(|_| !original),
@@ -186,6 +206,7 @@ impl Choices {
                 .filter(|_| !configured)
                 .or(dead_time.map(|_| keepalive)),
             dead_time,
+            failover: self.failover().filter(|_| !configured),
             forget: match self.flag() {
                 other if other && paths == Paths::Learned => {
                     self.between(Duration::from_secs(301), Duration::from_secs(9999))
@@ -193,6 +214,7 @@ impl Choices {
                 _ => Duration::from_secs(300),
             },
             uplinks: if found(true) { self.uplinks() } else { Vec::new() },
+            classes: self.classes(),
             paths: match configured {
                 true => self
                     .some(1, 4, |choices, place| choices.path(place, bound, scheduler, peer_kind)),
@@ -213,6 +235,18 @@ impl Choices {
     }
 
     /// In the order of their names.
+    fn classes(&mut self) -> Vec<Class> {
+        self.some(0, 3, |choices, place| Class {
+            name: format!("class \"{place}"),
+            selector: choices.maybe(|_| Match { protocol: Some(17), ports: vec![1..=9] }),
+            dscp: vec![choices.below(64) as u8, 46],
+            networks: choices.maybe(|_| prefix("10.1.0.0", 16)).into_iter().collect(),
+            paths: Vec::new(),
+            deadline: choices.maybe(|choices| 1 + choices.small(1000)),
+            repair: Repair::WORDS[choices.below(Repair::WORDS.len() as u64) as usize].1,
+        })
+    }
+
     fn uplinks(&mut self) -> Vec<Uplink> {
         let mut uplinks = self.some(0, 3, |choices, place| Uplink {
             interface: ["eth0.5", "wwan0", "\"x\""][usize::from(place)].into(),
@@ -220,6 +254,7 @@ impl Choices {
             priority: choices.small(256) as u8,
             metered: choices.flag(),
             price: choices.flag().then(|| choices.below(10_001) as u16),
+            failover: choices.failover(),
         });
         uplinks.sort_by(|one, other| one.interface.cmp(&other.interface));
         uplinks
@@ -298,6 +333,7 @@ impl Choices {
             priority: self.small(256) as u8,
             keepalive,
             dead_time,
+            failover: self.failover().filter(|_| peer_kind != PeerKind::Gre),
             status: if self.flag() { PathStatus::Off } else { PathStatus::Available },
             pins,
         }
@@ -333,6 +369,10 @@ impl Choices {
         (keepalive, dead_time)
     }
 
+    fn failover(&mut self) -> Option<u16> {
+        self.maybe(|choices| 100 + choices.small(59_901))
+    }
+
     fn between(&mut self, min: Duration, max: Duration) -> Duration {
         min + Duration::from_nanos(self.below((max - min).as_nanos() as u64 + 1))
     }
@@ -350,6 +390,7 @@ impl Choices {
         Accept {
             name: format!("@\"{tunnel}{place}"),
             peers,
+            folder: None,
             sources: self.maybe(|_| prefix("203.0.113.0", 24)).into_iter().collect(),
             interface: self.maybe(|_| "eth9".into()),
             local,
@@ -363,6 +404,8 @@ impl Choices {
                 scheduler,
                 thin_acks: !self.flag(),
                 equalise: !self.flag(),
+                compete: !self.flag(),
+                breaker: !self.flag(),
                 repair: !self.flag(),
                 framing,
                 key: self.key(),
@@ -374,6 +417,8 @@ impl Choices {
             priority: self.small(256) as u8,
             keepalive,
             dead_time,
+            failover: self.failover(),
+            classes: self.classes(),
         }
     }
 

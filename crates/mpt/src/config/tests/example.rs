@@ -28,6 +28,7 @@ fn the_example_has_every_key_in_its_table() {
         (&Control::KEYS, &["control"]),
         (&Daemon::KEYS, &["daemon"]),
         (&Metrics::KEYS, &["metrics"]),
+        (&Web::KEYS, &["web"]),
         (&Tunnel::KEYS, &["tunnel"]),
         (&Offloads::KEYS, &["tunnel", "offloads"]),
         (&Connection::KEYS, &["tunnel", "connection"]),
@@ -35,6 +36,7 @@ fn the_example_has_every_key_in_its_table() {
         (&Reorder::KEYS, &["tunnel", "connection", "reorder"]),
         (&selector::KEYS, &["tunnel", "connection", "match"]),
         (&Uplink::KEYS, &["tunnel", "connection", "interface", "wwan0"]),
+        (&Class::KEYS, &["tunnel", "connection", "class"]),
         (&Path::KEYS, &["tunnel", "connection", "path"]),
         (&Accept::KEYS, &["tunnel", "accept"]),
         (&Reorder::KEYS, &["tunnel", "accept", "reorder"]),
@@ -56,10 +58,21 @@ fn the_example_shows_the_defaults() {
     // These have none, and stand there as examples.
     expected.daemon.user = Some("mpt".into());
     expected.metrics.listen = Some("127.0.0.1:9475".parse().unwrap());
+    expected.web.listen = Some(Listen::Address("127.0.0.1:9480".parse().unwrap()));
     let tunnel = &mut expected.tunnels[0];
+    tunnel.private_key_file = Some("/etc/mpt/private.key".into());
+    let sealed = &mut tunnel.connections[0];
+    sealed.public_key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=".parse().ok();
+    sealed.preshared_key_file = Some("/etc/mpt/preshared.key".into());
+    sealed.invitation_file = Some("/etc/mpt/invitation".into());
+    sealed.policies.framing = Framing::Sealed;
     tunnel.connections[0].policies.key = Some(7);
     tunnel.connections[1].keepalive = Some(Duration::from_millis(500));
     tunnel.connections[1].dead_time = Some(Duration::from_millis(1750));
+    tunnel.connections[1].failover = Some(1000);
+    tunnel.connections[1].uplinks[0].failover = Some(2000);
+    tunnel.connections[0].paths[0].failover = Some(1000);
+    tunnel.accepts[0].failover = Some(1000);
     let commands = tunnel.connections[4].commands.as_mut().unwrap();
     commands.auth = Auth::Sha256(Secret::new("write-32-characters-of-your-own!").unwrap());
     tunnel.accepts[0].policies.key = Some(7);
@@ -78,6 +91,7 @@ fn every_table_is_in_the_list_of_all() {
         "[control]",
         "[daemon]",
         "[metrics]",
+        "[web]",
         "[[tunnel]]",
         "[[tunnel.connection]]",
         "[[tunnel.connection.path]]",

@@ -33,6 +33,7 @@ proptest! {
         if !less.tunnels.last().unwrap().connections.is_empty() {
             let (_, body) = text.rsplit_once("[[tunnel.connection]]").unwrap();
             let body = body.replace("[[tunnel.connection.path]]", "[[path]]");
+            let body = body.replace("[[tunnel.connection.class]]", "[[class]]");
             let body = body.replace("[tunnel.connection.interface.", "[interface.");
             let place = Place::Connection { tunnel: &tunnel };
             let added = with_fragment(&less, place, &body, "connection add").map_err(shown);

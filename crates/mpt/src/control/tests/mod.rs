@@ -20,8 +20,7 @@ use nix::fcntl::{Flock, FlockArg};
 use proptest::prelude::*;
 
 use super::Listener;
-use super::listener::BindError;
-use super::lock::Lock;
+use crate::server::{BindError, Lock};
 use served::{LONG, PATIENCE, RawClient, Served};
 
 /// The user and group `nobody` of most systems; any but root's will do.
@@ -63,7 +62,7 @@ fn the_socket_of_a_dead_daemon_is_replaced() {
 fn the_socket_of_a_living_daemon_is_left_alone() {
     let served = Served::start();
     let error = Listener::bind(&served.path).unwrap_err();
-    assert!(matches!(error, BindError::Living(_)), "{error:?}");
+    assert!(matches!(error, BindError::Living { .. }), "{error:?}");
     assert!(error.to_string().contains("already"), "{error}");
     assert!(matches!(served.ask(&Request::Version {}), Reply::Version { .. }));
 }
@@ -75,7 +74,7 @@ fn the_socket_of_a_daemon_too_busy_to_accept_is_left_alone() {
     let listener = UnixListener::bind(&path).unwrap();
     nix::sys::socket::listen(&listener, nix::sys::socket::Backlog::new(0).unwrap()).unwrap();
     let waiting = UnixStream::connect(&path).unwrap();
-    assert!(matches!(Listener::bind(&path).unwrap_err(), BindError::Living(_)));
+    assert!(matches!(Listener::bind(&path).unwrap_err(), BindError::Living { .. }));
     drop(waiting);
 }
 
@@ -84,7 +83,7 @@ fn a_file_that_is_no_socket_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("control.sock");
     fs::write(&path, "precious").unwrap();
-    assert!(matches!(Listener::bind(&path).unwrap_err(), BindError::NoSocket(_)));
+    assert!(matches!(Listener::bind(&path).unwrap_err(), BindError::NoSocket { .. }));
     assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
 }
 
@@ -121,7 +120,7 @@ fn a_daemon_that_is_taking_the_socket_is_left_alone() {
     let path = dir.path().join("control.sock");
     let lock = Lock::take(&path).unwrap().unwrap();
     let error = Listener::bind(&path).unwrap_err();
-    assert!(matches!(error, BindError::Locked(_)), "{error:?}");
+    assert!(matches!(error, BindError::Locked { .. }), "{error:?}");
     let text = error.to_string();
     assert!(text.contains("control.sock.lock") && text.contains("try again"), "{text}");
     assert!(!path.exists());
@@ -164,7 +163,9 @@ fn a_path_is_found_by_its_name_where_that_is_enough() {
         served.ask(&Request::path_status(connection, path, PathStatus::Off))
     };
     assert_eq!(set(None, "fibre"), Reply::Done);
-    assert_eq!(set(Some("other"), "radio"), Reply::Done);
+    // It is the last one of its connection.
+    let Reply::Changed { changes } = set(Some("other"), "radio") else { panic!("a warning") };
+    assert!(changes[0].contains("no path in service any more"), "{changes:?}");
     for (reply, kind, text) in [
         (set(None, "radio"), ErrorKind::AmbiguousPath, "server, other"),
         (set(None, "wire"), ErrorKind::NoSuchPath, "there are fibre, radio"),

@@ -230,9 +230,11 @@ impl RawClient {
             | Reply::Config { .. }
             | Reply::Done
             | Reply::Explanation { .. }
+            | Reply::Peers { .. }
             | Reply::Status { .. }
             | Reply::Trace { .. }
-            | Reply::Version { .. }) => {
+            | Reply::Version { .. }
+            | Reply::WebToken { .. }) => {
                 panic!("{reply:?}")
             }
         }

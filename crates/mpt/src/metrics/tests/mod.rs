@@ -2,4 +2,5 @@
 
 mod format;
 mod pages;
+mod readers;
 mod served;

@@ -3,12 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mpt_control::{
-    ConnectionCounters, ConnectionState, ControlStatus, DeviceCounters, Direction, LogStatus,
-    PathState, ReorderStatus, Reordering, SocketStatus, Status, Traffic, TunnelStatus,
+    ClassCounters, ConnectionCounters, ConnectionState, ControlStatus, CopyCounters,
+    DeviceCounters, Direction, LogStatus, PathState, Problem, ReorderStatus, Reordering,
+    RepairStatus, SocketStatus, Status, StoreStatus, Traffic, TunnelStatus,
 };
 
-use super::super::page;
+use super::super::{Format, page as page_of};
 use super::format::parse;
+
+fn page(status: &Status) -> String {
+    page_of(status, Format::OpenMetrics)
+}
 
 #[test]
 fn a_page_of_everything() {
@@ -33,7 +38,7 @@ fn what_is_not_known_has_no_series() {
     for absent in ["rtt", "jitter", "lost_datagrams", "loss_ratio", "silence", "memory"] {
         assert!(page.series.keys().all(|name| !name.contains(absent)), "{absent}");
     }
-    assert!(parse(&super::super::page(&Status::default())).is_ok());
+    assert!(parse(&page_of(&Status::default(), Format::OpenMetrics)).is_ok());
 }
 
 #[test]
@@ -88,7 +93,7 @@ fn every_metric_is_described_and_every_description_has_a_metric() {
     assert_eq!(names, described.iter().map(String::as_str).collect());
 }
 
-fn full() -> Status {
+pub(super) fn full() -> Status {
     let count = |name: &str, count| BTreeMap::from([(name.to_owned(), count)]);
     let reordering = Reordering {
         packets: 100,
@@ -141,6 +146,10 @@ fn full() -> Status {
     };
     let connection = ConnectionState {
         name: "server".into(),
+        peer_kind: "mpt".into(),
+        profile: "auto (classic)".into(),
+        framing: "extended".into(),
+        scheduler: "weighted".into(),
         counters: ConnectionCounters {
             transmitted: Traffic { packets: 2900, bytes: 3_900_000 },
             received: Traffic { packets: 1990, bytes: 990_000 },
@@ -149,9 +158,25 @@ fn full() -> Status {
             window: 4096,
             held: 3,
             counters: BTreeMap::from([("held_max".into(), 9), ("in_order".into(), 95)]),
+            residual_loss: Some(0.0005),
+            hold_times: vec![4, 3, 0, 0, 1, 0, 0, 0, 0, 1],
+            hold_seconds: 0.7,
             ..ReorderStatus::default()
         },
         reordering,
+        classes: vec![ClassCounters {
+            name: "realtime".into(),
+            lost: 2,
+            ..ClassCounters::default()
+        }],
+        repair: Some(RepairStatus {
+            active: true,
+            lost: 24,
+            too_late: 1,
+            repaired: CopyCounters { tried: 20, saved: 18, in_vain: 1, refused: 3, bytes: 28_000 },
+            beyond: Some(0.04),
+            ..RepairStatus::default()
+        }),
         drops: count("no_path", 4),
         paths: vec![path.clone(), PathState { name: "radio".into(), ..path }],
         memory_bytes: 6_400_000,
@@ -176,6 +201,8 @@ fn full() -> Status {
         },
         connections: vec![connection],
         drops: count("unknown_source", 1),
+        problems: vec![Problem { code: "key".into(), ..Problem::default() }],
+        store: StoreStatus { packets: 3, most_packets: 32_768, ..StoreStatus::default() },
         // Two paths that share an address but not an interface have two sockets.
         sockets: vec![socket.clone(), socket],
         memory_bytes: 12_600_000,

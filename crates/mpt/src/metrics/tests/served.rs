@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use mpt_io::poll::{Events, Poll};
 
 use super::super::exporter::{Exporter, MAX_CLIENTS};
-use super::super::http::MAX_HEAD;
+use crate::http::MAX_HEAD;
 use crate::server::MAX_REFUSED;
 
 const GET: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -26,11 +26,32 @@ fn one_connection_serves_many_pages() {
         client.write_all(GET).unwrap();
         let reply = read_reply(&mut client);
         assert!(reply.starts_with("HTTP/1.1 200 OK\r\n"), "{reply}");
-        assert!(reply.contains("Content-Type: application/openmetrics-text;"), "{reply}");
+        assert!(reply.contains("Content-Type: text/plain; version=0.0.4;"), "{reply}");
         assert!(reply.contains("Connection: keep-alive"), "{reply}");
         assert!(reply.ends_with("\r\n\r\npage one\n"), "{reply}");
     }
     assert_eq!(served.pages(), 1, "one is handed out for half a second");
+}
+
+#[test]
+fn the_format_is_the_one_that_is_accepted() {
+    let served = Served::new("page");
+    let mut client = served.visit();
+    for (accept, kind) in [
+        (
+            "application/openmetrics-text;version=1.0.0",
+            "application/openmetrics-text; version=1.0.0",
+        ),
+        ("text/plain", "text/plain; version=0.0.4"),
+        ("image/png", "text/plain; version=0.0.4"),
+    ] {
+        let get = format!("GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: {accept}\r\n\r\n");
+        client.write_all(get.as_bytes()).unwrap();
+        let reply = read_reply(&mut client);
+        assert!(reply.contains(&format!("Content-Type: {kind}; charset=utf-8\r\n")), "{reply}");
+        assert!(reply.contains("Vary: Accept\r\n"), "{reply}");
+    }
+    assert_eq!(served.pages(), 2, "one is made for each format");
 }
 
 #[test]
@@ -283,7 +304,7 @@ impl Served {
                 let clock = Duration::from_secs(seen.clock.load(Ordering::SeqCst));
                 let now = begin + clock;
                 for event in events.iter() {
-                    exporter.handle(event, &poll, now, &mut || {
+                    exporter.handle(event, &poll, now, &mut |_| {
                         seen.pages.fetch_add(1, Ordering::SeqCst);
                         text.clone()
                     });

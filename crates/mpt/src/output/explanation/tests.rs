@@ -1,4 +1,7 @@
-use mpt_control::{Finding, Found, OrderExplanation, QueueExplanation, Traffic};
+use mpt_control::{
+    CopyCounters, Finding, FlowExplanation, Found, OrderExplanation, QueueExplanation,
+    RepairExplanation, Traffic,
+};
 
 use super::*;
 
@@ -79,11 +82,25 @@ fn full() -> Explanation {
             equal_delay_ms: 23.4,
             ..QueueExplanation::default()
         }),
+        flows: vec![FlowExplanation {
+            flow: "udp 10.9.0.1:4000 -> 10.9.0.2:5004".into(),
+            class: "realtime".into(),
+            why: "port".into(),
+            value: Some(5004),
+            bytes: 81_000,
+        }],
+        repair: Some(RepairExplanation {
+            lost: 12,
+            repaired: CopyCounters { tried: 12, saved: 11, in_vain: 1, ..CopyCounters::default() },
+            beyond: Some(0.012),
+            ..RepairExplanation::default()
+        }),
         order: OrderExplanation {
             delivered: 17_000,
             held: 3,
             held_max: 60,
             reordered: 950,
+            repaired: 40,
             late: 1,
             lost: 12,
         },
@@ -137,6 +154,8 @@ fn weights_flows_and_no_session() {
         framing: "plain".into(),
         paths,
         queue: None,
+        repair: None,
+        flows: Vec::new(),
         order: OrderExplanation::default(),
         no_path: 1,
         ..full()

@@ -130,3 +130,46 @@ fn a_real_host_can_be_checked_by_any_user() {
     assert!(facts.addresses.is_some());
     assert!(facts.sysctls.contains_key("net/ipv4/ip_forward"));
 }
+
+#[test]
+fn what_a_start_refuses_and_what_can_never_work_is_found() {
+    use crate::config::Prefix;
+    use crate::preflight::facts::Taken;
+    let lan = Prefix { addr: ip("192.168.1.0"), len: 24 };
+    let with = FILE.replace("peer = ", "networks = [\"192.168.1.0/24\"]\npeer = ");
+    let taken = |via: Option<&str>| Taken { interface: "eth1".into(), via: via.map(ip) };
+    for (via, fix) in [(None, "take 192.168.1.0/24 out of"), (Some("192.0.2.9"), "ip route del")] {
+        let found = found(&with, |facts| {
+            facts.taken = vec![(lan, taken(via))];
+            facts.sysctls.insert("net/ipv4/ip_forward".into(), 1);
+        });
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("error: ") && found[0].contains(fix), "{found:?}");
+        assert_eq!(found[0].contains("ip route del"), via.is_some(), "not the host's own network");
+    }
+    // With another metric the kernel takes it, and the host loses its neighbours.
+    let hidden =
+        found(&FILE.replace("peer = ", "networks = [\"192.0.2.0/24\"]\npeer = "), |facts| {
+            facts.sysctls.insert("net/ipv4/ip_forward".into(), 1);
+        });
+    assert_eq!(hidden.len(), 1, "{hidden:?}");
+    assert!(hidden[0].contains("192.0.2.0/24 in `networks` is the network of eth0"), "{hidden:?}");
+    let inside = FILE.replace("remote = \"203.0.113.5\"", "remote = \"10.9.0.2\"");
+    assert!(found(&inside, |_| ())[0].contains("`remote` is the peer's tunnel address 10.9.0.2"));
+    let overlapping = FILE.replace("10.9.0.1/24", "192.0.2.77/24");
+    let overlapping = overlapping.replace("10.9.0.2", "192.0.2.78");
+    assert!(found(&overlapping, |_| ())[0].contains("is in the network 192.0.2.1/24 of eth0"));
+    let named = FILE.replace("remote = \"203.0.113.5\"", "remote = \"vpn.example.org\"");
+    let found_by_name = found(&named, |facts| {
+        facts.unresolved.insert("vpn.example.org".into(), "no such name".into());
+    });
+    assert!(found_by_name[0].contains("the name vpn.example.org has no address"));
+    let fixed = FILE.replace("name = \"mpt0\"", "name = \"mpt0\"\nmtu = 1500");
+    let too_large = found(&fixed, |facts| {
+        facts.carries.insert(("server".into(), "fibre".into()), 1448);
+    });
+    assert!(
+        too_large[0]
+            .contains("`mtu` of tunnel mpt0 is 1500, and path fibre of server carries 1448")
+    );
+}

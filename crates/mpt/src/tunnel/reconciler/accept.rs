@@ -22,8 +22,10 @@ use super::accepting::{Accepted, MAX_TEMPLATES, Template, connection};
 use super::arrived::{Arrived, Heard, Means};
 use super::listening::Listening;
 use super::path::Setter;
+use crate::clients::Clients;
 use crate::config::{self, Accept};
 use crate::netmon::NetMonitor;
+use crate::tunnel::Handle;
 use crate::tunnel::core::core_connection;
 use crate::tunnel::op::TunnelOp;
 
@@ -52,6 +54,8 @@ impl Reconciler {
         for accept in &settings.accepts {
             outcome = outcome.and(self.reconcile_template(accept, settings.offloads, netmon, now));
         }
+        outcome = outcome.and(self.reconcile_clients(now));
+        self.save_clients(now);
         let templates = self.accepting.templates.values();
         let accepts: Vec<_> = templates.map(|t| (t.core(), t.settings.name.clone())).collect();
         if accepts != self.accepting.told {
@@ -74,7 +78,7 @@ impl Reconciler {
                 anyhow::bail!("a tunnel has at most {MAX_TEMPLATES} templates");
             };
             let (id, settings) = (AcceptId(number), accept.clone());
-            let template = Template { id, settings, sockets: Vec::new() };
+            let template = Template { id, settings, sockets: Vec::new(), clients: None };
             accepting.templates.insert(accept.name.clone(), template);
         }
         let Some(template) = accepting.templates.get_mut(&accept.name) else { return Ok(()) };
@@ -88,7 +92,10 @@ impl Reconciler {
     }
 
     fn remove_template(&mut self, name: &str, now: Instant) {
-        let Some(template) = self.accepting.templates.remove(name) else { return };
+        let Some(mut template) = self.accepting.templates.remove(name) else { return };
+        if let Some(clients) = template.clients.take() {
+            clients_gone(&self.handle, &clients);
+        }
         let of = |accepted: &Accepted| accepted.template == name;
         let connections = self.accepting.connections.iter();
         let gone: Vec<String> = connections
@@ -127,6 +134,7 @@ impl Reconciler {
             let id = ConnectionId(number);
             let accepted = Accepted {
                 template: settings.name.clone(),
+                client: None,
                 settings: connection(settings, name.clone(), request),
                 paths: Arrived::new(id, settings.forget),
             };
@@ -199,7 +207,7 @@ impl Reconciler {
         claimed.iter().for_each(|name| self.remove_accepted_at(name, now));
     }
 
-    fn remove_accepted_at(&mut self, name: &str, now: Instant) {
+    pub(super) fn remove_accepted_at(&mut self, name: &str, now: Instant) {
         let Some(accepted) = self.accepting.connections.remove(name) else { return };
         let id = accepted.paths.id();
         self.handle.step(TunnelOp::RemoveConnection { id });
@@ -207,4 +215,10 @@ impl Reconciler {
         self.numbers.give_back(now, id.0);
         tracing::info!(connection = name, "removed");
     }
+}
+
+/// The clients of a template that goes are strangers.
+fn clients_gone(handle: &Handle, clients: &Clients) {
+    let remove = clients.core().into_iter().map(|client| client.id).collect();
+    handle.step(TunnelOp::ChangeClients { add: Vec::new(), remove });
 }

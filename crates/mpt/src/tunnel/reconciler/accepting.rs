@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use mpt_proto::{AcceptConfig, AcceptId, ConnectRequest, SocketId};
+use mpt_proto::{AcceptConfig, AcceptId, ClientId, ConnectRequest, SocketId};
 
 use super::arrived::Arrived;
 use super::numbers::Numbers;
+use crate::clients::Clients;
 use crate::config::{self, Accept, Framing};
 use crate::tunnel::core::core_prefix;
 
@@ -18,6 +19,8 @@ pub(super) struct Accepting {
     pub(super) numbers: Numbers,
     pub(super) templates: BTreeMap<String, Template>,
     pub(super) connections: BTreeMap<String, Accepted>,
+    /// The number of the next client.
+    pub(super) next_client: u32,
     /// The state sent to the threads.
     pub(super) told: Vec<(AcceptConfig, String)>,
 }
@@ -28,11 +31,15 @@ pub(super) struct Template {
     pub(super) settings: Accept,
     /// At most one for each IP version.
     pub(super) sockets: Vec<SocketId>,
+    /// Those it knows by their keys, if that is what it accepts, and once their folder was read.
+    pub(super) clients: Option<Clients>,
 }
 
 /// A connection that was accepted.
 pub(super) struct Accepted {
     pub(super) template: String,
+    /// Whose it is, if that is known by its key.
+    pub(super) client: Option<ClientId>,
     pub(super) settings: config::Connection,
     pub(super) paths: Arrived,
 }
@@ -43,6 +50,7 @@ impl Accepting {
             numbers: Numbers::below(MAX_TEMPLATES),
             templates: BTreeMap::new(),
             connections: BTreeMap::new(),
+            next_client: 0,
             told: Vec::new(),
         }
     }
@@ -64,8 +72,8 @@ impl Template {
             peers: peers.iter().filter_map(core_prefix).collect(),
             sources: sources.iter().filter_map(core_prefix).collect(),
             key: policies.key,
-            by_keepalive: policies.framing != Framing::Extended,
-            by_hello: policies.framing != Framing::Plain,
+            by_keepalive: !matches!(policies.framing, Framing::Extended | Framing::Sealed),
+            by_hello: !matches!(policies.framing, Framing::Plain | Framing::Sealed),
             max_connections: *max_connections,
             max_paths: *max_paths,
             interval: Duration::from_secs_f64(1.0 / max_rate),

@@ -157,9 +157,10 @@ impl Arrived {
     pub(super) fn follow(&mut self, connection: &config::Connection, handle: &Handle) {
         for (remote, path) in &mut self.paths {
             let Some(new) = connection.learned_path(*remote, None) else { continue };
-            let times = |of: &config::Path| (of.keepalive, of.dead_time);
+            let times = |of: &config::Path| (of.keepalive, of.dead_time, of.failover);
             if times(&path.settings) != times(&new) {
-                (path.settings.keepalive, path.settings.dead_time) = times(&new);
+                let settings = &mut path.settings;
+                (settings.keepalive, settings.dead_time, settings.failover) = times(&new);
                 let place = path.place(connection, *remote);
                 handle.step(TunnelOp::SetPath { connection: self.id, path: path.id, place });
             }
@@ -237,6 +238,7 @@ impl Path {
         let unknown = || KnownMtu::allowed(mtu_within(ETHERNET, remote, connection));
         Place {
             settings: self.settings.clone(),
+            refuses: connection.refuses(&self.settings),
             socket: Some(self.socket),
             remote,
             mtu: known.unwrap_or_else(unknown),

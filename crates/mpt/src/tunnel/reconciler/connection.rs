@@ -13,6 +13,8 @@ use crate::netmon::Way;
 pub(super) struct Connection {
     pub(super) id: ConnectionId,
     pub(super) settings: config::Connection,
+    /// Whether its paths come and go with its peer, as the tunnel's threads know it.
+    pub(super) learns: bool,
     pub(super) numbers: Numbers,
     pub(super) paths: BTreeMap<String, Path>,
 }
@@ -23,7 +25,9 @@ impl Connection {
         let fixed = |settings: &config::Connection| {
             let &config::Connection { peer_kind, local_port, remote_port, .. } = settings;
             let config::Policies { framing, key, checksum, sequence, .. } = settings.policies;
-            let framing = (framing, key, checksum, sequence);
+            let files = (settings.preshared_key_file.clone(), settings.invitation_file.clone());
+            let keys = (settings.public_key, files);
+            let framing = (framing, key, checksum, sequence, keys);
             (peer_kind, local_port, remote_port, framing, settings.peer.clone())
         };
         fixed(&self.settings) == fixed(new)
@@ -34,6 +38,8 @@ impl Connection {
 pub(super) struct Path {
     pub(super) id: PathId,
     pub(super) settings: config::Path,
+    /// The classes that may not take it, one bit each.
+    pub(super) refuses: u32,
     pub(super) socket: Option<SocketId>,
     pub(super) remote: Option<IpAddr>,
     /// How it leaves this host, as far as it does.

@@ -159,8 +159,7 @@ impl Reconciler {
         self.look_soon(now);
     }
 
-    /// The names of the paths that no file lists, but for those of accepted connections: each with its
-    /// connection.
+    /// The names of the paths that no file lists, each with its connection.
     pub(crate) fn unlisted_paths(&self) -> Vec<(String, String)> {
         let found = self.settings.connections.iter().flat_map(|connection| {
             self.uplinks.names(connection).map(|path| (connection.name.clone(), path))
@@ -168,7 +167,10 @@ impl Reconciler {
         let learned = self.learned.iter().flat_map(|(name, learned)| {
             learned.paths.names().map(|path| (name.clone(), path.to_owned()))
         });
-        found.chain(learned).collect()
+        let accepted = self.accepting.connections.iter().flat_map(|(name, accepted)| {
+            accepted.paths.names().map(|path| (name.clone(), path.to_owned()))
+        });
+        found.chain(learned).chain(accepted).collect()
     }
 
     /// Changes the status, weight or priority of a path that no file lists. That lasts as long as the path.

@@ -10,6 +10,7 @@
 mod accept;
 mod accepting;
 mod arrived;
+mod clients;
 mod commands;
 mod connection;
 mod found;
@@ -32,7 +33,7 @@ use std::time::Instant;
 use anyhow::Context as _;
 use mpt_control::{Explanation, TraceMark, TunnelStatus};
 use mpt_io::poll::{Poll, Waker};
-use mpt_proto::{ConnectionConfig, ConnectionId, MAX_PATHS, PathId};
+use mpt_proto::{ConnectionConfig, ConnectionId, MAX_PATHS, PathId, PublicKey};
 
 use self::accepting::Accepting;
 use self::arrived::Learned;
@@ -52,16 +53,20 @@ use super::mtu::Kernel;
 use super::op::{TraceAnswer, TunnelOp};
 use super::open::largest_mtu;
 use super::{Handle, advice};
-use crate::config;
 use crate::netmon::{Changed, NetMonitor};
+use crate::{config, keys};
 
 /// The most connections of a tunnel at a time.
-const MAX_CONNECTIONS: u16 = 8192;
+const MAX_CONNECTIONS: u16 = 32_768;
 
 /// A tunnel and all that is decided about it.
 pub(crate) struct Reconciler {
     settings: config::Tunnel,
     handle: Handle,
+    /// When times begin.
+    epoch: Instant,
+    /// This host's public key, if it has one.
+    public_key: Option<PublicKey>,
     /// The largest MTU that its buffers allow, in bytes.
     largest: u32,
     interface: Interface,
@@ -114,6 +119,8 @@ impl Reconciler {
         let mut reconciler = Self {
             settings: config::Tunnel { connections: Vec::new(), ..settings.clone() },
             handle,
+            epoch,
+            public_key: keys::public_key(settings)?,
             largest: largest_mtu(largest),
             interface,
             numbers: Numbers::below(MAX_CONNECTIONS),
@@ -186,7 +193,10 @@ impl Reconciler {
         netmon: &mut NetMonitor,
     ) -> anyhow::Result<()> {
         let now = Instant::now();
-        let outcome = self.reconcile_connections(settings, netmon, now);
+        // What another file of the same name says is read when somebody asks for it.
+        let is_same = settings.private_key_file == self.settings.private_key_file;
+        let outcome = if is_same { Ok(()) } else { self.reconcile_keys(settings).map(drop) };
+        let outcome = outcome.and(self.reconcile_connections(settings, netmon, now));
         let outcome = outcome.and(self.reconcile_commands(&settings.addresses, now));
         let routes = self.reconcile_routes();
         self.interface.upkeep.reset(now);
@@ -195,6 +205,20 @@ impl Reconciler {
         // The caller may rely on it from now on.
         self.handle.await_steps();
         outcome.and(routes)
+    }
+
+    /// Reads the files of keys again. Returns what has changed, and what is wrong with them.
+    pub(crate) fn reload_keys(&mut self) -> (Vec<String>, Vec<String>) {
+        let settings = self.settings.clone();
+        let (mut lines, mut faults) = (Vec::new(), Vec::new());
+        match self.reconcile_keys(&settings) {
+            Ok(line) => lines.extend(line),
+            Err(error) => faults.push(format!("tunnel {}: {error:#}", settings.name)),
+        }
+        // With other pre-shared keys the connections have other settings in the core's words.
+        self.reconcile_claims(&settings);
+        self.handle.await_steps();
+        (lines, faults)
     }
 
     /// The main thread is awake, because the host has changed or for another reason.
@@ -232,7 +256,8 @@ impl Reconciler {
 
     /// What the tunnel is and has done; `None` if its threads do not answer.
     pub(crate) fn status(&self) -> Option<TunnelStatus> {
-        let status = self.handle.status()?;
+        let mut status = self.handle.status()?;
+        status.problems.extend(self.commands.problems());
         Some(TunnelStatus { commands: self.commands.status(), ..status })
     }
 
@@ -286,6 +311,10 @@ impl Reconciler {
                 MainEvent::InterfaceGone { .. } => {}
                 MainEvent::ConnectRequest { request, local } => {
                     self.on_connect_request(&request, local, now);
+                    requested = true;
+                }
+                MainEvent::ClientRequest { request, local } => {
+                    self.on_client_request(&request, local, now);
                     requested = true;
                 }
                 MainEvent::PathRequest { request, local } => {
@@ -451,6 +480,7 @@ impl Reconciler {
                 let connection = Connection {
                     id,
                     settings: without_paths.clone(),
+                    learns: false,
                     numbers: Numbers::below(MAX_PATHS as u16),
                     paths: BTreeMap::new(),
                 };
@@ -460,7 +490,13 @@ impl Reconciler {
                 self.handle.step(TunnelOp::AddConnection { id, settings, accepted_by, core });
             }
         }
-        if !wanted.learns_paths() {
+        let learns = wanted.learns_paths();
+        if let Some(running) = self.connections.get_mut(&wanted.name)
+            && std::mem::replace(&mut running.learns, learns) != learns
+        {
+            self.handle.step(TunnelOp::SetLearns { connection: running.id, learns });
+        }
+        if !learns {
             self.stop_learning(&wanted.name, now);
         }
         let outcome = self.reconcile_paths_of(wanted, offloads, netmon, now);
@@ -524,6 +560,26 @@ impl Reconciler {
         let accepted = accepting.connections.values_mut().map(|accepted| &mut accepted.paths);
         let learned = learned.values_mut().map(|learned| &mut learned.paths);
         accepted.chain(learned).for_each(|paths| paths.look_at_host(netmon, handle, now));
+    }
+
+    /// Has the keys of this host be those in the file. Returns what has changed, in words.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be read. Then nothing has changed.
+    pub(super) fn reconcile_keys(
+        &mut self,
+        settings: &config::Tunnel,
+    ) -> anyhow::Result<Option<String>> {
+        let public = keys::public_key(settings)?;
+        let Some(key) = public.filter(|_| public != self.public_key) else { return Ok(None) };
+        let Some(keys) = keys::host_keys(settings, self.epoch.elapsed())? else { return Ok(None) };
+        self.handle.step(TunnelOp::SetKeys { keys: Box::new(keys) });
+        self.public_key = public;
+        let text =
+            format!("tunnel {}: another private key, the public key is {key}", settings.name);
+        tracing::info!("{text}");
+        Ok(Some(text))
     }
 
     /// Has the networks led into the tunnel.

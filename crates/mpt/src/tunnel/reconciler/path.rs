@@ -170,7 +170,18 @@ impl Setter<'_> {
             tell(of, settings, absence);
         }
         let settings = settings.clone();
-        Ok(Path { id, settings, socket, remote, way, absence, silent: true, doubted: false })
+        let refuses = of.refuses(&settings);
+        Ok(Path {
+            id,
+            settings,
+            refuses,
+            socket,
+            remote,
+            way,
+            absence,
+            silent: true,
+            doubted: false,
+        })
     }
 
     fn change(
@@ -182,7 +193,8 @@ impl Setter<'_> {
         target: Target,
     ) {
         let moved = (path.socket, path.remote) != (target.socket, target.remote);
-        if moved || path.settings != *settings {
+        let refuses = of.refuses(settings);
+        if moved || path.settings != *settings || path.refuses != refuses {
             let place = place(of, settings, &target);
             self.handle.step(TunnelOp::SetPath { connection, path: path.id, place });
             if path.socket != target.socket
@@ -191,6 +203,7 @@ impl Setter<'_> {
                 self.sockets.give_back(self.now, socket);
             }
             path.settings.clone_from(settings);
+            path.refuses = refuses;
             (path.socket, path.remote) = (target.socket, target.remote);
             path.doubted = false;
         }
@@ -233,6 +246,7 @@ fn place(connection: &config::Connection, settings: &config::Path, target: &Targ
     let unknown = || KnownMtu::allowed(mtu_within(ETHERNET, remote, connection));
     Place {
         settings: settings.clone(),
+        refuses: connection.refuses(settings),
         socket: target.socket,
         remote,
         mtu: known.unwrap_or_else(unknown),

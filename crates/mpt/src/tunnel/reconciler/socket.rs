@@ -100,6 +100,7 @@ impl Opened {
             device: key.interface.as_ref().map(|(name, _)| name.clone()),
             mark: Some(MARK),
             buffer_bytes: SOCKET_BUFFER,
+            icmp: true,
             segmentation: offloads.gso,
             coalescing: offloads.gro,
             ..udp::Options::new(key.local)

@@ -137,6 +137,7 @@ fn server(round: u64) -> ConnectionState {
                 ("lost_max_delay".into(), 2),
                 ("lost_window".into(), 0),
             ]),
+            ..ReorderStatus::default()
         },
         reordering: Reordering {
             packets: 15_600,

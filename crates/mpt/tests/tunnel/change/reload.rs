@@ -27,9 +27,11 @@ fn refused(site: &Site, side: Side, request: &Request) -> (ErrorKind, String, St
         | Reply::Config { .. }
         | Reply::Done
         | Reply::Explanation { .. }
+        | Reply::Peers { .. }
         | Reply::Status { .. }
         | Reply::Trace { .. }
-        | Reply::Version { .. }) => panic!("{reply:?}"),
+        | Reply::Version { .. }
+        | Reply::WebToken { .. }) => panic!("{reply:?}"),
     }
 }
 
@@ -271,4 +273,52 @@ pub(super) fn written() {
             .collect::<Vec<_>>()
     };
     assert_eq!(settings(&before), settings(&after));
+}
+
+/// A file with which `mpt run` would not start is refused as a whole, as `mpt check` does; and what a reload cannot do
+/// is told beside what it did.
+pub(super) fn refuses() {
+    let site = Site::start(TWO_LINKS, "");
+    let file = site.config(Side::Left);
+    let network = "192.168.1.0/24";
+    change_interface(site.lab.left(), "one", |netlink, index| {
+        netlink.add_address(index, [192, 168, 1, 1].into(), 24)
+    });
+    let with =
+        file.replacen("name = 'peer'\n", &format!("name = 'peer'\nnetworks = ['{network}']\n"), 1);
+    let with = with.replacen("name = 'two'\n", "name = 'two'\nweight = 3\n", 1);
+    site.daemon(Side::Left).configure(&with).expect("a file");
+    let (kind, message, report) = refused(&site, Side::Left, &Request::Reload {});
+    assert_eq!(kind, ErrorKind::BadConfig);
+    assert!(message.ends_with("cannot be run here; nothing was changed"), "{message}");
+    assert!(report.contains(&format!("{network} is the network of ")), "{report}");
+    assert!(!report.contains("ip route del"), "that would cut off the host: {report}");
+    assert_eq!(site.path(Side::Left, 1).weight, 1, "nothing was changed");
+    let (code, checked) = check(&site, Side::Left);
+    assert_eq!(code, Some(1), "{checked}");
+    assert!(checked.contains(&format!("error: {network} is the network of ")), "{checked}");
+
+    // Some of it can be done, and some not.
+    let file = file.replacen("name = 'two'\n", "name = 'two'\nweight = 3\n", 1);
+    site.daemon(Side::Left).configure(&file).expect("a file");
+    let config = std::fs::read_to_string(site.daemon(Side::Left).config()).expect("the file");
+    let socket = config.lines().find(|line| line.starts_with("socket")).expect("a socket");
+    let moved = config.replacen(socket, "socket = '/nowhere/control.sock'", 1);
+    std::fs::write(site.daemon(Side::Left).config(), moved).expect("a file");
+    let (kind, message, report) = refused(&site, Side::Left, &Request::Reload {});
+    assert_eq!(kind, ErrorKind::Unavailable, "{message}");
+    assert!(report.contains("done: connection peer: path two: weight 1 -> 3\n"), "{report}");
+    assert!(report.contains("not done: control.socket"), "{report}");
+    assert_eq!(site.path(Side::Left, 1).weight, 3);
+    // Taken back, it is no error any more.
+    std::fs::write(site.daemon(Side::Left).config(), config).expect("a file");
+    assert_eq!(change(&site, Side::Left, &Request::Reload {}), Vec::<String>::new());
+}
+
+/// What `mpt check` says of a side's file, and its exit code.
+fn check(site: &Site, side: Side) -> (Option<i32>, String) {
+    let mut command = std::process::Command::new(crate::site::daemon());
+    command.arg("check").arg(site.daemon(side).config());
+    let output = site.lab.host(side).run(|| command.output()).expect("mpt runs");
+    (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
 }

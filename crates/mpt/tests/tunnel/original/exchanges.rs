@@ -183,7 +183,37 @@ pub(super) fn create() {
         assert_eq!(meeting.peer().machine().commands.codes, [commands::NO_SUCH_CONNECTION]);
         assert_eq!(meeting.rounds(), [1, 2]);
         assert_eq!(refused(&meeting), [("command_create_off".to_owned(), 1)]);
+        let problems = meeting.site.status(Side::Left).tunnels.remove(0).problems;
+        let codes: Vec<_> = problems.iter().map(|problem| problem.code.as_str()).collect();
+        assert_eq!(codes, ["command_create"]);
+        let log = meeting.site.daemon(Side::Left).log();
+        assert_eq!(log.matches("asks for a connection, and is refused").count(), 1, "{log}");
         assert_eq!(meeting.site.status(Side::Left).tunnels[0].connections.len(), 1);
+    }
+}
+
+/// The original's commands have another key, or another authentication type, than ours: status and log say so.
+pub(super) fn disagreeing() {
+    let other = Auth::Sha256("another key that is as long as keys must be at least");
+    for (theirs, words) in
+        [(other, "have another key"), (Auth::None, "have another authentication type")]
+    {
+        let mut meeting = Meeting::without_ours(Terms { auth: Auth::ALL[2], dead: 0, ..TERMS });
+        meeting.end_peer();
+        meeting.start_peer_with(|settings| settings.auth = theirs);
+        meeting.start_ours();
+        meeting.await_all_up();
+        meeting.peer().machine().commands.wait /= 5;
+        meeting.peer().machine().switch(1, false);
+        let problem = || meeting.site.status(Side::Left).tunnels.remove(0).problems.pop();
+        let named = || problem().is_some_and(|it| it.code == "command_auth");
+        eventually("the cause is named", named);
+        let problem = problem().expect("it was there");
+        assert!(problem.text.contains(words), "{problem:?}");
+        assert_eq!(problem.connection.as_deref(), Some("peer"));
+        let log = meeting.site.daemon(Side::Left).log();
+        assert_eq!(log.matches(words).count(), 1, "once: {log}");
+        meeting.await_idle();
     }
 }
 

@@ -6,7 +6,7 @@ use mpt_control::Event;
 use mpt_lab::emulator::Direction;
 use mpt_lab::topology::Side;
 
-use super::meeting::{Meeting, TERMS};
+use super::meeting::{Meeting, TERMS, Terms};
 use super::settings::SECOND;
 use super::{commands, machine};
 use crate::site::{assert_flawless, eventually};
@@ -51,12 +51,43 @@ pub(super) fn unheard() {
     assert_flawless(meeting.stream(Side::Right, Duration::from_millis(200)));
     assert_eq!(carried(1), before, "it is left");
 
+    // The original goes on with its keepalives, and uses the other path alone: so do we.
+    let back = meeting.stream(Side::Right, Duration::from_secs(8));
+    let uptime = || meeting.site.status(Side::Left).uptime_seconds;
+    let begin = uptime();
+    // A machine that stands still may have let a keepalive count; what the original sends elsewhere corrects that.
+    eventually("some keepalives have come", || uptime() > begin + 4.0);
+    let ours = || meeting.site.path(Side::Left, 1);
+    let sent = ours().sent.packets;
+    meeting.assert_flawless(Side::Left);
+    assert_eq!(
+        (ours().state.as_str(), ours().sent.packets),
+        ("down", sent),
+        "nothing is lost there"
+    );
+    assert_flawless(back);
+
     meeting.site.lab.link(1).set_blackout(Direction::Forward, false);
     meeting.await_all_up();
     for side in [Side::Left, Side::Right] {
         meeting.assert_flawless(side);
     }
     assert!(carried(1) >= before + 95, "it is used again");
+}
+
+/// The original's operator switches a path on, and its keepalives take their time.
+pub(super) fn up_before_heard() {
+    let meeting = Meeting::start(Terms { dead: 0, ..TERMS });
+    meeting.switch(1, false);
+    meeting.await_ours(1, "down");
+    meeting.peer().machine().path(1).mute = true;
+    meeting.switch(1, true);
+    let is_up = |event: &Event| {
+        event.path.as_deref() == Some("two") && event.text.contains("was down, is up")
+    };
+    eventually("the command does it", || {
+        meeting.site.status(Side::Left).tunnels.remove(0).events.iter().any(is_up)
+    });
 }
 
 /// Nothing passes in either direction, on all paths.

@@ -90,6 +90,13 @@ impl ClassicOrder {
         self.ring.memory() + History::MEMORY + highest
     }
 
+    /// Gives back memory that is needed while packets are held, if none is.
+    pub(super) fn shrink(&mut self) {
+        if self.ring.held() == 0 {
+            self.ring = Ring::new(self.config.window);
+        }
+    }
+
     /// How many paths there is room for, by their numbers.
     pub(super) fn paths(&self) -> usize {
         self.highest.len()

@@ -1,8 +1,10 @@
 //! When numbers are given up.
 
-use super::{EvidenceOrder, Loss, bits};
+use super::bits::bits;
+use super::{EvidenceOrder, Loss};
 use crate::id::PathId;
 use crate::rx::reorder::history::REACH;
+use crate::sequence::Seq;
 use crate::sink::Sink;
 use crate::time::Instant;
 
@@ -59,6 +61,7 @@ impl EvidenceOrder {
 
     /// Gives up what is known not to come any more.
     pub(in crate::rx::reorder) fn on_timeout(&mut self, now: Instant, sink: &mut impl Sink) {
+        self.now = now;
         self.give_up_passed(now, sink);
         for path in 0..self.paths.len() {
             self.paths[path].forget_before(self.next);
@@ -76,7 +79,15 @@ impl EvidenceOrder {
     }
 
     /// Gives up what every live path has passed.
+    #[inline]
     pub(super) fn give_up_passed(&mut self, now: Instant, sink: &mut impl Sink) {
+        // A path without a record has passed nothing. Where a fast path waits for a slow one, that is the slow one.
+        if self.live & !self.recorded == 0 {
+            self.give_up_to_slowest(now, sink);
+        }
+    }
+
+    fn give_up_to_slowest(&mut self, now: Instant, sink: &mut impl Sink) {
         let slowest = usize::from(self.slowest);
         if self.live >> slowest & 1 != 0 && !self.paths[slowest].may_pass(self.next) {
             return;
@@ -99,5 +110,34 @@ impl EvidenceOrder {
         if let Some(least) = least {
             self.give_up_to(self.next.plus(least.unsigned_abs() + 1), Loss::Passed, sink);
         }
+    }
+
+    /// Moves the expected number to `seq` at least, which is not behind the end.
+    pub(super) fn give_up_to(&mut self, seq: Seq, loss: Loss, sink: &mut impl Sink) {
+        while seq.offset_from(self.next) > 0 {
+            let next = self.next;
+            let mut passed = 1;
+            if self.waiting.held() == 0 {
+                passed = self.ahead(seq);
+                self.count_lost(self.history.missing(next, passed), loss);
+            } else if let Some(held) = self.waiting.take(next) {
+                self.deliver_held(next, held, sink);
+                self.deliver_followers(next, sink);
+            } else if !self.history.was_delivered(next) {
+                self.count_lost(1, loss);
+                self.deliver_followers(next, sink);
+            }
+            self.next = next.plus(passed);
+        }
+        self.advance(sink);
+    }
+
+    fn count_lost(&mut self, lost: u32, loss: Loss) {
+        match loss {
+            Loss::Passed => self.stats.lost_early_release += u64::from(lost),
+            Loss::Overdue => self.stats.lost_max_delay += u64::from(lost),
+            Loss::Window => self.stats.lost_window += u64::from(lost),
+        }
+        self.repairs.on_lost(lost);
     }
 }

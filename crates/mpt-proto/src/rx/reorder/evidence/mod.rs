@@ -20,6 +20,7 @@
 //! A number that comes after it was given up is delivered. A session says where its numbers begin, so a number out of
 //! reach is a stray and nothing else.
 
+mod bits;
 mod give_up;
 mod margin;
 mod path;
@@ -35,6 +36,7 @@ use crate::sequence::Seq;
 use crate::sink::{Held, Sink};
 use crate::stats::{Drop, ReorderStats};
 use crate::time::Instant;
+use bits::bits;
 use margin::LONGEST_WAIT;
 use path::{PathEvidence, Record};
 use repairs::Repairs;
@@ -62,6 +64,8 @@ pub(super) struct EvidenceOrder {
     live: u64,
     /// A live path that had not passed the expected number when that was last examined.
     slowest: u8,
+    /// When something came out of order, or was given up, last.
+    now: Instant,
     /// When it was last examined what is overdue, and by which path a packet had come.
     examined: (Instant, PathId),
     /// Until then late packets say nothing about the order of a path.
@@ -98,6 +102,7 @@ impl EvidenceOrder {
             out_of_turn: PathEvidence::new(LONGEST_WAIT),
             live: 0,
             slowest: 0,
+            now: Instant::ZERO,
             examined: (Instant::ZERO, PathId(u8::MAX)),
             copies_until: Instant::ZERO,
             repairs: Repairs::default(),
@@ -115,6 +120,15 @@ impl EvidenceOrder {
         let paths = self.paths.capacity() * size_of::<PathEvidence>();
         let records: usize = self.paths.iter().map(PathEvidence::memory).sum();
         self.waiting.memory() + History::MEMORY + paths + records + self.out_of_turn.memory()
+    }
+
+    /// Gives back memory that is needed while packets are held, if none is.
+    pub(super) fn shrink(&mut self) {
+        if self.waiting.held() == 0 {
+            self.waiting = Waiting::new(self.config.window);
+            self.paths.iter_mut().for_each(PathEvidence::shrink);
+            self.out_of_turn.shrink();
+        }
     }
 
     /// How many paths there is room for, by their numbers.
@@ -173,9 +187,14 @@ impl EvidenceOrder {
         sink: &mut impl Sink,
     ) -> Result<(), Drop> {
         let Arrived { path, seq, after, in_turn } = arrived;
+        self.now = now;
         match seq.offset_from(self.next) {
             REACH.. => return Err(Drop::Stray),
             ..0 => return self.behind(now, arrived, packet, sink),
+            0 if self.end != seq => {
+                self.fill_first(now, arrived, packet, sink);
+                return Ok(());
+            }
             _ => {}
         }
         if !self.extend(seq) {
@@ -183,6 +202,7 @@ impl EvidenceOrder {
                 return Err(Drop::Duplicate);
             }
             self.repairs.on_filled(in_turn);
+            self.stats.repaired += u64::from(!in_turn);
         }
         if self.ahead(seq) >= self.config.window {
             self.give_up_to(seq.minus(self.config.window - 1), Loss::Window, sink);
@@ -191,12 +211,7 @@ impl EvidenceOrder {
             self.paths[path.index()].on_arrival(now, seq, self.next);
             self.recorded |= 1 << path.index();
         }
-        if seq == self.next {
-            // It fills the first gap, and shows no loss: no path has passed what follows it.
-            self.deliver(seq, packet, sink);
-            return Ok(());
-        }
-        if self.is_resolved(after) {
+        if seq == self.next || self.is_resolved(after) {
             self.deliver(seq, packet, sink);
         } else if let Some(held) = sink.hold(packet) {
             self.hold(seq, after, held);
@@ -210,6 +225,24 @@ impl EvidenceOrder {
         }
         self.give_up_after(now, path, sink);
         Ok(())
+    }
+
+    /// The packet came that is expected next, and that others wait for. It shows no loss: no path has passed what
+    /// follows it.
+    #[inline]
+    fn fill_first(
+        &mut self,
+        now: Instant,
+        Arrived { path, seq, in_turn, .. }: Arrived,
+        packet: &[u8],
+        sink: &mut impl Sink,
+    ) {
+        self.repairs.on_filled(in_turn);
+        self.stats.repaired += u64::from(!in_turn);
+        if in_turn {
+            self.paths[path.index()].on_arrival(now, seq, seq);
+        }
+        self.deliver(seq, packet, sink);
     }
 
     /// A number came that was resolved before.
@@ -251,14 +284,18 @@ impl EvidenceOrder {
         self.stats.in_order += 1;
         sink.deliver(packet);
         self.history.set_delivered(seq);
+        let is_next = seq == self.next;
+        if is_next {
+            self.next = seq.next();
+        }
         self.deliver_followers(seq, sink);
-        if seq == self.next {
+        if is_next {
             self.advance(sink);
         }
     }
 
     fn hold(&mut self, seq: Seq, after: After, held: Held) {
-        self.waiting.put(seq, held);
+        self.waiting.put(self.now, seq, held);
         if let After::Seq(predecessor) = after {
             self.waiting.follow(predecessor, seq);
         }
@@ -269,12 +306,17 @@ impl EvidenceOrder {
     fn deliver_followers(&mut self, mut seq: Seq, sink: &mut impl Sink) {
         while let Some((follower, held)) = self.waiting.take_follower(seq) {
             self.deliver_held(follower, held, sink);
+            // Most flows have no other between their packets.
+            if follower == self.next {
+                self.next = follower.next();
+            }
             seq = follower;
         }
     }
 
-    fn deliver_held(&mut self, seq: Seq, held: Held, sink: &mut impl Sink) {
+    fn deliver_held(&mut self, seq: Seq, (held, since): (Held, u32), sink: &mut impl Sink) {
         self.stats.reordered += 1;
+        self.stats.hold_times.add(self.now.micros().wrapping_sub(since));
         sink.deliver_held(held);
         self.history.set_delivered(seq);
     }
@@ -298,6 +340,7 @@ impl EvidenceOrder {
     }
 
     /// `seq` was sent. Returns whether that was not known before.
+    #[inline]
     fn extend(&mut self, seq: Seq) -> bool {
         let more = seq.next().offset_from(self.end);
         if more <= 0 {
@@ -306,35 +349,6 @@ impl EvidenceOrder {
         self.history.set_missing(self.end, more.unsigned_abs());
         self.end = seq.next();
         true
-    }
-
-    /// Moves the expected number to `seq` at least, which is not behind the end.
-    fn give_up_to(&mut self, seq: Seq, loss: Loss, sink: &mut impl Sink) {
-        while seq.offset_from(self.next) > 0 {
-            let next = self.next;
-            let mut passed = 1;
-            if self.waiting.held() == 0 {
-                passed = self.ahead(seq);
-                self.count_lost(self.history.missing(next, passed), loss);
-            } else if let Some(held) = self.waiting.take(next) {
-                self.deliver_held(next, held, sink);
-                self.deliver_followers(next, sink);
-            } else if !self.history.was_delivered(next) {
-                self.count_lost(1, loss);
-                self.deliver_followers(next, sink);
-            }
-            self.next = next.plus(passed);
-        }
-        self.advance(sink);
-    }
-
-    fn count_lost(&mut self, lost: u32, loss: Loss) {
-        match loss {
-            Loss::Passed => self.stats.lost_early_release += u64::from(lost),
-            Loss::Overdue => self.stats.lost_max_delay += u64::from(lost),
-            Loss::Window => self.stats.lost_window += u64::from(lost),
-        }
-        self.repairs.on_lost(lost);
     }
 
     /// A beacon says that everything up to this number that was sent on a path has arrived, or is lost.
@@ -368,15 +382,6 @@ impl EvidenceOrder {
     fn ahead(&self, seq: Seq) -> u32 {
         seq.offset_from(self.next).unsigned_abs()
     }
-}
-
-/// The numbers of the bits that are set.
-fn bits(mut set: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let bit = (set != 0).then(|| set.trailing_zeros() as usize)?;
-        set &= set - 1;
-        Some(bit)
-    })
 }
 
 #[cfg(test)]

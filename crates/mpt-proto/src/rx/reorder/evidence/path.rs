@@ -47,6 +47,11 @@ impl PathEvidence {
         self.records.capacity() * size_of::<Record>()
     }
 
+    /// Gives back memory that is not needed.
+    pub(super) fn shrink(&mut self) {
+        self.records.shrink_to(0);
+    }
+
     pub(super) fn set_wait(&mut self, wait: Duration, deviation: Duration) {
         self.wait = wait.clamp(SHORTEST_WAIT, LONGEST_WAIT);
         self.margin.set_deviation(deviation);

@@ -61,7 +61,7 @@ impl EvidenceOrder {
         live: u64,
         sink: &mut impl Sink,
     ) {
-        self.live = live;
+        (self.now, self.live) = (now, live);
         self.give_up_passed(now, sink);
     }
 }

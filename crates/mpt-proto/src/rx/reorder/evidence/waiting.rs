@@ -2,12 +2,14 @@
 
 use crate::sequence::Seq;
 use crate::sink::Held;
+use crate::time::Instant;
 
 /// The slot of a number that was not delivered.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    /// The packet with this number, if it is held.
+    /// The packet with this number, if it is held, and since when, by the microseconds of the clock.
     held: Option<Held>,
+    since: u32,
     /// How far ahead the held packet is that waits for this number; 0 is none.
     follower: u32,
 }
@@ -42,12 +44,12 @@ impl Waiting {
 
     /// Stores a packet whose slot is free. `seq` is less than the window ahead of every number that is held or
     /// still to come.
-    pub(super) fn put(&mut self, seq: Seq, held: Held) {
+    pub(super) fn put(&mut self, now: Instant, seq: Seq, held: Held) {
         if self.slots.is_empty() {
             self.slots = vec![Slot::default(); self.window.next_power_of_two() as usize];
         }
         let slot = self.slot(seq);
-        self.slots[slot].held = Some(held);
+        (self.slots[slot].held, self.slots[slot].since) = (Some(held), now.micros());
         self.held += 1;
     }
 
@@ -58,19 +60,19 @@ impl Waiting {
         self.slots[slot].follower = follower.offset_from(seq).unsigned_abs();
     }
 
-    /// Takes out the packet with this number.
-    pub(super) fn take(&mut self, seq: Seq) -> Option<Held> {
+    /// Takes out the packet with this number, and since when it was held.
+    pub(super) fn take(&mut self, seq: Seq) -> Option<(Held, u32)> {
         if self.held == 0 {
             return None;
         }
         let slot = self.slot(seq);
         let held = self.slots[slot].held.take()?;
         self.held -= 1;
-        Some(held)
+        Some((held, self.slots[slot].since))
     }
 
     /// Takes out the packet that waits for `seq`, which is resolved.
-    pub(super) fn take_follower(&mut self, seq: Seq) -> Option<(Seq, Held)> {
+    pub(super) fn take_follower(&mut self, seq: Seq) -> Option<(Seq, (Held, u32))> {
         if self.held == 0 {
             return None;
         }

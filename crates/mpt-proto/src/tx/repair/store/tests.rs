@@ -20,7 +20,7 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let paths = [1, 2].map(|id| WirePath { id, next: u32::MAX - 3 });
-        Self { store: Unacknowledged::default(), framing: Tx::new(1, false), paths }
+        Self { store: Unacknowledged::default(), framing: Tx::new(1, false, false), paths }
     }
 
     /// Sends a packet of so many bytes that begins with an IPv4 header and ends with a mark.
@@ -30,7 +30,7 @@ impl Bench {
         packet[2..4].copy_from_slice(&(len as u16).to_be_bytes());
         packet[len - 1] = mark;
         let inner = inner::parse(&packet).expect("a packet");
-        let item = Item { packet: &packet, inner: &inner };
+        let item = Item::new(&packet, &inner);
         let stamp = self.framing.stamp(now, &item, &mut self.paths[usize::from(path)]);
         let sent = Sent {
             at: now,
@@ -39,7 +39,7 @@ impl Bench {
             tos: 0,
             stamp: Stamp::Extended(stamp),
         };
-        self.store.put(sent, now, 0, &packet);
+        self.store.put(sent, None, &packet);
     }
 
     /// The marks of what is lost of a path, where so many of the first were received, then so many were not.
@@ -51,7 +51,7 @@ impl Bench {
         assert!(block.ranges.push(Received { missing: 0, received: 1 }));
         assert!(block.ranges.push(Received { missing, received }));
         let mut lost = Vec::new();
-        self.store.on_report(CONNECTION, PathId(path), &block, &mut lost);
+        self.store.on_report(CONNECTION, PathId(path), &block, &mut lost, |_, _| ());
         self.marks(&lost)
     }
 

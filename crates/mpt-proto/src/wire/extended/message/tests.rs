@@ -8,6 +8,7 @@ use crate::wire::extended::beacon::Beacon;
 use crate::wire::extended::close::Reason;
 use crate::wire::extended::feedback::{self, Block, Range};
 use crate::wire::extended::hello::{self, Capabilities};
+use crate::wire::extended::parity::{Members, Parity};
 use crate::wire::keepalive::{Activation, Echo, Report};
 
 /// A message of every kind, without padding if it can be without.
@@ -30,6 +31,7 @@ fn samples() -> Vec<(Kind, Vec<u8>)> {
         longest: NonZeroU16::new(1),
         weight: NonZeroU16::new(9728),
         lost: Some(254),
+        interval: NonZeroU16::new(u16::MAX),
         sent: 5,
         echo: Some(Echo { time: 6, held: u32::MAX - 1 }),
         equalise: NonZeroU32::new(u32::MAX),
@@ -43,6 +45,10 @@ fn samples() -> Vec<(Kind, Vec<u8>)> {
     assert!(with_lists.bitmap.push(1 << 63));
     let blocks = [with_lists, Block::default()];
     let answer = Answer { number: 3, size: 1472 };
+    let members = Members::new(&[Seq::new(u32::MAX), Seq::new(1022)]).expect("a group");
+    // What is behind the bitmap is parity, so none of it may be missing for it to be too short.
+    let parity = Parity { number: 7, count: 8, members, bytes: b"abc" };
+    let parity = written(Parity::size(&parity.members, 3), |place| parity.emit(place));
     vec![
         (Kind::Hello, written(hello::PADDED_LEN, |place| hello.emit(place))),
         (Kind::HelloAnswer, written(hello::LEN, |place| hello.emit(place))),
@@ -53,6 +59,7 @@ fn samples() -> Vec<(Kind, Vec<u8>)> {
         (Kind::Beacon, written(40, |place| beacon::emit(&[1, 2, 254].map(beacon), place))),
         (Kind::PathStatus, written(24, |place| status.emit(place))),
         (Kind::Close, written(8, |place| close.emit(place))),
+        (Kind::Parity, parity),
     ]
 }
 
@@ -97,6 +104,10 @@ fn read_twice(kind: Kind, message: &[u8]) -> Result<(), Drop> {
             Status::parse(&written(24, |place| status.emit(place))) == Ok(status)
         }
         Message::Close(close) => Close::parse(&written(8, |place| close.emit(place))) == Ok(close),
+        Message::Parity(parity) => {
+            let len = Parity::size(&parity.members, parity.bytes.len());
+            Parity::parse(&written(len, |place| parity.emit(place))) == Ok(parity)
+        }
     };
     assert!(again, "{kind:?} {message:02x?}");
     Ok(())

@@ -9,6 +9,7 @@
 //! path again. What this host says of one is that it is switched off or missing here, or is not any more;
 //! everything else the peer finds out by itself.
 
+mod faults;
 mod sockets;
 mod station;
 
@@ -18,7 +19,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Instant;
 
-use mpt_control::CommandStatus;
+use mpt_control::{CommandStatus, Problem};
 use mpt_io::poll::Poll;
 use mpt_io::udp::{Receive, ReceiveOptions, SendBatch, Socket};
 use mpt_original::{
@@ -27,6 +28,7 @@ use mpt_original::{
 };
 use mpt_proto::{ConnectionId, PathId};
 
+use self::faults::Faults;
 use self::sockets::Sockets;
 use self::station::{Leg, Station, reports};
 use super::connection::Connection;
@@ -50,6 +52,7 @@ pub(super) struct CommandPorts {
     batch: Option<Receive>,
     stations: BTreeMap<ConnectionId, Station>,
     counters: Counters,
+    faults: Faults,
 }
 
 #[derive(Debug, Default)]
@@ -76,6 +79,7 @@ impl CommandPorts {
             batch: None,
             stations: BTreeMap::new(),
             counters: Counters::default(),
+            faults: Faults::default(),
         }
     }
 
@@ -194,7 +198,11 @@ impl CommandPorts {
             };
             for datagram in batch.datagrams() {
                 self.counters.received += 1;
-                self.commands.handle_datagram(at, datagram.remote, datagram.payload, chance);
+                let from = datagram.remote;
+                let refused = self.commands.handle_datagram(at, from, datagram.payload, chance);
+                if let Some(refusal) = refused {
+                    self.on_refused(from, refusal);
+                }
                 self.take_events(step);
                 self.send(at, Some((index, datagram.local)));
             }
@@ -202,6 +210,22 @@ impl CommandPorts {
                 return;
             }
         }
+    }
+
+    /// A message was refused: warns of it if that is because both ends do not fit.
+    fn on_refused(&mut self, from: SocketAddr, refusal: mpt_original::Refusal) {
+        let host = from.ip().to_canonical();
+        let is_of = |station: &&Station| station.legs.values().any(|leg| leg.remote == Some(host));
+        let connection = self.stations.values().find(is_of).map(|station| station.name.as_str());
+        let warned = self.faults.see(Instant::now(), from, refusal, connection);
+        if let Some(Problem { code, text, remedy, .. }) = warned {
+            tracing::warn!(connection, code, "{text}: {remedy}");
+        }
+    }
+
+    /// What does not work of the commands, and what to do about it.
+    pub(super) fn problems(&self) -> Vec<Problem> {
+        self.faults.problems(Instant::now())
     }
 
     /// Sends what is due; answers by the socket, and from the address, by which the question came.

@@ -1,0 +1,212 @@
+//! The AEADs that seal datagrams, in place (section 9.1 of `docs/protocol.md`).
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+
+use zeroize::Zeroizing;
+
+use crate::keys::KEY_LEN;
+use crate::keys::ciphers::Cipher;
+use crate::stats::Drop;
+use crate::wire::extended::sealed::TAG_LEN;
+use crate::wire::extended::{Header, Kind, NO_PATH};
+
+/// So many datagrams may be sealed with one key: the confidentiality limit of RFC 9001 appendix B, for packets of up
+/// to 2^11 bytes.
+pub(crate) const MOST_SEALED: u64 = 1 << 28;
+
+/// The space of the nonces of numbered control.
+const CONTROL_SPACE: u16 = u16::MAX;
+
+fn aead(cipher: Cipher, bytes: &[u8; KEY_LEN]) -> LessSafeKey {
+    let algorithm = match cipher {
+        Cipher::Aes256Gcm => &AES_256_GCM,
+        Cipher::ChaCha20Poly1305 => &CHACHA20_POLY1305,
+    };
+    LessSafeKey::new(UnboundKey::new(algorithm, bytes).expect("both have keys of 32 bytes"))
+}
+
+/// Seals a buffer, so that a caller with a clock can measure which cipher is the faster one on this machine.
+pub fn try_cipher(cipher: Cipher, buffer: &mut [u8]) {
+    let key = aead(cipher, &[0; KEY_LEN]);
+    let sealed = key.seal_in_place_separate_tag(nonce(0, 0), Aad::empty(), buffer);
+    std::hint::black_box(sealed.is_ok());
+}
+
+/// The key of the direction to the peer, in one epoch.
+pub(crate) struct SealingKey {
+    key: LessSafeKey,
+    /// What stands in the way of using a nonce twice; by space.
+    spaces: Box<[Numbers; 256]>,
+    sealed: Arc<AtomicU64>,
+}
+
+/// The numbers of one space: the first one, and how far behind it the next one must be at least.
+#[derive(Clone, Copy, Default)]
+struct Numbers {
+    first: u32,
+    next: u32,
+}
+
+/// The key of the direction from the peer, in one epoch.
+pub(crate) struct OpeningKey(LessSafeKey);
+
+/// A key to seal with, on its way from the half that agrees on it to the one that sends.
+#[derive(Clone)]
+pub(crate) struct KeyBytes {
+    cipher: Cipher,
+    bytes: Zeroizing<[u8; KEY_LEN]>,
+    usage: Usage,
+}
+
+/// How many datagrams a [`SealingKey`] has sealed, for the half that decides when it is replaced.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Usage(Arc<AtomicU64>);
+
+impl Usage {
+    pub(crate) fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl KeyBytes {
+    pub(crate) fn new(cipher: Cipher, bytes: Zeroizing<[u8; KEY_LEN]>) -> Self {
+        Self { cipher, bytes, usage: Usage::default() }
+    }
+
+    /// The key itself, of which there must be one.
+    pub(crate) fn key(&self) -> SealingKey {
+        let spaces = Box::new([Numbers::default(); 256]);
+        let sealed = Arc::clone(&self.usage.0);
+        SealingKey { key: aead(self.cipher, &self.bytes), spaces, sealed }
+    }
+
+    pub(crate) fn usage(&self) -> Usage {
+        self.usage.clone()
+    }
+}
+
+impl SealingKey {
+    /// Seals a datagram in place: header, then what is to be encrypted, then [`TAG_LEN`] bytes for the tag.
+    ///
+    /// # Errors
+    ///
+    /// [`Drop::SealExpired`] if the number has been used, or is not above the last one of its space, or the key has been used
+    /// up. Then the datagram is filled with zeros.
+    #[inline]
+    pub(crate) fn seal(&mut self, header: &Header, datagram: &mut [u8]) -> Result<(), Drop> {
+        let (slot, space) = space(header);
+        if !self.take(slot, header.path_sequence) {
+            datagram.fill(0);
+            return Err(Drop::SealExpired);
+        }
+        let (head, rest) = datagram.split_at_mut(header.size());
+        let (text, tag) = rest.split_at_mut(rest.len() - TAG_LEN);
+        let nonce = nonce(space, header.path_sequence);
+        let sealed = self.key.seal_in_place_separate_tag(nonce, Aad::from(&*head), text);
+        match sealed {
+            Ok(sealed) => tag.copy_from_slice(sealed.as_ref()),
+            // Of no length that a datagram has.
+            Err(_) => {
+                datagram.fill(0);
+                return Err(Drop::SealExpired);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a number of a space, which is above those before.
+    #[inline]
+    fn take(&mut self, slot: u8, number: u32) -> bool {
+        let numbers = &mut self.spaces[usize::from(slot)];
+        if numbers.next == 0 {
+            numbers.first = number;
+        }
+        let distance = number.wrapping_sub(numbers.first);
+        let sealed = self.sealed.load(Ordering::Relaxed);
+        if distance < numbers.next || distance == u32::MAX || sealed >= MOST_SEALED {
+            return false;
+        }
+        numbers.next = distance + 1;
+        // This is the only place that writes it.
+        self.sealed.store(sealed + 1, Ordering::Relaxed);
+        true
+    }
+}
+
+impl OpeningKey {
+    pub(crate) fn new(cipher: Cipher, bytes: &[u8; KEY_LEN]) -> Self {
+        Self(aead(cipher, bytes))
+    }
+
+    /// Opens a datagram in place: what was encrypted stands behind the header then, and the tag behind that.
+    ///
+    /// # Errors
+    ///
+    /// [`Drop::ExtendedTruncated`] if there is no room for a tag; [`Drop::SealForged`] if it is not authentic. What is behind the
+    /// header is worthless then.
+    #[inline]
+    pub(crate) fn open(&self, header: &Header, datagram: &mut [u8]) -> Result<(), Drop> {
+        let size = header.size();
+        if datagram.len() < size + TAG_LEN {
+            return Err(Drop::ExtendedTruncated);
+        }
+        let (head, text) = datagram.split_at_mut(size);
+        let (_, space) = space(header);
+        let nonce = nonce(space, header.path_sequence);
+        let opened = self.0.open_in_place(nonce, Aad::from(&*head), text);
+        opened.map(|_| ()).map_err(|_| Drop::SealForged)
+    }
+}
+
+/// The space of the nonce of a datagram, and the place at which it is remembered.
+#[inline]
+pub(crate) fn space(header: &Header) -> (u8, u16) {
+    if matches!(header.kind, Kind::PathChallenge | Kind::PathAnswer | Kind::Close) {
+        (NO_PATH, CONTROL_SPACE)
+    } else {
+        (header.path, header.path.into())
+    }
+}
+
+/// Lane 0, space, sequence.
+#[inline]
+fn nonce(space: u16, sequence: u32) -> Nonce {
+    let mut nonce = [0; 12];
+    nonce[2..4].copy_from_slice(&space.to_be_bytes());
+    nonce[8..].copy_from_slice(&sequence.to_be_bytes());
+    Nonce::assume_unique_for_key(nonce)
+}
+
+impl fmt::Debug for SealingKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("SealingKey")
+    }
+}
+
+impl fmt::Debug for KeyBytes {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("KeyBytes")
+    }
+}
+
+impl PartialEq for KeyBytes {
+    /// Whether they are the same key, not merely equal bytes.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.usage.0, &other.usage.0)
+    }
+}
+
+impl Eq for KeyBytes {}
+
+impl fmt::Debug for OpeningKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("OpeningKey")
+    }
+}
+
+#[cfg(test)]
+mod tests;

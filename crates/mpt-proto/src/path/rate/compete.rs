@@ -1,0 +1,179 @@
+//! Others that keep a queue on the way of a path, and what is done about them.
+//!
+//! A pace that holds the queue short yields to a flow that ends only where the queue does: to such a flow less traffic is room.
+//! What betrays it: less is sent than the path delivers, and q does not fall (a *failed drain*). A longer route looks the same, so two
+//! of these have the present delay taken for the least one. If something is lost at that time as well, somebody else fills a
+//! queue, and the path *competes*: it is sent on as one flow of CUBIC would be, with the window over the round trip as its pace
+//! (the idea is Copa's: Arun and Balakrishnan, Copa: Practical Delay-Based Congestion Control for the Internet, NSDI 2018).
+//!
+//! That ends when the queue has been nearly empty once in five round trips, as no loss-based flow leaves it; or when it twice falls
+//! by as much as it must if nobody else is there, after less was sent for a round trip.
+
+use std::time::Duration;
+
+use super::points::{Sample, after, earlier};
+use super::rivals::{
+    ALONE, CLEAR, Competition, EMPTY, Evidence, LONG, Rivals, SUSPECTED, TEST, TOGETHER, TRIPS,
+    TRUSTED, Test, YIELDS, next_test,
+};
+use super::window::Window;
+use super::{Finding, RateEstimator};
+use crate::time::Instant;
+
+impl RateEstimator {
+    /// Whether others keep a queue on the path for which it competes.
+    pub(crate) fn competes(&self) -> bool {
+        self.rivals.competition.is_some()
+    }
+
+    /// The pace of a path that competes, in bytes per second, where the round trip is this at present.
+    pub(super) fn competing_pace(&self, now: Instant, latest: Duration) -> Option<f64> {
+        let competition = self.rivals.competition?;
+        let pace = competition.window.bytes() / latest.as_secs_f64().max(1e-3);
+        let tests = competition.test.is_some_and(|test| now < test.ends);
+        Some(if tests { pace.min(self.rate * super::LOW_PACE) } else { pace })
+    }
+
+    /// Less was sent twice, and q did not fall. `base` was the least delay until now.
+    pub(super) fn on_failed_drains(&mut self, now: Instant, base: u32) {
+        let before = self.rivals.evidence.filter(|before| now.since(before.at) < SUSPECTED);
+        let base = before.map_or(base, |before| earlier(before.base, base));
+        self.rivals.evidence = Some(Evidence { base, at: now });
+    }
+
+    /// Feedback came with the number of datagrams lost so far; returns whether there are more.
+    pub(super) fn on_lost(&mut self, now: Instant, lost: u32) -> bool {
+        let more = after(lost, std::mem::replace(&mut self.rivals.lost, lost)) > 0;
+        if more {
+            self.rivals.lost_at = Some(now);
+        }
+        more
+    }
+
+    /// Begins to compete if somebody else fills the queue. The least round trip and the last one are these, and tests are at times with this
+    /// phase.
+    pub(super) fn look_for_rivals(
+        &mut self,
+        now: Instant,
+        [least, latest]: [Duration; 2],
+        phase: Duration,
+    ) {
+        let Rivals { evidence, lost_at, trusted_until, .. } = self.rivals;
+        let (Some(evidence), Some(lost_at)) = (evidence, lost_at) else { return };
+        let apart = now.since(evidence.at).max(now.since(lost_at));
+        if self.competes() || apart > TOGETHER || now < trusted_until {
+            return;
+        }
+        let Some(base) = self.base().map(|base| earlier(base, evidence.base)) else { return };
+        let queue = self.points.least_delay(least).map_or(0, |least| after(least, base));
+        // Where delays vary a queue seems to come and go.
+        if f64::from(queue) < self.target(least) + CLEAR * self.noise {
+            return;
+        }
+        (self.base, self.queue) = (Some([base; 2]), queue);
+        // If there is one other flow, half of what the path has carried before is fair.
+        let rate = self.rate.max(self.pace).max(self.rivals.peak() / 2.0);
+        self.rivals.competition = Some(Competition {
+            since: now,
+            window: Window::new(now, rate * latest.as_secs_f64(), true),
+            bytes: self.points.last().map_or(0, |last| last.bytes),
+            most: self.queue,
+            least: self.queue,
+            began: now,
+            most_before: 0,
+            test: None,
+            test_at: next_test(now, latest, phase),
+            phase,
+            passed: false,
+        });
+        self.draining_until = None;
+        self.findings.push(now, Finding::Rival { queue: self.queue() });
+    }
+
+    /// Feedback about a path that competes: something more was `lost` or not.
+    pub(super) fn compete(
+        &mut self,
+        now: Instant,
+        sample: Option<&Sample>,
+        lost: bool,
+        [least, latest]: [Duration; 2],
+    ) {
+        let target = self.target(least);
+        let (queue, share) = (self.queue, 1.0 - self.pace / self.rate);
+        let elapsed = now.since(self.updated).as_micros() as f64;
+        let Some(competition) = &mut self.rivals.competition else { return };
+        let busy = sample.is_some_and(|sample| sample.busy);
+        let bytes = self.points.last().map_or(0, |last| last.bytes);
+        let arrived = bytes.saturating_sub(std::mem::replace(&mut competition.bytes, bytes)) as f64;
+        if lost {
+            competition.window.on_loss(now, latest);
+        } else if busy {
+            competition.window.on_delivered(now, arrived, latest);
+        }
+        if let Some(sample) = sample {
+            let rate = sample.rate();
+            let gain = if busy { 0.25 * (rate - self.rate) } else { (rate - self.rate).max(0.0) };
+            self.rate = (self.rate + gain).max(super::LEAST);
+        }
+        competition.most = competition.most.max(queue);
+        competition.least = competition.least.min(queue);
+        let most = f64::from(competition.most.max(competition.most_before));
+        let mut ends = None;
+        if now.since(competition.began) >= latest * TRIPS {
+            if f64::from(competition.least) < (EMPTY * most).max(target.min(most / 2.0)) {
+                ends = Some(false);
+            }
+            competition.most_before = competition.most;
+            (competition.most, competition.least, competition.began) = (queue, queue, now);
+        }
+        match &mut competition.test {
+            None if now >= competition.test_at => {
+                let length = latest.max(TEST);
+                let (ends, judged_at) = (now + length, now + length + latest);
+                let test =
+                    Test { before: queue, lowest: queue, predicted: 0.0, ends, judged_at, busy };
+                competition.test = Some(test);
+            }
+            None => {}
+            Some(test) => {
+                test.lowest = test.lowest.min(queue);
+                test.busy &= busy || now >= test.ends;
+                if now <= test.ends + Duration::from_micros(elapsed as u64) {
+                    test.predicted += (share * elapsed).max(0.0);
+                }
+                if now >= test.judged_at {
+                    let fell = f64::from(test.before - test.lowest);
+                    let alone = fell >= ALONE * test.predicted.min(f64::from(test.before))
+                        && fell <= YIELDS * test.predicted
+                        && test.busy;
+                    if alone && competition.passed {
+                        ends = Some(true);
+                    }
+                    competition.passed = alone;
+                    competition.test_at = next_test(now, latest, competition.phase);
+                    competition.test = None;
+                }
+            }
+        }
+        if let Some(alone) = ends {
+            self.cease_to_compete(now, alone);
+        }
+    }
+
+    /// The queue is empty at times, or nobody else is there: the pace holds it short again.
+    fn cease_to_compete(&mut self, now: Instant, alone: bool) {
+        let Some(competition) = self.rivals.competition.take() else { return };
+        let rivals = &mut self.rivals;
+        rivals.evidence = None;
+        if now.since(competition.since) >= LONG {
+            rivals.trusted_for = Duration::ZERO;
+        }
+        if alone {
+            rivals.trusted_for = (rivals.trusted_for * 2).clamp(TRUSTED[0], TRUSTED[1]);
+            rivals.trusted_until = now + rivals.trusted_for;
+        }
+        (self.check, self.misses, self.boost) = (None, 0, 1.0);
+        self.base_began = now;
+        self.findings.push(now, Finding::Alone { queue: self.queue() });
+    }
+}

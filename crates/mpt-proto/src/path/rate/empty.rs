@@ -1,0 +1,98 @@
+//! What is known of a path before it is full, and of what it does to datagrams when nothing stands in its queue.
+
+use std::time::Duration;
+
+use super::points::{JITTERY, earlier};
+use super::{RateEstimator, Stage};
+use crate::time::Instant;
+use crate::wire::extended::feedback::Block;
+
+/// Datagrams of no more bytes do not wait for each other.
+const SMALL: u64 = 400;
+
+/// Fewer of them say nothing of how much delays vary.
+const FEWEST: u32 = 6;
+
+/// The least delay is of one to two times so long.
+const LEAST: Duration = Duration::from_secs(20);
+
+impl RateEstimator {
+    /// How fast a burst goes through, as far as it is known, in bytes per second.
+    pub(crate) fn burst(&self) -> Option<u64> {
+        let known = self.trains.burst().unwrap_or(0.0).max(self.rate);
+        (known > 0.0).then_some(known as u64)
+    }
+
+    /// What the path is believed to carry before and after it has been full, in bytes per second.
+    pub(crate) fn capacity(&self) -> Option<u64> {
+        match self.stage {
+            Stage::Servo => self.rate(),
+            Stage::Open | Stage::Start => {
+                let shown = self.trains.known()?;
+                Some(shown.max(self.rate) as u64)
+            }
+        }
+    }
+
+    /// Whether it is being found out what the path carries, as others are full.
+    pub(crate) fn is_starting(&self) -> bool {
+        self.stage == Stage::Start
+    }
+
+    /// What trains have shown, in bytes per second, if it is a bound: where delays vary, datagrams of a train arrive further
+    /// apart than the path explains.
+    pub(super) fn shown(&self) -> Option<f64> {
+        self.trains.limit().filter(|_| self.spread().is_zero())
+    }
+
+    /// How much the delay exceeds its least on average, if it varies although nothing stands in a queue.
+    pub(crate) fn spread(&self) -> Duration {
+        let (spread, _) = self.spread;
+        Duration::from_micros(if spread > JITTERY { spread as u64 } else { 0 })
+    }
+
+    /// The least delay of the last half minute or so: arrival minus send timestamp, modulo 2^32.
+    pub(crate) fn least(&self) -> Option<u32> {
+        self.least.0.map(|[present, before]| earlier(present, before))
+    }
+
+    /// A delay was seen.
+    pub(super) fn on_least(&mut self, now: Instant, delay: u32) {
+        let (least, began) = &mut self.least;
+        let least = least.get_or_insert([delay; 2]);
+        if now.since(*began) >= LEAST {
+            *began = now;
+            *least = [delay, least[0]];
+        }
+        least[0] = earlier(least[0], delay);
+    }
+
+    /// How much delays of small datagrams vary.
+    pub(super) fn on_spread(&mut self, block: &Block) {
+        let Some(last) = self.points.last() else { return };
+        let packets = block.received.wrapping_sub(last.packets);
+        if packets < FEWEST
+            || block.received_bytes.saturating_sub(last.payload) > u64::from(packets) * SMALL
+        {
+            return;
+        }
+        let (spread, count) = &mut self.spread;
+        *count = (*count + 1).min(16);
+        *spread += (f64::from(block.delay_mean) - *spread) / f64::from(*count);
+    }
+
+    /// Of how many datagrams the next train is, if one is to be sent: nothing is known of the path yet.
+    pub(crate) fn wants_train(&self, now: Instant) -> Option<usize> {
+        self.trains.next(now).filter(|_| self.stage == Stage::Open)
+    }
+
+    /// Whether a train is on its way: what goes with it would seem to be part of it.
+    pub(crate) fn has_train(&self, now: Instant) -> bool {
+        self.trains.is_on_way(now)
+    }
+
+    /// A train of so many datagrams is sent from this path sequence on.
+    pub(crate) fn on_train(&mut self, now: Instant, from: u32, count: u32) {
+        self.trains.on_sent(now, from, count);
+    }
+}

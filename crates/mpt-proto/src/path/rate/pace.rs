@@ -1,0 +1,74 @@
+//! How fast a path is sent on, by what is known of it.
+
+use std::time::Duration;
+
+use super::train::Trains;
+use super::{Finding, GAIN, LEAST, LOW_PACE, MOST_GAIN, RateEstimator, START_QUEUE, Stage};
+use crate::time::Instant;
+
+impl RateEstimator {
+    /// What follows from the estimate for the pace. The least round trip and the last one are these.
+    pub(super) fn set_pace(&mut self, now: Instant, [round_trip, latest]: [Duration; 2]) {
+        if let Some(pace) = self.competing_pace(now, latest) {
+            self.pace = pace;
+            return;
+        }
+        let gain = match self.stage {
+            Stage::Open => 0.0,
+            Stage::Start => {
+                let gain = START_QUEUE.as_secs_f64() / round_trip.as_secs_f64();
+                // Beyond what trains have shown it goes slowly.
+                let shown = self.shown().map_or(f64::MAX, |rate| rate / self.rate - 1.0);
+                gain.clamp(0.35, 1.0).min(shown.max(GAIN))
+            }
+            Stage::Servo => {
+                let off = (self.target(round_trip) - f64::from(self.queue))
+                    / round_trip.as_micros() as f64;
+                let most = (GAIN * self.boost).min(MOST_GAIN);
+                (off * self.boost).clamp(-0.5, most)
+            }
+        };
+        let gain = if self.held { gain.min(0.0) } else { gain };
+        self.pace = self.rate * (1.0 + gain);
+        if self.draining_until.is_some_and(|until| now < until) {
+            self.pace = self.pace.min(self.rate * LOW_PACE);
+        } else {
+            self.draining_until = None;
+        }
+        self.findings.on_queue(now, self.draining_until.is_some(), self.queue);
+        self.check_base(now, round_trip);
+    }
+
+    /// Whether no less may be sent.
+    pub(crate) fn is_at_floor(&self) -> bool {
+        self.stage == Stage::Servo && self.rate <= 1.5 * LEAST
+    }
+
+    /// Too much is lost: half as much is sent, whatever the delay says, and no more until [`free`](Self::free).
+    pub(crate) fn slow_down(&mut self) {
+        self.stage = Stage::Servo;
+        self.rivals.forget();
+        self.rate = (self.rate.min(self.pace.max(LEAST)) / 2.0).max(LEAST);
+        (self.held, self.boost) = (true, 1.0);
+        self.pace = self.rate;
+    }
+
+    /// No more is lost than is usual: the pace follows the delay again.
+    pub(crate) fn free(&mut self) {
+        self.held = false;
+    }
+
+    /// The path is stopped: so much was lost.
+    pub(crate) fn stop(&mut self, now: Instant, loss: f64) {
+        self.findings.push(now, Finding::Stopped { loss });
+        (self.rate, self.pace, self.stopped) = (LEAST, LEAST, true);
+    }
+
+    /// The path is used again, and begins as one of which nothing is known.
+    pub(crate) fn resume(&mut self, now: Instant, round_trip: Duration) {
+        self.findings.push(now, Finding::Resumed);
+        (self.held, self.stopped) = (false, false);
+        (self.rate, self.stage, self.trains) = (0.0, Stage::Open, Trains::default());
+        self.start(round_trip);
+    }
+}

@@ -1,0 +1,130 @@
+//! What is known of others that keep a queue on the way of a path.
+
+use std::time::Duration;
+
+use super::window::Window;
+use crate::time::Instant;
+
+/// Two failed drains and a loss are no further apart.
+pub(super) const TOGETHER: Duration = Duration::from_secs(5);
+
+/// The least delay from before the first failed drain counts for so long after the last one.
+pub(super) const SUSPECTED: Duration = Duration::from_secs(30);
+
+/// The queue is nearly empty at this share of its greatest length, which is one of so many round trips.
+pub(super) const EMPTY: f64 = 0.1;
+pub(super) const TRIPS: u32 = 5;
+
+/// A queue of others is above the target by so many mean deviations of the delay.
+pub(super) const CLEAR: f64 = 6.0;
+
+/// It is tested so often whether anybody else is there, and no more often than each so many round trips. All paths of a
+/// connection are tested at the same time, as they may be each other's rivals.
+pub(super) const TESTS: Duration = Duration::from_secs(4);
+pub(super) const TEST_TRIPS: u32 = 10;
+
+/// A test takes a round trip, and this time at least.
+pub(super) const TEST: Duration = Duration::from_millis(40);
+
+/// Nobody else is there if the queue falls by this share of what it must then; by more than the other one it falls because
+/// somebody else yields.
+pub(super) const ALONE: f64 = 0.8;
+pub(super) const YIELDS: f64 = 1.5;
+
+/// After it was found that nobody else is there a path does not compete for this time, twice as long each time, up to the longest.
+/// A path that has competed for long had a reason to.
+pub(super) const TRUSTED: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(160)];
+pub(super) const LONG: Duration = Duration::from_secs(20);
+
+/// When the next test is, where a round trip takes so long at present: at a time that all paths with the same phase have in
+/// common.
+pub(super) fn next_test(now: Instant, latest: Duration, phase: Duration) -> Instant {
+    let times = (latest * TEST_TRIPS).as_nanos().div_ceil(TESTS.as_nanos()).max(1) as u32;
+    let period = TESTS * times.next_power_of_two();
+    let into = (now.since(Instant::ZERO) + phase).as_nanos() % period.as_nanos();
+    now + (period - Duration::from_nanos(u64::try_from(into).unwrap_or(0)))
+}
+
+/// The highest rate is of once to twice this time.
+const PEAK: Duration = Duration::from_secs(20);
+
+/// What is known of others.
+#[derive(Debug, Default)]
+pub(super) struct Rivals {
+    pub(super) evidence: Option<Evidence>,
+    /// Datagrams lost by the last feedback, and when their number has grown.
+    pub(super) lost: u32,
+    pub(super) lost_at: Option<Instant>,
+    pub(super) competition: Option<Competition>,
+    /// The highest rate of the present period and of the one before, and when the present one began.
+    pub(super) peak: [f64; 2],
+    pub(super) peak_began: Instant,
+    /// Until when the path does not compete, and for how long that was.
+    pub(super) trusted_until: Instant,
+    pub(super) trusted_for: Duration,
+}
+
+impl Rivals {
+    /// What the path carried at the most lately, in bytes per second, before it had to compete.
+    pub(super) fn peak(&self) -> f64 {
+        self.peak[0].max(self.peak[1])
+    }
+
+    /// The path carries so much, in bytes per second.
+    pub(super) fn on_rate(&mut self, now: Instant, rate: f64) {
+        if now.since(self.peak_began) >= PEAK {
+            (self.peak, self.peak_began) = ([rate, self.peak[0]], now);
+        }
+        self.peak[0] = self.peak[0].max(rate);
+    }
+
+    /// The path does not compete any more, whatever others do.
+    pub(super) fn forget(&mut self) {
+        (self.competition, self.evidence) = (None, None);
+    }
+
+    /// Whether the least delay is not to be forgotten, as others do not let it be seen.
+    pub(super) fn keep_base(&self) -> bool {
+        self.competition.is_some()
+    }
+}
+
+/// Drains have failed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Evidence {
+    /// The least delay before the first of them.
+    pub(super) base: u32,
+    /// When the last one failed.
+    pub(super) at: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Competition {
+    pub(super) since: Instant,
+    pub(super) window: Window,
+    /// Bytes that had arrived by the last feedback.
+    pub(super) bytes: u64,
+    /// q at the most and at the least in some round trips, and since when; and at the most before that.
+    pub(super) most: i32,
+    pub(super) least: i32,
+    pub(super) began: Instant,
+    pub(super) most_before: i32,
+    pub(super) test: Option<Test>,
+    pub(super) test_at: Instant,
+    pub(super) phase: Duration,
+    pub(super) passed: bool,
+}
+
+/// Less is sent for a while.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Test {
+    /// q before, and the least since.
+    pub(super) before: i32,
+    pub(super) lowest: i32,
+    /// By how much it falls if nobody else is there, in microseconds.
+    pub(super) predicted: f64,
+    pub(super) ends: Instant,
+    pub(super) judged_at: Instant,
+    /// Whether the path had enough to send all the time.
+    pub(super) busy: bool,
+}

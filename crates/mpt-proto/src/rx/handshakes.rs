@@ -1,0 +1,121 @@
+//! The handshakes of one connection with sealed framing, at its receiving half.
+
+use std::time::Duration;
+
+use crate::framing::sealed::epoch::Epochs;
+use crate::framing::sealed::handshake::{Initiation, Timestamp};
+use crate::framing::sealed::hash::MacBytes;
+use crate::keys::PeerKeys;
+use crate::keys::ciphers::Cipher;
+use crate::time::Instant;
+use crate::timer::{Deadline, Timer};
+
+/// An own initiation is taken to be answered for so long, before that of a peer with a smaller key takes its place.
+const YIELD_AFTER: Duration = Duration::from_millis(500);
+
+/// The handshakes of one connection.
+#[derive(Debug)]
+pub(super) struct Handshakes {
+    pub(super) peer: PeerKeys,
+    pub(super) epochs: Epochs,
+    /// An own initiation that waits for its response.
+    pub(super) waiting: Option<Box<Initiation>>,
+    /// The timestamp of the last initiation that was answered.
+    newest: Option<Timestamp>,
+    /// A cookie of the peer, and since when.
+    pub(super) cookie: Option<(MacBytes, Instant)>,
+    /// How many indices were chosen.
+    pub(super) chosen: u64,
+    /// How many initiations of the present series were sent, and when the next one is due.
+    pub(super) attempts: u8,
+    pub(super) next: Option<Instant>,
+    /// Whether all paths of the session are silent.
+    pub(super) is_silent: bool,
+    /// Whether one of them has been up in the session.
+    pub(super) was_up: bool,
+}
+
+/// How datagrams of a connection are sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SealedStatus {
+    /// The cipher in use.
+    pub cipher: Cipher,
+    /// How many epochs have begun.
+    pub epoch: u64,
+}
+
+impl Handshakes {
+    pub(super) fn new(peer: PeerKeys) -> Self {
+        Self {
+            peer,
+            epochs: Epochs::default(),
+            waiting: None,
+            newest: None,
+            cookie: None,
+            chosen: 0,
+            attempts: 0,
+            next: None,
+            is_silent: false,
+            was_up: false,
+        }
+    }
+
+    /// All indices that lead here.
+    pub(super) fn indices(&self) -> impl Iterator<Item = u32> + '_ {
+        self.epochs.indices().chain(self.waiting.iter().map(|waiting| waiting.hello.index))
+    }
+
+    /// Begins a series of initiations, unless one is under way.
+    pub(super) fn begin_series(&mut self, at: Instant) {
+        if self.attempts == 0 {
+            self.next = Some(self.next.map_or(at, |next| next.min(at)));
+        }
+    }
+
+    /// A series begins anew: an answer is likelier than before.
+    pub(super) fn restart_series(&mut self, at: Instant) {
+        (self.attempts, self.next) = (0, Some(at));
+    }
+
+    /// An epoch has begun: the next series is to replace it.
+    pub(super) fn on_epoch(&mut self) {
+        (self.attempts, self.next) = (0, self.epochs.rekey_at());
+        self.is_silent = false;
+    }
+
+    /// Whether the first own initiation of a series has just been sent and may yet be answered.
+    pub(super) fn is_under_way(&self, now: Instant) -> bool {
+        let is_recent = |waiting: &Initiation| now.since(waiting.at) < YIELD_AFTER;
+        self.attempts == 1 && self.waiting.as_deref().is_some_and(is_recent)
+    }
+
+    /// The timestamp of the last initiation that was answered.
+    pub(super) fn newest(&self) -> Option<Timestamp> {
+        self.newest
+    }
+
+    /// A connection of the peer before this one has answered an initiation with this timestamp.
+    pub(super) fn set_newest(&mut self, newest: Option<Timestamp>) {
+        self.newest = newest;
+    }
+
+    /// Takes note of the timestamp of an initiation. Returns whether it is later than those before.
+    pub(super) fn is_later(&mut self, timestamp: Timestamp) -> bool {
+        let is_later = self.newest.is_none_or(|newest| timestamp > newest);
+        if is_later {
+            self.newest = Some(timestamp);
+        }
+        is_later
+    }
+
+    /// The peer asks for this cookie.
+    pub(super) fn set_cookie(&mut self, now: Instant, cookie: MacBytes) {
+        self.cookie = Some((cookie, now));
+    }
+
+    pub(super) fn deadline(&self) -> Option<Deadline> {
+        let at = [self.next, self.epochs.expires_at(), self.epochs.deadline()];
+        let at = at.into_iter().flatten().min()?;
+        Some(Deadline { at, timer: Timer::Hello })
+    }
+}

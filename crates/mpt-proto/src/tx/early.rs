@@ -1,0 +1,107 @@
+//! The *early delay*: how long packets of TCP connections take at the least from the first one on.
+//!
+//! BBR (draft-ietf-ccwg-bbr) keeps twice its least round trip in flight, and believes in that round trip for ten
+//! seconds. The first packets of a connection meet empty paths, so they take the fastest and come back as soon as can
+//! be. If that path carries little, or if it was luck because delays vary, what is in flight is not enough for the paths
+//! that carry much. So the peer holds packets of TCP connections, from the first one on, until they have taken about half
+//! as long as they will take when the paths are full. When they are, that delays nothing.
+//!
+//! If the paths that this leaves out carry most, half is not enough: until more waits for the fastest path than the
+//! difference of the delays nothing takes the others, and such a sender stops before. Then it is the whole difference,
+//! and all paths are as good from the first packet on.
+
+use std::time::Duration;
+
+use crate::id::PathId;
+
+/// A window of two round trips is taken to fill so much of them: some of it is needed for what waits in queues.
+const FILLS: f64 = 1.8;
+
+/// Fewer paths suffice if they carry this share of what the best one of all does: rates are not known better.
+const ENOUGH: f64 = 0.8;
+
+/// More are worth it if they carry so much more.
+const WORTH: f64 = 1.25;
+
+/// That is worth so much delay, and no more than another round trip.
+const MOST: Duration = Duration::from_millis(20);
+
+/// No early delay is longer: a path that takes so long is left to those senders that fill it by themselves.
+const LONGEST: Duration = Duration::from_millis(60);
+
+/// What is known of a path before it is used.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    pub(super) path: PathId,
+    /// In bytes per second.
+    pub(super) rate: u64,
+    /// How much longer than by the fastest path packets take at their best.
+    pub(super) skew: Duration,
+    /// The same of packets that wait for those before them.
+    pub(super) delay: Duration,
+}
+
+/// The early delay over some paths, the fastest of which has this round trip. It is zero if the fastest ones suffice.
+pub(super) fn early_delay(ways: &mut [Way], round_trip: Duration) -> Duration {
+    ways.sort_by_key(|way| (way.delay, way.path));
+    let most = ways.iter().map(|way| way.rate).max().unwrap_or_default() as f64;
+    let [mut carried, mut reached] = [0.0; 2];
+    let mut early = Duration::ZERO;
+    for way in ways {
+        carried += way.rate as f64;
+        let half = (round_trip + way.delay).div_f64(FILLS).saturating_sub(round_trip);
+        let is_needed = reached < ENOUGH * most && half.max(way.skew) <= LONGEST;
+        let is_worth_it = half <= round_trip.min(MOST) && carried >= WORTH * reached;
+        let needs = if is_needed { half.max(way.skew) } else { half };
+        if half <= early || is_needed || is_worth_it {
+            reached = carried;
+            early = early.max(if half <= early { half } else { needs });
+        }
+    }
+    early
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The early delay in milliseconds over paths of so many Mbit/s, so much slower than the fastest, whose delay varies so
+    /// much that packets wait for so long.
+    fn early(paths: &[(u64, u64, u64)], round_trip: u64) -> u128 {
+        let ms = Duration::from_millis;
+        let way = |(index, &(mbps, skew, waits)): (usize, &(u64, u64, u64))| {
+            let (rate, skew) = (mbps * 125_000, ms(skew));
+            Way { path: PathId(index as u8), rate, skew, delay: skew + ms(waits) }
+        };
+        let mut ways: Vec<Way> = paths.iter().enumerate().map(way).collect();
+        early_delay(&mut ways, ms(round_trip)).as_millis()
+    }
+
+    #[test]
+    fn paths_that_a_window_of_two_round_trips_fills_need_none() {
+        assert_eq!(early(&[], 20), 0);
+        assert_eq!(early(&[(50, 0, 0), (50, 0, 0)], 20), 0);
+        assert_eq!(early(&[(50, 0, 0), (50, 10, 0)], 20), 0);
+    }
+
+    #[test]
+    fn a_slower_path_that_doubles_the_rate_is_worth_half_its_delay() {
+        assert_eq!(early(&[(50, 0, 0), (50, 25, 0)], 20), 5);
+        assert_eq!(early(&[(50, 50, 0), (50, 0, 0)], 20), 18);
+        assert_eq!(early(&[(50, 0, 0), (50, 150, 0)], 20), 0, "that would be 74 ms");
+        assert_eq!(early(&[(300, 0, 0), (30, 16, 0)], 8), 0, "it adds a tenth");
+    }
+
+    #[test]
+    fn a_path_that_carries_most_is_worth_its_whole_delay() {
+        assert_eq!(early(&[(5, 0, 0), (50, 25, 0)], 10), 25);
+        assert_eq!(early(&[(5, 0, 0), (50, 150, 0)], 10), 0, "not so much");
+        assert_eq!(early(&[(10, 0, 0), (100, 1, 0)], 20), 0);
+    }
+
+    #[test]
+    fn where_delays_vary_the_luck_of_the_first_packets_does_not_count() {
+        assert_eq!(early(&[(50, 0, 54), (50, 0, 54)], 10), 25);
+        assert_eq!(early(&[(50, 0, 6), (50, 0, 6)], 20), 0);
+    }
+}

@@ -1,0 +1,122 @@
+//! What paths are like is found out before there is traffic: at the beginning of a session trains of padded beacons show
+//! what each carries, and single ones how its delay varies.
+//!
+//! What is known before the first packet of a connection decides what its sender takes for the least round trip:
+//! see [`early`](super::early).
+
+use std::time::Duration;
+
+use super::connection::TransmitHalf;
+use super::message::{Control, ControlMessage};
+use super::opened::Opened;
+use super::path::TransmitPath;
+use crate::id::PathId;
+use crate::rx::record::PADDED;
+use crate::scheduler::earliest::Earliest;
+use crate::time::Instant;
+use crate::wire::extended::Kind;
+use crate::wire::extended::beacon::Beacon;
+
+/// Single datagrams for each path, and trains after them.
+const TRAINS: u8 = 3;
+const SINGLES: u8 = 24;
+
+/// How far these are apart, and how often it is looked whether another train can follow.
+const APART: Duration = Duration::from_millis(5);
+
+/// The first train follows so long after the last single datagram: then that has been told about.
+const SETTLED: Duration = Duration::from_millis(100);
+
+/// A path on which data was sent since this shows by that what it is like.
+const UNUSED: Duration = Duration::from_millis(20);
+
+/// A path that carries data all the time is not waited for any longer.
+const LONGEST: Duration = Duration::from_secs(5);
+
+impl TransmitHalf {
+    /// There is a session, or another path.
+    pub(super) fn open(&mut self, now: Instant) {
+        let is_trained = self.scheduler.earliest().is_some_and(Earliest::is_trained);
+        if let Some(paced) = self.paced.as_mut().filter(|_| is_trained) {
+            paced.trains.opening.at = Some(now);
+            let new = |path: &&mut TransmitPath| path.opened.until == Instant::ZERO;
+            let usable = self.paths.iter_mut().map(|(_, path)| path).filter(|path| path.usable());
+            usable.filter(new).for_each(|path| path.opened.until = now + LONGEST);
+        }
+    }
+
+    /// The next datagram that shows what a path is like.
+    pub(super) fn poll_opening(&mut self, now: Instant) -> Option<Control> {
+        let opening = self.paced.as_ref()?.trains.opening;
+        if opening.at.is_none_or(|at| now < at) {
+            return None;
+        }
+        let (path, left) = opening.train.or_else(|| self.next_opening(now))?;
+        let is_train = opening.train.is_some() || left > 1;
+        let Some(sender) = self.paths.get_mut(path.index()) else {
+            self.paced.as_mut()?.trains.opening.train = None;
+            return None;
+        };
+        if opening.train.is_none() && is_train {
+            sender.rate.on_train(now, sender.wire.next, left as u32);
+        }
+        let opening = &mut self.paced.as_mut()?.trains.opening;
+        opening.train = Some((path, left - 1)).filter(|(_, left)| *left > 0);
+        let padded = Some(if is_train { sender.mtu.least() } else { PADDED });
+        let (id, path_sequence) = (sender.wire.id, sender.wire.next.wrapping_sub(1));
+        let stamp = self.framing.stamp_control(now, Kind::Beacon, &mut sender.wire)?;
+        let covered = self.framing.last_sequence().unwrap_or(Beacon::NOTHING);
+        let message = ControlMessage::Beacon(Beacon { path: id, covered, path_sequence });
+        Some(Control { path, stamp, message, padded })
+    }
+
+    /// The path that is to be shown next, and by how many datagrams.
+    fn next_opening(&mut self, now: Instant) -> Option<(PathId, usize)> {
+        let (earliest, paced) = (self.scheduler.earliest()?, self.paced.as_ref()?);
+        let mut waits = false;
+        let mut next = None;
+        for (index, path) in self.paths.iter_mut() {
+            let path_id = PathId(index as u8);
+            if !earliest.has(path_id) || !path.is_shown(now) || next.is_some() {
+                continue;
+            }
+            waits = true;
+            // What goes with a train would seem to be part of it.
+            // A beacon says that nothing is outstanding.
+            let is_idle = path.idle.elapsed(now) >= UNUSED && !paced.has_committed(path_id);
+            if !is_idle || path.rate.has_train(now) {
+                continue;
+            }
+            if path.opened.singles < SINGLES {
+                if now >= path.opened.next {
+                    path.opened.singles += 1;
+                    path.opened.next = now + APART;
+                    next = Some((path_id, 1));
+                }
+            } else if now < path.opened.next + SETTLED {
+                // What goes before a train would seem to be part of it.
+            } else if let Some(size) = path.rate.wants_train(now) {
+                path.opened.trains += 1;
+                next = Some((path_id, size));
+            } else {
+                // It is too slow for a longer one.
+                path.opened.trains = TRAINS;
+            }
+        }
+        if next.is_none() {
+            let opening = &mut self.paced.as_mut()?.trains.opening;
+            opening.at = waits.then(|| now + APART);
+        }
+        next
+    }
+}
+
+impl TransmitPath {
+    /// Whether it is to be shown what the path is like.
+    pub(super) fn is_shown(&self, now: Instant) -> bool {
+        let Opened { trains, singles, until, .. } = self.opened;
+        let is_free = self.price.is_zero() && self.fixed_rate.is_none();
+        let is_due = is_free && self.rate.is_open() && now < until;
+        is_due && (trains < TRAINS || singles < SINGLES)
+    }
+}

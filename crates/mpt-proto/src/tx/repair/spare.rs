@@ -1,0 +1,62 @@
+//! How many bytes may be sent beyond inner packets because of a path.
+
+/// What may be sent again of each byte that is sent: so much always, and so much of the share that is lost. A first repair
+/// on two paths takes all of the latter.
+const ALWAYS: f64 = 0.03;
+const OF_LOSS: f64 = 2.0;
+const AT_MOST: f64 = 0.15;
+
+/// What may be saved up, in bytes: a queue of some access links that overflows.
+const SAVED: f64 = (128 << 10) as f64;
+
+/// The bytes that may be sent again of what one path has lost, and as duplicates of what it carries.
+#[derive(Debug)]
+pub(crate) struct Spare(f64);
+
+impl Default for Spare {
+    fn default() -> Self {
+        Self(SAVED)
+    }
+}
+
+impl Spare {
+    /// A packet was sent on the path, which loses this share of datagrams.
+    #[inline]
+    pub(in crate::tx) fn on_sent(&mut self, bytes: usize, loss: f64) {
+        let share = (ALWAYS + OF_LOSS * loss).min(AT_MOST);
+        self.0 = (self.0 + bytes as f64 * share).min(SAVED);
+    }
+
+    /// Whether so many bytes may be sent; if so they count.
+    pub(in crate::tx) fn take(&mut self, bytes: usize) -> bool {
+        let has = self.0 >= bytes as f64;
+        if has {
+            self.0 -= bytes as f64;
+        }
+        has
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repairs_take_a_share_that_follows_the_loss() {
+        for (loss, expected) in [(0.0, 0.03), (0.02, 0.07), (0.3, 0.15)] {
+            let mut spare = Spare::default();
+            assert!(spare.take(SAVED as usize) && !spare.take(1));
+            (0..500).for_each(|_| spare.on_sent(1000, loss));
+            let taken = (0..).take_while(|_| spare.take(100)).count() * 100;
+            let share = taken as f64 / 5e5;
+            assert!((expected - 0.0003..=expected).contains(&share), "{loss}: {share}");
+        }
+    }
+
+    #[test]
+    fn no_more_is_saved_up_than_a_queue_that_overflows() {
+        let mut spare = Spare::default();
+        (0..100_000).for_each(|_| spare.on_sent(1500, 0.0));
+        assert!(spare.take(SAVED as usize) && !spare.take(1));
+    }
+}

@@ -1,0 +1,195 @@
+//! What a tunnel gets of a link that somebody else uses, too, and what it leaves.
+//!
+//! The table of all lengths of the queue takes minutes:
+//!
+//! ```console
+//! $ cargo test --release -p mpt-sim --test beside -- --ignored --nocapture
+//! ```
+
+mod links;
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use links::{at, clear, plan};
+use mpt_proto::{PathId, PathStanding, RateStage};
+use mpt_sim::profile::Profile;
+use mpt_sim::traffic::bulk::Sender;
+use mpt_sim::world::pair::{Pair, PairPlan};
+use mpt_sim::world::{BulkId, Direction, End, HostId, TrunkId, World};
+
+/// 40 Mbit/s, 40 ms of round trip: 200 kB.
+const RATE: u64 = 40_000_000;
+const BDP: u64 = 200_000;
+
+/// Lengths of the queue: half, one and five of these, and a second.
+const QUEUES: [(&str, u64); 4] =
+    [("half", BDP / 2), ("one", BDP), ("five", 5 * BDP), ("second", 25 * BDP)];
+
+/// Who else is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rival {
+    Tunnel,
+    Plain,
+}
+
+/// Two at one link.
+struct Two {
+    world: World,
+    trunk: TrunkId,
+    left: HostId,
+    bulks: [BulkId; 2],
+}
+
+fn sender(port: u16, from: u64, to: u64) -> Sender {
+    Sender::new(Pair::flow(false, port), 1380, at(from), at(to))
+}
+
+/// A tunnel with a transfer from the second second on, and a rival from and until these times in milliseconds.
+fn two(plan: &PairPlan, queue: u64, rival: Rival, [from, until]: [u64; 2], seed: u64) -> Two {
+    let pair = Pair::new(seed, plan).expect("a plan the core accepts");
+    let (left, wire, mut world) = (pair.left, pair.wires[0], pair.world);
+    let shared = Profile { rate: Some(RATE), queue: Some(queue), ..Profile::default() };
+    let own = world.add_bulk(pair.left, pair.right, sender(5001, 1000, 1_000_000));
+    let (mut world, other, other_wire) = match rival {
+        Rival::Plain => {
+            let end =
+                |host, last| End { host, address: IpAddr::V4(Ipv4Addr::new(192, 0, 2, last)) };
+            let ends = (end(pair.left, 1), end(pair.right, 2));
+            let wire = world.add_wire(ends.0, ends.1, clear(20), clear(20));
+            let other = world.add_plain_bulk(wire, sender(5002, from, until));
+            (world, other, wire)
+        }
+        Rival::Tunnel => {
+            let mut pair = Pair::beside(world, plan).expect("a plan the core accepts");
+            let other = pair.world.add_bulk(pair.left, pair.right, sender(5002, from, until));
+            (pair.world, other, pair.wires[0])
+        }
+    };
+    let trunk = world.add_trunk(&[wire, other_wire], Direction::There, shared);
+    Two { world, trunk, left, bulks: [own, other] }
+}
+
+impl Two {
+    /// What the tunnel says of its path.
+    fn standing(&self) -> PathStanding {
+        let endpoint = self.world.endpoint(self.left).expect("it runs");
+        let standing = endpoint.connection(Pair::CONNECTION).standing(self.world.now(), PathId(0));
+        standing.expect("it is paced")
+    }
+
+    fn bytes(&self) -> [f64; 2] {
+        self.bulks.map(|bulk| self.world.bulk(bulk).1.stats().bytes as f64)
+    }
+
+    /// Mbit/s of both from one second to another.
+    fn goodput(&mut self, from: u64, to: u64) -> [f64; 2] {
+        self.world.run_until(at(from * 1000));
+        let before = self.bytes();
+        self.world.run_until(at(to * 1000));
+        let after = self.bytes();
+        [0, 1].map(|it| (after[it] - before[it]) * 8.0 / 1e6 / (to - from) as f64)
+    }
+
+    /// What happens in a second.
+    fn second(&mut self, second: u64) -> String {
+        let [own, other] = self.goodput(second, second + 1);
+        let standing = self.standing();
+        let mbps = |rate: Option<u64>| rate.map_or(0.0, |rate| rate as f64 * 8.0 / 1e6);
+        let stands = self.world.trunk_backlog(self.trunk) as f64 * 8e3 / RATE as f64;
+        let (rate, pace) = (mbps(standing.rate), mbps(standing.pace));
+        let found = standing.found.last().map(|found| found.what);
+        format!(
+            "{second:3} {own:5.1} {other:5.1} stands {stands:6.1} ms, {:?} rate {rate:.1} pace {pace:.1} {found:?}",
+            standing.stage
+        )
+    }
+}
+
+/// The path of all of them.
+fn path() -> PairPlan {
+    plan(&[clear(20)])
+}
+
+/// Jain's index of two.
+fn jain([one, other]: [f64; 2]) -> f64 {
+    (one + other).powi(2) / (2.0 * (one * one + other * other))
+}
+
+/// What both get in a minute.
+fn minute(plan: &PairPlan, queue: u64, rival: Rival) -> [f64; 2] {
+    two(plan, queue, rival, [1000, 1_000_000], 1).goodput(1, 61)
+}
+
+/// The first one's share of half of what both get.
+fn fair_share(got: [f64; 2]) -> f64 {
+    2.0 * got[0] / (got[0] + got[1])
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
+fn two_tunnels_share_a_link() {
+    for (name, queue) in QUEUES {
+        let got = minute(&path(), queue, Rival::Tunnel);
+        assert!(jain(got) >= 0.9, "{name}: {got:?}, Jain {}", jain(got));
+    }
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
+fn a_tunnel_competes_with_a_flow_that_keeps_a_queue() {
+    let mut yields = path();
+    yields.connection.compete = false;
+    // Without competing it starves the more the longer the queue can become.
+    for ((name, queue), [off, on, most]) in QUEUES.into_iter().zip([
+        [0.7, 0.75, 1.2],
+        [0.55, 0.6, 1.2],
+        [0.35, 0.5, 1.2],
+        [0.06, 0.12, 1.2],
+    ]) {
+        let without = fair_share(minute(&yields, queue, Rival::Plain));
+        let with = fair_share(minute(&path(), queue, Rival::Plain));
+        assert!(without < off, "{name}: {without} without competing");
+        assert!(with >= on && with <= most, "{name}: {with}");
+    }
+}
+
+/// The flow ends in the 20th second; until then it has kept up to 200 ms.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
+fn a_tunnel_that_is_alone_again_keeps_no_queue() {
+    let mut two = two(&path(), 5 * BDP, Rival::Plain, [1000, 20_000], 1);
+    two.world.run_until(at(19_000));
+    assert_eq!(two.standing().stage, RateStage::Competing);
+    two.world.run_until(at(50_000));
+    let (mut sum, mut carried) = (0, two.goodput(50, 51)[0]);
+    for millis in (51_000..61_000).step_by(10) {
+        two.world.run_until(at(millis));
+        sum += two.world.trunk_backlog(two.trunk);
+    }
+    carried += two.goodput(61, 62)[0];
+    let mean = sum as f64 / 1000.0 * 8e3 / RATE as f64;
+    assert!(mean < 15.0, "{mean} ms stand in the queue on average");
+    assert_ne!(two.standing().stage, RateStage::Competing);
+    assert!(carried / 2.0 > 0.9 * 40.0 * 1380.0 / 1432.0, "{carried}");
+}
+
+/// Prints what both got in a minute.
+#[test]
+#[ignore = "prints a table, takes minutes"]
+fn table() {
+    let only = std::env::var("ONLY").ok();
+    for rival in [Rival::Tunnel, Rival::Plain] {
+        for (name, queue) in QUEUES {
+            if only.as_ref().is_some_and(|only| *only != format!("{rival:?}/{name}")) {
+                continue;
+            }
+            if std::env::var("TRACE").is_ok() {
+                let mut two = two(&path(), queue, rival, [1000, 1_000_000], 1);
+                (1..61).for_each(|second| println!("{}", two.second(second)));
+            }
+            let got = minute(&path(), queue, rival);
+            let (jain, share) = (jain(got), fair_share(got));
+            println!("{rival:?} {name}: {got:.1?}, Jain {jain:.3}, {share:.2} of a fair share");
+        }
+    }
+}

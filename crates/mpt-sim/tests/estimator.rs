@@ -1,0 +1,284 @@
+//! The estimate of a rate where links are not as it would like them, and where they change.
+//!
+//! What is reached over links that change is printed by
+//!
+//! ```console
+//! $ cargo test --release -p mpt-sim --test estimator -- --ignored --nocapture
+//! ```
+
+mod links;
+
+use links::{at, believed, bytes, carried, pair, plan, stream_between, wire};
+use mpt_sim::profile::Profile;
+use mpt_sim::traffic::bulk::Sender;
+use mpt_sim::world::pair::{Pair, PairPlan};
+use mpt_sim::world::{Direction, TrunkId, WireId};
+
+/// Who sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Load {
+    Cubic(u16),
+    Bbr,
+    Stream(u64),
+}
+
+fn offer(pair: &mut Pair, load: Load) {
+    let sender = |port| Sender::new(Pair::flow(false, port), 1380, at(1000), at(1_000_000));
+    match load {
+        Load::Cubic(flows) => {
+            for flow in 0..flows {
+                pair.world.add_bulk(pair.left, pair.right, sender(5001 + flow));
+            }
+        }
+        Load::Bbr => {
+            pair.world.add_bulk(pair.left, pair.right, sender(5001).with_bbr());
+        }
+        Load::Stream(kbps) => {
+            stream_between(pair, kbps, 7001, [1000, 1_000_000]);
+        }
+    }
+}
+
+/// What happened after a link had changed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Change {
+    /// Its rate as believed after a second, as a share of what it is.
+    believed: f64,
+    /// What the links carried in the third and fourth second, as a share of the sum of their rates.
+    carried: f64,
+    /// The longest queue in front of it, and the longest from two round trips after that on, in milliseconds.
+    queue: [f64; 2],
+}
+
+/// Mbit/s of the links that are there.
+fn sum(wires: &[Profile]) -> f64 {
+    wires.iter().filter_map(|wire| wire.rate).sum::<u64>() as f64 / 1e6
+}
+
+/// The first of some links goes from one rate to another at the 8th second.
+fn change(load: Load, [from, to]: [u64; 2], others: &[Profile]) -> Change {
+    let deep = |mbps: u64| Profile { queue: Some(10_000_000), ..wire(mbps, 10) };
+    let wires: Vec<Profile> = std::iter::once(deep(from)).chain(others.iter().cloned()).collect();
+    let mut pair = pair(&wires);
+    offer(&mut pair, load);
+    let (ids, changing) = (pair.wires.clone(), pair.wires[0]);
+    pair.world.run_until(at(8000));
+    pair.world.set_profile(changing, Direction::There, deep(to));
+    let mut seen = Change::default();
+    let (mut longest_at, mut queues) = (8000, Vec::new());
+    for millis in (8000..10_000).step_by(2) {
+        pair.world.run_until(at(millis));
+        let queue = pair.world.link(changing, Direction::There).queueing(pair.world.now());
+        let queue = queue.as_secs_f64() * 1e3;
+        queues.push((millis, queue));
+        if millis == 9000 {
+            seen.believed = believed(&pair, 1)[0].0 / to as f64;
+        }
+        if queue > seen.queue[0] {
+            (seen.queue[0], longest_at) = (queue, millis);
+        }
+    }
+    // Two round trips as they are then.
+    let later_at = longest_at + 2 * (20 + seen.queue[0] as u64);
+    let later = queues.iter().filter(|(millis, _)| *millis >= later_at);
+    seen.queue[1] = later.map(|(_, queue)| *queue).fold(0.0, f64::max);
+    seen.carried = carried(&mut pair, &ids, 10, 12) / (to as f64 + sum(others));
+    seen
+}
+
+/// The share of what is there that links carry if the first one swings between two rates.
+fn swing(load: Load, [low, high]: [u64; 2], others: &[Profile]) -> f64 {
+    let wires: Vec<Profile> =
+        std::iter::once(wire(high, 10)).chain(others.iter().cloned()).collect();
+    let mut pair = pair(&wires);
+    offer(&mut pair, load);
+    let ids = pair.wires.clone();
+    pair.world.run_until(at(5000));
+    let before = bytes(&pair, &ids);
+    for half in 0..16 {
+        let mbps = if half % 2 == 0 { low } else { high };
+        pair.world.set_profile(ids[0], Direction::There, wire(mbps, 10));
+        pair.world.run_until(at(5000 + (half + 1) * 1500));
+    }
+    let carried = (bytes(&pair, &ids) - before) as f64 * 8.0 / 1e6 / 24.0;
+    carried / ((low + high) as f64 / 2.0 + sum(others))
+}
+
+const LOADS: [Load; 4] = [Load::Cubic(1), Load::Cubic(16), Load::Bbr, Load::Stream(200_000)];
+
+#[test]
+#[ignore = "prints a table, takes minutes"]
+fn table() {
+    for others in [vec![], vec![wire(50, 10)]] {
+        for load in LOADS {
+            for rates in [[40, 20], [20, 40], [80, 20], [20, 80], [50, 5]] {
+                let got = change(load, rates, &others);
+                println!(
+                    "{load:?} {rates:?} beside {}: believed {:.2}, carried {:.2}, queue {:.0} ms, later {:.0} ms",
+                    sum(&others),
+                    got.believed,
+                    got.carried,
+                    got.queue[0],
+                    got.queue[1]
+                );
+            }
+            println!(
+                "{load:?} swings 20..80 beside {}: {:.2}",
+                sum(&others),
+                swing(load, [20, 80], &others)
+            );
+        }
+    }
+}
+
+/// What a case shows, to be printed or asserted.
+fn case(wires: &[Profile], load: Load, seconds: [u64; 2]) -> (f64, Vec<(f64, f64, f64)>, Pair) {
+    let mut pair = pair(wires);
+    offer(&mut pair, load);
+    let ids = pair.wires.clone();
+    let mbps = carried(&mut pair, &ids, seconds[0], seconds[1]);
+    let believed = believed(&pair, wires.len());
+    (mbps, believed, pair)
+}
+
+fn shallow(mbps: u64, delay: u64) -> Profile {
+    Profile { queue: Some(20_000), ..wire(mbps, delay) }
+}
+
+/// Two paths over one link of so many Mbit/s.
+fn shared(plan: &PairPlan, mbps: u64, queue: u64) -> (Pair, TrunkId) {
+    let mut pair = Pair::new(1, plan).expect("a plan the core accepts");
+    let profile =
+        Profile { rate: Some(mbps * 1_000_000), queue: Some(queue), ..Profile::default() };
+    let wires = pair.wires.clone();
+    let trunk = pair.world.add_trunk(&wires, Direction::There, profile);
+    pair.world.run_until(at(1000));
+    (pair, trunk)
+}
+
+/// The mean and the longest queue of a link that wires share in ten seconds, in milliseconds.
+fn queue(pair: &mut Pair, trunk: TrunkId, mbps: u64, from: u64) -> (f64, f64) {
+    let (mut sum, mut most) = (0.0, 0.0_f64);
+    for millis in (from * 1000..from * 1000 + 10_000).step_by(5) {
+        pair.world.run_until(at(millis));
+        let queue = pair.world.trunk_backlog(trunk) as f64 * 8.0 / (mbps * 1000) as f64;
+        (sum, most) = (sum + queue, most.max(queue));
+    }
+    (sum / 2000.0, most)
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes a minute without --release")]
+fn two_paths_over_one_link_fill_it_and_keep_its_queue_short() {
+    for load in [Load::Cubic(1), Load::Bbr, Load::Stream(60_000)] {
+        for (delays, limit) in [([10, 10], 200_000), ([10, 30], 200_000), ([10, 10], 2_000_000)] {
+            let (mut pair, trunk) = shared(&plan(&delays.map(links::clear)), 20, limit);
+            offer(&mut pair, load);
+            let ids = pair.wires.clone();
+            pair.world.run_until(at(10_000));
+            let before = bytes(&pair, &ids);
+            let (mean, most) = queue(&mut pair, trunk, 20, 10);
+            let mbps = (bytes(&pair, &ids) - before) as f64 * 8.0 / 1e7;
+            let case =
+                format!("{load:?} {delays:?} {limit}: {mbps:.1}, {mean:.1} ms, {most:.1} ms");
+            assert!(mbps >= 0.93 * 20.0 && mean < 12.0 && most < 90.0, "{case}");
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes a minute without --release")]
+fn a_queue_of_20_kilobytes_is_filled_all_the_same() {
+    for load in [Load::Cubic(1), Load::Bbr, Load::Stream(60_000)] {
+        for (wires, least) in
+            [(vec![shallow(50, 10)], 0.93), (vec![shallow(50, 10), wire(20, 10)], 0.86)]
+        {
+            let (mbps, believed, _) = case(&wires, load, [10, 20]);
+            let rate = believed[0].0;
+            assert!(mbps >= least * sum(&wires), "{load:?} {}: {mbps} {believed:?}", wires.len());
+            assert!((45.0..55.0).contains(&rate), "{load:?} {}: {believed:?}", wires.len());
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes a minute without --release")]
+fn slow_links_are_filled_and_feedback_takes_little_of_them() {
+    for (wires, load, least) in [
+        (vec![wire(1, 10)], Load::Cubic(1), 0.93),
+        (vec![wire(1, 10)], Load::Bbr, 0.93),
+        (vec![wire(2, 10), wire(1, 30)], Load::Cubic(1), 0.8),
+        (vec![wire(2, 10), wire(1, 30)], Load::Stream(6000), 0.93),
+        (vec![wire(1, 10)], Load::Stream(3000), 0.93),
+    ] {
+        let (mbps, believed, pair) = case(&wires, load, [10, 20]);
+        assert!(mbps >= least * sum(&wires), "{load:?} {}: {mbps} {believed:?}", wires.len());
+        if let Load::Stream(_) = load {
+            let back =
+                |wire: &WireId| pair.world.link(*wire, Direction::Back).stats().delivered.bytes;
+            let back = pair.wires.iter().map(back).sum::<u64>() as f64 * 8.0 / 20e6;
+            assert!(back < 0.04 * sum(&wires), "{load:?}: {back} Mbit/s of feedback");
+        }
+    }
+}
+
+/// While an application offers little the rate that is known is an old one.
+#[test]
+fn what_an_application_hides_is_found_when_it_is_needed() {
+    let mut pair = pair(&[wire(10, 10), wire(10, 40)]);
+    stream_between(&mut pair, 30_000, 7001, [1000, 4000]);
+    pair.world.run_until(at(4000));
+    let ids = pair.wires.clone();
+    for id in &ids {
+        pair.world.set_profile(*id, Direction::There, wire(40, 10));
+    }
+    stream_between(&mut pair, 8000, 7002, [4000, 12_000]);
+    stream_between(&mut pair, 70_000, 7003, [12_000, 60_000]);
+    let mbps = carried(&mut pair, &ids, 13, 15);
+    assert!(mbps >= 0.97 * 70.0 * 1432.0 / 1400.0, "{mbps}, {:?}", believed(&pair, 2));
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes a minute without --release")]
+fn a_long_round_trip_does_not_hide_for_long_that_a_link_has_become_fast() {
+    let mut pair = Pair::new(1, &plan(&[wire(1, 300)])).expect("a plan the core accepts");
+    pair.world.run_until(at(3000));
+    stream_between(&mut pair, 60_000, 7001, [3000, 200_000]);
+    pair.world.run_until(at(20_000));
+    let id = pair.wires[0];
+    pair.world.set_profile(id, Direction::There, wire(20, 300));
+    let reached = (20_000..100_000).step_by(200).find(|millis| {
+        pair.world.run_until(at(*millis));
+        believed(&pair, 1)[0].0 >= 0.9 * 20.0
+    });
+    // 1.25 times as much every eight round trips would take 64 s.
+    assert!(reached.is_some_and(|millis| millis <= 45_000), "{reached:?}");
+}
+
+/// Steps of a link alone, with what is reached of what one would like: the rate within a tenth after a second, the queue at most
+/// what is sent too much until it can be known, and shorter two round trips later.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes a minute without --release")]
+fn a_rate_that_steps_is_found_within_a_second() {
+    for load in [Load::Cubic(16), Load::Bbr, Load::Stream(200_000)] {
+        for [from, to] in [[40, 20], [20, 40], [80, 20], [20, 80]] {
+            let got = change(load, [from, to], &[]);
+            let case = format!("{load:?} {from} to {to}: {got:?}");
+            assert!((0.9..=1.1).contains(&got.believed), "{case}");
+            assert!(got.carried >= 0.86, "{case}");
+            let longer = (from as f64 / to as f64 - 1.0).max(0.0);
+            assert!(got.queue[0] <= longer * 40.0 + 20.0, "{case}");
+            // 20 ms would be better.
+            assert!(got.queue[1] <= 100.0, "{case}");
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes a minute without --release")]
+fn a_link_that_swings_is_followed() {
+    for (load, alone, beside) in [(Load::Cubic(16), 0.9, 0.9), (Load::Bbr, 0.82, 0.85)] {
+        let got = [swing(load, [20, 80], &[]), swing(load, [20, 80], &[wire(50, 10)])];
+        assert!(got[0] >= alone && got[1] >= beside, "{load:?}: {got:?}");
+    }
+}

@@ -1,0 +1,195 @@
+//! `mpt doctor`: why a connection does not work, found actively, and what to change.
+//!
+//! The daemon recognises causes by what arrives, what is answered and what ICMP says. This command gives it the time it
+//! needs, and walks on from there: names, networks and MTUs of this host ([`preflight`]), what leaves by each path and
+//! what comes back, what the peer's packets and session tell of its settings ([`judge`]), whether the peer answers
+//! through the tunnel, also to packets as large as it takes ([`reach`]), and what the paths carry, where that is asked for
+//! ([`load`]).
+
+mod judge;
+mod load;
+mod reach;
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use mpt_control::{Client, ConnectionState, Reply, Request, Status, TunnelStatus};
+
+use self::judge::Seen;
+use self::reach::Reached;
+use crate::exit::Exit;
+use crate::{config, output, preflight, watch};
+
+/// How long the peer is waited for. Each cause is named within five seconds.
+const WAIT: Duration = Duration::from_secs(6);
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// What is to be looked at, and how.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Order<'o> {
+    /// The connection; all of them if none is named.
+    pub(super) connection: Option<&'o str>,
+    /// The configuration, where the daemon does not say what runs.
+    pub(super) file: &'o Path,
+    /// Whether to find out what the paths carry, by a load.
+    pub(super) rate: bool,
+    /// Where the daemon is.
+    pub(super) socket: &'o Path,
+}
+
+/// Looks at one connection, or at all.
+pub(super) fn doctor(order: Order<'_>) -> Result<Exit> {
+    let mut client = Client::connect(order.socket).context(
+        "no daemon runs that could be looked at; start it with `mpt run`, or see `mpt check`",
+    )?;
+    let begin = Instant::now();
+    let before = watch::ask(&mut client)?;
+    if let Some(name) = order.connection
+        && !connections(&before, None).any(|(_, other)| other.name == name)
+    {
+        output::complain(format_args!("no connection `{name}`: see `mpt status`"));
+        return Ok(Exit::Negative);
+    }
+    let mut status = before.clone();
+    // Paths that are up at once need no waiting; what does not fit shows itself in time.
+    while begin.elapsed() < WAIT
+        && !connections(&status, order.connection).all(|(_, it)| judge::is_up(it))
+    {
+        thread::sleep(LOOK);
+        status = watch::ask(&mut client)?;
+    }
+    let mut findings = judge::outside(&status, order.connection.is_none());
+    let settings = settings(&mut client, order.file);
+    findings.extend(settings.as_ref().map(preflight::misfits).unwrap_or_default());
+    let mut walk = String::new();
+    for (tunnel, state) in connections(&status, order.connection) {
+        let before = connections(&before, Some(&state.name)).next().map(|(_, state)| state);
+        let seen = Seen { tunnel, state, before, settings: settings.as_ref() };
+        let found = judge::connection(&seen);
+        walk.push_str(&judge::shown(&seen));
+        let is_whole = found.is_empty();
+        findings.extend(found);
+        for peer in reachable(state) {
+            let (line, finding) = through(tunnel, state, peer, is_whole);
+            walk.push_str(&format!("  {line}\n"));
+            findings.extend(finding);
+        }
+    }
+    if order.rate {
+        walk.push_str(&rates(&mut client, &status, order.connection)?);
+    }
+    let count = connections(&status, order.connection).count();
+    output::print(&(walk + &verdict(count, &findings)))?;
+    Ok(if findings.is_empty() { Exit::Done } else { Exit::Negative })
+}
+
+/// The connections with their tunnels.
+fn connections<'s>(
+    status: &'s Status,
+    name: Option<&'s str>,
+) -> impl Iterator<Item = (&'s TunnelStatus, &'s ConnectionState)> {
+    let all = status.tunnels.iter();
+    let all = all.flat_map(|tunnel| tunnel.connections.iter().map(move |it| (tunnel, it)));
+    all.filter(move |(_, it)| name.is_none_or(|name| it.name == name))
+}
+
+/// The settings that run, or those of the file.
+fn settings(client: &mut Client, file: &Path) -> Option<config::Settings> {
+    let running = match client.request(&Request::Config {}) {
+        Ok(Reply::Config { text }) => config::parse_running(&text),
+        Ok(_) | Err(_) => None,
+    };
+    running.or_else(|| config::load(file).ok())
+}
+
+/// The peer's addresses, if a path is up that leads to it.
+fn reachable(state: &ConnectionState) -> impl Iterator<Item = IpAddr> {
+    let any_up = state.paths.iter().any(|path| path.state == "up");
+    let peers = state.peer.iter().filter(move |_| any_up);
+    peers.filter_map(|peer| peer.parse().ok())
+}
+
+/// Whether the peer answers through the tunnel: what is seen, and what is wrong with it. Where the connection is not
+/// `whole` a packet may be lost for a reason that has been named.
+fn through(
+    tunnel: &TunnelStatus,
+    state: &ConnectionState,
+    peer: IpAddr,
+    whole: bool,
+) -> (String, Option<String>) {
+    let (name, mtu) = (&state.name, tunnel.mtu);
+    match reach::reach(peer, usize::try_from(mtu).unwrap_or_default()) {
+        Ok(Reached::Yes) => {
+            (format!("{peer} answers through the tunnel, also to packets of {mtu} bytes"), None)
+        }
+        Ok(Reached::SmallOnly) => (
+            format!("{peer} answers through the tunnel, but not to packets of {mtu} bytes"),
+            whole.then(|| {
+                format!(
+                    "{name}: packets of {mtu} bytes do not reach {peer}, smaller ones do: a link on the way is \
+                     narrower than its ends; set `mtu` of tunnel {} lower, such as 1280",
+                    tunnel.name
+                )
+            }),
+        ),
+        Ok(Reached::No) => (
+            format!("{peer} does not answer through the tunnel"),
+            whole.then(|| {
+                format!(
+                    "{name}: {peer} does not answer through the tunnel, although paths are up: does a firewall \
+                     of the peer drop what comes out of its tunnel, or has it another tunnel address?"
+                )
+            }),
+        ),
+        Err(error) => (
+            format!("{peer}: nothing can be sent into the tunnel"),
+            Some(format!(
+                "{name}: this host cannot send to {peer}: {error}: see `ip route get {peer}`, which should \
+                 lead to {}",
+                tunnel.name
+            )),
+        ),
+    }
+}
+
+/// What the paths of each connection carry to the peer, found out by a load.
+fn rates(client: &mut Client, status: &Status, name: Option<&str>) -> Result<String> {
+    let mut text = String::new();
+    for (tunnel, state) in connections(status, name) {
+        let Some(peer) = reachable(state).next() else { continue };
+        if state.framing == "plain" {
+            text.push_str(&format!(
+                "{}: rates are not measured: the peer reports none in plain framing\n",
+                state.name
+            ));
+            continue;
+        }
+        load::load(peer, usize::try_from(tunnel.mtu).unwrap_or_default());
+        thread::sleep(LOOK);
+        let after = watch::ask(client)?;
+        for (_, state) in connections(&after, Some(&state.name)) {
+            for path in &state.paths {
+                let rate = path.to_peer.as_ref().and_then(|direction| direction.rate);
+                let rate = rate.map_or("unknown".to_owned(), |rate| output::rate(rate as f64));
+                text.push_str(&format!("{}/{}: {rate} to the peer\n", state.name, path.name));
+            }
+        }
+    }
+    text.push_str("for the rates from a peer, run `mpt doctor --rate` there\n");
+    Ok(text)
+}
+
+/// What it comes to.
+fn verdict(connections: usize, findings: &[String]) -> String {
+    if findings.is_empty() {
+        let what = super::check::counted(connections, "connection");
+        return format!("all is well: {what}\n");
+    }
+    let lines: String = findings.iter().map(|finding| format!("- {finding}\n")).collect();
+    format!("to be changed:\n{lines}")
+}

@@ -1,0 +1,175 @@
+//! A daemon in the foreground, and waiting until it has reached its peer.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{self, ExitStatus};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use mpt_control::{Client, ConnectionState, Reply, Request, Status};
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::{getsockopt, sockopt};
+use nix::unistd::Pid;
+
+use super::program;
+
+/// How often the daemon is asked.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How long a daemon may take to end. It removes an interface and a few routes.
+const END_LIMIT: Duration = Duration::from_secs(10);
+
+/// A daemon that this process has started, and ends when the value is dropped.
+#[derive(Debug)]
+pub(crate) struct Child(process::Child);
+
+impl Child {
+    /// Starts the daemon; what it logs goes to `log`, or to standard error.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's.
+    pub(crate) fn start(config: &Path, log: Option<File>) -> Result<Self> {
+        program::daemon(config, log).map(Self)
+    }
+
+    /// How it has ended, if it has.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's.
+    pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        self.0.try_wait().context("cannot wait for the daemon")
+    }
+
+    /// Has it remove what it made, and waits until it has.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's, or it does not end.
+    pub(crate) fn end(&mut self) -> Result<()> {
+        if self.ended()?.is_some() {
+            return Ok(());
+        }
+        let pid = i32::try_from(self.0.id()).context("a process has no number")?;
+        kill(Pid::from_raw(pid), Signal::SIGTERM).context("cannot end the daemon")?;
+        let deadline = Instant::now() + END_LIMIT;
+        while self.ended()?.is_none() {
+            if Instant::now() >= deadline {
+                bail!("the daemon (process {pid}) does not end: see its log");
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // There is nobody left to tell.
+        let _ = self.end();
+    }
+}
+
+/// Ends the daemon that runs this configuration and listens on that control socket, if there is one, and waits until it has
+/// ended.
+///
+/// # Errors
+///
+/// It belongs to somebody else, or does not end.
+pub(crate) fn end_daemon(config: &Path, socket: &Path) -> Result<()> {
+    let Ok(stream) = UnixStream::connect(socket) else { return Ok(()) };
+    let peer = getsockopt(&stream, sockopt::PeerCredentials)
+        .context("the kernel does not say who listens on the control socket")?;
+    let pid = Pid::from_raw(peer.pid());
+    if !runs(pid, config) {
+        // Somebody has started another one by hand.
+        return Ok(());
+    }
+    match kill(pid, Signal::SIGTERM) {
+        Ok(()) | Err(Errno::ESRCH) => {}
+        Err(error) => {
+            return Err(error).with_context(|| format!("cannot end the daemon (process {pid})"));
+        }
+    }
+    let deadline = Instant::now() + END_LIMIT;
+    while UnixStream::connect(socket).is_ok() {
+        if Instant::now() >= deadline {
+            bail!("the daemon (process {pid}) does not end: see its log");
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+/// Whether a process was started with this file as an argument.
+fn runs(pid: Pid, config: &Path) -> bool {
+    let process = Path::new("/proc").join(pid.to_string());
+    let (Ok(line), Ok(folder)) =
+        (fs::read(process.join("cmdline")), process.join("cwd").read_link())
+    else {
+        return false;
+    };
+    let wanted = config.canonicalize().ok();
+    let file = |argument: &[u8]| folder.join(OsStr::from_bytes(argument)).canonicalize().ok();
+    wanted.is_some()
+        && line.split(|byte| *byte == 0).skip(2).any(|argument| file(argument) == wanted)
+}
+
+/// What came of waiting for a peer.
+#[derive(Debug)]
+pub(crate) enum Waited {
+    /// A connection has a path that is up.
+    Up(Box<ConnectionState>),
+    /// None has. This is what the daemon said of the first connection last, if it said anything.
+    InVain(Option<Box<ConnectionState>>),
+}
+
+/// Waits until a connection has a path that is up, or somebody does not want to wait any longer.
+///
+/// # Errors
+///
+/// The daemon that was started has ended.
+pub(crate) fn await_up(
+    socket: &Path,
+    patience: Duration,
+    mut child: Option<&mut Child>,
+    has_enough: &mut dyn FnMut() -> bool,
+) -> Result<Waited> {
+    let deadline = Instant::now() + patience;
+    let mut last = None;
+    loop {
+        if let Some(status) = ask(socket) {
+            let all = status.tunnels.into_iter().flat_map(|tunnel| tunnel.connections);
+            let mut all: Vec<_> = all.map(Box::new).collect();
+            let up = all.iter().position(|it| it.paths.iter().any(|path| path.state == "up"));
+            if let Some(up) = up {
+                return Ok(Waited::Up(all.swap_remove(up)));
+            }
+            last = all.into_iter().next();
+        }
+        if let Some(child) = &mut child
+            && let Some(status) = child.ended()?
+        {
+            bail!("the daemon ended at its start ({status})");
+        }
+        if has_enough() || Instant::now() >= deadline {
+            return Ok(Waited::InVain(last));
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// What the daemon says, unless it is not there yet.
+fn ask(socket: &Path) -> Option<Box<Status>> {
+    let reply = Client::connect(socket).and_then(|mut client| client.request(&Request::Status {}));
+    match reply {
+        Ok(Reply::Status { status }) => Some(status),
+        _ => None,
+    }
+}
