@@ -257,11 +257,11 @@ impl TransmitLoop {
             }
             TunnelOp::RemoveConnection { id } => {
                 self.change(now, Change::RemoveConnection { connection: id }, None, to_rx);
+                self.table.remove(id);
                 self.send(now);
                 self.outgoing.remove_all(id);
                 self.control_sent.retain(|(owner, _), _| *owner != id);
                 self.dark.note(now, id, true);
-                self.table.remove(id);
                 self.mtu.changed = true;
             }
             TunnelOp::AddPath { connection, path, place } => {
@@ -307,10 +307,11 @@ impl TransmitLoop {
             }
             TunnelOp::RemovePath { connection, path } => {
                 self.change(now, Change::RemovePath { connection, path }, None, to_rx);
+                // From here on the core may have forgotten it, and sending looks at the counters of all that the table has.
+                self.table.remove_path(connection, path);
                 self.send(now);
                 self.outgoing.remove(connection, path);
                 self.control_sent.remove(&(connection, path));
-                self.table.remove_path(connection, path);
                 self.mtu.changed = true;
             }
             TunnelOp::SetAbsence { connection, path, absence, well } => {
