@@ -274,6 +274,11 @@ impl Machine {
             dropped += now.pathless - self.pathless;
         }
         let (sent, received) = (order.sent, order.received);
+        // A tunnel that failed runs again at once, with counters that know nothing of it.
+        for log in [&site.left, &site.right].into_iter().flatten().map(Daemon::log) {
+            let failed = log.lines().find(|line| line.contains("panicked"));
+            assert_eq!(failed, None, "{order:?}");
+        }
         let own = || [&site.left, &site.right].map(|daemon| daemon.as_ref().map(drops));
         assert!(
             sent > 0 && received + dropped >= sent,
