@@ -243,8 +243,9 @@ fn what_waits_too_long_is_dropped_and_counted_and_nothing_else_is_lost() {
     let delivered = checker.verdict().received;
     let missing = source.sent() - delivered;
     assert!(own > 0, "{drops:?}");
-    // The difference is on its way, or was lost while the rates were not known yet.
-    assert!(missing - own < 600, "{missing} missing, {own} dropped, {delivered} delivered");
+    // The difference is on its way: what the paths carry in 400 ms, about 1100 packets, waits. Or it was lost while the rates were
+    // not known yet.
+    assert!(missing - own < 1400, "{missing} missing, {own} dropped, {delivered} delivered");
 }
 
 /// Prints what happens over links given as `TRACE=50/10/2/5,20/40`: Mbit/s, delay and jitter in milliseconds, and how many of
@@ -329,8 +330,8 @@ fn what_is_committed_to_a_path_that_becomes_slow_goes_by_the_other() {
     pair.world.run_until(at(6000));
     let verdict = pair.world.stream(stream).1.verdict();
     let order = pair.connection(pair.right).stats().reorder;
-    // What was committed to it would take a second.
-    assert!(verdict.greatest_delay < Duration::from_millis(450), "{verdict:?}");
+    // What was committed to it would take a second. The stream is more than both carry, so 400 ms of it wait before.
+    assert!(verdict.greatest_delay < Duration::from_millis(550), "{verdict:?}");
     // Some of these are repairs of what the queue of the link had no room for.
     assert!(order.late < 150, "{order:?}");
 }

@@ -133,7 +133,7 @@ fn a_class_takes_only_the_paths_that_it_may() {
     assert!(carried[0] > 12_000_000 && carried[1] < 400_000, "{carried:?}");
     // What its paths cannot carry waits, and is dropped by the queue, beside one that has nothing to do.
     let (carried, sent, lost, refused) = restricted(30_000, false);
-    assert!(lost * 10 > sent * 3 && refused == 0, "{lost} of {sent}");
+    assert!(lost * 4 > sent && refused == 0, "{lost} of {sent}");
     assert!(carried[0] > 22_000_000 && carried[1] < 600_000, "{carried:?}");
 }
 

@@ -28,13 +28,15 @@ const QUANTUM: i32 = 1514;
 /// Nobody waits in smaller a store, in bytes.
 const LEAST: usize = 256 << 10;
 
-/// A packet that has to wait: where it is, its length in bytes, its type of service, and how much its flow sends.
+/// A packet that has to wait: where it is, its length in bytes, its type of service, how much its flow sends, and whether it
+/// is TCP.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     pub(crate) place: Place,
     pub(crate) len: usize,
     pub(crate) tos: u8,
     pub(crate) volume: Volume,
+    pub(crate) is_tcp: bool,
 }
 
 /// A packet that waits.
@@ -77,14 +79,27 @@ pub(crate) struct FlowQueues {
     new: VecDeque<u16>,
     old: VecDeque<u16>,
     bytes: usize,
-    limit: usize,
+    /// Of these, the bytes of flows that are TCP.
+    tcp_bytes: usize,
+    limits: Limits,
     times: Times,
+}
+
+/// How many bytes may wait. CoDel keeps the delay low; this bounds the memory, and what a sender loses at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// Of flows that are TCP.
+    pub(crate) tcp: usize,
+    /// Of all flows. It is at least as much.
+    pub(crate) all: usize,
 }
 
 #[derive(Debug, Default)]
 struct FlowQueue {
     packets: VecDeque<Waiting>,
     bytes: usize,
+    /// Whether what waits counts as TCP.
+    is_tcp: bool,
     deficit: i32,
     listed: bool,
     codel: Codel,
@@ -99,7 +114,8 @@ impl Default for FlowQueues {
             new: VecDeque::new(),
             old: VecDeque::new(),
             bytes: 0,
-            limit: LEAST,
+            tcp_bytes: 0,
+            limits: Limits { tcp: LEAST, all: LEAST },
             times: Times::default(),
         }
     }
@@ -130,9 +146,10 @@ impl FlowQueues {
     }
 
     /// What CoDel judges by, and how many bytes may wait.
-    pub(crate) fn set_limits(&mut self, times: Times, bytes: usize) {
+    pub(crate) fn set_limits(&mut self, times: Times, limits: Limits) {
         self.times = times;
-        self.limit = bytes.max(LEAST);
+        let tcp = limits.tcp.max(LEAST);
+        self.limits = Limits { tcp, all: limits.all.max(tcp) };
     }
 
     /// How much the flow with this hash sends, with its packet of `len` bytes. It is sparse only if nothing of it waits.
@@ -162,11 +179,18 @@ impl FlowQueues {
 
     /// A packet of the flow with this hash has to wait, `len` bytes long.
     pub(crate) fn push(&mut self, now: Instant, hash: u64, packet: Packet) {
-        let Packet { place, len, tos, volume } = packet;
+        let Packet { place, len, tos, volume, is_tcp } = packet;
         let (index, flow) = flow(&mut self.flows, hash);
+        // Two flows may share a queue. It counts as what its first packet was until it is empty.
+        if flow.packets.is_empty() {
+            flow.is_tcp = is_tcp;
+        }
         flow.packets.push_back(Waiting { place, len: len as u32, tos, volume, since: now });
         flow.bytes += len;
         self.bytes += len;
+        if flow.is_tcp {
+            self.tcp_bytes += len;
+        }
         if !flow.listed {
             flow.listed = true;
             flow.deficit = QUANTUM;
@@ -174,14 +198,16 @@ impl FlowQueues {
         }
     }
 
-    /// A packet of the longest queue, which is to be dropped, if more waits than may: the first one, by whose loss its sender
+    /// A packet of the longest queue, of TCP if it is TCP of which too much waits, which is to be dropped, if more waits than may: the first one, by whose loss its sender
     /// is told soonest. If that did not slow down for what it was told until now, it is one of the last: its window comes back as
     /// late as can be, so it sends less.
     pub(crate) fn overflow(&mut self, now: Instant) -> Option<Waiting> {
-        if self.bytes <= self.limit {
+        let only_tcp = self.tcp_bytes > self.limits.tcp;
+        if !only_tcp && self.bytes <= self.limits.all {
             return None;
         }
-        let longest = self.flows.iter_mut().max_by_key(|flow| flow.bytes)?;
+        let meant = self.flows.iter_mut().filter(|flow| flow.is_tcp || !only_tcp);
+        let longest = meant.max_by_key(|flow| flow.bytes)?;
         let is_ignored = longest.codel.is_ignored(now, self.times);
         let packets = &mut longest.packets;
         // The very last may have come just now, and still have to be filled in.
@@ -189,6 +215,9 @@ impl FlowQueues {
         let dropped = packets.remove(at)?;
         longest.bytes -= dropped.len as usize;
         self.bytes -= dropped.len as usize;
+        if longest.is_tcp {
+            self.tcp_bytes -= dropped.len as usize;
+        }
         Some(dropped)
     }
 
@@ -206,6 +235,9 @@ impl FlowQueues {
         let len = first.len as usize;
         flow.bytes -= len;
         self.bytes -= len;
+        if flow.is_tcp {
+            self.tcp_bytes -= len;
+        }
         let is_last = flow.bytes == 0;
         let sojourn = now.since(first.since);
         flow.deficit -= first.len as i32;

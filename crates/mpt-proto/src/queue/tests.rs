@@ -16,12 +16,16 @@ impl Bench {
     }
 
     fn push(&mut self, at: u64, flow: u64, len: usize) {
+        self.push_as(at, flow, len, false);
+    }
+
+    fn push_as(&mut self, at: u64, flow: u64, len: usize, is_tcp: bool) {
         let place = self.store.take(len);
         self.store.fill(place, |bytes| {
             bytes.fill(flow as u8);
             false
         });
-        let packet = Packet { place, len, tos: 0, volume: Volume::Usual };
+        let packet = Packet { place, len, tos: 0, volume: Volume::Usual, is_tcp };
         self.queues.push(Instant::ZERO + Duration::from_millis(at), flow, packet);
     }
 
@@ -111,7 +115,7 @@ fn buffers_are_used_again() {
 fn a_flow_that_heeds_nothing_loses_its_last_packets_when_too_much_waits() {
     let mut bench = Bench::new();
     let times = Times::default();
-    bench.queues.set_limits(times, 0);
+    bench.queues.set_limits(times, Limits { tcp: 0, all: 0 });
     let most = LEAST / LEN;
     // It always has as much waiting as may, for two seconds.
     let mut next = 0;
@@ -136,4 +140,32 @@ fn a_flow_that_heeds_nothing_loses_its_last_packets_when_too_much_waits() {
     // The one that came last is still to be filled in by the caller that pushed it.
     let last = bench.queues.flows[1].packets.back().map(|waiting| waiting.since);
     assert_eq!(last, Some(Instant::ZERO + Duration::from_millis(1999)));
+}
+
+#[test]
+fn flows_that_are_not_tcp_may_have_more_waiting_than_those_that_are() {
+    let mut bench = Bench::new();
+    bench.queues.set_limits(Times::default(), Limits { tcp: LEAST, all: 3 * LEAST });
+    let fill = |bench: &mut Bench, flow: u8, is_tcp: bool| {
+        for _ in 0..4 * LEAST / LEN {
+            bench.push_as(0, flow.into(), LEN, is_tcp);
+            while let Some(dropped) = bench.queues.overflow(Instant::ZERO) {
+                assert_eq!(
+                    bench.store.get(dropped.place).0[0],
+                    flow,
+                    "of the one that is too long"
+                );
+                bench.store.give_back(dropped.place);
+            }
+        }
+        bench.queues.bytes()
+    };
+    let tcp = fill(&mut bench, 1, true);
+    assert!(tcp <= LEAST && tcp > LEAST - LEN, "{tcp} of TCP wait");
+    let all = fill(&mut bench, 2, false);
+    assert!(all <= 3 * LEAST && all > 3 * LEAST - LEN, "{all} wait");
+    // Both are counted down, and are as they were.
+    while bench.pop(0).is_some() {}
+    assert_eq!((bench.queues.bytes, bench.queues.tcp_bytes), (0, 0));
+    assert_eq!(fill(&mut bench, 2, true), tcp);
 }

@@ -55,14 +55,14 @@ impl TransmitHalf {
         let path = self.scheduler.earliest().and_then(|it| it.select_ahead(now, wire_len));
         let Some(paced) = &mut self.paced else { return };
         let Some(path) = path else {
-            let volume = Volume::Sparse;
-            return paced.queues.push(now, hash, Packet { place, len, tos, volume });
+            let packet = Packet { place, len, tos, volume: Volume::Sparse, is_tcp: true };
+            return paced.queues.push(now, hash, packet);
         };
         let Some(stamp) = number(&mut self.framing, &paced.store, place) else {
             paced.store.give_back(place);
             return self.drops.add(Drop::InnerMalformed);
         };
-        let packet = Packet { place, len, tos, volume: Volume::Sparse };
+        let packet = Packet { place, len, tos, volume: Volume::Sparse, is_tcp: true };
         self.commit_ahead(now, path, packet, stamp, None);
     }
 }

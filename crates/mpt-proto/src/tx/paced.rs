@@ -109,7 +109,8 @@ impl TransmitHalf {
             }
             Choice::Wait(until) => {
                 let place = paced.store.take(len);
-                paced.queues.push(now, *hash, Packet { place, len, tos, volume });
+                let is_tcp = segment::is_tcp(item.packet, item.inner);
+                paced.queues.push(now, *hash, Packet { place, len, tos, volume, is_tcp });
                 paced.wake_at(if copies { now } else { until + GATHER });
                 while let Some(dropped) = paced.queues.overflow(now) {
                     paced.store.give_back(dropped.place);
@@ -167,7 +168,7 @@ impl TransmitHalf {
             return Some(Offered::Now(path, stamp));
         }
         let place = paced.store.take(len);
-        let packet = Packet { place, len, tos, volume: Volume::Sparse };
+        let packet = Packet { place, len, tos, volume: Volume::Sparse, is_tcp: false };
         self.commit_ahead(now, path, packet, stamp, None);
         Some(Offered::Later(place))
     }

@@ -8,7 +8,7 @@ use super::early::{Way, early_delay};
 use super::equalise::Situation;
 use super::path::{ROUND_TRIP, TransmitPath};
 use crate::id::PathId;
-use crate::queue::Times;
+use crate::queue::{Limits, Times};
 use crate::scheduler::earliest::{Earliest, MOST_SKEW};
 use crate::slots::Slots;
 use crate::time::Instant;
@@ -24,6 +24,15 @@ const LOSSY: f64 = 0.002;
 
 /// So much longer may packets wait after a path was left: as long as what was sent on it until then takes.
 const LEFT_BEHIND: Duration = Duration::from_millis(150);
+
+/// As much of TCP waits at most as the paths carry in this time, or in a round trip if that is longer. More would only be lost
+/// later, by transfers that had time to grow beyond what the paths carry.
+const TCP_STANDS: Duration = Duration::from_millis(100);
+
+/// The same of all flows. Where paths are joined, congestion control that takes the time between two acknowledgements for
+/// a rate, as quinn's BBR does, keeps several round trips in flight; what is dropped of that stops it for seconds.
+/// RFC 8290 section 5.2.2 allows 10,240 packets by default, which is more below 300 Mbit/s.
+const ALL_STAND: Duration = Duration::from_millis(400);
 
 /// Of the queue that others keep so much counts.
 const MOST_QUEUE: Duration = Duration::from_secs(1);
@@ -100,12 +109,15 @@ impl TransmitHalf {
             interval: Duration::from_millis(100).max(round_trip * 6 / 5) + price,
         };
         let rate = earliest.rate().unwrap_or(u64::MAX).min(u64::from(u32::MAX));
-        let stands = Duration::from_millis(100).max(round_trip) + earliest.skew() + most + patience;
-        let bytes = (rate as f64 * stands.as_secs_f64()) as usize;
+        let more = earliest.skew() + most + patience;
+        let in_time = |time: Duration| {
+            ((rate as f64 * (time.max(round_trip) + more).as_secs_f64()) as usize).min(MOST_WAITING)
+        };
+        let (tcp, all) = (in_time(TCP_STANDS), in_time(ALL_STAND));
         if let Some(paced) = &mut self.paced {
-            paced.queues.set_limits(times, bytes.min(MOST_WAITING));
+            paced.queues.set_limits(times, Limits { tcp, all });
             for (_, queues) in &mut paced.within {
-                queues.set_limits(times, bytes.min(MOST_WAITING));
+                queues.set_limits(times, Limits { tcp, all });
             }
         }
         self.set_early(now);

@@ -12,7 +12,7 @@ use crate::queue::{Packet, Verdict, Volume};
 use crate::scheduler::earliest::Choice;
 use crate::stats::Drop;
 use crate::time::Instant;
-use crate::wire::{ecn, inner};
+use crate::wire::{ecn, inner, segment};
 
 impl TransmitHalf {
     /// Takes a packet that may take only these paths, one bit each.
@@ -51,14 +51,16 @@ impl TransmitHalf {
         {
             let stamp = self.framing.number(item)?;
             let place = self.paced.as_mut()?.store.take(len);
-            let packet = Packet { place, len, tos, volume };
+            let packet = Packet { place, len, tos, volume, is_tcp: false };
             self.commit_ahead(now, path, packet, stamp, Some(treated.class));
             return Some(Offered::Later(place));
         }
         let paced = self.paced.as_mut()?;
         let place = paced.store.take(len);
         let queues = paced.within(treated.class);
-        queues.push(now, hash, Packet { place, len, tos, volume: Volume::Usual });
+        let is_tcp = segment::is_tcp(item.packet, item.inner);
+        let packet = Packet { place, len, tos, volume: Volume::Usual, is_tcp };
+        queues.push(now, hash, packet);
         if let Some(dropped) = queues.overflow(now) {
             paced.store.give_back(dropped.place);
             self.drops.add(Drop::QueueFull);

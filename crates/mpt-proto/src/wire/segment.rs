@@ -34,6 +34,11 @@ pub(crate) enum Segment {
     Other,
 }
 
+/// Whether `packet`, of which `inner` was read, is TCP.
+pub(crate) fn is_tcp(packet: &[u8], inner: &Inner) -> bool {
+    upper::find(packet, inner).is_some_and(|upper| upper.protocol == upper::TCP)
+}
+
 /// What the segment of TCP in `packet` is, of which `inner` was read; `None` if there is none.
 pub(crate) fn parse(packet: &[u8], inner: &Inner) -> Option<Segment> {
     let upper = upper::find(packet, inner)?;
