@@ -51,6 +51,7 @@ mod pins;
 mod ports;
 mod prefix;
 mod queue;
+mod rest;
 mod rx;
 mod scheduler;
 mod secret;

@@ -375,42 +375,6 @@ fn a_hello_of_another_version_is_answered_with_ours_and_changes_nothing() {
     assert_eq!(sessions(&pair, pair.right), 1);
 }
 
-/// What ten thousand clients of a server cost that have sent nothing yet.
-#[test]
-fn an_idle_session_takes_less_than_16_kilobytes() {
-    let mut pair = pair(&server_plan(FramingConfig::Extended));
-    pair.world.run_until(at(10_000));
-    assert!(in_session(&pair));
-    for host in [pair.left, pair.right] {
-        let memory = pair.connection(host).memory();
-        assert!(memory <= 16 << 10, "{memory} bytes");
-    }
-}
-
-/// And what they cost between two transfers whose packets had to be put in order.
-#[test]
-fn what_gaps_have_taken_is_given_back_by_an_idle_session() {
-    let mut plan = server_plan(FramingConfig::Extended);
-    for path in &mut plan.paths {
-        for profile in [&mut path.there, &mut path.back] {
-            profile.loss = Loss::Random(0.02);
-        }
-    }
-    let mut pair = pair(&plan);
-    let memory = |pair: &Pair| [pair.left, pair.right].map(|host| pair.connection(host).memory());
-    for start in [1000, 20_000] {
-        let streams = streams(&mut pair, start, start + 3000);
-        pair.world.run_until(at(start + 3000));
-        assert!(memory(&pair).iter().all(|bytes| *bytes > 64 << 10), "{:?}", memory(&pair));
-        pair.world.run_until(at(start + 10_000));
-        assert!(memory(&pair).iter().all(|bytes| *bytes <= 24 << 10), "{:?}", memory(&pair));
-        for stream in streams {
-            let (sent, verdict) = verdict(&pair, stream);
-            assert!(verdict.received > sent * 95 / 100, "{sent}, {verdict:?}");
-        }
-    }
-}
-
 fn mapped(address: [u8; 4]) -> [u8; 16] {
     std::net::Ipv4Addr::from(address).to_ipv6_mapped().octets()
 }

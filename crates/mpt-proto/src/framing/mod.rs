@@ -228,6 +228,13 @@ impl Tx {
         }
     }
 
+    /// Gives back what is not needed while nothing is sent.
+    pub(crate) fn rest(&mut self) {
+        if let Mode::Extended(session) = &mut self.mode {
+            session.rest();
+        }
+    }
+
     /// Allocates what the next datagram with an inner packet is numbered by. There is a session, or none is needed:
     /// nothing else is [ready](Self::is_ready).
     #[inline(always)]

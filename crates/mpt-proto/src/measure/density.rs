@@ -19,6 +19,7 @@
 use std::collections::VecDeque;
 
 use super::bits::{self, Bits};
+use super::histogram::Histogram;
 use crate::sequence::Seq;
 
 #[derive(Clone, Debug)]
@@ -43,11 +44,11 @@ pub(super) struct Density {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     /// Packets that were late by the place, the first of which were in theirs.
-    pub(super) late: Vec<u64>,
+    pub(super) late: Histogram,
     /// Packets that were early by the place, the first of which were so by one.
-    pub(super) early: Vec<u64>,
+    pub(super) early: Histogram,
     /// Packets after which so many are held.
-    pub(super) occupancy: Vec<u64>,
+    pub(super) occupancy: Histogram,
 }
 
 impl Density {
@@ -56,7 +57,7 @@ impl Density {
             threshold,
             window: VecDeque::new(),
             least: VecDeque::new(),
-            arrived: Bits::new(false),
+            arrived: Bits::default(),
             next: Seq::FIRST,
             index: Seq::FIRST,
             held: 0,
@@ -85,13 +86,16 @@ impl Density {
     pub(super) fn rest(&mut self) {
         self.window.shrink_to(0);
         self.least.shrink_to(0);
+        self.arrived = Bits::default();
+        let Counts { late, early, occupancy } = &mut self.counts;
+        [late, early, occupancy].into_iter().for_each(Histogram::rest);
     }
 
     /// Packets that came in order, nothing being held.
     pub(super) fn in_place(&mut self, packets: u64) {
         if packets > 0 {
-            add(&mut self.counts.late, 0, packets);
-            add(&mut self.counts.occupancy, 0, packets);
+            self.counts.late.add(0, packets);
+            self.counts.occupancy.add(0, packets);
         }
     }
 
@@ -141,8 +145,8 @@ impl Density {
     pub(super) fn memory(&self) -> usize {
         let Counts { late, early, occupancy } = &self.counts;
         let numbers = self.window.capacity() + self.least.capacity();
-        let counts = late.capacity() + early.capacity() + occupancy.capacity();
-        numbers * size_of::<Seq>() + counts * size_of::<u64>() + bits::LEN as usize / 8
+        let counts = late.memory() + early.memory() + occupancy.memory();
+        numbers * size_of::<Seq>() + counts + self.arrived.memory()
     }
 
     /// Counts the first packet of the window, which leaves it.
@@ -155,9 +159,9 @@ impl Density {
         if counts {
             let places = displacement.unsigned_abs() as usize;
             if displacement < 0 {
-                add(&mut self.counts.early, places - 1, 1);
+                self.counts.early.add(places - 1, 1);
             } else {
-                add(&mut self.counts.late, places, 1);
+                self.counts.late.add(places, 1);
             }
         } else {
             self.arrived.remove(seq);
@@ -172,7 +176,7 @@ impl Density {
             self.held += 1;
         }
         if counts {
-            add(&mut self.counts.occupancy, self.held as usize, 1);
+            self.counts.occupancy.add(self.held as usize, 1);
         }
     }
 
@@ -188,12 +192,4 @@ impl Density {
             _ => self.index,
         }
     }
-}
-
-/// Adds to the count at a place, behind the last as well.
-fn add(counts: &mut Vec<u64>, place: usize, packets: u64) {
-    if counts.len() <= place {
-        counts.resize(place + 1, 0);
-    }
-    counts[place] += packets;
 }

@@ -10,6 +10,7 @@
 mod bits;
 mod budget;
 mod density;
+mod histogram;
 mod order;
 mod records;
 mod reordering;

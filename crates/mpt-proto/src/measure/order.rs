@@ -285,10 +285,9 @@ impl Detail {
         report.n_reordering = n_reordering.skip_while(|count| *count == 0).collect();
         report.n_reordering.reverse();
         let counts = self.density.counts();
-        let late = (0..).zip(&counts.late);
-        let early = (1..).map(|places: i32| -places).zip(&counts.early);
-        let density = late.chain(early).filter(|(_, packets)| **packets > 0);
-        report.density = density.map(|(places, packets)| (places, *packets)).collect();
-        report.buffer_occupancy.clone_from(&counts.occupancy);
+        let late = (0..).zip(counts.late.counts());
+        let early = (1..).map(|places: i32| -places).zip(counts.early.counts());
+        report.density = late.chain(early).filter(|(_, packets)| *packets > 0).collect();
+        report.buffer_occupancy = counts.occupancy.counts();
     }
 }

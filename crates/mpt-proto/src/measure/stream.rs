@@ -155,7 +155,7 @@ impl Stream {
 
     /// Bytes of memory apart from its own size.
     pub(crate) fn memory(&self) -> usize {
-        let set = self.arrived.as_ref().map_or(0, |_| bits::LEN as usize / 8);
+        let set = self.arrived.as_ref().map_or(0, |arrived| arrived.numbers.memory());
         self.order.memory() + set
     }
 }
@@ -163,7 +163,7 @@ impl Stream {
 impl Arrived {
     /// None of the numbers from `begin` on has arrived, after this many packets.
     fn new((begin, packets): (Seq, u64)) -> Self {
-        Self { numbers: Bits::new(true), until: begin, known: 0, entered: packets }
+        Self { numbers: Bits::full(), until: begin, known: 0, entered: packets }
     }
 
     /// Enters what came in order since the last packet that was entered; returns how many numbers are

@@ -19,6 +19,7 @@ mod base;
 mod compete;
 mod empty;
 mod found;
+mod memory;
 mod pace;
 mod points;
 mod rivals;

@@ -127,6 +127,13 @@ impl FlowQueues {
         self.bytes == 0
     }
 
+    /// Gives back memory. Nothing waits.
+    pub(crate) fn rest(&mut self) {
+        self.flows = Vec::new();
+        self.new.shrink_to(0);
+        self.old.shrink_to(0);
+    }
+
     /// How many packets wait.
     pub(crate) fn len(&self) -> usize {
         self.flows.iter().map(|flow| flow.packets.len()).sum()

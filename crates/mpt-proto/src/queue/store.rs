@@ -77,6 +77,11 @@ impl Store {
         self.free.push(place);
     }
 
+    /// Whether no packet waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.free.len() == self.packets.len()
+    }
+
     /// Bytes of memory apart from its own size.
     pub(crate) fn memory(&self) -> usize {
         let bytes: usize = self.packets.iter().map(|packet| packet.bytes.capacity()).sum();

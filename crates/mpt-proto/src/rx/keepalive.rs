@@ -130,7 +130,7 @@ impl ReceiveHalf {
         self.marked.shrink_to(0);
         self.stream.rest();
         for (_, path) in self.paths.iter_mut() {
-            path.recorder.shrink();
+            path.recorder.rest();
             path.order.rest();
         }
     }

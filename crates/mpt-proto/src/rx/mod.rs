@@ -29,7 +29,6 @@ pub(crate) mod record;
 pub(crate) mod recorder;
 pub(crate) mod reorder;
 mod report;
-mod rest;
 mod sealed;
 mod session;
 mod sessions;

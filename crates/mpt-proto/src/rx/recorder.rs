@@ -104,9 +104,13 @@ impl Recorder {
         self.window.memory() + self.marks.capacity() * size_of::<(u32, Instant)>()
     }
 
-    /// Gives back memory that is not needed.
-    pub(crate) fn shrink(&mut self) {
-        self.marks.shrink_to(0);
+    /// Gives back memory that is not needed while nothing comes. What was lost before does not come any more.
+    pub(crate) fn rest(&mut self) {
+        let next = self.highest.map(|highest| highest.sequence.wrapping_add(1));
+        if next == Some(self.resolved) && self.marks.is_empty() {
+            self.window = Window::default();
+            self.marks.shrink_to(0);
+        }
     }
 
     /// How long a datagram may be overtaken by others before it counts as lost; 0 on a path that keeps its order.

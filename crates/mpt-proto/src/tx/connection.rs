@@ -19,6 +19,7 @@ use crate::framing::extended::tx::WirePath;
 use crate::framing::{Stamp, Tx};
 use crate::id::PathId;
 use crate::path::metrics::PathMetrics;
+use crate::rest::Rest;
 use crate::scheduler::{Paths, Scheduler};
 use crate::slots::Slots;
 use crate::stats::{ConnectionStats, Drop, Drops, PathStats, Traffic};
@@ -98,6 +99,7 @@ pub struct TransmitHalf {
     pub(super) sent: Traffic,
     pub(super) beyond: Beyond,
     pub(super) drops: Drops,
+    pub(super) rest: Rest,
 }
 
 impl TransmitHalf {
@@ -145,6 +147,7 @@ impl TransmitHalf {
             sent: Traffic::default(),
             beyond: Beyond::default(),
             drops: Drops::default(),
+            rest: Rest::default(),
         };
         for (id, path) in (0..).map(PathId).zip(&config.paths) {
             half.add_path(id, path, now);
@@ -249,16 +252,6 @@ impl TransmitHalf {
     /// If the connection has no such path.
     pub fn path_metrics(&self, path: PathId) -> PathMetrics {
         self.paths.metrics(path)
-    }
-
-    /// Bytes of memory that it takes, its own size included.
-    pub fn memory(&self) -> usize {
-        size_of::<Self>()
-            + self.paths.memory()
-            + self.scheduler.memory()
-            + self.framing.memory()
-            + self.repair.groups.memory()
-            + self.paced.as_ref().map_or(0, |paced| size_of::<Paced>() + paced.memory())
     }
 
     /// Whether any path can carry inner packets.

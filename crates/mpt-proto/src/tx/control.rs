@@ -101,6 +101,7 @@ impl TransmitHalf {
         }
         let due = |path: &TransmitPath| path.is_due(now, early);
         let index = self.paths.iter().find(|(_, path)| due(path))?.0;
+        self.give_back_memory(now);
         let path = &mut self.paths[index];
         let off = path.status == PathStatus::Off;
         // The first one reports that nothing was heard, even if the peer has been heard already: it

@@ -25,6 +25,7 @@ pub(crate) mod feedback;
 mod feedback_copy;
 mod greeting;
 mod idle;
+mod memory;
 mod message;
 mod moves;
 mod mtu;

@@ -147,6 +147,21 @@ impl Paced {
             + self.moved.len() * size_of::<u32>()
     }
 
+    /// Gives back what is not needed while no packet is offered, if none waits.
+    pub(super) fn rest(&mut self) {
+        if !self.store.is_empty() {
+            return;
+        }
+        self.queues.rest();
+        self.within.clear();
+        self.within.shrink_to(0);
+        self.committed.iter_mut().for_each(|(_, lane)| lane.shrink_to(0));
+        self.store = Store::default();
+        self.acks = AckThinner::default();
+        self.trains.gathered.shrink_to(0);
+        self.flows = Flows::default();
+    }
+
     /// The queues of a class that may take only some paths.
     pub(super) fn within(&mut self, class: Class) -> &mut FlowQueues {
         let at = self.within.iter().position(|(of, _)| *of == class);

@@ -105,6 +105,11 @@ impl Tx {
         self.buckets.as_ref().map_or(0, |_| BUCKETS * size_of::<u32>())
     }
 
+    /// Gives back memory. What was sent before has arrived or is lost, so that no packet waits for it.
+    pub(crate) fn rest(&mut self) {
+        self.buckets = None;
+    }
+
     #[inline(always)]
     pub(crate) fn stamp(&mut self, now: Instant, item: &Item<'_>, path: &mut WirePath) -> Stamp {
         self.number(item).leaving(now, path)

@@ -112,6 +112,11 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
+    /// Bytes of memory apart from its own size.
+    pub(super) fn memory(&self) -> usize {
+        self.kept.capacity() * size_of::<Found>()
+    }
+
     /// The last ones, oldest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Found> {
         self.kept.iter()

@@ -69,6 +69,17 @@ impl Points {
         self.0.back()
     }
 
+    /// Bytes of memory apart from its own size.
+    pub(super) fn memory(&self) -> usize {
+        self.0.capacity() * size_of::<Point>()
+    }
+
+    /// Forgets all but the last one: nothing was sent for long, so that no other is compared with what comes.
+    pub(super) fn rest(&mut self) {
+        self.0.drain(..self.0.len().saturating_sub(1));
+        self.0.shrink_to_fit();
+    }
+
     /// What is told so soon after the point before takes its place.
     pub(super) fn push(&mut self, mut point: Point) {
         let mut last = self.0.iter().rev();

@@ -10,80 +10,90 @@ pub(super) const LEN: u32 = 16_384;
 /// restart.
 pub(super) const REACH: i32 = LEN as i32;
 
-#[derive(Debug)]
-pub(super) struct History(Box<[u64; (LEN / 64) as usize]>);
+/// One bit each, allocated when a number is missing: until then all were delivered, and those before the first never
+/// existed.
+#[derive(Debug, Default)]
+pub(super) struct History(Option<Box<[u64; WORDS]>>);
+
+const WORDS: usize = (LEN / 64) as usize;
 
 impl History {
-    /// Bytes of memory apart from its own size.
-    pub(super) const MEMORY: usize = LEN as usize / 8;
+    /// No number was delivered.
+    pub(super) fn none() -> Self {
+        Self(Some(Box::new([0; WORDS])))
+    }
 
-    pub(super) fn new() -> Self {
-        Self(Box::new([0; (LEN / 64) as usize]))
+    /// Bytes of memory apart from its own size.
+    pub(super) fn memory(&self) -> usize {
+        self.0.as_ref().map_or(0, |words| size_of_val(&**words))
     }
 
     /// Whether `seq`, which is one of the last [`LEN`] numbers, was delivered.
     pub(super) fn was_delivered(&self, seq: Seq) -> bool {
         let (word, bit) = place(seq);
-        self.0[word] & bit != 0
+        self.0.as_ref().is_none_or(|words| words[word] & bit != 0)
     }
 
     /// Remembers that `seq` was delivered, and so forgets the number [`LEN`] before it.
+    #[inline]
     pub(super) fn set_delivered(&mut self, seq: Seq) {
         let (word, bit) = place(seq);
-        self.0[word] |= bit;
+        if let Some(words) = &mut self.0 {
+            words[word] |= bit;
+        }
     }
 
     /// Remembers that `count` numbers from `seq` on were not delivered; word by word, because one
     /// forged datagram can make it [`LEN`] of them.
     #[inline]
     pub(super) fn set_missing(&mut self, seq: Seq, count: u32) {
+        if count == 0 {
+            return;
+        }
+        let words = self.0.get_or_insert_with(|| Box::new([u64::MAX; WORDS]));
         // Most gaps are short.
         let bit = seq.value() % 64;
-        if (1..=64 - bit).contains(&count) {
-            self.0[place(seq).0] &= !((u64::MAX >> (64 - count)) << bit);
+        if count <= 64 - bit {
+            words[place(seq).0] &= !((u64::MAX >> (64 - count)) << bit);
         } else {
-            self.set_many_missing(seq, count);
-        }
-    }
-
-    fn set_many_missing(&mut self, mut seq: Seq, mut count: u32) {
-        while count > 0 {
-            let bit = seq.value() % 64;
-            let step = count.min(64 - bit);
-            let mask = (u64::MAX >> (64 - step)) << bit;
-            self.0[place(seq).0] &= !mask;
-            seq = seq.plus(step);
-            count -= step;
+            pieces(seq, count, |word, mask| words[word] &= !mask);
         }
     }
 
     /// How many numbers from `seq` on were delivered without a gap. Counts at most to the end of a word, which is
     /// somewhere within the next 64, so 0 only if `seq` itself was not delivered.
     pub(super) fn run(&self, seq: Seq) -> u32 {
-        (self.0[place(seq).0] >> (seq.value() % 64)).trailing_ones()
+        let word = self.0.as_ref().map_or(u64::MAX, |words| words[place(seq).0]);
+        (word >> (seq.value() % 64)).trailing_ones()
     }
 
     /// How many of `count` numbers from `seq` on were not delivered.
-    pub(super) fn missing(&self, mut seq: Seq, mut count: u32) -> u32 {
+    pub(super) fn missing(&self, seq: Seq, count: u32) -> u32 {
+        let Some(words) = &self.0 else { return 0 };
         let mut missing = 0;
-        while count > 0 {
-            let bit = seq.value() % 64;
-            let step = count.min(64 - bit);
-            let mask = (u64::MAX >> (64 - step)) << bit;
-            missing += (!self.0[place(seq).0] & mask).count_ones();
-            seq = seq.plus(step);
-            count -= step;
-        }
+        pieces(seq, count, |word, mask| missing += (!words[word] & mask).count_ones());
         missing
     }
 
+    /// No number was delivered.
     pub(super) fn clear(&mut self) {
-        self.0.fill(0);
+        *self = Self::none();
     }
 
-    /// Takes all numbers for delivered: those before the first never existed.
+    /// Takes all numbers for delivered, and gives back its memory.
     pub(super) fn fill(&mut self) {
-        self.0.fill(u64::MAX);
+        self.0 = None;
+    }
+}
+
+/// The words of `count` numbers from `seq` on, each with the bits of those in it.
+fn pieces(mut seq: Seq, mut count: u32, mut piece: impl FnMut(usize, u64)) {
+    while count > 0 {
+        let bit = seq.value() % 64;
+        let step = count.min(64 - bit);
+        piece(place(seq).0, (u64::MAX >> (64 - step)) << bit);
+        seq = seq.plus(step);
+        count -= step;
     }
 }
 
@@ -98,7 +108,7 @@ mod tests {
 
     #[test]
     fn runs_end_at_what_is_missing_and_gaps_are_counted() {
-        let mut history = History::new();
+        let mut history = History::none();
         let seq = |at: u32| Seq::new(u32::MAX - 70).plus(at);
         (0..200)
             .filter(|at| ![3, 90, 91].contains(at))
@@ -117,7 +127,7 @@ mod tests {
     #[test]
     fn a_range_is_forgotten_exactly_and_across_the_wrap() {
         for (from, count) in [(u32::MAX - 70, 200), (64, 64), (5, 1), (63, 2), (7, LEN)] {
-            let mut history = History::new();
+            let mut history = History::none();
             let around = |at: u32| Seq::new(from).minus(100).plus(at);
             (0..LEN).for_each(|at| history.set_delivered(around(at)));
             history.set_missing(Seq::new(from), count);

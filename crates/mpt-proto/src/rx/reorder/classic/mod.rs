@@ -69,7 +69,7 @@ impl ClassicOrder {
             config,
             next: None,
             ring: Ring::new(config.window),
-            history: History::new(),
+            history: History::none(),
             restart_detector: RestartDetector::default(),
             left: LeftOrders::default(),
             begun_at: stats.in_order + stats.reordered + stats.late,
@@ -87,7 +87,7 @@ impl ClassicOrder {
     /// Bytes of memory apart from its own size, and from the packets that are held.
     pub(super) fn memory(&self) -> usize {
         let highest = self.highest.capacity() * size_of::<Option<Seq>>();
-        self.ring.memory() + History::MEMORY + highest
+        self.ring.memory() + self.history.memory() + highest
     }
 
     /// Gives back memory that is needed while packets are held, if none is.

@@ -88,13 +88,11 @@ enum Loss {
 impl EvidenceOrder {
     /// An order in which nothing came yet, by no path, and `next` is expected. It counts on from `stats`.
     pub(super) fn new(config: ReorderConfig, next: Seq, stats: ReorderStats) -> Self {
-        let mut history = History::new();
-        history.fill();
         Self {
             config,
             next,
             end: next,
-            history,
+            history: History::default(),
             waiting: Waiting::new(config.window),
             paths: Vec::new(),
             recorded: 0,
@@ -119,12 +117,13 @@ impl EvidenceOrder {
     pub(super) fn memory(&self) -> usize {
         let paths = self.paths.capacity() * size_of::<PathEvidence>();
         let records: usize = self.paths.iter().map(PathEvidence::memory).sum();
-        self.waiting.memory() + History::MEMORY + paths + records + self.out_of_turn.memory()
+        self.waiting.memory() + self.history.memory() + paths + records + self.out_of_turn.memory()
     }
 
-    /// Gives back memory that is needed while packets are held, if none is.
+    /// Gives back memory that is needed while packets are held, if none is. Nothing that is missing still comes.
     pub(super) fn shrink(&mut self) {
         if self.waiting.held() == 0 {
+            self.history.fill();
             self.waiting = Waiting::new(self.config.window);
             self.paths.iter_mut().for_each(PathEvidence::shrink);
             self.out_of_turn.shrink();

@@ -1,27 +1,27 @@
-//! When a connection is idle, and so gives back the memory that it needs while packets come: most of ten thousand clients
-//! are idle.
+//! When one direction of a connection is idle, and so gives back the memory that it needs while there are packets: most
+//! of ten thousand clients are idle.
 
 use std::time::Duration;
 
 use crate::time::Instant;
 
-/// A connection by which no packet has come for so long is idle. Nothing that is missing still comes, and what is given
+/// A direction in which no packet has gone for so long is idle. Nothing that is missing still comes, and what is given
 /// back takes some microseconds to allocate again.
 const AFTER: Duration = Duration::from_secs(5);
 
-/// Since when nothing came.
+/// Since when nothing came or went.
 #[derive(Debug, Default)]
-pub(super) struct Rest {
-    /// How many packets had been delivered by then.
+pub(crate) struct Rest {
+    /// How many packets had been delivered, or sent, by then.
     packets: u64,
     since: Instant,
     is_over: bool,
 }
 
 impl Rest {
-    /// So many packets have been delivered, and others are held or not. Returns whether the connection has just become
+    /// So many packets have been delivered, or sent, and others are held or not. Returns whether the connection has just become
     /// idle.
-    pub(super) fn begins(&mut self, now: Instant, packets: u64, is_holding: bool) -> bool {
+    pub(crate) fn begins(&mut self, now: Instant, packets: u64, is_holding: bool) -> bool {
         if packets != self.packets || is_holding {
             *self = Self { packets, since: now, is_over: false };
         }

@@ -1,0 +1,28 @@
+//! What the transmit half of a connection takes of memory.
+
+use super::connection::TransmitHalf;
+use super::stages::Paced;
+use crate::time::Instant;
+
+impl TransmitHalf {
+    /// Bytes of memory that it takes, its own size included.
+    pub fn memory(&self) -> usize {
+        size_of::<Self>()
+            + self.paths.memory()
+            + self.paths.iter().map(|(_, path)| path.rate.memory()).sum::<usize>()
+            + self.scheduler.memory()
+            + self.framing.memory()
+            + self.repair.groups.memory()
+            + self.paced.as_ref().map_or(0, |paced| size_of::<Paced>() + paced.memory())
+    }
+
+    /// Gives back what an idle connection does not need. To be called now and then, also while nothing is sent.
+    pub(super) fn give_back_memory(&mut self, now: Instant) {
+        let waits = self.paced.as_ref().is_some_and(|paced| !paced.store.is_empty());
+        if self.rest.begins(now, self.sent.packets, waits) {
+            self.framing.rest();
+            self.paths.iter_mut().for_each(|(_, path)| path.rate.rest());
+            self.paced.iter_mut().for_each(|paced| paced.rest());
+        }
+    }
+}
