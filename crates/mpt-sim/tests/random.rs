@@ -421,7 +421,7 @@ proptest! {
         mut actions in prop::collection::vec((0..END, any_session_action()), 0..12),
     ) {
         actions.sort_by_key(|(ms, _)| *ms);
-        let Run { pair, streams } = run(seed, &plan, &actions);
+        let Run { pair, streams } = run_with(seed, &plan, &actions, [7000, 7000], QUIET);
         let world = &pair.world;
         for stream in streams {
             let (source, checker) = world.stream(stream);
@@ -445,7 +445,7 @@ proptest! {
             let offered = world.stream(stream).0.sent();
             prop_assert!(restarts || fates == offered, "{fates} of {offered}: {stats:?}, {waiting}");
         }
-        let again = run(seed, &plan, &actions);
+        let again = run_with(seed, &plan, &actions, [7000, 7000], QUIET);
         prop_assert_eq!(world.digest(), again.pair.world.digest());
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::connection::{ReceiveHalf, without_session};
 use super::measured::Measured;
 use super::playout::delivery;
+use super::reorder::Restarts;
 use crate::config::{FramingConfig, ReorderConfig};
 use crate::event::Event;
 use crate::framing::extended::identity::{At, Identity};
@@ -150,9 +151,13 @@ impl ReceiveHalf {
     fn do_restart_order(&mut self, now: Instant, sink: &mut impl Sink) {
         self.restarts = false;
         let config = self.order_now();
+        let restarts = match self.session_peer() {
+            Some(_) => Restarts::Told,
+            None => Restarts::Inferred,
+        };
         let mut out = delivery!(self, sink);
         self.reorder.set_config(now, config, &mut out);
-        self.reorder.restart(now, &mut out);
+        self.reorder.restart(now, restarts, &mut out);
         if let Some((repair, deadline)) = self.repair_wait() {
             self.reorder.set_repair_wait(repair.min(deadline));
         }

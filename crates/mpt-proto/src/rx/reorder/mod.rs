@@ -27,7 +27,19 @@ const _: () = assert!(MAX_WINDOW <= history::LEN);
 
 /// The order of one connection, at the receiver.
 #[derive(Debug)]
-pub(crate) struct ReorderBuffer(Order);
+pub(crate) struct ReorderBuffer {
+    order: Order,
+    restarts: Restarts,
+}
+
+/// How it is known that the peer's numbers begin anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Restarts {
+    /// By the numbers themselves, in plain framing.
+    Inferred,
+    /// A session begins with them.
+    Told,
+}
 
 #[derive(Debug)]
 enum Order {
@@ -36,11 +48,12 @@ enum Order {
 }
 
 impl Order {
-    /// An order in which `next` is expected, if that matters.
-    fn new(config: ReorderConfig, next: Seq, stats: ReorderStats) -> Self {
+    /// An order in which `next` is expected, if that is known.
+    fn new(config: ReorderConfig, restarts: Restarts, next: Seq, stats: ReorderStats) -> Self {
+        let next_told = (restarts == Restarts::Told).then_some(next);
         match by_evidence(&config) {
             true => Self::Evidence(EvidenceOrder::new(config, next, stats)),
-            false => Self::Classic(ClassicOrder::new(config, stats)),
+            false => Self::Classic(ClassicOrder::new(config, next_told, stats)),
         }
     }
 }
@@ -53,13 +66,13 @@ fn by_evidence(config: &ReorderConfig) -> bool {
 /// The same of either order.
 macro_rules! of_either {
     ($buffer:expr, $order:ident => $what:expr) => {
-        match &mut $buffer.0 {
+        match &mut $buffer.order {
             Order::Classic($order) => $what,
             Order::Evidence($order) => $what,
         }
     };
     (ref $buffer:expr, $order:ident => $what:expr) => {
-        match &$buffer.0 {
+        match &$buffer.order {
             Order::Classic($order) => $what,
             Order::Evidence($order) => $what,
         }
@@ -69,7 +82,9 @@ macro_rules! of_either {
 impl ReorderBuffer {
     /// A buffer into which nothing came yet, by no path.
     pub(crate) fn new(config: ReorderConfig) -> Self {
-        Self(Order::new(config, Seq::FIRST, ReorderStats::default()))
+        let restarts = Restarts::Inferred;
+        let order = Order::new(config, restarts, Seq::FIRST, ReorderStats::default());
+        Self { order, restarts }
     }
 
     pub(crate) fn config(&self) -> &ReorderConfig {
@@ -114,7 +129,7 @@ impl ReorderBuffer {
         packet: &[u8],
         sink: &mut impl Sink,
     ) -> Result<Accepted, Drop> {
-        match &mut self.0 {
+        match &mut self.order {
             Order::Classic(order) => order.insert(now, arrived.path, arrived.seq, packet, sink),
             Order::Evidence(order) => order.insert(now, arrived, packet, sink),
         }
@@ -123,7 +138,7 @@ impl ReorderBuffer {
     /// Other settings. What is held leaves if its window is another, its time is over by them, or another order
     /// begins.
     pub(crate) fn set_config(&mut self, now: Instant, config: ReorderConfig, sink: &mut impl Sink) {
-        match &mut self.0 {
+        match &mut self.order {
             Order::Classic(order) if !by_evidence(&config) => order.set_config(now, config, sink),
             Order::Evidence(order) if by_evidence(&config) => order.set_config(now, config, sink),
             Order::Classic(_) | Order::Evidence(_) => {
@@ -138,13 +153,15 @@ impl ReorderBuffer {
     fn replace(&mut self, now: Instant, config: ReorderConfig, next: Seq, sink: &mut impl Sink) {
         self.release_all(sink);
         let (paths, live) = of_either!(self, order => (order.paths(), order.live()));
-        self.0 = Order::new(config, next, ReorderStats { held: 0, ..self.stats() });
+        let stats = ReorderStats { held: 0, ..self.stats() };
+        self.order = Order::new(config, self.restarts, next, stats);
         (0..paths).for_each(|path| self.forget_path(PathId(path as u8)));
         self.set_live(now, live, sink);
     }
 
-    /// A session begins, and its numbers with it, at [`Seq::FIRST`]; what is held is delivered.
-    pub(crate) fn restart(&mut self, now: Instant, sink: &mut impl Sink) {
+    /// The numbers begin anew, at [`Seq::FIRST`] if a session has begun or ended; what is held is delivered.
+    pub(crate) fn restart(&mut self, now: Instant, restarts: Restarts, sink: &mut impl Sink) {
+        self.restarts = restarts;
         self.replace(now, *self.config(), Seq::FIRST, sink);
     }
 
@@ -160,7 +177,7 @@ impl ReorderBuffer {
 
     /// A beacon says that everything up to this number that was sent on a path has arrived, or is lost.
     pub(crate) fn covered(&mut self, now: Instant, path: PathId, seq: Seq, sink: &mut impl Sink) {
-        if let Order::Evidence(order) = &mut self.0 {
+        if let Order::Evidence(order) = &mut self.order {
             order.covered(now, path, seq, sink);
         }
     }
@@ -168,21 +185,21 @@ impl ReorderBuffer {
     /// For how long a packet that came by a path is held before the gap ahead of it is given up, and the mean
     /// deviation of the delay of that path. The next [`deadline`](Self::deadline) follows it.
     pub(crate) fn set_wait(&mut self, path: PathId, wait: Duration, deviation: Duration) {
-        if let Order::Evidence(order) = &mut self.0 {
+        if let Order::Evidence(order) = &mut self.order {
             order.set_wait(path, wait, deviation);
         }
     }
 
     /// How long a packet that all paths have passed is waited for, as it is sent again; zero if it is not.
     pub(crate) fn set_repair_wait(&mut self, wait: Duration) {
-        if let Order::Evidence(order) = &mut self.0 {
+        if let Order::Evidence(order) = &mut self.order {
             order.repairs.set_wait(wait);
         }
     }
 
     /// How many packets came after they had been given up, without those that had been sent again.
     pub(crate) fn late_in_turn(&self) -> u64 {
-        match &self.0 {
+        match &self.order {
             Order::Classic(order) => order.stats().late,
             Order::Evidence(order) => order.late_in_turn,
         }
@@ -190,7 +207,7 @@ impl ReorderBuffer {
 
     /// So many datagrams have come by a path: its order is known after the first ones.
     pub(crate) fn set_received(&mut self, path: PathId, datagrams: u64) {
-        if let Order::Evidence(order) = &mut self.0 {
+        if let Order::Evidence(order) = &mut self.order {
             order.set_received(path, datagrams);
         }
     }
@@ -198,7 +215,7 @@ impl ReorderBuffer {
     /// How long packets of a path may be overtaken by others on it, as far as that has shown: what the record of its
     /// path sequences should wait for too.
     pub(crate) fn margin(&self, path: PathId) -> Duration {
-        match &self.0 {
+        match &self.order {
             Order::Classic(_) => Duration::ZERO,
             Order::Evidence(order) => order.margin(path),
         }
@@ -206,14 +223,14 @@ impl ReorderBuffer {
 
     /// The peer announced a restart, in plain framing.
     pub(crate) fn on_restart_announced(&mut self) {
-        if let Order::Classic(order) = &mut self.0 {
+        if let Order::Classic(order) = &mut self.order {
             order.on_restart_announced();
         }
     }
 
     /// The peer may have restarted: it has sent a keepalive like that after a start.
     pub(crate) fn on_restart_possible(&mut self) {
-        if let Order::Classic(order) = &mut self.0 {
+        if let Order::Classic(order) = &mut self.order {
             order.on_restart_possible();
         }
     }
@@ -225,7 +242,7 @@ impl ReorderBuffer {
 
     /// Other paths than before are live, one bit each.
     pub(crate) fn set_live(&mut self, now: Instant, live: u64, sink: &mut impl Sink) {
-        match &mut self.0 {
+        match &mut self.order {
             Order::Classic(order) => order.set_live(live, sink),
             Order::Evidence(order) => order.set_live(now, live, sink),
         }

@@ -36,7 +36,8 @@ impl ClassicOrder {
             };
         }
         let needed = match behind {
-            true if now < self.copies_until => u32::MAX,
+            // A session begins with its numbers, so that in it they never go back.
+            true if !self.infers_restarts || now < self.copies_until => u32::MAX,
             true => restart_detector::BEHIND,
             false => restart_detector::STRAYS,
         };

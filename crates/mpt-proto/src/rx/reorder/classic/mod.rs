@@ -37,6 +37,8 @@ const OVERTAKEN: u32 = 64;
 #[derive(Debug)]
 pub(super) struct ClassicOrder {
     config: ReorderConfig,
+    /// Whether numbers that were before may come again, because the peer has restarted.
+    infers_restarts: bool,
     /// The number expected next; unknown until the first one came.
     next: Option<Seq>,
     ring: Ring,
@@ -63,13 +65,16 @@ enum Loss {
 }
 
 impl ClassicOrder {
-    /// An order in which nothing came yet, by no path. It counts on from `stats`.
-    pub(super) fn new(config: ReorderConfig, stats: ReorderStats) -> Self {
+    /// An order in which nothing came yet, by no path. It begins with `next`, or by the numbers that come if that is not
+    /// known, which also tell of a restart then. It counts on from `stats`.
+    pub(super) fn new(config: ReorderConfig, next: Option<Seq>, stats: ReorderStats) -> Self {
+        let history = if next.is_some() { History::default() } else { History::none() };
         Self {
             config,
-            next: None,
+            infers_restarts: next.is_none(),
+            next,
             ring: Ring::new(config.window),
-            history: History::none(),
+            history,
             restart_detector: RestartDetector::default(),
             left: LeftOrders::default(),
             begun_at: stats.in_order + stats.reordered + stats.late,

@@ -44,7 +44,7 @@ const MAX_DELAY: Duration = Duration::from_millis(300);
 
 impl Bench {
     fn new(config: ReorderConfig) -> Self {
-        let mut buffer = ClassicOrder::new(config, ReorderStats::default());
+        let mut buffer = ClassicOrder::new(config, None, ReorderStats::default());
         [0, 1].map(PathId).into_iter().for_each(|path| buffer.forget_path(path));
         let mut sink = Trace::default();
         buffer.set_live(0b11, &mut sink);

@@ -1,11 +1,14 @@
 //! When numbers are given up.
 
+use super::beyond::Beyond;
 use super::bits::bits;
 use super::{EvidenceOrder, Loss};
 use crate::id::PathId;
-use crate::rx::reorder::history::REACH;
+use crate::rx::reorder::arrived::{Accepted, Arrived};
+use crate::rx::reorder::history::{History, REACH};
 use crate::sequence::Seq;
 use crate::sink::Sink;
+use crate::stats::Drop;
 use crate::time::Instant;
 
 impl EvidenceOrder {
@@ -139,5 +142,37 @@ impl EvidenceOrder {
             Loss::Window => self.stats.lost_window += u64::from(lost),
         }
         self.repairs.on_lost(lost);
+    }
+}
+
+impl EvidenceOrder {
+    /// A packet came whose number is out of reach.
+    #[cold]
+    pub(super) fn out_of_reach(
+        &mut self,
+        now: Instant,
+        arrived: Arrived,
+        packet: &[u8],
+        sink: &mut impl Sink,
+    ) -> Result<Accepted, Drop> {
+        let begin = self.beyond.on_number(arrived.seq, self.next).ok_or(Drop::Stray)?;
+        self.go_on_with(begin, sink);
+        self.insert(now, arrived, packet, sink).map(|_| Accepted::Return)
+    }
+
+    /// Gives up all before a number that is out of reach. What is held is delivered.
+    fn go_on_with(&mut self, begin: Seq, sink: &mut impl Sink) {
+        self.give_up_to(self.end, Loss::Window, sink);
+        self.stats.lost_window += u64::from(begin.offset_from(self.end).max(0).unsigned_abs());
+        (self.next, self.end) = (begin, begin);
+        self.history = History::none();
+        self.beyond = Beyond::default();
+        self.recorded = 0;
+        self.inherited = None;
+        self.out_of_turn.forget_records();
+        for path in &mut self.paths {
+            path.highest = None;
+            path.forget_records();
+        }
     }
 }

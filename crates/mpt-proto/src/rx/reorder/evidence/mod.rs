@@ -20,6 +20,7 @@
 //! A number that comes after it was given up is delivered. A session says where its numbers begin, so a number out of
 //! reach is a stray and nothing else.
 
+mod beyond;
 mod bits;
 mod give_up;
 mod margin;
@@ -36,6 +37,7 @@ use crate::sequence::Seq;
 use crate::sink::{Held, Sink};
 use crate::stats::{Drop, ReorderStats};
 use crate::time::Instant;
+use beyond::Beyond;
 use bits::bits;
 use margin::LONGEST_WAIT;
 use path::{PathEvidence, Record};
@@ -70,6 +72,8 @@ pub(super) struct EvidenceOrder {
     examined: (Instant, PathId),
     /// Until then late packets say nothing about the order of a path.
     copies_until: Instant,
+    /// Numbers out of reach that came last.
+    beyond: Beyond,
     /// Packets that are sent again.
     pub(super) repairs: Repairs,
     /// Packets that came after they had been given up, without those that had been sent again.
@@ -103,6 +107,7 @@ impl EvidenceOrder {
             now: Instant::ZERO,
             examined: (Instant::ZERO, PathId(u8::MAX)),
             copies_until: Instant::ZERO,
+            beyond: Beyond::default(),
             repairs: Repairs::default(),
             late_in_turn: 0,
             stats,
@@ -120,10 +125,12 @@ impl EvidenceOrder {
         self.waiting.memory() + self.history.memory() + paths + records + self.out_of_turn.memory()
     }
 
-    /// Gives back memory that is needed while packets are held, if none is. Nothing that is missing still comes.
+    /// Gives back memory that is needed while packets are held, if none is. What was given up does not come any more.
     pub(super) fn shrink(&mut self) {
-        if self.waiting.held() == 0 {
+        if self.next == self.end {
             self.history.fill();
+        }
+        if self.waiting.held() == 0 {
             self.waiting = Waiting::new(self.config.window);
             self.paths.iter_mut().for_each(PathEvidence::shrink);
             self.out_of_turn.shrink();
@@ -164,7 +171,7 @@ impl EvidenceOrder {
     ) -> Result<Accepted, Drop> {
         let Arrived { path, seq, in_turn, .. } = arrived;
         if seq != self.next || self.end != seq {
-            return self.out_of_order(now, arrived, packet, sink).map(|()| Accepted::Fits);
+            return self.out_of_order(now, arrived, packet, sink);
         }
         self.stats.in_order += 1;
         sink.deliver(packet);
@@ -184,15 +191,15 @@ impl EvidenceOrder {
         arrived: Arrived,
         packet: &[u8],
         sink: &mut impl Sink,
-    ) -> Result<(), Drop> {
+    ) -> Result<Accepted, Drop> {
         let Arrived { path, seq, after, in_turn } = arrived;
         self.now = now;
         match seq.offset_from(self.next) {
-            REACH.. => return Err(Drop::Stray),
+            REACH.. => return self.out_of_reach(now, arrived, packet, sink),
             ..0 => return self.behind(now, arrived, packet, sink),
             0 if self.end != seq => {
                 self.fill_first(now, arrived, packet, sink);
-                return Ok(());
+                return Ok(Accepted::Fits);
             }
             _ => {}
         }
@@ -223,7 +230,7 @@ impl EvidenceOrder {
             self.deliver(seq, packet, sink);
         }
         self.give_up_after(now, path, sink);
-        Ok(())
+        Ok(Accepted::Fits)
     }
 
     /// The packet came that is expected next, and that others wait for. It shows no loss: no path has passed what
@@ -248,12 +255,13 @@ impl EvidenceOrder {
     fn behind(
         &mut self,
         now: Instant,
-        Arrived { path, seq, in_turn, .. }: Arrived,
+        arrived: Arrived,
         packet: &[u8],
         sink: &mut impl Sink,
-    ) -> Result<(), Drop> {
+    ) -> Result<Accepted, Drop> {
+        let Arrived { path, seq, in_turn, .. } = arrived;
         if seq.offset_from(self.end) < -REACH {
-            return Err(Drop::Stray);
+            return self.out_of_reach(now, arrived, packet, sink);
         }
         if self.history.was_delivered(seq) {
             return Err(Drop::Duplicate);
@@ -266,7 +274,7 @@ impl EvidenceOrder {
             self.late_in_turn += 1;
             self.paths[path.index()].on_late(now, seq, now < self.copies_until);
         }
-        Ok(())
+        Ok(Accepted::Fits)
     }
 
     /// Whether a packet with this predecessor has nothing to wait for.

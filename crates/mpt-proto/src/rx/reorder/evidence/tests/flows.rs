@@ -158,7 +158,7 @@ fn packets_of_a_flow_on_one_path_do_not_wait_at_all() {
     assert_eq!(longest(&by_evidence(plan, Duration::ZERO).0), Duration::ZERO);
 
     let config = ReorderConfig { window: WINDOW, ..ReorderConfig::default() };
-    let mut order = ClassicOrder::new(config, ReorderStats::default());
+    let mut order = ClassicOrder::new(config, None, ReorderStats::default());
     (0..2).for_each(|path| order.forget_path(PathId(path)));
     order.set_live(0b11, &mut Trace::default());
     assert!(longest(&run(&mut order, plan)) >= SKEW);
