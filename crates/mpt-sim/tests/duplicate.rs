@@ -157,6 +157,23 @@ fn a_packet_whose_copies_are_both_lost_is_sent_again() {
     assert!(pair.connection(pair.left).repair_stats().repaired.tried >= 1);
 }
 
+/// Its sender takes what that took for the least round trip. BBR would keep too little in flight for what follows.
+#[test]
+fn what_begins_a_connection_takes_as_long_as_what_follows() {
+    let mut pair =
+        Pair::new(1, &plan(&[wire(5, 5), wire(50, 30)])).expect("a plan the core accepts");
+    pair.world.run_until(at(2000));
+    let early = pair.connection(pair.left).queue_standing().expect("it is paced").equal_delay;
+    assert!(early > Duration::from_millis(20), "{early:?}");
+    for (number, (protocol, flags)) in [(TCP, SYN), (UDP, 0)].into_iter().enumerate() {
+        let sent = at(2500 + 500 * number as u64);
+        let took = takes(&mut pair, sent, &packet(false, protocol, flags, 53, 9), 1);
+        let took = took.expect("the copy on the fast link arrives");
+        assert_eq!(took >= early, protocol == TCP, "{took:?} of {early:?}");
+    }
+    assert_eq!(duplicated(&pair).tried, 2);
+}
+
 #[test]
 fn copies_take_no_more_than_their_share() {
     let mut pair = pair(true);

@@ -45,11 +45,13 @@ impl TransmitHalf {
         is_critical && self.is_repaired()
     }
 
-    /// Takes a packet that takes two paths, if there are two and so much may be sent.
+    /// Takes a packet that takes two paths, if there are two and so much may be sent. The beginning of a connection takes as
+    /// long as the packets behind it, because its sender measures the round trip by it.
     pub(super) fn offer_twice(
         &mut self,
         now: Instant,
         item: &Item<'_>,
+        volume: Volume,
         class: Option<(Class, RepairMode)>,
         within: Option<&Earliest>,
     ) -> Option<Offered> {
@@ -77,6 +79,7 @@ impl TransmitHalf {
             self.counts_of(class).duplicated += 1;
         }
         let paced = self.paced.as_mut()?;
+        let stamp = if paced.equalise.has_flag(volume) { stamp.equalised() } else { stamp };
         let places = [paced.store.take(len), paced.store.take(len)];
         paced.twin = Some(places.into());
         self.repair.twins.on_sent(stamp.sequence().map_or(0, Seq::value));

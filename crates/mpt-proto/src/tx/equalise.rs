@@ -141,7 +141,13 @@ impl Equalise {
     }
 
     /// What it is from the first packet of a connection on. Returns whether the peer is to be told of another delay.
-    pub(super) fn set_early(&mut self, early: Duration) -> bool {
+    ///
+    /// It does not change while there is a bulk flow: that takes the shorter round trip for its least one at once, and keeps
+    /// less in flight, or does not know of the longer one for ten seconds and keeps too little.
+    pub(super) fn set_early(&mut self, now: Instant, early: Duration) -> bool {
+        if self.has_bulk(now) {
+            return false;
+        }
         let before = self.delay;
         if early > self.early || self.delay == self.early {
             self.delay = early;
@@ -171,8 +177,7 @@ impl Equalise {
     pub(super) fn update(&mut self, now: Instant, situation: Situation) -> bool {
         let Situation { backlog, rate, rates, is_full, skew, round_trip } = situation;
         let before = self.delay;
-        let has_bulk = now.since(self.bulk_at) < FORGOTTEN && self.bulk_at != Instant::ZERO;
-        if !has_bulk || skew < LEAST_SKEW {
+        if !self.has_bulk(now) || skew < LEAST_SKEW {
             let Self { bulk_at, sent, early, .. } = *self;
             let delay = early;
             *self =
@@ -201,7 +206,7 @@ impl Equalise {
                 return self.end_harmful(now);
             }
             Some(_) => self.next_rest = 0,
-            None if share < HARMED * FULL => self.delay = self.delay * 2 / 3,
+            None if share < HARMED * FULL => self.delay = (self.delay * 2 / 3).max(self.early),
             None => {}
         }
         let has_joined = rates.is_some_and(|rates| share * rate as f64 > JOINED * rates as f64);
@@ -225,6 +230,10 @@ impl Equalise {
             self.is_used = true;
         }
         self.delay != before
+    }
+
+    fn has_bulk(&self, now: Instant) -> bool {
+        now.since(self.bulk_at) < FORGOTTEN && self.bulk_at != Instant::ZERO
     }
 
     /// Whether the present step makes the flow send so much less that the end of the trial need not be awaited: a window
@@ -334,6 +343,18 @@ mod tests {
             let expected = if is_full { Duration::ZERO } else { 49 * MS };
             assert_eq!(equalise.delay, expected, "packets wait: {is_full}");
         }
+    }
+
+    #[test]
+    fn the_early_delay_does_not_change_while_there_is_a_bulk_flow() {
+        let mut flow = Flow::new();
+        assert!(flow.equalise.set_early(flow.now, 30 * MS));
+        flow.run(1, 20_000.0, 1000.0);
+        assert!(!flow.equalise.set_early(flow.now, 10 * MS));
+        assert_eq!(flow.equalise.delay(), 30 * MS);
+        let later = flow.now + FORGOTTEN;
+        assert!(flow.equalise.set_early(later, 10 * MS));
+        assert_eq!(flow.equalise.delay(), 10 * MS);
     }
 
     #[test]

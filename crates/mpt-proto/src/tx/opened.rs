@@ -9,6 +9,8 @@ pub(super) struct Opened {
     pub(super) trains: u8,
     pub(super) singles: u8,
     pub(super) next: Instant,
+    /// The next path sequence when it was last looked, and since when it is that.
+    pub(super) quiet: (u32, Instant),
     pub(super) until: Instant,
 }
 

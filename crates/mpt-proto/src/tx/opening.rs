@@ -24,8 +24,11 @@ const SINGLES: u8 = 24;
 /// How far these are apart, and how often it is looked whether another train can follow.
 const APART: Duration = Duration::from_millis(5);
 
-/// The first train follows so long after the last single datagram: then that has been told about.
-const SETTLED: Duration = Duration::from_millis(100);
+/// A train follows so long after anything else: then the peer does not count that with it.
+const QUIET: Duration = Duration::from_millis(40);
+
+/// So long after the last train the peer knows what follows from it: feedback and a path status have passed.
+const TOLD: Duration = Duration::from_millis(500);
 
 /// A path on which data was sent since this shows by that what it is like.
 const UNUSED: Duration = Duration::from_millis(20);
@@ -81,6 +84,9 @@ impl TransmitHalf {
                 continue;
             }
             waits = true;
+            if path.opened.quiet.0 != path.wire.next {
+                path.opened.quiet = (path.wire.next, now);
+            }
             // What goes with a train would seem to be part of it.
             // A beacon says that nothing is outstanding.
             let is_idle = path.idle.elapsed(now) >= UNUSED && !paced.has_committed(path_id);
@@ -93,7 +99,7 @@ impl TransmitHalf {
                     path.opened.next = now + APART;
                     next = Some((path_id, 1));
                 }
-            } else if now < path.opened.next + SETTLED {
+            } else if now < path.opened.quiet.1 + QUIET {
                 // What goes before a train would seem to be part of it.
             } else if let Some(size) = path.rate.wants_train(now) {
                 path.opened.trains += 1;
@@ -112,6 +118,13 @@ impl TransmitHalf {
 }
 
 impl TransmitPath {
+    /// Whether it is to be shown what the path is like, or what follows from that is still being told to the peer.
+    pub(super) fn is_being_found_out(&self, now: Instant) -> bool {
+        let (_, last) = self.opened.quiet;
+        let is_told = last == Instant::ZERO || now >= last + TOLD;
+        self.is_shown(now) || self.rate.is_open() && !is_told
+    }
+
     /// Whether it is to be shown what the path is like.
     pub(super) fn is_shown(&self, now: Instant) -> bool {
         let Opened { trains, singles, until, .. } = self.opened;

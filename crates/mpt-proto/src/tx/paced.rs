@@ -63,7 +63,7 @@ impl TransmitHalf {
         let takes_two = treated.and_then(|it| Some((it.class, it.takes_two?)));
         if (is_critical || takes_two.is_some())
             && !copies
-            && let Some(offered) = self.offer_twice(now, item, takes_two, None)
+            && let Some(offered) = self.offer_twice(now, item, volume, takes_two, None)
         {
             return Some(offered);
         }

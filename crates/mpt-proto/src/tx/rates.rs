@@ -155,7 +155,7 @@ impl TransmitHalf {
         }
         let early = early_delay(&mut ways, least_round_trip(&self.paths));
         let Some(paced) = &mut self.paced else { return };
-        if paced.equalise.set_early(early) {
+        if paced.equalise.set_early(now, early) {
             self.paths.iter_mut().for_each(|(_, path)| path.keepalive_now(now));
         }
     }

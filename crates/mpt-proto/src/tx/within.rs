@@ -38,7 +38,8 @@ impl TransmitHalf {
         let is_critical = self.is_critical(now, item, Volume::Usual);
         let takes_two = treated.takes_two.map(|mode| (treated.class, mode));
         if (is_critical || takes_two.is_some())
-            && let Some(offered) = self.offer_twice(now, item, takes_two, Some(&within))
+            && let Some(offered) =
+                self.offer_twice(now, item, Volume::Usual, takes_two, Some(&within))
         {
             return Some(offered);
         }

@@ -80,7 +80,7 @@ impl Trains {
         if let Some(arrived) = arrived {
             let train = self.on_way.take();
             // What has come behind it makes it seem longer.
-            let is_exact = train.is_some_and(|train| train.is_alone && train.last == block.highest);
+            let is_exact = train.is_some_and(|train| train.last == block.highest);
             if is_exact || arrived > self.shown {
                 self.is_exact = is_exact;
                 self.is_shown_well = train.is_some_and(|train| train.is_long());
@@ -103,8 +103,7 @@ impl Trains {
         self.burst.into_iter().chain(self.shown).reduce(f64::max)
     }
 
-    /// The rate at which the last train arrived, unless something else was reported with it, such as a lone keepalive: that
-    /// can have made it seem very slow.
+    /// The rate at which the last train arrived, unless something else came behind it: that can have made it seem slow.
     pub(super) fn known(&self) -> Option<f64> {
         self.shown.filter(|_| self.is_exact)
     }
@@ -128,8 +127,6 @@ struct Train {
     from: u32,
     last: u32,
     first: Option<First>,
-    /// Whether nothing was reported together with its first datagrams that had arrived before.
-    is_alone: bool,
 }
 
 /// The first feedback about it.
@@ -144,7 +141,7 @@ struct First {
 
 impl Train {
     fn new(now: Instant, from: u32, last: u32) -> Self {
-        Self { sent: now, from, last, first: None, is_alone: true }
+        Self { sent: now, from, last, first: None }
     }
 
     /// Whether no feedback will be about it any more.
@@ -171,10 +168,6 @@ impl Train {
         before: Option<&Point>,
         header: u64,
     ) -> Option<Option<f64>> {
-        if self.first.is_none() {
-            let reported = block.received.wrapping_sub(before.map_or(0, |before| before.packets));
-            self.is_alone = after(reported, after(block.highest, self.from) as u32 + 1) <= 0;
-        }
         let first = *self.first.get_or_insert(First {
             arrived: block.first_arrived,
             packets: before.map_or(0, |before| before.packets).wrapping_add(1),
@@ -183,7 +176,9 @@ impl Train {
         if after(block.highest, self.last) < 0 {
             return None;
         }
-        let packets = block.received.wrapping_sub(first.packets);
+        // What had arrived long before it is reported with it, but is not among the bytes after the first.
+        let packets =
+            block.received.wrapping_sub(first.packets).min(block.highest.wrapping_sub(self.from));
         let micros = block.highest_arrived.wrapping_sub(first.arrived);
         if packets.wrapping_add(1) < FEWEST || !(SHORTEST..1 << 31).contains(&micros) {
             return Some(None);
@@ -239,39 +234,33 @@ mod tests {
     }
 
     #[test]
-    fn what_arrives_before_or_behind_a_train_does_not_make_it_seem_slower() {
-        for (before, highest, first) in [(4, 20, 5), (4, 25, 5), (2, 20, 3)] {
+    fn what_arrives_behind_a_train_does_not_make_it_seem_slower() {
+        for highest in [20, 25] {
             let mut trains = Trains { shown: Some(7e6), ..Trains::default() };
             trains.on_sent(Instant::ZERO, 5, 16);
-            // The rest came 10 ms before or after it.
+            // The rest came 10 ms after it.
             let late = if highest == 25 { 10_000 } else { 0 };
-            let early = if first == 3 { 10_000 } else { 0 };
-            let told = block(highest, first);
-            let told = Block {
-                highest_arrived: told.highest_arrived + late,
-                first_arrived: told.first_arrived - early,
-                ..told
-            };
-            trains.on_block(&told, Some(&point(before)), 28);
+            let told = block(highest, 5);
+            let told = Block { highest_arrived: told.highest_arrived + late, ..told };
+            trains.on_block(&told, Some(&point(4)), 28);
             let shown = trains.shown.unwrap();
-            let is_alone = highest == 20 && first == 5;
-            assert_eq!(shown < 6.9e6, is_alone, "{shown}");
+            assert_eq!(shown < 6.9e6, highest == 20, "{shown}");
             assert!(trains.next(Instant::ZERO).is_some(), "it is told about");
         }
     }
 
     #[test]
-    fn what_was_reported_with_a_train_does_not_make_it_known() {
+    fn what_had_arrived_long_before_a_train_does_not_make_it_seem_faster() {
         let mut trains = Trains::default();
-        trains.on_sent(Instant::ZERO, 5, 8);
-        // A keepalive had arrived 200 ms before it, and nothing was reported since.
-        let told = block(12, 4);
-        let told = Block { first_arrived: told.first_arrived.wrapping_sub(200_000), ..told };
-        trains.on_block(&told, Some(&point(3)), 28);
-        assert!(trains.shown.unwrap() < 1e5 && trains.known().is_none());
-        trains.on_sent(Instant::ZERO, 13, 16);
-        trains.on_block(&block(28, 13), Some(&point(12)), 28);
-        assert!(trains.known().unwrap() > 6e6);
+        trains.on_sent(Instant::ZERO, 6, 8);
+        // Three path statuses had arrived before it, and nothing was reported since.
+        let told = block(13, 6);
+        trains.on_block(&told, Some(&point(2)), 28);
+        assert!(
+            (trains.known().unwrap() / 6_425_000.0 - 1.0).abs() < 0.001,
+            "{:?}",
+            trains.known()
+        );
     }
 
     #[test]

@@ -1,10 +1,19 @@
 //! What arrived on a path since the last feedback: when, how much, and with what delay.
 
+use std::time::Duration;
+
 use crate::time::Instant;
+
+/// So few bytes before such a pause are not counted with what follows: a path status that was sent before a train would make
+/// that seem slow.
+const LITTLE: u64 = 1500;
+const PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]
 pub(super) struct Samples {
     first_at: Option<Instant>,
+    /// When a datagram arrived last, as long as there were few.
+    last_at: Instant,
     /// Bytes that arrived after the first datagram; and how many had arrived with the highest path sequence.
     bytes: u64,
     bytes_to_highest: u64,
@@ -35,13 +44,23 @@ impl Samples {
     /// So many bytes arrived, with the highest path sequence or not.
     #[inline]
     pub(super) fn on_arrival(&mut self, now: Instant, len: usize, is_highest: bool) {
-        match self.first_at {
-            None => self.first_at = Some(now),
-            Some(_) => self.bytes += len as u64,
+        if self.bytes <= LITTLE {
+            self.on_one_of_few(now, len);
+        } else {
+            self.bytes += len as u64;
         }
         if is_highest {
             self.bytes_to_highest = self.bytes;
         }
+    }
+
+    fn on_one_of_few(&mut self, now: Instant, len: usize) {
+        if self.first_at.is_some() && now.since(self.last_at) < PAUSE {
+            self.bytes += len as u64;
+        } else {
+            (self.first_at, self.bytes, self.bytes_to_highest) = (Some(now), 0, 0);
+        }
+        self.last_at = now;
     }
 
     /// Whether there is no delay since the last feedback.

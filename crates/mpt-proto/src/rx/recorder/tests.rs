@@ -317,3 +317,27 @@ proptest! {
         }
     }
 }
+
+/// A path status before a train would make it seem slow.
+#[test]
+fn little_that_came_before_a_pause_is_not_counted_with_what_follows() {
+    for (first, pause, counted) in [(100, 20, false), (100, 19, true), (2000, 20, true)] {
+        let mut recorder = Recorder::default();
+        let mut receive = |millis: u64, sequence, len| {
+            let sent = OFFSET.wrapping_add(millis as u32 * 1000);
+            recorder.on_arrival(
+                at(millis * 1000),
+                Datagram { sequence, sent, len, ce: false, is_sample: true },
+            );
+        };
+        receive(100, 1, 100);
+        receive(101, 2, first);
+        receive(101 + pause, 3, 1000);
+        receive(102 + pause, 4, 1000);
+        let block = recorder.block(at(200_000), 0, false).unwrap();
+        let bytes = if counted { first as u32 + 2000 } else { 1000 };
+        let began = if counted { 100 } else { 101 + pause as u32 };
+        assert_eq!((block.bytes_after_first, block.first_arrived), (bytes, began * 1000));
+        assert_eq!(block.received, 4);
+    }
+}

@@ -96,7 +96,8 @@ pub struct Block {
     /// Datagrams that the host dropped because a socket buffer was full, modulo 2^32; over all paths of the
     /// socket.
     pub overflows: u32,
-    /// When the first datagram since the last feedback arrived, in microseconds as `highest_arrived`.
+    /// When the first datagram since the last feedback arrived, in microseconds as `highest_arrived`. Little that came
+    /// before a pause is left out.
     pub first_arrived: u32,
     /// The bytes of UDP payload that arrived after that one, to the highest included.
     pub bytes_after_first: u32,
