@@ -191,7 +191,7 @@ fn two_paths_over_one_link_fill_it_and_keep_its_queue_short() {
 fn a_queue_of_20_kilobytes_is_filled_all_the_same() {
     for load in [Load::Cubic(1), Load::Bbr, Load::Stream(60_000)] {
         for (wires, least) in
-            [(vec![shallow(50, 10)], 0.93), (vec![shallow(50, 10), wire(20, 10)], 0.86)]
+            [(vec![shallow(50, 10)], 0.93), (vec![shallow(50, 10), wire(20, 10)], 0.84)]
         {
             let (mbps, believed, _) = case(&wires, load, [10, 20]);
             let rate = believed[0].0;

@@ -20,7 +20,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const IDLE: usize = 16 << 10;
 
 /// What the counts of packets that were displaced by up to a thousand others (RFC 5236) take beside that.
-const DISPLACED: usize = 3 << 10;
+const DISPLACED: usize = 4 << 10;
 
 /// What keys and the checks against replays take beside that.
 const SEALED: usize = 4 << 10;
