@@ -130,8 +130,8 @@ impl FlowQueues {
     /// Gives back memory. Nothing waits.
     pub(crate) fn rest(&mut self) {
         self.flows = Vec::new();
-        self.new.shrink_to(0);
-        self.old.shrink_to(0);
+        // Flows that had their turn may still be listed.
+        (self.new, self.old) = (VecDeque::new(), VecDeque::new());
     }
 
     /// How many packets wait.

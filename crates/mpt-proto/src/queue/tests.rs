@@ -58,6 +58,17 @@ fn flows_take_turns_by_bytes() {
 }
 
 #[test]
+fn a_rest_forgets_flows_that_have_had_their_turn() {
+    let mut bench = Bench::new();
+    bench.push(0, 1, LEN);
+    assert_eq!(bench.pop(0), Some(1));
+    bench.queues.rest();
+    assert_eq!((bench.queues.memory(), bench.pop(0)), (0, None));
+    bench.push(0, 1, LEN);
+    assert_eq!((bench.pop(0), bench.pop(0)), (Some(1), None));
+}
+
+#[test]
 fn a_flow_that_has_nothing_waiting_goes_first() {
     let mut bench = Bench::new();
     (0..50).for_each(|_| bench.push(0, 1, LEN));
