@@ -6,7 +6,7 @@
 //! [`recorder`] is what arrived on it by path sequence. [`disagree`] is
 //! what dropped datagrams say of settings that do not fit. In
 //! sealed framing, [`unseal`] opens datagrams first, and [`sealed`] agrees on keys by [`handshakes`];
-//! [`apply`] and [`reconfigure`] change settings at run time, [`report`] has what is counted, and [`rest`] gives back the memory
+//! [`apply`] and [`reconfigure`] change settings at run time, [`report`] has what is counted, and [`rest`](crate::rest) gives back the memory
 //! that an idle connection does not need.
 
 mod apply;
