@@ -112,6 +112,10 @@ impl TransmitHalf {
         if next.is_none() {
             let opening = &mut self.paced.as_mut()?.trains.opening;
             opening.at = waits.then(|| now + APART);
+            if !waits {
+                // There may be no feedback any more until a connection begins, which is to know it.
+                self.set_early(now);
+            }
         }
         next
     }
