@@ -250,7 +250,7 @@ impl RateEstimator {
     /// Feedback about the path arrived.
     pub(crate) fn on_feedback(&mut self, now: Instant, block: &Block, given: Given) {
         let Given { header, least: round_trip, .. } = given;
-        let bytes = block.received_bytes + u64::from(block.received) * header;
+        let bytes = block.received_bytes.saturating_add(u64::from(block.received) * header);
         let point = Point {
             at: now,
             highest: block.highest,

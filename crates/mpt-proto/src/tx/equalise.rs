@@ -144,8 +144,9 @@ impl Equalise {
     ///
     /// It does not change while there is a bulk flow: that takes the shorter round trip for its least one at once, and keeps
     /// less in flight, or does not know of the longer one for ten seconds and keeps too little.
-    pub(super) fn set_early(&mut self, now: Instant, early: Duration) -> bool {
-        if self.has_bulk(now) {
+    /// Unless it is needed no more, as there are not several paths.
+    pub(super) fn set_early(&mut self, now: Instant, early: Duration, is_needed: bool) -> bool {
+        if is_needed && self.has_bulk(now) {
             return false;
         }
         let before = self.delay;
@@ -348,13 +349,16 @@ mod tests {
     #[test]
     fn the_early_delay_does_not_change_while_there_is_a_bulk_flow() {
         let mut flow = Flow::new();
-        assert!(flow.equalise.set_early(flow.now, 30 * MS));
+        assert!(flow.equalise.set_early(flow.now, 30 * MS, true));
         flow.run(1, 20_000.0, 1000.0);
-        assert!(!flow.equalise.set_early(flow.now, 10 * MS));
+        assert!(!flow.equalise.set_early(flow.now, 10 * MS, true));
         assert_eq!(flow.equalise.delay(), 30 * MS);
         let later = flow.now + FORGOTTEN;
-        assert!(flow.equalise.set_early(later, 10 * MS));
+        assert!(flow.equalise.set_early(later, 10 * MS, true));
         assert_eq!(flow.equalise.delay(), 10 * MS);
+        flow.run(1, 20_000.0, 1000.0);
+        assert!(flow.equalise.set_early(flow.now, Duration::ZERO, false), "one path is left");
+        assert_eq!(flow.equalise.delay(), Duration::ZERO);
     }
 
     #[test]

@@ -54,7 +54,10 @@ impl TransmitHalf {
         if opening.at.is_none_or(|at| now < at) {
             return None;
         }
-        let (path, left) = opening.train.or_else(|| self.next_opening(now))?;
+        let Some((path, left)) = opening.train.or_else(|| self.next_opening(now)) else {
+            // What was found out is told at once.
+            return self.poll_keepalive(now, false);
+        };
         let is_train = opening.train.is_some() || left > 1;
         let Some(sender) = self.paths.get_mut(path.index()) else {
             self.paced.as_mut()?.trains.opening.train = None;

@@ -62,7 +62,7 @@ impl TransmitHalf {
         let is_tcp = segment::is_tcp(item.packet, item.inner);
         let packet = Packet { place, len, tos, volume: Volume::Usual, is_tcp };
         queues.push(now, hash, packet);
-        if let Some(dropped) = queues.overflow(now) {
+        while let Some(dropped) = paced.within(treated.class).overflow(now) {
             paced.store.give_back(dropped.place);
             self.drops.add(Drop::QueueFull);
         }

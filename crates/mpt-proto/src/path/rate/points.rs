@@ -128,7 +128,7 @@ impl Points {
         Some(Sample {
             sent,
             arrived,
-            bytes: (last.bytes - first.bytes) as f64,
+            bytes: last.bytes.saturating_sub(first.bytes) as f64,
             packets: f64::from(last.packets.wrapping_sub(first.packets)),
             lost: f64::from(after(last.lost, first.lost).max(0)),
             busy: after(first.highest, busy_from) >= 0,

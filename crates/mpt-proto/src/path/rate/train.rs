@@ -171,7 +171,7 @@ impl Train {
         let first = *self.first.get_or_insert(First {
             arrived: block.first_arrived,
             packets: before.map_or(0, |before| before.packets).wrapping_add(1),
-            bytes: block.received_bytes - u64::from(block.bytes_after_first),
+            bytes: block.received_bytes.saturating_sub(block.bytes_after_first.into()),
         });
         if after(block.highest, self.last) < 0 {
             return None;

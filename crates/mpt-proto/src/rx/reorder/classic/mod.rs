@@ -72,7 +72,8 @@ impl ClassicOrder {
         Self {
             config,
             infers_restarts: next.is_none(),
-            next,
+            // Without a window nothing is remembered.
+            next: next.filter(|_| config.window > 0),
             ring: Ring::new(config.window),
             history,
             restart_detector: RestartDetector::default(),

@@ -5,7 +5,7 @@ use super::bits::bits;
 use super::{EvidenceOrder, Loss};
 use crate::id::PathId;
 use crate::rx::reorder::arrived::{Accepted, Arrived};
-use crate::rx::reorder::history::{History, REACH};
+use crate::rx::reorder::history::{self, History, REACH};
 use crate::sequence::Seq;
 use crate::sink::Sink;
 use crate::stats::Drop;
@@ -155,7 +155,14 @@ impl EvidenceOrder {
         packet: &[u8],
         sink: &mut impl Sink,
     ) -> Result<Accepted, Drop> {
-        let begin = self.beyond.on_number(arrived.seq, self.next).ok_or(Drop::Stray)?;
+        // What is sent again may come in long rows from behind.
+        let behind = arrived.seq.offset_from(self.next) < 0;
+        if behind && now < self.copies_until {
+            return Err(Drop::Stray);
+        }
+        let number = (arrived.seq, arrived.path);
+        let begin = self.beyond.on_number(now, number, self.next, self.live);
+        let begin = begin.ok_or(Drop::Stray)?;
         self.go_on_with(begin, sink);
         self.insert(now, arrived, packet, sink).map(|_| Accepted::Return)
     }
@@ -163,9 +170,14 @@ impl EvidenceOrder {
     /// Gives up all before a number that is out of reach. What is held is delivered.
     fn go_on_with(&mut self, begin: Seq, sink: &mut impl Sink) {
         self.give_up_to(self.end, Loss::Window, sink);
-        self.stats.lost_window += u64::from(begin.offset_from(self.end).max(0).unsigned_abs());
+        let ahead = begin.offset_from(self.end);
+        if ahead > 0 {
+            self.stats.lost_window += u64::from(ahead.unsigned_abs());
+            self.history.set_missing(self.end, ahead.unsigned_abs().min(history::LEN));
+        } else {
+            self.history = History::none();
+        }
         (self.next, self.end) = (begin, begin);
-        self.history = History::none();
         self.beyond = Beyond::default();
         self.recorded = 0;
         self.inherited = None;

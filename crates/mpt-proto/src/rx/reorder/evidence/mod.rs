@@ -203,6 +203,7 @@ impl EvidenceOrder {
             }
             _ => {}
         }
+        self.beyond.end_row();
         if !self.extend(seq) {
             if self.history.was_delivered(seq) || self.waiting.contains(seq) {
                 return Err(Drop::Duplicate);
@@ -266,6 +267,7 @@ impl EvidenceOrder {
         if self.history.was_delivered(seq) {
             return Err(Drop::Duplicate);
         }
+        self.beyond.end_row();
         self.stats.late += 1;
         sink.deliver(packet);
         self.history.set_delivered(seq);
