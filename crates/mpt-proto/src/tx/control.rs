@@ -95,7 +95,7 @@ impl TransmitHalf {
     }
 
     /// The next keepalive, or path status, that is due, or if `early` nearly so.
-    pub(super) fn poll_keepalive(&mut self, now: Instant, early: bool) -> Option<Control> {
+    fn poll_keepalive(&mut self, now: Instant, early: bool) -> Option<Control> {
         if !self.framing.is_ready() {
             return None;
         }

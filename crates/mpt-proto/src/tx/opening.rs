@@ -54,10 +54,7 @@ impl TransmitHalf {
         if opening.at.is_none_or(|at| now < at) {
             return None;
         }
-        let Some((path, left)) = opening.train.or_else(|| self.next_opening(now)) else {
-            // What was found out is told at once.
-            return self.poll_keepalive(now, false);
-        };
+        let (path, left) = opening.train.or_else(|| self.next_opening(now))?;
         let is_train = opening.train.is_some() || left > 1;
         let Some(sender) = self.paths.get_mut(path.index()) else {
             self.paced.as_mut()?.trains.opening.train = None;
@@ -115,10 +112,6 @@ impl TransmitHalf {
         if next.is_none() {
             let opening = &mut self.paced.as_mut()?.trains.opening;
             opening.at = waits.then(|| now + APART);
-            if !waits {
-                // There may be no feedback any more until a connection begins, which is to know it.
-                self.set_early(now);
-            }
         }
         next
     }

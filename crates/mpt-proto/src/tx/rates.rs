@@ -126,7 +126,7 @@ impl TransmitHalf {
     }
 
     /// Has the early delay follow what is known of the paths.
-    pub(super) fn set_early(&mut self, now: Instant) {
+    fn set_early(&mut self, now: Instant) {
         // To tell the peer of each of its steps would spoil what is being found out.
         if usable(&self.paths).any(|(_, path)| path.is_shown(now)) {
             return;
