@@ -33,15 +33,12 @@ use crate::time::Instant;
 use crate::wire::extended::feedback::Block;
 pub(crate) use found::Findings;
 pub use found::{Finding, Found, RateStage};
-use points::{Point, Points, Sample, after, earlier};
+use points::{Point, Points, Sample, after};
 use rivals::Rivals;
 use train::Trains;
 
 /// Bounds of the target of q.
 const TARGET: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(10)];
-
-/// The least delay of some packets is above that of all by so many mean deviations.
-const NOISE: f64 = 2.0;
 
 /// A path is no longer open when q has reached this, or an eighth of the round trip.
 const OPEN: Duration = Duration::from_millis(5);
@@ -107,9 +104,11 @@ pub(crate) struct RateEstimator {
     spread: (f64, u8),
     /// The share of datagrams that is lost in the long run.
     usual_loss: f64,
-    /// The least delay of the present and of the last period.
+    /// The least delay of the present and of the last period, and when the present one began.
     base: Option<[u32; 2]>,
     base_began: Instant,
+    /// The least mean delay of the same periods.
+    mean_base: Option<[u32; 2]>,
     /// The same over longer periods, whatever was found out of the route, and since when.
     least: (Option<[u32; 2]>, Instant),
     /// For how many periods it has been seen without sending less.
@@ -164,6 +163,7 @@ impl Default for RateEstimator {
             usual_loss: 0.0,
             base: None,
             base_began: Instant::ZERO,
+            mean_base: None,
             least: (None, Instant::ZERO),
             bases_seen: 0,
             draining_until: None,
@@ -204,16 +204,6 @@ impl RateEstimator {
     /// Whether the path is not known to have been full.
     pub(crate) fn is_open(&self) -> bool {
         self.stage == Stage::Open
-    }
-
-    /// What stands in queues on the way.
-    pub(crate) fn queue(&self) -> Duration {
-        Duration::from_micros(u64::try_from(self.queue).unwrap_or(0))
-    }
-
-    /// The least delay: arrival minus send timestamp, modulo 2^32.
-    pub(crate) fn base(&self) -> Option<u32> {
-        self.base.map(|[present, before]| earlier(present, before))
     }
 
     /// Others are full, and this path is needed: it is not to be flooded.
@@ -261,6 +251,8 @@ impl RateEstimator {
             packets: block.received,
             lost: block.lost,
             delay: block.delay_min,
+            mean: block.delay_min.wrapping_add(block.delay_mean),
+            sum: 0,
         };
         if self.points.last().is_some_and(|last| after(point.highest, last.highest) <= 0) {
             return;
@@ -294,7 +286,12 @@ impl RateEstimator {
         if given.competes && self.stage == Stage::Servo && !self.held {
             self.look_for_rivals(now, [round_trip, latest], given.phase);
         }
-        let sample = self.points.sample((round_trip / 2).max(SHORTEST), self.noise, self.busy_from);
+        let sample = self.points.sample(
+            (round_trip / 2).max(SHORTEST),
+            self.noise,
+            self.is_jittery(),
+            self.busy_from,
+        );
         let competed = self.competes();
         if competed {
             self.compete(now, sample.as_ref(), lost, [round_trip, latest]);
@@ -324,7 +321,7 @@ impl RateEstimator {
     fn target(&self, round_trip: Duration) -> f64 {
         let packets = 2.0 * 1500.0 * 1e6 / self.rate.max(LEAST);
         let target = (round_trip / 20).clamp(TARGET[0], TARGET[1]);
-        (target.as_micros() as f64).max(packets) + NOISE * self.noise
+        (target.as_micros() as f64).max(packets) + self.allowance()
     }
 
     /// Whether so much more is lost than usual that something must be full.
@@ -334,7 +331,7 @@ impl RateEstimator {
     }
 
     fn update_open(&mut self, sample: &Sample, round_trip: Duration) {
-        let limit = OPEN.max(round_trip / 8).as_micros() as f64 + NOISE * self.noise;
+        let limit = OPEN.max(round_trip / 8).as_micros() as f64 + self.allowance();
         if f64::from(self.queue) > limit {
             // A host that stood still looks like a full path that delivers next to nothing. What the path has delivered
             // before it can deliver; if not any more, that soon shows.
@@ -363,18 +360,23 @@ impl RateEstimator {
         let target = self.target(round_trip);
         let queue = f64::from(self.queue);
         let change = sample.arrived - sample.sent;
-        let moves = change.abs() > 0.03 * sample.sent.max(sample.arrived) + self.noise;
+        let noise = self.allowance() / 2.0;
+        let moves = change.abs() > 0.03 * sample.sent.max(sample.arrived) + noise;
         let delivered = sample.bytes * 1e6 / sample.arrived.max(1.0);
         if queue > target {
             self.boost = 1.0;
             // Something stands in the queue now. So it did all the time if it became less; and if it became more, more
             // was sent than the path carries. If it stays although little is sent, the least delay has risen.
-            if moves && (sample.busy || change > 0.1 * sample.sent + 2.0 * self.noise) {
+            if moves && (sample.busy || change > 0.1 * sample.sent + 2.0 * noise) {
                 let share = if change > 0.0 { 0.5 } else { 0.25 };
+                let share = if self.is_jittery() { share / 2.0 } else { share };
                 self.rate += share * (delivered - self.rate);
             } else if sample.busy && self.pace > 0.9 * self.rate {
                 self.rate += 0.25 * (delivered - self.rate);
             }
+        } else if self.is_jittery() {
+            // The highest of many samples that vary is too high.
+            self.rate += 0.25 * (sample.rate() - self.rate).max(0.0);
         } else {
             self.rate = self.rate.max(sample.rate());
         }

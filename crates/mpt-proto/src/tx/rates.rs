@@ -22,6 +22,9 @@ const UNUSED: Duration = Duration::from_secs(1);
 /// A path that loses more than this share of datagrams has flows wait for repairs.
 const LOSSY: f64 = 0.002;
 
+/// The queue of flows that come in bursts may stand so many times as long before that tells of congestion.
+const BURSTS: u32 = 3;
+
 /// So much longer may packets wait after a path was left: as long as what was sent on it until then takes.
 const LEFT_BEHIND: Duration = Duration::from_millis(150);
 
@@ -80,12 +83,17 @@ impl TransmitHalf {
         let mut round_trip = least + earliest.skew();
         // Packets wait at the peer for those that are repaired, so flows need a longer queue to fill the paths.
         let lossy = |path: &TransmitPath| path.feedback.loss_recent().is_some_and(|it| it > LOSSY);
-        if is_repaired && usable(&self.paths).any(|(_, path)| lossy(path)) {
+        let waits = is_repaired && usable(&self.paths).any(|(_, path)| lossy(path));
+        if waits {
             round_trip += round_trip * 3 / 2;
         }
         // So do they where packets overtake each other.
         let spreads = usable(&self.paths).map(|(_, path)| path.rate.spread());
-        round_trip += spreads.max().unwrap_or_default() * 4;
+        let spread = spreads.max().unwrap_or_default();
+        round_trip += spread * 4;
+        // What was waited for leaves the peer at once, and is acknowledged at once: flows come in bursts, each of which stands in
+        // the queue for longer than a round trip.
+        let bursts = if waits || !spread.is_zero() { BURSTS } else { 1 };
         // Where others keep a queue, flows take as much longer to fill the path, and to yield.
         let competing = usable(&self.paths).filter(|(_, path)| path.rate.competes());
         let queue = competing.map(|(_, path)| path.rate.queue()).max().unwrap_or_default();
@@ -106,7 +114,7 @@ impl TransmitHalf {
         price += patience;
         let times = Times {
             target: Duration::from_millis(5).max(round_trip / 5) + price,
-            interval: Duration::from_millis(100).max(round_trip * 6 / 5) + price,
+            interval: Duration::from_millis(100).max(round_trip * 6 / 5) * bursts + price,
         };
         let rate = earliest.rate().unwrap_or(u64::MAX).min(u64::from(u32::MAX));
         let more = earliest.skew() + most + patience;

@@ -14,10 +14,30 @@ const BASE: Duration = Duration::from_secs(5);
 const SEEN: i32 = 500;
 const MOST_SEEN: u8 = 6;
 
+/// The least delay of some packets is above that of all by so many mean deviations.
+const NOISE: f64 = 2.0;
+
+/// The same of means, where delays vary.
+const NOISE_OF_MEANS: f64 = 0.75;
+
 impl RateEstimator {
+    /// What stands in queues on the way.
+    pub(crate) fn queue(&self) -> Duration {
+        Duration::from_micros(u64::try_from(self.queue).unwrap_or(0))
+    }
+
+    /// The delay when nothing stands in a queue, arrival minus send timestamp, modulo 2^32: the least one, or the least mean where
+    /// delays vary.
+    pub(crate) fn base(&self) -> Option<u32> {
+        let means = self.mean_base.filter(|_| self.goes_by_means());
+        means.or(self.base).map(|[present, before]| earlier(present, before))
+    }
+
     /// The delay is known anew.
     pub(super) fn on_delay(&mut self, now: Instant, round_trip: Duration) {
         let Some(last) = self.points.last().copied() else { return };
+        let half = (round_trip / 2).max(SHORTEST);
+        let mean = self.points.mean_delay(half);
         match &mut self.base {
             None => {
                 self.base = Some([last.delay; 2]);
@@ -25,13 +45,23 @@ impl RateEstimator {
             }
             Some(base) => {
                 base[0] = earlier(base[0], last.delay);
+                if let Some(mean) = mean {
+                    let means = self.mean_base.get_or_insert([mean; 2]);
+                    means[0] = earlier(means[0], mean);
+                }
                 // Others that keep a queue never let it be seen.
                 if self.rivals.keep_base() {
                     base[1] = earlier(base[0], base[1]);
+                    if let Some(means) = &mut self.mean_base {
+                        means[1] = earlier(means[0], means[1]);
+                    }
                 } else if now.since(self.base_began) >= BASE {
                     let seen = after(base[0], earlier(base[0], base[1])) <= SEEN;
                     self.bases_seen = if seen { self.bases_seen + 1 } else { MOST_SEEN };
                     *base = [last.delay, base[0]];
+                    if let (Some(means), Some(mean)) = (&mut self.mean_base, mean) {
+                        *means = [mean, means[0]];
+                    }
                     self.base_began = now;
                     // It is seen only while nothing stands in the queue. Most flows leave it empty for a moment; to send
                     // less costs them something.
@@ -43,9 +73,26 @@ impl RateEstimator {
             }
         }
         let Some(base) = self.base() else { return };
-        let half = (round_trip / 2).max(SHORTEST);
-        let least = self.points.least_delay(half).unwrap_or(last.delay);
-        self.queue = after(least, base);
+        self.queue = after(self.present_delay(half).unwrap_or(last.delay), base);
+    }
+
+    /// What q is above zero although nothing stands in a queue, in microseconds.
+    pub(super) fn allowance(&self) -> f64 {
+        self.noise * if self.goes_by_means() { NOISE_OF_MEANS } else { NOISE }
+    }
+
+    /// Whether q is told from mean delays: where delays vary the least one of a few datagrams is far from that of many.
+    pub(super) fn goes_by_means(&self) -> bool {
+        self.mean_base.is_some() && self.is_jittery()
+    }
+
+    /// The delay of the last `span` to compare with [`base`](Self::base).
+    pub(super) fn present_delay(&self, span: Duration) -> Option<u32> {
+        let means = self.goes_by_means();
+        means
+            .then(|| self.points.mean_delay(span))
+            .flatten()
+            .or_else(|| self.points.least_delay(span))
     }
 
     /// Less is sent than the path delivers: then q falls, or the least delay has risen.
@@ -75,11 +122,20 @@ impl RateEstimator {
                 if let Some(base) = self.base() {
                     self.on_failed_drains(now, base);
                     self.findings.push(now, Finding::Longer { by: self.queue() });
-                    self.base = Some([base.wrapping_add_signed(self.queue); 2]);
+                    self.set_base(base.wrapping_add_signed(self.queue));
                     self.base_began = now;
                     self.queue = 0;
                 }
             }
+        }
+    }
+
+    /// This is the delay when nothing stands in a queue.
+    pub(super) fn set_base(&mut self, base: u32) {
+        let by = self.base().map_or(0, |before| after(base, before));
+        for bases in [&mut self.base, &mut self.mean_base].into_iter().flatten() {
+            let before = earlier(bases[0], bases[1]);
+            *bases = [before.wrapping_add_signed(by); 2];
         }
     }
 }

@@ -65,12 +65,13 @@ impl RateEstimator {
             return;
         }
         let Some(base) = self.base().map(|base| earlier(base, evidence.base)) else { return };
-        let queue = self.points.least_delay(least).map_or(0, |least| after(least, base));
+        let queue = self.present_delay(least).map_or(0, |delay| after(delay, base));
         // Where delays vary a queue seems to come and go.
         if f64::from(queue) < self.target(least) + CLEAR * self.noise {
             return;
         }
-        (self.base, self.queue) = (Some([base; 2]), queue);
+        self.set_base(base);
+        self.queue = queue;
         // If there is one other flow, half of what the path has carried before is fair.
         let rate = self.rate.max(self.pace).max(self.rivals.peak() / 2.0);
         self.rivals.competition = Some(Competition {

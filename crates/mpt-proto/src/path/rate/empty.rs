@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::points::{JITTERY, earlier};
-use super::{RateEstimator, Stage};
+use super::{LEAST as FLOOR, RateEstimator, Stage};
 use crate::time::Instant;
 use crate::wire::extended::feedback::Block;
 
@@ -49,6 +49,17 @@ impl RateEstimator {
     pub(crate) fn spread(&self) -> Duration {
         let (spread, _) = self.spread;
         Duration::from_micros(if spread > JITTERY { spread as u64 } else { 0 })
+    }
+
+    /// Whether delays vary although nothing stands in a queue, and by more than a packet takes.
+    pub(super) fn varies(&self) -> bool {
+        let packet = 1500.0 * 1e6 / self.rate.max(FLOOR);
+        self.spread.0 > packet.max(JITTERY)
+    }
+
+    /// Whether delays vary, also while data is sent.
+    pub(super) fn is_jittery(&self) -> bool {
+        self.varies() && self.noise > JITTERY
     }
 
     /// The least delay of the last half minute or so: arrival minus send timestamp, modulo 2^32.

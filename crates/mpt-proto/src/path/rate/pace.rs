@@ -6,6 +6,9 @@ use super::train::Trains;
 use super::{Finding, GAIN, LEAST, LOW_PACE, MOST_GAIN, RateEstimator, START_QUEUE, Stage};
 use crate::time::Instant;
 
+/// A pace that goes by mean delays follows so many mean deviations of the delay more slowly.
+const SMOOTHED: f64 = 16.0;
+
 impl RateEstimator {
     /// What follows from the estimate for the pace. The least round trip and the last one are these.
     pub(super) fn set_pace(&mut self, now: Instant, [round_trip, latest]: [Duration; 2]) {
@@ -17,13 +20,14 @@ impl RateEstimator {
             Stage::Open => 0.0,
             Stage::Start => {
                 let gain = START_QUEUE.as_secs_f64() / round_trip.as_secs_f64();
+                let most = if self.varies() { MOST_GAIN } else { 1.0 };
                 // Beyond what trains have shown it goes slowly.
                 let shown = self.shown().map_or(f64::MAX, |rate| rate / self.rate - 1.0);
-                gain.clamp(0.35, 1.0).min(shown.max(GAIN))
+                gain.clamp(0.35, most).min(shown.max(GAIN))
             }
             Stage::Servo => {
-                let off = (self.target(round_trip) - f64::from(self.queue))
-                    / round_trip.as_micros() as f64;
+                let off =
+                    (self.target(round_trip) - f64::from(self.queue)) / self.reaction(round_trip);
                 let most = (GAIN * self.boost).min(MOST_GAIN);
                 (off * self.boost).clamp(-0.5, most)
             }
@@ -37,6 +41,13 @@ impl RateEstimator {
         }
         self.findings.on_queue(now, self.draining_until.is_some(), self.queue);
         self.check_base(now, round_trip);
+    }
+
+    /// How long it takes until q shows what was sent, in microseconds: a round trip. Where delays vary it is told from means, which
+    /// follow later, and a pace that does not allow for that swings.
+    fn reaction(&self, round_trip: Duration) -> f64 {
+        let round_trip = round_trip.as_micros() as f64;
+        if self.is_jittery() { 2.0 * round_trip + SMOOTHED * self.noise } else { round_trip }
     }
 
     /// Whether no less may be sent.

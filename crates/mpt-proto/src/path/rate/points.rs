@@ -33,11 +33,23 @@ pub(super) struct Point {
     pub(super) lost: u32,
     /// The shortest delay since the point before, modulo 2^32.
     pub(super) delay: u32,
+    /// The mean delay since the point before, modulo 2^32.
+    pub(super) mean: u32,
+    /// The delays of all datagrams so far, relative to the first mean, in microseconds. [`Points::push`] computes it.
+    pub(super) sum: i64,
 }
+
+/// A mean delay is of so many packets at least: with fewer it says little where delays vary.
+const MEANT: u32 = 64;
+const FEWEST: u32 = 16;
 
 /// The last points, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Points(VecDeque<Point>);
+pub(super) struct Points {
+    last: VecDeque<Point>,
+    /// The first mean delay, to which sums are relative.
+    reference: Option<u32>,
+}
 
 /// What the path carried between two points.
 #[derive(Clone, Copy, Debug)]
@@ -66,54 +78,81 @@ impl Sample {
 
 impl Points {
     pub(super) fn last(&self) -> Option<&Point> {
-        self.0.back()
+        self.last.back()
     }
 
     /// Bytes of memory apart from its own size.
     pub(super) fn memory(&self) -> usize {
-        self.0.capacity() * size_of::<Point>()
+        self.last.capacity() * size_of::<Point>()
     }
 
     /// Forgets all but the last one: nothing was sent for long, so that no other is compared with what comes.
     pub(super) fn rest(&mut self) {
-        self.0.drain(..self.0.len().saturating_sub(1));
-        self.0.shrink_to_fit();
+        self.last.drain(..self.last.len().saturating_sub(1));
+        self.last.shrink_to_fit();
     }
 
     /// What is told so soon after the point before takes its place.
     pub(super) fn push(&mut self, mut point: Point) {
-        let mut last = self.0.iter().rev();
+        let reference = *self.reference.get_or_insert(point.mean);
+        if let Some(last) = self.last() {
+            let packets = after(point.packets, last.packets);
+            let delays = i64::from(packets) * i64::from(after(point.mean, reference));
+            point.sum = last.sum.saturating_add(delays);
+        }
+        let mut last = self.last.iter().rev();
         if let (Some(last), Some(before)) = (last.next(), last.next())
             && point.at.since(before.at) < APART
         {
             point.delay = earlier(point.delay, last.delay);
-            self.0.pop_back();
+            self.last.pop_back();
         }
-        if self.0.len() == POINTS {
-            self.0.pop_front();
+        if self.last.len() == POINTS {
+            self.last.pop_front();
         }
-        self.0.push_back(point);
+        self.last.push_back(point);
     }
 
     /// The least delay of the points in the last `span`, and of 16 packets at least.
     pub(super) fn least_delay(&self, span: Duration) -> Option<u32> {
-        let last = self.0.back()?;
-        let recent = self.0.iter().rev().take_while(|point| {
+        let last = self.last.back()?;
+        let recent = self.last.iter().rev().take_while(|point| {
             last.at.since(point.at) <= span || last.packets.wrapping_sub(point.packets) < 16
         });
         recent.map(|point| point.delay).reduce(earlier)
     }
 
+    /// The mean delay of the last `span`, and of 64 packets at least.
+    pub(super) fn mean_delay(&self, span: Duration) -> Option<u32> {
+        self.mean_before(self.last.len().checked_sub(1)?, span)
+    }
+
+    /// The same as it was at one of the points.
+    fn mean_before(&self, index: usize, span: Duration) -> Option<u32> {
+        let last = self.last[index];
+        let packets = |point: &Point| last.packets.wrapping_sub(point.packets);
+        let is_far = |point: &&Point| last.at.since(point.at) >= span && packets(point) >= MEANT;
+        let first = self.last.iter().take(index).rev().find(is_far)?;
+        let mean = last.sum.saturating_sub(first.sum) / i64::from(packets(first));
+        Some(self.reference?.wrapping_add_signed(i32::try_from(mean).ok()?))
+    }
+
     /// What was carried since `span`, or longer, on a path whose delays deviate by `noise` microseconds. It has been
     /// kept busy since a path sequence.
-    pub(super) fn sample(&self, span: Duration, noise: f64, busy_from: u32) -> Option<Sample> {
-        let last = self.0.back()?;
+    pub(super) fn sample(
+        &self,
+        span: Duration,
+        noise: f64,
+        is_jittery: bool,
+        busy_from: u32,
+    ) -> Option<Sample> {
+        let last = self.last.back()?;
         let span = span.as_micros() as i32 + (SPAN * noise) as i32;
-        let mut before = self.0.iter().rev().skip(1);
-        let first = before.find(|point| {
+        let index = self.last.iter().rposition(|point| {
             after(last.arrived, point.arrived) >= span
-                && last.packets.wrapping_sub(point.packets) >= 16
+                && last.packets.wrapping_sub(point.packets) >= FEWEST
         })?;
+        let first = self.last[index];
         let arrived = after(last.arrived, first.arrived);
         if arrived > 8 * span + 200_000 {
             // Hardly anything is sent.
@@ -121,16 +160,28 @@ impl Points {
         }
         let sent = f64::from(after(last.sent, first.sent));
         let mut arrived = f64::from(arrived);
+        let lost = f64::from(after(last.lost, first.lost).max(0));
+        let packets = f64::from(last.packets.wrapping_sub(first.packets));
+        let mut bytes = last.bytes.saturating_sub(first.bytes) as f64;
         if noise > JITTERY {
-            // Least delays vary less than those of single datagrams.
-            arrived = (sent + f64::from(after(last.delay, first.delay))).max(1.0);
+            // Least delays vary less than those of single datagrams, and means still less where all vary.
+            let mean = |index| self.mean_before(index, Duration::ZERO).filter(|_| is_jittery);
+            let means = mean(self.last.len() - 1).zip(mean(index));
+            let (later, before) = means.unwrap_or((last.delay, first.delay));
+            let grown = f64::from(after(later, before));
+            arrived = (sent + grown).max(if is_jittery { arrived / 2.0 } else { 1.0 });
+        }
+        if is_jittery {
+            // Of what was sent by then some has been overtaken, and arrives later.
+            let of = f64::from(after(last.highest, first.highest)) / (packets + lost);
+            bytes *= of.clamp(0.5, 2.0);
         }
         Some(Sample {
             sent,
             arrived,
-            bytes: last.bytes.saturating_sub(first.bytes) as f64,
-            packets: f64::from(last.packets.wrapping_sub(first.packets)),
-            lost: f64::from(after(last.lost, first.lost).max(0)),
+            bytes,
+            packets,
+            lost,
             busy: after(first.highest, busy_from) >= 0,
         })
     }
