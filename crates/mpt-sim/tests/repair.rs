@@ -2,7 +2,9 @@
 
 mod links;
 
-use links::{at, bulk, clear, plan, stream, stream_between, wire};
+use std::time::Duration;
+
+use links::{at, bulk, clear, plan, sender, stream, stream_between, wire};
 use mpt_proto::{Drop, RepairStats};
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
@@ -134,8 +136,8 @@ fn more_is_lost_than_may_be_repaired_and_the_rest_arrives() {
     assert!((0.1..0.3).contains(&share), "{share}");
 }
 
-/// Prints what happens to a transfer over links given as `TRACE=100/10/0.01,10/10/0.01`: Mbit/s, delay in milliseconds, share
-/// that is lost.
+/// Prints what happens to a transfer over links given as `TRACE=100/10/0.01,10/10/0.01/2.5`: Mbit/s, delay in milliseconds, share
+/// that is lost, and standard deviation of the delay in milliseconds. `BBR=1` has it go by BBR, `OFF=1` is without repair.
 #[test]
 fn trace() {
     let Ok(what) = std::env::var("TRACE") else { return };
@@ -143,13 +145,15 @@ fn trace() {
         .split(',')
         .map(|link| {
             let part: Vec<f64> = link.split('/').map(|number| number.parse().unwrap()).collect();
-            lossy(wire(part[0] as u64, part[1] as u64), part[2])
+            let jitter = Duration::from_secs_f64(part.get(3).unwrap_or(&0.0) / 1e3);
+            Profile { jitter, ..lossy(wire(part[0] as u64, part[1] as u64), part[2]) }
         })
         .collect();
     let seed = std::env::var("SEED").map_or(1, |seed| seed.parse().unwrap());
     let step = std::env::var("STEP").map_or(500, |step| step.parse().unwrap());
     let mut pair = pair_of(seed, &wires, std::env::var("OFF").is_err());
-    let transfer = bulk(&mut pair);
+    let sender = if std::env::var("BBR").is_ok() { sender().with_bbr() } else { sender() };
+    let transfer = pair.world.add_bulk(pair.left, pair.right, sender);
     let mut before = 0;
     for time in (1000 / step..12_000 / step).map(|number| (number + 1) * step) {
         pair.world.run_until(at(time));
@@ -157,22 +161,28 @@ fn trace() {
         let bytes = receiver.stats().bytes;
         let mbps = (bytes - before) as f64 * 8e-3 / step as f64;
         before = bytes;
-        let believed = links::believed(&pair, wires.len());
-        let believed: Vec<String> =
-            believed.iter().map(|(r, p, q)| format!("R {r:.1} P {p:.1} q {q:.1}")).collect();
-        let order = pair.connection(pair.right).stats().reorder;
+        let (left, right) = (pair.connection(pair.left), pair.connection(pair.right));
+        let paths: Vec<String> = links::believed(&pair, wires.len())
+            .iter()
+            .map(|(rate, pace, queue)| format!("rate {rate:.1} pace {pace:.1} q {queue:.1}"))
+            .collect();
+        let (queue, order) = (left.queue_standing().unwrap_or_default(), right.stats().reorder);
+        let drops = left.stats().drops;
         println!(
-            "{time} {mbps:.1} events {} w {:.0} retr {} {believed:?} {:?} early {} overdue {} late {} drops {:?} rtt {:?} peer {:?}",
+            "{time} {mbps:.1} events {} window {:.0} again {} rtt {} {paths:?} waiting {} committed {} equal {:?} lost {} given up {} late {} dropped {} {} held {}",
             sender.stats().congestion_events,
             sender.window(),
             sender.stats().retransmissions,
-            repaired(&pair),
-            order.lost_early_release,
-            order.lost_max_delay,
+            sender.round_trip().unwrap_or_default().as_millis(),
+            queue.waiting,
+            queue.committed,
+            queue.equal_delay,
+            repaired(&pair).lost,
+            order.lost_early_release + order.lost_max_delay,
             order.late,
-            pair.connection(pair.left).stats().drops.count(Drop::QueueDelay),
-            sender.round_trip(),
-            pair.connection(pair.right).repair_stats(),
+            drops.count(Drop::QueueDelay),
+            drops.count(Drop::QueueFull),
+            order.held,
         );
     }
 }
