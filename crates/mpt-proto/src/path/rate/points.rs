@@ -35,6 +35,9 @@ pub(super) struct Point {
     pub(super) delay: u32,
 }
 
+/// So many are not worth giving back.
+const FEW: usize = 4;
+
 /// The last points, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Points(VecDeque<Point>);
@@ -74,8 +77,12 @@ impl Points {
         self.0.capacity() * size_of::<Point>()
     }
 
-    /// Forgets all but the last one: nothing was sent for long, so that no other is compared with what comes.
+    /// Forgets all but the last one, if they take much: nothing was sent for long, so that no other is compared with what
+    /// comes.
     pub(super) fn rest(&mut self) {
+        if self.0.capacity() <= FEW {
+            return;
+        }
         self.0.drain(..self.0.len().saturating_sub(1));
         self.0.shrink_to_fit();
     }
