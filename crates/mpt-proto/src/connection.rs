@@ -1,6 +1,5 @@
 //! One peer: the combined view of both halves.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::class::FlowStats;
@@ -126,7 +125,7 @@ impl<'e> Connection<'e> {
     }
 
     /// See [`TransmitHalf::class_stats`].
-    pub fn class_stats(&self) -> &'e BTreeMap<String, ClassStats> {
+    pub fn class_stats(&self) -> impl Iterator<Item = (&'e str, ClassStats)> + use<'e> {
         self.tx.class_stats()
     }
 

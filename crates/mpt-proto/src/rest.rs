@@ -29,6 +29,11 @@ impl Rest {
         self.is_over |= begins;
         begins
     }
+
+    /// Whether the connection is idle, and has been when this was last asked.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.is_over
+    }
 }
 
 #[cfg(test)]

@@ -35,6 +35,11 @@ impl<T> Slots<T> {
         self.0.capacity() * size_of::<Option<T>>()
     }
 
+    /// Gives back memory that nothing is in.
+    pub(crate) fn shrink(&mut self) {
+        self.0.shrink_to_fit();
+    }
+
     #[inline(always)]
     pub(crate) fn get(&self, number: usize) -> Option<&T> {
         self.0.get(number)?.as_ref()

@@ -5,9 +5,12 @@
 //! - Every datagram offered to [`Endpoint::handle_datagram`](crate::Endpoint::handle_datagram) was a
 //!   keepalive or a connect request, was delivered, is held in the reorder buffer, or was counted under one [`Drop`].
 
+mod few;
+
 use std::ops::{Add, AddAssign};
 
 use crate::hold_times::HoldTimes;
+pub(crate) use few::FewDrops;
 
 /// Why a packet or datagram was dropped. The names are those of `docs/protocol.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

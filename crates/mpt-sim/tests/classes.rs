@@ -51,7 +51,8 @@ fn missing(pair: &mut Pair, port: u16, name: &str) -> (u64, u64, ClassStats) {
     pair.world.run_until(at(33_000));
     let (source, checker) = pair.world.stream(call);
     assert_eq!(checker.verdict().duplicates, 0);
-    let stats = pair.connection(pair.left).class_stats().get(name).copied();
+    let mut stats = pair.connection(pair.left).class_stats();
+    let stats = stats.find(|(class, _)| *class == name).map(|(_, stats)| stats);
     (checker.verdict().lost(source.sent()), source.sent(), stats.unwrap_or_default())
 }
 

@@ -4,7 +4,8 @@ use std::alloc::System;
 use std::time::Duration;
 
 use mpt_proto::{
-    Change, ConnectionId, FramingConfig, Instant, Late, ReorderConfig, SchedulerConfig,
+    Change, ConnectionId, FramingConfig, Instant, Late, ReceiveHalf, ReorderConfig,
+    SchedulerConfig, TransmitHalf,
 };
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
@@ -18,12 +19,6 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// What an idle session may take: there are ten thousand on a server.
 const IDLE: usize = 16 << 10;
-
-/// What the counts of packets that were displaced by up to a thousand others (RFC 5236) take beside that.
-const DISPLACED: usize = 4 << 10;
-
-/// What keys and the checks against replays take beside that.
-const SEALED: usize = 4 << 10;
 
 fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
@@ -76,17 +71,23 @@ fn given_back(pair: &mut Pair) -> usize {
 
 /// One test, because the allocator counts what all threads of the process take.
 #[test]
-fn an_idle_session_takes_less_than_16_kilobytes_before_and_after_bulk_with_gaps() {
-    let sealed = (FramingConfig::Sealed, IDLE + SEALED);
-    for (framing, limit) in [(FramingConfig::Extended, IDLE), sealed] {
-        for (mbps, limit) in [(20, limit), (70, limit + DISPLACED)] {
+fn an_idle_session_takes_at_most_16_kilobytes_before_and_after_bulk_with_gaps() {
+    for framing in [FramingConfig::Extended, FramingConfig::Sealed] {
+        // At 70 Mbit/s packets are displaced by up to a thousand others.
+        for mbps in [20, 70] {
             let idle = idle_after_streams(framing, mbps);
             println!("{framing:?}, {mbps} Mbit/s: {idle:?}");
-            assert!(idle.before.iter().all(|bytes| *bytes <= limit), "{framing:?} {idle:?}");
-            assert!(idle.between.iter().all(|bytes| *bytes > 4 * limit), "{framing:?} {idle:?}");
-            assert!(idle.after.iter().all(|bytes| *bytes <= limit), "{framing:?} {idle:?}");
-            let (said, measured) = (idle.after[1], idle.given_back);
-            assert!(measured.abs_diff(said) <= said / 8, "{framing:?}: {said}, {measured}");
+            for bytes in idle.before.iter().chain(&idle.after).chain(&idle.long_after) {
+                assert!(*bytes <= IDLE, "{framing:?}, {mbps} Mbit/s: {idle:?}");
+            }
+            assert!(idle.between.iter().all(|bytes| *bytes > 4 * IDLE), "{framing:?} {idle:?}");
+            // The halves themselves stay where they are, for the next connection.
+            let halves = size_of::<TransmitHalf>() + size_of::<ReceiveHalf>();
+            let (said, measured) = (idle.last, idle.given_back + halves);
+            // The library for ciphers allocates its keys by itself.
+            let keys = if framing == FramingConfig::Sealed { 2 * 584 } else { 0 };
+            let differ = said.abs_diff(measured + keys);
+            assert!(differ <= said / 16, "{framing:?}: {said}, {measured}");
         }
     }
 }
@@ -100,7 +101,10 @@ struct Idle {
     between: [usize; 2],
     /// After two transfers.
     after: [usize; 2],
-    /// What the allocator gets of the right one then.
+    /// At the most in the minutes after, in which keepalives were lost and keys replaced.
+    long_after: [usize; 2],
+    /// That of the right one at last, and what the allocator gets of it.
+    last: usize,
     given_back: usize,
 }
 
@@ -117,5 +121,14 @@ fn idle_after_streams(framing: FramingConfig, mbps: u64) -> Idle {
         between = memory(&pair);
         pair.world.run_until(at(start + 15_000));
     }
-    Idle { before, between, after: memory(&pair), given_back: given_back(&mut pair) }
+    let after = memory(&pair);
+    let mut long_after = after;
+    for second in 46..400 {
+        pair.world.run_until(at(1000 * second));
+        for (most, bytes) in long_after.iter_mut().zip(memory(&pair)) {
+            *most = bytes.max(*most);
+        }
+    }
+    let last = memory(&pair)[1];
+    Idle { before, between, after, long_after, last, given_back: given_back(&mut pair) }
 }

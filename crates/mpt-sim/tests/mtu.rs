@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mpt_proto::{Event, FramingConfig, Instant, Late, PathId, ReorderConfig};
+use mpt_proto::{Event, FramingConfig, Instant, Late, PathId, ReorderConfig, SchedulerConfig};
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
 use mpt_sim::traffic::stream::Source;
@@ -29,7 +29,12 @@ fn wire(loss: f64) -> Profile {
 }
 
 fn pair(seed: u64, loss: f64) -> Pair {
+    pair_by(SchedulerConfig::default(), seed, loss)
+}
+
+fn pair_by(scheduler: SchedulerConfig, seed: u64, loss: f64) -> Pair {
     let mut plan = PairPlan::new(vec![PathPlan::symmetric(wire(loss)); 2]);
+    plan.connection.scheduler = scheduler;
     plan.connection.framing = FramingConfig::Extended;
     plan.connection.reorder =
         ReorderConfig { evidence: true, late: Late::Deliver, ..ReorderConfig::default() };
@@ -112,6 +117,44 @@ fn a_path_that_narrows_under_load_is_repaired_within_three_round_trips() {
         assert!(took <= evidence + 3 * ROUND_TRIP, "{lens:?}: {took:?}");
         let last = found[found.len() - 1].1 + OUTER;
         assert!(last <= 1400 && last > 1400 - 16, "{found:?}");
+    }
+}
+
+/// Flows of which each takes one path: those of the narrow one are alone with what happens to it.
+#[test]
+fn flows_on_a_path_that_narrows_stand_still_for_less_than_half_a_second() {
+    const PORTS: std::ops::Range<u16> = 1..9;
+    let mut pair = pair_by(SchedulerConfig::Flow, 1, 0.0);
+    PORTS.for_each(|port| stream(&mut pair, port, 1400, 100));
+    pair.world.run_until(at(5000));
+    let carried = |pair: &Pair| pair.connection(pair.left).path(PathId(0)).stats.sent.packets;
+    let before = carried(&pair);
+    assert!(before > 100, "some take the first path");
+    narrow_down(&mut pair, Direction::There, 1400);
+    let mut now = 5000;
+    while !found(&pair, pair.left).iter().any(|(when, _, narrower)| *narrower && *when > at(5000)) {
+        now += 5;
+        assert!(
+            now < 5500 - 30,
+            "packets stand still until it is found, and half a round trip more"
+        );
+        pair.world.run_until(at(now));
+    }
+    // The tunnel's MTU follows, and so do the senders.
+    let streams: Vec<_> = PORTS
+        .map(|port| {
+            let flow = Pair::flow(false, 100 + port);
+            let interval = Duration::from_millis(10);
+            let source = Source::new(flow, BASE - HEADER, interval, at(now), at(now + 1000));
+            pair.world.add_stream(pair.left, pair.right, source)
+        })
+        .collect();
+    let then = carried(&pair);
+    pair.world.run_until(at(now + 2000));
+    assert!(carried(&pair) > then + 100, "the path goes on");
+    for stream in streams {
+        let (source, checker) = pair.world.stream(stream);
+        assert!(checker.verdict().is_flawless(source.sent()), "{:?}", checker.verdict());
     }
 }
 

@@ -222,14 +222,18 @@ impl Tx {
 
     /// Bytes of memory apart from its own size.
     pub(crate) fn memory(&self) -> usize {
-        match &self.mode {
+        let session = match &self.mode {
             Mode::Extended(session) => session.memory(),
             Mode::Plain | Mode::Waiting => 0,
-        }
+        };
+        session + self.keys.as_ref().map_or(0, |keys| size_of_val(&**keys) + keys.memory())
     }
 
-    /// Gives back what is not needed while nothing is sent.
+    /// Gives back what is not needed while no packet is sent, and none waits.
     pub(crate) fn rest(&mut self) {
+        if let Some(keys) = &mut self.keys {
+            keys.rest();
+        }
         if let Mode::Extended(session) = &mut self.mode {
             session.rest();
         }

@@ -19,7 +19,7 @@
 use std::collections::VecDeque;
 
 use super::bits::{self, Bits};
-use super::histogram::Histogram;
+use super::packed::{Packer, Unpacker};
 use crate::sequence::Seq;
 
 #[derive(Clone, Debug)]
@@ -44,11 +44,11 @@ pub(super) struct Density {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     /// Packets that were late by the place, the first of which were in theirs.
-    pub(super) late: Histogram,
+    pub(super) late: Vec<u64>,
     /// Packets that were early by the place, the first of which were so by one.
-    pub(super) early: Histogram,
+    pub(super) early: Vec<u64>,
     /// Packets after which so many are held.
-    pub(super) occupancy: Histogram,
+    pub(super) occupancy: Vec<u64>,
 }
 
 impl Density {
@@ -82,20 +82,22 @@ impl Density {
         (self.next, self.index, self.held) = (index, index, 0);
     }
 
-    /// Gives back memory. All has been counted.
-    pub(super) fn rest(&mut self) {
-        self.window.shrink_to(0);
-        self.least.shrink_to(0);
-        self.arrived = Bits::default();
-        let Counts { late, early, occupancy } = &mut self.counts;
-        [late, early, occupancy].into_iter().for_each(Histogram::rest);
+    /// What has been counted, behind what was packed before: all packets have been.
+    pub(super) fn pack(&self, before: Packer) -> Box<[u8]> {
+        let Counts { late, early, occupancy } = &self.counts;
+        before.with_histograms([late, early, occupancy])
+    }
+
+    pub(super) fn unpack(&mut self, from: &mut Unpacker<'_>) {
+        let [late, early, occupancy] = from.histograms();
+        self.counts = Counts { late, early, occupancy };
     }
 
     /// Packets that came in order, nothing being held.
     pub(super) fn in_place(&mut self, packets: u64) {
         if packets > 0 {
-            self.counts.late.add(0, packets);
-            self.counts.occupancy.add(0, packets);
+            add(&mut self.counts.late, 0, packets);
+            add(&mut self.counts.occupancy, 0, packets);
         }
     }
 
@@ -145,8 +147,8 @@ impl Density {
     pub(super) fn memory(&self) -> usize {
         let Counts { late, early, occupancy } = &self.counts;
         let numbers = self.window.capacity() + self.least.capacity();
-        let counts = late.memory() + early.memory() + occupancy.memory();
-        numbers * size_of::<Seq>() + counts + self.arrived.memory()
+        let counts = late.capacity() + early.capacity() + occupancy.capacity();
+        numbers * size_of::<Seq>() + counts * size_of::<u64>() + self.arrived.memory()
     }
 
     /// Counts the first packet of the window, which leaves it.
@@ -159,9 +161,9 @@ impl Density {
         if counts {
             let places = displacement.unsigned_abs() as usize;
             if displacement < 0 {
-                self.counts.early.add(places - 1, 1);
+                add(&mut self.counts.early, places - 1, 1);
             } else {
-                self.counts.late.add(places, 1);
+                add(&mut self.counts.late, places, 1);
             }
         } else {
             self.arrived.remove(seq);
@@ -176,7 +178,7 @@ impl Density {
             self.held += 1;
         }
         if counts {
-            self.counts.occupancy.add(self.held as usize, 1);
+            add(&mut self.counts.occupancy, self.held as usize, 1);
         }
     }
 
@@ -192,4 +194,12 @@ impl Density {
             _ => self.index,
         }
     }
+}
+
+/// Adds to the count of a number.
+fn add(counts: &mut Vec<u64>, number: usize, count: u64) {
+    if counts.len() <= number {
+        counts.resize(number + 1, 0);
+    }
+    counts[number] += count;
 }

@@ -10,8 +10,8 @@
 mod bits;
 mod budget;
 mod density;
-mod histogram;
 mod order;
+mod packed;
 mod records;
 mod reordering;
 mod stream;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::bits;
 use super::density::Density;
+use super::packed::{Packer, Unpacker};
 use super::records::{Records, Run, Tail};
 use super::reordering::Reordering;
 use crate::sequence::Seq;
@@ -34,6 +35,8 @@ pub(crate) struct Order {
     threshold: u32,
     records: Records,
     detail: Option<Box<Detail>>,
+    /// What there was of it before a rest; empty if there was none.
+    resting: Box<[u8]>,
 }
 
 /// What is kept once a packet was reordered.
@@ -74,6 +77,7 @@ impl Order {
             threshold,
             records: Records::default(),
             detail: None,
+            resting: Box::default(),
         }
     }
 
@@ -108,9 +112,18 @@ impl Order {
     pub(crate) fn rest(&mut self) {
         self.restart();
         self.records.rest();
-        if let Some(detail) = &mut self.detail {
-            detail.density.rest();
+        if let Some(detail) = self.detail.take() {
+            self.resting = detail.packed();
         }
+    }
+
+    /// The detail, if a packet was ever reordered.
+    fn detail(&mut self) -> Option<&mut Box<Detail>> {
+        if !self.resting.is_empty() {
+            self.detail =
+                Some(Detail::unpacked(self.threshold, &std::mem::take(&mut self.resting)));
+        }
+        self.detail.as_mut()
     }
 
     /// The numbers begin with `first`, which may still be missing when others have come.
@@ -163,6 +176,7 @@ impl Order {
     fn on_reordered(&mut self, now: Instant, seq: Seq) {
         self.reordered += 1;
         let above = self.records.first_above(seq);
+        self.detail();
         let threshold = self.threshold;
         let detail = self.detail.get_or_insert_with(|| Detail::new(threshold));
         if self.calm {
@@ -187,12 +201,13 @@ impl Order {
 
     /// Passes all packets to the density, as at the end of the stream.
     fn finish_density(&mut self) {
-        if let Some(detail) = &mut self.detail {
+        let (calm, untold, packets) = (self.calm, self.packets - self.told, self.packets);
+        if let Some(detail) = self.detail() {
             detail.density.finish();
-            if self.calm {
-                detail.density.in_place(self.packets - self.told);
+            if calm {
+                detail.density.in_place(untold);
             }
-            self.told = self.packets;
+            self.told = packets;
         }
     }
 
@@ -216,7 +231,7 @@ impl Order {
     /// Bytes of memory apart from its own size.
     pub(crate) fn memory(&self) -> usize {
         let detail = |detail: &Detail| size_of::<Detail>() + detail.density.memory();
-        self.records.memory() + self.detail.as_deref().map_or(0, detail)
+        self.records.memory() + self.detail.as_deref().map_or(0, detail) + self.resting.len()
     }
 }
 
@@ -271,6 +286,29 @@ impl Detail {
         self.density.arrive(seq);
     }
 
+    /// What has been counted, in few bytes. All packets have been passed to the density.
+    fn packed(&self) -> Box<[u8]> {
+        let sums = [self.extent_sum, self.extent_max];
+        let times = [self.late_sum, self.late_max].map(|time| time.as_nanos() as u64);
+        let mut packer = Packer::default();
+        sums.into_iter().chain(times).for_each(|number| packer.number(number));
+        packer.counts(&self.degrees);
+        self.density.pack(packer)
+    }
+
+    fn unpacked(threshold: u32, bytes: &[u8]) -> Box<Self> {
+        let mut detail = Self::new(threshold);
+        let mut from = Unpacker::new(bytes);
+        (detail.extent_sum, detail.extent_max) = (from.number(), from.number());
+        detail.late_sum = Duration::from_nanos(from.number());
+        detail.late_max = Duration::from_nanos(from.number());
+        for (degree, count) in detail.degrees.iter_mut().zip(from.counts()) {
+            *degree = count;
+        }
+        detail.density.unpack(&mut from);
+        detail
+    }
+
     fn report(&self, report: &mut Reordering) {
         report.extent_sum = self.extent_sum;
         report.extent_max = self.extent_max;
@@ -285,9 +323,9 @@ impl Detail {
         report.n_reordering = n_reordering.skip_while(|count| *count == 0).collect();
         report.n_reordering.reverse();
         let counts = self.density.counts();
-        let late = (0..).zip(counts.late.counts());
-        let early = (1..).map(|places: i32| -places).zip(counts.early.counts());
+        let late = (0..).zip(counts.late.iter().copied());
+        let early = (1..).map(|places: i32| -places).zip(counts.early.iter().copied());
         report.density = late.chain(early).filter(|(_, packets)| *packets > 0).collect();
-        report.buffer_occupancy = counts.occupancy.counts();
+        report.buffer_occupancy = counts.occupancy.clone();
     }
 }

@@ -56,6 +56,11 @@ impl Delays {
         self.paths.memory()
     }
 
+    /// Gives back memory that is not needed.
+    pub(crate) fn rest(&mut self) {
+        self.paths.shrink();
+    }
+
     /// A datagram arrived, sent at `sent` microseconds of the peer's clock. Duplicates do not count.
     pub(crate) fn on_arrival(&mut self, now: Instant, path: PathId, sent: u32) {
         let difference = now.micros().wrapping_sub(sent);

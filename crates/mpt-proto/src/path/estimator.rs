@@ -62,6 +62,12 @@ pub(crate) struct PathEstimator {
 }
 
 impl PathEstimator {
+    /// Bytes of memory apart from its own size.
+    pub(crate) fn memory(&self) -> usize {
+        let left = self.left.as_deref().map_or(0, |it| size_of_val(it) + it.1.memory());
+        self.loss.memory() + left
+    }
+
     /// A datagram with an inner packet arrived, delivered or not.
     #[inline]
     pub(crate) fn on_data(&mut self) {

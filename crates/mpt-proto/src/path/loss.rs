@@ -58,6 +58,11 @@ struct Known {
 }
 
 impl Loss {
+    /// Bytes of memory apart from its own size.
+    pub(super) fn memory(&self) -> usize {
+        self.previous.as_deref().map_or(0, size_of_val)
+    }
+
     /// A keepalive came that was sent at `time` of the peer's clock, after `sent` datagrams; `arrived` came.
     pub(super) fn on_keepalive(&mut self, now: Instant, time: u32, sent: u32, arrived: u32) {
         let point = Point { at: now, sent, arrived };

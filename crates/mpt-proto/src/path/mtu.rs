@@ -96,6 +96,11 @@ impl PathMtu {
         }
     }
 
+    /// Bytes of memory apart from its own size.
+    pub(crate) fn memory(&self) -> usize {
+        self.sent.capacity() * size_of::<(u32, usize)>()
+    }
+
     /// The longest datagram that is known to arrive; `None` before the first search has found anything.
     pub(crate) fn proven(&self) -> Option<usize> {
         self.proven

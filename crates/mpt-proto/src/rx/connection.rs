@@ -30,7 +30,7 @@ use crate::secret::Secret;
 use crate::sequence::Seq;
 use crate::sink::Sink;
 use crate::slots::Slots;
-use crate::stats::{Drop, Drops, ParityStats, Traffic};
+use crate::stats::{Drop, FewDrops, ParityStats, Traffic};
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
 
@@ -97,7 +97,7 @@ pub struct ReceiveHalf {
     pub(super) covers: Option<Box<Covers>>,
     pub(super) parity_before: ParityStats,
     pub(super) delivered: Traffic,
-    pub(super) drops: Drops,
+    pub(super) drops: FewDrops,
     /// A packet whose congestion mark was changed: the only one that is copied here.
     pub(super) marked: Vec<u8>,
 }
@@ -140,7 +140,7 @@ impl ReceiveHalf {
             covers: None,
             parity_before: ParityStats::default(),
             delivered: Traffic::default(),
-            drops: Drops::default(),
+            drops: FewDrops::default(),
             marked: Vec::new(),
         };
         for (path, config) in (0..).map(PathId).zip(&config.paths) {

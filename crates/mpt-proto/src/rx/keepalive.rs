@@ -119,20 +119,24 @@ impl ReceiveHalf {
     }
 
     /// Gives back what an idle connection does not need. To be called now and then: with keepalives, which come where
-    /// nothing else does, and when a path falls silent.
+    /// nothing else does, and when a path falls silent. Keepalives that are lost need memory, too, until the next one.
     pub(super) fn rest(&mut self, now: Instant) {
         let is_holding = self.reorder.stats().held > 0 || self.play_out.deadline().is_some();
-        if !self.rest.begins(now, self.delivered.packets, is_holding) {
+        let begins = self.rest.begins(now, self.delivered.packets, is_holding);
+        if self.rest.goes_on() {
+            self.paths.iter_mut().for_each(|(_, path)| path.recorder.rest());
+            self.handshakes.iter_mut().for_each(|handshakes| handshakes.epochs.rest());
+        }
+        if !begins {
             return;
         }
         self.reorder.shrink();
         self.play_out.shrink();
         self.marked.shrink_to(0);
         self.stream.rest();
-        for (_, path) in self.paths.iter_mut() {
-            path.recorder.rest();
-            path.order.rest();
-        }
+        self.measured.iter_mut().for_each(|measured| measured.rest());
+        self.session.iter_mut().for_each(|session| session.rest());
+        self.paths.iter_mut().for_each(|(_, path)| path.order.rest());
     }
 
     /// The peer says how often it sends path statuses on a path, in milliseconds.

@@ -91,6 +91,11 @@ impl Measured {
         self.delays.memory()
     }
 
+    /// Gives back memory that is not needed.
+    pub(super) fn rest(&mut self) {
+        self.delays.rest();
+    }
+
     /// A path is gone, or new.
     pub(super) fn forget_path(&mut self, path: PathId) {
         self.delays.forget_path(path);

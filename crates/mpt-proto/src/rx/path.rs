@@ -77,6 +77,11 @@ impl ReceivePath {
         }
     }
 
+    /// Bytes of memory apart from its own size, and from what its order takes.
+    pub(super) fn memory(&self) -> usize {
+        self.recorder.memory() + self.estimator.memory()
+    }
+
     /// Other times. The status is for [`Liveness::on_status`].
     pub(super) fn set(&mut self, config: &PathConfig, known_to_speak: bool) {
         self.origin = At { socket: config.socket, remote: config.remote };

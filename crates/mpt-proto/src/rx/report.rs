@@ -90,7 +90,7 @@ impl ReceiveHalf {
             delivered: self.delivered,
             recovered: self.parity_stats().recovered,
             reorder: self.reorder.stats(),
-            drops: self.drops,
+            drops: self.drops.all(),
             ..ConnectionStats::default()
         }
     }
@@ -144,10 +144,11 @@ impl ReceiveHalf {
             + self.marked.capacity()
             + self.framing.plain.memory()
             + self.measured.as_ref().map_or(0, |it| size_of_val(&**it) + it.memory())
-            + self.paths.iter().map(|(_, path)| path.recorder.memory()).sum::<usize>()
+            + self.paths.iter().map(|(_, path)| path.memory()).sum::<usize>()
             + self.session().map_or(0, |session| size_of_val(session) + session.memory())
             + self.handshake_memory()
             + self.networks.capacity() * size_of::<Prefix>()
+            + self.drops.memory()
     }
 
     /// Bytes of memory that the measurements take, apart from this value's own size.

@@ -74,6 +74,11 @@ impl Earliest {
         self.lanes.capacity() * size_of::<Lane>()
     }
 
+    /// Gives back memory that is not needed.
+    pub(crate) fn rest(&mut self) {
+        self.lanes.shrink_to_fit();
+    }
+
     /// The paths that carry. What is known of those that stay is kept.
     pub(crate) fn set_paths(&mut self, paths: impl Iterator<Item = PathId>) {
         let before = std::mem::take(&mut self.lanes);

@@ -121,6 +121,13 @@ impl Scheduler {
         }
     }
 
+    /// Gives back memory that is not needed.
+    pub(crate) fn rest(&mut self) {
+        if let Policy::Earliest(earliest, _) = &mut self.policy {
+            earliest.rest();
+        }
+    }
+
     /// Whether a path is usable, but a better tier carries.
     pub(crate) fn is_standby(&self, path: PathId) -> bool {
         self.standby & bit(path) != 0

@@ -1,6 +1,5 @@
 //! What is done for packets because of the class of their flow: see [`class`](crate::class).
 
-use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -142,12 +141,12 @@ impl TransmitHalf {
 
     /// What is counted of a class.
     pub(super) fn counts_of(&mut self, class: Class) -> &mut ClassStats {
-        self.repair.classes.entry(self.classes.name(class).to_owned()).or_default()
+        self.repair.class(self.classes.name(class))
     }
 
     /// What became of lost packets, by the names of their classes.
-    pub fn class_stats(&self) -> &BTreeMap<String, ClassStats> {
-        &self.repair.classes
+    pub fn class_stats(&self) -> impl Iterator<Item = (&str, ClassStats)> {
+        self.repair.classes.iter().map(|(name, stats)| (&**name, *stats))
     }
 
     /// The flows of which packets were sent in the last seconds, the largest first, no more than `most`.

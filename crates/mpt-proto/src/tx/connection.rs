@@ -22,7 +22,7 @@ use crate::path::metrics::PathMetrics;
 use crate::rest::Rest;
 use crate::scheduler::{Paths, Scheduler};
 use crate::slots::Slots;
-use crate::stats::{ConnectionStats, Drop, Drops, PathStats, Traffic};
+use crate::stats::{ConnectionStats, Drop, FewDrops, PathStats, Traffic};
 use crate::time::Instant;
 use crate::token_bucket::TokenBucket;
 use crate::tx::greeting::Greeting;
@@ -98,7 +98,7 @@ pub struct TransmitHalf {
     pub(super) key: Option<u32>,
     pub(super) sent: Traffic,
     pub(super) beyond: Beyond,
-    pub(super) drops: Drops,
+    pub(super) drops: FewDrops,
     pub(super) rest: Rest,
 }
 
@@ -146,7 +146,7 @@ impl TransmitHalf {
             key: config.key,
             sent: Traffic::default(),
             beyond: Beyond::default(),
-            drops: Drops::default(),
+            drops: FewDrops::default(),
             rest: Rest::default(),
         };
         for (id, path) in (0..).map(PathId).zip(&config.paths) {
@@ -203,7 +203,7 @@ impl TransmitHalf {
 
     /// What was sent and what could not be; the rest is known to the receive half.
     pub fn stats(&self) -> ConnectionStats {
-        ConnectionStats { sent: self.sent, drops: self.drops, ..ConnectionStats::default() }
+        ConnectionStats { sent: self.sent, drops: self.drops.all(), ..ConnectionStats::default() }
     }
 
     /// What was sent beyond inner packets.

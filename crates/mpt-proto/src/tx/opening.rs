@@ -61,7 +61,8 @@ impl TransmitHalf {
             return None;
         };
         if opening.train.is_none() && is_train {
-            sender.rate.on_train(now, sender.wire.next, left as u32);
+            let bytes = (left * sender.mtu.least()) as u64;
+            sender.rate.on_train(now, sender.wire.next, left as u32, bytes);
         }
         let opening = &mut self.paced.as_mut()?.trains.opening;
         opening.train = Some((path, left - 1)).filter(|(_, left)| *left > 0);

@@ -159,6 +159,11 @@ impl TransmitPath {
         }
     }
 
+    /// Bytes of memory apart from its own size.
+    pub(super) fn memory(&self) -> usize {
+        self.rate.memory() + self.mtu.memory()
+    }
+
     /// A session begins: nothing is known of what the path does to its datagrams.
     pub(super) fn begin_session(&mut self, now: Instant) {
         self.feedback = PathFeedback::default();

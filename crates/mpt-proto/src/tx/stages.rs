@@ -145,6 +145,7 @@ impl Paced {
             + self.committed.memory()
             + committed * size_of::<Committed>()
             + self.moved.len() * size_of::<u32>()
+            + self.within.capacity() * size_of::<(Class, FlowQueues)>()
     }
 
     /// Gives back what is not needed while no packet is offered, if none waits.
@@ -156,6 +157,7 @@ impl Paced {
         self.within.clear();
         self.within.shrink_to(0);
         self.committed.iter_mut().for_each(|(_, lane)| lane.shrink_to(0));
+        self.committed.shrink();
         self.store = Store::default();
         self.acks = AckThinner::default();
         self.trains.gathered.shrink_to(0);

@@ -87,7 +87,9 @@ impl TransmitHalf {
         if paced.trains.gathered.len() < size {
             return;
         }
-        sender.rate.on_train(now, sender.wire.next, size as u32);
+        let payload = |it: &Committed| it.stamp.overhead() + paced.store.get(it.place).0.len();
+        let bytes = paced.trains.gathered.iter().map(payload).sum::<usize>() as u64;
+        sender.rate.on_train(now, sender.wire.next, size as u32, bytes);
         sender.resent += size as u64;
         for committed in std::mem::take(&mut paced.trains.gathered) {
             earliest.commit(now, to, committed.wire_len);

@@ -60,11 +60,13 @@ pub(super) fn explain_repair([past, present]: [&Sent; 2]) -> RepairExplanation {
 
 /// What was counted of each class.
 pub(super) fn classes(half: &TransmitHalf) -> Vec<ClassCounters> {
-    let told = |(name, stats): (&String, &ClassStats)| {
-        let ClassStats { lost, repaired, duplicated, covered, given_up } = *stats;
-        ClassCounters { name: name.clone(), lost, repaired, duplicated, covered, given_up }
+    let told = |(name, stats): (&str, ClassStats)| {
+        let ClassStats { lost, repaired, duplicated, covered, given_up } = stats;
+        ClassCounters { name: name.to_owned(), lost, repaired, duplicated, covered, given_up }
     };
-    half.class_stats().iter().map(told).collect()
+    let mut classes: Vec<_> = half.class_stats().map(told).collect();
+    classes.sort_by(|one, other| one.name.cmp(&other.name));
+    classes
 }
 
 /// The flows of which most was sent lately, and why they are of their classes.

@@ -135,6 +135,11 @@ impl Session {
         size_of_val(&*self.bound) + self.candidates.capacity() * size_of::<Candidate>()
     }
 
+    /// Gives back memory that is not needed.
+    pub(crate) fn rest(&mut self) {
+        self.candidates.shrink_to_fit();
+    }
+
     /// The peer has answered a hello, and there is no session. Returns whether that is news.
     pub(crate) fn on_answer(&mut self, peer: Peer) -> bool {
         self.offered.replace(peer) != Some(peer)

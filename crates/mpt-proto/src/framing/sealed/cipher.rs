@@ -18,6 +18,9 @@ use crate::wire::extended::{Header, Kind, NO_PATH};
 /// to 2^11 bytes.
 pub(crate) const MOST_SEALED: u64 = 1 << 28;
 
+/// What the library takes for a key, about: the key schedule and the table of GCM.
+const CONTEXT: usize = 584;
+
 /// The space of the nonces of numbered control.
 const CONTROL_SPACE: u16 = u16::MAX;
 
@@ -39,8 +42,8 @@ pub fn try_cipher(cipher: Cipher, buffer: &mut [u8]) {
 /// The key of the direction to the peer, in one epoch.
 pub(crate) struct SealingKey {
     key: LessSafeKey,
-    /// What stands in the way of using a nonce twice; by space.
-    spaces: Box<[Numbers; 256]>,
+    /// What stands in the way of using a nonce twice; by [`place`] of the space, as far as spaces are used.
+    spaces: Vec<Numbers>,
     sealed: Arc<AtomicU64>,
 }
 
@@ -67,6 +70,9 @@ pub(crate) struct KeyBytes {
 pub(crate) struct Usage(Arc<AtomicU64>);
 
 impl Usage {
+    /// Bytes of memory apart from its own size, which it shares with the key.
+    pub(crate) const MEMORY: usize = 3 * size_of::<usize>();
+
     pub(crate) fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -79,9 +85,8 @@ impl KeyBytes {
 
     /// The key itself, of which there must be one.
     pub(crate) fn key(&self) -> SealingKey {
-        let spaces = Box::new([Numbers::default(); 256]);
         let sealed = Arc::clone(&self.usage.0);
-        SealingKey { key: aead(self.cipher, &self.bytes), spaces, sealed }
+        SealingKey { key: aead(self.cipher, &self.bytes), spaces: Vec::new(), sealed }
     }
 
     pub(crate) fn usage(&self) -> Usage {
@@ -121,7 +126,11 @@ impl SealingKey {
     /// Takes a number of a space, which is above those before.
     #[inline]
     fn take(&mut self, slot: u8, number: u32) -> bool {
-        let numbers = &mut self.spaces[usize::from(slot)];
+        let place = place(slot);
+        if place >= self.spaces.len() {
+            self.add_spaces(place);
+        }
+        let numbers = &mut self.spaces[place];
         if numbers.next == 0 {
             numbers.first = number;
         }
@@ -135,9 +144,23 @@ impl SealingKey {
         self.sealed.store(sealed + 1, Ordering::Relaxed);
         true
     }
+
+    #[cold]
+    fn add_spaces(&mut self, place: usize) {
+        self.spaces.reserve_exact(place + 1 - self.spaces.len());
+        self.spaces.resize(place + 1, Numbers::default());
+    }
+
+    /// Bytes of memory apart from its own size.
+    pub(crate) fn memory(&self) -> usize {
+        self.spaces.capacity() * size_of::<Numbers>() + CONTEXT
+    }
 }
 
 impl OpeningKey {
+    /// Bytes of memory apart from its own size.
+    pub(crate) const MEMORY: usize = CONTEXT;
+
     pub(crate) fn new(cipher: Cipher, bytes: &[u8; KEY_LEN]) -> Self {
         Self(aead(cipher, bytes))
     }
@@ -170,6 +193,13 @@ pub(crate) fn space(header: &Header) -> (u8, u16) {
     } else {
         (header.path, header.path.into())
     }
+}
+
+/// Where in a table the space with this [slot](space) stands: numbered control, which all epochs have, then the path ids,
+/// which begin with 0.
+#[inline]
+pub(super) fn place(slot: u8) -> usize {
+    slot.wrapping_add(1).into()
 }
 
 /// Lane 0, space, sequence.

@@ -206,11 +206,21 @@ impl Epochs {
         self.previous.as_ref().map(|(_, until)| *until)
     }
 
+    /// Gives back what is not needed while only control comes, and little of that.
+    pub(crate) fn rest(&mut self) {
+        self.current.iter_mut().for_each(|epoch| epoch.replay.rest());
+        self.gone.shrink_to(0);
+    }
+
     /// Bytes of memory apart from its own size.
     pub(crate) fn memory(&self) -> usize {
         let previous = self.previous.as_ref().map(|(epoch, _)| epoch);
         let pending = self.pending.as_ref().map(|(epoch, _)| epoch);
         let epochs = self.current.iter().chain(previous).chain(pending);
-        epochs.map(|epoch| size_of::<Epoch>() + epoch.replay.memory()).sum()
+        let memory = |epoch: &Epoch| {
+            size_of::<Epoch>() + epoch.replay.memory() + OpeningKey::MEMORY + Usage::MEMORY
+        };
+        let gone = self.gone.capacity() * size_of::<u32>();
+        epochs.map(|epoch| memory(epoch)).sum::<usize>() + gone
     }
 }

@@ -37,6 +37,16 @@ impl Keys {
         *self = Self::default();
     }
 
+    /// Nothing that was numbered under the epoch before is left to be sent.
+    pub(crate) fn rest(&mut self) {
+        self.previous = None;
+    }
+
+    /// Bytes of memory apart from its own size.
+    pub(crate) fn memory(&self) -> usize {
+        self.current.iter().chain(&self.previous).map(|(_, key)| key.memory()).sum()
+    }
+
     /// Whether an index is that of the epoch before.
     pub(crate) fn was_index(&self, index: u32) -> bool {
         self.previous.as_ref().is_some_and(|(before, _)| *before == index)

@@ -28,7 +28,7 @@ impl RateEstimator {
 
     /// The pace of a path that competes, in bytes per second, where the round trip is this at present.
     pub(super) fn competing_pace(&self, now: Instant, latest: Duration) -> Option<f64> {
-        let competition = self.rivals.competition?;
+        let competition = self.rivals.competition.as_ref()?;
         let pace = competition.window.bytes() / latest.as_secs_f64().max(1e-3);
         let tests = competition.test.is_some_and(|test| now < test.ends);
         Some(if tests { pace.min(self.rate * super::LOW_PACE) } else { pace })
@@ -74,7 +74,7 @@ impl RateEstimator {
         self.queue = queue;
         // If there is one other flow, half of what the path has carried before is fair.
         let rate = self.rate.max(self.pace).max(self.rivals.peak() / 2.0);
-        self.rivals.competition = Some(Competition {
+        self.rivals.competition = Some(Box::new(Competition {
             since: now,
             window: Window::new(now, rate * latest.as_secs_f64(), true),
             bytes: self.points.last().map_or(0, |last| last.bytes),
@@ -86,7 +86,7 @@ impl RateEstimator {
             test_at: next_test(now, latest, phase),
             phase,
             passed: false,
-        });
+        }));
         self.draining_until = None;
         self.findings.push(now, Finding::Rival { queue: self.queue() });
     }

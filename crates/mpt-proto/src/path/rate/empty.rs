@@ -102,8 +102,8 @@ impl RateEstimator {
         self.trains.is_on_way(now)
     }
 
-    /// A train of so many datagrams is sent from this path sequence on.
-    pub(crate) fn on_train(&mut self, now: Instant, from: u32, count: u32) {
-        self.trains.on_sent(now, from, count);
+    /// A train of so many datagrams with so many bytes of UDP payload is sent from this path sequence on.
+    pub(crate) fn on_train(&mut self, now: Instant, from: u32, count: u32, bytes: u64) {
+        self.trains.on_sent(now, from, count, bytes);
     }
 }

@@ -1,11 +1,13 @@
 //! What the estimate of a path takes of memory.
 
 use super::RateEstimator;
+use super::rivals::Competition;
 
 impl RateEstimator {
     /// Bytes of memory apart from its own size.
     pub(crate) fn memory(&self) -> usize {
-        self.points.memory() + self.findings.memory()
+        let competes = self.competes().then_some(size_of::<Competition>());
+        self.points.memory() + self.findings.memory() + competes.unwrap_or_default()
     }
 
     /// Gives back what is not needed while nothing is sent. What is known of the path stays.

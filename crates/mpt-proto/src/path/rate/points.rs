@@ -43,6 +43,9 @@ pub(super) struct Point {
 const MEANT: u32 = 64;
 const FEWEST: u32 = 16;
 
+/// So many are not worth giving back.
+const FEW: usize = 4;
+
 /// The last points, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Points {
@@ -86,8 +89,12 @@ impl Points {
         self.last.capacity() * size_of::<Point>()
     }
 
-    /// Forgets all but the last one: nothing was sent for long, so that no other is compared with what comes.
+    /// Forgets all but the last one, if they take much: nothing was sent for long, so that no other is compared with what
+    /// comes.
     pub(super) fn rest(&mut self) {
+        if self.last.capacity() <= FEW {
+            return;
+        }
         self.last.drain(..self.last.len().saturating_sub(1));
         self.last.shrink_to_fit();
     }

@@ -55,7 +55,7 @@ pub(super) struct Rivals {
     /// Datagrams lost by the last feedback, and when their number has grown.
     pub(super) lost: u32,
     pub(super) lost_at: Option<Instant>,
-    pub(super) competition: Option<Competition>,
+    pub(super) competition: Option<Box<Competition>>,
     /// The highest rate of the present period and of the one before, and when the present one began.
     pub(super) peak: [f64; 2],
     pub(super) peak_began: Instant,

@@ -18,6 +18,9 @@ const SIZES: [usize; 3] = [8, 16, 32];
 const FEWEST: u32 = 6;
 const SHORTEST: u32 = 500;
 
+/// Datagrams are hardly ever longer, where the peer does not say.
+const LONGEST_DATAGRAM: u64 = 1500;
+
 /// After this time there is no feedback about it.
 const LONGEST: Duration = Duration::from_secs(2);
 
@@ -62,9 +65,9 @@ impl Trains {
         self.on_way.is_some_and(|train| !train.is_lost(now))
     }
 
-    /// A train of so many datagrams is sent from this path sequence on.
-    pub(super) fn on_sent(&mut self, now: Instant, from: u32, count: u32) {
-        self.on_way = Some(Train::new(now, from, from.wrapping_add(count - 1)));
+    /// A train of so many datagrams with so many bytes of UDP payload is sent from this path sequence on.
+    pub(super) fn on_sent(&mut self, now: Instant, from: u32, count: u32, bytes: u64) {
+        self.on_way = Some(Train::new(now, from, from.wrapping_add(count - 1), bytes));
         self.count += 1;
         self.next_at = now + if self.count < SIZES.len() { Duration::ZERO } else { TRAINS };
     }
@@ -126,6 +129,8 @@ struct Train {
     /// Its first and last path sequence.
     from: u32,
     last: u32,
+    /// Bytes of UDP payload.
+    bytes: u64,
     first: Option<First>,
 }
 
@@ -140,8 +145,8 @@ struct First {
 }
 
 impl Train {
-    fn new(now: Instant, from: u32, last: u32) -> Self {
-        Self { sent: now, from, last, first: None }
+    fn new(now: Instant, from: u32, last: u32, bytes: u64) -> Self {
+        Self { sent: now, from, last, bytes, first: None }
     }
 
     /// Whether no feedback will be about it any more.
@@ -183,7 +188,12 @@ impl Train {
         if packets.wrapping_add(1) < FEWEST || !(SHORTEST..1 << 31).contains(&micros) {
             return Some(None);
         }
-        let bytes = block.received_bytes.saturating_sub(first.bytes) + u64::from(packets) * header;
+        let payload = block.received_bytes.saturating_sub(first.bytes);
+        // More than the train itself: it does not show how long before it the rest came.
+        if payload >= self.bytes && block.highest == self.last {
+            return Some(None);
+        }
+        let bytes = payload + u64::from(packets) * header;
         Some(Some(bytes as f64 * 1e6 / f64::from(micros)))
     }
 }
@@ -191,12 +201,22 @@ impl Train {
 /// The rate in bytes of IP packets per second at which arrived what feedback is about, if that shows; `before` is what the
 /// one before said.
 fn dispersion(block: &Block, before: Option<&Point>, header: u64) -> Option<f64> {
-    let after_first = block.received.wrapping_sub(before?.packets).wrapping_sub(1);
+    let before = before?;
+    let after_first = block.received.wrapping_sub(before.packets).wrapping_sub(1);
     let micros = block.highest_arrived.wrapping_sub(block.first_arrived);
     if !(FEWEST..1 << 16).contains(&after_first) || !(SHORTEST..1 << 31).contains(&micros) {
         return None;
     }
-    let bytes = u64::from(block.bytes_after_first) + u64::from(after_first) * header;
+    // Little that came before a pause is not among the bytes after the first, and no part of what is measured.
+    let bytes = u64::from(block.bytes_after_first);
+    let longest = block.longest.map_or(LONGEST_DATAGRAM, |longest| longest.get().into());
+    let fewest = bytes.div_ceil(longest);
+    let before = block.received_bytes.saturating_sub(before.payload).saturating_sub(bytes);
+    let count = if before > longest { fewest } else { after_first.into() };
+    if fewest < FEWEST.into() {
+        return None;
+    }
+    let bytes = bytes + count * header;
     Some(bytes as f64 * 1e6 / f64::from(micros))
 }
 
@@ -218,12 +238,13 @@ mod tests {
     }
 
     fn point(highest: u32) -> Point {
-        Point { highest, packets: highest + 1, ..Point::default() }
+        let payload = u64::from(highest + 1) * 1000;
+        Point { highest, packets: highest + 1, payload, ..Point::default() }
     }
 
     #[test]
     fn a_train_shows_the_rate_at_which_it_arrives_in_one_feedback_or_several() {
-        let new = || Train::new(Instant::ZERO, 5, 20);
+        let new = || Train::new(Instant::ZERO, 5, 20, 16_000);
         assert!(!new().is_in(&block(4, 4)) && new().is_in(&block(5, 5)));
         let rate = new().on_block(&block(20, 5), Some(&point(4)), 28).flatten().unwrap();
         assert!((rate / 6_425_000.0 - 1.0).abs() < 0.001, "1028 bytes each 160 us: {rate}");
@@ -237,7 +258,7 @@ mod tests {
     fn what_arrives_behind_a_train_does_not_make_it_seem_slower() {
         for highest in [20, 25] {
             let mut trains = Trains { shown: Some(7e6), ..Trains::default() };
-            trains.on_sent(Instant::ZERO, 5, 16);
+            trains.on_sent(Instant::ZERO, 5, 16, 16_000);
             // The rest came 10 ms after it.
             let late = if highest == 25 { 10_000 } else { 0 };
             let told = block(highest, 5);
@@ -252,7 +273,7 @@ mod tests {
     #[test]
     fn what_had_arrived_long_before_a_train_does_not_make_it_seem_faster() {
         let mut trains = Trains::default();
-        trains.on_sent(Instant::ZERO, 6, 8);
+        trains.on_sent(Instant::ZERO, 6, 8, 8000);
         // Three path statuses had arrived before it, and nothing was reported since.
         let told = block(13, 6);
         trains.on_block(&told, Some(&point(2)), 28);
@@ -264,11 +285,42 @@ mod tests {
     }
 
     #[test]
+    fn data_that_is_reported_with_a_train_does_not_make_it_seem_slow() {
+        let mut trains = Trains::default();
+        trains.on_sent(Instant::ZERO, 10, 8, 8000);
+        // Five datagrams had come 30 ms before the train.
+        let told = block(17, 5);
+        let told = Block { first_arrived: told.first_arrived.wrapping_sub(30_000), ..told };
+        trains.on_block(&told, Some(&point(4)), 28);
+        assert_eq!(trains.shown, None);
+        trains.on_sent(Instant::ZERO, 18, 16, 16_000);
+        trains.on_block(&block(33, 18), Some(&point(17)), 28);
+        assert!(trains.known().is_some_and(|rate| (rate / 6_425_000.0 - 1.0).abs() < 0.001));
+    }
+
+    #[test]
+    fn small_datagrams_before_a_pause_are_no_part_of_a_burst() {
+        // Ten of 140 bytes, then after a pause some of 1400 bytes, one each 160 us.
+        let told = |count: u32| Block {
+            highest: 9 + count,
+            received: 10 + count,
+            received_bytes: 1400 + u64::from(count) * 1400,
+            first_arrived: 50_000,
+            highest_arrived: 50_000 + (count - 1) * 160,
+            bytes_after_first: (count - 1) * 1400,
+            ..Block::default()
+        };
+        assert_eq!(dispersion(&told(5), Some(&Point::default()), 28), None, "too few");
+        let rate = dispersion(&told(16), Some(&Point::default()), 28).unwrap();
+        assert!((rate / (1428.0 / 160e-6) - 1.0).abs() < 0.002, "{rate}");
+    }
+
+    #[test]
     fn few_datagrams_and_those_read_at_once_show_nothing() {
-        let mut train = Train::new(Instant::ZERO, 5, 20);
+        let mut train = Train::new(Instant::ZERO, 5, 20, 16_000);
         let at_once = Block { highest_arrived: 10_900, ..block(20, 5) };
         assert_eq!(train.on_block(&at_once, Some(&point(4)), 28), Some(None));
-        let mut lost = Train::new(Instant::ZERO, 5, 20);
+        let mut lost = Train::new(Instant::ZERO, 5, 20, 16_000);
         let few = Block { received: 9, ..block(20, 5) };
         assert_eq!(lost.on_block(&few, Some(&point(4)), 28), Some(None));
         assert_eq!(dispersion(&block(9, 5), Some(&point(4)), 28), None);

@@ -270,6 +270,15 @@ impl Groups {
         }
     }
 
+    /// Gives back memory. All that is going to be told of what was sent has been told.
+    pub(in crate::tx) fn rest(&mut self) {
+        while let Some(sent) = self.sent.pop_front() {
+            self.count_missing(sent);
+        }
+        (self.sent, self.parities) = (VecDeque::new(), VecDeque::new());
+        self.open.shrink_to_fit();
+    }
+
     /// Bytes of memory apart from its own size.
     pub(in crate::tx) fn memory(&self) -> usize {
         let open: usize = self.open.iter().map(|group| group.bytes.capacity()).sum();

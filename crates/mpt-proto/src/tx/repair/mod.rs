@@ -8,8 +8,6 @@ mod spare;
 mod store;
 mod twins;
 
-use std::collections::BTreeMap;
-
 use crate::id::PathId;
 use crate::time::Instant;
 use crate::wire::extended::feedback::Block;
@@ -139,13 +137,13 @@ pub(crate) struct Repair {
     peer: bool,
     parity: bool,
     /// What the peer has just told of a path.
-    told: Option<(PathId, Block)>,
+    told: Option<(PathId, Box<Block>)>,
     /// Packets that were sent on two paths at once.
     pub(super) twins: Twins,
     /// Packets that parity covers.
     pub(super) groups: Groups,
     /// What was counted of each class, by its name.
-    pub(super) classes: BTreeMap<String, ClassStats>,
+    pub(super) classes: Vec<(Box<str>, ClassStats)>,
     /// Whether packets of some class may have to take two paths, or only some paths.
     pub(super) any_treated: bool,
     pub(super) stats: RepairStats,
@@ -166,7 +164,7 @@ impl Repair {
             told: None,
             twins: Twins::default(),
             groups: Groups::default(),
-            classes: BTreeMap::new(),
+            classes: Vec::new(),
             any_treated: false,
             stats: RepairStats::default(),
         }
@@ -204,13 +202,40 @@ impl Repair {
     /// The peer tells what arrived by a path.
     pub(super) fn on_report(&mut self, path: PathId, block: &Block) {
         if self.peer {
-            self.told = Some((path, *block));
+            self.told = Some((path, Box::new(*block)));
         }
     }
 
     /// What it has told, once.
-    pub(super) fn take_told(&mut self) -> Option<(PathId, Block)> {
+    pub(super) fn take_told(&mut self) -> Option<(PathId, Box<Block>)> {
         self.told.take()
+    }
+
+    /// What is counted of the class of this name.
+    pub(super) fn class(&mut self, name: &str) -> &mut ClassStats {
+        let at = self.classes.iter().position(|(known, _)| **known == *name);
+        let at = at.unwrap_or_else(|| {
+            self.classes.reserve_exact(1);
+            self.classes.push((name.into(), ClassStats::default()));
+            self.classes.len() - 1
+        });
+        &mut self.classes[at].1
+    }
+
+    /// Gives back memory. Nothing is awaited any more.
+    pub(super) fn rest(&mut self) {
+        self.twins = Twins::default();
+        self.groups.rest();
+    }
+
+    /// Bytes of memory apart from its own size.
+    pub(super) fn memory(&self) -> usize {
+        let names: usize = self.classes.iter().map(|(name, _)| name.len()).sum();
+        self.twins.memory()
+            + self.groups.memory()
+            + self.classes.capacity() * size_of::<(Box<str>, ClassStats)>()
+            + names
+            + self.told.as_ref().map_or(0, |(_, block)| size_of_val(&**block))
     }
 }
 

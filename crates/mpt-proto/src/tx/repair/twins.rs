@@ -23,6 +23,11 @@ pub(crate) enum Fate {
 pub(crate) struct Twins(VecDeque<(u32, Option<bool>)>);
 
 impl Twins {
+    /// Bytes of memory apart from its own size.
+    pub(in crate::tx) fn memory(&self) -> usize {
+        self.0.capacity() * size_of::<(u32, Option<bool>)>()
+    }
+
     /// A packet with this number is sent on two paths.
     pub(in crate::tx) fn on_sent(&mut self, number: u32) {
         if self.0.len() == MOST {

@@ -12,6 +12,7 @@
 //! A packet that is behind was delivered before, and is a duplicate, or was given up, and is late.
 //! What is out of all reach is a [`restart_detector`] of a restarted peer.
 
+mod doubt;
 mod left;
 mod misfit;
 mod restart_detector;
@@ -19,12 +20,13 @@ mod ring;
 
 use super::arrived::Accepted;
 use super::history::{History, REACH};
-use crate::config::ReorderConfig;
+use crate::config::{Late, ReorderConfig};
 use crate::id::PathId;
 use crate::sequence::Seq;
 use crate::sink::Sink;
 use crate::stats::{Drop, ReorderStats};
 use crate::time::Instant;
+use doubt::Doubt;
 use left::LeftOrders;
 use restart_detector::RestartDetector;
 use ring::Ring;
@@ -44,6 +46,7 @@ pub(super) struct ClassicOrder {
     ring: Ring,
     history: History,
     restart_detector: RestartDetector,
+    doubt: Doubt,
     /// The orders before this one, and how many packets had come when this one began.
     left: LeftOrders,
     begun_at: u64,
@@ -77,6 +80,7 @@ impl ClassicOrder {
             ring: Ring::new(config.window),
             history,
             restart_detector: RestartDetector::default(),
+            doubt: Doubt::default(),
             left: LeftOrders::default(),
             begun_at: stats.in_order + stats.reordered + stats.late,
             highest: Vec::new(),
@@ -151,6 +155,7 @@ impl ClassicOrder {
             0..REACH => {
                 self.restart_detector.clear();
                 self.fit(now, path, seq, packet, sink)?;
+                self.doubt.on_number(seq);
                 Ok(Accepted::Fits)
             }
             offset => self.misfit(now, path, seq, offset, packet, sink),
@@ -300,6 +305,11 @@ impl ClassicOrder {
                 Loss::EarlyRelease => self.stats.lost_early_release += u64::from(missing),
                 Loss::MaxDelay => self.stats.lost_max_delay += u64::from(missing),
                 Loss::Window => self.stats.lost_window += u64::from(missing),
+            }
+            if !self.infers_restarts && self.config.late == Late::Drop {
+                // What does not fit the window has come, but is not held.
+                let witnesses = self.ring.held() + u32::from(matches!(loss, Loss::Window));
+                self.doubt.on_given_up(next, missing, witnesses);
             }
             self.history.set_missing(next, missing);
             self.next = Some(next.plus(missing));

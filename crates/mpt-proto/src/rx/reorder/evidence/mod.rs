@@ -133,6 +133,7 @@ impl EvidenceOrder {
         if self.waiting.held() == 0 {
             self.waiting = Waiting::new(self.config.window);
             self.paths.iter_mut().for_each(PathEvidence::shrink);
+            self.paths.shrink_to_fit();
             self.out_of_turn.shrink();
         }
     }

@@ -74,3 +74,42 @@ fn an_announced_restart_begins_anew_where_a_former_life_ended() {
     }
     assert_eq!(bench.buffer.stats().late, 0);
 }
+
+/// In a session whose late packets are dropped.
+fn session(live: u64) -> Bench {
+    let config = ReorderConfig { late: Late::Drop, ..config() };
+    let mut bench = Bench::new(config);
+    bench.buffer = ClassicOrder::new(config, Some(Seq::FIRST), ReorderStats::default());
+    [0, 1].map(PathId).into_iter().for_each(|path| bench.buffer.forget_path(path));
+    bench.buffer.set_live(live, &mut bench.sink);
+    bench
+}
+
+#[test]
+fn one_forged_number_in_a_session_costs_no_packet_though_late_ones_are_dropped() {
+    // Beyond the window; within it, given up as the only path has passed the gap; and after the maximum delay.
+    for (ahead, live) in [(16_383, 0b11), (90, 0b01), (90, 0b11)] {
+        let mut bench = session(live);
+        bench.accept(0, 0..100);
+        assert!(bench.receive(0, 100 + ahead).is_ok());
+        let _ = bench.wait(MAX_DELAY);
+        for genuine in (100..100 + ahead).filter(|genuine| genuine % 64 != 3) {
+            assert_eq!(bench.receive(0, genuine), Ok(Accepted::Fits), "{genuine} of {ahead}");
+            assert_eq!(bench.receive(0, genuine), Err(Drop::Duplicate));
+        }
+        bench.sink.delivered.clear();
+        assert_eq!(bench.accept(0, 101 + ahead..110 + ahead).len(), 9, "it goes on behind it");
+    }
+}
+
+#[test]
+fn late_packets_are_dropped_once_three_in_a_row_have_come_behind_them() {
+    let mut bench = session(0b01);
+    bench.accept(0, 0..10);
+    assert!(bench.receive(0, 20).is_ok());
+    assert_eq!(bench.receive(0, 10), Ok(Accepted::Fits), "after one");
+    bench.accept(0, [21, 22]);
+    assert_eq!(bench.receive(0, 11), Ok(Accepted::Fits), "two since");
+    bench.accept(0, [23, 24, 25]);
+    assert_eq!(bench.receive(0, 12), Err(Drop::Late));
+}
