@@ -93,6 +93,25 @@ fn help_is_a_command_too_and_shows_examples_of_the_command_itself() {
 }
 
 #[test]
+fn help_has_help_which_is_the_list_of_commands() {
+    let top = stdout(&mpt(&["help"]));
+    let paths = stdout(&mpt(&["path", "help"]));
+    for (arguments, expected) in [
+        (&["help", "--help"][..], &top),
+        (&["help", "-h"], &top),
+        (&["path", "help", "--help"], &paths),
+        (&["help", "path", "--help"], &paths),
+    ] {
+        let output = mpt(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {output:?}");
+        assert_eq!(stdout(&output), *expected, "{arguments:?}");
+    }
+    // A file may have that name.
+    let output = mpt(&["check", "help", "--help"]);
+    assert!(stdout(&output).contains("Usage: mpt check"), "{output:?}");
+}
+
+#[test]
 fn manual_pages_and_completions_need_no_package() {
     assert!(stdout(&mpt(&["man"])).contains(".TH mpt 1"));
     for page in ["status", "mpt-status", "path-weight", "mpt.toml"] {

@@ -46,66 +46,61 @@ pub(super) struct Line {
     pub(super) command: Command,
 }
 
+/// In the order of the help: what a new operator needs first, what is done once last.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Run the tunnels of a configuration file
+    /// Make this host a server that clients can be invited to
     ///
-    /// Opens the TUN devices and sockets, installs addresses and routes, listens on the control
-    /// socket, logs that it is ready, and runs until TERM or INT. Then it removes all of these. It
-    /// needs the capability CAP_NET_ADMIN.
+    /// Writes a private key, a configuration with a private network that nobody here uses, and has systemd run the
+    /// daemon. Existing files are never overwritten. `mpt leave` undoes all of it.
     #[command(after_help = "\
-The log goes to standard error. MPT_LOG sets its level: error, warn, info (default), debug, trace.
+Exit codes: 0 done, 1 this host is a server or client already, 2 failure
 
 Examples:
-  mpt run /etc/mpt/mpt.toml
-  MPT_LOG=debug mpt run /etc/mpt/mpt.toml")]
-    Run {
-        /// The configuration file (TOML)
-        #[arg(value_name = "FILE", default_value = DEFAULT_FILE)]
-        file: PathBuf,
-    },
-    /// Check a configuration file, and whether this host can run it
+  mpt init --server vpn.example.org
+  mpt init --server 203.0.113.5:4755 --internet
+  mpt init --server vpn.example.org --address 10.66.0.1/16 --address fd00:66::1/64")]
+    Init(init::Init),
+    /// Print an invitation for a client: one line, and a QR code on a terminal
     ///
-    /// Changes nothing and needs no privilege. Each error of the file is reported on standard error
-    /// with its place and remedy. If there are none, missing host requirements are printed, with
-    /// their effect and the command that fixes them. An error there would prevent `mpt run` from
-    /// starting as this user; a warning says what will not work. Checks that need root, such as of
-    /// the firewall, are only done as root.
+    /// The first who comes with the line is let in once, until it expires. The client gets the next free tunnel addresses. A
+    /// client that has not come yet can be invited again; only the latest line counts.
     #[command(after_help = "\
-Exit codes: 0 the file can be run, 1 it has problems or the host lacks something, 2 it cannot be read
+Exit codes: 0 done, 2 failure: no server here, the client has joined already
 
 Examples:
-  sudo mpt check /etc/mpt/mpt.toml
-  mpt check --file-only /etc/mpt/mpt.toml      the same on every host")]
-    Check {
-        /// The configuration file (TOML)
-        #[arg(value_name = "FILE", default_value = DEFAULT_FILE)]
-        file: PathBuf,
-        /// Check only the file, not this host
-        #[arg(long)]
-        file_only: bool,
-    },
-    /// Print a new private key
+  mpt invite van
+  mpt invite van --expires 7d --json | jq -r .line")]
+    Invite(invite::Invite),
+    /// Join a server by an invitation, with all uplinks of this host
     ///
-    /// For `private_key_file`. Nobody else may read the file: write it with `umask 077`. Pre-shared keys
-    /// (`preshared_key_file`) are made the same way.
+    /// Makes a private key, writes a configuration, and has systemd run the daemon; without systemd, or with
+    /// another folder, the daemon runs as long as this command. On a terminal it then shows the live view.
     #[command(after_help = "\
+Exit codes: 0 joined, 1 the server did not answer, the invitation has expired, or this host has joined already,
+            2 failure: the line is damaged, no permission
+
 Examples:
-  (umask 077; mpt genkey > /etc/mpt/private.key)
-  mpt genkey | tee private.key | mpt pubkey")]
-    Genkey,
+  mpt join 'mpt:AQ…'
+  mpt join 'mpt:AQ…' --everything --exclude 'docker*'
+  mpt invite van | ssh van mpt join -")]
+    Join(join::Join),
+    /// Undo `mpt init` or `mpt join`
+    ///
+    /// Ends the daemon, restores routes, rules and resolver, and removes the service and all files, also after a
+    /// crash.
+    #[command(after_help = "\
+Exit codes: 0 done, 1 there is nothing to leave, or a server has clients, 2 a part cannot be undone
+
+Examples:
+  mpt leave
+  mpt leave --force            on a server that has clients")]
+    Leave(leave::Leave),
     /// List, add or remove the clients that a server knows by their keys
     Peer {
         #[command(subcommand)]
         action: PeerAction,
     },
-    /// Print the public key of a private key
-    ///
-    /// Reads the private key from standard input. The public key is for `public_key` at the other host.
-    #[command(after_help = "\
-Example:
-  mpt pubkey < /etc/mpt/private.key")]
-    Pubkey,
     /// Show the status of the running daemon
     ///
     /// Tunnels, connections and paths with their states and counters, drops by reason, and socket
@@ -187,6 +182,131 @@ Examples:
         #[command(flatten)]
         socket: SocketOption,
     },
+    /// Change a path while the daemon runs
+    Path {
+        #[command(subcommand)]
+        action: PathAction,
+    },
+    /// Add or remove a connection while the daemon runs
+    Connection {
+        #[command(subcommand)]
+        action: ConnectionAction,
+    },
+    /// Check a configuration file, and whether this host can run it
+    ///
+    /// Changes nothing and needs no privilege. Each error of the file is reported on standard error
+    /// with its place and remedy. If there are none, missing host requirements are printed, with
+    /// their effect and the command that fixes them. An error there would prevent `mpt run` from
+    /// starting as this user; a warning says what will not work. Checks that need root, such as of
+    /// the firewall, are only done as root.
+    #[command(after_help = "\
+Exit codes: 0 the file can be run, 1 it has problems or the host lacks something, 2 it cannot be read
+
+Examples:
+  sudo mpt check /etc/mpt/mpt.toml
+  mpt check --file-only /etc/mpt/mpt.toml      the same on every host")]
+    Check {
+        /// The configuration file (TOML)
+        #[arg(value_name = "FILE", default_value = DEFAULT_FILE)]
+        file: PathBuf,
+        /// Check only the file, not this host
+        #[arg(long)]
+        file_only: bool,
+    },
+    /// Run the tunnels of a configuration file
+    ///
+    /// Opens the TUN devices and sockets, installs addresses and routes, listens on the control
+    /// socket, logs that it is ready, and runs until TERM or INT. Then it removes all of these. It
+    /// needs the capability CAP_NET_ADMIN.
+    #[command(after_help = "\
+The log goes to standard error. MPT_LOG sets its level: error, warn, info (default), debug, trace.
+
+Examples:
+  mpt run /etc/mpt/mpt.toml
+  MPT_LOG=debug mpt run /etc/mpt/mpt.toml")]
+    Run {
+        /// The configuration file (TOML)
+        #[arg(value_name = "FILE", default_value = DEFAULT_FILE)]
+        file: PathBuf,
+    },
+    /// Read the configuration file again and apply its changes
+    ///
+    /// Unchanged settings are not touched: no packet is lost and no sequence numbers restart. HUP
+    /// has the same effect. If the file has errors, nothing is changed.
+    #[command(after_help = "\
+Exit codes: 0 done, 1 the file is wrong, 2 a change could not be applied, or no daemon answers
+
+Example:
+  mpt reload")]
+    Reload {
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+    /// Print the running configuration as a file
+    ///
+    /// The file as it was last read, with later changes made by command. Accepted connections are
+    /// not included.
+    #[command(after_help = "\
+Exit codes: 0 printed, 2 no daemon answers
+
+Example:
+  mpt config > /etc/mpt/mpt.toml    store changes made by command")]
+    Config {
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+    /// Allow changes by the web page
+    Web {
+        #[command(subcommand)]
+        action: WebAction,
+    },
+    /// Write what paths and queues do over time as JSON lines
+    ///
+    /// Twenty times per second a line for each path and one for the queue in front of the paths; a line for what
+    /// is found out of a path and for each event. The daemon samples only as long as this command runs. A disk
+    /// that is full ends this command, not the daemon.
+    #[command(after_help = "\
+Exit codes: 0 done, 1 there is no such connection, 2 no daemon answers, or the file cannot be written
+
+Examples:
+  mpt trace --output trace.jsonl --seconds 60
+  mpt trace server | jq 'select(.kind == \"path\") | [.at_seconds, .name, .estimate.rate]'")]
+    Trace {
+        #[command(flatten)]
+        options: trace::Options,
+        #[command(flatten)]
+        socket: SocketOption,
+    },
+    /// Print a new private key
+    ///
+    /// For `private_key_file`. Nobody else may read the file: write it with `umask 077`. Pre-shared keys
+    /// (`preshared_key_file`) are made the same way.
+    #[command(after_help = "\
+Examples:
+  (umask 077; mpt genkey > /etc/mpt/private.key)
+  mpt genkey | tee private.key | mpt pubkey")]
+    Genkey,
+    /// Print the public key of a private key
+    ///
+    /// Reads the private key from standard input. The public key is for `public_key` at the other host.
+    #[command(after_help = "\
+Example:
+  mpt pubkey < /etc/mpt/private.key")]
+    Pubkey,
+    /// Convert the configuration files of the original MPT
+    ///
+    /// Reads interface.conf and the files of connections, in the format with sections and in the
+    /// positional format of earlier packages, with one value per line. Each setting in the output
+    /// has a comment with its source; settings without a counterpart, and changed ones, are written
+    /// as comments with the reason. Only the output file is written, and no privilege is needed.
+    #[command(after_help = "\
+Exit codes: 0 done, 1 done, but the result has errors to fix, 2 the files cannot be imported
+
+Examples:
+  mpt import --check /opt/mpt                  report the result, and write nothing
+  mpt import /opt/mpt -o /etc/mpt/mpt.toml     for peers that still run the original
+  mpt import --peer mpt --stdout interface.conf connections/a.conf")]
+    Import(import::Import),
     /// Print completions for a shell
     ///
     /// For installations without the package, which has them.
@@ -202,47 +322,6 @@ Examples:
         #[arg(value_name = "SHELL")]
         shell: clap_complete::Shell,
     },
-    /// Print the running configuration as a file
-    ///
-    /// The file as it was last read, with later changes made by command. Accepted connections are
-    /// not included.
-    #[command(after_help = "\
-Exit codes: 0 printed, 2 no daemon answers
-
-Example:
-  mpt config > /etc/mpt/mpt.toml    store changes made by command")]
-    Config {
-        #[command(flatten)]
-        socket: SocketOption,
-    },
-    /// Add or remove a connection while the daemon runs
-    Connection {
-        #[command(subcommand)]
-        action: ConnectionAction,
-    },
-    /// What holds on this host as long as the daemon of `init` or `join` runs
-    ///
-    /// The resolver of a client that was joined with --everything, and forwarding and masquerading of a server
-    /// with --internet. systemd and `mpt join` run this by themselves.
-    #[command(hide = true)]
-    Host {
-        #[command(subcommand)]
-        action: HostAction,
-    },
-    /// Convert the configuration files of the original MPT
-    ///
-    /// Reads interface.conf and the files of connections, in the format with sections and in the
-    /// positional format of earlier packages, with one value per line. Each setting in the output
-    /// has a comment with its source; settings without a counterpart, and changed ones, are written
-    /// as comments with the reason. Only the output file is written, and no privilege is needed.
-    #[command(after_help = "\
-Exit codes: 0 done, 1 done, but the result has errors to fix, 2 the files cannot be imported
-
-Examples:
-  mpt import --check /opt/mpt                  report the result, and write nothing
-  mpt import /opt/mpt -o /etc/mpt/mpt.toml     for peers that still run the original
-  mpt import --peer mpt --stdout interface.conf connections/a.conf")]
-    Import(import::Import),
     /// Print a manual page, or write all of them
     ///
     /// For installations without the package, which has them. There is a page for each command, and mpt.toml for
@@ -263,95 +342,17 @@ Examples:
         #[arg(short, long, value_name = "FOLDER")]
         output: Option<PathBuf>,
     },
-    /// Make this host a server that clients can be invited to
+    /// What holds on this host as long as the daemon of `init` or `join` runs
     ///
-    /// Writes a private key, a configuration with a private network that nobody here uses, and has systemd run the
-    /// daemon. Existing files are never overwritten. `mpt leave` undoes all of it.
-    #[command(after_help = "\
-Exit codes: 0 done, 1 this host is a server or client already, 2 failure
-
-Examples:
-  mpt init --server vpn.example.org
-  mpt init --server 203.0.113.5:4755 --internet
-  mpt init --server vpn.example.org --address 10.66.0.1/16 --address fd00:66::1/64")]
-    Init(init::Init),
-    /// Print an invitation for a client: one line, and a QR code on a terminal
-    ///
-    /// The first who comes with the line is let in once, until it expires. The client gets the next free tunnel addresses. A
-    /// client that has not come yet can be invited again; only the latest line counts.
-    #[command(after_help = "\
-Exit codes: 0 done, 2 failure: no server here, the client has joined already
-
-Examples:
-  mpt invite van
-  mpt invite van --expires 7d --json | jq -r .line")]
-    Invite(invite::Invite),
-    /// Join a server by an invitation, with all uplinks of this host
-    ///
-    /// Makes a private key, writes a configuration, and has systemd run the daemon; without systemd, or with
-    /// another folder, the daemon runs as long as this command. On a terminal it then shows the live view.
-    #[command(after_help = "\
-Exit codes: 0 joined, 1 the server did not answer, the invitation has expired, or this host has joined already,
-            2 failure: the line is damaged, no permission
-
-Examples:
-  mpt join 'mpt:AQ…'
-  mpt join 'mpt:AQ…' --everything --exclude 'docker*'
-  mpt invite van | ssh van mpt join -")]
-    Join(join::Join),
-    /// Undo `mpt init` or `mpt join`
-    ///
-    /// Ends the daemon, restores routes, rules and resolver, and removes the service and all files, also after a
-    /// crash.
-    #[command(after_help = "\
-Exit codes: 0 done, 1 there is nothing to leave, or a server has clients, 2 a part cannot be undone
-
-Examples:
-  mpt leave
-  mpt leave --force            on a server that has clients")]
-    Leave(leave::Leave),
-    /// Change a path while the daemon runs
-    Path {
+    /// The resolver of a client that was joined with --everything, and forwarding and masquerading of a server
+    /// with --internet. systemd and `mpt join` run this by themselves.
+    #[command(hide = true)]
+    Host {
         #[command(subcommand)]
-        action: PathAction,
-    },
-    /// Read the configuration file again and apply its changes
-    ///
-    /// Unchanged settings are not touched: no packet is lost and no sequence numbers restart. HUP
-    /// has the same effect. If the file has errors, nothing is changed.
-    #[command(after_help = "\
-Exit codes: 0 done, 1 the file is wrong, 2 a change could not be applied, or no daemon answers
-
-Example:
-  mpt reload")]
-    Reload {
-        #[command(flatten)]
-        socket: SocketOption,
-    },
-    /// Write what paths and queues do over time as JSON lines
-    ///
-    /// Twenty times per second a line for each path and one for the queue in front of the paths; a line for what
-    /// is found out of a path and for each event. The daemon samples only as long as this command runs. A disk
-    /// that is full ends this command, not the daemon.
-    #[command(after_help = "\
-Exit codes: 0 done, 1 there is no such connection, 2 no daemon answers, or the file cannot be written
-
-Examples:
-  mpt trace --output trace.jsonl --seconds 60
-  mpt trace server | jq 'select(.kind == \"path\") | [.at_seconds, .name, .estimate.rate]'")]
-    Trace {
-        #[command(flatten)]
-        options: trace::Options,
-        #[command(flatten)]
-        socket: SocketOption,
+        action: HostAction,
     },
     /// Print the version
     Version,
-    /// Allow changes by the web page
-    Web {
-        #[command(subcommand)]
-        action: WebAction,
-    },
 }
 
 #[derive(Debug, Subcommand)]
