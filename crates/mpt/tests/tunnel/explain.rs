@@ -3,7 +3,9 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use mpt_control::{ErrorKind, Explanation, Finding, Limit, PathExplanation, Reply, Request, TraceLine, Traced};
+use mpt_control::{
+    ErrorKind, Explanation, Finding, Limit, PathExplanation, Reply, Request, TraceLine, Traced,
+};
 use mpt_lab::topology::Side;
 use mpt_lab::traffic::udp;
 use nix::sys::signal::{self, Signal};

@@ -201,7 +201,10 @@ impl Problems {
         let mut found: Vec<(Place, Cause, Instant)> = Vec::new();
         let any_down = || {
             let mut halves = endpoint.connections();
-            let is_well = |half: &ReceiveHalf| half.paths().all(|path| is_well(now, half, path));
+            // One without a path waits for its peer.
+            let is_well = |half: &ReceiveHalf| {
+                half.paths().next().is_some() && half.paths().all(|path| is_well(now, half, path))
+            };
             !halves.all(|(_, half)| is_well(half)) || endpoint.connections().next().is_none()
         };
         for sighting in &self.sightings {
@@ -212,6 +215,12 @@ impl Problems {
                 // The connection has gone since.
                 (Some(None), ..) => false,
                 (Some(Some(half)), Some(path), _) => half.has(path) && !is_well(now, half, path),
+                // Both ends agree where a path is up.
+                (
+                    Some(Some(half)),
+                    None,
+                    Cause::Arrived(MismatchKind::Addresses { .. } | MismatchKind::Key { .. }),
+                ) => !half.paths().any(|path| half.state(path) == PathState::Up),
                 // It may have become a path since.
                 (Some(Some(half)), None, _) => {
                     !half.paths().any(|path| half.remote(path).1 == place.remote)
