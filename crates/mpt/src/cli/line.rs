@@ -139,14 +139,15 @@ Examples:
     /// ICMP says; resolves names; checks networks, addresses and MTUs of this host; says of each path what left and what
     /// came back, and what it loses; compares what the peer's packets and its session tell of its settings; and sends
     /// packets through the tunnel, small ones and as large as it takes. With --rate it also loads the tunnel for three
-    /// seconds, and shows what of that arrives by each path.
+    /// seconds each way, and shows what of that arrives by each path, and whether the path was full. What comes from the
+    /// peer are echo replies, so no more than arrives there.
     #[command(after_help = "\
 Exit codes: 0 all is well, 1 something is to be changed, or there is no such connection, 2 no daemon answers
 
 Examples:
   sudo mpt doctor
   sudo mpt doctor server
-  sudo mpt doctor server --rate        at both ends: each measures what it sends")]
+  sudo mpt doctor server --rate        at both ends, where one way is faster than the other")]
     Doctor {
         /// The connection; all if it is left out
         #[arg(value_name = "CONNECTION")]
@@ -154,7 +155,7 @@ Examples:
         /// The configuration file, where the daemon does not say what runs
         #[arg(long, value_name = "FILE", default_value = DEFAULT_FILE)]
         file: PathBuf,
-        /// Measure what the paths carry, by a load that takes three seconds
+        /// Measure what the paths carry each way, by loads of three seconds
         #[arg(long)]
         rate: bool,
         #[command(flatten)]

@@ -447,7 +447,8 @@ fn rates() {
     for path in ["one", "two"] {
         let of = |line: &&str| line.starts_with(&format!("peer/{path}: "));
         let line = text.lines().find(of).expect("a line for each path");
-        assert!(line.ends_with("Mbit/s to the peer"), "{text}");
+        assert!(line.contains("Mbit/s to the peer"), "{text}");
+        assert!(line.contains("; at least ") && line.ends_with("Mbit/s from the peer"), "{text}");
     }
     drop(site);
     let site = Site::start(TWO_LINKS, "framing = 'plain'");
