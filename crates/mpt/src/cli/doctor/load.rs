@@ -5,6 +5,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -16,6 +17,10 @@ const FLOWS: usize = 16;
 
 /// Echo requests: type and the length of the IP header.
 const ECHO: [(u8, usize); 2] = [(8, 20), (128, 40)];
+
+/// Between as many packets as there are flows: a host that sends all the time has no processor left for the tunnel. Some
+/// 1 Gbit/s leave.
+const PAUSE: Duration = Duration::from_micros(50);
 
 /// How long a full device is waited for.
 const WAIT: Duration = Duration::from_millis(100);
@@ -32,6 +37,7 @@ pub(super) fn there(peer: IpAddr, mtu: usize, span: Duration) {
             // That nobody listens there is told by the next call; what does not fit now is sent by the next one.
             let _ = socket.send(&message);
         }
+        thread::sleep(PAUSE);
     }
 }
 
@@ -58,8 +64,11 @@ pub(super) fn and_back(socket: &Socket, peer: IpAddr, mtu: usize, span: Duration
     let mut number = 0_u16;
     while Instant::now() < end {
         // What does not fit now is sent by the next call.
-        let _ = socket.send(&request(peer, mtu, number));
-        number = number.wrapping_add(1);
+        for _ in 0..FLOWS {
+            let _ = socket.send(&request(peer, mtu, number));
+            number = number.wrapping_add(1);
+        }
+        thread::sleep(PAUSE);
     }
 }
 

@@ -6,6 +6,7 @@
 //! through the tunnel, also to packets as large as it takes ([`reach`]), and what the paths carry, where that is asked for
 //! ([`rates`]).
 
+mod busy;
 mod judge;
 mod load;
 mod rates;

@@ -1,7 +1,7 @@
 //! What the paths to a peer carry, each way: how much of a load arrives by each of them.
 //!
-//! A path carries what arrives by it only if it was full. Where the load did not fill it, as where another path takes all that
-//! this host can send, it carries at least that.
+//! A path carries what arrives by it only if it was full, and this host was not busy: then what arrives late has waited here.
+//! Else it carries at least that.
 
 use std::net::IpAddr;
 use std::thread;
@@ -12,6 +12,7 @@ use mpt_control::{
     Client, ConnectionState, Explanation, Limit, PathState, Reply, Request, Status, TunnelStatus,
 };
 
+use super::busy::Ticks;
 use super::{connections, load, reachable};
 use crate::{output, watch};
 
@@ -25,8 +26,8 @@ struct Carried {
     path: String,
     to_peer: f64,
     from_peer: f64,
-    /// Whether it could carry no more towards the peer.
-    is_full: bool,
+    /// Why it could have carried more towards the peer, if it could.
+    free: Option<&'static str>,
 }
 
 /// What the paths of each connection carry, as lines.
@@ -64,12 +65,6 @@ fn of_connection(
         let back = back.iter().find(|other| other.path == path.path);
         text.push_str(&line(name, path, back));
     }
-    if there.iter().any(|path| !path.is_full && path.to_peer > 0.0) {
-        text.push_str(&format!(
-            "{name}: paths that did not become full carry more: this host sends no faster, or weights and flows \
-             give them no more\n"
-        ));
-    }
     text.push_str(&match socket {
         Ok(_) => format!(
             "{name}: from the peer no more comes back than arrives there: `mpt doctor --rate` there says what its \
@@ -88,9 +83,9 @@ fn line(connection: &str, there: &Carried, back: Option<&Carried>) -> String {
     let rate = |bits: f64| output::rate(bits);
     let up = match there {
         Carried { to_peer, .. } if *to_peer <= 0.0 => "took nothing of the load to the peer".into(),
-        Carried { to_peer, is_full: true, .. } => format!("carries {} to the peer", rate(*to_peer)),
-        Carried { to_peer, .. } => {
-            format!("carries at least {} to the peer, and was not full", rate(*to_peer))
+        Carried { to_peer, free: None, .. } => format!("carries {} to the peer", rate(*to_peer)),
+        Carried { to_peer, free: Some(why), .. } => {
+            format!("carries at least {} to the peer ({why})", rate(*to_peer))
         }
     };
     let down = back.map_or(String::new(), |back| match back.from_peer {
@@ -106,8 +101,10 @@ fn measure(client: &mut Client, name: &str, load: impl FnOnce() + Send) -> Resul
         scope.spawn(load);
         thread::sleep(RAMP);
         let (begin, before) = (Instant::now(), watch::ask(client)?);
+        let ticks = Ticks::of(before.pid);
         thread::sleep(SPAN);
         let (seconds, after) = (begin.elapsed().as_secs_f64(), watch::ask(client)?);
+        let was_busy = ticks.were_busy_until(&Ticks::of(after.pid));
         let request = Request::Explain { connection: Some(name.to_owned()) };
         let explained = match client.request(&request)? {
             Reply::Explanation { connections } => connections.into_iter().next(),
@@ -116,15 +113,17 @@ fn measure(client: &mut Client, name: &str, load: impl FnOnce() + Send) -> Resul
         let [before, after] = [&before, &after]
             .map(|status| connections(status, Some(name)).next().map(|(_, state)| state));
         let (Some(before), Some(after)) = (before, after) else { return Ok(Vec::new()) };
-        Ok(carried([before, after], seconds, &explained.unwrap_or_default()))
+        let explained = explained.unwrap_or_default();
+        Ok(carried([before, after], seconds, &explained, was_busy))
     })
 }
 
-/// What was carried between two looks at a connection, so many seconds apart.
+/// What was carried between two looks at a connection, so many seconds apart, in which this host `was_busy`.
 fn carried(
     [before, after]: [&ConnectionState; 2],
     seconds: f64,
     explained: &Explanation,
+    was_busy: bool,
 ) -> Vec<Carried> {
     let of = |path: &PathState| {
         let first = before.paths.iter().find(|other| other.id == path.id)?;
@@ -134,7 +133,12 @@ fn carried(
             path: path.name.clone(),
             to_peer: bits(path.sent.bytes, first.sent.bytes) * arrived(first, path),
             from_peer: bits(path.received.bytes, first.received.bytes),
-            is_full: matches!(limit, Some(Limit::Rate | Limit::Loss)),
+            free: match limit {
+                _ if was_busy => Some("this host was busy"),
+                Some(Limit::Rate | Limit::Loss) => None,
+                Some(Limit::Weight) => Some("weights and flows give it no more"),
+                _ => Some("it was not full: this host sends no faster"),
+            },
         })
     };
     after.paths.iter().filter_map(of).collect()
@@ -165,32 +169,40 @@ mod tests {
         ConnectionState { paths: vec![path], ..ConnectionState::default() }
     }
 
-    fn said(limit: Limit) -> String {
+    fn said(limit: Limit, was_busy: bool) -> String {
         let path = PathExplanation { limit, ..PathExplanation::default() };
         let explained = Explanation { paths: vec![path], ..Explanation::default() };
         let (before, after) =
             (state(1000, 500, [10, 0]), state(10_001_000, 5_000_500, [8010, 2000]));
-        let carried = carried([&before, &after], 2.0, &explained);
+        let carried = carried([&before, &after], 2.0, &explained, was_busy);
         line("server", &carried[0], Some(&carried[0]))
     }
 
     #[test]
     fn what_arrives_is_what_a_path_carries_only_if_it_was_full() {
-        let down = "; at least 20.0 Mbit/s from the peer\n";
+        let up = |words: &str| {
+            format!("server/fibre: carries {words}; at least 20.0 Mbit/s from the peer\n")
+        };
         for limit in [Limit::Rate, Limit::Loss] {
-            let expected = format!("server/fibre: carries 32.0 Mbit/s to the peer{down}");
-            assert_eq!(said(limit), expected);
+            assert_eq!(said(limit, false), up("32.0 Mbit/s to the peer"));
+            assert_eq!(
+                said(limit, true),
+                up("at least 32.0 Mbit/s to the peer (this host was busy)")
+            );
         }
-        for limit in [Limit::Load, Limit::Weight, Limit::Start] {
-            let up = "server/fibre: carries at least 32.0 Mbit/s to the peer, and was not full";
-            assert_eq!(said(limit), format!("{up}{down}"));
+        for (limit, why) in [
+            (Limit::Load, "it was not full: this host sends no faster"),
+            (Limit::Weight, "weights and flows give it no more"),
+        ] {
+            let words = format!("at least 32.0 Mbit/s to the peer ({why})");
+            assert_eq!(said(limit, false), up(&words));
         }
     }
 
     #[test]
     fn a_path_that_took_nothing_has_no_rate() {
         let idle = state(1000, 500, [10, 0]);
-        let carried = carried([&idle, &idle], 2.0, &Explanation::default());
+        let carried = carried([&idle, &idle], 2.0, &Explanation::default(), false);
         assert_eq!(
             line("server", &carried[0], Some(&carried[0])),
             "server/fibre: took nothing of the load to the peer; nothing came back by it\n"
