@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use mpt_control::{
     Client, ConnectionState, Explanation, Limit, PathState, Reply, Request, Status, TunnelStatus,
 };
@@ -107,8 +107,8 @@ fn measure(client: &mut Client, name: &str, load: impl FnOnce() + Send) -> Resul
         let was_busy = ticks.were_busy_until(&Ticks::of(after.pid));
         let request = Request::Explain { connection: Some(name.to_owned()) };
         let explained = match client.request(&request)? {
-            Reply::Explanation { connections } => connections.into_iter().next(),
-            _ => None,
+            Reply::Explanation { mut connections } => connections.pop(),
+            other => bail!("unexpected reply from the daemon: {other:?}"),
         };
         let [before, after] = [&before, &after]
             .map(|status| connections(status, Some(name)).next().map(|(_, state)| state));
