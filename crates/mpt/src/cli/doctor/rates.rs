@@ -108,7 +108,16 @@ fn measure(client: &mut Client, name: &str, load: impl FnOnce() + Send) -> Resul
         let request = Request::Explain { connection: Some(name.to_owned()) };
         let explained = match client.request(&request)? {
             Reply::Explanation { mut connections } => connections.pop(),
-            other => bail!("unexpected reply from the daemon: {other:?}"),
+            // It has gone meanwhile.
+            Reply::Error { .. } => None,
+            other @ (Reply::Changed { .. }
+            | Reply::Config { .. }
+            | Reply::Done
+            | Reply::Peers { .. }
+            | Reply::Status { .. }
+            | Reply::Trace { .. }
+            | Reply::Version { .. }
+            | Reply::WebToken { .. }) => bail!("unexpected reply from the daemon: {other:?}"),
         };
         let [before, after] = [&before, &after]
             .map(|status| connections(status, Some(name)).next().map(|(_, state)| state));
