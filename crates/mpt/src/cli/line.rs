@@ -222,6 +222,8 @@ Examples:
     #[command(after_help = "\
 The log goes to standard error. MPT_LOG sets its level: error, warn, info (default), debug, trace.
 
+Exit codes: 0 ended by TERM or INT, 2 the file is wrong, or the daemon cannot start
+
 Examples:
   mpt run /etc/mpt/mpt.toml
   MPT_LOG=debug mpt run /etc/mpt/mpt.toml")]
@@ -283,6 +285,8 @@ Examples:
     /// For `private_key_file`. Nobody else may read the file: write it with `umask 077`. Pre-shared keys
     /// (`preshared_key_file`) are made the same way.
     #[command(after_help = "\
+Exit codes: 0 printed, 2 failure
+
 Examples:
   (umask 077; mpt genkey > /etc/mpt/private.key)
   mpt genkey | tee private.key | mpt pubkey")]
@@ -291,6 +295,8 @@ Examples:
     ///
     /// Reads the private key from standard input. The public key is for `public_key` at the other host.
     #[command(after_help = "\
+Exit codes: 0 printed, 2 what is read is no private key
+
 Example:
   mpt pubkey < /etc/mpt/private.key")]
     Pubkey,
@@ -491,6 +497,11 @@ Example:
         socket: SocketOption,
     },
     /// Remove a connection and its paths; the file is not changed
+    #[command(after_help = "\
+Exit codes: 0 done, 1 there is no such connection, 2 no daemon answers
+
+Example:
+  mpt connection remove branch")]
     Remove {
         /// The connection's name
         #[arg(value_name = "CONNECTION")]
@@ -521,6 +532,11 @@ Example:
         socket: SocketOption,
     },
     /// Remove a client: its file is removed and its connection ends
+    #[command(after_help = "\
+Exit codes: 0 done, 1 there is no such client, 2 no daemon answers
+
+Example:
+  mpt peer remove van")]
     Remove {
         /// Its name
         #[arg(value_name = "NAME")]
@@ -532,6 +548,12 @@ Example:
         socket: SocketOption,
     },
     /// List the clients, and say who is connected
+    #[command(after_help = "\
+Exit codes: 0 shown, 2 no daemon answers
+
+Examples:
+  mpt peer list
+  mpt peer list --json | jq '.[] | {name, connection}'")]
     List {
         /// Print a JSON array instead of a table
         #[arg(long)]
@@ -540,6 +562,11 @@ Example:
         socket: SocketOption,
     },
     /// Read the folder of clients again
+    #[command(after_help = "\
+Exit codes: 0 done, 1 a file is wrong, 2 no daemon answers
+
+Example:
+  mpt peer reload")]
     Reload {
         #[command(flatten)]
         socket: SocketOption,
