@@ -207,8 +207,15 @@ impl Arrivals<'_> {
         let knows = |half: &ReceiveHalf| half.framing.plain.knows(sender, receiver);
         let of = self.connections.iter().find(|(_, half)| knows(half));
         if let Some((index, half)) = of {
-            let is_key = half.key == key;
-            let kind = if is_key { MismatchKind::Source } else { MismatchKind::Key { found: key } };
+            let waits = half.paths.iter().next().is_none();
+            let kind = if half.key != key {
+                MismatchKind::Key { found: key }
+            } else if waits && asks == Some(false) {
+                // Paths are learned in extended framing only.
+                MismatchKind::Framing { found: FramingFound::Plain }
+            } else {
+                MismatchKind::Source
+            };
             return self.note_on(now, ConnectionId(index as u16), None, kind);
         }
         let misfit = asks.and_then(|extended| {

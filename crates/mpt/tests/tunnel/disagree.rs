@@ -45,6 +45,7 @@ pub(crate) const TESTS: &[Test] = &[
             "with GRE key 8, this connection has none",
         )
     }),
+    ("disagree::plain_framing_towards_a_server_that_names_no_address", plain_and_learned),
     ("disagree::another_remote", || another_remote("framing = 'plain'")),
     ("disagree::another_remote_in_extended_framing", || another_remote("framing = 'extended'")),
     ("disagree::blocked_one_way", || blocked_one_way("framing = 'plain'")),
@@ -183,6 +184,21 @@ fn another_peer(framing: &str) {
     );
 }
 
+/// A configuration without paths.
+fn without_paths(config: &str) -> String {
+    config.split("[[tunnel.connection.path]]").next().expect("a connection").to_owned()
+}
+
+/// Paths are learned in extended framing, which a client of plain framing does not use. A client that may use it asks for
+/// it now and then, so this takes longer than five seconds.
+fn plain_and_learned() {
+    let site = site(TWO_LINKS, "framing = 'extended'", |side, config| match side {
+        Side::Left => config.replace("'extended'", "'plain'"),
+        Side::Right => without_paths(&config),
+    });
+    await_named(&site, Side::Right, "framing", "sends plain framing");
+}
+
 /// The server names no addresses, and the client does not fit. Only the server can tell; the client says where to look.
 fn learned(edit: impl Fn(String) -> String, code: &str, words: &str) {
     let ipv4 = |config: String| {
@@ -192,13 +208,9 @@ fn learned(edit: impl Fn(String) -> String, code: &str, words: &str) {
             .replace(", 'fd00:9::1'", "")
             .replace(", 'fd00:9::2'", "")
     };
-    let without_paths = |config: String| {
-        let connection = config.split("[[tunnel.connection.path]]").next();
-        connection.expect("a connection").to_owned()
-    };
     let site = site(TWO_LINKS, "framing = 'extended'", |side, config| match side {
         Side::Left => edit(ipv4(config)),
-        Side::Right => without_paths(ipv4(config)),
+        Side::Right => without_paths(&ipv4(config)),
     });
     let problem = await_problem(&site, Side::Right, code, words);
     assert_eq!(problem.connection.as_deref(), Some("peer"), "{problem:?}");

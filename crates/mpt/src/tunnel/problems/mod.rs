@@ -15,8 +15,8 @@ use std::time::Duration;
 use mpt_control::Problem;
 use mpt_io::udp::IcmpError;
 use mpt_proto::{
-    ConnectionId, DownCause, Instant, Mismatch, MismatchKind, PathId, PathState, ReceiveHalf,
-    ReceiveSide, SocketId,
+    ConnectionId, DownCause, FramingFound, Instant, Mismatch, MismatchKind, PathId, PathState,
+    ReceiveHalf, ReceiveSide, SocketId,
 };
 
 use super::names::Names;
@@ -27,6 +27,9 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// So long something is seen, more than once, before it counts.
 const CONFIRMED: Duration = Duration::from_secs(1);
+
+/// A peer that sends plain keepalives as nobody has answered its hellos asks again within this time.
+const ASKED: Duration = Duration::from_secs(9);
 
 /// So long nothing arrives before that counts: ICMP may say why until then, and a peer that starts has its time.
 const SILENT: Duration = Duration::from_secs(3);
@@ -209,7 +212,12 @@ impl Problems {
         };
         for sighting in &self.sightings {
             let Sighting { place, cause, first, last, again } = *sighting;
-            let counts = again && last.since(first) >= CONFIRMED && now < last + EXPIRES;
+            let is_plain = matches!(
+                cause,
+                Cause::Arrived(MismatchKind::Framing { found: FramingFound::Plain })
+            );
+            let confirmed = if is_plain && place.path.is_none() { ASKED } else { CONFIRMED };
+            let counts = again && last.since(first) >= confirmed && now < last + EXPIRES;
             let half = place.connection.map(|id| endpoint.find(id));
             let applies = match (half, place.path, cause) {
                 // The connection has gone since.

@@ -47,7 +47,7 @@ pub(super) fn words(
                 match half.is_some_and(ReceiveHalf::is_sealed) {
                     true => " Does it know the key or invitation of this host? Its log says if not",
                     false => {
-                        " Do `peer`, `addresses` and `key` fit those there? Its log, and `mpt doctor` there, say if not"
+                        " Do `peer`, `addresses`, `key` and `framing` fit those there? Its log, and `mpt doctor` there, say if not"
                     }
                 }
             ),
