@@ -285,6 +285,13 @@ pub struct Reordering {
     pub duplicates: u64,
 }
 
+impl ConnectionState {
+    /// Whether weights say how much each path carries. They mean nothing to schedulers that measure.
+    pub fn goes_by_weights(&self) -> bool {
+        !matches!(&self.scheduler[..], "earliest" | "lowest-rtt" | "redundant")
+    }
+}
+
 /// One path: a local and remote UDP address pair used by a connection.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

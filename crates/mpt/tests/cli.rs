@@ -60,6 +60,14 @@ fn every_command_has_help_with_an_example_and_exit_codes() {
         &["reload"],
         &["config"],
         &["connection", "add"],
+        &["connection", "remove"],
+        &["peer", "add"],
+        &["peer", "remove"],
+        &["peer", "list"],
+        &["peer", "reload"],
+        &["web", "token"],
+        &["genkey"],
+        &["pubkey"],
         &["import"],
         &["init"],
         &["invite"],
@@ -71,9 +79,7 @@ fn every_command_has_help_with_an_example_and_exit_codes() {
         let text = stdout(&output);
         assert!(text.contains("Example"), "{text}");
         assert!(text.contains(&format!("mpt {}", command[0])), "{text}");
-        if command[0] != "run" {
-            assert!(text.contains("Exit codes: 0"), "{text}");
-        }
+        assert!(text.contains("Exit codes: 0"), "{text}");
         assert!(output.stderr.is_empty());
     }
 }
@@ -90,6 +96,25 @@ fn help_is_a_command_too_and_shows_examples_of_the_command_itself() {
         let examples = text.split("Example").nth(1).unwrap();
         assert!(examples.contains(name) && !examples.contains("path down"), "{text}");
     }
+}
+
+#[test]
+fn help_has_help_which_is_the_list_of_commands() {
+    let top = stdout(&mpt(&["help"]));
+    let paths = stdout(&mpt(&["path", "help"]));
+    for (arguments, expected) in [
+        (&["help", "--help"][..], &top),
+        (&["help", "-h"], &top),
+        (&["path", "help", "--help"], &paths),
+        (&["help", "path", "--help"], &paths),
+    ] {
+        let output = mpt(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {output:?}");
+        assert_eq!(stdout(&output), *expected, "{arguments:?}");
+    }
+    // A file may have that name.
+    let output = mpt(&["check", "help", "--help"]);
+    assert!(stdout(&output).contains("Usage: mpt check"), "{output:?}");
 }
 
 #[test]

@@ -22,23 +22,36 @@ const SHOWN: usize = 60;
 /// What the guide expects of the machine.
 const PROGRAMS: [&str; 7] = ["bash", "curl", "ip", "nft", "ping", "sysctl", "unshare"];
 
+/// What making and removing its hosts takes.
+const FOR_HOSTS: [&str; 4] = ["bash", "ip", "sysctl", "unshare"];
+
 fn main() -> ExitCode {
     let trials = vec![
-        Trial::ignorable_test("every_box_of_the_guide_runs", session),
+        Trial::ignorable_test("every_box_of_the_guide_runs", || session(&PROGRAMS, |_| true)),
+        Trial::ignorable_test("hosts_are_removed_where_parts_were_skipped", || {
+            let (first, last) = ("in client internet server; do", "ip netns delete");
+            session(&FOR_HOSTS, |text| text.contains(first) || text.contains(last))
+        }),
         Trial::test("boxes_are_found_with_their_lines", boxes_are_found),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-fn session() -> Result<Completion, Failed> {
-    if let Some(reason) = lacking() {
+/// Runs the boxes that `is_run` selects by their text.
+fn session(programs: &[&str], is_run: impl Fn(&str) -> bool) -> Result<Completion, Failed> {
+    if let Some(reason) = lacking(programs) {
         return match env::var_os("MPT_NO_SKIP") {
             Some(_) => Err(reason.into()),
             None => Ok(Completion::ignored_with(reason)),
         };
     }
     let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide.md");
-    let script = script(&boxes(&fs::read_to_string(guide)?));
+    let mut boxes = boxes(&fs::read_to_string(guide)?);
+    boxes.retain(|(_, text)| is_run(text));
+    if boxes.len() < 2 {
+        return Err("the guide has no such boxes".into());
+    }
+    let script = script(&boxes);
     let folder = tempfile::tempdir()?;
     let (empty, file, log) =
         (folder.path().join("empty"), folder.path().join("guide.sh"), folder.path().join("log"));
@@ -81,7 +94,7 @@ fn session() -> Result<Completion, Failed> {
 }
 
 /// What this machine or user lacks for it, if anything.
-fn lacking() -> Option<String> {
+fn lacking(programs: &[&str]) -> Option<String> {
     if !nix::unistd::Uid::effective().is_root() {
         return Some("the guide is for root".into());
     }
@@ -89,7 +102,7 @@ fn lacking() -> Option<String> {
         let folders = env::var_os("PATH").unwrap_or_default();
         env::split_paths(&folders).any(|folder| folder.join(program).is_file())
     };
-    PROGRAMS
+    programs
         .iter()
         .find(|program| !found(program))
         .map(|program| format!("there is no `{program}`"))

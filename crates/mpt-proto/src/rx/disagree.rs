@@ -205,17 +205,41 @@ impl Arrivals<'_> {
         asks: Option<bool>,
     ) {
         let knows = |half: &ReceiveHalf| half.framing.plain.knows(sender, receiver);
-        let of = self.connections.iter().find(|(_, half)| knows(half)).map(|(index, _)| index);
-        if let Some(index) = of {
-            let id = ConnectionId(index as u16);
-            return self.note_on(now, id, None, MismatchKind::Source);
+        let of = self.connections.iter().find(|(_, half)| knows(half));
+        if let Some((index, half)) = of {
+            let waits = half.paths.iter().next().is_none();
+            let kind = if half.key != key {
+                MismatchKind::Key { found: key }
+            } else if waits && asks == Some(false) {
+                // Paths are learned in extended framing only.
+                MismatchKind::Framing { found: FramingFound::Plain }
+            } else {
+                MismatchKind::Source
+            };
+            return self.note_on(now, ConnectionId(index as u16), None, kind);
         }
         let misfit = asks.and_then(|extended| {
             self.accepting.misfit(self.origin, (sender, receiver, key, extended), self.local)
         });
-        let kind = misfit
-            .map_or(MismatchKind::Source, |(accept, why)| MismatchKind::Template { accept, why });
-        self.mismatches.note(now, self.stranger(kind));
+        if let Some((accept, why)) = misfit {
+            let kind = MismatchKind::Template { accept, why };
+            return self.mismatches.note(now, self.stranger(kind));
+        }
+        // Where only the connection's own address is wrong, it is the one with this peer. Where the peer's is, it can
+        // be any that waits for its peer to say where it is.
+        let is_peer = |half: &ReceiveHalf| half.framing.peer().contains(&sender);
+        let waits = |half: &ReceiveHalf| half.paths.iter().next().is_none();
+        let only = {
+            let mut waiting = self.connections.iter().filter(|(_, half)| waits(half));
+            waiting.next().filter(|_| waiting.next().is_none()).map(|(index, _)| index)
+        };
+        let of = self.connections.iter().find(|(_, half)| is_peer(half)).map(|(index, _)| index);
+        let of = of.or(only).map(|index| ConnectionId(index as u16));
+        let addresses = MismatchKind::Addresses { sender, receiver };
+        match of {
+            Some(id) if asks.is_some() => self.note_on(now, id, None, addresses),
+            _ => self.mismatches.note(now, self.stranger(MismatchKind::Source)),
+        }
     }
 
     /// Something that comes from where no path leads to.

@@ -68,7 +68,8 @@ impl TransmitHalf {
         let greeting = self.greeting.as_mut()?;
         let open = self.paths.iter().filter(|(_, path)| path.is_open());
         let open = open.fold(0, |bits, (index, _)| bits | 1 << index);
-        let (path, greet) = greeting.poll(now, open)?;
+        let reachable = self.paths.iter().any(|(_, path)| path.usable());
+        let (path, greet) = greeting.poll(now, open, reachable)?;
         let own = greeting.own();
         let (sender, receiver) = self.addresses;
         let hello = |echo, cookie| Hello {

@@ -55,7 +55,7 @@ enum Stage {
     Confirming(Offer),
     /// There is a session.
     Agreed,
-    /// Nobody answers.
+    /// Nobody answers. Asked is on while no path is up, as the peer may start later.
     Unanswered,
 }
 
@@ -121,13 +121,12 @@ impl Greeting {
     /// Every path of a session is down, or one is up. While all are down the peer is asked whether it still has
     /// the session: it may have restarted.
     pub(super) fn on_reachable(&mut self, now: Instant, reachable: bool) {
-        if self.stage == Stage::Agreed {
-            let asks = self.next.is_some();
-            match reachable {
-                true => (self.next, self.pending) = (None, 0),
-                false if !asks => self.restart(now, Stage::Agreed),
-                false => {}
-            }
+        let asks = self.next.is_some();
+        match self.stage {
+            Stage::Agreed | Stage::Unanswered if reachable => (self.next, self.pending) = (None, 0),
+            Stage::Agreed if !asks => self.restart(now, Stage::Agreed),
+            Stage::Unanswered if !asks => self.next = Some(now + INTERVALS[INTERVALS.len() - 1]),
+            Stage::Agreed | Stage::Unanswered | Stage::Asking | Stage::Confirming(_) => {}
         }
     }
 
@@ -136,10 +135,15 @@ impl Greeting {
         self.next
     }
 
-    /// The next message that is due, on one of the paths that can be sent on, one bit each.
-    pub(super) fn poll(&mut self, now: Instant, paths: u64) -> Option<(PathId, Greet)> {
+    /// The next message that is due, on one of the paths that can be sent on, one bit each. `reachable`: a path is up.
+    pub(super) fn poll(
+        &mut self,
+        now: Instant,
+        paths: u64,
+        reachable: bool,
+    ) -> Option<(PathId, Greet)> {
         if self.pending == 0 && self.next.is_some_and(|at| at <= now) {
-            self.begin_round(now, paths);
+            self.begin_round(now, paths, reachable);
         }
         self.pending &= paths;
         let path = PathId(self.pending.trailing_zeros() as u8);
@@ -149,13 +153,12 @@ impl Greeting {
         self.pending &= self.pending - 1;
         let greet = match self.stage {
             Stage::Confirming(offer) => Greet::Confirm(offer),
-            Stage::Asking | Stage::Agreed => Greet::Hello,
-            Stage::Unanswered => return None,
+            Stage::Asking | Stage::Agreed | Stage::Unanswered => Greet::Hello,
         };
         Some((path, greet))
     }
 
-    fn begin_round(&mut self, now: Instant, paths: u64) {
+    fn begin_round(&mut self, now: Instant, paths: u64, reachable: bool) {
         if paths == 0 {
             // Asks when there is a path.
             self.next = None;
@@ -163,13 +166,14 @@ impl Greeting {
         }
         if self.attempts >= ATTEMPTS {
             match self.stage {
-                Stage::Asking if self.falls_back => {
-                    (self.stage, self.next) = (Stage::Unanswered, None);
-                    return;
-                }
+                Stage::Asking if self.falls_back => self.stage = Stage::Unanswered,
                 Stage::Confirming(_) => self.restart(now, Stage::Asking),
                 Stage::Asking | Stage::Agreed | Stage::Unanswered => {}
             }
+        }
+        if self.stage == Stage::Unanswered && reachable {
+            self.next = None;
+            return;
         }
         let interval = INTERVALS[usize::from(self.attempts).min(INTERVALS.len() - 1)];
         self.attempts = self.attempts.saturating_add(1);
@@ -204,9 +208,19 @@ mod tests {
 
     /// When something is sent, on which paths, until a time.
     fn run(greeting: &mut Greeting, paths: u64, until: Instant) -> Vec<(u64, u8, Greet)> {
+        run_while(greeting, paths, until, true)
+    }
+
+    /// The same, where a path is up or none is.
+    fn run_while(
+        greeting: &mut Greeting,
+        paths: u64,
+        until: Instant,
+        reachable: bool,
+    ) -> Vec<(u64, u8, Greet)> {
         let mut sent = Vec::new();
         while let Some(now) = greeting.deadline().filter(|at| *at <= until) {
-            while let Some((path, greet)) = greeting.poll(now, paths) {
+            while let Some((path, greet)) = greeting.poll(now, paths, reachable) {
                 sent.push((now.since(Instant::ZERO).as_millis() as u64, path.0, greet));
             }
         }
@@ -225,6 +239,24 @@ mod tests {
         assert!(greeting.is_unanswered());
         greeting.on_path(at(200_000));
         assert_eq!(run(&mut greeting, 1, at(200_000)).len(), 1, "asked again");
+    }
+
+    #[test]
+    fn while_no_path_is_up_it_asks_on_as_the_peer_may_start_later() {
+        let mut greeting = Greeting::new(FramingConfig::Auto, OWN).expect("it has sessions");
+        greeting.on_path(at(0));
+        let sent = run_while(&mut greeting, 1, at(50_000), false);
+        let late: Vec<u64> = sent.iter().map(|sent| sent.0).filter(|at| *at > 15_500).collect();
+        assert_eq!(late, [23_500, 31_500, 39_500, 47_500]);
+        assert!(greeting.is_unanswered() && greeting.take_unanswered(), "plain framing is used");
+        greeting.on_reachable(at(50_000), true);
+        assert_eq!(greeting.deadline(), None, "the peer answers in plain framing");
+        greeting.on_reachable(at(60_000), false);
+        assert_eq!(run_while(&mut greeting, 1, at(68_000), false).len(), 1);
+        assert!(!greeting.take_unanswered(), "that is told once");
+        greeting.confirm(at(68_020), offer());
+        greeting.agree(OWN);
+        assert!(!greeting.is_unanswered() && greeting.deadline().is_none());
     }
 
     #[test]

@@ -15,9 +15,28 @@ pub(super) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Line, Ex
     let colour = if output::colour_on_stdout() { ColorChoice::Always } else { ColorChoice::Never };
     let mut command = Line::command().color(colour);
     command
-        .try_get_matches_from_mut(args)
+        .try_get_matches_from_mut(without_help_of_help(&Line::command(), args))
         .and_then(|matches| Line::from_arg_matches(&matches))
         .map_err(|error| answer(&error))
+}
+
+/// The arguments, where `mpt help --help` is `mpt help`: clap takes `--help` there for the name of a command.
+fn without_help_of_help(
+    line: &clap::Command,
+    args: impl IntoIterator<Item = OsString>,
+) -> Vec<OsString> {
+    let mut args: Vec<OsString> = args.into_iter().collect();
+    let mut command = line;
+    for at in 1..args.len() {
+        if args[at] == "help" && command.has_subcommands() {
+            let rest = args.split_off(at);
+            args.extend(rest.into_iter().filter(|arg| arg != "--help" && arg != "-h"));
+            break;
+        }
+        let Some(below) = command.find_subcommand(&args[at]) else { break };
+        command = below;
+    }
+    args
 }
 
 fn answer(error: &clap::Error) -> Exit {

@@ -74,7 +74,12 @@ pub(super) fn path(
         [(owner, path)] => Ok(((*owner).to_owned(), (*path).to_owned())),
         [] => {
             let refuse = |kind, message| Err(Reply::error(kind, message));
-            let owners = || all().map(|(owner, _)| owner);
+            // A connection whose peer has not come yet has no path.
+            let connections = || settings.tunnels.iter().flat_map(|tunnel| &tunnel.connections);
+            let owners = || {
+                let configured = connections().map(|connection| connection.name.as_str());
+                configured.chain(all().map(|(owner, _)| owner))
+            };
             match connection {
                 Some(connection) if !owners().any(|owner| owner == connection) => {
                     let there = list(owners());
@@ -101,7 +106,7 @@ pub(super) fn path(
     }
 }
 
-/// The names, each once, in their order.
+/// The names, each once, in their order, or that there are none.
 fn list<'n>(names: impl Iterator<Item = &'n str>) -> String {
     let mut listed: Vec<&str> = Vec::new();
     for name in names {
@@ -113,5 +118,25 @@ fn list<'n>(names: impl Iterator<Item = &'n str>) -> String {
             listed.push(name);
         }
     }
-    listed.join(", ")
+    if listed.is_empty() { "none".to_owned() } else { listed.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_whose_peer_has_not_come_is_there_and_has_no_path() {
+        let text = "[[tunnel]]\nname = 'mpt0'\naddresses = ['10.9.0.2/24']\n[[tunnel.connection]]\n\
+                    name = 'van'\npeer = ['10.9.0.1']\n";
+        let settings = crate::config::parse_running(text).expect("settings");
+        for (connection, kind, words) in [
+            (Some("van"), ErrorKind::NoSuchPath, "no path `eth0`: there are none"),
+            (None, ErrorKind::NoSuchPath, "no path `eth0`: there are none"),
+            (Some("home"), ErrorKind::NoSuchConnection, "no connection `home`: there are van"),
+        ] {
+            let refusal = path(&settings, &[], connection, "eth0").expect_err("no such path");
+            assert_eq!(refusal, Reply::error(kind, words));
+        }
+    }
 }

@@ -230,7 +230,7 @@ fn not_full(path: &PathExplanation, estimate: &Estimate) -> String {
         (Some(bits), _) if estimate.fixed => {
             format!("It is not full: {} are configured as its rate.", rate(bits as f64))
         }
-        (Some(bits), "open") => format!(
+        (Some(bits), "open" | "trains") => format!(
             "It has never been full, so what it can carry is not known; {} arrived at the most.",
             rate(bits as f64)
         ),

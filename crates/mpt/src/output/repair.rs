@@ -10,6 +10,12 @@ use super::quantity::{bytes, count, ms, percent};
 /// Up to how many milliseconds packets of each entry but the last of [`ReorderStatus::hold_times`] were held.
 pub(crate) const HOLD_BOUNDS_MS: [u16; 9] = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
+/// What is more than this share of the inner packets tells only that hardly any were sent.
+const MOST: f64 = 1.0;
+
+/// Of fewer bytes of inner packets nothing is a ratio: an idle connection sends its keepalives and little else.
+const ENOUGH: f64 = 1e6;
+
 /// What the status says of a connection that repairs; nothing of what is zero.
 pub(super) fn connection(repair: &RepairStatus) -> Vec<String> {
     let mut lines = Vec::new();
@@ -29,11 +35,16 @@ pub(super) fn connection(repair: &RepairStatus) -> Vec<String> {
     }
     if let Some(beyond) = repair.beyond {
         let all = [repair.header_bytes, repair.copy_bytes, repair.control_bytes];
-        let sum = all.iter().sum::<u64>().max(1) as f64;
-        let [headers, copies, control] = all.map(|part| percent(beyond * part as f64 / sum));
+        let sum = all.iter().sum::<u64>();
+        let is_ratio = beyond <= MOST && sum as f64 >= beyond * ENOUGH;
+        let part = |part: u64| match is_ratio {
+            true => percent(beyond * part as f64 / sum.max(1) as f64),
+            false => bytes(part),
+        };
+        let ([headers, copies, control], total) = (all.map(part), part(sum));
+        let unit = if is_ratio { " %" } else { "" };
         lines.push(format!(
-            "beyond inner packets: {} % (headers {headers}, copies {copies}, control {control})",
-            percent(beyond)
+            "beyond inner packets: {total}{unit} (headers {headers}, copies {copies}, control {control})"
         ));
     }
     lines
@@ -173,7 +184,7 @@ pub(super) fn sentences(repair: &RepairExplanation) -> Vec<String> {
             count(repair.moved.tried, "packet")
         ));
     }
-    if let Some(beyond) = repair.beyond.filter(|beyond| *beyond >= 0.01) {
+    if let Some(beyond) = repair.beyond.filter(|beyond| (0.01..=MOST).contains(beyond)) {
         sentences.push(format!(
             "Copies and messages of the tunnel took {} % of the bytes of inner packets.",
             percent(beyond)
@@ -248,6 +259,20 @@ mod tests {
                 "beyond inner packets: 4.00 % (headers 3.00, copies 0.50, control 0.50)",
             ]
         );
+        // Shortly after the start hardly anything was sent.
+        let early = RepairStatus {
+            header_bytes: 250,
+            copy_bytes: 90_000,
+            control_bytes: 5020,
+            beyond: Some(192.17),
+            ..RepairStatus::default()
+        };
+        assert_eq!(
+            connection(&early),
+            ["beyond inner packets: 95.3 kB (headers 250 B, copies 90.0 kB, control 5.02 kB)"]
+        );
+        let explained = RepairExplanation { beyond: Some(1.5), ..RepairExplanation::default() };
+        assert_eq!(sentences(&explained), Vec::<String>::new());
         let reorder = ReorderStatus {
             hold_times: vec![2, 0, 0, 0, 1, 0, 0, 0, 0, 1],
             hold_seconds: 0.6,

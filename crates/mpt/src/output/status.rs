@@ -193,7 +193,9 @@ fn write_connection(
     let both_ways = paths.iter().any(|path| path.to_peer.is_some());
     let mut table = Table::default();
     let mut titles = vec![Cell::left("path"), Cell::left("state")];
-    titles.extend(["weight", "sent", "received"].map(Cell::right));
+    let weighted = connection.goes_by_weights();
+    titles.extend(weighted.then(|| Cell::right("weight")));
+    titles.extend(["sent", "received"].map(Cell::right));
     if measured {
         let loss = if both_ways { "loss in/out" } else { "loss" };
         titles.extend(["rtt", loss].map(Cell::right));
@@ -201,7 +203,7 @@ fn write_connection(
     titles.push(Cell::right("heard"));
     table.row(titles);
     for path in paths {
-        table.row(path_row(path, (measured, both_ways), colour));
+        table.row(path_row(path, [weighted, measured, both_ways], colour));
     }
     out.push_str(&table.render("    "));
     for path in paths {
@@ -222,7 +224,12 @@ fn framing(connection: &ConnectionState) -> Option<String> {
     }
 }
 
-fn path_row(path: &PathState, (measured, both_ways): (bool, bool), colour: bool) -> Vec<Cell> {
+/// A path's row, with the columns for weights, for measurements, and for those of both directions.
+fn path_row(
+    path: &PathState,
+    [weighted, measured, both_ways]: [bool; 3],
+    colour: bool,
+) -> Vec<Cell> {
     let state = if path.standby && path.state == "up" { "standby" } else { &path.state };
     // Green, cyan, yellow and red: SGR 32, 36, 33 and 31.
     let shade = match state {
@@ -233,13 +240,9 @@ fn path_row(path: &PathState, (measured, both_ways): (bool, bool), colour: bool)
         "probing" => Some("33"),
         _ => Some("31"),
     };
-    let mut row = vec![
-        Cell::left(&path.name),
-        Cell::left(state).coloured(shade),
-        Cell::right(path.weight.to_string()),
-        Cell::right(bytes(path.sent.bytes)),
-        Cell::right(bytes(path.received.bytes)),
-    ];
+    let mut row = vec![Cell::left(&path.name), Cell::left(state).coloured(shade)];
+    row.extend(weighted.then(|| Cell::right(path.weight.to_string())));
+    row.extend([path.sent, path.received].map(|traffic| Cell::right(bytes(traffic.bytes))));
     if measured {
         let number = |value: Option<f64>, text: fn(f64) -> String, unit| {
             Cell::right(value.map_or("-".into(), |value| text(value) + unit))
@@ -387,6 +390,19 @@ mod tests {
     #[test]
     fn everything_at_a_glance() {
         insta::assert_snapshot!(status(&example(), Look { verbose: true, colour: false }));
+    }
+
+    #[test]
+    fn weights_are_shown_where_they_mean_something() {
+        let mut status = example();
+        for (scheduler, shown) in
+            [("weighted", true), ("flow", true), ("earliest", false), ("lowest-rtt", false)]
+        {
+            status.tunnels[0].connections[0].scheduler = scheduler.into();
+            let text = self::status(&status, Look::default());
+            assert_eq!(text.contains("weight  "), shown, "{text}");
+            assert_eq!(text.contains("    40 "), shown, "{text}");
+        }
     }
 
     #[test]

@@ -116,6 +116,8 @@ pub(super) fn explain_path(
     let busy = present.busy_samples.wrapping_sub(past.busy_samples);
     let busy = (samples > 0).then(|| f64::from(busy) / f64::from(samples));
     let standing = half.standing(now, path);
+    let copies = present.resent - past.resent;
+    let carries = present.sent.packets + copies > past.sent.packets;
     PathExplanation {
         name: info.settings.name.clone(),
         id: u64::from(path.0),
@@ -124,14 +126,15 @@ pub(super) fn explain_path(
         weight: u64::from(half.weight(path)),
         sent: difference(present.sent, past.sent),
         share: 0.0,
-        resent: present.resent - past.resent,
+        resent: copies,
         lost: present.lost.saturating_sub(past.lost),
-        limit: limit(now, half, path, info, standing.as_ref(), busy),
+        limit: limit(now, half, path, info, standing.as_ref(), busy.filter(|_| carries)),
         estimate: standing.map(|standing| estimate(now, standing, busy)),
     }
 }
 
-/// What keeps a path from carrying more, as far as the transmit side knows.
+/// What keeps a path from carrying more, as far as the transmit side knows. It was kept `busy` for this share of the
+/// time, where it carried packets.
 fn limit(
     now: Instant,
     half: &TransmitHalf,
@@ -153,6 +156,10 @@ fn limit(
         Some(standing) if standing.too_slow => Limit::Delay,
         Some(standing) if standing.found.iter().any(cut) => Limit::Loss,
         Some(standing) if standing.stage == RateStage::Start => Limit::Start,
+        // A path that has never been full is not limited. What it was kept busy with are the trains at the beginning.
+        Some(PathStanding { stage: RateStage::Open | RateStage::Trains, fixed: false, .. }) => {
+            Limit::Load
+        }
         Some(_) if busy.is_some_and(|busy| busy > BUSY) => Limit::Rate,
         Some(_) => Limit::Load,
     }

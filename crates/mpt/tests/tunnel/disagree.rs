@@ -24,6 +24,28 @@ pub(crate) const TESTS: &[Test] = &[
     ("disagree::another_key_in_extended_framing", another_key_extended),
     ("disagree::another_peer", || another_peer("framing = 'plain'")),
     ("disagree::another_peer_in_extended_framing", || another_peer("framing = 'extended'")),
+    ("disagree::another_peer_than_a_server_has_that_names_no_address", || {
+        learned(
+            |left| left.replace("'10.9.0.2'", "'10.9.0.3'"),
+            "addresses",
+            "its tunnel address is 10.9.0.1 and ours 10.9.0.3",
+        )
+    }),
+    ("disagree::another_address_than_a_server_expects_that_names_no_address", || {
+        learned(
+            |left| left.replace("'10.9.0.1/24'", "'10.9.0.7/24'"),
+            "addresses",
+            "its tunnel address is 10.9.0.7 and ours 10.9.0.2",
+        )
+    }),
+    ("disagree::another_key_than_a_server_has_that_names_no_address", || {
+        learned(
+            |left| left.replace("framing =", "key = 8\nframing ="),
+            "key",
+            "with GRE key 8, this connection has none",
+        )
+    }),
+    ("disagree::plain_framing_towards_a_server_that_names_no_address", plain_and_learned),
     ("disagree::another_remote", || another_remote("framing = 'plain'")),
     ("disagree::another_remote_in_extended_framing", || another_remote("framing = 'extended'")),
     ("disagree::blocked_one_way", || blocked_one_way("framing = 'plain'")),
@@ -160,6 +182,48 @@ fn another_peer(framing: &str) {
         "addresses",
         "its tunnel address is 10.9.0.1 and ours 10.9.0.3",
     );
+}
+
+/// A configuration without paths.
+fn without_paths(config: &str) -> String {
+    config.split("[[tunnel.connection.path]]").next().expect("a connection").to_owned()
+}
+
+/// Paths are learned in extended framing, which a client of plain framing does not use. A client that may use it asks for
+/// it now and then, so this takes longer than five seconds.
+fn plain_and_learned() {
+    let site = site(TWO_LINKS, "framing = 'extended'", |side, config| match side {
+        Side::Left => config.replace("'extended'", "'plain'"),
+        Side::Right => without_paths(&config),
+    });
+    await_named(&site, Side::Right, "framing", "sends plain framing");
+}
+
+/// The server names no addresses, and the client does not fit. Only the server can tell; the client says where to look.
+fn learned(edit: impl Fn(String) -> String, code: &str, words: &str) {
+    let ipv4 = |config: String| {
+        config
+            .replace(", 'fd00:9::1/64'", "")
+            .replace(", 'fd00:9::2/64'", "")
+            .replace(", 'fd00:9::1'", "")
+            .replace(", 'fd00:9::2'", "")
+    };
+    let site = site(TWO_LINKS, "framing = 'extended'", |side, config| match side {
+        Side::Left => edit(ipv4(config)),
+        Side::Right => without_paths(&ipv4(config)),
+    });
+    let problem = await_problem(&site, Side::Right, code, words);
+    assert_eq!(problem.connection.as_deref(), Some("peer"), "{problem:?}");
+    let (_, text) = doctor(&site, Side::Right, &[]);
+    assert!(!text.contains("has no path yet"), "the cause is known: {text}");
+    let problem = await_problem(&site, Side::Left, "silent", "nothing arrives from");
+    assert!(problem.remedy.contains("`mpt doctor` there"), "{problem:?}");
+    // Both ends alike.
+    let config = ipv4(site.config(Side::Left));
+    site.daemon(Side::Left).configure(&config).expect("a file");
+    site.daemon(Side::Left).change(&mpt_control::Request::Reload {}).expect("a reload");
+    eventually("paths are learned", || site.connection(Side::Right).paths.len() == 2);
+    await_health(&site);
 }
 
 fn another_remote(framing: &str) {
@@ -395,7 +459,8 @@ fn rates() {
     for path in ["one", "two"] {
         let of = |line: &&str| line.starts_with(&format!("peer/{path}: "));
         let line = text.lines().find(of).expect("a line for each path");
-        assert!(line.ends_with("Mbit/s to the peer"), "{text}");
+        assert!(line.contains("Mbit/s to the peer"), "{text}");
+        assert!(line.contains("; at least ") && line.ends_with("Mbit/s from the peer"), "{text}");
     }
     drop(site);
     let site = Site::start(TWO_LINKS, "framing = 'plain'");

@@ -3,7 +3,9 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use mpt_control::{ErrorKind, Explanation, Finding, Limit, Reply, Request, TraceLine, Traced};
+use mpt_control::{
+    ErrorKind, Explanation, Finding, Limit, PathExplanation, Reply, Request, TraceLine, Traced,
+};
 use mpt_lab::topology::Side;
 use mpt_lab::traffic::udp;
 use nix::sys::signal::{self, Signal};
@@ -14,6 +16,7 @@ use crate::suite::Test;
 
 pub(crate) const TESTS: &[Test] = &[
     ("full_paths_are_explained_and_those_that_are_not_needed", measured),
+    ("what_is_idle_is_never_called_full", idle),
     ("weights_are_explained_and_paths_that_are_off", weighted),
     ("a_trace_has_samples_findings_and_events", traced),
     ("a_trace_that_cannot_be_written_ends_alone", unwritable),
@@ -100,6 +103,26 @@ fn measured() {
         matches!(refused, Reply::Error { kind: ErrorKind::NoSuchConnection, .. }),
         "{refused:?}"
     );
+}
+
+fn idle() {
+    let site = Site::start(LINKS, EARLIEST);
+    for side in [Side::Left, Side::Right] {
+        let mut wrong = Vec::new();
+        eventually("what is found out at the beginning is known, and seconds have passed", || {
+            let it = ask(&site, side);
+            let stage = |path: &PathExplanation| path.estimate.as_ref().map(|it| it.stage.clone());
+            let is_over = it.paths.iter().all(|path| stage(path).as_deref() == Some("open"));
+            let limit = |path: &PathExplanation| !matches!(path.limit, Limit::Load | Limit::Down);
+            let is_over = is_over && it.seconds > 2.0;
+            wrong.extend(it.paths.into_iter().filter(limit));
+            is_over
+        });
+        assert!(wrong.is_empty(), "{side:?}: {wrong:?}");
+        let text = unwrapped(&mpt(&site, side, &["explain"]));
+        assert!(!text.contains("is full"), "{text}");
+        assert_eq!(text.matches("It has never been full").count(), 2, "{text}");
+    }
 }
 
 fn weighted() {

@@ -76,7 +76,7 @@ pub(super) fn connection(seen: &Seen<'_>) -> Vec<String> {
         format!("{name}{path}: {}: {}", problem.text, problem.remedy)
     });
     let mut findings: Vec<String> = named.collect();
-    if state.paths.is_empty() {
+    if state.paths.is_empty() && findings.is_empty() {
         findings.push(format!(
             "{name} has no path yet: the peer has to begin, so look there; or name its address by `remote`"
         ));

@@ -4,10 +4,12 @@
 //! needs, and walks on from there: names, networks and MTUs of this host ([`preflight`]), what leaves by each path and
 //! what comes back, what the peer's packets and session tell of its settings ([`judge`]), whether the peer answers
 //! through the tunnel, also to packets as large as it takes ([`reach`]), and what the paths carry, where that is asked for
-//! ([`load`]).
+//! ([`rates`]).
 
+mod busy;
 mod judge;
 mod load;
+mod rates;
 mod reach;
 
 use std::net::IpAddr;
@@ -81,7 +83,7 @@ pub(super) fn doctor(order: Order<'_>) -> Result<Exit> {
         }
     }
     if order.rate {
-        walk.push_str(&rates(&mut client, &status, order.connection)?);
+        walk.push_str(&rates::rates(&mut client, &status, order.connection)?);
     }
     let count = connections(&status, order.connection).count();
     output::print(&(walk + &verdict(count, &findings)))?;
@@ -155,33 +157,6 @@ fn through(
             )),
         ),
     }
-}
-
-/// What the paths of each connection carry to the peer, found out by a load.
-fn rates(client: &mut Client, status: &Status, name: Option<&str>) -> Result<String> {
-    let mut text = String::new();
-    for (tunnel, state) in connections(status, name) {
-        let Some(peer) = reachable(state).next() else { continue };
-        if state.framing == "plain" {
-            text.push_str(&format!(
-                "{}: rates are not measured: the peer reports none in plain framing\n",
-                state.name
-            ));
-            continue;
-        }
-        load::load(peer, usize::try_from(tunnel.mtu).unwrap_or_default());
-        thread::sleep(LOOK);
-        let after = watch::ask(client)?;
-        for (_, state) in connections(&after, Some(&state.name)) {
-            for path in &state.paths {
-                let rate = path.to_peer.as_ref().and_then(|direction| direction.rate);
-                let rate = rate.map_or("unknown".to_owned(), |rate| output::rate(rate as f64));
-                text.push_str(&format!("{}/{}: {rate} to the peer\n", state.name, path.name));
-            }
-        }
-    }
-    text.push_str("for the rates from a peer, run `mpt doctor --rate` there\n");
-    Ok(text)
 }
 
 /// What it comes to.

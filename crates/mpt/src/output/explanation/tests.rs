@@ -144,6 +144,18 @@ fn light_traffic_and_paths_that_begin() {
 }
 
 #[test]
+fn what_trains_show_is_not_what_a_path_can_carry() {
+    for stage in ["trains", "open"] {
+        let idle = PathExplanation {
+            estimate: Some(estimate(stage, 1, 0.0, 1.0)),
+            ..path("a", Limit::Load, 0, 0.0)
+        };
+        let text = explanations(&[Explanation { paths: vec![idle], ..full() }]);
+        assert!(text.contains("It has never been full"), "{text}");
+    }
+}
+
+#[test]
 fn weights_flows_and_no_session() {
     let paths = vec![
         PathExplanation { weight: 2, ..path("fibre", Limit::Weight, 66_000, 0.66) },

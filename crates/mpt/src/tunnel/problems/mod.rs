@@ -15,8 +15,8 @@ use std::time::Duration;
 use mpt_control::Problem;
 use mpt_io::udp::IcmpError;
 use mpt_proto::{
-    ConnectionId, DownCause, Instant, Mismatch, MismatchKind, PathId, PathState, ReceiveHalf,
-    ReceiveSide, SocketId,
+    ConnectionId, DownCause, FramingFound, Instant, Mismatch, MismatchKind, PathId, PathState,
+    ReceiveHalf, ReceiveSide, SocketId,
 };
 
 use super::names::Names;
@@ -27,6 +27,9 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// So long something is seen, more than once, before it counts.
 const CONFIRMED: Duration = Duration::from_secs(1);
+
+/// A peer that sends plain keepalives as nobody has answered its hellos asks again within this time.
+const ASKED: Duration = Duration::from_secs(9);
 
 /// So long nothing arrives before that counts: ICMP may say why until then, and a peer that starts has its time.
 const SILENT: Duration = Duration::from_secs(3);
@@ -201,17 +204,31 @@ impl Problems {
         let mut found: Vec<(Place, Cause, Instant)> = Vec::new();
         let any_down = || {
             let mut halves = endpoint.connections();
-            let is_well = |half: &ReceiveHalf| half.paths().all(|path| is_well(now, half, path));
+            // One without a path waits for its peer.
+            let is_well = |half: &ReceiveHalf| {
+                half.paths().next().is_some() && half.paths().all(|path| is_well(now, half, path))
+            };
             !halves.all(|(_, half)| is_well(half)) || endpoint.connections().next().is_none()
         };
         for sighting in &self.sightings {
             let Sighting { place, cause, first, last, again } = *sighting;
-            let counts = again && last.since(first) >= CONFIRMED && now < last + EXPIRES;
+            let is_plain = matches!(
+                cause,
+                Cause::Arrived(MismatchKind::Framing { found: FramingFound::Plain })
+            );
+            let confirmed = if is_plain && place.path.is_none() { ASKED } else { CONFIRMED };
+            let counts = again && last.since(first) >= confirmed && now < last + EXPIRES;
             let half = place.connection.map(|id| endpoint.find(id));
             let applies = match (half, place.path, cause) {
                 // The connection has gone since.
                 (Some(None), ..) => false,
                 (Some(Some(half)), Some(path), _) => half.has(path) && !is_well(now, half, path),
+                // Both ends agree where a path is up.
+                (
+                    Some(Some(half)),
+                    None,
+                    Cause::Arrived(MismatchKind::Addresses { .. } | MismatchKind::Key { .. }),
+                ) => !half.paths().any(|path| half.state(path) == PathState::Up),
                 // It may have become a path since.
                 (Some(Some(half)), None, _) => {
                     !half.paths().any(|path| half.remote(path).1 == place.remote)

@@ -43,10 +43,12 @@ pub(super) fn words(
             format!(
                 "is mpt running there, is `remote` right at both ends, and do firewalls let UDP \
                  {port} through both ways?{}",
+                // A host that does not fit gets no answer.
                 match half.is_some_and(ReceiveHalf::is_sealed) {
-                    // A host that is not known gets no answer.
                     true => " Does it know the key or invitation of this host? Its log says if not",
-                    false => "",
+                    false => {
+                        " Do `peer`, `addresses`, `key` and `framing` fit those there? Its log, and `mpt doctor` there, say if not"
+                    }
                 }
             ),
         ),

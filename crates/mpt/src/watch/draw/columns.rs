@@ -60,7 +60,7 @@ const BY_WORTH: [Column; 9] = [
     Column::Jitter,
 ];
 
-/// What more there is room for on wider ones.
+/// What more there is room for on wider ones, weights first.
 const BEYOND: [Column; 6] = [
     Column::Weight,
     Column::Reordered,
@@ -85,8 +85,8 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Those that `width` has room for, where names have up to `longest` letters.
-    pub(super) fn new(width: usize, longest: usize) -> Self {
+    /// Those that `width` has room for, where names have up to `longest` letters. `weighted`: weights mean something.
+    pub(super) fn new(width: usize, longest: usize, weighted: bool) -> Self {
         let mut left = width.saturating_sub(MARGIN + NAME);
         let mut shown = Vec::new();
         let mut take = |columns: &[Column], left: &mut usize| {
@@ -101,7 +101,7 @@ impl Columns {
         take(&BY_WORTH, &mut left);
         let name = longest.clamp(NAME, NAME_MAX).min(NAME + left);
         left -= name - NAME;
-        take(&BEYOND, &mut left);
+        take(if weighted { &BEYOND } else { &BEYOND[1..] }, &mut left);
         shown.sort_by_key(|column| IN_PLACE.iter().position(|other| other == column));
         Self { name: name.min(width.saturating_sub(MARGIN)), shown }
     }
@@ -221,12 +221,15 @@ mod tests {
             MARGIN + columns.name + shown
         };
         for (total, count) in [(2, 0), (13, 0), (24, 1), (40, 3), (60, 6), (80, 9), (140, 14)] {
-            let columns = Columns::new(total, 12);
+            let columns = Columns::new(total, 12, true);
             assert_eq!(columns.shown.len(), count, "{total}: {columns:?}");
             assert!(width(&columns) <= total, "{total}: {columns:?}");
         }
-        let columns = Columns::new(80, 40);
+        let columns = Columns::new(80, 40, true);
         assert!(BY_WORTH.iter().all(|column| columns.shown.contains(column)), "{columns:?}");
-        assert_eq!(Columns::new(400, 40).shown, IN_PLACE);
+        assert_eq!(Columns::new(400, 40, true).shown, IN_PLACE);
+        let columns = Columns::new(400, 40, false);
+        assert_eq!(columns.shown.len(), IN_PLACE.len() - 1);
+        assert!(!columns.shown.contains(&Column::Weight), "{columns:?}");
     }
 }

@@ -40,8 +40,9 @@ fn lines(
     width: usize,
     shades: Shades,
 ) -> Vec<Line<'static>> {
+    let weighted = connection.goes_by_weights();
     let longest = connection.paths.iter().map(|path| path.name.chars().count()).max();
-    let columns = Columns::new(width, longest.unwrap_or(0));
+    let columns = Columns::new(width, longest.unwrap_or(0), weighted);
     let mut lines = vec![
         connection_line(' ', connection, rates, width, shades),
         order_line(connection, rates, width),
@@ -52,7 +53,7 @@ fn lines(
     }
     lines.push(Line::raw(""));
     let facts = facts(tunnel, connection).into_iter();
-    let paths = connection.paths.iter().map(details);
+    let paths = connection.paths.iter().map(|path| details(path, weighted));
     let text = facts.chain(paths).flat_map(|fact| wrap(&fact, width, "  "));
     lines.extend(text.map(Line::raw));
     lines
@@ -98,12 +99,12 @@ fn facts(tunnel: &TunnelStatus, connection: &ConnectionState) -> Vec<String> {
 }
 
 /// What the columns do not say.
-fn details(path: &PathState) -> String {
+fn details(path: &PathState, weighted: bool) -> String {
     let mut facts = Vec::new();
     facts.extend(reason(path).map(|reason| format!("{}: {reason}", word(path))));
     facts.push(format!("from {} to {}", path.local, path.remote));
     facts.extend(path.interface.as_ref().map(|interface| format!("on {interface}")));
-    facts.push(format!("weight {}", path.weight));
+    facts.extend(weighted.then(|| format!("weight {}", path.weight)));
     facts.push(format!("mtu {}", path.mtu));
     facts.push(match path.last_heard_seconds {
         Some(seconds) => format!("heard {} ago", duration(seconds)),

@@ -20,7 +20,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, ui: &mut Ui
     let shades = Shades::new(ui.colour);
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let rows = ui.rows(model);
-    let columns = Columns::new(width, longest_name(model));
+    let columns = Columns::new(width, longest_name(model), is_weighted(model));
     let mut text = Text::from(columns.titles(shades));
     if rows.is_empty() {
         text.push_line(Line::raw(match ui.filter() {
@@ -42,6 +42,12 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, ui: &mut Ui
         text.push_line(line);
     }
     frame.render_widget(text, area);
+}
+
+/// Whether weights mean something to any connection.
+fn is_weighted(model: &Model) -> bool {
+    let mut connections = model.status.tunnels.iter().flat_map(|tunnel| &tunnel.connections);
+    connections.any(ConnectionState::goes_by_weights)
 }
 
 fn longest_name(model: &Model) -> usize {
