@@ -126,6 +126,7 @@ pub(super) fn explain_path(
         share: 0.0,
         resent: present.resent - past.resent,
         lost: present.lost.saturating_sub(past.lost),
+        quota: None,
         limit: limit(now, half, path, info, standing.as_ref(), busy),
         estimate: standing.map(|standing| estimate(now, standing, busy)),
     }
