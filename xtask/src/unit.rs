@@ -17,7 +17,7 @@ use crate::cargo::workspace;
 const UNITS: [&str; 2] = ["mpt.service", "mpt@.service"];
 
 /// What may differ between them: how a line is written in the first and in the second.
-const NAMES: [(&str, &str); 6] = [
+const NAMES: [(&str, &str); 7] = [
     ("Description=Multipath tunnel", "Description=Multipath tunnel %i"),
     ("ConditionPathExists=/etc/mpt/mpt.toml", "ConditionPathExists=/etc/mpt/%i.toml"),
     ("ExecStart=/usr/bin/mpt run /etc/mpt/mpt.toml", "ExecStart=/usr/bin/mpt run /etc/mpt/%i.toml"),
@@ -28,6 +28,7 @@ const NAMES: [(&str, &str); 6] = [
     // Two of one user could end each other, and open each other's control socket.
     ("User=mptd", "User=mptd-%i"),
     ("RuntimeDirectory=mpt", "RuntimeDirectory=mpt-%i"),
+    ("StateDirectory=mpt", "StateDirectory=mpt-%i"),
 ];
 
 /// The highest rating that is accepted.

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CopyCounters, Traffic};
+use crate::{CopyCounters, QuotaState, Traffic};
 
 /// A connection, in the direction towards the peer; [`Explanation::order`] is about what came from it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -61,6 +61,8 @@ pub struct PathExplanation {
     pub lost: u64,
     /// What kept it from carrying more.
     pub limit: Limit,
+    /// How much of its quota is used; none if it has none.
+    pub quota: Option<QuotaState>,
     /// What its estimate is at and rests on; none where paths are not chosen by earliest arrival.
     pub estimate: Option<Estimate>,
 }

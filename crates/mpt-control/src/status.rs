@@ -292,6 +292,26 @@ impl ConnectionState {
     }
 }
 
+/// How much of the quota of a path is used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct QuotaState {
+    /// The quota of a month in bytes of IP packets.
+    pub bytes: u64,
+    /// What was carried in both directions since the month began, in the same bytes.
+    pub used: u64,
+    /// The interface whose paths have the quota together; none if the path has it alone.
+    pub interface: Option<String>,
+    /// When the month ends, in seconds since 1970; none if the host's clock is not set.
+    pub ends: Option<u64>,
+    /// Seconds until then.
+    pub seconds_left: Option<u64>,
+    /// How many milliseconds it adds to the path's price.
+    pub surcharge_ms: u64,
+    /// Whether it is used up: then the path carries packets only while no other one is up.
+    pub used_up: bool,
+}
+
 /// One path: a local and remote UDP address pair used by a connection.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -325,6 +345,8 @@ pub struct PathState {
     pub standby: bool,
     /// Whether its traffic is paid for by volume, as the file says of its interface.
     pub metered: bool,
+    /// How much of its quota is used; none if it has none.
+    pub quota: Option<QuotaState>,
     /// What is pinned to it, such as `tcp_dst 22`, where the scheduler is `flow`.
     pub pins: Vec<String>,
     /// Largest inner packet in bytes that fits through it.

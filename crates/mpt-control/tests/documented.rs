@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use mpt_control::{
     ClassCounters, CommandStatus, ConnectionState, Direction, Estimate, Event, Explanation,
     FlowExplanation, OrderExplanation, PathExplanation, PathState, PeerStatus, Problem,
-    QueueExplanation, RepairExplanation, RepairStatus, SocketStatus, Status, TunnelStatus,
+    QueueExplanation, QuotaState, RepairExplanation, RepairStatus, SocketStatus, Status,
+    TunnelStatus,
 };
 use serde_json::Value;
 
@@ -30,6 +31,7 @@ fn section(field: &str) -> Option<&'static str> {
         "reorder" => "A reorder buffer",
         "reordering" => "Reordering",
         "paths" => "A path",
+        "quota" => "A quota",
         "from_peer" | "to_peer" => "A direction",
         "commands" => "Commands",
         "sockets" => "A socket",
@@ -83,7 +85,11 @@ fn a_missing_description_is_missed() {
 
 /// A status in which everything is there once, filled with defaults.
 fn everything() -> Status {
-    let path = PathState { from_peer: Some(Direction::default()), ..PathState::default() };
+    let path = PathState {
+        from_peer: Some(Direction::default()),
+        quota: Some(QuotaState::default()),
+        ..PathState::default()
+    };
     let repair = Some(RepairStatus::default());
     let connection = ConnectionState {
         paths: vec![path],

@@ -74,6 +74,16 @@ pub enum Change {
         /// Its settings.
         config: PathConfig,
     },
+    /// A path costs more than its settings say, or no longer does. A path begins without a surcharge, and other settings
+    /// leave it as it is.
+    SetSurcharge {
+        /// The connection.
+        connection: ConnectionId,
+        /// The path.
+        path: PathId,
+        /// What comes on top of its settings.
+        surcharge: Surcharge,
+    },
     /// The operator wants a path to be used, or not.
     SetStatus {
         /// The connection.
@@ -115,6 +125,15 @@ pub enum Change {
     },
 }
 
+/// What makes a path cost more than its settings say: for a path of limited volume, how little of that is left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Surcharge {
+    /// Milliseconds that are added to its [price](PathConfig::price).
+    pub price: u16,
+    /// Whether it stands by, whatever its priority, as long as a path is up that does not.
+    pub last_resort: bool,
+}
+
 impl Change {
     /// The connection that changes.
     pub fn connection(&self) -> ConnectionId {
@@ -125,6 +144,7 @@ impl Change {
             | Self::AddPath { connection, .. }
             | Self::RemovePath { connection, .. }
             | Self::SetPath { connection, .. }
+            | Self::SetSurcharge { connection, .. }
             | Self::SetStatus { connection, .. }
             | Self::SetFits { connection, .. }
             | Self::SetPeerDown { connection, .. }

@@ -65,6 +65,7 @@ impl<'e> Connection<'e> {
             last_heard: self.rx.last_heard(path),
             stats: PathStats {
                 received: received.received,
+                control_received: received.control_received,
                 keepalives_received: received.keepalives_received,
                 ..sent
             },

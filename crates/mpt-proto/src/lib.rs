@@ -66,7 +66,7 @@ mod token_bucket;
 mod tx;
 pub mod wire;
 
-pub use change::Change;
+pub use change::{Change, Surcharge};
 pub use class::{BuiltIn, ClassConfig, FlowStats, RepairMode, Why};
 pub use config::{
     ConfigError, ConnectionConfig, EndpointConfig, FramingConfig, Late, MAX_WEIGHT, MAX_WINDOW,

@@ -279,6 +279,8 @@ pub struct PathStats {
     pub resent: u64,
     /// Datagrams with an inner packet, received on this path.
     pub received: Traffic,
+    /// Other datagrams received on this path: keepalives, feedback, probes and other messages.
+    pub control_received: Traffic,
     /// Keepalives handed out to be sent.
     pub keepalives_sent: u64,
     /// Keepalives received.

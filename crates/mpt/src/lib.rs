@@ -29,6 +29,7 @@ mod netmon;
 mod output;
 mod preflight;
 mod privilege;
+mod quota;
 mod random;
 mod server;
 mod service;

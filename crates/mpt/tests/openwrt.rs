@@ -20,6 +20,7 @@ const UCI: &str = r"package mpt
 
 config daemon
 	option user 'mpt'
+	option state_dir '/etc/mpt/state'
 
 config web
 	option listen '127.0.0.1:9480'
@@ -52,6 +53,8 @@ config path 'it'\''s \ lte'
 	option interface 'wwan0'
 	option remote 'gate.example.net'
 	option weight '1'
+	option quota '50 GB'
+	option quota_day '15'
 
 config tunnel 'mpt1'
 	list addresses '10.8.0.1/24'
@@ -78,6 +81,7 @@ const TOML: &str = r#"# Written from /etc/config/mpt: change that.
 
 [daemon]
 user = "mpt"
+state_dir = "/etc/mpt/state"
 
 [web]
 listen = "127.0.0.1:9480"
@@ -107,6 +111,8 @@ name = "it's \\ lte"
 interface = "wwan0"
 remote = "gate.example.net"
 weight = 1
+quota = "50 GB"
+quota_day = 15
 
 [[tunnel.connection.path]]
 name = "spare"

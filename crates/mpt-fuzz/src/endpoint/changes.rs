@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mpt_proto::{Change, ConnectionId, Instant, PathId};
+use mpt_proto::{Change, ConnectionId, Instant, PathId, Surcharge};
 
 use super::settings::{CONNECTIONS, PATHS, status, vary_connection, vary_path};
 use super::{Host, World};
@@ -64,9 +64,14 @@ impl World {
             13 => {
                 let (connection, path) = (self.connection(input), path(input));
                 let choice = input.byte();
-                let change = match (choice >> 7 != 0, choice & 1 != 0) {
-                    (false, fits) => Change::SetFits { connection, path, fits },
-                    (true, down) => Change::SetPeerDown { connection, path, down },
+                let change = match (choice >> 6, choice & 1 != 0) {
+                    (0, fits) => Change::SetFits { connection, path, fits },
+                    (1, last_resort) => {
+                        let price = u16::from(choice & 0x3f) * 20;
+                        let surcharge = Surcharge { price, last_resort };
+                        Change::SetSurcharge { connection, path, surcharge }
+                    }
+                    (_, down) => Change::SetPeerDown { connection, path, down },
                 };
                 self.apply(host, change);
             }

@@ -137,6 +137,7 @@ impl Inbox {
             Change::AddPath { .. }
             | Change::RemovePath { .. }
             | Change::SetPath { .. }
+            | Change::SetSurcharge { .. }
             | Change::SetStatus { .. }
             | Change::SetFits { .. }
             | Change::SetPeerDown { .. }

@@ -57,7 +57,10 @@ impl Plan {
             return;
         };
         match change {
-            Change::AddConnection { .. } | Change::SetFits { .. } | Change::SetPeerDown { .. } => {}
+            Change::AddConnection { .. }
+            | Change::SetFits { .. }
+            | Change::SetPeerDown { .. }
+            | Change::SetSurcharge { .. } => {}
             Change::RemoveConnection { .. } => {
                 self.connections.remove(place);
                 self.close_paths(id);

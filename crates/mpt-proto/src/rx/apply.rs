@@ -72,6 +72,8 @@ impl ReceiveSide {
                     self.origins.claim(connection.origin(), *path, (config.socket, config.remote));
                 }
             }
+            // The transmit side chooses paths.
+            Change::SetSurcharge { .. } => {}
             Change::SetStatus { path, status, .. } => {
                 connection.set_status(now, *path, *status, sink, messages);
             }

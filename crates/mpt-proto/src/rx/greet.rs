@@ -220,6 +220,9 @@ impl Arrivals<'_> {
         if self.connections[id.index()].session_peer().is_none() {
             return;
         }
+        if let Some(path) = path {
+            self.connections[id.index()].paths[path.index()].control_received.add(len);
+        }
         if let Message::Challenge(challenge) = message {
             let reply_len = self.reply_len(id);
             if len < reply_len {

@@ -44,6 +44,7 @@ pub(super) struct ReceivePath {
     /// Packets that had come before, by this path or another.
     pub(super) copies: u64,
     pub(super) received: Traffic,
+    pub(super) control_received: Traffic,
     pub(super) keepalives_received: u64,
     /// Packets on this path and on the others, when a keepalive came last on a path that the peer has said is down.
     pub(super) passed_over: Option<(u64, u64)>,
@@ -71,6 +72,7 @@ impl ReceivePath {
             order: Order::default(),
             copies: 0,
             received: Traffic::default(),
+            control_received: Traffic::default(),
             keepalives_received: 0,
             probes_received: 0,
             passed_over: None,

@@ -116,6 +116,7 @@ impl ReceiveHalf {
         sink: &mut impl Sink,
         messages: &mut Messages,
     ) -> Result<(), Drop> {
+        self.paths[arrival.path.index()].control_received.add(arrival.len);
         let restarts = match &opened.framed {
             // Keepalives end with the beginning of a session.
             Framed::Plain(_) if self.session.is_some() && !self.accepts_plain(now)? => {

@@ -101,10 +101,11 @@ impl ReceiveHalf {
     ///
     /// If the connection has no such path.
     pub fn path_stats(&self, path: PathId) -> PathStats {
-        let &ReceivePath { received, keepalives_received, probes_received, .. } =
-            &self.paths[path.index()];
+        let &ReceivePath {
+            received, control_received, keepalives_received, probes_received, ..
+        } = &self.paths[path.index()];
         let keepalives_received = keepalives_received + probes_received;
-        PathStats { received, keepalives_received, ..PathStats::default() }
+        PathStats { received, control_received, keepalives_received, ..PathStats::default() }
     }
 
     /// How the packets of the connection were ordered when they came, before they were put in order.

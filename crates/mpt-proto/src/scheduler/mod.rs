@@ -57,8 +57,8 @@ impl Scheduler {
     /// Sets the usable paths and their shares; called whenever one of these changes. An excess or
     /// deficit of a path is compensated afterwards.
     pub(crate) fn set_paths<'p>(&mut self, usable: impl Iterator<Item = Share<'p>> + Clone) {
-        let best = usable.clone().map(|share| share.priority).min();
-        let carries = move |share: &Share<'_>| Some(share.priority) == best;
+        let best = usable.clone().map(|share| share.tier).min();
+        let carries = move |share: &Share<'_>| Some(share.tier) == best;
         let waiting = usable.clone().filter(|share| !carries(share));
         self.standby = waiting.fold(0, |bits, share| bits | bit(share.path));
         let best_tier = usable.clone().filter(carries);

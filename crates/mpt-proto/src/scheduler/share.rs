@@ -9,7 +9,7 @@ pub(crate) struct Share<'p> {
     pub(crate) path: PathId,
     /// At least 1.
     pub(crate) weight: u16,
-    /// Its tier; the least is the best.
-    pub(crate) priority: u8,
+    /// Whether it is a last resort, and its priority: of the usable paths those of the least tier carry packets.
+    pub(crate) tier: (bool, u8),
     pub(crate) pins: &'p Pins,
 }

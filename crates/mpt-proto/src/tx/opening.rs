@@ -129,7 +129,7 @@ impl TransmitPath {
     /// Whether it is to be shown what the path is like.
     pub(super) fn is_shown(&self, now: Instant) -> bool {
         let Opened { trains, singles, until, .. } = self.opened;
-        let is_free = self.price.is_zero() && self.fixed_rate.is_none();
+        let is_free = self.cost().is_zero() && self.fixed_rate.is_none();
         let is_due = is_free && self.rate.is_open() && now < until;
         is_due && (trains < TRAINS || singles < SINGLES)
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::idle::Idle;
 use super::opened::Opened;
 use super::weight::PathWeight;
+use crate::change::Surcharge;
 use crate::config::PathConfig;
 use crate::framing::extended::tx::WirePath;
 use crate::framing::plain::arrived::Arrived;
@@ -103,6 +104,8 @@ pub(super) struct TransmitPath {
     pub(super) fixed_rate: Option<u64>,
     /// How long a packet has to wait for the other paths before it takes this one.
     pub(super) price: Duration,
+    /// What it costs beyond that at present.
+    pub(super) surcharge: Surcharge,
     /// What was sent at the beginning of the session to show what it is like.
     pub(super) opened: Opened,
     /// The host's socket and the peer's address that it connects.
@@ -154,6 +157,7 @@ impl TransmitPath {
             rate: RateEstimator::default(),
             fixed_rate: config.rate,
             price: Duration::from_millis(config.price.into()),
+            surcharge: Surcharge::default(),
             opened: Opened::default(),
             ends: (config.socket, config.remote),
         }
@@ -225,7 +229,17 @@ impl TransmitPath {
     }
 
     pub(super) fn share(&self, path: PathId) -> Share<'_> {
-        Share { path, weight: self.weight.in_force(), priority: self.priority, pins: &self.pins }
+        Share {
+            path,
+            weight: self.weight.in_force(),
+            tier: (self.surcharge.last_resort, self.priority),
+            pins: &self.pins,
+        }
+    }
+
+    /// How long a packet has to wait for the other paths before it takes this one, by its settings and its surcharge.
+    pub(super) fn cost(&self) -> Duration {
+        self.price + Duration::from_millis(self.surcharge.price.into())
     }
 
     /// Whether hellos can be sent on it.

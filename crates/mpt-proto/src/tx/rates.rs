@@ -76,7 +76,7 @@ impl TransmitHalf {
             let share = path.patience.share(now, path.round_trip());
             let known = rate.or_else(|| path.rate.rate()).filter(|_| share < 1.0);
             let rate = known.map(|rate| (rate as f64 * share) as u64).or(rate);
-            earliest.set_path(PathId(index as u8), rate, delay, path.price);
+            earliest.set_path(PathId(index as u8), rate, delay, path.cost());
             earliest.set_burst(PathId(index as u8), path.rate.burst());
         }
         let least = least_round_trip(&self.paths);
@@ -105,7 +105,7 @@ impl TransmitHalf {
         let takes_over =
             |path: &TransmitPath| path.takes_over.is_some_and(|(until, _)| now < until);
         // Nor what a path that begins will soon carry.
-        let begins = |path: &TransmitPath| path.rate.is_starting() && path.price.is_zero();
+        let begins = |path: &TransmitPath| path.rate.is_starting() && path.cost().is_zero();
         let patience = if usable(&self.paths).any(|(_, path)| takes_over(path) || begins(path)) {
             LEFT_BEHIND
         } else {

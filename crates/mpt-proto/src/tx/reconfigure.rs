@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::connection::TransmitHalf;
 use super::path::TransmitPath;
+use crate::change::Surcharge;
 use crate::class::Classes;
 use crate::config::{ConnectionConfig, PathConfig};
 use crate::framing::extended::tx::WirePath;
@@ -98,6 +99,17 @@ impl TransmitHalf {
             self.set_rates(now);
         }
         self.refresh_classes();
+    }
+
+    /// A path costs more than its settings say, or no longer does.
+    pub(crate) fn set_surcharge(&mut self, id: PathId, surcharge: Surcharge, now: Instant) {
+        let Some(path) = self.staying(id) else { return };
+        let before = std::mem::replace(&mut path.surcharge, surcharge);
+        if before.last_resort == surcharge.last_resort {
+            self.set_rates(now);
+        } else {
+            self.reschedule(now);
+        }
     }
 
     /// Takes over other settings: the scheduler, and whether the peer recognises copies.

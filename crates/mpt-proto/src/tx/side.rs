@@ -279,6 +279,9 @@ impl TransmitSide {
             Change::AddPath { path, config, .. } => connection.add_path(*path, config, now),
             Change::RemovePath { path, .. } => connection.remove_path(*path, now),
             Change::SetPath { path, config, .. } => connection.set_path(*path, config, now),
+            Change::SetSurcharge { path, surcharge, .. } => {
+                connection.set_surcharge(*path, *surcharge, now);
+            }
             Change::SetStatus { path, status, .. } => connection.set_status(*path, *status, now),
             // The receive side decides what these mean to the path.
             Change::SetFits { .. } | Change::SetPeerDown { .. } => {}

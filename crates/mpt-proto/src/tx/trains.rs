@@ -47,7 +47,7 @@ impl TransmitHalf {
         }
         let fits = |size: usize| trains.sent >= COSTS * (size * len) as u64;
         let wanted = self.paths.iter().find_map(|(index, path)| {
-            let free = path.usable() && path.price.is_zero() && path.fixed_rate.is_none();
+            let free = path.usable() && path.cost().is_zero() && path.fixed_rate.is_none();
             let size = path.rate.wants_train(now).filter(|size| free && fits(*size))?;
             let carries = self.scheduler.earliest().is_some_and(|it| it.has(PathId(index as u8)));
             (carries && path.idle.elapsed(now) >= UNUSED).then_some((PathId(index as u8), size))

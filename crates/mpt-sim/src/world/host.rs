@@ -200,6 +200,7 @@ impl Host {
             Change::RemoveConnection { .. }
             | Change::SetConnection { .. }
             | Change::RemovePath { .. }
+            | Change::SetSurcharge { .. }
             | Change::SetStatus { .. }
             | Change::SetFits { .. }
             | Change::SetPeerDown { .. }

@@ -1,15 +1,21 @@
-//! What the environment says of all tunnels, whatever the file does: for measurements and tests.
+//! What the environment says of all tunnels, whatever the file does: for measurements and tests; and where systemd has
+//! what is to be kept.
 
 use std::env;
+use std::ffi::OsString;
+use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail};
 use tracing::warn;
 
-use crate::config::{Offloads, Settings, Threads};
+use crate::config::{Daemon, Offloads, Settings, Threads};
 
 /// Leaves inner checksums partial if it is `on`: to measure the gain, between two daemons that both
 /// have it.
 const PARTIAL: &str = "MPT_PARTIAL_CHECKSUMS";
+
+/// What systemd calls the folders of `StateDirectory=` (systemd.exec(5)).
+const STATE_DIRECTORY: &str = "STATE_DIRECTORY";
 
 /// The variables that are set.
 #[derive(Debug, Default)]
@@ -18,6 +24,8 @@ pub(super) struct Environment {
     without: Option<String>,
     threads: Option<Threads>,
     checksum_partial: bool,
+    /// The folder that systemd has made for what is to be kept.
+    state_dir: Option<PathBuf>,
 }
 
 impl Environment {
@@ -31,6 +39,7 @@ impl Environment {
             without: without()?,
             threads: threads()?,
             checksum_partial: checksum_partial()?,
+            state_dir: env::var_os(STATE_DIRECTORY).and_then(first_folder),
         };
         if environment.checksum_partial {
             warn!(
@@ -42,6 +51,10 @@ impl Environment {
 
     /// Changes the settings of a file accordingly.
     pub(super) fn apply(&self, settings: &mut Settings) {
+        let is_default = settings.daemon.state_dir == Daemon::default().state_dir;
+        if let Some(folder) = self.state_dir.as_ref().filter(|_| is_default) {
+            settings.daemon.state_dir.clone_from(folder);
+        }
         for tunnel in &mut settings.tunnels {
             if let Some(list) = &self.without
                 && let Ok(offloads) = tunnel.offloads.without(list)
@@ -52,6 +65,13 @@ impl Environment {
             tunnel.checksum_partial = self.checksum_partial;
         }
     }
+}
+
+/// The first of several folders, if it is an absolute path in UTF-8, as the configuration has them.
+fn first_folder(folders: OsString) -> Option<PathBuf> {
+    let folders = folders.into_string().ok()?;
+    let first = folders.split(':').next()?;
+    first.starts_with('/').then(|| first.into())
 }
 
 fn without() -> Result<Option<String>> {

@@ -26,6 +26,7 @@ use crate::log::Log;
 use crate::metrics::{self, Pages};
 use crate::netmon::{Changed, NetMonitor};
 use crate::privilege::Privileges;
+use crate::quota;
 use crate::service::Service;
 use crate::tunnel::{NO_THREAD, Reconciler};
 use crate::web::Web;
@@ -79,7 +80,8 @@ fn run_with(log: &mut Log, file: &Path) -> Result<Exit> {
     let mut server = Server::new(listener, &poll).context("cannot listen")?;
     let tunnels = Poll::new().context("cannot wait for events")?;
     let netmon = NetMonitor::open(waker.clone())?;
-    let machine = Machine::new(netmon, waker, tunnels, log.counters());
+    let state_dir = settings.daemon.state_dir.clone();
+    let machine = Machine::new(netmon, waker, tunnels, log.counters(), state_dir);
     let environment = Box::new(move |settings: &mut Settings| environment.apply(settings));
     let mut daemon = Daemon::start(machine, file.to_path_buf(), settings, environment)?;
     let mut pages = (Pages::new(PAGES), Web::new(WEB));
@@ -102,6 +104,7 @@ fn listen(settings: &Settings, file: &Path) -> Result<Listener> {
     if let Some(user) = privileges.user() {
         listener.hand_over(user)?;
     }
+    quota::prepare(settings, privileges.user());
     privileges.take()?;
     if let Err(error) = File::open(file) {
         let (file, user) = (file.display(), nix::unistd::Uid::effective());

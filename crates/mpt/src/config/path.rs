@@ -6,6 +6,7 @@ use mpt_proto::PeerKind;
 
 use super::distinct::{Distinct, Names, Reception, Socket, claim_name};
 use super::pins::{self, Pinned};
+use super::quota;
 use super::report::{Problem, Problems};
 use super::table::Table;
 use super::timers;
@@ -57,6 +58,7 @@ pub(super) fn read(
     if let Some(Some(name)) = &read.interface {
         distinct.interface(name, table.span_of("interface"));
     }
+    quota::check(table, problems);
     timers::check(peer_kind, read.keepalive, read.dead_time, table, problems);
     read.pins = pins::read(table, scheduler, read.priority, &mut claimed.pinned, problems);
     table.finish(problems);

@@ -112,6 +112,8 @@ fn every_key_arrives() {
         rate: None,
         metered: false,
         price: None,
+        quota: None,
+        quota_day: 1,
         found: None,
         priority: 3,
         keepalive: Duration::from_secs(1),
@@ -135,6 +137,8 @@ fn every_key_arrives() {
         rate: None,
         metered: false,
         price: None,
+        quota: None,
+        quota_day: 1,
         found: None,
         priority: 0,
         keepalive: Path::default_keepalive(PeerKind::Mpt),
@@ -237,7 +241,7 @@ fn every_key_arrives() {
         accepts: vec![accept],
     };
     let control = Control { socket: "/tmp/mpt.sock".into() };
-    let daemon = Daemon { user: Some("mpt".into()) };
+    let daemon = Daemon { user: Some("mpt".into()), ..Daemon::default() };
     let metrics = Metrics { listen: Some("[::1]:9475".parse().unwrap()) };
     let web = Web { listen: Some(Listen::Socket("/run/mpt/web.sock".into())) };
     assert_eq!(settings, Settings { control, daemon, metrics, web, tunnels: vec![tunnel] });

@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use mpt_proto::{MAX_WEIGHT, PeerKind};
 use toml::de::DeValue;
 
+use super::quota::{self, Quota};
 use super::remote::Remote;
 use super::report::{Problem, Problems};
 use super::schema::{Tabled as _, settings};
@@ -31,6 +32,11 @@ settings! {
         /// Milliseconds that a packet waits for the other paths before it takes this one; for the schedulers that measure.
         /// With 100 or less, a transfer that fills the other paths takes this one, too; with more, it does not.
         price: Option<u16> = optional(value::integer(0..=10_000), "50"), InPlace;
+        /// How much its paths may carry in a month in both directions, in bytes of IP packets: `"50 GB"`. The faster it is used,
+        /// the more they cost; when it is used up, they stand by as long as another path is up.
+        quota: Option<Quota> = optional(quota::quota, "\"50 GB\""), InPlace;
+        /// The day of the month on which that of `quota` begins, at 0:00 UTC.
+        quota_day: u8 = default(value::integer(1..=28), 1), InPlace;
         /// In a session: how many milliseconds the path may be silently dead while nothing is sent on it.
         failover: Option<u16> =
             optional(timers::failover(), "2000", "the connection's; 10000 if metered"), InPlace;
@@ -173,6 +179,7 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems) -> Option<Vec<Upl
     let mut uplinks = Vec::new();
     for (name, table) in table.named_tables("interface", &Uplink::KEYS, problems)? {
         let mut read = Uplink::read(&table, (), problems);
+        quota::check(&table, problems);
         table.finish(problems);
         read.interface = match value::interface_fault(&name) {
             None => Some(name),

@@ -1,5 +1,6 @@
 //! What the daemon asks of the machine it runs on: tunnels.
 
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -122,13 +123,21 @@ pub(crate) struct Machine {
     /// Further descriptors that wake the main thread.
     pub(crate) poll: Rc<Poll>,
     log: LogCounters,
+    /// Where what is used of quotas is kept.
+    state_dir: PathBuf,
 }
 
 impl Machine {
     /// A machine whose tunnels wake `main` when they want attention, and put descriptors that do so
-    /// into `poll`.
-    pub(crate) fn new(netmon: NetMonitor, main: Waker, poll: Poll, log: LogCounters) -> Self {
-        Self { netmon, epoch: Instant::now(), main, poll: Rc::new(poll), log }
+    /// into `poll`. They keep in `state_dir` what they must not forget.
+    pub(crate) fn new(
+        netmon: NetMonitor,
+        main: Waker,
+        poll: Poll,
+        log: LogCounters,
+        state_dir: PathBuf,
+    ) -> Self {
+        Self { netmon, epoch: Instant::now(), main, poll: Rc::new(poll), log, state_dir }
     }
 }
 
@@ -137,7 +146,7 @@ impl Host for Machine {
 
     fn start(&mut self, settings: &config::Tunnel) -> anyhow::Result<Reconciler> {
         let (main, poll) = (self.main.clone(), Rc::clone(&self.poll));
-        Reconciler::start(settings, self.epoch, &mut self.netmon, main, poll)
+        Reconciler::start(settings, self.epoch, &mut self.netmon, main, poll, &self.state_dir)
     }
 
     fn stop(&mut self, tunnel: Reconciler) {

@@ -168,6 +168,25 @@ fn path(page: &mut Families, labels: &Labels, path: &PathState) {
     page.gauge("mpt_path_standby", None, help, labels.clone(), truth(path.standby));
     let help = "Whether the path's traffic is paid for by volume.";
     page.gauge("mpt_path_metered", None, help, labels.clone(), truth(path.metered));
+    if let Some(quota) = &path.quota {
+        let bytes = || Some(Unit::Bytes);
+        let help = "What the path may carry in a month, in bytes of IP packets.";
+        page.gauge("mpt_path_quota", bytes(), help, labels.clone(), quota.bytes as f64);
+        let help = "What it has carried in this month, in bytes of IP packets in both directions.";
+        page.gauge("mpt_path_quota_used", bytes(), help, labels.clone(), quota.used as f64);
+        let help = "What that adds to the path's price.";
+        let surcharge = seconds(quota.surcharge_ms as f64);
+        page.gauge(
+            "mpt_path_quota_surcharge",
+            Some(Unit::Seconds),
+            help,
+            labels.clone(),
+            surcharge,
+        );
+        let help =
+            "Whether it is used up, so that the path carries packets only while no other is up.";
+        page.gauge("mpt_path_quota_used_up", None, help, labels.clone(), truth(quota.used_up));
+    }
     let help = "Whether this host has the path's interface with carrier, its address and a route.";
     page.gauge("mpt_path_carrier", None, help, labels.clone(), truth(path.carrier));
     let help = "The path's priority: the lowest number carries packets.";

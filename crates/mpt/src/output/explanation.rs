@@ -6,6 +6,7 @@ use mpt_control::{Estimate, Explanation, Limit, PathExplanation};
 
 use super::finding::found;
 use super::quantity::{bytes, count, duration, ms, percent, rate};
+use super::quota;
 use super::repair;
 use super::wrap::wrap;
 
@@ -122,6 +123,7 @@ fn were(number: u64, what: &str) -> String {
 fn path_sentences(it: &Explanation, path: &PathExplanation) -> Vec<String> {
     let mut sentences = vec![carried(it, path)];
     sentences.extend(limited(it, path));
+    sentences.extend(path.quota.as_ref().map(quota::sentences));
     if let Some(estimate) = &path.estimate
         && is_used(path)
     {
@@ -172,6 +174,9 @@ fn limited(it: &Explanation, path: &PathExplanation) -> Option<String> {
         Limit::Down => {
             let cause = path.cause.as_ref().map_or(String::new(), |cause| format!(": {cause}"));
             format!("It is {}{cause}.", if path.state.is_empty() { "down" } else { &path.state })
+        }
+        Limit::Standby if path.quota.as_ref().is_some_and(|quota| quota.used_up) => {
+            "It stands by.".to_owned()
         }
         Limit::Standby => "It stands by: a path with a lower priority number is up.".to_owned(),
         Limit::Delay => too_slow(it, estimate),

@@ -4,6 +4,7 @@ mod explanation;
 mod finding;
 mod order;
 mod quantity;
+mod quota;
 mod repair;
 mod status;
 mod table;

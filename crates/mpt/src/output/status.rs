@@ -10,6 +10,7 @@ use mpt_control::{
 
 use super::order::order;
 use super::quantity::{bytes, counts, duration, percent, rate, three_digits};
+use super::quota;
 use super::repair;
 use super::table::{Cell, Table};
 use super::wrap::wrap;
@@ -286,6 +287,9 @@ fn write_path(out: &mut String, path: &PathState, verbose: bool) {
     facts.extend(path.lost.map(|lost| format!("lost {lost}")));
     facts.extend((!path.pins.is_empty()).then(|| format!("pinned {}", path.pins.join(" "))));
     say(out, &format!("    {name}: {}", facts.join(", ")));
+    if let Some(quota) = &path.quota {
+        say(out, &format!("    {name} quota: {}", quota::fact(quota)));
+    }
     for (way, direction) in [("from peer", &path.from_peer), ("to peer", &path.to_peer)] {
         if let Some(direction) = direction {
             say(out, &format!("    {name} {way}: {}", measured_in(direction)));
@@ -381,8 +385,8 @@ fn memory(taken: u64) -> String {
 #[cfg(test)]
 mod tests {
     use mpt_control::{
-        ConnectionCounters, CopyCounters, DeviceCounters, ReorderStatus, Reordering, RepairStatus,
-        StoreStatus,
+        ConnectionCounters, CopyCounters, DeviceCounters, QuotaState, ReorderStatus, Reordering,
+        RepairStatus, StoreStatus,
     };
 
     use super::*;
@@ -527,6 +531,14 @@ mod tests {
         spare.standby = true;
         spare.priority = 1;
         spare.metered = true;
+        spare.quota = Some(QuotaState {
+            bytes: 50_000_000_000,
+            used: 31_400_000_000,
+            ends: Some(1_780_272_000),
+            seconds_left: Some(1_100_000),
+            surcharge_ms: 120,
+            ..QuotaState::default()
+        });
         spare.loss = None;
         spare.pins = vec!["tcp_dst 22".into()];
         spare.rate = None;

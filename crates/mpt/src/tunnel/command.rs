@@ -4,7 +4,7 @@ use std::sync::mpsc::Sender;
 
 use mpt_control::{Explanation, TraceMark, TunnelStatus};
 
-use super::op::{LastHeard, TraceAnswer, TunnelOp};
+use super::op::{LastHeard, TraceAnswer, TunnelOp, Volume};
 
 /// What a tunnel is asked to do by other threads.
 pub(super) enum Command {
@@ -21,6 +21,8 @@ pub(super) enum Command {
         reply: Sender<TraceAnswer>,
     },
     LastHeard(Sender<Vec<LastHeard>>),
+    /// What the paths with a quota have carried.
+    Volumes(Sender<Vec<Volume>>),
     // The largest of them, and the rarest.
     TunnelOp(Box<TunnelOp>),
     Stop,

@@ -128,6 +128,7 @@ pub(super) fn explain_path(
         share: 0.0,
         resent: copies,
         lost: present.lost.saturating_sub(past.lost),
+        quota: None,
         limit: limit(now, half, path, info, standing.as_ref(), busy.filter(|_| carries)),
         estimate: standing.map(|standing| estimate(now, standing, busy)),
     }

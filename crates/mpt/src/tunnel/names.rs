@@ -36,6 +36,7 @@ impl Names {
             | Change::SetConnection { .. }
             | Change::RemovePath { .. }
             | Change::SetPath { .. }
+            | Change::SetSurcharge { .. }
             | Change::SetStatus { .. }
             | Change::SetFits { .. }
             | Change::SetPeerDown { .. } => {}

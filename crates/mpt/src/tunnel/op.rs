@@ -15,7 +15,7 @@ use mpt_io::tun::Device;
 use mpt_io::udp::{SendBatch, Socket};
 use mpt_proto::{
     AcceptConfig, AcceptId, Change, ClientConfig, ClientId, ConnectionConfig, ConnectionId, Event,
-    HostKeys, PathConfig, PathId, PathStatus, SocketId,
+    HostKeys, PathConfig, PathId, PathStatus, SocketId, Surcharge, Traffic,
 };
 
 use super::core::pins;
@@ -52,6 +52,8 @@ pub(crate) enum TunnelOp {
     SetPath { connection: ConnectionId, path: PathId, place: Place },
     /// A path goes.
     RemovePath { connection: ConnectionId, path: PathId },
+    /// What a path costs because of its quota.
+    SetSurcharge { connection: ConnectionId, path: PathId, surcharge: Surcharge },
     /// What this host lacks for a path, if anything.
     SetAbsence {
         connection: ConnectionId,
@@ -85,6 +87,24 @@ pub(super) struct LastHeard {
     pub(super) path: PathId,
     /// How long ago; `None` = never.
     pub(super) ago: Option<Duration>,
+}
+
+/// What a path has carried since it was added.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Volume {
+    pub(super) connection: ConnectionId,
+    pub(super) path: PathId,
+    /// Bytes of IP packets, in both directions in the end.
+    pub(super) bytes: u64,
+    /// Bytes of the IP and UDP headers of each datagram.
+    pub(super) headers: u64,
+}
+
+impl Volume {
+    /// Adds datagrams of which the UDP payload was counted.
+    pub(super) fn add(&mut self, datagrams: Traffic) {
+        self.bytes += datagrams.bytes + datagrams.packets * self.headers;
+    }
 }
 
 /// What a client gets of a tunnel.
@@ -173,6 +193,8 @@ pub(super) enum ReceiveCommand {
     SetDevice { device: Arc<Device> },
     /// When the paths were last heard.
     LastHeard { reply: Sender<Vec<LastHeard>> },
+    /// The receive side's part of what paths with a quota have carried.
+    Volumes { volumes: Vec<Volume>, reply: Sender<Vec<Volume>> },
     /// To be answered: all that was asked before is done.
     Sync { reply: Sender<()> },
     /// The receive side's part of the status.

@@ -234,6 +234,10 @@ impl ReceiveLoop {
             ReceiveCommand::LastHeard { reply } => {
                 let _ = reply.send(self.last_heard(now));
             }
+            ReceiveCommand::Volumes { mut volumes, reply } => {
+                self.add_received(&mut volumes);
+                let _ = reply.send(volumes);
+            }
             ReceiveCommand::Tell { event } => self.tell(now, event),
             ReceiveCommand::Stop => {
                 self.endpoint.close(now, &mut sink);

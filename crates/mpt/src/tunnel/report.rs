@@ -15,6 +15,7 @@ use mpt_proto::{
 
 use super::measured::{from_peer, put_quality, reordering, stage, to_peer};
 use super::names::{PEER_LEFT, has_left};
+use super::op::Volume;
 use super::receive::ReceiveLoop;
 use super::repair::{classes, hold_times, repair, residual_loss, store};
 use super::table::{ConnectionInfo, PathInfo};
@@ -83,6 +84,20 @@ impl TransmitLoop {
             memory_bytes: self.memory(id, info) as u64,
             ..ConnectionState::default()
         }
+    }
+
+    /// What was sent on the paths that have a quota.
+    pub(super) fn volumes(&self) -> Vec<Volume> {
+        let counted = self.table.paths().filter(|(.., info)| info.settings.quota.is_some());
+        let volume = |(connection, path, info): (ConnectionId, PathId, &PathInfo)| {
+            let headers = if info.remote.is_ipv4() { 28 } else { 48 };
+            let mut volume = Volume { connection, path, bytes: 0, headers };
+            volume.add(self.endpoint.connection(connection).path_stats(path).sent);
+            let control = self.control_sent.get(&(connection, path));
+            volume.add(control.copied().unwrap_or_default());
+            volume
+        };
+        counted.map(volume).collect()
     }
 
     /// What this side has of a connection.
@@ -204,6 +219,19 @@ impl TransmitLoop {
 }
 
 impl ReceiveLoop {
+    /// Adds what came on the paths that have a quota.
+    pub(super) fn add_received(&self, volumes: &mut [Volume]) {
+        for volume in volumes {
+            // It can end between the two sides.
+            let half = self.endpoint.find(volume.connection);
+            if let Some(half) = half.filter(|half| half.has(volume.path)) {
+                let stats = half.path_stats(volume.path);
+                volume.add(stats.received);
+                volume.add(stats.control_received);
+            }
+        }
+    }
+
     /// Adds the receive side's status at `now` to the transmit side's report.
     pub(super) fn complete(&self, now: Instant, status: &mut TunnelStatus) {
         let problems = self.problems.current(now, &self.endpoint, &self.names);

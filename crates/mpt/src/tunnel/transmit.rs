@@ -210,6 +210,9 @@ impl TransmitLoop {
             }
             Command::Sync(reply) => to_rx(ReceiveCommand::Sync { reply }),
             Command::LastHeard(reply) => to_rx(ReceiveCommand::LastHeard { reply }),
+            Command::Volumes(reply) => {
+                to_rx(ReceiveCommand::Volumes { volumes: self.volumes(), reply });
+            }
             Command::TunnelOp(op) => self.apply(now, *op, &mut to_rx),
             Command::Stop => {
                 self.endpoint.close(now);
@@ -304,6 +307,10 @@ impl TransmitLoop {
                 self.set_allowed(now, connection, path, known.allowed);
                 self.change(now, Change::SetFits { connection, path, fits }, None, to_rx);
                 self.mtu.changed = true;
+            }
+            TunnelOp::SetSurcharge { connection, path, surcharge } => {
+                let change = Change::SetSurcharge { connection, path, surcharge };
+                self.change(now, change, None, to_rx);
             }
             TunnelOp::RemovePath { connection, path } => {
                 self.change(now, Change::RemovePath { connection, path }, None, to_rx);

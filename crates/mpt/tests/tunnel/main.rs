@@ -37,6 +37,7 @@ mod original;
 mod outside;
 #[path = "../../../mpt-lab/tests/lab/pool.rs"]
 mod pool;
+mod quota;
 mod repair;
 mod rights;
 mod router;

@@ -16,7 +16,7 @@ use crate::{
     black_hole, carry, change, clients, commands, cost, crowd, deleted, disagree, earliest,
     evidence, experiment, explain, failover, flows, forged, found, gre, hostile, identity, import,
     inner_mtu, lifetime, log, many, mapping, measured, memory, names, netmon, original, outside,
-    repair, rights, routing, sealed, sessions, site, threads, translator, two_commands, web,
+    quota, repair, rights, routing, sealed, sessions, site, threads, translator, two_commands, web,
 };
 
 /// As started, which is usually as root, and with one thread.
@@ -61,6 +61,7 @@ pub(crate) fn cases() -> Vec<Case> {
         original::TESTS,
         original::twins::TESTS,
         outside::TESTS,
+        quota::TESTS,
         rights::TESTS,
         routing::TESTS,
         threads::TESTS,

@@ -33,7 +33,7 @@ fn set(scheduler: &mut Scheduler, plans: &[Plan]) {
     scheduler.set_paths(plans.iter().map(|(path, weight, priority, pins)| Share {
         path: PathId(*path),
         weight: *weight,
-        priority: *priority,
+        tier: (false, *priority),
         pins,
     }));
 }

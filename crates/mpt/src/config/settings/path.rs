@@ -8,6 +8,7 @@ use mpt_proto::PeerKind;
 
 use crate::config::keys::Rows;
 use crate::config::pins::{self, Pins};
+use crate::config::quota::{self, Quota};
 use crate::config::remote::{self, Remote};
 use crate::config::report::Problems;
 use crate::config::schema::settings;
@@ -51,6 +52,11 @@ settings! {
         /// Milliseconds that a packet waits for the other paths before it takes this one; for the schedulers that measure.
         /// With 100 or less, a transfer that fills the other paths takes this one, too; with more, it does not.
         price: Option<u16> = optional(value::integer(0..=10_000), "50"), InPlace;
+        /// How much the path may carry in a month in both directions, in bytes of IP packets: `"50 GB"`. The faster it is used,
+        /// the more it costs; when it is used up, it stands by as long as another one is up.
+        quota: Option<Quota> = optional(quota::quota, "\"50 GB\""), InPlace;
+        /// The day of the month on which that of `quota` begins, at 0:00 UTC.
+        quota_day: u8 = default(value::integer(1..=28), 1), InPlace;
         /// Priority tier: of the paths that are up, those with the lowest number carry packets.
         priority: u8 = default(value::integer(0..=u8::MAX), 0), InPlace;
         /// Time between keepalives; 5 s to an original MPT.

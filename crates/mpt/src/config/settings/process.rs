@@ -30,11 +30,19 @@ impl Default for Control {
 
 settings! {
     /// The process that runs the tunnels.
-    #[derive(Default)]
     Daemon "[daemon]", read as DaemonRead, with none: () {
         /// User to switch to after the start as root, with the rights that the tunnels need and no
         /// others.
         user: Option<String> = optional(user, "\"mpt\""), DaemonRestarted;
+        /// Folder of what is kept while the daemon does not run: how much of quotas is used. It is made if
+        /// it is missing. systemd's `StateDirectory=` overrides the default.
+        state_dir: PathBuf = default(folder, Daemon::default().state_dir), DaemonRestarted;
+    }
+}
+
+impl Default for Daemon {
+    fn default() -> Self {
+        Self { user: None, state_dir: "/var/lib/mpt".into() }
     }
 }
 
@@ -105,6 +113,17 @@ fn user(value: &Value<'_>, problems: &mut Problems) -> Option<String> {
         "use 1 to {MAX_USER} letters, digits, `_`, `-` and `.`, a letter or `_` first, such as \"mpt\""
     );
     problems.push(value.impossible(fault).help(help));
+    None
+}
+
+/// The absolute path of a folder.
+fn folder(value: &Value<'_>, problems: &mut Problems) -> Option<PathBuf> {
+    let text = text(value, problems)?;
+    if text.starts_with('/') && !text.contains('\0') {
+        return Some(text.into());
+    }
+    let problem = value.impossible("not the absolute path of a folder");
+    problems.push(problem.help("write an absolute path such as \"/var/lib/mpt\""));
     None
 }
 

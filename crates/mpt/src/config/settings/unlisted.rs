@@ -40,6 +40,8 @@ impl Connection {
             priority: Some(said.map_or(0, |said| said.priority)),
             metered: Some(said.is_some_and(|said| said.metered)),
             price: Some(said.and_then(|said| said.price)),
+            quota: Some(said.and_then(|said| said.quota)),
+            quota_day: Some(said.map_or(1, |said| said.quota_day)),
             failover: Some(said.and_then(|said| said.failover).or(self.failover)),
             found: Some(Some(found)),
             ..self.unlisted_path()

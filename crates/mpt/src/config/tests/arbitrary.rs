@@ -68,7 +68,10 @@ impl Choices {
         let sockets = [mpt_control::DEFAULT_SOCKET, "/a \"b\"\\\n\u{7f}/socket"];
         Settings {
             control: Control { socket: sockets[usize::from(self.small(2))].into() },
-            daemon: Daemon { user: self.maybe(|_| "_mpt-1.x".into()) },
+            daemon: Daemon {
+                user: self.maybe(|_| "_mpt-1.x".into()),
+                state_dir: ["/var/lib/mpt", "/srv/\"x\""][usize::from(self.small(2))].into(),
+            },
             metrics: Metrics {
                 listen: self.maybe(|choices| {
                     let port = 1 + choices.small(9999);
@@ -248,16 +251,27 @@ impl Choices {
     }
 
     fn uplinks(&mut self) -> Vec<Uplink> {
-        let mut uplinks = self.some(0, 3, |choices, place| Uplink {
-            interface: ["eth0.5", "wwan0", "\"x\""][usize::from(place)].into(),
-            weight: 1 + choices.small(Path::MAX_WEIGHT),
-            priority: choices.small(256) as u8,
-            metered: choices.flag(),
-            price: choices.flag().then(|| choices.below(10_001) as u16),
-            failover: choices.failover(),
+        let mut uplinks = self.some(0, 3, |choices, place| {
+            let (quota, quota_day) = choices.quota();
+            Uplink {
+                interface: ["eth0.5", "wwan0", "\"x\""][usize::from(place)].into(),
+                weight: 1 + choices.small(Path::MAX_WEIGHT),
+                priority: choices.small(256) as u8,
+                metered: choices.flag(),
+                price: choices.flag().then(|| choices.below(10_001) as u16),
+                quota,
+                quota_day,
+                failover: choices.failover(),
+            }
         });
         uplinks.sort_by(|one, other| one.interface.cmp(&other.interface));
         uplinks
+    }
+
+    /// A quota, and when its month begins.
+    fn quota(&mut self) -> (Option<Quota>, u8) {
+        let quota = self.maybe(|choices| Quota::of(1_000_000 + choices.below(1_000_000_000_000)));
+        (quota, if quota.is_some() { 1 + self.small(28) as u8 } else { 1 })
     }
 
     fn peer_kind(&mut self) -> PeerKind {
@@ -319,6 +333,7 @@ impl Choices {
                 udp_src: self.pins(place),
             },
         };
+        let (quota, quota_day) = self.quota();
         Path {
             name: format!("{}{place}", NAMES[3 - usize::from(place)]),
             interface: bound.then(|| format!("\"eth\\{place}")),
@@ -329,6 +344,8 @@ impl Choices {
             rate: None,
             metered: false,
             price: None,
+            quota,
+            quota_day,
             found: None,
             priority: self.small(256) as u8,
             keepalive,

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mpt_control::{
     ClassCounters, ConnectionCounters, ConnectionState, ControlStatus, CopyCounters,
-    DeviceCounters, Direction, LogStatus, PathState, Problem, ReorderStatus, Reordering,
-    RepairStatus, SocketStatus, Status, StoreStatus, Traffic, TunnelStatus,
+    DeviceCounters, Direction, LogStatus, PathState, Problem, QuotaState, ReorderStatus,
+    Reordering, RepairStatus, SocketStatus, Status, StoreStatus, Traffic, TunnelStatus,
 };
 
 use super::super::{Format, page as page_of};
@@ -60,6 +60,10 @@ fn units_are_base_units() {
         ("mpt_path_rtt_seconds", 0.0125),
         ("mpt_path_jitter_seconds", 0.00025),
         ("mpt_path_rate_bytes_per_second", 12_000_000.0),
+        ("mpt_path_quota_bytes", 50e9),
+        ("mpt_path_quota_used_bytes", 1e9),
+        ("mpt_path_quota_surcharge_seconds", 0.12),
+        ("mpt_path_quota_used_up", 1.0),
     ] {
         assert_eq!(page.series.get(&format!("{name}{labels}")), Some(&value), "{name}");
     }
@@ -123,6 +127,13 @@ pub(super) fn full() -> Status {
         jitter_ms: Some(0.25),
         lost: Some(7),
         loss: Some(0.01),
+        quota: Some(QuotaState {
+            bytes: 50_000_000_000,
+            used: 1_000_000_000,
+            surcharge_ms: 120,
+            used_up: true,
+            ..QuotaState::default()
+        }),
         from_peer: Some(Direction {
             received: 5,
             lost: 1,

@@ -1,5 +1,5 @@
 use mpt_control::{
-    CopyCounters, Finding, FlowExplanation, Found, OrderExplanation, QueueExplanation,
+    CopyCounters, Finding, FlowExplanation, Found, OrderExplanation, QueueExplanation, QuotaState,
     RepairExplanation, Traffic,
 };
 
@@ -153,6 +153,37 @@ fn what_trains_show_is_not_what_a_path_can_carry() {
         let text = explanations(&[Explanation { paths: vec![idle], ..full() }]);
         assert!(text.contains("It has never been full"), "{text}");
     }
+}
+
+#[test]
+fn what_quotas_cost() {
+    let quota = |used: u64, surcharge_ms, used_up| QuotaState {
+        bytes: 50_000_000_000,
+        used: used * 1_000_000_000,
+        ends: Some(1_780_272_000),
+        seconds_left: Some(1_100_000),
+        surcharge_ms,
+        used_up,
+        ..QuotaState::default()
+    };
+    let with = |name: &str, limit, quota| PathExplanation {
+        quota: Some(quota),
+        ..path(name, limit, 0, 0.0)
+    };
+    let shared = QuotaState { interface: Some("wwan0".into()), ..quota(40, 120, false) };
+    let unset = QuotaState { ends: None, seconds_left: None, ..quota(51, 1000, true) };
+    let it = Explanation {
+        scheduler: "earliest".into(),
+        framing: "extended".into(),
+        paths: vec![
+            with("a", Limit::Load, quota(3, 0, false)),
+            with("b", Limit::Load, shared),
+            with("c", Limit::Standby, quota(50, 1000, true)),
+            with("d", Limit::Load, unset),
+        ],
+        ..Explanation::default()
+    };
+    insta::assert_snapshot!(explanations(&[it]));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use mpt_proto::{ConnectionId, PathId, SocketId};
+use mpt_proto::{ConnectionId, PathId, SocketId, Surcharge};
 
 use super::numbers::Numbers;
 use crate::config;
@@ -48,6 +48,8 @@ pub(super) struct Path {
     pub(super) absence: Option<String>,
     /// Whether the peer is not heard on it, not yet or not any more.
     pub(super) silent: bool,
+    /// What it costs because of its quota.
+    pub(super) surcharge: Surcharge,
     /// Whether its name is to stand for another address from now on.
     pub(super) doubted: bool,
 }

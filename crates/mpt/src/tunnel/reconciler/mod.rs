@@ -18,6 +18,7 @@ mod learned;
 mod listening;
 mod numbers;
 mod path;
+mod quotas;
 mod recreate;
 mod remotes;
 mod socket;
@@ -26,6 +27,7 @@ mod uplinks;
 use std::collections::{BTreeMap, HashMap};
 use std::iter;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path as FilePath;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -42,6 +44,7 @@ use self::connection::{Connection, Path};
 use self::found::found;
 use self::numbers::Numbers;
 use self::path::{AGAIN, Setter};
+use self::quotas::Quotas;
 use self::recreate::Recreate;
 use self::remotes::remotes;
 use self::socket::Opened;
@@ -54,6 +57,7 @@ use super::op::{TraceAnswer, TunnelOp};
 use super::open::largest_mtu;
 use super::{Handle, advice};
 use crate::netmon::{Changed, NetMonitor};
+use crate::quota::Meters;
 use crate::{config, keys};
 
 /// The most connections of a tunnel at a time.
@@ -83,6 +87,7 @@ pub(crate) struct Reconciler {
     /// The paths that are found by themselves.
     uplinks: Uplinks,
     commands: CommandPorts,
+    quotas: Quotas,
     /// When to try again what could not be had.
     again: Option<Instant>,
     /// Whether not all routes could be had.
@@ -97,7 +102,7 @@ type Claims = HashMap<Vec<IpAddr>, Vec<(ConnectionId, config::Connection, Connec
 
 impl Reconciler {
     /// Starts a tunnel; it is ready when this returns. Times count from `epoch`, `main` is woken when
-    /// it wants attention, also by whatever comes to a descriptor in `poll`.
+    /// it wants attention, also by whatever comes to a descriptor in `poll`. What is used of quotas is kept in `state_dir`.
     ///
     /// # Errors
     ///
@@ -109,6 +114,7 @@ impl Reconciler {
         netmon: &mut NetMonitor,
         main: Waker,
         poll: Rc<Poll>,
+        state_dir: &FilePath,
     ) -> anyhow::Result<Self> {
         let now = Instant::now();
         let mut uplinks = Uplinks::default();
@@ -132,6 +138,7 @@ impl Reconciler {
             look: None,
             uplinks,
             commands: CommandPorts::new(epoch, poll),
+            quotas: Quotas::new(Meters::file(state_dir, &settings.name)),
             again: None,
             unrouted: false,
             recreate: Recreate::default(),
@@ -153,6 +160,7 @@ impl Reconciler {
         now: Instant,
     ) -> anyhow::Result<()> {
         self.reconcile_connections(settings, netmon, now)?;
+        self.charge_for_quotas(now);
         // The interface has its MTU, and the way out is ready, when the threads have answered.
         self.status();
         // Keepalives take paths down and up too. A failure has been reported, and is retried.
@@ -197,6 +205,7 @@ impl Reconciler {
         let is_same = settings.private_key_file == self.settings.private_key_file;
         let outcome = if is_same { Ok(()) } else { self.reconcile_keys(settings).map(drop) };
         let outcome = outcome.and(self.reconcile_connections(settings, netmon, now));
+        self.charge_for_quotas(now);
         let outcome = outcome.and(self.reconcile_commands(&settings.addresses, now));
         let routes = self.reconcile_routes();
         self.interface.upkeep.reset(now);
@@ -237,6 +246,7 @@ impl Reconciler {
         let found = self.uplinks.deadline().is_some_and(|at| at <= now);
         if change.ways || change.names || noticed || due || found {
             self.reconcile_paths(netmon, now);
+            self.charge_for_quotas(now);
             // The obstacle may be gone. The failure was reported at the first attempt.
             if let Err(error) = self.reconcile_routes() {
                 tracing::debug!(tunnel = self.settings.name, "{error:#}");
@@ -248,6 +258,7 @@ impl Reconciler {
         }
         let is_up = netmon.is_up(self.interface.index());
         self.interface.maintain(&self.settings.name, is_up, now);
+        self.look_at_quotas(now);
         let handle = &self.handle;
         self.sockets.on_timeout(now, &mut |step| handle.step(step));
         self.commands.serve(now, &mut |step| handle.step(step));
@@ -258,13 +269,16 @@ impl Reconciler {
     pub(crate) fn status(&self) -> Option<TunnelStatus> {
         let mut status = self.handle.status()?;
         status.problems.extend(self.commands.problems());
+        self.put_quotas(&mut status);
         Some(TunnelStatus { commands: self.commands.status(), ..status })
     }
 
     /// Why packets went where they went: of the connection of this name, or of all, but of no more than one beyond
     /// [`MOST`](super::explain::MOST). `None` if its threads do not answer.
     pub(crate) fn explain(&self, connection: Option<&str>) -> Option<Vec<Explanation>> {
-        self.handle.explain(connection)
+        let mut explanations = self.handle.explain(connection)?;
+        self.explain_quotas(&mut explanations);
+        Some(explanations)
     }
 
     /// What was traced since a mark; `None` if its threads do not answer.
@@ -288,7 +302,8 @@ impl Reconciler {
     }
 
     /// Notifies the peers, ends the threads, and removes what the tunnel created.
-    pub(crate) fn stop(self) {
+    pub(crate) fn stop(mut self) {
+        self.end_quotas(Instant::now());
         let Self { handle, interface, .. } = self;
         // First, so that no packets are routed into a tunnel that ends.
         drop(interface);
@@ -447,6 +462,7 @@ impl Reconciler {
     }
 
     fn remove_connection(&mut self, name: &str, now: Instant) {
+        self.count_before_removal(name, |_| true);
         self.stop_learning(name, now);
         let Some(connection) = self.connections.remove(name) else { return };
         self.handle.step(TunnelOp::RemoveConnection { id: connection.id });
@@ -511,14 +527,13 @@ impl Reconciler {
         netmon: &mut NetMonitor,
         now: Instant,
     ) -> anyhow::Result<()> {
+        let find = |name: &String| wanted.paths.iter().find(|path| path.name == *name);
+        let goes = |path: &Path| find(&path.settings.name).is_none_or(|new| !path.can_become(new));
+        self.count_before_removal(&wanted.name, goes);
         let Self { connections, sockets, handle, again, .. } = self;
         let Some(running) = connections.get_mut(&wanted.name) else { return Ok(()) };
         let id = running.id;
-        let find = |name: &String| wanted.paths.iter().find(|path| path.name == *name);
-        let gone = running
-            .paths
-            .iter()
-            .filter(|(name, path)| find(name).is_none_or(|new| !path.can_become(new)));
+        let gone = running.paths.iter().filter(|(_, path)| goes(path));
         let gone: Vec<String> = gone.map(|(name, _)| name.clone()).collect();
         for name in gone {
             let Some(path) = running.paths.remove(&name) else { continue };
@@ -617,6 +632,7 @@ impl Reconciler {
             self.look,
             self.uplinks.deadline(),
             self.commands.deadline(),
+            self.quotas.deadline(),
             self.interface.upkeep.deadline(),
         ];
         parts.into_iter().flatten().min()

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use mpt_proto::{PathId, SocketId};
+use mpt_proto::{PathId, SocketId, Surcharge};
 
 use super::connection::{Connection, Path};
 use super::numbers::Numbers;
@@ -181,6 +181,7 @@ impl Setter<'_> {
             absence,
             silent: true,
             doubted: false,
+            surcharge: Surcharge::default(),
         })
     }
 
