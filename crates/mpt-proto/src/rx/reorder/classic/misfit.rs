@@ -69,7 +69,7 @@ impl ClassicOrder {
         packet: &[u8],
         sink: &mut impl Sink,
     ) -> Result<(), Drop> {
-        if self.config.late == Late::Drop && !self.doubt.covers(seq) {
+        if self.config.late == Late::Drop && !self.tentative.covers(seq) {
             return Err(Drop::Late);
         }
         self.stats.late += 1;
@@ -90,7 +90,7 @@ impl ClassicOrder {
     fn leave_for(&mut self, now: Instant, begin: Seq, packets: u64, sink: &mut impl Sink) -> Seq {
         self.release_all(sink);
         self.restart_detector.clear();
-        self.doubt.clear();
+        self.tentative.clear();
         self.history.clear();
         self.highest.fill(None);
         let accepted = self.stats.in_order + self.stats.reordered + self.stats.late;

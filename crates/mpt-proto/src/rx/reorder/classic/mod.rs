@@ -12,11 +12,11 @@
 //! A packet that is behind was delivered before, and is a duplicate, or was given up, and is late.
 //! What is out of all reach is a [`restart_detector`] of a restarted peer.
 
-mod doubt;
 mod left;
 mod misfit;
 mod restart_detector;
 mod ring;
+mod tentative;
 
 use super::arrived::Accepted;
 use super::history::{History, REACH};
@@ -26,10 +26,10 @@ use crate::sequence::Seq;
 use crate::sink::Sink;
 use crate::stats::{Drop, ReorderStats};
 use crate::time::Instant;
-use doubt::Doubt;
 use left::LeftOrders;
 use restart_detector::RestartDetector;
 use ring::Ring;
+use tentative::Tentative;
 
 /// How many of a sender's first packets another can overtake: as many as TCP sends before it hears
 /// of anything, and as long as a send batch.
@@ -46,7 +46,7 @@ pub(super) struct ClassicOrder {
     ring: Ring,
     history: History,
     restart_detector: RestartDetector,
-    doubt: Doubt,
+    tentative: Tentative,
     /// The orders before this one, and how many packets had come when this one began.
     left: LeftOrders,
     begun_at: u64,
@@ -80,7 +80,7 @@ impl ClassicOrder {
             ring: Ring::new(config.window),
             history,
             restart_detector: RestartDetector::default(),
-            doubt: Doubt::default(),
+            tentative: Tentative::default(),
             left: LeftOrders::default(),
             begun_at: stats.in_order + stats.reordered + stats.late,
             highest: Vec::new(),
@@ -154,8 +154,10 @@ impl ClassicOrder {
         match seq.offset_from(next) {
             0..REACH => {
                 self.restart_detector.clear();
+                if self.tentative.is_any() {
+                    self.tentative.on_number(seq);
+                }
                 self.fit(now, path, seq, packet, sink)?;
-                self.doubt.on_number(seq);
                 Ok(Accepted::Fits)
             }
             offset => self.misfit(now, path, seq, offset, packet, sink),
@@ -309,7 +311,7 @@ impl ClassicOrder {
             if !self.infers_restarts && self.config.late == Late::Drop {
                 // What does not fit the window has come, but is not held.
                 let witnesses = self.ring.held() + u32::from(matches!(loss, Loss::Window));
-                self.doubt.on_given_up(next, missing, witnesses);
+                self.tentative.on_given_up(next, missing, witnesses);
             }
             self.history.set_missing(next, missing);
             self.next = Some(next.plus(missing));

@@ -6,7 +6,7 @@ use crate::sequence::Seq;
 
 /// Numbers that may have been given up in error: they are delivered when they come after all.
 #[derive(Debug, Default)]
-pub(super) struct Doubt(Option<Range>);
+pub(super) struct Tentative(Option<Range>);
 
 #[derive(Debug)]
 struct Range {
@@ -18,7 +18,7 @@ struct Range {
     row: u32,
 }
 
-impl Doubt {
+impl Tentative {
     /// So many numbers from `from` on are given up, while so many packets with higher numbers have come.
     pub(super) fn on_given_up(&mut self, from: Seq, count: u32, witnesses: u32) {
         if witnesses >= STRAYS {
@@ -30,16 +30,15 @@ impl Doubt {
         self.0 = Some(Range { from, to, last: None, row: 0 });
     }
 
-    /// A number came that was not given up.
-    #[inline]
-    pub(super) fn on_number(&mut self, seq: Seq) {
-        if self.0.is_some() {
-            self.on_other(seq);
-        }
+    /// Whether there are any such numbers.
+    #[inline(always)]
+    pub(super) fn is_any(&self) -> bool {
+        self.0.is_some()
     }
 
+    /// A number came that was not given up, and has not caused that.
     #[cold]
-    fn on_other(&mut self, seq: Seq) {
+    pub(super) fn on_number(&mut self, seq: Seq) {
         let Some(range) = &mut self.0 else { return };
         let distance = range.last.map(|last| seq.offset_from(last).unsigned_abs());
         match distance {
