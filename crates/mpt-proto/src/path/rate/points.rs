@@ -41,6 +41,8 @@ pub(super) struct Point {
 
 /// A mean delay is of so many packets at least: with fewer it says little where delays vary.
 const MEANT: u32 = 64;
+
+/// Least delays and rates are of so many at least.
 const FEWEST: u32 = 16;
 
 /// So many are not worth giving back.
@@ -124,7 +126,7 @@ impl Points {
     pub(super) fn least_delay(&self, span: Duration) -> Option<u32> {
         let last = self.last.back()?;
         let recent = self.last.iter().rev().take_while(|point| {
-            last.at.since(point.at) <= span || last.packets.wrapping_sub(point.packets) < 16
+            last.at.since(point.at) <= span || last.packets.wrapping_sub(point.packets) < FEWEST
         });
         recent.map(|point| point.delay).reduce(earlier)
     }
