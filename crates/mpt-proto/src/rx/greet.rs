@@ -33,13 +33,15 @@ impl Arrivals<'_> {
     /// Reads the header of a datagram of extended framing and finds its connection and path.
     #[inline(always)]
     pub(super) fn open_extended(&mut self, now: Instant, datagram: &mut [u8]) -> Option<Opened> {
-        let parsed = Header::parse_data(datagram).map_or_else(|| Header::parse(datagram), Ok);
-        let header = match parsed {
-            Ok(header) => header,
-            Err(reason) => {
-                self.drops.add(reason);
-                return None;
-            }
+        let header = match Header::parse_data(datagram) {
+            Some(header) => header,
+            None => match Header::parse(datagram) {
+                Ok(header) => header,
+                Err(reason) => {
+                    self.drops.add(reason);
+                    return None;
+                }
+            },
         };
         if let Some(opened) = self.open_sealed(now, &header, datagram) {
             return opened;

@@ -73,14 +73,14 @@ impl ReceiveHalf {
             is_sample,
         };
         let recorded = recorder.on_arrival(now, datagram);
-        if is_sample && matches!(recorded, Recorded::Received | Recorded::Late) {
+        if is_sample && recorded.is_first() {
             measured.last = sample;
             measured.delays.on_arrival(now, arrival.path, header.sent);
         }
         measured.bytes += arrival.len as u64;
-        let known = recorder.has_untold_loss().then_some(now).or(recorder.expires_at());
-        if let Some(at) = known {
-            measured.tell_by(at.max(measured.told_at + AT_ONCE));
+        if recorded != Recorded::InOrder {
+            let known = recorder.has_untold_loss().then_some(now).or(recorder.expires_at());
+            known.into_iter().for_each(|at| measured.tell_by(at.max(measured.told_at + AT_ONCE)));
         }
         // Padded ones are sent to find out what the path is like.
         let is_probe = header.kind == Kind::Beacon && arrival.len >= PADDED;
@@ -107,10 +107,11 @@ impl ReceiveHalf {
         let expiring = self.paths.iter_mut().filter_map(|(_, path)| path.recorder.expire(now));
         let expiring = expiring.min();
         let lacks_bytes = now < longest && measured.bytes < paths * BYTES_PER_PATH;
-        let is_urgent = now >= measured.told_at + AT_ONCE
-            && self.paths.iter().any(|(_, path)| path.recorder.has_untold_loss());
-        if !is_urgent && (now < next || lacks_bytes) {
-            measured.due = Some(if now < next { next } else { longest.min(now + interval) });
+        let is_untold = self.paths.iter().any(|(_, path)| path.recorder.has_untold_loss());
+        let at_once = measured.told_at + AT_ONCE;
+        if !(is_untold && now >= at_once) && (now < next || lacks_bytes) {
+            let later = if now < next { next } else { longest.min(now + interval) };
+            measured.due = Some(if is_untold { at_once } else { later });
             expiring.into_iter().for_each(|at| measured.tell_by(at.max(now + AT_ONCE)));
             return;
         }

@@ -48,6 +48,8 @@ pub(crate) struct Datagram {
 /// What a datagram is by its path sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Recorded {
+    /// It came for the first time, as the next one of a path that has kept its order so far.
+    InOrder,
     /// It came for the first time.
     Received,
     /// It came for the first time, after it was counted as lost.
@@ -56,6 +58,14 @@ pub(crate) enum Recorded {
     Duplicate,
     /// Its path sequence is out of reach. It counts nowhere.
     Stray,
+}
+
+impl Recorded {
+    /// Whether it came for the first time.
+    #[inline]
+    pub(crate) fn is_first(self) -> bool {
+        matches!(self, Self::InOrder | Self::Received | Self::Late)
+    }
 }
 
 /// A margin is kept to a part of this: so many times are remembered in one.
@@ -123,7 +133,6 @@ impl Recorder {
     pub(crate) fn on_arrival(&mut self, now: Instant, datagram: Datagram) -> Recorded {
         let Datagram { sequence, sent, .. } = datagram;
         let is_next = self.resolved == sequence && !self.window.is_used() && self.marks.is_empty();
-        // On a path that has kept its order so far.
         if let Some(highest) = self.highest.as_mut().filter(|_| is_next)
             && highest.sequence.wrapping_add(1) == sequence
         {
@@ -131,7 +140,7 @@ impl Recorder {
             self.resolved = sequence.wrapping_add(1);
             self.span += 1;
             self.count(now, datagram, true);
-            return Recorded::Received;
+            return Recorded::InOrder;
         }
         self.on_other_arrival(now, datagram)
     }
