@@ -64,6 +64,11 @@ impl Figures {
         self.instructions.get(case).copied()
     }
 
+    /// One figure over another one, where both are there.
+    pub(super) fn ratio(&self, case: &str, other: &str) -> Option<f64> {
+        Some(self.get(case)? / self.get(other)?)
+    }
+
     pub(super) fn set(&mut self, case: String, count: f64) {
         self.instructions.insert(case, count);
     }
