@@ -169,7 +169,8 @@ pub struct ConnectionConfig {
     /// are sent, so that differing delays do not end their slow start.
     pub thin_acks: bool,
     /// With [`SchedulerConfig::Earliest`]: whether the peer holds packets of bulk flows that keep too little in flight for
-    /// the slower paths, until they have taken as long as by these.
+    /// the slower paths, until they have taken as long as by these. With [`SchedulerConfig::Weighted`], in a session: whether
+    /// it holds full segments of TCP for that long.
     pub equalise: bool,
     /// Where paths are measured: whether a path on which others keep a queue is sent on as one flow of CUBIC would be. Otherwise
     /// it yields to them.

@@ -25,6 +25,7 @@ use crate::slots::Slots;
 use crate::stats::{ConnectionStats, Drop, FewDrops, PathStats, Traffic};
 use crate::time::Instant;
 use crate::token_bucket::TokenBucket;
+use crate::tx::by_weight::ByWeight;
 use crate::tx::greeting::Greeting;
 use crate::tx::repair::Repair;
 use crate::tx::retransmit::LossWindow;
@@ -64,6 +65,7 @@ pub struct TransmitHalf {
     pub(super) thins_acks: bool,
     /// Whether bulk flows may be given equal delays.
     pub(super) equalises: bool,
+    pub(super) by_weight: ByWeight,
     /// Whether paths compete with others that keep a queue.
     pub(super) competes: bool,
     /// Whether a path is stopped that loses too much.
@@ -127,6 +129,7 @@ impl TransmitHalf {
             policy: config.scheduler,
             thins_acks: config.thin_acks,
             equalises: config.equalise,
+            by_weight: ByWeight::default(),
             competes: config.compete,
             breaks: config.breaker,
             stops: Vec::new(),
@@ -267,8 +270,11 @@ impl TransmitHalf {
             return None;
         };
         let sender = &mut self.paths[path.index()];
-        let stamp = self.framing.stamp(now, item, &mut sender.wire);
+        let mut stamp = self.framing.stamp(now, item, &mut sender.wire);
         if stamp.is_extended() {
+            if self.by_weight.holds(item) {
+                stamp = stamp.equalised();
+            }
             sender.idle.on_data(now);
             sender.mtu.on_data(now, stamp.overhead() + item.packet.len());
         }

@@ -307,6 +307,8 @@ impl TransmitHalf {
                 if weight.in_force() != before.in_force() && self.weights.take(now) {
                     path.weight = weight;
                     self.reschedule(now);
+                } else if self.paced.is_none() {
+                    self.hold_by_weight(now);
                 }
                 return Some((id, narrow?));
             }

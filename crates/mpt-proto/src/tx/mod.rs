@@ -4,7 +4,7 @@
 //! the sequence number, [`transmit`] is the datagram to send, [`emit`] writes it, [`retransmit`] remembers it for a
 //! moment. Where paths are full packets wait first ([`offer`], [`stages`], [`paced`], [`acks`]), by [`rates`],
 //! which [`trains`] and [`opening`] find out before they are needed; [`equalise`] and [`early`] are for senders that
-//! keep little in flight.
+//! keep little in flight, [`by_weight`] for all TCP where paths are taken by weight.
 //! [`control`] makes what the endpoint itself sends, its [`message`]s, [`greeting`] asks for a session, [`beacon`] says that a path
 //! has become idle, [`feedback`] what arrived, [`mtu`] asks how long datagrams it carries, [`poll`] gives all of it
 //! out, [`duplicate`] sends what is critical twice, and what its class wants so ([`classify`]), [`repair`], [`resend`] and [`fail_over`] send again what was lost, [`reconfigure`] changes settings at run time, [`beyond`] counts what is sent beyond inner packets, [`standing`] says what the choice rests on.
@@ -12,6 +12,7 @@
 mod acks;
 mod beacon;
 pub(crate) mod beyond;
+mod by_weight;
 mod classify;
 pub(crate) mod connection;
 mod control;

@@ -7,6 +7,7 @@ use super::connection::TransmitHalf;
 use super::early::{Way, early_delay};
 use super::equalise::Situation;
 use super::path::{ROUND_TRIP, TransmitPath};
+use crate::config::SchedulerConfig;
 use crate::id::PathId;
 use crate::queue::{Limits, Times};
 use crate::scheduler::earliest::{Earliest, MOST_SKEW};
@@ -48,6 +49,7 @@ impl TransmitHalf {
     /// Something has become known of the paths.
     pub(super) fn set_rates(&mut self, now: Instant) {
         if self.paced.is_none() {
+            self.hold_by_weight(now);
             return;
         }
         // As soon as a path is full, the others are needed: they are not to be flooded.
@@ -133,6 +135,21 @@ impl TransmitHalf {
         self.move_earlier(now);
     }
 
+    /// Has the delay of full segments follow what is known of the paths, where these are taken by weight.
+    pub(super) fn hold_by_weight(&mut self, now: Instant) {
+        let is_session = self.framing.index().is_some();
+        let holds = self.equalises && is_session && self.policy == SchedulerConfig::Weighted;
+        let trip = |path: &TransmitPath| {
+            let least = path.feedback.round_trip().map(|trip| trip.min);
+            (path.weight.in_force(), least.or(path.metrics.round_trip))
+        };
+        let paths = usable(&self.paths).filter(|_| holds);
+        if self.by_weight.follow(paths.map(|(_, path)| trip(path))) {
+            // On all paths, since one of them may lose it.
+            self.paths.iter_mut().for_each(|(_, path)| path.keepalive_now(now));
+        }
+    }
+
     /// Has the early delay follow what is known of the paths.
     fn set_early(&mut self, now: Instant) {
         // To tell the peer of each of its steps would spoil what is being found out.
@@ -195,12 +212,15 @@ impl TransmitHalf {
 
     /// The equal delay, as path status tells it.
     pub(super) fn told_equal_delay(&self) -> Option<NonZeroU32> {
-        self.paced.as_ref()?.equalise.told()
+        match &self.paced {
+            Some(paced) => paced.equalise.told(),
+            None => self.by_weight.told(),
+        }
     }
 }
 
 /// The paths that can carry.
-fn usable(paths: &Slots<TransmitPath>) -> impl Iterator<Item = (usize, &TransmitPath)> {
+fn usable(paths: &Slots<TransmitPath>) -> impl Iterator<Item = (usize, &TransmitPath)> + Clone {
     paths.iter().filter(|(_, path)| path.carries())
 }
 

@@ -185,7 +185,8 @@ settings! {
         /// With the scheduler `"earliest"`: have the peer hold packets of a bulk flow that keeps too little in flight for
         /// the slower paths, as BBR does, until they have taken as long as by these, and those of TCP connections from
         /// the first one on for up to a round trip (20 ms at the most), or 60 ms where a slower path carries most,
-        /// because BBR goes by its first packets.
+        /// because BBR goes by its first packets; with `"weighted"`, in a session: full segments of TCP, until they have
+        /// taken as long as by the slowest path.
         equalise: bool = default(value::flag, true), InPlace;
         /// With the schedulers `"earliest"`, `"lowest-rtt"` and `"redundant"`: on a path on which others keep a queue, such as a
         /// TCP flow outside of the tunnel, send as one flow of CUBIC would, until the queue is empty. Otherwise the tunnel
