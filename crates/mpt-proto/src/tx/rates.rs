@@ -210,6 +210,12 @@ pub(super) fn least_round_trip(paths: &Slots<TransmitPath>) -> Duration {
     known.map(|(_, path)| path.round_trip()).min().unwrap_or(ROUND_TRIP)
 }
 
+/// The least round trip of late of the paths that can carry, as far as it is known.
+pub(super) fn recent_round_trip(paths: &Slots<TransmitPath>) -> Duration {
+    let known = usable(paths).filter_map(|(_, path)| path.feedback.round_trip());
+    known.map(|trip| trip.smoothed).min().unwrap_or(ROUND_TRIP)
+}
+
 /// How much longer datagrams take by a path than by the fastest of those that can carry; `None` if it is not known.
 pub(super) fn slower_than_fastest(
     paths: &Slots<TransmitPath>,
