@@ -91,6 +91,11 @@ impl TransmitHalf {
         let spreads = usable(&self.paths).map(|(_, path)| path.rate.spread());
         let spread = spreads.max().unwrap_or_default();
         round_trip += spread * 4;
+        // How long losses take to be heard of says it, once there were some.
+        if waits {
+            let repaired = self.repair.latency.expected() + recent_round_trip(&self.paths);
+            round_trip = round_trip.max(repaired);
+        }
         // What was waited for leaves the peer at once, and is acknowledged at once: flows come in bursts, each of which stands in
         // the queue for longer than a round trip.
         let bursts = if waits || !spread.is_zero() { BURSTS } else { 1 };

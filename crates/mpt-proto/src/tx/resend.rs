@@ -141,8 +141,11 @@ impl TransmitHalf {
             (Some(kind), Reason::Lost(_)) => stats.of(kind).in_vain += 1,
             _ => {}
         }
-        let class = self.class_of(packet);
         let counted = u64::from(matches!(reason, Reason::Lost(_)));
+        if kept.times == 0 && kept.kind.is_none() && counted > 0 {
+            self.repair.latency.on_told(now.since(kept.first));
+        }
+        let class = self.class_of(packet);
         if let Some((class, wanted)) = class {
             let is_worth = self.is_worth(wanted, now.since(kept.first));
             let counts = self.counts_of(class);
