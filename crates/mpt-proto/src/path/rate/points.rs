@@ -45,6 +45,9 @@ const MEANT: u32 = 64;
 /// Least delays and rates are of so many at least.
 const FEWEST: u32 = 16;
 
+/// What a path loses at random was carried, or left room for others. More than this share is dropped because it is full.
+const AT_RANDOM: f64 = 0.1;
+
 /// So many are not worth giving back.
 const FEW: usize = 4;
 
@@ -181,8 +184,10 @@ impl Points {
             arrived = (sent + grown).max(if is_jittery { arrived / 2.0 } else { 1.0 });
         }
         if is_jittery {
-            // Of what was sent by then some has been overtaken, and arrives later.
-            let of = f64::from(after(last.highest, first.highest)) / (packets + lost);
+            // Of what was sent by then some has been overtaken, and arrives later. If what is lost at random did not count, the rate
+            // would fall by it each time that it is measured: the pace is hardly above it, and there is no highest one to keep.
+            let dropped = (lost - AT_RANDOM * (packets + lost)).max(0.0);
+            let of = f64::from(after(last.highest, first.highest)) / (packets + dropped);
             bytes *= of.clamp(0.5, 2.0);
         }
         Some(Sample {
