@@ -153,7 +153,8 @@ fn more_is_lost_than_may_be_repaired_and_the_rest_arrives() {
 /// in milliseconds.
 fn links_of(what: &str) -> Vec<Profile> {
     let link = |link: &str| {
-        let part: Vec<f64> = link.split('/').map(|number| number.parse().unwrap()).collect();
+        let part: Vec<f64> =
+            link.split('/').map(|number| number.parse().expect("a number")).collect();
         let jitter = Duration::from_secs_f64(part.get(3).unwrap_or(&0.0) / 1e3);
         Profile { jitter, ..lossy(wire(part[0] as u64, part[1] as u64), part[2]) }
     };

@@ -91,8 +91,9 @@ impl TransmitHalf {
         let spreads = usable(&self.paths).map(|(_, path)| path.rate.spread());
         let spread = spreads.max().unwrap_or_default();
         round_trip += spread * 4;
-        // How long losses take to be heard of says it, once there were some.
-        if waits {
+        // Both together are what it takes until losses are heard of, once there were some. Where delays do not vary that would count the
+        // queue which others keep.
+        if waits && !spread.is_zero() {
             let repaired = self.repair.latency.expected() + recent_round_trip(&self.paths);
             round_trip = round_trip.max(repaired);
         }
