@@ -10,6 +10,19 @@ use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
 use mpt_sim::world::pair::Pair;
 
+/// Those of `congested`, and others with other rates, delays, jitter and loss.
+const LINKS: [&str; 9] = [
+    "20/25/0.02/10,15/30/0.02/12.5",
+    "50/10/0.02,50/10/0.02",
+    "40/15/0.005/2.5,25/22/0.005/4",
+    "50/15/0.01/5,30/25/0.01/5",
+    "20/25/0.05/10,15/30/0.05/12.5",
+    "20/25/0.005/10,15/30/0.005/12.5",
+    "20/25/0.02/20,15/30/0.02/20",
+    "10/40/0.02/5,10/60/0.02/5",
+    "50/10/0/10,50/10/0/10",
+];
+
 /// A link that loses this share of datagrams, at random.
 fn lossy(profile: Profile, loss: f64) -> Profile {
     Profile { loss: Loss::Random(loss), ..profile }
@@ -136,19 +149,97 @@ fn more_is_lost_than_may_be_repaired_and_the_rest_arrives() {
     assert!((0.1..0.3).contains(&share), "{share}");
 }
 
+/// Links as `20/25/0.02/10,15/30/0.02/12.5`: Mbit/s, delay in milliseconds, share that is lost, and standard deviation of the delay
+/// in milliseconds.
+fn links_of(what: &str) -> Vec<Profile> {
+    let link = |link: &str| {
+        let part: Vec<f64> =
+            link.split('/').map(|number| number.parse().expect("a number")).collect();
+        let jitter = Duration::from_secs_f64(part.get(3).unwrap_or(&0.0) / 1e3);
+        Profile { jitter, ..lossy(wire(part[0] as u64, part[1] as u64), part[2]) }
+    };
+    what.split(',').map(link).collect()
+}
+
+/// What a transfer gets of the ideal in seconds 2 to 12, how long its round trip was at the end, and how often it slowed down.
+fn reached(seed: u64, wires: &[Profile], bbr: bool) -> (f64, u128, u64) {
+    let sum: f64 = wires
+        .iter()
+        .map(|wire| {
+            let Loss::Random(loss) = wire.loss else { unreachable!("made by `lossy`") };
+            wire.rate.unwrap_or_default() as f64 / 1e6 * (1.0 - loss)
+        })
+        .sum();
+    let mut pair = Pair::new(seed, &plan(wires)).expect("a plan the core accepts");
+    let start = 1000 + 37 * seed;
+    pair.world.run_until(at(start));
+    let sender = if bbr { sender().with_bbr() } else { sender() };
+    let transfer = pair.world.add_bulk(pair.left, pair.right, sender);
+    let mut delivered = |until| {
+        pair.world.run_until(at(start + until));
+        pair.world.bulk(transfer).1.stats().bytes
+    };
+    let before = delivered(2000);
+    let mbps = (delivered(12_000) - before) as f64 * 8.0 / 10e6;
+    let sender = pair.world.bulk(transfer).0;
+    let trip = sender.round_trip().unwrap_or_default().as_millis();
+    (mbps / (sum * 1380.0 / 1432.0), trip, sender.stats().congestion_events)
+}
+
+/// Where delays vary a loss is known late, and much is held meanwhile. One start differs much from another one.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
+fn a_transfer_fills_links_of_varying_delay_that_lose_packets() {
+    for (links, least) in [
+        ("20/25/0.02/10,15/30/0.02/12.5", 0.72),
+        ("20/25/0.05/10,15/30/0.05/12.5", 0.6),
+        ("20/25/0.02/20,15/30/0.02/20", 0.4),
+    ] {
+        let wires = links_of(links);
+        let mean = (1..=8).map(|seed| reached(seed, &wires, false).0).sum::<f64>() / 8.0;
+        assert!(mean >= least, "{links}: {mean:.3}");
+    }
+}
+
+/// Prints what transfers get of links of varying delay that lose packets, as a share of the ideal: lowest, median and mean of several
+/// starts; then the round trip at the end, and how often they slowed down. `LINKS='20/25/0.02/10,15/30/0.02/12.5 ...'` for others.
+#[test]
+#[ignore = "prints a table, takes minutes"]
+fn table() {
+    let links = std::env::var("LINKS").unwrap_or_else(|_| LINKS.join(" "));
+    let seeds = std::env::var("SEEDS").map_or(5, |seeds| seeds.parse().unwrap());
+    let bbr = std::env::var("BBR").is_ok();
+    let work = std::sync::Mutex::new(links.split(' '));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let Some(what) = work.lock().unwrap().next() else { return };
+                    let wires = links_of(what);
+                    let got: Vec<_> = (1..=seeds).map(|seed| reached(seed, &wires, bbr)).collect();
+                    let mut shares: Vec<f64> = got.iter().map(|got| got.0).collect();
+                    shares.sort_by(f64::total_cmp);
+                    let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
+                    let trip = mean(got.iter().map(|got| got.1 as f64).collect());
+                    let slowed = mean(got.iter().map(|got| got.2 as f64).collect());
+                    println!(
+                        "{what:>36} | {:.2} {:.2} {:.2} | {trip:.0} ms | {slowed:.1}",
+                        shares[0],
+                        shares[shares.len() / 2],
+                        mean(shares.clone()),
+                    );
+                }
+            });
+        }
+    });
+}
+
 /// Prints what happens to a transfer over links given as `TRACE=100/10/0.01,10/10/0.01/2.5`: Mbit/s, delay in milliseconds, share
 /// that is lost, and standard deviation of the delay in milliseconds. `BBR=1` has it go by BBR, `OFF=1` is without repair.
 #[test]
 fn trace() {
     let Ok(what) = std::env::var("TRACE") else { return };
-    let wires: Vec<Profile> = what
-        .split(',')
-        .map(|link| {
-            let part: Vec<f64> = link.split('/').map(|number| number.parse().unwrap()).collect();
-            let jitter = Duration::from_secs_f64(part.get(3).unwrap_or(&0.0) / 1e3);
-            Profile { jitter, ..lossy(wire(part[0] as u64, part[1] as u64), part[2]) }
-        })
-        .collect();
+    let wires = links_of(&what);
     let seed = std::env::var("SEED").map_or(1, |seed| seed.parse().unwrap());
     let step = std::env::var("STEP").map_or(500, |step| step.parse().unwrap());
     let mut pair = pair_of(seed, &wires, std::env::var("OFF").is_err());

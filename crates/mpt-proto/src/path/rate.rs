@@ -66,6 +66,8 @@ const LEAST: f64 = 8_000.0;
 /// Random losses exceed their mean by so many standard deviations hardly ever.
 const CHANCE: f64 = 3.0;
 
+/// So many are lost at random at the most.
+const AT_RANDOM: f64 = 0.1;
 /// The pace while the least delay is looked for.
 const LOW_PACE: f64 = 0.75;
 
@@ -286,10 +288,13 @@ impl RateEstimator {
         if given.competes && self.stage == Stage::Servo && !self.held {
             self.look_for_rivals(now, [round_trip, latest], given.phase);
         }
+        // What is lost while a queue stands may be lost because it is full.
+        let is_short = f64::from(self.queue) < 3.0 * self.target(round_trip);
+        let at_random = if is_short { AT_RANDOM } else { 0.0 };
         let sample = self.points.sample(
             (round_trip / 2).max(SHORTEST),
             self.noise,
-            self.is_jittery(),
+            self.is_jittery().then_some(at_random),
             self.busy_from,
         );
         let competed = self.competes();

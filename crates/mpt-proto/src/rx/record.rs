@@ -193,11 +193,10 @@ impl ReceiveHalf {
         let trips = self.paths.iter().filter(|(index, _)| self.live >> index & 1 != 0);
         let trips = trips.filter_map(|(_, path)| path.estimator.quality().round_trip);
         let fastest = trips.min_by_key(|trip| trip.recent());
-        let (trip, least) =
-            fastest.map_or((UNKNOWN, UNKNOWN), |fastest| (fastest.recent(), fastest.min));
+        let trip = fastest.map_or(UNKNOWN, RoundTrip::recent);
         let slowest = measured.delays.slowest(self.live);
         let deviation = slowest.map_or(Duration::ZERO, |slowest| slowest.deviation);
-        Some((trip * 2 + deviation * 4 + REPAIR_SPARE, repair_deadline(least)))
+        Some((trip * 2 + deviation * 4 + REPAIR_SPARE, repair_deadline(trip)))
     }
 
     /// What a path does to the peer's datagrams, by their timestamps and path sequences; `None` before a datagram of

@@ -68,8 +68,9 @@ impl Recorded {
     }
 }
 
-/// A margin is kept to a part of this: so many times are remembered in one.
-const MARKS: u32 = 4;
+/// A margin is kept to a part of this: so many times are remembered in one. All that follows a loss waits for what it takes longer to
+/// be told.
+const MARKS: u32 = 16;
 
 /// The record of one path in one session.
 #[derive(Debug, Default)]

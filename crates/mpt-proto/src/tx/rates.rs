@@ -93,6 +93,12 @@ impl TransmitHalf {
         let spreads = usable(&self.paths).map(|(_, path)| path.rate.spread());
         let spread = spreads.max().unwrap_or_default();
         round_trip += spread * 4;
+        // Both together are what it takes until losses are heard of, once there were some. Where delays do not vary that would count the
+        // queue which others keep.
+        if waits && !spread.is_zero() {
+            let repaired = self.repair.latency.expected() + recent_round_trip(&self.paths);
+            round_trip = round_trip.max(repaired);
+        }
         // What was waited for leaves the peer at once, and is acknowledged at once: flows come in bursts, each of which stands in
         // the queue for longer than a round trip.
         let bursts = if waits || !spread.is_zero() { BURSTS } else { 1 };
@@ -228,6 +234,12 @@ fn usable(paths: &Slots<TransmitPath>) -> impl Iterator<Item = (usize, &Transmit
 pub(super) fn least_round_trip(paths: &Slots<TransmitPath>) -> Duration {
     let known = usable(paths).filter(|(_, path)| path.feedback.round_trip().is_some());
     known.map(|(_, path)| path.round_trip()).min().unwrap_or(ROUND_TRIP)
+}
+
+/// The least round trip of late of the paths that can carry, as far as it is known.
+pub(super) fn recent_round_trip(paths: &Slots<TransmitPath>) -> Duration {
+    let known = usable(paths).filter_map(|(_, path)| path.feedback.round_trip());
+    known.map(|trip| trip.smoothed).min().unwrap_or(ROUND_TRIP)
 }
 
 /// How much longer datagrams take by a path than by the fastest of those that can carry; `None` if it is not known.

@@ -13,7 +13,7 @@ use crate::path::repair_deadline;
 use crate::scheduler::earliest::Earliest;
 use crate::sequence::Seq;
 use crate::time::Instant;
-use crate::tx::rates::least_round_trip;
+use crate::tx::rates::recent_round_trip;
 use crate::tx::repair::{Covered, Kept, RepairStats, StoreStats};
 use crate::tx::transmit::Keep;
 
@@ -141,8 +141,11 @@ impl TransmitHalf {
             (Some(kind), Reason::Lost(_)) => stats.of(kind).in_vain += 1,
             _ => {}
         }
-        let class = self.class_of(packet);
         let counted = u64::from(matches!(reason, Reason::Lost(_)));
+        if kept.times == 0 && kept.kind.is_none() && counted > 0 {
+            self.repair.latency.on_told(now.since(kept.first));
+        }
+        let class = self.class_of(packet);
         if let Some((class, wanted)) = class {
             let is_worth = self.is_worth(wanted, now.since(kept.first));
             let counts = self.counts_of(class);
@@ -153,7 +156,7 @@ impl TransmitHalf {
             }
         }
         let deadline = match reason {
-            Reason::Lost(_) => repair_deadline(least_round_trip(&self.paths)),
+            Reason::Lost(_) => repair_deadline(recent_round_trip(&self.paths)),
             Reason::Left => LEFT_DEADLINE,
         };
         let stamp = self.framing.again(&kept.stamp);

@@ -147,14 +147,15 @@ impl Points {
     }
 
     /// What was carried since `span`, or longer, on a path whose delays deviate by `noise` microseconds. It has been
-    /// kept busy since a path sequence.
+    /// kept busy since a path sequence. If its delays vary, up to the share `jittery` that is lost counts as carried.
     pub(super) fn sample(
         &self,
         span: Duration,
         noise: f64,
-        is_jittery: bool,
+        jittery: Option<f64>,
         busy_from: u32,
     ) -> Option<Sample> {
+        let is_jittery = jittery.is_some();
         let last = self.last.back()?;
         let span = span.as_micros() as i32 + (SPAN * noise) as i32;
         let index = self.last.iter().rposition(|point| {
@@ -180,9 +181,11 @@ impl Points {
             let grown = f64::from(after(later, before));
             arrived = (sent + grown).max(if is_jittery { arrived / 2.0 } else { 1.0 });
         }
-        if is_jittery {
-            // Of what was sent by then some has been overtaken, and arrives later.
-            let of = f64::from(after(last.highest, first.highest)) / (packets + lost);
+        if let Some(at_random) = jittery {
+            // Of what was sent by then some has been overtaken, and arrives later. If what is lost at random did not count, the rate
+            // would fall by it each time that it is measured: the pace is hardly above it, and there is no highest one to keep.
+            let dropped = (lost - at_random * (packets + lost)).max(0.0);
+            let of = f64::from(after(last.highest, first.highest)) / (packets + dropped);
             bytes *= of.clamp(0.5, 2.0);
         }
         Some(Sample {

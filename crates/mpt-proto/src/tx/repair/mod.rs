@@ -4,6 +4,7 @@
 //! repairs in one connection: how many bytes they may take, and what became of them.
 
 pub(in crate::tx) mod groups;
+mod latency;
 mod spare;
 mod store;
 mod twins;
@@ -12,6 +13,7 @@ use crate::id::PathId;
 use crate::time::Instant;
 use crate::wire::extended::feedback::Block;
 pub(crate) use groups::{Covered, Groups};
+pub(crate) use latency::Latency;
 pub(crate) use spare::Spare;
 pub use store::StoreStats;
 pub(crate) use store::{Kept, Place, Unacknowledged};
@@ -142,6 +144,8 @@ pub(crate) struct Repair {
     pub(super) twins: Twins,
     /// Packets that parity covers.
     pub(super) groups: Groups,
+    /// How long it takes to hear of losses.
+    pub(super) latency: Latency,
     /// What was counted of each class, by its name.
     pub(super) classes: Vec<(Box<str>, ClassStats)>,
     /// Whether packets of some class may have to take two paths, or only some paths.
@@ -164,6 +168,7 @@ impl Repair {
             told: None,
             twins: Twins::default(),
             groups: Groups::default(),
+            latency: Latency::default(),
             classes: Vec::new(),
             any_treated: false,
             stats: RepairStats::default(),
