@@ -191,7 +191,9 @@ fn reached(seed: u64, wires: &[Profile], bbr: bool) -> (f64, u128, u64) {
 #[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
 fn a_transfer_fills_links_of_varying_delay_that_lose_packets() {
     for (links, least) in [
-        ("20/25/0.02/10,15/30/0.02/12.5", 0.72),
+        ("40/17.5/0/4,100/25/0.01/12.5", 0.85),
+        ("30/20/0.01/5,60/30/0/8", 0.8),
+        ("20/25/0.02/10,15/30/0.02/12.5", 0.75),
         ("20/25/0.05/10,15/30/0.05/12.5", 0.6),
         ("20/25/0.02/20,15/30/0.02/20", 0.4),
     ] {

@@ -37,9 +37,6 @@ use points::{Point, Points, Sample, after};
 use rivals::Rivals;
 use train::Trains;
 
-/// Bounds of the target of q.
-const TARGET: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(10)];
-
 /// A path is no longer open when q has reached this, or an eighth of the round trip.
 const OPEN: Duration = Duration::from_millis(5);
 
@@ -68,6 +65,7 @@ const CHANCE: f64 = 3.0;
 
 /// So many are lost at random at the most.
 const AT_RANDOM: f64 = 0.1;
+
 /// The pace while the least delay is looked for.
 const LOW_PACE: f64 = 0.75;
 
@@ -122,6 +120,9 @@ pub(crate) struct RateEstimator {
     /// What the gain is multiplied with: more after each success.
     boost: f64,
     boosted_at: Instant,
+    /// By which share of its target q was below that since then, in sum, and how often that was looked at. Only while the path
+    /// was kept busy: otherwise little in its queue says nothing.
+    room: (f64, f64),
     /// The rate a round trip ago.
     rate_before: f64,
     /// The path sequence from which on the path has been kept busy.
@@ -173,6 +174,7 @@ impl Default for RateEstimator {
             misses: 0,
             boost: 1.0,
             boosted_at: Instant::ZERO,
+            room: (0.0, 0.0),
             rate_before: 0.0,
             busy_from: 0,
             retry_at: Instant::ZERO,
@@ -322,13 +324,6 @@ impl RateEstimator {
         self.updated = now;
     }
 
-    /// The target of q.
-    fn target(&self, round_trip: Duration) -> f64 {
-        let packets = 2.0 * 1500.0 * 1e6 / self.rate.max(LEAST);
-        let target = (round_trip / 20).clamp(TARGET[0], TARGET[1]);
-        (target.as_micros() as f64).max(packets) + self.allowance()
-    }
-
     /// Whether so much more is lost than usual that something must be full.
     fn drops(&self, sample: &Sample) -> bool {
         let expected = (0.05 + 2.0 * self.usual_loss) * (sample.lost + sample.packets);
@@ -353,7 +348,9 @@ impl RateEstimator {
 
     fn update_start(&mut self, sample: &Sample, round_trip: Duration) {
         let rate = sample.rate();
-        if f64::from(self.queue) > self.target(round_trip) || self.drops(sample) {
+        // Of few datagrams the mean delay is often above the target by chance.
+        let more = if self.is_jittery() { self.noise } else { 0.0 };
+        if f64::from(self.queue) > self.target(round_trip) + more || self.drops(sample) {
             self.rate = rate;
             self.stage = Stage::Servo;
         } else {
@@ -368,8 +365,12 @@ impl RateEstimator {
         let noise = self.allowance() / 2.0;
         let moves = change.abs() > 0.03 * sample.sent.max(sample.arrived) + noise;
         let delivered = sample.bytes * 1e6 / sample.arrived.max(1.0);
+        if sample.busy {
+            self.room.0 += 1.0 - queue / target;
+            self.room.1 += 1.0;
+        }
         if queue > target {
-            self.boost = 1.0;
+            self.boost = if self.is_jittery() { (self.boost / 2.0).max(1.0) } else { 1.0 };
             // Something stands in the queue now. So it did all the time if it became less; and if it became more, more
             // was sent than the path carries. If it stays although little is sent, the least delay has risen.
             if moves && (sample.busy || change > 0.1 * sample.sent + 2.0 * noise) {
@@ -377,7 +378,8 @@ impl RateEstimator {
                 let share = if self.is_jittery() { share / 2.0 } else { share };
                 self.rate += share * (delivered - self.rate);
             } else if sample.busy && self.pace > 0.9 * self.rate {
-                self.rate += 0.25 * (delivered - self.rate);
+                let share = if self.is_jittery() { 0.1 } else { 0.25 };
+                self.rate += share * (delivered - self.rate);
             }
         } else if self.is_jittery() {
             // The highest of many samples that vary is too high.
@@ -385,12 +387,7 @@ impl RateEstimator {
         } else {
             self.rate = self.rate.max(sample.rate());
         }
-        if now.since(self.boosted_at) >= round_trip {
-            let grown = self.rate > 1.04 * self.rate_before && queue <= target;
-            self.boost = if grown { (self.boost * 1.5).min(8.0) } else { 1.0 };
-            self.boosted_at = now;
-            self.rate_before = self.rate;
-        }
+        self.set_boost(now, round_trip, queue <= target);
         if sample.busy && self.drops(sample) {
             self.rate = self.rate.min(sample.rate());
             self.boost = 1.0;

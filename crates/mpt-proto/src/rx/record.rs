@@ -38,6 +38,9 @@ const LONGEST_WAIT: Duration = Duration::from_millis(250);
 /// How much longer a repair is waited for than round trips explain: what both hosts take.
 const REPAIR_SPARE: Duration = Duration::from_millis(10);
 
+/// Where delays vary by more from one datagram to the next, the round trip of late counts for repairs, and not the least.
+const VARIES: Duration = Duration::from_millis(1);
+
 /// A path by which nothing has come for so long, while datagrams come by others, is asked for in case a translator
 /// has forgotten this host: something sent on it shows the peer where it is now.
 const SILENCE: Duration = Duration::from_millis(50);
@@ -194,9 +197,12 @@ impl ReceiveHalf {
         let trips = trips.filter_map(|(_, path)| path.estimator.quality().round_trip);
         let fastest = trips.min_by_key(|trip| trip.recent());
         let trip = fastest.map_or(UNKNOWN, RoundTrip::recent);
+        let least = fastest.map_or(UNKNOWN, |fastest| fastest.min);
         let slowest = measured.delays.slowest(self.live);
         let deviation = slowest.map_or(Duration::ZERO, |slowest| slowest.deviation);
-        Some((trip * 2 + deviation * 4 + REPAIR_SPARE, repair_deadline(trip)))
+        let varies = slowest.is_some_and(|slowest| slowest.jitter >= VARIES);
+        let deadline = repair_deadline(if varies { trip } else { least });
+        Some((trip * 2 + deviation * 4 + REPAIR_SPARE, deadline))
     }
 
     /// What a path does to the peer's datagrams, by their timestamps and path sequences; `None` before a datagram of

@@ -70,7 +70,7 @@ impl Recorded {
 
 /// A margin is kept to a part of this: so many times are remembered in one. All that follows a loss waits for what it takes longer to
 /// be told.
-const MARKS: u32 = 16;
+const MARKS: u32 = 6;
 
 /// The record of one path in one session.
 #[derive(Debug, Default)]

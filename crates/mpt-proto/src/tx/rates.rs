@@ -237,9 +237,16 @@ pub(super) fn least_round_trip(paths: &Slots<TransmitPath>) -> Duration {
 }
 
 /// The least round trip of late of the paths that can carry, as far as it is known.
-pub(super) fn recent_round_trip(paths: &Slots<TransmitPath>) -> Duration {
+fn recent_round_trip(paths: &Slots<TransmitPath>) -> Duration {
     let known = usable(paths).filter_map(|(_, path)| path.feedback.round_trip());
     known.map(|trip| trip.smoothed).min().unwrap_or(ROUND_TRIP)
+}
+
+/// The round trip by which repairs go: the least one, or where delays vary the one of late. Where they do not, that would count the
+/// queue which others keep.
+pub(super) fn usual_round_trip(paths: &Slots<TransmitPath>) -> Duration {
+    let varies = usable(paths).any(|(_, path)| !path.rate.spread().is_zero());
+    if varies { recent_round_trip(paths) } else { least_round_trip(paths) }
 }
 
 /// How much longer datagrams take by a path than by the fastest of those that can carry; `None` if it is not known.

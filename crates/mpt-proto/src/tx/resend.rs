@@ -13,7 +13,7 @@ use crate::path::repair_deadline;
 use crate::scheduler::earliest::Earliest;
 use crate::sequence::Seq;
 use crate::time::Instant;
-use crate::tx::rates::recent_round_trip;
+use crate::tx::rates::usual_round_trip;
 use crate::tx::repair::{Covered, Kept, RepairStats, StoreStats};
 use crate::tx::transmit::Keep;
 
@@ -156,7 +156,7 @@ impl TransmitHalf {
             }
         }
         let deadline = match reason {
-            Reason::Lost(_) => repair_deadline(recent_round_trip(&self.paths)),
+            Reason::Lost(_) => repair_deadline(usual_round_trip(&self.paths)),
             Reason::Left => LEFT_DEADLINE,
         };
         let stamp = self.framing.again(&kept.stamp);

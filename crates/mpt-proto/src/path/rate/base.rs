@@ -37,7 +37,10 @@ impl RateEstimator {
     pub(super) fn on_delay(&mut self, now: Instant, round_trip: Duration) {
         let Some(last) = self.points.last().copied() else { return };
         let half = (round_trip / 2).max(SHORTEST);
-        let mean = self.points.mean_delay(half);
+        // Of what follows a pause the fastest arrive first: their mean is below that of all.
+        let lead = Duration::from_micros(self.noise as u64);
+        let is_steady = self.points.is_steady(half, lead, self.busy_from);
+        let mean = self.points.mean_delay(half).filter(|_| is_steady);
         match &mut self.base {
             None => {
                 self.base = Some([last.delay; 2]);

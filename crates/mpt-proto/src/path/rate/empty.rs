@@ -13,6 +13,9 @@ const SMALL: u64 = 400;
 /// Fewer of them say nothing of how much delays vary.
 const FEWEST: u32 = 6;
 
+/// Where delays vary a path that is not full after so much has shown that it carries more than was believed.
+const GROWS: f64 = 1.9;
+
 /// The least delay is of one to two times so long.
 const LEAST: Duration = Duration::from_secs(20);
 
@@ -34,9 +37,10 @@ impl RateEstimator {
         }
     }
 
-    /// Whether it is being found out what the path carries, as others are full.
+    /// Whether it is being found out what the path carries, as others are full: it will soon carry more.
     pub(crate) fn is_starting(&self) -> bool {
-        self.stage == Stage::Start
+        let grows = self.stage == Stage::Servo && self.is_jittery() && self.boost > GROWS;
+        self.stage == Stage::Start || grows
     }
 
     /// What trains have shown, in bytes per second, if it is a bound: where delays vary, datagrams of a train arrive further

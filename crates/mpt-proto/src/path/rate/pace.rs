@@ -9,6 +9,12 @@ use crate::time::Instant;
 /// A pace that goes by mean delays follows so many mean deviations of the delay more slowly.
 const SMOOTHED: f64 = 16.0;
 
+/// Bounds of the target of q.
+const TARGET: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(10)];
+
+/// Where delays vary a path has room if q is below its target by this share of it on average.
+const ROOM: f64 = 0.25;
+
 impl RateEstimator {
     /// What follows from the estimate for the pace. The least round trip and the last one are these.
     pub(super) fn set_pace(&mut self, now: Instant, [round_trip, latest]: [Duration; 2]) {
@@ -43,11 +49,35 @@ impl RateEstimator {
         self.check_base(now, round_trip);
     }
 
+    /// The target of q.
+    pub(super) fn target(&self, round_trip: Duration) -> f64 {
+        let packets = 2.0 * 1500.0 * 1e6 / self.rate.max(LEAST);
+        let target = (round_trip / 20).clamp(TARGET[0], TARGET[1]);
+        (target.as_micros() as f64).max(packets) + self.allowance()
+    }
+
     /// How long it takes until q shows what was sent, in microseconds: a round trip. Where delays vary it is told from means, which
     /// follow later, and a pace that does not allow for that swings.
     fn reaction(&self, round_trip: Duration) -> f64 {
         let round_trip = round_trip.as_micros() as f64;
         if self.is_jittery() { 2.0 * round_trip + SMOOTHED * self.noise } else { round_trip }
+    }
+
+    /// The pace grows faster than the rate does as long as the path proves not to be full.
+    pub(super) fn set_boost(&mut self, now: Instant, round_trip: Duration, is_below: bool) {
+        if (now.since(self.boosted_at).as_micros() as f64) < self.reaction(round_trip) {
+            return;
+        }
+        let (room, looks) = std::mem::take(&mut self.room);
+        // Where delays vary q hardly shows room in one feedback, but it does on average.
+        let more = match self.is_jittery() {
+            true if looks == 0.0 => 1.0,
+            true if room / looks > ROOM => 1.5,
+            false if self.rate > 1.04 * self.rate_before && is_below => 1.5,
+            _ => 0.0,
+        };
+        self.boost = (self.boost * more).clamp(1.0, 8.0);
+        (self.boosted_at, self.rate_before) = (now, self.rate);
     }
 
     /// Whether no less may be sent.

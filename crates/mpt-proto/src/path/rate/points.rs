@@ -136,6 +136,17 @@ impl Points {
         self.mean_before(self.last.len().checked_sub(1)?, span)
     }
 
+    /// Whether the path had been kept busy since a path sequence for `lead` before the mean delay of the last `span` begins.
+    pub(super) fn is_steady(&self, span: Duration, lead: Duration, busy_from: u32) -> bool {
+        let Some(last) = self.last.back() else { return false };
+        let is_far = |point: &Point| {
+            last.at.since(point.at) >= span && last.packets.wrapping_sub(point.packets) >= MEANT
+        };
+        let Some(first) = self.last.iter().rev().find(|point| is_far(point)) else { return false };
+        let before = self.last.iter().rev().find(|point| first.at.since(point.at) >= lead);
+        before.is_some_and(|point| after(point.highest, busy_from) >= 0)
+    }
+
     /// The same as it was at one of the points.
     fn mean_before(&self, index: usize, span: Duration) -> Option<u32> {
         let last = self.last[index];
