@@ -50,7 +50,7 @@ for cut in fibre lte; do
     until client ping -c 1 -W 1 10.9.0.2; do sleep 0.1; done
     client ping -c 5 -i 0.2 -W 1 10.9.0.2
     internet ip link set $cut up
-    until [ $(server mpt status --socket /run/mpt/server.sock | grep -c ' up ') = 2 ]; do sleep 0.1; done
+    until [ $(server mpt status --socket /run/mpt/server.sock | grep -c '4754 *up ') = 2 ]; do sleep 0.1; done
 done
 ";
 
