@@ -2,8 +2,7 @@
 # Fetches Debian's Rust with the standard library of 64-bit ARM, to build for that on a PC where there is no
 # rustup to install it. Nothing is installed: all is below cargo's output, in `debian-rust`, some 600 MB.
 #
-# Debian keeps a recent Rust beside the one of its release, as rustc-web, to build browsers. Package lists
-# for both architectures are read with a configuration of their own, so the host's apt is not changed.
+# Debian keeps a recent Rust beside the one of its release, as rustc-web, to build browsers.
 # Needs: apt-get and dpkg on amd64, and gcc-aarch64-linux-gnu with libc6-dev-arm64-cross to link.
 #
 # Use: contrib/arm64/fetch-rust.sh     Prints the compiler's place, to be given to `cargo xtask deb
@@ -23,32 +22,7 @@ if [ "$(dpkg --print-architecture)" != amd64 ]; then
     exit 1
 fi
 
-# apt with lists, status and sources of its own.
-mkdir -p "$work/lists/partial" "$work/archives/partial" "$work/sources" "$work/packages"
-: > "$work/status"
-for suite in "debian bookworm" "debian-security bookworm-security"; do
-    cat >> "$work/sources/debian.sources" <<SOURCE
-Types: deb
-URIs: http://deb.debian.org/${suite% *}
-Suites: ${suite#* }
-Components: main
-Architectures: amd64 arm64
-Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
-
-SOURCE
-done
-cat > "$work/apt.conf" <<CONF
-Dir::State "$work";
-Dir::State::status "$work/status";
-Dir::Cache "$work";
-Dir::Etc::sourcelist "/dev/null";
-Dir::Etc::sourceparts "$work/sources";
-APT::Architectures { "amd64"; "arm64"; };
-APT::Sandbox::User "$(id -un)";
-CONF
-export APT_CONFIG=$work/apt.conf
-echo "fetch-rust: reading package lists" >&2
-apt-get update -qq >&2
+. contrib/arm64/apt.sh
 
 # The library's package is named after its version, and so is that of LLVM.
 depends() {

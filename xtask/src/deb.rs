@@ -2,15 +2,13 @@
 //!
 //! A package is an archive of archives (deb(5)): what is installed, from [`contents`], and what is said
 //! about it, from [`control`], put together by [`archive`]. The program comes from cargo in release mode,
-//! for this or another [`architecture`]. Everything has the time of the last commit, or of
+//! for this or another architecture. Everything has the time of the last commit, or of
 //! `SOURCE_DATE_EPOCH`, so that the same source gives the same package.
 
-mod architecture;
 mod archive;
 mod contents;
 mod control;
 mod crates;
-mod program;
 
 use std::env;
 use std::fs;
@@ -20,9 +18,9 @@ use std::process::{Command, ExitCode};
 use anyhow::Context;
 use cargo_metadata::MetadataCommand;
 
+use crate::architecture::Architecture;
 use crate::cargo::workspace;
-use crate::generate;
-use architecture::Architecture;
+use crate::{generate, program};
 use archive::Archive;
 use control::Package;
 

@@ -1,14 +1,17 @@
 //! Development tasks that cargo alone does not do: `cargo demo`, and `cargo xtask` with `deb`, `generate`,
-//! `interop`, `perf-gate`, `tidy` or `unit`.
+//! `interop`, `perf-gate`, `static`, `tidy` or `unit`.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
 
+mod architecture;
 mod cargo;
 mod deb;
 mod demo;
 mod generate;
 mod interop;
 mod perf_gate;
+mod program;
+mod statically;
 mod tidy;
 mod unit;
 
@@ -44,6 +47,8 @@ enum Task {
     /// Count the instructions that each part of the data path takes per packet, and compare with the
     /// stored figures. Needs valgrind.
     PerfGate(perf_gate::Options),
+    /// Build programs that need no C library: they run on any Linux of that kind of machine, as on routers.
+    Static(statically::Options),
     /// Check what compiler and clippy do not: dependencies, import cycles, unsafe code, programs started, old words, file
     /// lengths, links, drop names.
     Tidy,
@@ -61,6 +66,7 @@ fn main() -> ExitCode {
         Task::Interop(options) => interop::run(&options),
         Task::InteropPart(part) => interop::run_part(&part),
         Task::PerfGate(options) => perf_gate::run(&options),
+        Task::Static(options) => statically::run(&options),
         Task::Tidy => tidy::run(),
         Task::Unit => unit::run(),
     };

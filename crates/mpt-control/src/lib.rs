@@ -31,7 +31,7 @@ pub use explanation::{
     Estimate, Explanation, Finding, FlowExplanation, Found, Limit, OrderExplanation,
     PathExplanation, QueueExplanation, RepairExplanation,
 };
-pub use message::{ErrorKind, PathStatus, Reply, Request};
+pub use message::{ErrorKind, PathStatus, Refusal, Reply, Request};
 pub use peer::PeerStatus;
 pub use repair::{ClassCounters, CopyCounters, RepairStatus, StoreStatus};
 pub use status::{

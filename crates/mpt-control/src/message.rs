@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::{Explanation, PeerStatus, Status, TraceLine, TraceMark};
 
@@ -224,11 +225,42 @@ impl Reply {
         Self::Error { kind, message: message.into(), report: None }
     }
 
+    /// Why a reply is not the one that was asked for: the daemon's refusal, or that the reply is another one.
+    /// For the `else` of `let Reply::Status { status } = reply else`.
+    pub fn into_refusal(self) -> Refusal {
+        let other = match self {
+            Self::Error { kind, message, report } => return Refusal { kind, message, report },
+            other @ (Self::Changed { .. }
+            | Self::Config { .. }
+            | Self::Done
+            | Self::Explanation { .. }
+            | Self::Peers { .. }
+            | Self::Status { .. }
+            | Self::Trace { .. }
+            | Self::Version { .. }
+            | Self::WebToken { .. }) => other,
+        };
+        let message = format!("unexpected reply from the daemon: {other:?}");
+        Refusal { kind: ErrorKind::Other, message, report: None }
+    }
+
     /// A refusal because settings are wrong.
     pub fn bad_config(message: impl Into<String>, report: impl Into<String>) -> Self {
         let (message, report) = (message.into(), Some(report.into()));
         Self::Error { kind: ErrorKind::BadConfig, message, report }
     }
+}
+
+/// A request that has not been answered as asked ([`Reply::into_refusal`]).
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// What kind it is, for programs.
+    pub kind: ErrorKind,
+    /// What is wrong and what to do about it, for people. One line.
+    pub message: String,
+    /// The whole of it where settings are wrong, with their places, on several lines.
+    pub report: Option<String>,
 }
 
 /// Why a request was refused.
@@ -315,6 +347,17 @@ mod tests {
             let request: Request = serde_json::from_str(&text).unwrap();
             assert!(matches!(request, Request::Path { connection: None, .. }));
         }
+    }
+
+    #[test]
+    fn a_reply_to_something_else_says_that_it_is_unexpected() {
+        let refusal = Reply::bad_config("line 3", "the whole").into_refusal();
+        assert_eq!((refusal.kind, refusal.to_string()), (ErrorKind::BadConfig, "line 3".into()));
+        assert_eq!(refusal.report.as_deref(), Some("the whole"));
+        let refusal = Reply::Version { version: "0.1.0".into() }.into_refusal();
+        assert_eq!(refusal.kind, ErrorKind::Other);
+        let words = r#"unexpected reply from the daemon: Version { version: "0.1.0" }"#;
+        assert_eq!(refusal.to_string(), words);
     }
 
     #[test]

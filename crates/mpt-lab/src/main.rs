@@ -57,3 +57,28 @@ fn main() -> ExitCode {
         ExitCode::from(FAILURE)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn every_command_has_help_with_an_example_and_exit_codes() {
+        let mut arguments = Arguments::command();
+        arguments.build();
+        let commands = arguments.get_subcommands_mut().filter(|it| it.get_name() != "help");
+        let mut count = 0;
+        for command in commands {
+            let (name, text) =
+                (command.get_name().to_owned(), command.render_long_help().to_string());
+            assert!(text.contains("Exit code"), "{text}");
+            let examples = text.split("Examples:").nth(1).unwrap_or_default();
+            assert!(examples.contains(&format!("  mpt-lab {name}")), "{text}");
+            assert!(examples.lines().all(|line| line.len() <= 100), "{text}");
+            count += 1;
+        }
+        assert_eq!(count, 11);
+    }
+}

@@ -27,27 +27,103 @@ const FOR_HOSTS: [&str; 4] = ["bash", "ip", "sysctl", "unshare"];
 
 fn main() -> ExitCode {
     let trials = vec![
-        Trial::ignorable_test("every_box_of_the_guide_runs", || session(&PROGRAMS, |_| true)),
+        Trial::ignorable_test("every_box_of_the_guide_runs", || {
+            session(&PROGRAMS, |_| true, |_| {})
+        }),
         Trial::ignorable_test("hosts_are_removed_where_parts_were_skipped", || {
             let (first, last) = ("in client internet server; do", "ip netns delete");
-            session(&FOR_HOSTS, |text| text.contains(first) || text.contains(last))
+            session(&FOR_HOSTS, |text| text.contains(first) || text.contains(last), |_| {})
         }),
+        Trial::ignorable_test("eight_lines_at_each_end_bond_uplinks_behind_nat", short),
         Trial::test("boxes_are_found_with_their_lines", boxes_are_found),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// Runs the boxes that `is_run` selects by their text.
-fn session(programs: &[&str], is_run: impl Fn(&str) -> bool) -> Result<Completion, Failed> {
+/// What a configuration file of the guide may have, without comments and empty lines.
+const SHORT: usize = 8;
+
+/// Each uplink alone carries packets while the other one is cut at its far end.
+const EACH_ALONE: &str = "\
+for cut in fibre lte; do
+    internet ip link set $cut down
+    until client ping -c 1 -W 1 10.9.0.2; do sleep 0.1; done
+    client ping -c 5 -i 0.2 -W 1 10.9.0.2
+    internet ip link set $cut up
+    until [ $(server mpt status --socket /run/mpt/server.sock | grep -c '4754 *up ') = 2 ]; do sleep 0.1; done
+done
+";
+
+/// The boxes of found uplinks and of a server that names nothing, as they are, with a NAT before each uplink.
+fn short() -> Result<Completion, Failed> {
+    const HOSTS: &str = "for host in client internet server; do";
+    const CLIENT: &str = "remote = \"203.0.113.5\"              # or a host name\nEND";
+    const SERVER: &str = "name = \"van\"";
+    const NAT: &str = "internet nft -f -";
+    const END_OF_BOX: &str = "kill $(jobs -p)\nwait\n";
+    let guide = fs::read_to_string(guide())?;
+    let mut seen = 0;
+    for (line, text) in boxes(&guide) {
+        let file = match () {
+            () if text.contains(CLIENT) => "client.toml",
+            () if text.contains(SERVER) => "server.toml",
+            () => continue,
+        };
+        let lines = settings(&text, file);
+        if lines.is_empty() || lines.len() > SHORT {
+            return Err(
+                format!("guide.md:{line}: {file} has {} lines: {lines:?}", lines.len()).into()
+            );
+        }
+        seen += 1;
+    }
+    if seen != 2 {
+        return Err(format!("the guide has {seen} such files").into());
+    }
+    let is_hosts = |text: &str| text.contains(HOSTS) && text.contains("ip netns add");
+    session(
+        &PROGRAMS,
+        |text| is_hosts(text) || [CLIENT, SERVER, NAT].iter().any(|it| text.contains(it)),
+        |text| {
+            if text.contains(CLIENT) {
+                // It goes on with the server of a chapter before.
+                let end = text.find("\nEND\n").map_or(text.len(), |at| at + "\nEND\n".len());
+                text.truncate(end);
+            }
+            if text.contains(NAT) {
+                *text = text.replace(END_OF_BOX, &format!("{EACH_ALONE}{END_OF_BOX}"));
+            }
+        },
+    )
+}
+
+/// The lines of a file that a box writes, without comments and empty lines.
+fn settings<'a>(text: &'a str, file: &str) -> Vec<&'a str> {
+    let begin = format!("cat > {file} <<'END'");
+    let lines = text.lines().skip_while(|line| *line != begin).skip(1);
+    let lines = lines.take_while(|line| *line != "END").map(str::trim);
+    lines.filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
+}
+
+fn guide() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide.md")
+}
+
+/// Runs the boxes that `is_run` selects by their text, after `edit`.
+fn session(
+    programs: &[&str],
+    is_run: impl Fn(&str) -> bool,
+    edit: impl Fn(&mut String),
+) -> Result<Completion, Failed> {
     if let Some(reason) = lacking(programs) {
         return match env::var_os("MPT_NO_SKIP") {
             Some(_) => Err(reason.into()),
             None => Ok(Completion::ignored_with(reason)),
         };
     }
-    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide.md");
-    let mut boxes = boxes(&fs::read_to_string(guide)?);
+    let mut boxes = boxes(&fs::read_to_string(guide())?);
     boxes.retain(|(_, text)| is_run(text));
+    boxes.iter_mut().for_each(|(_, text)| edit(text));
     if boxes.len() < 2 {
         return Err("the guide has no such boxes".into());
     }
@@ -102,10 +178,10 @@ fn lacking(programs: &[&str]) -> Option<String> {
         let folders = env::var_os("PATH").unwrap_or_default();
         env::split_paths(&folders).any(|folder| folder.join(program).is_file())
     };
-    programs
-        .iter()
-        .find(|program| !found(program))
-        .map(|program| format!("there is no `{program}`"))
+    programs.iter().find(|program| !found(program)).map(|program| match *program {
+        "nft" => "there is no `nft`: apt-get install nftables".to_owned(),
+        other => format!("there is no `{other}`"),
+    })
 }
 
 /// Where programs are sought: `mpt` is the one under test.

@@ -8,8 +8,8 @@ use std::path::Path;
 use anyhow::Context;
 
 use super::Archive;
-use super::architecture::Architecture;
 use super::contents::CONFIGURATION;
+use crate::architecture::Architecture;
 
 /// The maintainer of the package, unless `DEBFULLNAME` and `DEBEMAIL` are set.
 const MAINTAINER: (&str, &str) = ("The MPT developers", "mpt@packages.invalid");

@@ -269,7 +269,7 @@ impl Socket {
                 self.as_fd().as_raw_fd(),
                 messages.as_mut_ptr().cast(),
                 slots.len() as libc::c_uint,
-                libc::MSG_TRUNC,
+                libc::MSG_TRUNC as _,
                 std::ptr::null_mut(),
             )
         };

@@ -18,6 +18,9 @@ use super::print;
 ///
 /// Exit code 0: it ran, with any result. 2: it could not run.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  mpt-lab bench --quick --only raw,mpt-1            two of the subjects"
+)]
 pub(crate) struct Arguments {
     /// Print one JSON object with all measurements instead of tables.
     #[arg(long)]

@@ -17,6 +17,7 @@ use super::print;
 /// Exit code 0: they were compared. 1: a figure became worse by more than --worse. 2: they could
 /// not be compared.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  mpt-lab compare before after --worse 10")]
 pub(crate) struct Arguments {
     /// The first folder, the baseline.
     a: PathBuf,

@@ -36,6 +36,7 @@ const REMEDY: &str = "the demo cannot run here; `mpt-lab doctor` lists everythin
 /// Needs no configuration and does not touch the machine's own network. Exit code 0: it ran. 2: it
 /// could not run.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  mpt-lab demo")]
 pub(crate) struct Arguments {
     /// The daemon to run; default MPT_BIN, or the one in this program's folder.
     #[arg(long, value_name = "PATH")]

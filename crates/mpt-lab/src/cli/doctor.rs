@@ -13,6 +13,7 @@ use super::print;
 ///
 /// Exit code 0: nothing is missing. 1: something is missing. 2: the check failed.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  mpt-lab doctor --json")]
 pub(crate) struct Arguments {
     /// Print an array of JSON objects instead of lines.
     #[arg(long)]

@@ -9,7 +9,10 @@ use mpt_lab::experiment::{Experiment, library};
 use super::print;
 
 /// Lists the built-in experiments: name, cells, time, and question.
+///
+/// Exit code 0. 2: the list could not be written.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  mpt-lab list")]
 pub(crate) struct Arguments {
     /// Print one JSON object per experiment instead.
     #[arg(long)]

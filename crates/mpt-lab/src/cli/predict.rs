@@ -16,6 +16,7 @@ use super::print;
 ///
 /// Exit code 0. 2: the file is not an experiment.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  mpt-lab predict two-equal --quick")]
 pub(crate) struct Arguments {
     /// Files, or names of built-in experiments (`mpt-lab list`), or `all`.
     #[arg(required = true)]

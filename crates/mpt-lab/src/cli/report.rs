@@ -19,6 +19,10 @@ use super::print;
 ///
 /// Exit code 0: they are written. 2: they could not be written.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  mpt-lab report results                            results/report.html\n\
+\x20 mpt-lab report trace.jsonl                        trace.html, of `mpt trace`"
+)]
 pub(crate) struct Arguments {
     /// The folder, as created by `mpt-lab run --out`, or a trace, as written by `mpt trace`.
     folder: PathBuf,

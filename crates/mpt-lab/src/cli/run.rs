@@ -30,6 +30,11 @@ use super::print;
 /// Exit code 0: they ran, with any result; doubtful results are marked with the reason. 2:
 /// something could not run.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  mpt-lab run two-equal --quick                     a first impression, within a minute\n\
+\x20 mpt-lab run mine.toml --out results               a file, to be reported\n\
+\x20 mpt-lab run scoreboard --system adaptive --at transport=cubic --out results"
+)]
 pub(crate) struct Arguments {
     /// Files, or names of built-in experiments (`mpt-lab list`), or `all`.
     #[arg(required = true)]

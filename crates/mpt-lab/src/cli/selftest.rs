@@ -15,6 +15,7 @@ use super::print;
 /// It takes about ten seconds, and the machine should be idle otherwise. Exit code 0: all checks
 /// passed. 1: a check failed. 2: it could not run.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  mpt-lab selftest --quick")]
 pub(crate) struct Arguments {
     /// Print one JSON object instead of a table.
     #[arg(long)]

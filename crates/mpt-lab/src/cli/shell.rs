@@ -16,6 +16,10 @@ use mpt_lab::running::{Folder, Running};
 ///
 /// Exit code: that of the command, or 2 if it could not run.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  mpt-lab shell left                                your shell there\n\
+\x20 mpt-lab shell left -- ping 10.9.0.2               one command"
+)]
 pub(crate) struct Arguments {
     /// `left` or `right`.
     host: String,

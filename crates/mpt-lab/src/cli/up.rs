@@ -29,6 +29,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 ///
 /// Exit code 0: ended by INT, TERM or HUP. 2: failed, or a daemon ended by itself.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  mpt-lab up two-equal                              then `mpt-lab shell left` in another terminal"
+)]
 pub(crate) struct Arguments {
     /// A file, or the name of a built-in experiment. If it has several cells, the first is used.
     experiment: String,

@@ -152,18 +152,9 @@ impl Daemon {
     ///
     /// No sensible answer in time.
     pub fn status(&self) -> Result<Status> {
-        match self.request(&Request::Status {})? {
-            Reply::Status { status } => Ok(*status),
-            Reply::Error { message, .. } => bail!("daemon `{}`: {message}", self.name),
-            other @ (Reply::Changed { .. }
-            | Reply::Config { .. }
-            | Reply::Done
-            | Reply::Explanation { .. }
-            | Reply::Peers { .. }
-            | Reply::Trace { .. }
-            | Reply::Version { .. }
-            | Reply::WebToken { .. }) => bail!(self.confused(&other)),
-        }
+        let reply = self.request(&Request::Status {})?;
+        let Reply::Status { status } = reply else { bail!(self.refused(reply)) };
+        Ok(*status)
     }
 
     /// Sets the administrative status of a path, in any connection.
@@ -173,18 +164,9 @@ impl Daemon {
     /// No answer in time, or a refusal, such as a path that does not exist.
     pub fn set_path(&self, path: &str, status: PathStatus) -> Result<()> {
         let request = Request::path_status(None::<&str>, path, status);
-        match self.request(&request)? {
-            Reply::Done => Ok(()),
-            Reply::Error { message, .. } => bail!("daemon `{}`: {message}", self.name),
-            other @ (Reply::Changed { .. }
-            | Reply::Config { .. }
-            | Reply::Explanation { .. }
-            | Reply::Status { .. }
-            | Reply::Peers { .. }
-            | Reply::Trace { .. }
-            | Reply::Version { .. }
-            | Reply::WebToken { .. }) => bail!(self.confused(&other)),
-        }
+        let reply = self.request(&request)?;
+        let Reply::Done = reply else { bail!(self.refused(reply)) };
+        Ok(())
     }
 
     /// The file it was started with, and reads again when it reloads.
@@ -210,17 +192,14 @@ impl Daemon {
         match self.request(request)? {
             Reply::Changed { changes } => Ok(changes),
             Reply::Done => Ok(Vec::new()),
-            Reply::Error { message, report, .. } => {
-                let report = report.map_or(String::new(), |report| format!("\n{report}"));
-                bail!("daemon `{}`: {message}{report}", self.name)
-            }
-            other @ (Reply::Config { .. }
+            other @ (Reply::Error { .. }
+            | Reply::Config { .. }
             | Reply::Explanation { .. }
             | Reply::Status { .. }
             | Reply::Peers { .. }
             | Reply::Trace { .. }
             | Reply::Version { .. }
-            | Reply::WebToken { .. }) => bail!(self.confused(&other)),
+            | Reply::WebToken { .. }) => bail!(self.refused(other)),
         }
     }
 
@@ -310,8 +289,10 @@ impl Daemon {
         Tracer::start(binary, &self.socket(), file)
     }
 
-    fn confused(&self, reply: &Reply) -> String {
-        format!("daemon `{}` sent an unexpected reply: {reply:?}", self.name)
+    fn refused(&self, reply: Reply) -> String {
+        let refusal = reply.into_refusal();
+        let report = refusal.report.map_or(String::new(), |report| format!("\n{report}"));
+        format!("daemon `{}`: {}{report}", self.name, refusal.message)
     }
 
     fn await_ready(&mut self) -> Result<()> {

@@ -184,8 +184,9 @@ impl ReceiveHalf {
                 self.paths.iter_mut().for_each(|(_, path)| path.order.restart());
             }
             Look::Away => {
-                if judged == Err(Drop::Duplicate) && now >= self.again_until {
-                    self.paths[path.index()].estimator.on_copy();
+                if judged == Err(Drop::Duplicate) {
+                    let sent_again = self.was_sent_again(now);
+                    self.paths[path.index()].on_uncounted_copy(sent_again);
                 }
                 return;
             }
@@ -202,13 +203,21 @@ impl ReceiveHalf {
         if arrival == Came::Restart {
             self.paths.iter_mut().for_each(|(_, path)| path.order.restart());
         }
-        let sent_again = now < self.again_until;
-        let path = &mut self.paths[path.index()];
         match arrival {
-            Came::First | Came::Restart => path.order.on_arrival(now, seq),
-            Came::Duplicate => path.on_copy(sent_again),
+            Came::First | Came::Restart => self.paths[path.index()].order.on_arrival(now, seq),
+            Came::Duplicate => {
+                let sent_again = self.was_sent_again(now);
+                self.paths[path.index()].on_copy(sent_again);
+            }
             Came::Stray => {}
         }
+    }
+
+    /// Whether the peer has counted a packet as sent that comes for the second time: after a path was lost, and always
+    /// in a session, where packets go by several paths at once in trains, as repairs, and as duplicates.
+    #[cold]
+    fn was_sent_again(&self, now: Instant) -> bool {
+        now < self.again_until || self.session.is_some()
     }
 
     /// The next deadline of this half.

@@ -85,8 +85,15 @@ impl Arrivals<'_> {
     /// A datagram is of this framing, which the connection at its origin does not accept.
     #[cold]
     pub(super) fn note_framing(&mut self, now: Instant, found: FramingFound) {
+        let kind = MismatchKind::Framing { found };
         if let Some(candidate) = self.likeliest() {
-            self.note(now, candidate, MismatchKind::Framing { found });
+            self.note(now, candidate, kind);
+        } else if self.mismatches.admits_stranger(now) {
+            // What is sealed names nobody. It can be the peer of the only connection that waits for one.
+            match self.only_waiting() {
+                Some(id) => self.note_on(now, id, None, kind),
+                None => self.mismatches.note(now, self.stranger(kind)),
+            }
         }
     }
 
@@ -210,6 +217,8 @@ impl Arrivals<'_> {
             let waits = half.paths.iter().next().is_none();
             let kind = if half.key != key {
                 MismatchKind::Key { found: key }
+            } else if asks == Some(true) && half.is_sealed() {
+                MismatchKind::Framing { found: FramingFound::Extended }
             } else if waits && asks == Some(false) {
                 // Paths are learned in extended framing only.
                 MismatchKind::Framing { found: FramingFound::Plain }
@@ -228,18 +237,21 @@ impl Arrivals<'_> {
         // Where only the connection's own address is wrong, it is the one with this peer. Where the peer's is, it can
         // be any that waits for its peer to say where it is.
         let is_peer = |half: &ReceiveHalf| half.framing.peer().contains(&sender);
-        let waits = |half: &ReceiveHalf| half.paths.iter().next().is_none();
-        let only = {
-            let mut waiting = self.connections.iter().filter(|(_, half)| waits(half));
-            waiting.next().filter(|_| waiting.next().is_none()).map(|(index, _)| index)
-        };
-        let of = self.connections.iter().find(|(_, half)| is_peer(half)).map(|(index, _)| index);
-        let of = of.or(only).map(|index| ConnectionId(index as u16));
+        let of = self.connections.iter().find(|(_, half)| is_peer(half));
+        let of = of.map(|(index, _)| ConnectionId(index as u16)).or_else(|| self.only_waiting());
         let addresses = MismatchKind::Addresses { sender, receiver };
         match of {
             Some(id) if asks.is_some() => self.note_on(now, id, None, addresses),
             _ => self.mismatches.note(now, self.stranger(MismatchKind::Source)),
         }
+    }
+
+    /// The connection that waits for its peer to say where it is, if there is only one.
+    fn only_waiting(&self) -> Option<ConnectionId> {
+        let waits = |half: &ReceiveHalf| half.paths.iter().next().is_none();
+        let mut waiting = self.connections.iter().filter(|(_, half)| waits(half));
+        let (index, _) = waiting.next().filter(|_| waiting.next().is_none())?;
+        Some(ConnectionId(index as u16))
     }
 
     /// Something that comes from where no path leads to.

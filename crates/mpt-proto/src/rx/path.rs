@@ -145,7 +145,12 @@ impl ReceivePath {
     /// it has counted that as sent on this one.
     pub(super) fn on_copy(&mut self, sent_again: bool) {
         self.copies += 1;
-        if !sent_again {
+        self.on_uncounted_copy(sent_again);
+    }
+
+    /// The same while copies are not counted. A datagram that the network has doubled was sent once.
+    pub(super) fn on_uncounted_copy(&mut self, sent_again: bool) {
+        if self.recorder.has_repeated() || !sent_again {
             self.estimator.on_copy();
         }
     }

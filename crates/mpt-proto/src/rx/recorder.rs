@@ -86,6 +86,8 @@ pub(crate) struct Recorder {
     received_bytes: u64,
     lost: u64,
     duplicates: u16,
+    /// How many of them have been [asked](Self::has_repeated) for.
+    asked: u16,
     late: u16,
     ce: u32,
     /// How long a datagram may be overtaken by others on the path.
@@ -122,6 +124,11 @@ impl Recorder {
             self.window = Window::default();
             self.marks.shrink_to(0);
         }
+    }
+
+    /// Whether a datagram has come twice since this was asked last.
+    pub(crate) fn has_repeated(&mut self) -> bool {
+        std::mem::replace(&mut self.asked, self.duplicates) != self.duplicates
     }
 
     /// How long a datagram may be overtaken by others before it counts as lost; 0 on a path that keeps its order.

@@ -40,40 +40,39 @@ pub(super) fn connection(action: &ConnectionAction) -> Result<Exit> {
 
 /// Asks the daemon for a change, and says what came of it.
 pub(super) fn ask(socket: &Path, request: &Request) -> Result<Exit> {
-    match Client::connect(socket)?.request(request)? {
-        Reply::Done => Ok(Exit::Done),
-        Reply::Changed { changes } if changes.is_empty() => output::print("nothing has changed\n"),
-        Reply::Changed { changes } => output::print(&(changes.join("\n") + "\n")),
-        Reply::Config { text } => output::print(&text),
-        Reply::Error { kind, message, report } => {
-            if let Some(report) = report {
-                // As `mpt check` shows it; the message comes last, in sight.
-                let _ = std::io::stderr().write_all(report.as_bytes());
-            }
-            match kind {
-                ErrorKind::NoSuchPath
-                | ErrorKind::NoSuchConnection
-                | ErrorKind::NoSuchPeer
-                | ErrorKind::AmbiguousPath
-                | ErrorKind::BadConfig => {
-                    output::complain(message);
-                    Ok(Exit::Negative)
-                }
-                ErrorKind::BadRequest
-                | ErrorKind::Busy
-                | ErrorKind::NotAllowed
-                | ErrorKind::Unavailable
-                | ErrorKind::Other => bail!(message),
-            }
+    let refusal = match Client::connect(socket)?.request(request)? {
+        Reply::Done => return Ok(Exit::Done),
+        Reply::Changed { changes } if changes.is_empty() => {
+            return output::print("nothing has changed\n");
         }
-        other @ (Reply::Explanation { .. }
+        Reply::Changed { changes } => return output::print(&(changes.join("\n") + "\n")),
+        Reply::Config { text } => return output::print(&text),
+        other @ (Reply::Error { .. }
+        | Reply::Explanation { .. }
         | Reply::Peers { .. }
         | Reply::Status { .. }
         | Reply::Trace { .. }
         | Reply::Version { .. }
-        | Reply::WebToken { .. }) => {
-            bail!("unexpected reply from the daemon: {other:?}")
+        | Reply::WebToken { .. }) => other.into_refusal(),
+    };
+    if let Some(report) = &refusal.report {
+        // As `mpt check` shows it; the message comes last, in sight.
+        let _ = std::io::stderr().write_all(report.as_bytes());
+    }
+    match refusal.kind {
+        ErrorKind::NoSuchPath
+        | ErrorKind::NoSuchConnection
+        | ErrorKind::NoSuchPeer
+        | ErrorKind::AmbiguousPath
+        | ErrorKind::BadConfig => {
+            output::complain(refusal);
+            Ok(Exit::Negative)
         }
+        ErrorKind::BadRequest
+        | ErrorKind::Busy
+        | ErrorKind::NotAllowed
+        | ErrorKind::Unavailable
+        | ErrorKind::Other => bail!(refusal),
     }
 }
 

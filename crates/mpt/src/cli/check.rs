@@ -19,24 +19,26 @@ pub(super) fn check(file: &Path, file_only: bool) -> Result<Exit> {
         }
         Err(error) => return Err(error.into()),
     };
-    output::print(&format!("{}: good: {}\n", file.display(), size(&settings)))?;
+    let (name, size) = (file.display(), size(&settings));
     if file_only {
-        return Ok(Exit::Done);
+        return output::print(&format!("{name}: good: {size}\n"));
     }
 
     let findings = preflight::lacks(&settings);
+    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
+    // What does not run is not called good, although the file has no error of its own.
+    let verdict = if errors == 0 { "good: " } else { "" };
+    output::print(&format!("{name}: {verdict}{size}\n"))?;
     let text: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
     output::print(&text)?;
     for open in settings.tunnels.iter().filter_map(keys::unsealed) {
         output::print(&format!("note: {open}\n"))?;
     }
-    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
     if errors == 0 {
         return Ok(Exit::Done);
     }
     output::complain(format_args!(
-        "{} cannot be run here: fix {} and try again",
-        file.display(),
+        "{name} cannot be run here: fix {} and try again",
         counted(errors, "error")
     ));
     Ok(Exit::Negative)

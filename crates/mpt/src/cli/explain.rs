@@ -11,24 +11,18 @@ use crate::output;
 /// Asks the daemon at `socket` why packets went where they went, and prints it.
 pub(super) fn explain(connection: Option<&str>, json: bool, socket: &Path) -> Result<Exit> {
     let request = Request::Explain { connection: connection.map(str::to_owned) };
-    match Client::connect(socket)?.request(&request)? {
-        Reply::Explanation { connections } if json => {
-            let text = serde_json::to_string_pretty(&connections);
-            output::print(&(text.context("cannot write the explanation")? + "\n"))
+    let reply = Client::connect(socket)?.request(&request)?;
+    let Reply::Explanation { connections } = reply else {
+        let refusal = reply.into_refusal();
+        if refusal.kind != ErrorKind::NoSuchConnection {
+            bail!(refusal);
         }
-        Reply::Explanation { connections } => output::print(&output::explanations(&connections)),
-        Reply::Error { kind: ErrorKind::NoSuchConnection, message, .. } => {
-            output::complain(message);
-            Ok(Exit::Negative)
-        }
-        Reply::Error { message, .. } => bail!(message),
-        other @ (Reply::Changed { .. }
-        | Reply::Config { .. }
-        | Reply::Done
-        | Reply::Peers { .. }
-        | Reply::Status { .. }
-        | Reply::Trace { .. }
-        | Reply::Version { .. }
-        | Reply::WebToken { .. }) => bail!("unexpected reply from the daemon: {other:?}"),
+        output::complain(refusal);
+        return Ok(Exit::Negative);
+    };
+    if json {
+        let text = serde_json::to_string_pretty(&connections);
+        return output::print(&(text.context("cannot write the explanation")? + "\n"));
     }
+    output::print(&output::explanations(&connections))
 }

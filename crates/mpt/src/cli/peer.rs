@@ -47,18 +47,8 @@ fn text(settings: &PeerSettings) -> String {
 }
 
 fn list(json: bool, socket: &Path) -> Result<Exit> {
-    let peers = match Client::connect(socket)?.request(&Request::Peers {})? {
-        Reply::Peers { peers } => peers,
-        Reply::Error { message, .. } => bail!(message),
-        other @ (Reply::Changed { .. }
-        | Reply::Config { .. }
-        | Reply::Done
-        | Reply::Explanation { .. }
-        | Reply::Status { .. }
-        | Reply::Trace { .. }
-        | Reply::Version { .. }
-        | Reply::WebToken { .. }) => bail!("unexpected reply from the daemon: {other:?}"),
-    };
+    let reply = Client::connect(socket)?.request(&Request::Peers {})?;
+    let Reply::Peers { peers } = reply else { bail!(reply.into_refusal()) };
     if json {
         return output::print(&(serde_json::to_string(&peers)? + "\n"));
     }

@@ -113,19 +113,16 @@ impl Options {
         client: &mut Client,
         after: BTreeMap<String, TraceMark>,
     ) -> Result<Result<(BTreeMap<String, TraceMark>, Vec<TraceLine>), String>> {
-        match client.request(&Request::Trace { connection: self.connection.clone(), after })? {
-            Reply::Trace { lines, next } => Ok(Ok((next, lines))),
-            Reply::Error { kind: ErrorKind::NoSuchConnection, message, .. } => Ok(Err(message)),
-            Reply::Error { message, .. } => bail!(message),
-            other @ (Reply::Changed { .. }
-            | Reply::Config { .. }
-            | Reply::Done
-            | Reply::Explanation { .. }
-            | Reply::Peers { .. }
-            | Reply::Status { .. }
-            | Reply::Version { .. }
-            | Reply::WebToken { .. }) => bail!("unexpected reply from the daemon: {other:?}"),
-        }
+        let request = Request::Trace { connection: self.connection.clone(), after };
+        let reply = client.request(&request)?;
+        let Reply::Trace { lines, next } = reply else {
+            let refusal = reply.into_refusal();
+            if refusal.kind != ErrorKind::NoSuchConnection {
+                bail!(refusal);
+            }
+            return Ok(Err(refusal.message));
+        };
+        Ok(Ok((next, lines)))
     }
 }
 

@@ -19,18 +19,11 @@ impl<H: Host> web::Backend for Behind<'_, H> {
     }
 
     fn explain(&mut self) -> Result<Vec<Explanation>, String> {
-        match self.change(Request::Explain { connection: None }) {
-            Reply::Explanation { connections } => Ok(connections),
-            Reply::Error { message, .. } => Err(message),
-            other @ (Reply::Changed { .. }
-            | Reply::Config { .. }
-            | Reply::Done
-            | Reply::Peers { .. }
-            | Reply::Status { .. }
-            | Reply::Trace { .. }
-            | Reply::Version { .. }
-            | Reply::WebToken { .. }) => Err(format!("unexpected reply: {other:?}")),
-        }
+        let reply = self.change(Request::Explain { connection: None });
+        let Reply::Explanation { connections } = reply else {
+            return Err(reply.into_refusal().message);
+        };
+        Ok(connections)
     }
 
     fn allows(&self, token: &str) -> bool {

@@ -21,6 +21,7 @@ use crate::exit::Exit;
 pub(crate) use explanation::explanations;
 pub(crate) use order::{distributions, order};
 pub(crate) use quantity::{bytes, counts, duration, percent, rate, short, three_digits};
+pub(crate) use quota::fact as quota;
 pub(crate) use repair::HOLD_BOUNDS_MS;
 pub(crate) use status::{Look, event, status};
 pub(crate) use wrap::wrap;

@@ -5,7 +5,7 @@ use mpt_control::QuotaState;
 use super::quantity::{bytes, duration, ms, percent};
 
 /// In a line of the status: `lte quota: ` goes before it.
-pub(super) fn fact(quota: &QuotaState) -> String {
+pub(crate) fn fact(quota: &QuotaState) -> String {
     let mut text = format!(
         "{} of {} used ({} %)",
         bytes(quota.used),

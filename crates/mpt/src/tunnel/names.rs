@@ -120,9 +120,9 @@ impl Names {
                         "has what it needs again, and waits for the peer".to_owned()
                     }
                     (_, PathState::Down(DownCause::Absent), Some(why)) => {
-                        format!("was {}, is {}: {why}{}", from.name(), to.name(), next(to))
+                        format!("{} {}: {why}{}", changed(from, to), to.name(), next(to))
                     }
-                    _ => format!("was {}, is {to}{}", from.name(), next(to)),
+                    _ => format!("{} {to}{}", changed(from, to), next(to)),
                 };
                 format!("connection {name}: path {path_name} {what}")
             }
@@ -183,15 +183,22 @@ pub(super) fn refused_invitation(now: Instant, remote: SocketAddr) -> RecentEven
     }
 }
 
+/// How the name of a path's state is led in.
+fn changed(from: PathState, to: PathState) -> String {
+    // Another cause of the same.
+    if from.name() == to.name() {
+        return "is still".to_owned();
+    }
+    format!("was {}, is", from.name())
+}
+
 /// What happens to a path in that state.
 fn next(state: PathState) -> &'static str {
     match state {
-        PathState::Down(DownCause::Silent | DownCause::PeerDeaf) => {
-            "; it is used again when the peer is heard"
-        }
-        PathState::Down(DownCause::Absent | DownCause::PeerLost) => {
-            "; it is used again when that is back"
-        }
+        PathState::Down(DownCause::Silent) => "; it is used again when the peer is heard",
+        PathState::Down(DownCause::PeerDeaf) => "; it is used again when it does",
+        PathState::Down(DownCause::Absent) => "; it is used when that changes",
+        PathState::Down(DownCause::PeerLost) => "; it is used again when the peer has it again",
         PathState::UnusableMtu => "; it is used again when packets of 1280 bytes fit",
         PathState::Down(DownCause::PeerDown | DownCause::PeerOff) => {
             "; it is used again when the peer allows it"
@@ -199,5 +206,51 @@ fn next(state: PathState) -> &'static str {
         PathState::Off => "",
         PathState::Probing => "; it is used when the peer is heard",
         PathState::Up => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONNECTION: ConnectionId = ConnectionId(1);
+    const PATH: PathId = PathId(2);
+
+    fn told(names: &Names, from: PathState, to: PathState) -> String {
+        let event = Event::Path { connection: CONNECTION, path: PATH, from, to };
+        names.describe(Instant::ZERO, &event).text
+    }
+
+    #[test]
+    fn a_path_that_stays_down_for_another_cause_is_still_down() {
+        let names = Names {
+            connections: [(CONNECTION, "server".to_owned())].into(),
+            paths: [((CONNECTION, PATH), "lte".to_owned())].into(),
+            absences: [((CONNECTION, PATH), "interface wwan0 has no carrier".to_owned())].into(),
+            ..Names::default()
+        };
+        let down = PathState::Down;
+        for (from, to, words) in [
+            (PathState::Up, down(DownCause::Silent), "was up, is down (silent for its dead time)"),
+            (
+                down(DownCause::PeerLost),
+                down(DownCause::PeerDeaf),
+                "is still down (the peer does not hear us on it); it is used again when it does",
+            ),
+            (
+                down(DownCause::Silent),
+                down(DownCause::Absent),
+                "is still down: interface wwan0 has no carrier; it is used when that changes",
+            ),
+            (
+                down(DownCause::Absent),
+                down(DownCause::Silent),
+                "has what it needs again, and waits for the peer",
+            ),
+        ] {
+            let told = told(&names, from, to);
+            let begin = format!("connection server: path lte {words}");
+            assert!(told.starts_with(&begin), "{told} instead of {begin}");
+        }
     }
 }

@@ -273,6 +273,7 @@ impl TransmitLoop {
                 let Place { settings, remote, mtu: known, absence, .. } = place;
                 let (present, mtu) = (absence.is_none(), known.at_first());
                 let history = History::beginning(now);
+                let why = absence.clone();
                 let info = PathInfo { absence, history, ..PathInfo::new(settings, remote, known) };
                 self.table.put_path(connection, path, info);
                 self.change(now, Change::AddPath { connection, path, config }, name, to_rx);
@@ -281,7 +282,7 @@ impl TransmitLoop {
                 self.change(now, fits, None, to_rx);
                 let unnoticed = Duration::ZERO;
                 let change = Change::SetPresent { connection, path, present, unnoticed };
-                self.change(now, change, None, to_rx);
+                self.change(now, change, why, to_rx);
                 self.mtu.changed = true;
             }
             TunnelOp::SetPath { connection, path, place } => {

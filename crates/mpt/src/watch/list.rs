@@ -1,6 +1,6 @@
 //! The list of what there is, in the order of the configuration, as far as it is asked for.
 
-use mpt_control::{ConnectionState, PathState, TunnelStatus};
+use mpt_control::{ConnectionState, PathState, QuotaState, TunnelStatus};
 
 use super::model::{ConnectionRates, Model, PathRates, TunnelRates};
 
@@ -26,6 +26,8 @@ pub(super) enum What<'m> {
     Path(&'m ConnectionState, &'m PathState, &'m PathRates),
     /// Why a path is not up.
     Cause(&'m PathState),
+    /// How much of its quota a path has used.
+    Quota(&'m PathState, &'m QuotaState),
 }
 
 /// Which row is meant, by name: places in the list change when something is added or removed.
@@ -43,7 +45,7 @@ impl Row<'_> {
     pub(super) fn is_selectable(&self) -> bool {
         match self.what {
             What::Tunnel(_) | What::Connection(..) | What::Path(..) => true,
-            What::Order(..) | What::Cause(_) => false,
+            What::Order(..) | What::Cause(_) | What::Quota(..) => false,
         }
     }
 
@@ -53,7 +55,7 @@ impl Row<'_> {
             What::Tunnel(_) => (None, None),
             What::Connection(connection, _) => (Some(connection), None),
             What::Path(connection, path, _) => (Some(connection), Some(path)),
-            What::Order(..) | What::Cause(_) => return None,
+            What::Order(..) | What::Cause(_) | What::Quota(..) => return None,
         };
         Some(Place {
             tunnel: self.tunnel.name.clone(),
@@ -72,7 +74,7 @@ impl Row<'_> {
                 What::Path(connection, path, _) => {
                     names == (Some(&connection.name), Some(&path.name))
                 }
-                What::Order(..) | What::Cause(_) => false,
+                What::Order(..) | What::Cause(_) | What::Quota(..) => false,
             }
     }
 }
@@ -103,6 +105,9 @@ pub(super) fn rows<'m>(model: &'m Model, filter: &str, brief: bool) -> Vec<Row<'
                 rows.push(Row { tunnel, what: What::Path(connection, path, rates) });
                 if path.state != "up" && reason(path).is_some() {
                     rows.push(Row { tunnel, what: What::Cause(path) });
+                }
+                if let Some(quota) = &path.quota {
+                    rows.push(Row { tunnel, what: What::Quota(path, quota) });
                 }
             }
         }

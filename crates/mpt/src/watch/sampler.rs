@@ -75,13 +75,8 @@ impl Sampler {
 /// The status from a daemon that is connected to.
 pub(crate) fn ask(client: &mut Client) -> Result<Status> {
     let reply = client.request(&Request::Status {})?;
-    if let Reply::Status { status } = reply {
-        return Ok(*status);
-    }
-    if let Reply::Error { message, .. } = reply {
-        bail!(message);
-    }
-    bail!("unexpected reply from the daemon: {reply:?}")
+    let Reply::Status { status } = reply else { bail!(reply.into_refusal()) };
+    Ok(*status)
 }
 
 /// Equal intervals, however long what happens in them takes.

@@ -90,6 +90,7 @@ fn path(status: &PathState, rates: &PathRates) -> Value {
         "off": status.status == "off",
         "standby": status.standby,
         "metered": status.metered,
+        "quota": status.quota.as_ref().map(output::quota),
         "interface": status.interface,
         "local": status.local,
         "remote": status.remote,

@@ -11,8 +11,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use mpt_control::{
-    ConnectionState, ErrorKind, Event, Explanation, PathState, PathStatus, Reply, Request, Status,
-    Traffic, TunnelStatus,
+    ConnectionState, ErrorKind, Event, Explanation, PathState, PathStatus, QuotaState, Reply,
+    Request, Status, Traffic, TunnelStatus,
 };
 use mpt_io::poll::{Events, Poll};
 use serde_json::Value;
@@ -189,6 +189,8 @@ fn who_watches_is_told_every_second() {
     let mut stream = served.watch();
     let first = stream.event();
     assert_eq!(first["tunnels"][0]["connections"][0]["paths"][0]["sent"], Value::Null);
+    let quota = &first["tunnels"][0]["connections"][0]["paths"][0]["quota"];
+    assert_eq!(quota, "2.50 MB of 10.0 MB used (25.0 %), the clock is not set");
     assert_eq!(first["events"][0]["text"], "server/fibre: is up");
     let words = &first["tunnels"][0]["connections"][0]["words"];
     assert_eq!(words[0], "connection server of tunnel mpt0, the last 0 ms", "{words}");
@@ -329,6 +331,7 @@ impl Backend for Pretended<'_> {
             name: "fibre".into(),
             state: "up".into(),
             sent: Traffic { packets: 1, bytes: clock },
+            quota: Some(QuotaState { bytes: 10_000_000, used: 2_500_000, ..QuotaState::default() }),
             ..PathState::default()
         };
         let connection = ConnectionState {

@@ -3,10 +3,12 @@
 
 use std::net::UdpSocket;
 use std::process::Command;
+use std::time::Duration;
 
 use mpt_control::{Event, PathStatus, Problem};
 use mpt_lab::emulator::Direction;
 use mpt_lab::topology::Side;
+use mpt_lab::traffic::udp;
 
 use crate::site::{QUICK, Site, TWO_LINKS, daemon, eventually};
 use crate::suite::{Test, skip};
@@ -63,6 +65,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("disagree::nothing_is_said_where_all_is_well_in_extended_framing", || {
         all_well("framing = 'extended'")
     }),
+    ("disagree::copies_of_packets_are_no_loss", copies),
     ("disagree::the_doctor_looks_further", found_by_the_doctor),
     ("disagree::the_doctor_measures_rates_where_asked", rates),
 ];
@@ -185,7 +188,7 @@ fn another_peer(framing: &str) {
 }
 
 /// A configuration without paths.
-fn without_paths(config: &str) -> String {
+pub(crate) fn without_paths(config: &str) -> String {
     config.split("[[tunnel.connection.path]]").next().expect("a connection").to_owned()
 }
 
@@ -390,6 +393,25 @@ pub(crate) fn assert_health(site: &Site) {
         let answered = "answers through the tunnel, also to packets of";
         assert_eq!(text.matches(answered).count(), 2, "by IPv4 and IPv6: {text}");
     }
+}
+
+/// A session begins by sending copies of packets by paths that nothing else takes. No path loses any.
+fn copies() {
+    let site = site(TWO_LINKS, "framing = 'extended'", |_, config| config);
+    site.await_all_up();
+    let options = udp::Options::at_rate(4_000_000, 1200, Duration::from_secs(1));
+    site.stream(4, options).finish().expect("a report");
+    let paths = || [0, 1].map(|path| site.path(Side::Right, path));
+    eventually("both paths have carried packets, and a keepalive after them has come", || {
+        paths().iter().all(|path| path.received.packets > 0 && path.loss.is_some())
+    });
+    let copies = site.connection(Side::Left).repair.map(|repair| repair.copy_bytes);
+    assert!(copies > Some(0), "{copies:?}");
+    for path in paths() {
+        assert_eq!((path.lost, path.loss), (Some(0), Some(0.0)), "{}", path.name);
+    }
+    let (status, text) = doctor(&site, Side::Right, &[]);
+    assert_eq!(status, Some(0), "{text}");
 }
 
 /// What no daemon recognises, and the doctor finds by looking further.

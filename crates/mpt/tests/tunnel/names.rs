@@ -165,6 +165,9 @@ fn unknown() {
     let paths = world.daemon(Side::Left).status().expect("a status").tunnels.remove(0);
     let path = paths.connections[0].paths.iter().find(|path| path.name == "lte").expect("a path");
     assert_eq!((path.remote.as_str(), path.mtu), ("nowhere.example.org:4754", 0), "not known yet");
+    let said = "path lte was probing, is down: nowhere.example.org is being resolved; it is used when that changes";
+    let log = world.daemon(Side::Left).log();
+    assert!(log.contains(said), "{log}");
     server.tell("nowhere.example.org", SERVER);
     world.await_both("lte", "up");
 }

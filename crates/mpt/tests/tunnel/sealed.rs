@@ -11,7 +11,7 @@ use mpt_lab::emulator::Direction;
 use mpt_lab::topology::Side;
 use mpt_proto::PrivateKey;
 
-use crate::disagree::{assert_health, await_problem};
+use crate::disagree::{assert_health, await_problem, without_paths};
 use crate::site::{Site, eventually, two_links};
 use crate::suite::Test;
 
@@ -19,6 +19,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("sealed::packets_arrive_and_nothing_of_them_is_legible_on_the_way", legible),
     ("sealed::a_stranger_gets_nothing_back", stranger),
     ("sealed::other_keys_and_none_are_named", other_keys),
+    ("sealed::keys_at_one_end_are_named_by_a_server_that_names_no_address", keys_and_learned_paths),
     ("sealed::other_preshared_keys_are_named", other_preshared_keys),
     ("sealed::other_settings_are_named", other_settings),
     ("sealed::copies_of_handshakes_are_no_wrong_clock", copies_are_no_replays),
@@ -61,7 +62,30 @@ fn other_keys() {
     );
     site.start_daemon(Side::Left);
     await_problem(&site, Side::Left, "framing", "asks for sealed framing");
-    await_problem(&site, Side::Right, "framing", "sends plain framing");
+    await_problem(&site, Side::Right, "framing", "sends plain framing without keys");
+}
+
+/// Keys at one end only, where the other end names no addresses. It is the one that can tell.
+fn keys_and_learned_paths() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (has_keys, words) in [
+        (Side::Right, "sends extended framing without keys, and this connection is sealed"),
+        (Side::Left, "asks for sealed framing, which this connection does not use"),
+    ] {
+        let mut site = Site::links_only(&two_links(4), "");
+        for side in [Side::Left, Side::Right] {
+            let mut config = match side == has_keys {
+                true => sealed(folder.path(), side, &site.config(side)),
+                false => site.config(side).replace("'plain'", "'extended'"),
+            };
+            if side == Side::Right {
+                config = without_paths(&config);
+            }
+            site.start_daemon_with(side, &config);
+        }
+        let problem = await_problem(&site, Side::Right, "framing", words);
+        assert_eq!(problem.connection.as_deref(), Some("peer"), "{problem:?}");
+    }
 }
 
 /// The preshared keys differ: whose handshake is answered says so.

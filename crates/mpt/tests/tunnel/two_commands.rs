@@ -53,6 +53,7 @@ impl Pair {
     }
 
     fn of(hosts: Uplinks) -> Self {
+        needs_nft();
         hosts.internet.run(|| add_address("lo", ANYWHERE));
         for host in [&hosts.client, &hosts.server] {
             host.run(|| forward(false));
@@ -205,7 +206,7 @@ fn needs_nft() {
     let found =
         ["/usr/sbin/nft", "/sbin/nft", "/usr/bin/nft"].iter().any(|it| Path::new(it).exists());
     if !found {
-        skip("there is no `nft`");
+        skip("no nft, which the package nftables has");
     }
 }
 
@@ -215,7 +216,6 @@ fn signal(child: &Child, signal: Signal) {
 }
 
 fn joined() {
-    needs_nft();
     let pair = Pair::new();
     let (client, server) = (&pair.hosts.client, &pair.hosts.server);
     let before = [pair.state(client, "client"), pair.state(server, "server")];
@@ -260,7 +260,6 @@ fn joined() {
 }
 
 fn killed() {
-    needs_nft();
     let pair = Pair::new();
     let client = &pair.hosts.client;
     let before = pair.state(client, "client");

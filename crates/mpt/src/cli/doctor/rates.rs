@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use mpt_control::{
-    Client, ConnectionState, Explanation, Limit, PathState, Reply, Request, Status, TunnelStatus,
+    Client, ConnectionState, ErrorKind, Explanation, Limit, PathState, Reply, Request, Status,
+    TunnelStatus,
 };
 
 use super::busy::Ticks;
@@ -106,18 +107,16 @@ fn measure(client: &mut Client, name: &str, load: impl FnOnce() + Send) -> Resul
         let (seconds, after) = (begin.elapsed().as_secs_f64(), watch::ask(client)?);
         let was_busy = ticks.were_busy_until(&Ticks::of(after.pid));
         let request = Request::Explain { connection: Some(name.to_owned()) };
-        let explained = match client.request(&request)? {
-            Reply::Explanation { mut connections } => connections.pop(),
+        let reply = client.request(&request)?;
+        let explained = if let Reply::Explanation { mut connections } = reply {
+            connections.pop()
+        } else {
+            let refusal = reply.into_refusal();
+            if refusal.kind != ErrorKind::NoSuchConnection {
+                bail!(refusal);
+            }
             // It has gone meanwhile.
-            Reply::Error { .. } => None,
-            other @ (Reply::Changed { .. }
-            | Reply::Config { .. }
-            | Reply::Done
-            | Reply::Peers { .. }
-            | Reply::Status { .. }
-            | Reply::Trace { .. }
-            | Reply::Version { .. }
-            | Reply::WebToken { .. }) => bail!("unexpected reply from the daemon: {other:?}"),
+            None
         };
         let [before, after] = [&before, &after]
             .map(|status| connections(status, Some(name)).next().map(|(_, state)| state));

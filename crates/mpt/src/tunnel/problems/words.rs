@@ -79,11 +79,25 @@ fn arrived(
             ),
             "`peer` at each end names the other end's `addresses`: correct them".to_owned(),
         ),
+        MismatchKind::Framing { found: FramingFound::Sealed } if place.connection.is_none() => (
+            format!("{host} asks for sealed framing, which no connection here uses with it"),
+            "set `public_key` and `private_key_file` here, or remove them there".to_owned(),
+        ),
         MismatchKind::Framing { found: FramingFound::Sealed } => (
             format!("{host} asks for sealed framing, which this connection does not use"),
             "set `public_key` and `private_key_file` here, or remove them there".to_owned(),
         ),
         MismatchKind::Handshake(reason) => handshake(host, reason),
+        MismatchKind::Framing { found } if half.is_some_and(ReceiveHalf::is_sealed) => (
+            format!(
+                "{host} sends {} framing without keys, and this connection is sealed",
+                match found {
+                    FramingFound::Plain => "plain",
+                    FramingFound::Extended | FramingFound::Sealed => "extended",
+                }
+            ),
+            "set `public_key` and `private_key_file` there, or remove them here".to_owned(),
+        ),
         MismatchKind::Framing { found: FramingFound::Extended } => (
             format!("{host} asks for extended framing, which this connection does not use"),
             "set `framing = \"auto\"` here, or `framing = \"plain\"` there".to_owned(),

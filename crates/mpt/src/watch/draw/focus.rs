@@ -11,7 +11,7 @@ use super::super::ui::Ui;
 use super::columns::Columns;
 use super::overview::{connection_line, order_line};
 use super::text::Shades;
-use crate::output::{bytes, counts, distributions, duration, order, rate, wrap};
+use crate::output::{bytes, counts, distributions, duration, order, quota, rate, wrap};
 
 /// Fills `area` with what is known about a connection, named with its tunnel.
 pub(super) fn draw(
@@ -110,6 +110,7 @@ fn details(path: &PathState, weighted: bool) -> String {
         Some(seconds) => format!("heard {} ago", duration(seconds)),
         None => "never heard".to_owned(),
     });
+    facts.extend(path.quota.as_ref().map(|used| format!("quota: {}", quota(used))));
     facts.extend(path.lost.map(|lost| format!("{lost} lost towards this host")));
     facts.extend(path.rate.map(|bits| format!("egress rate {}", rate(bits as f64))));
     facts.extend(order(&path.reordering).map(|order| format!("arrivals: {order}")));

@@ -13,7 +13,7 @@ use super::super::model::{ConnectionRates, Flow, Model, TunnelRates};
 use super::super::ui::Ui;
 use super::columns::Columns;
 use super::text::{Shades, shorten, spread};
-use crate::output::{bytes, counts, percent, rate, short};
+use crate::output::{self, bytes, counts, percent, rate, short};
 
 /// Fills `area` with the titles and the rows around the one that is selected.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, ui: &mut Ui) {
@@ -74,6 +74,10 @@ fn line(
             let reason = reason(path).unwrap_or_default();
             let text = format!("    {} is {}: {reason}", path.name, word(path));
             Line::styled(shorten(&text, width), shades.state(word(path)))
+        }
+        What::Quota(path, quota) => {
+            let text = format!("    {} quota: {}", path.name, output::quota(quota));
+            Line::raw(shorten(&text, width))
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use mpt_control::QuotaState;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
@@ -26,6 +27,23 @@ fn a_connection_in_focus() {
     insta::assert_snapshot!("focus_140x40", picture(&scene::busy(), &keys, (140, 40)));
     let end = [KeyCode::Tab, KeyCode::End];
     insta::assert_snapshot!("focus_end_60x20", picture(&scene::busy(), &end, (60, 20)));
+}
+
+#[test]
+fn quotas_are_shown_in_both_views() {
+    let mut model = scene::busy();
+    model.status.tunnels[0].connections[0].paths[2].quota = Some(QuotaState {
+        bytes: 50_000_000_000,
+        used: 12_500_000_000,
+        seconds_left: Some(86_400),
+        used_up: false,
+        ..QuotaState::default()
+    });
+    let words = "12.5 GB of 50.0 GB used (25.0 %), 1 d 0 h left";
+    let all = picture(&model, &[], (100, 40));
+    assert!(all.contains(&format!("    satellite quota: {words}")), "{all}");
+    let focus = picture(&model, &[KeyCode::Tab], (140, 40));
+    assert!(focus.contains("quota: 12.5 GB of 50.0 GB used (25.0 %)"), "{focus}");
 }
 
 #[test]

@@ -133,6 +133,7 @@ class PathCard {
     this.state = element("span", "state");
     this.cause = element("p", "facts");
     this.way = element("p", "facts");
+    this.quota = element("p", "facts");
     this.values = FACTS.map(() => element("dd"));
     const list = element("dl");
     FACTS.forEach(([label], place) => list.append(element("div", "", element("dt", "", label), this.values[place])));
@@ -151,7 +152,7 @@ class PathCard {
     this.weight.addEventListener("change", () => this.set({ weight: Number(this.weight.value) }));
     this.weighing = element("label", "", "weight ", this.weight);
     this.actions = element("div", "actions", this.button, this.weighing, this.said);
-    this.node = element("article", "", element("header", "", this.title, this.state), this.cause, list, svg, this.way, this.actions);
+    this.node = element("article", "", element("header", "", this.title, this.state), this.cause, list, svg, this.way, this.quota, this.actions);
     this.node.style.borderLeftColor = `var(--p${hue % HUES})`;
   }
 
@@ -170,6 +171,8 @@ class PathCard {
     const extra = [path.interface, weighted ? `weight ${path.weight}` : null, path.priority ? `priority ${path.priority}` : null,
       path.metered ? "metered" : null].filter(Boolean);
     setText(this.way, `${path.local} → ${path.remote}${extra.map((part) => ` · ${part}`).join("")}`);
+    setText(this.quota, path.quota ? `quota: ${path.quota}` : "");
+    this.quota.hidden = !path.quota;
     [path.received, path.sent].forEach((value, place) => {
       const history = this.histories[place];
       history.push(value ?? 0);

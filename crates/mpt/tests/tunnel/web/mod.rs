@@ -38,8 +38,10 @@ const STREAM: udp::Options = udp::Options {
     length: Duration::from_secs(600),
 };
 
+/// A configuration with the web page, and with a quota, what is used of which is not kept.
 fn with_web(config: &str, listen: &str) -> String {
-    format!("[web]\nlisten = '{listen}'\n\n{config}")
+    let config = config.replace("name = 'lte'", "name = 'lte'\nquota = '50 GB'");
+    format!("[web]\nlisten = '{listen}'\n\n[daemon]\nstate_dir = '/proc/mpt'\n\n{config}")
 }
 
 fn loopback_up(site: &Site) {
@@ -92,6 +94,7 @@ fn shown() {
     // It is about what comes in, and nothing does: the loss of the second link is seen at the other end.
     browser.wait_for("document.body.innerText.includes('carried 50 % of the bytes')");
     browser.wait_for("document.querySelector('#events li') !== null");
+    browser.wait_for("/quota: .* of 50.0 GB used/.test(document.body.innerText)");
     let overflow = browser.evaluate("document.documentElement.scrollWidth > innerWidth");
     assert_eq!(overflow, false, "a phone shows it without scrolling sideways");
     let buttons =
@@ -165,8 +168,9 @@ fn reloaded() {
         daemon.configure(config).expect("a file");
         daemon.request(&Request::Reload {}).expect("an answer")
     };
+    let without = with_web(&file, "").replace("[web]\nlisten = ''\n", "");
     for (config, here, gone) in
-        [(with_web(&file, "127.0.0.1:9481"), Some(9481), 9480), (file.clone(), None, 9481)]
+        [(with_web(&file, "127.0.0.1:9481"), Some(9481), 9480), (without, None, 9481)]
     {
         let Reply::Changed { changes } = reload(&config) else { panic!("no changes") };
         assert!(changes.iter().any(|change| change.starts_with("web.listen ")), "{changes:?}");

@@ -7,12 +7,12 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use super::architecture::Architecture;
+use crate::architecture::Architecture;
 use crate::cargo;
 
 /// Builds `mpt` in release mode and returns where it is. With a different `rustc` the output goes
 /// to a separate folder, because compilers cannot share artifacts.
-pub(super) fn build(
+pub(crate) fn build(
     target: &Path,
     arch: Architecture,
     rustc: Option<&Path>,
@@ -26,7 +26,14 @@ pub(super) fn build(
         command.env("RUSTC", rustc).env("CARGO_TARGET_DIR", &folder);
     }
     if arch != Architecture::of_this_machine()? {
-        check_standard_library(rustc, arch)?;
+        if !has_standard_library(rustc, arch.target())? {
+            bail!(
+                "this Rust has no standard library for {target}: install it with `rustup target add {target}`, \
+                 or fetch Debian's Rust with `contrib/arm64/fetch-rust.sh` and give `--rustc \
+                 target/debian-rust/rustc`",
+                target = arch.target()
+            );
+        }
         let name = arch.target().to_uppercase().replace('-', "_");
         let linker = format!("CARGO_TARGET_{name}_LINKER");
         if env::var_os(&linker).is_none() {
@@ -42,29 +49,20 @@ pub(super) fn build(
 }
 
 /// A compiler makes code for other machines, but a program also needs the standard library of those.
-fn check_standard_library(rustc: Option<&Path>, arch: Architecture) -> anyhow::Result<()> {
+pub(crate) fn has_standard_library(rustc: Option<&Path>, target: &str) -> anyhow::Result<bool> {
     let given = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(rustc.map_or(given, |rustc| rustc.as_os_str().to_owned()))
-        .args(["--print", "target-libdir", "--target", arch.target()])
+        .args(["--print", "target-libdir", "--target", target])
         .output()
         .context("cannot start rustc")?;
     let folder = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
-    let has_it = fs::read_dir(&folder).is_ok_and(|files| {
+    Ok(fs::read_dir(&folder).is_ok_and(|files| {
         files.flatten().any(|file| file.file_name().as_encoded_bytes().starts_with(b"libstd-"))
-    });
-    if !has_it {
-        bail!(
-            "this Rust has no standard library for {target}: install it with `rustup target add {target}`, \
-             or fetch Debian's Rust with `contrib/arm64/fetch-rust.sh` and give `--rustc \
-             target/debian-rust/rustc`",
-            target = arch.target()
-        );
-    }
-    Ok(())
+    }))
 }
 
 /// The program without the symbols that only a debugger needs; `copy` is where it is put.
-pub(super) fn stripped(binary: &Path, arch: Architecture, copy: &Path) -> anyhow::Result<Vec<u8>> {
+pub(crate) fn stripped(binary: &Path, arch: Architecture, copy: &Path) -> anyhow::Result<Vec<u8>> {
     let own = arch == Architecture::of_this_machine()?;
     let strip = if own { "strip".to_owned() } else { format!("{}strip", arch.tools()) };
     let done = Command::new(&strip)
@@ -82,7 +80,7 @@ pub(super) fn stripped(binary: &Path, arch: Architecture, copy: &Path) -> anyhow
 
 /// The latest version of the C library of which a program needs a symbol: the versions stand in it as
 /// texts, `GLIBC_2.34`.
-pub(super) fn libc_version(program: &[u8]) -> Option<(u32, u32)> {
+pub(crate) fn libc_version(program: &[u8]) -> Option<(u32, u32)> {
     const MARK: &[u8] = b"GLIBC_";
     let starts = program.windows(MARK.len()).enumerate().filter(|(_, window)| *window == MARK);
     let version = |(at, _): (usize, &[u8])| {
