@@ -19,6 +19,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("found::found_paths_obey_commands_and_reloads", commands),
     ("found::a_connection_without_paths_waits_for_its_peer", learning),
     ("found::both_ip_versions_of_a_name_are_tried", versions),
+    ("found::a_source_that_the_template_does_not_name_has_no_path", sources),
 ];
 
 /// The client's file, with further lines of its connection.
@@ -88,6 +89,22 @@ fn every_uplink() {
     await_server(&world, 2);
     let [eth0, wwan0] = shares(&world, ["eth0", "wwan0"]);
     assert!((95..=115).contains(&eth0) && (290..=310).contains(&wwan0), "{eth0} and {wwan0}");
+}
+
+/// In a session, too, where further paths are learned.
+fn sources() {
+    let mut world = Uplinks::new();
+    let session = |file: &str| file.replace("framing = 'plain'", "framing = 'extended'");
+    let named = session(&server()).replace("forget = 3", "forget = 3\nsources = ['192.0.2.0/24']");
+    world.start_server(&named);
+    world.start_client(&session(&client("")));
+    eventually("the other one is refused", || {
+        let log = world.daemon(Side::Right).log();
+        log.contains("198.51.100.") && log.contains("is not among the `sources` of the template")
+    });
+    await_server(&world, 1);
+    let up: Vec<_> = paths(&world).into_iter().filter(|(_, state)| state == "up").collect();
+    assert_eq!(up, [("eth0".to_owned(), "up".to_owned())]);
 }
 
 fn route() {

@@ -41,7 +41,7 @@ settings! {
         /// The folder of clients that are known by their keys.
         folder ["peers"]: Option<PathBuf> = own(Rows::Here(&[]), |_: &Self, _: &mut Writer, ()| {}),
             InPlace;
-        /// Outer source prefixes that may connect; empty = any.
+        /// Outer source prefixes that may connect, and be a path; empty = any.
         sources: Vec<Prefix> = default(value::list(address::network), Vec::new()), InPlace;
         /// Interface of its socket.
         interface: Option<String> = optional(value::interface, "\"eth1\""), InPlace;

@@ -1,6 +1,7 @@
 //! Templates for peers that are not configured, and the connections created by them.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use mpt_proto::{AcceptConfig, AcceptId, ClientId, ConnectRequest, SocketId};
@@ -62,6 +63,13 @@ impl Accepting {
 }
 
 impl Template {
+    /// Whether a peer may be at this outer address.
+    pub(super) fn admits(&self, remote: IpAddr) -> bool {
+        let sources = &self.settings.sources;
+        let mut prefixes = sources.iter().filter_map(core_prefix);
+        sources.is_empty() || prefixes.any(|prefix| prefix.contains(remote))
+    }
+
     /// The template in the core's words.
     pub(super) fn core(&self) -> AcceptConfig {
         let Accept { peers, sources, max_connections, max_paths, max_rate, policies, .. } =

@@ -94,6 +94,15 @@ impl Reconciler {
                 (&learned.settings, &mut learned.paths, settings, MAX_PATHS)
             } else if let Some(accepted) = all_accepted.find(|accepted| accepted.paths.id() == id) {
                 let Some(template) = accepting.templates.get(&accepted.template) else { return };
+                if !template.admits(remote.ip()) {
+                    let connection = &accepted.settings.name;
+                    tracing::warn!(
+                        connection,
+                        "no path to {remote}: it is not among the `sources` of the template {}",
+                        accepted.template
+                    );
+                    return;
+                }
                 let settings = template.settings.path(remote, local);
                 let max = usize::from(template.settings.max_paths);
                 (&accepted.settings, &mut accepted.paths, settings, max)
