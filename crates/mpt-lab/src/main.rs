@@ -2,6 +2,7 @@
 
 mod cli;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -39,7 +40,8 @@ enum Command {
 #[expect(clippy::print_stderr, reason = "where a program says why it failed")]
 fn main() -> ExitCode {
     guard::stand_in();
-    let outcome = match &Arguments::parse().command {
+    let arguments = without_help_of_help(std::env::args_os().collect());
+    let outcome = match &Arguments::parse_from(arguments).command {
         Command::Bench(arguments) => cli::bench::run(arguments),
         Command::Compare(arguments) => cli::compare::run(arguments),
         Command::Demo(arguments) => cli::demo::run(arguments),
@@ -58,11 +60,28 @@ fn main() -> ExitCode {
     })
 }
 
+/// The arguments, where `mpt-lab help --help` is `mpt-lab help`: clap takes `--help` there for the name of a command.
+fn without_help_of_help(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    if arguments.get(1).is_some_and(|argument| argument == "help") {
+        arguments.retain(|argument| argument != "--help" && argument != "-h");
+    }
+    arguments
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
 
     use super::*;
+
+    #[test]
+    fn help_has_help() {
+        for line in ["mpt-lab help --help", "mpt-lab help -h", "mpt-lab help run --help"] {
+            let line = line.split(' ').map(OsString::from).collect();
+            let error = Arguments::try_parse_from(without_help_of_help(line)).expect_err("help");
+            assert_eq!(error.kind(), clap::error::ErrorKind::DisplayHelp, "{error}");
+        }
+    }
 
     #[test]
     fn every_command_has_help_with_an_example_and_exit_codes() {

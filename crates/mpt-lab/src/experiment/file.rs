@@ -90,11 +90,13 @@ const MOST_CELLS: usize = 10_000;
 pub enum FileError {
     /// It could not be read at all.
     #[error(
-        "no built-in experiment is called {path} (see `mpt-lab list`), and no such file can be read"
+        "no built-in experiment is called {path} (see `mpt-lab list`), and no such file can be read{meant}"
     )]
     Read {
         /// The file's name.
         path: String,
+        /// The built-in one that was meant, in words; empty if none is like it.
+        meant: String,
         /// The kernel's answer.
         source: std::io::Error,
     },
@@ -111,8 +113,11 @@ impl Experiment {
     /// The first mistake in it.
     pub fn read(path: &Path) -> Result<Self, FileError> {
         let name = path.display().to_string();
-        let text = fs::read_to_string(path)
-            .map_err(|source| FileError::Read { path: name.clone(), source })?;
+        let text = fs::read_to_string(path).map_err(|source| FileError::Read {
+            path: name.clone(),
+            meant: String::new(),
+            source,
+        })?;
         Self::parse(&name, &text)
     }
 

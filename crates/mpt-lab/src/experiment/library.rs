@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::closest::did_you_mean;
 use super::{Experiment, FileError};
 
 /// Name and text of each, sorted by name.
@@ -28,7 +29,13 @@ pub fn find(word: &str) -> Result<Vec<Experiment>, FileError> {
     let known = ALL.iter().find(|(name, _)| *name == word).filter(|_| !path.exists());
     let experiment = match known {
         Some((name, text)) => Experiment::parse(name, text),
-        None => Experiment::read(path),
+        None => Experiment::read(path).map_err(|error| match error {
+            FileError::Read { path, source, .. } => {
+                let meant = did_you_mean(&path, ALL.iter().map(|(name, _)| *name));
+                FileError::Read { path, meant, source }
+            }
+            other => other,
+        }),
     };
     Ok(vec![experiment?])
 }
@@ -54,5 +61,8 @@ mod tests {
     fn a_missing_target_is_an_error() {
         let error = find("no-such-experiment").unwrap_err().to_string();
         assert!(error.contains("is called no-such-experiment"), "{error}");
+        assert!(!error.contains("did you mean"), "{error}");
+        let error = find("tow-equal").unwrap_err().to_string();
+        assert!(error.ends_with(": did you mean `two-equal`?"), "{error}");
     }
 }

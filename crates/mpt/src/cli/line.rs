@@ -253,7 +253,8 @@ Example:
 Exit codes: 0 printed, 2 no daemon answers
 
 Example:
-  mpt config > /etc/mpt/mpt.toml    store changes made by command")]
+  mpt config > new.toml && mv new.toml /etc/mpt/mpt.toml    store changes made by command;
+                                      (umask 077; ...) if the file contains a key")]
     Config {
         #[command(flatten)]
         socket: SocketOption,
