@@ -17,7 +17,7 @@ pub struct Explanation {
     pub connection: String,
     /// How paths are chosen: `earliest`, `weighted` or `flow`.
     pub scheduler: String,
-    /// What its datagrams look like: `plain`, `extended`, or `none` without a session.
+    /// What its datagrams look like: `plain`, `extended`, `sealed`, or `none` without a session.
     pub framing: String,
     /// The time that all counts are about, in seconds; less after the start.
     pub seconds: f64,
