@@ -138,23 +138,26 @@ impl Points {
 
     /// Whether the path had been kept busy since a path sequence for `lead` before the mean delay of the last `span` begins.
     pub(super) fn is_steady(&self, span: Duration, lead: Duration, busy_from: u32) -> bool {
-        let Some(last) = self.last.back() else { return false };
-        let is_far = |point: &Point| {
-            last.at.since(point.at) >= span && last.packets.wrapping_sub(point.packets) >= MEANT
-        };
-        let Some(first) = self.last.iter().rev().find(|point| is_far(point)) else { return false };
+        let begin = self.last.len().checked_sub(1).and_then(|last| self.mean_begins(last, span));
+        let Some(first) = begin else { return false };
         let before = self.last.iter().rev().find(|point| first.at.since(point.at) >= lead);
         before.is_some_and(|point| after(point.highest, busy_from) >= 0)
     }
 
-    /// The same as it was at one of the points.
+    /// The mean delay as it was at one of the points.
     fn mean_before(&self, index: usize, span: Duration) -> Option<u32> {
-        let last = self.last[index];
-        let packets = |point: &Point| last.packets.wrapping_sub(point.packets);
-        let is_far = |point: &&Point| last.at.since(point.at) >= span && packets(point) >= MEANT;
-        let first = self.last.iter().take(index).rev().find(is_far)?;
-        let mean = last.sum.saturating_sub(first.sum) / i64::from(packets(first));
+        let (last, first) = (self.last[index], self.mean_begins(index, span)?);
+        let packets = last.packets.wrapping_sub(first.packets);
+        let mean = last.sum.saturating_sub(first.sum) / i64::from(packets);
         Some(self.reference?.wrapping_add_signed(i32::try_from(mean).ok()?))
+    }
+
+    /// The point at which the packets begin of which the mean delay at one of the points is.
+    fn mean_begins(&self, index: usize, span: Duration) -> Option<&Point> {
+        let last = &self.last[index];
+        self.last.iter().take(index).rev().find(|point| {
+            last.at.since(point.at) >= span && last.packets.wrapping_sub(point.packets) >= MEANT
+        })
     }
 
     /// What was carried since `span`, or longer, on a path whose delays deviate by `noise` microseconds. It has been
