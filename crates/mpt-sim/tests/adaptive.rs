@@ -82,9 +82,10 @@ fn what_paths_are_like_is_known_before_there_is_traffic() {
         let sent = bytes(&pair, &ids);
         assert!(sent < 200_000, "{sent} bytes");
         let early = pair.connection(pair.left).queue_standing().expect("it is paced").equal_delay;
-        // The link of 50 Mbit/s takes 25 ms longer.
-        let least = Duration::from_millis(if jitter.is_zero() { 24 } else { 18 });
-        assert!(early >= least && early < 2 * least, "{early:?}");
+        // The link of 50 Mbit/s takes 25 ms longer, and where delays vary packets wait for each other.
+        let [least, most] = if jitter.is_zero() { [24, 30] } else { [32, 70] };
+        let [least, most] = [least, most].map(Duration::from_millis);
+        assert!(early >= least && early <= most, "{early:?}");
         // That is all.
         pair.world.run_until(at(5000));
         let later = bytes(&pair, &ids) - sent;

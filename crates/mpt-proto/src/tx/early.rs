@@ -6,6 +6,10 @@
 //! that carry much. So the peer holds packets of TCP connections, from the first one on, until they have taken about half
 //! as long as they will take when the paths are full. When they are, that delays nothing.
 //!
+//! Where delays vary, what comes in order waits for the slowest packets, and for lost ones until others have proved them lost
+//! and they have come again. A round trip is then rarely as short as the luck of the first packets makes it, so
+//! it is not half but all of that.
+//!
 //! If the paths that this leaves out carry most, half is not enough: until more waits for the fastest path than the
 //! difference of the delays nothing takes the others, and such a sender stops before. Then it is the whole difference,
 //! and all paths are as good from the first packet on.
@@ -26,30 +30,48 @@ const WORTH: f64 = 1.25;
 /// That is worth so much delay, and no more than another round trip.
 const MOST: Duration = Duration::from_millis(20);
 
+/// What comes in order takes so many times longer than by the fastest path as delays exceed their least on average.
+const WAITS: u32 = 5;
+
+/// What carries less than this share of the best path does not delay all.
+const LITTLE: f64 = WORTH - 1.0;
+
 /// No early delay is longer: a path that takes so long is left to those senders that fill it by themselves.
-const LONGEST: Duration = Duration::from_millis(60);
+const LONGEST: Duration = Duration::from_millis(70);
 
 /// What is known of a path before it is used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Way {
     pub(super) path: PathId,
-    /// In bytes per second.
-    pub(super) rate: u64,
+    /// In bytes per second, if it is known.
+    pub(super) rate: Option<u64>,
     /// How much longer than by the fastest path packets take at their best.
     pub(super) skew: Duration,
-    /// The same of packets that wait for those before them.
-    pub(super) delay: Duration,
+    /// How much delays exceed the least one on average although nothing stands in a queue.
+    pub(super) spread: Duration,
+}
+
+/// How much longer than by the fastest path what comes in order takes where delays vary; zero where they do not.
+fn wait(ways: &[Way]) -> Duration {
+    let most = ways.iter().filter_map(|way| way.rate).max().unwrap_or_default() as f64;
+    let varies = |way: &&Way| !way.spread.is_zero();
+    // One of which that is not known is not worth a longer round trip by another that is steady.
+    let all_vary = ways.iter().all(|way| varies(&way));
+    let carries = |way: &&Way| way.rate.map_or(all_vary, |rate| rate as f64 >= LITTLE * most);
+    let slow = ways.iter().filter(varies).filter(carries);
+    slow.map(|way| way.skew + way.spread * WAITS).max().unwrap_or_default().min(LONGEST)
 }
 
 /// The early delay over some paths, the fastest of which has this round trip. It is zero if the fastest ones suffice.
 pub(super) fn early_delay(ways: &mut [Way], round_trip: Duration) -> Duration {
-    ways.sort_by_key(|way| (way.delay, way.path));
-    let most = ways.iter().map(|way| way.rate).max().unwrap_or_default() as f64;
+    ways.sort_by_key(|way| (way.skew, way.path));
+    let most = ways.iter().filter_map(|way| way.rate).max().unwrap_or_default() as f64;
     let [mut carried, mut reached] = [0.0; 2];
     let mut early = Duration::ZERO;
-    for way in ways {
-        carried += way.rate as f64;
-        let half = (round_trip + way.delay).div_f64(FILLS).saturating_sub(round_trip);
+    for way in ways.iter() {
+        let Some(rate) = way.rate else { continue };
+        carried += rate as f64;
+        let half = (round_trip + way.skew).div_f64(FILLS).saturating_sub(round_trip);
         let is_needed = reached < ENOUGH * most && half.max(way.skew) <= LONGEST;
         let is_worth_it = half <= round_trip.min(MOST) && carried >= WORTH * reached;
         let needs = if is_needed { half.max(way.skew) } else { half };
@@ -58,20 +80,20 @@ pub(super) fn early_delay(ways: &mut [Way], round_trip: Duration) -> Duration {
             early = early.max(if half <= early { half } else { needs });
         }
     }
-    early
+    early.max(wait(ways))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The early delay in milliseconds over paths of so many Mbit/s, so much slower than the fastest, whose delay varies so
-    /// much that packets wait for so long.
+    /// The early delay in milliseconds over paths of so many Mbit/s, if that is known, so much slower than the fastest, whose delays
+    /// exceed their least by so much on average.
     fn early(paths: &[(u64, u64, u64)], round_trip: u64) -> u128 {
         let ms = Duration::from_millis;
-        let way = |(index, &(mbps, skew, waits)): (usize, &(u64, u64, u64))| {
-            let (rate, skew) = (mbps * 125_000, ms(skew));
-            Way { path: PathId(index as u8), rate, skew, delay: skew + ms(waits) }
+        let way = |(index, &(mbps, skew, spread)): (usize, &(u64, u64, u64))| {
+            let rate = Some(mbps * 125_000).filter(|_| mbps > 0);
+            Way { path: PathId(index as u8), rate, skew: ms(skew), spread: ms(spread) }
         };
         let mut ways: Vec<Way> = paths.iter().enumerate().map(way).collect();
         early_delay(&mut ways, ms(round_trip)).as_millis()
@@ -100,8 +122,13 @@ mod tests {
     }
 
     #[test]
-    fn where_delays_vary_the_luck_of_the_first_packets_does_not_count() {
-        assert_eq!(early(&[(50, 0, 54), (50, 0, 54)], 10), 25);
-        assert_eq!(early(&[(50, 0, 6), (50, 0, 6)], 20), 0);
+    fn where_delays_vary_it_is_all_that_packets_wait_for_each_other() {
+        assert_eq!(early(&[(50, 0, 10), (50, 0, 10)], 20), 50);
+        assert_eq!(early(&[(50, 0, 2), (50, 20, 4)], 20), 40);
+        assert_eq!(early(&[(0, 0, 4), (0, 0, 12)], 20), 60, "whatever they carry");
+        assert_eq!(early(&[(50, 0, 20), (50, 0, 0)], 20), 70, "no longer");
+        assert_eq!(early(&[(50, 0, 0), (10, 0, 20)], 20), 0, "it carries little");
+        assert_eq!(early(&[(50, 0, 0), (0, 0, 20)], 20), 0, "it may carry little");
+        assert_eq!(early(&[(50, 0, 0), (20, 0, 10)], 20), 50);
     }
 }

@@ -61,8 +61,8 @@ impl TransmitHalf {
             return None;
         };
         if opening.train.is_none() && is_train {
-            let bytes = (left * sender.mtu.least()) as u64;
-            sender.rate.on_train(now, sender.wire.next, left as u32, bytes);
+            let bytes = left * sender.mtu.least();
+            sender.rate.on_train(now, sender.wire.next, [left, bytes], sender.round_trip());
         }
         let opening = &mut self.paced.as_mut()?.trains.opening;
         opening.train = Some((path, left - 1)).filter(|(_, left)| *left > 0);
@@ -106,7 +106,7 @@ impl TransmitHalf {
                 path.opened.trains += 1;
                 next = Some((path_id, size));
             } else {
-                // It is too slow for a longer one.
+                // It is too slow for a longer one, or its delay varies too much.
                 path.opened.trains = TRAINS;
             }
         }

@@ -173,15 +173,12 @@ impl TransmitHalf {
                 },
             );
         for (index, path) in usable(&self.paths).filter(|_| equalises) {
-            let (Some(rate), Some(base), Some(fastest)) =
-                (path.fixed_rate.or_else(|| path.rate.capacity()), path.rate.least(), fastest)
-            else {
-                continue;
-            };
+            let rate = path.fixed_rate.or_else(|| path.rate.capacity());
+            let (Some(base), Some(fastest)) = (path.rate.least(), fastest) else { continue };
             let skew = Duration::from_micros(base.wrapping_sub(fastest).into());
-            let delay = skew + path.rate.spread() * 4;
-            if delay <= MOST_SKEW {
-                ways.push(Way { path: PathId(index as u8), rate, skew, delay });
+            if skew <= MOST_SKEW {
+                let spread = path.rate.spread();
+                ways.push(Way { path: PathId(index as u8), rate, skew, spread });
             }
         }
         let early = early_delay(&mut ways, least_round_trip(&self.paths));

@@ -88,8 +88,8 @@ impl TransmitHalf {
             return;
         }
         let payload = |it: &Committed| it.stamp.overhead() + paced.store.get(it.place).0.len();
-        let bytes = paced.trains.gathered.iter().map(payload).sum::<usize>() as u64;
-        sender.rate.on_train(now, sender.wire.next, size as u32, bytes);
+        let bytes = paced.trains.gathered.iter().map(payload).sum::<usize>();
+        sender.rate.on_train(now, sender.wire.next, [size, bytes], sender.round_trip());
         sender.resent += size as u64;
         for committed in std::mem::take(&mut paced.trains.gathered) {
             earliest.commit(now, to, committed.wire_len);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::points::{JITTERY, earlier};
+use super::train::Train;
 use super::{LEAST as FLOOR, RateEstimator, Stage};
 use crate::time::Instant;
 use crate::wire::extended::feedback::Block;
@@ -15,6 +16,9 @@ const FEWEST: u32 = 6;
 
 /// Where delays vary a path that is not full after so much has shown that it carries more than was believed.
 const GROWS: f64 = 1.9;
+
+/// Where delays vary by more, a train arrives further apart than the path explains.
+const STEADY: Duration = Duration::from_millis(5);
 
 /// The least delay is of one to two times so long.
 const LEAST: Duration = Duration::from_secs(20);
@@ -98,7 +102,8 @@ impl RateEstimator {
 
     /// Of how many datagrams the next train is, if one is to be sent: nothing is known of the path yet.
     pub(crate) fn wants_train(&self, now: Instant) -> Option<usize> {
-        self.trains.next(now).filter(|_| self.stage == Stage::Open)
+        let is_told = self.stage == Stage::Open && self.spread() <= STEADY;
+        self.trains.next(now).filter(|_| is_told)
     }
 
     /// Whether a train is on its way: what goes with it would seem to be part of it.
@@ -106,8 +111,14 @@ impl RateEstimator {
         self.trains.is_on_way(now)
     }
 
-    /// A train of so many datagrams with so many bytes of UDP payload is sent from this path sequence on.
-    pub(crate) fn on_train(&mut self, now: Instant, from: u32, count: u32, bytes: u64) {
-        self.trains.on_sent(now, from, count, bytes);
+    /// A train of so many datagrams with so many bytes of UDP payload is sent from this path sequence on, on a path with this round trip.
+    pub(crate) fn on_train(
+        &mut self,
+        now: Instant,
+        from: u32,
+        [count, bytes]: [usize; 2],
+        round_trip: Duration,
+    ) {
+        self.trains.on_sent(now, Train::new(now, from, count as u32, bytes as u64, round_trip));
     }
 }

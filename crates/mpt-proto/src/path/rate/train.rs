@@ -21,7 +21,8 @@ const SHORTEST: u32 = 500;
 /// Datagrams are hardly ever longer, where the peer does not say.
 const LONGEST_DATAGRAM: u64 = 1500;
 
-/// After this time there is no feedback about it.
+/// After two round trips and this time there is no feedback about it, and after so long in any case.
+const SPARE: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(2);
 
 /// The share of what a train shows that a path starts with: a policer lets more pass for a moment than in the long run.
@@ -65,9 +66,9 @@ impl Trains {
         self.on_way.is_some_and(|train| !train.is_lost(now))
     }
 
-    /// A train of so many datagrams with so many bytes of UDP payload is sent from this path sequence on.
-    pub(super) fn on_sent(&mut self, now: Instant, from: u32, count: u32, bytes: u64) {
-        self.on_way = Some(Train::new(now, from, from.wrapping_add(count - 1), bytes));
+    /// A train is sent.
+    pub(super) fn on_sent(&mut self, now: Instant, train: Train) {
+        self.on_way = Some(train);
         self.count += 1;
         self.next_at = now + if self.count < SIZES.len() { Duration::ZERO } else { TRAINS };
     }
@@ -124,8 +125,9 @@ impl Trains {
 
 /// A train on its way.
 #[derive(Clone, Copy, Debug)]
-struct Train {
-    sent: Instant,
+pub(super) struct Train {
+    /// From when on no feedback will be about it any more.
+    lost_at: Instant,
     /// Its first and last path sequence.
     from: u32,
     last: u32,
@@ -145,13 +147,21 @@ struct First {
 }
 
 impl Train {
-    fn new(now: Instant, from: u32, last: u32, bytes: u64) -> Self {
-        Self { sent: now, from, last, bytes, first: None }
+    /// A train of so many datagrams with so many bytes of UDP payload, sent from this path sequence on, on a path with this round trip.
+    pub(super) fn new(
+        now: Instant,
+        from: u32,
+        count: u32,
+        bytes: u64,
+        round_trip: Duration,
+    ) -> Self {
+        let lost_at = now + (round_trip * 2 + SPARE).min(LONGEST);
+        Self { lost_at, from, last: from.wrapping_add(count - 1), bytes, first: None }
     }
 
     /// Whether no feedback will be about it any more.
     fn is_lost(&self, now: Instant) -> bool {
-        now.since(self.sent) >= LONGEST
+        now >= self.lost_at
     }
 
     /// Whether it takes long enough to be measured well.
@@ -181,6 +191,11 @@ impl Train {
         if after(block.highest, self.last) < 0 {
             return None;
         }
+        let payload = block.received_bytes.saturating_sub(first.bytes);
+        // Where delays vary the last one is not the last to arrive. What the rest took shows in feedback to come.
+        if block.highest == self.last && payload + LONGEST_DATAGRAM < self.bytes {
+            return None;
+        }
         // What had arrived long before it is reported with it, but is not among the bytes after the first.
         let packets =
             block.received.wrapping_sub(first.packets).min(block.highest.wrapping_sub(self.from));
@@ -188,7 +203,6 @@ impl Train {
         if packets.wrapping_add(1) < FEWEST || !(SHORTEST..1 << 31).contains(&micros) {
             return Some(None);
         }
-        let payload = block.received_bytes.saturating_sub(first.bytes);
         // More than the train itself: it does not show how long before it the rest came.
         if payload >= self.bytes && block.highest == self.last {
             return Some(None);
@@ -237,6 +251,10 @@ mod tests {
         }
     }
 
+    fn train(from: u32, count: u32, bytes: u64) -> Train {
+        Train::new(Instant::ZERO, from, count, bytes, Duration::from_millis(50))
+    }
+
     fn point(highest: u32) -> Point {
         let payload = u64::from(highest + 1) * 1000;
         Point { highest, packets: highest + 1, payload, ..Point::default() }
@@ -244,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_train_shows_the_rate_at_which_it_arrives_in_one_feedback_or_several() {
-        let new = || Train::new(Instant::ZERO, 5, 20, 16_000);
+        let new = || train(5, 16, 16_000);
         assert!(!new().is_in(&block(4, 4)) && new().is_in(&block(5, 5)));
         let rate = new().on_block(&block(20, 5), Some(&point(4)), 28).flatten().unwrap();
         assert!((rate / 6_425_000.0 - 1.0).abs() < 0.001, "1028 bytes each 160 us: {rate}");
@@ -258,7 +276,7 @@ mod tests {
     fn what_arrives_behind_a_train_does_not_make_it_seem_slower() {
         for highest in [20, 25] {
             let mut trains = Trains { shown: Some(7e6), ..Trains::default() };
-            trains.on_sent(Instant::ZERO, 5, 16, 16_000);
+            trains.on_sent(Instant::ZERO, train(5, 16, 16_000));
             // The rest came 10 ms after it.
             let late = if highest == 25 { 10_000 } else { 0 };
             let told = block(highest, 5);
@@ -273,7 +291,7 @@ mod tests {
     #[test]
     fn what_had_arrived_long_before_a_train_does_not_make_it_seem_faster() {
         let mut trains = Trains::default();
-        trains.on_sent(Instant::ZERO, 6, 8, 8000);
+        trains.on_sent(Instant::ZERO, train(6, 8, 8000));
         // Three path statuses had arrived before it, and nothing was reported since.
         let told = block(13, 6);
         trains.on_block(&told, Some(&point(2)), 28);
@@ -287,13 +305,13 @@ mod tests {
     #[test]
     fn data_that_is_reported_with_a_train_does_not_make_it_seem_slow() {
         let mut trains = Trains::default();
-        trains.on_sent(Instant::ZERO, 10, 8, 8000);
+        trains.on_sent(Instant::ZERO, train(10, 8, 8000));
         // Five datagrams had come 30 ms before the train.
         let told = block(17, 5);
         let told = Block { first_arrived: told.first_arrived.wrapping_sub(30_000), ..told };
         trains.on_block(&told, Some(&point(4)), 28);
         assert_eq!(trains.shown, None);
-        trains.on_sent(Instant::ZERO, 18, 16, 16_000);
+        trains.on_sent(Instant::ZERO, train(18, 16, 16_000));
         trains.on_block(&block(33, 18), Some(&point(17)), 28);
         assert!(trains.known().is_some_and(|rate| (rate / 6_425_000.0 - 1.0).abs() < 0.001));
     }
@@ -317,14 +335,15 @@ mod tests {
 
     #[test]
     fn few_datagrams_and_those_read_at_once_show_nothing() {
-        let mut train = Train::new(Instant::ZERO, 5, 20, 16_000);
+        let mut it = train(5, 16, 16_000);
         let at_once = Block { highest_arrived: 10_900, ..block(20, 5) };
-        assert_eq!(train.on_block(&at_once, Some(&point(4)), 28), Some(None));
-        let mut lost = Train::new(Instant::ZERO, 5, 20, 16_000);
+        assert_eq!(it.on_block(&at_once, Some(&point(4)), 28), Some(None));
+        let mut lost = train(5, 16, 16_000);
         let few = Block { received: 9, ..block(20, 5) };
         assert_eq!(lost.on_block(&few, Some(&point(4)), 28), Some(None));
         assert_eq!(dispersion(&block(9, 5), Some(&point(4)), 28), None);
         assert!(dispersion(&block(20, 5), Some(&point(4)), 28).is_some());
-        assert!(lost.is_lost(Instant::ZERO + LONGEST) && !lost.is_lost(Instant::ZERO));
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        assert!(lost.is_lost(at(350)) && !lost.is_lost(at(349)));
     }
 }

@@ -106,6 +106,14 @@ impl ReorderBuffer {
         of_either!(ref self, order => order.next())
     }
 
+    /// Whether nothing that was sent with this number or after it has come.
+    pub(crate) fn is_newest(&self, seq: Seq) -> bool {
+        match &self.order {
+            Order::Classic(order) => order.next().is_none_or(|next| seq.offset_from(next) >= 0),
+            Order::Evidence(order) => order.is_newest(seq),
+        }
+    }
+
     pub(crate) fn stats(&self) -> ReorderStats {
         of_either!(ref self, order => order.stats())
     }

@@ -12,6 +12,11 @@ use crate::stats::Drop;
 use crate::time::Instant;
 
 impl EvidenceOrder {
+    /// Whether nothing that was sent with this number or after it has come.
+    pub(in crate::rx::reorder) fn is_newest(&self, seq: Seq) -> bool {
+        seq.offset_from(self.end) >= 0
+    }
+
     /// When the expected number will be given up, if nothing comes. Where nothing is held that is not urgent, and
     /// happens with the next packet.
     pub(in crate::rx::reorder) fn deadline(&self) -> Option<Instant> {

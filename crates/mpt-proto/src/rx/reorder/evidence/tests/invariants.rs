@@ -107,3 +107,12 @@ fn what_is_sent_out_of_turn_says_nothing_of_its_path_and_is_not_held_for_ever() 
     assert_eq!(bench.wait(ms(100)), [9]);
     assert_eq!(bench.order.deadline(), None);
 }
+
+#[test]
+fn what_fills_a_gap_is_not_the_newest() {
+    let mut bench = Bench::default();
+    bench.accept_all(0, [0]);
+    assert!(bench.order.is_newest(Seq::new(1)));
+    assert_eq!(bench.receive_sent(false, 1, 2, After::Unknown), Ok(Accepted::Fits));
+    assert_eq!([1, 2, 3].map(|seq| bench.order.is_newest(Seq::new(seq))), [false, false, true]);
+}
