@@ -47,9 +47,12 @@ struct Table {
 fn setting(record: &Record) -> String {
     let (machine, options) = (&record.machine, &record.options);
     format!(
-        "Linux {}, {} processors; CUBIC; medians of {} repetitions of {} s, [smallest - largest].",
+        "Linux {}, {} processors; CUBIC; medians of {} rounds of {} s for one flow and {} of {} s for the rest, \
+         [smallest - largest].",
         machine.kernel,
         machine.processors,
+        options.repetitions * options.rounds,
+        options.round.as_secs_f64(),
         options.repetitions,
         options.tcp.as_secs_f64()
     )
@@ -165,11 +168,7 @@ fn udp(record: &Record) -> Table {
 fn ratios(record: &Record) -> Table {
     let row = |(name, figure): &Named| vec![name.clone(), spread(figure.as_ref(), 2)];
     let rows = record.ratios.iter().map(row).collect();
-    Table {
-        title: "Ratios within a repetition".into(),
-        head: vec![String::new(), "ratio".into()],
-        rows,
-    }
+    Table { title: "Ratios within a round".into(), head: vec![String::new(), "ratio".into()], rows }
 }
 
 /// A row for every wire and subject that has one.

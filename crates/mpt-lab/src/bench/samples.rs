@@ -74,7 +74,7 @@ struct Sample {
 pub(super) struct Samples(Vec<Sample>);
 
 impl Samples {
-    /// Adds a value. Each key has at most one per repetition.
+    /// Adds a value. Each key has at most one per repetition, or per round where there are several in each.
     pub(super) fn push(&mut self, repetition: usize, key: Key, value: f64) {
         self.0.push(Sample { repetition, key, value });
     }
@@ -134,11 +134,6 @@ impl Figure {
     /// The middle value; the mean of the two middle ones for an even count.
     pub fn median(&self) -> f64 {
         self.median
-    }
-
-    /// The value of the last repetition.
-    pub(super) fn last(&self) -> f64 {
-        *self.values.last().expect("a figure has values")
     }
 
     /// The smallest value.
