@@ -36,26 +36,37 @@ pub(super) struct Measure<'a> {
 }
 
 impl Measure<'_> {
-    /// Goodput and processor time of TCP flows over `length`, each host on its own processors.
-    pub(super) fn tcp(
-        &self,
-        ready: &Ready,
-        flows: usize,
-        length: Duration,
-    ) -> Result<Vec<(Quantity, f64)>> {
+    /// Goodput and processor time of one TCP flow in a short round, where each host has its own processors.
+    pub(super) fn round(&self, ready: &Ready) -> Result<Vec<(Quantity, f64)>> {
         ready.pin(&self.processors)?;
-        let found = self.tcp_here(ready, flows, length);
+        let found = self.flows(ready, 1, self.options.round, Some(&self.processors));
         ready.release(&self.processors)?;
-        found
+        let found = found?.into_iter().filter_map(|(quantity, value)| {
+            let bound = if matches!(quantity, Quantity::Goodput(_)) {
+                Quantity::BoundGoodput
+            } else if matches!(quantity, Quantity::DaemonTime(_)) {
+                Quantity::BoundDaemonTime
+            } else {
+                return None;
+            };
+            Some((bound, value))
+        });
+        Ok(found.collect())
     }
 
-    fn tcp_here(
+    /// Goodput and processor time of TCP flows.
+    pub(super) fn tcp(&self, ready: &Ready, flows: usize) -> Result<Vec<(Quantity, f64)>> {
+        self.flows(ready, flows, self.options.tcp, None)
+    }
+
+    fn flows(
         &self,
         ready: &Ready,
         flows: usize,
         length: Duration,
+        processors: Option<&Processors>,
     ) -> Result<Vec<(Quantity, f64)>> {
-        let streams = self.load(ready, flows, Some(&self.processors))?;
+        let streams = self.load(ready, flows, processors)?;
         let links = ready.hosts.sent()?;
         let before = Snapshot::take(ready, &streams)?;
         self.wait(length)?;

@@ -11,7 +11,7 @@ use super::subject::{Subject, Wire};
 pub struct Options {
     /// How often everything is measured; what is reported are medians.
     pub repetitions: usize,
-    /// How often one TCP flow is measured in each repetition, over wires without a rate.
+    /// How many short rounds each repetition begins with, over wires without a rate, for what differs by little.
     pub rounds: usize,
     /// Over what is measured, in the order of the report.
     pub wires: Vec<Wire>,
@@ -26,7 +26,7 @@ pub struct Options {
     /// How long one TCP flow is measured in a round.
     #[serde(serialize_with = "seconds")]
     pub round: Duration,
-    /// How long many TCP flows are measured, and one over a wire that has a rate.
+    /// How long TCP flows are measured in a repetition.
     #[serde(serialize_with = "seconds")]
     pub tcp: Duration,
     /// How long round-trip times are measured, once idle and once under load.
@@ -61,7 +61,7 @@ impl Options {
             wires: Wire::ALL.to_vec(),
             subjects: Subject::ALL.to_vec(),
             flows: [1, 16],
-            warm_up: Duration::from_millis(200),
+            warm_up: Duration::from_millis(300),
             round: Duration::from_millis(400),
             tcp: Duration::from_millis(1500),
             ping: Duration::from_millis(600),

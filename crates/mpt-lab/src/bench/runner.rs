@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use super::measure::Measure;
 use super::options::Options;
 use super::processors::Processors;
-use super::ratio::UDP_SIZES;
+use super::ratio::{self, UDP_SIZES};
 use super::ready::{Lacking, Ready};
 use super::record::{Record, Skipped};
 use super::samples::{Key, Quantity, Samples};
@@ -78,6 +78,10 @@ impl Stand {
         Key { wire: self.ready.wire, subject: self.subject, quantity }
     }
 
+    fn has_rounds(&self) -> bool {
+        self.ready.wire.is_limitless() && ratio::has_rounds(self.subject)
+    }
+
     fn title(&self) -> String {
         title(self.ready.wire, self.subject)
     }
@@ -107,63 +111,58 @@ impl Run<'_> {
         Ok(stands)
     }
 
-    /// Measures all that stand: one flow in several short rounds, then the rest.
+    /// Measures all that stand: in several short rounds what differs by little, and then everything.
     fn repetition(&mut self, stands: &[Stand], repetition: usize) -> Result<()> {
         self.measure.stop.check()?;
         self.background.push(processor::background(WATCH)?);
-        let limitless = stands.iter().all(|stand| stand.ready.wire.is_limitless());
-        let (rounds, length) = if limitless {
-            (self.options.rounds, self.options.round)
-        } else {
-            (1, self.options.tcp)
-        };
-        for round in 0..rounds {
-            let round = repetition * rounds + round;
-            for turn in turns(stands.len(), round) {
-                self.goodput(&stands[turn], round, self.options.flows[0], length)?;
+        let in_rounds: Vec<&Stand> = stands.iter().filter(|stand| stand.has_rounds()).collect();
+        for round in 0..self.options.rounds {
+            let round = repetition * self.options.rounds + round;
+            for turn in turns(in_rounds.len(), round) {
+                let stand = in_rounds[turn];
+                let found = self.measure.round(&stand.ready).with_context(|| stand.title())?;
+                self.keep(stand, round, found);
             }
         }
         for turn in turns(stands.len(), repetition) {
-            self.rest(&stands[turn], repetition)?;
+            self.all(&stands[turn], repetition)?;
         }
         Ok(())
     }
 
-    fn goodput(
+    fn keep(
         &mut self,
         stand: &Stand,
-        round: usize,
-        flows: usize,
-        length: Duration,
-    ) -> Result<()> {
-        let found = self.measure.tcp(&stand.ready, flows, length);
-        for (quantity, value) in found.with_context(|| stand.title())? {
-            self.samples.push(round, stand.key(quantity), value);
+        time: usize,
+        found: impl IntoIterator<Item = (Quantity, f64)>,
+    ) {
+        for (quantity, value) in found {
+            self.samples.push(time, stand.key(quantity), value);
         }
-        Ok(())
     }
 
-    /// All but goodput of one flow.
-    fn rest(&mut self, stand: &Stand, repetition: usize) -> Result<()> {
+    /// Measures everything of a subject, with all processors for both hosts.
+    fn all(&mut self, stand: &Stand, repetition: usize) -> Result<()> {
         let Stand { subject, ready } = stand;
         let [one, many] = self.options.flows;
         if subject.pings() {
-            for (quantity, value) in self.measure.pings(ready).with_context(|| stand.title())? {
-                self.samples.push(repetition, stand.key(quantity), value);
-            }
+            let found = self.measure.pings(ready).with_context(|| stand.title())?;
+            self.keep(stand, repetition, found);
         }
-        if ready.wire.is_limitless() {
-            self.goodput(stand, repetition, many, self.options.tcp)?;
+        let flows = if ready.wire.is_limitless() { &[one, many][..] } else { &[one] };
+        for &flows in flows {
+            let found = self.measure.tcp(ready, flows).with_context(|| stand.title())?;
+            self.keep(stand, repetition, found);
         }
         if subject.udp() && ready.wire.is_limitless() && self.options.udp_halvings > 0 {
             for size in UDP_SIZES {
                 let rate = self.measure.udp(ready, size).with_context(|| stand.title())?;
-                self.samples.push(repetition, stand.key(Quantity::UdpRate(size)), rate / 1e3);
+                self.keep(stand, repetition, [(Quantity::UdpRate(size), rate / 1e3)]);
             }
         }
         if let Some(bytes) = ready.resident_bytes()? {
             let mebibytes = bytes as f64 / f64::from(1 << 20);
-            self.samples.push(repetition, stand.key(Quantity::Memory), mebibytes);
+            self.keep(stand, repetition, [(Quantity::Memory, mebibytes)]);
         }
         self.step += 1;
         let goodput = self.samples.figure(stand.key(Quantity::Goodput(one)));

@@ -13,9 +13,8 @@ use super::print;
 /// Compares the daemon with plain TCP, the kernel's MPTCP, VXLAN and WireGuard, and wireguard-go, over veth pairs
 /// without emulation.
 ///
-/// All subjects stand at once and are measured in turn, in many short rounds, each host on its own half of the
-/// processors; compare ratios, not figures of different runs. It takes about fifteen minutes, and the machine
-/// should be idle otherwise.
+/// All subjects stand at once and are measured in turn, several times; compare ratios, not figures of different
+/// runs. It takes about fifteen minutes, and the machine should be idle otherwise.
 ///
 /// Exit code 0: it ran, with any result. 2: it could not run.
 #[derive(Debug, clap::Args)]
