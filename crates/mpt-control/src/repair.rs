@@ -68,7 +68,7 @@ pub struct StoreStatus {
     pub most_packets: u64,
     /// The most bytes that are kept.
     pub most_bytes: u64,
-    /// The most bytes that are copied per second.
+    /// The most bytes that are copied per second. While more are sent, none are kept.
     pub most_bytes_per_second: u64,
 }
 

@@ -2,6 +2,7 @@
 
 mod links;
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use links::{
@@ -52,6 +53,40 @@ fn nothing_typed_in_brings_close_to_the_sum() {
         let share = goodput(wires) * 1e6 / sum as f64;
         assert!(share >= least, "{share:.3} of {sum}");
     }
+}
+
+const SYN: u8 = 0x02;
+const ACK: u8 = 0x10;
+
+/// A segment without data, from the left host to the right.
+fn tcp(flags: u8, acknowledged: u32) -> Vec<u8> {
+    let flow = Pair::flow(false, 7001);
+    let (IpAddr::V4(source), IpAddr::V4(destination)) = (flow.source, flow.destination) else {
+        unreachable!("it is not over IPv6")
+    };
+    let mut packet = vec![0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0];
+    packet.extend(source.octets().into_iter().chain(destination.octets()));
+    packet.extend([flow.port.to_be_bytes(), flow.port.to_be_bytes()].concat());
+    packet.extend([0; 4].into_iter().chain(acknowledged.to_be_bytes()));
+    packet.extend([5 << 4, flags, 0xff, 0xff, 0, 0, 0, 0]);
+    packet
+}
+
+#[test]
+fn acknowledgements_are_thinned_only_where_a_round_trip_has_room_for_it() {
+    let thinned = |half: u64| {
+        let link = Profile { delay: Duration::from_micros(half), ..clear(0) };
+        let mut pair = pair(&[link.clone(), link]);
+        pair.world.run_until(at(500));
+        pair.world.send_inner(pair.left, &tcp(SYN, 0));
+        for number in 1..=200 {
+            pair.world.run_for(Duration::from_micros(100));
+            pair.world.send_inner(pair.left, &tcp(ACK, 3000 * number));
+        }
+        pair.connection(pair.left).stats().drops.count(Drop::AckObsolete)
+    };
+    assert_eq!(thinned(200), 0, "round trips of 0.4 ms");
+    assert!(thinned(5000) > 100, "round trips of 10 ms");
 }
 
 #[test]

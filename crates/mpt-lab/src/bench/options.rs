@@ -11,6 +11,8 @@ use super::subject::{Subject, Wire};
 pub struct Options {
     /// How often everything is measured; what is reported are medians.
     pub repetitions: usize,
+    /// How many short rounds each repetition begins with, over wires without a rate, for what differs by little.
+    pub rounds: usize,
     /// Over what is measured, in the order of the report.
     pub wires: Vec<Wire>,
     /// What is measured, in the order of the report.
@@ -21,7 +23,10 @@ pub struct Options {
     /// a second where a round trip takes a tenth of a millisecond.
     #[serde(serialize_with = "seconds")]
     pub warm_up: Duration,
-    /// How long TCP flows are measured.
+    /// How long one TCP flow is measured in a round.
+    #[serde(serialize_with = "seconds")]
+    pub round: Duration,
+    /// How long TCP flows are measured in a repetition.
     #[serde(serialize_with = "seconds")]
     pub tcp: Duration,
     /// How long round-trip times are measured, once idle and once under load.
@@ -48,14 +53,16 @@ impl Options {
         self.combinations().next().is_some()
     }
 
-    /// For figures to publish: about ten minutes.
+    /// For figures to publish: about fifteen minutes.
     pub fn thorough() -> Self {
         Self {
             repetitions: 5,
+            rounds: 4,
             wires: Wire::ALL.to_vec(),
             subjects: Subject::ALL.to_vec(),
             flows: [1, 16],
             warm_up: Duration::from_millis(300),
+            round: Duration::from_millis(400),
             tcp: Duration::from_millis(1500),
             ping: Duration::from_millis(600),
             udp: Duration::from_millis(300),
@@ -63,11 +70,12 @@ impl Options {
         }
     }
 
-    /// For a first impression: about two minutes, and twice the noise.
+    /// For a first impression: about five minutes.
     pub fn quick() -> Self {
         Self {
             repetitions: 3,
-            warm_up: Duration::from_millis(150),
+            warm_up: Duration::from_millis(100),
+            round: Duration::from_millis(300),
             tcp: Duration::from_millis(400),
             ping: Duration::from_millis(200),
             udp: Duration::from_millis(120),

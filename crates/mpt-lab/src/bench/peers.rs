@@ -307,7 +307,7 @@ impl Site {
     /// The goodput of a TCP flow through the tunnel, in Gbit/s.
     fn goodput(&self, length: Duration, stop: &Stop) -> Result<f64> {
         let hosts = [&self.hosts.left, &self.hosts.right];
-        let streams = Streams::start(hosts, inner(None), Transport::Tcp, 1)?;
+        let streams = Streams::start(hosts, inner(None), Transport::Tcp, 1, None)?;
         thread::sleep(WARM_UP);
         let (begin, before) = (Instant::now(), streams.received());
         thread::sleep(length);

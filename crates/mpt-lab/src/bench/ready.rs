@@ -12,6 +12,7 @@ use mpt_io::udp;
 use super::hosts::{Hosts, find};
 use super::ideal;
 use super::kernel_wireguard;
+use super::processors::Processors;
 use super::subject::{Mode, Subject, Wire};
 use super::wireguard::{Place, WireguardGo};
 use crate::cell::configuration::{configuration, inner_address};
@@ -34,7 +35,8 @@ const VXLAN: &str = "vxlan0";
 #[derive(Debug)]
 pub(super) struct Ready {
     // Dropped in this order: a daemon has nothing to do in a host that is gone.
-    pub(super) daemons: Vec<Daemon>,
+    /// The left host's first.
+    daemons: Vec<Daemon>,
     wireguard: Vec<WireguardGo>,
     /// Of the daemons.
     keys: KeyFiles,
@@ -106,6 +108,24 @@ impl Ready {
         let times = self.daemons.iter().map(Daemon::cpu_time).chain(others);
         let times = times.collect::<Result<Vec<_>>>()?;
         Ok((!times.is_empty()).then(|| times.iter().sum()))
+    }
+
+    /// Binds the programs of each host to its processors.
+    pub(super) fn pin(&self, processors: &Processors) -> Result<()> {
+        self.programs().try_for_each(|(side, program)| processors.pin_process(program, side))
+    }
+
+    /// Takes that back.
+    pub(super) fn release(&self, processors: &Processors) -> Result<()> {
+        self.programs().try_for_each(|(_, program)| processors.release_process(program))
+    }
+
+    /// The process ids of the programs, and the hosts they run on.
+    fn programs(&self) -> impl Iterator<Item = (Side, u32)> {
+        let daemons =
+            [Side::Left, Side::Right].into_iter().zip(self.daemons.iter().map(Daemon::pid));
+        let others = self.wireguard.iter().map(|end| (end.side(), end.pid()));
+        daemons.chain(others)
     }
 
     /// Resident memory of the largest of them, in bytes.

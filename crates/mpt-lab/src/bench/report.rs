@@ -47,11 +47,13 @@ struct Table {
 fn setting(record: &Record) -> String {
     let (machine, options) = (&record.machine, &record.options);
     format!(
-        "Linux {}, {} processors; CUBIC; medians of {} repetitions of {} s, [smallest - largest].",
+        "Linux {}, {} processors; CUBIC; medians of {} repetitions of {} s and {} rounds of {} s, [smallest - largest].",
         machine.kernel,
         machine.processors,
         options.repetitions,
-        options.tcp.as_secs_f64()
+        options.tcp.as_secs_f64(),
+        options.repetitions * options.rounds,
+        options.round.as_secs_f64()
     )
 }
 
@@ -75,7 +77,7 @@ fn remarks(record: &Record) -> Vec<String> {
 
 fn tables(record: &Record) -> Vec<Table> {
     let goodput = [Wire::PassThrough, Wire::WireLike].map(|wire| goodput(record, wire));
-    let others = [shaped(record), pings(record), udp(record), ratios(record)];
+    let others = [bound(record), shaped(record), pings(record), udp(record), ratios(record)];
     goodput.into_iter().chain(others).filter(|table| !table.rows.is_empty()).collect()
 }
 
@@ -105,6 +107,18 @@ fn goodput(record: &Record, wire: Wire) -> Table {
     };
     let rows = record.options.subjects.iter().filter_map(row).collect();
     Table { title: format!("TCP, {}", wire.title()), head, rows }
+}
+
+fn bound(record: &Record) -> Table {
+    let head = ["", "1 flow, Gbit/s", "daemons s/Gbit"].map(str::to_owned);
+    let row = |wire: Wire, subject: Subject| {
+        let figure = |quantity| record.figure(wire, subject, quantity);
+        let goodput = figure(Quantity::BoundGoodput)?;
+        let time = figure(Quantity::BoundDaemonTime);
+        Some(vec![row_title(wire, subject), spread(Some(goodput), 2), spread(time, 3)])
+    };
+    let title = "TCP in rounds, each host on its own processors".into();
+    Table { title, head: head.into(), rows: rows(record, row) }
 }
 
 fn shaped(record: &Record) -> Table {
@@ -166,7 +180,7 @@ fn ratios(record: &Record) -> Table {
     let row = |(name, figure): &Named| vec![name.clone(), spread(figure.as_ref(), 2)];
     let rows = record.ratios.iter().map(row).collect();
     Table {
-        title: "Ratios within a repetition".into(),
+        title: "Ratios within a repetition or a round".into(),
         head: vec![String::new(), "ratio".into()],
         rows,
     }

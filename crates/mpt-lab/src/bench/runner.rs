@@ -1,36 +1,24 @@
-//! The run: every subject in turn, again and again.
+//! The run: over each kind of wire all subjects stand at once, and are measured in turn, again and again.
 
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 
-use super::hosts::Sent;
+use super::measure::Measure;
 use super::options::Options;
-use super::ratio::UDP_SIZES;
+use super::processors::Processors;
+use super::ratio::{self, UDP_SIZES};
 use super::ready::{Lacking, Ready};
 use super::record::{Record, Skipped};
 use super::samples::{Key, Quantity, Samples};
 use super::subject::{Subject, Wire};
-use super::tcp::Streams;
-use super::{search, udp};
+use super::turns::turns;
 use crate::processor;
 use crate::stop::Stop;
-use crate::traffic::ping::{self, Ping};
-use crate::traffic::spread::Spread;
 
 /// How long the machine is watched at the beginning of each repetition, while nothing is done.
 const WATCH: Duration = Duration::from_millis(200);
-/// Between two looks at the flag that ends the run.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Between two requests whose round-trip time is measured.
-const PING_EVERY: Duration = Duration::from_millis(2);
-/// Each link of a subject must take at least this share of the bytes it would get if all were
-/// equal. Weights are equal, but the kernel's MPTCP prefers whichever subflow is faster.
-const LEAST_SHARE: f64 = 0.01;
-/// Bytes of the longest packet of a wire, with its Ethernet header.
-const LONGEST_FRAME: u64 = 1500 + 14;
 
 /// Measures everything and says what it is doing.
 ///
@@ -46,232 +34,141 @@ pub fn run(
     stop: &Stop,
     say: &mut dyn FnMut(&str),
 ) -> Result<Record> {
-    let mut run = Run { options, binary, stop, samples: Samples::default(), repetition: 0 };
-    let mut skipped: Vec<Skipped> = Vec::new();
-    let mut background = Vec::new();
+    let measure = Measure { options, processors: Processors::divided()?, stop };
     let steps = options.repetitions * options.combinations().count();
-    let mut step = 0;
-    for repetition in 0..options.repetitions {
-        run.repetition = repetition;
-        background.push(processor::background(WATCH)?);
-        for &wire in &options.wires {
-            // Each repetition begins with another one, so that none always follows the same.
-            let mut order = options.subjects.clone();
-            order.retain(|&subject| wire.measures(subject));
-            let first = repetition % order.len().max(1);
-            order.rotate_left(first);
-            for subject in order {
-                step += 1;
-                if skipped.iter().any(|skipped| (skipped.wire, skipped.subject) == (wire, subject))
-                {
-                    continue;
-                }
-                let head = format!("[{step}/{steps}] {}, {}", wire.title(), subject.title());
-                match run.measure(subject, wire) {
-                    Ok(goodput) => say(&format!("{head}: {goodput:.2} Gbit/s")),
-                    Err(error) if error.is::<Lacking>() => {
-                        say(&format!("{head}: SKIPPED, {error:#}"));
-                        skipped.push(Skipped { wire, subject, why: format!("{error:#}") });
-                    }
-                    Err(error) => return Err(error.context(head)),
-                }
-            }
+    let mut run = Run {
+        options,
+        measure,
+        samples: Samples::default(),
+        skipped: Vec::new(),
+        background: Vec::new(),
+        step: 0,
+        steps,
+        say,
+    };
+    for &wire in &options.wires {
+        let stands = run.bring_up(wire, binary)?;
+        for repetition in 0..options.repetitions {
+            run.repetition(&stands, repetition)?;
         }
     }
-    Record::new(options, &run.samples, skipped, &background)
+    Record::new(options, &run.samples, run.skipped, &run.background)
 }
 
 struct Run<'a> {
     options: &'a Options,
-    binary: &'a Path,
-    stop: &'a Stop,
+    measure: Measure<'a>,
     samples: Samples,
-    repetition: usize,
+    skipped: Vec<Skipped>,
+    background: Vec<f64>,
+    /// Subjects that were measured so far, over a wire in a repetition, and how many there will be.
+    step: usize,
+    steps: usize,
+    say: &'a mut dyn FnMut(&str),
+}
+
+/// A subject that stands.
+struct Stand {
+    subject: Subject,
+    ready: Ready,
+}
+
+impl Stand {
+    fn key(&self, quantity: Quantity) -> Key {
+        Key { wire: self.ready.wire, subject: self.subject, quantity }
+    }
+
+    fn has_rounds(&self) -> bool {
+        self.ready.wire.is_limitless() && ratio::has_rounds(self.subject)
+    }
+
+    fn title(&self) -> String {
+        title(self.ready.wire, self.subject)
+    }
+}
+
+fn title(wire: Wire, subject: Subject) -> String {
+    format!("{}, {}", wire.title(), subject.title())
 }
 
 impl Run<'_> {
-    /// Brings a subject up, measures all there is to measure, and returns the goodput of one flow.
-    fn measure(&mut self, subject: Subject, wire: Wire) -> Result<f64> {
-        self.stop.check()?;
-        let ready = Ready::bring_up(subject, wire, self.binary)?;
-        let repetition = self.repetition;
-        let key = |quantity| Key { wire, subject, quantity };
-        if subject.pings() {
-            for (quantity, value) in self.pings(&ready)? {
-                self.samples.push(repetition, key(quantity), value);
+    /// Brings up all subjects that are measured over a wire, but those that this machine lacks.
+    fn bring_up(&mut self, wire: Wire, binary: &Path) -> Result<Vec<Stand>> {
+        let mut stands = Vec::new();
+        for &subject in self.options.subjects.iter().filter(|&&subject| wire.measures(subject)) {
+            self.measure.stop.check()?;
+            match Ready::bring_up(subject, wire, binary) {
+                Ok(ready) => stands.push(Stand { subject, ready }),
+                Err(error) if error.is::<Lacking>() => {
+                    let why = format!("{error:#}");
+                    (self.say)(&format!("{}: SKIPPED, {why}", title(wire, subject)));
+                    self.skipped.push(Skipped { wire, subject, why });
+                    self.steps -= self.options.repetitions;
+                }
+                Err(error) => return Err(error.context(title(wire, subject))),
             }
         }
+        Ok(stands)
+    }
+
+    /// Measures all that stand: in several short rounds what differs by little, and then everything.
+    fn repetition(&mut self, stands: &[Stand], repetition: usize) -> Result<()> {
+        self.measure.stop.check()?;
+        self.background.push(processor::background(WATCH)?);
+        let in_rounds: Vec<&Stand> = stands.iter().filter(|stand| stand.has_rounds()).collect();
+        for round in 0..self.options.rounds {
+            let round = repetition * self.options.rounds + round;
+            for turn in turns(in_rounds.len(), round) {
+                let stand = in_rounds[turn];
+                let found = self.measure.round(&stand.ready).with_context(|| stand.title())?;
+                self.keep(stand, round, found);
+            }
+        }
+        for turn in turns(stands.len(), repetition) {
+            self.all(&stands[turn], repetition)?;
+        }
+        Ok(())
+    }
+
+    fn keep(
+        &mut self,
+        stand: &Stand,
+        time: usize,
+        found: impl IntoIterator<Item = (Quantity, f64)>,
+    ) {
+        for (quantity, value) in found {
+            self.samples.push(time, stand.key(quantity), value);
+        }
+    }
+
+    /// Measures everything of a subject, with all processors for both hosts.
+    fn all(&mut self, stand: &Stand, repetition: usize) -> Result<()> {
+        let Stand { subject, ready } = stand;
         let [one, many] = self.options.flows;
-        let flows = if wire.is_limitless() { &[one, many][..] } else { &[one] };
-        for &flows in flows {
-            for (quantity, value) in self.tcp(&ready, flows)? {
-                self.samples.push(repetition, key(quantity), value);
-            }
+        if subject.pings() {
+            let found = self.measure.pings(ready).with_context(|| stand.title())?;
+            self.keep(stand, repetition, found);
         }
-        if subject.udp() && wire.is_limitless() && self.options.udp_halvings > 0 {
+        let flows = if ready.wire.is_limitless() { &[one, many][..] } else { &[one] };
+        for &flows in flows {
+            let found = self.measure.tcp(ready, flows).with_context(|| stand.title())?;
+            self.keep(stand, repetition, found);
+        }
+        if subject.udp() && ready.wire.is_limitless() && self.options.udp_halvings > 0 {
             for size in UDP_SIZES {
-                let rate = self.udp(&ready, size)?;
-                self.samples.push(repetition, key(Quantity::UdpRate(size)), rate / 1e3);
+                let rate = self.measure.udp(ready, size).with_context(|| stand.title())?;
+                self.keep(stand, repetition, [(Quantity::UdpRate(size), rate / 1e3)]);
             }
         }
         if let Some(bytes) = ready.resident_bytes()? {
             let mebibytes = bytes as f64 / f64::from(1 << 20);
-            self.samples.push(repetition, key(Quantity::Memory), mebibytes);
+            self.keep(stand, repetition, [(Quantity::Memory, mebibytes)]);
         }
-        let goodput = self.samples.figure(key(Quantity::Goodput(one)));
-        Ok(goodput.map_or(0.0, |figure| figure.last()))
-    }
-
-    /// Goodput and processor time of TCP flows.
-    fn tcp(&self, ready: &Ready, flows: usize) -> Result<Vec<(Quantity, f64)>> {
-        let streams = self.load(ready, flows)?;
-        let links = ready.hosts.sent()?;
-        let before = Snapshot::take(ready, &streams)?;
-        self.wait(self.options.tcp)?;
-        let after = Snapshot::take(ready, &streams)?;
-        let carried = carried(&links, &ready.hosts.sent()?);
-        drop(streams);
-
-        let gigabits = (after.received - before.received) as f64 * 8.0 / 1e9;
-        ensure!(gigabits > 0.0, "{flows} TCP flows: nothing arrived");
-        if ready.wire == Wire::WireLike {
-            check_cut(&carried)?;
-        }
-        let share = if ready.chooses { 1.0 } else { least_share(&carried)? };
-        let per_gigabit = |time: Duration| time.as_secs_f64() / gigabits;
-        let seconds = (after.at - before.at).as_secs_f64();
-        let mut found = vec![
-            (Quantity::Goodput(flows), gigabits / seconds),
-            (Quantity::LeastShare(flows), share),
-            (Quantity::MachineTime(flows), per_gigabit(after.machine - before.machine)),
-        ];
-        if let Some(ideal) = ready.ideal()? {
-            found.push((Quantity::OfIdeal(flows), gigabits * 1e9 / seconds / ideal));
-        }
-        if let (Some(after), Some(before)) = (after.daemons, before.daemons) {
-            found.push((Quantity::DaemonTime(flows), per_gigabit(after - before)));
-        }
-        Ok(found)
-    }
-
-    /// Round-trip times, idle and beside one TCP flow.
-    fn pings(&self, ready: &Ready) -> Result<[(Quantity, f64); 4]> {
-        let idle = self.ping(ready).context("idle")?;
-        let streams = self.load(ready, 1)?;
-        let loaded = self.ping(ready).context("beside a TCP flow")?;
-        drop(streams);
-        Ok([
-            (Quantity::PingIdleP50, idle.median),
-            (Quantity::PingIdleP99, idle.p99),
-            (Quantity::PingLoadedP50, loaded.median),
-            (Quantity::PingLoadedP99, loaded.p99),
-        ])
-    }
-
-    fn ping(&self, ready: &Ready) -> Result<Spread> {
-        self.stop.check()?;
-        let count = self.options.ping.as_secs_f64() / PING_EVERY.as_secs_f64();
-        let count = (count as u32).clamp(1, ping::MOST_REQUESTS);
-        let source = ready.hosts.left.run(|| ping::Source::connect(ready.remote));
-        let source = source.context("cannot make a socket for ping")?;
-        let options = ping::Options { count, interval: PING_EVERY };
-        let report = Ping::start(source, options).and_then(Ping::finish).context("ping failed")?;
-        report.rtt_ms.context("no ping was answered")
-    }
-
-    /// The highest rate of UDP packets that arrive.
-    fn udp(&self, ready: &Ready, size: usize) -> Result<f64> {
-        let hosts = [&ready.hosts.left, &ready.hosts.right];
-        search::best_rate(self.options.udp_halvings, |rate| {
-            self.stop.check()?;
-            udp::trial(hosts, ready.remote, size, rate, self.options.udp)
-        })
-    }
-
-    /// TCP flows that have found their rate.
-    fn load(&self, ready: &Ready, flows: usize) -> Result<Streams> {
-        let hosts = [&ready.hosts.left, &ready.hosts.right];
-        let streams = Streams::start(hosts, ready.remote, ready.transport, flows)?;
-        self.wait(self.options.warm_up)?;
-        Ok(streams)
-    }
-
-    /// Waits, unless the run is ended from outside.
-    fn wait(&self, length: Duration) -> Result<()> {
-        let end = Instant::now() + length;
-        loop {
-            self.stop.check()?;
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(());
-            }
-            thread::sleep(left.min(LOOK_EVERY));
-        }
-    }
-}
-
-/// All counters at one moment.
-struct Snapshot {
-    at: Instant,
-    received: u64,
-    machine: Duration,
-    daemons: Option<Duration>,
-}
-
-impl Snapshot {
-    fn take(ready: &Ready, streams: &Streams) -> Result<Self> {
-        let (machine, daemons) = (processor::machine()?, ready.daemon_time()?);
-        Ok(Self { at: Instant::now(), received: streams.received(), machine, daemons })
-    }
-}
-
-/// What went over each link between two moments.
-fn carried(before: &[Sent], after: &[Sent]) -> Vec<Sent> {
-    let difference = |(before, after): (&Sent, &Sent)| Sent {
-        packets: after.packets - before.packets,
-        bytes: after.bytes - before.bytes,
-    };
-    before.iter().zip(after).map(difference).collect()
-}
-
-/// Bytes of the link that carried least, relative to an equal share. Fails if it carried (nearly)
-/// nothing: then something else was measured than is claimed.
-fn least_share(carried: &[Sent]) -> Result<f64> {
-    let bytes: Vec<u64> = carried.iter().map(|sent| sent.bytes).collect();
-    let fair = bytes.iter().sum::<u64>() as f64 / bytes.len() as f64;
-    let least = bytes.iter().copied().min().unwrap_or(0) as f64;
-    ensure!(least > fair * LEAST_SHARE, "a link was hardly used; bytes: {bytes:?}");
-    Ok(least / fair)
-}
-
-/// Fails if packets crossed that are longer than a wire's.
-fn check_cut(carried: &[Sent]) -> Result<()> {
-    let cut = |sent: &Sent| sent.bytes <= sent.packets * LONGEST_FRAME;
-    ensure!(carried.iter().all(cut), "super-packets were not segmented: {carried:?}");
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sent(figures: &[(u64, u64)]) -> Vec<Sent> {
-        figures.iter().map(|&(packets, bytes)| Sent { packets, bytes }).collect()
-    }
-
-    #[test]
-    fn a_link_that_carries_nothing_is_noticed() {
-        let (before, after) = (sent(&[(0, 100), (0, 200)]), sent(&[(5, 1100), (5, 3200)]));
-        assert_eq!(least_share(&carried(&before, &after)).unwrap(), 0.5);
-        assert_eq!(least_share(&sent(&[(1, 5)])).unwrap(), 1.0);
-        let error = least_share(&sent(&[(9, 1_000_000), (1, 100)])).unwrap_err();
-        assert!(error.to_string().contains("[1000000, 100]"), "{error}");
-        assert!(least_share(&sent(&[(0, 0)])).is_err());
-    }
-
-    #[test]
-    fn a_wire_that_passes_super_packets_is_noticed() {
-        check_cut(&sent(&[(10, 15_140), (1, 60)])).unwrap();
-        assert!(check_cut(&sent(&[(10, 15_140), (10, 15_141)])).is_err());
+        self.step += 1;
+        let goodput = self.samples.figure(stand.key(Quantity::Goodput(one)));
+        let goodput = goodput.map_or(0.0, |figure| figure.median());
+        let (step, steps) = (self.step, self.steps);
+        (self.say)(&format!("[{step}/{steps}] {}: {goodput:.2} Gbit/s", stand.title()));
+        Ok(())
     }
 }

@@ -8,6 +8,10 @@ use crate::traffic::spread;
 /// What is measured of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quantity {
+    /// The same as [`Self::DaemonTime`] of one flow, in a round in which each host has its own processors.
+    BoundDaemonTime,
+    /// The same as [`Self::Goodput`] of one flow, in such a round.
+    BoundGoodput,
     /// Processor time of both daemons, in seconds per gigabit delivered by this many TCP flows.
     DaemonTime(usize),
     /// Bits per second / 10^9 that this many TCP flows delivered to the application.
@@ -38,6 +42,8 @@ impl Quantity {
     /// A name for programs.
     pub(super) fn id(self) -> String {
         match self {
+            Self::BoundDaemonTime => "bound_daemons_s_per_gbit".into(),
+            Self::BoundGoodput => "bound_goodput_gbps".into(),
             Self::DaemonTime(flows) => format!("daemons_s_per_gbit_{flows}_flows"),
             Self::Goodput(flows) => format!("goodput_gbps_{flows}_flows"),
             Self::LeastShare(flows) => format!("least_share_{flows}_flows"),
@@ -74,7 +80,7 @@ struct Sample {
 pub(super) struct Samples(Vec<Sample>);
 
 impl Samples {
-    /// Adds a value. Each key has at most one per repetition.
+    /// Adds a value. Each key has at most one per repetition, or per round where there are several in each.
     pub(super) fn push(&mut self, repetition: usize, key: Key, value: f64) {
         self.0.push(Sample { repetition, key, value });
     }
@@ -134,11 +140,6 @@ impl Figure {
     /// The middle value; the mean of the two middle ones for an even count.
     pub fn median(&self) -> f64 {
         self.median
-    }
-
-    /// The value of the last repetition.
-    pub(super) fn last(&self) -> f64 {
-        *self.values.last().expect("a figure has values")
     }
 
     /// The smallest value.

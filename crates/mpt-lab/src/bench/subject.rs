@@ -141,21 +141,22 @@ impl Subject {
     /// The daemon over one path, with two threads at each end.
     pub const MPT1_TWO_THREADS: Self = Self::Mpt { paths: 1, mode: Mode::TwoThreads };
 
-    /// All that are measured, in the order of the report.
+    /// All that are measured, in the order of the report. What a ratio is taken of stands close together, because
+    /// a round goes through them in this order.
     pub const ALL: [Self; 18] = [
         Self::Raw,
         Self::Mptcp,
         Self::Vxlan,
         Self::MPT1,
         Self::MPT1_EXTENDED,
+        Self::MPT1_ADAPTIVE,
         Self::MPT1_SEALED,
         Self::WireguardGo,
         Self::Wireguard,
         Self::MPT2,
         Self::MPT2_EXTENDED,
-        Self::MPT2_SEALED,
-        Self::MPT1_ADAPTIVE,
         Self::MPT2_ADAPTIVE,
+        Self::MPT2_SEALED,
         Self::MPT4,
         Self::MPT12,
         Self::MPT1_TWO_THREADS,

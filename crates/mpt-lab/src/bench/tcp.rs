@@ -14,7 +14,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use socket2::{SockAddr, Socket};
 
+use super::processors::Processors;
 use crate::netns::Namespace;
+use crate::topology::Side;
 use crate::traffic::tcp::{CUBIC, Transport};
 
 /// Bytes per write and read.
@@ -30,16 +32,18 @@ pub(super) struct Streams {
     listener: Socket,
     sockets: Vec<Socket>,
     received: Vec<Arc<AtomicU64>>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<JoinHandle<io::Result<()>>>,
 }
 
 impl Streams {
-    /// Starts `count` streams from the left host to `remote` in the right one, all with CUBIC.
+    /// Starts `count` streams from the left host to `remote` in the right one, all with CUBIC. Their threads run on the
+    /// hosts' processors, if there are any given.
     pub(super) fn start(
         [left, right]: [&Namespace; 2],
         remote: IpAddr,
         transport: Transport,
         count: usize,
+        processors: Option<&Processors>,
     ) -> Result<Self> {
         let (listener, port) =
             right.run(|| listen(remote, transport, count)).context("cannot listen")?;
@@ -51,7 +55,7 @@ impl Streams {
             let (sink, _) = streams.listener.accept().context("a stream was never accepted")?;
             // The listener's limit is inherited.
             sink.set_read_timeout(None).context("cannot take the time limit from a stream")?;
-            streams.add(source, sink)?;
+            streams.add(source, sink, processors.copied())?;
         }
         Ok(streams)
     }
@@ -61,17 +65,25 @@ impl Streams {
         self.received.iter().map(|received| received.load(Ordering::Relaxed)).sum()
     }
 
-    fn add(&mut self, source: Socket, sink: Socket) -> Result<()> {
+    fn add(&mut self, source: Socket, sink: Socket, processors: Option<Processors>) -> Result<()> {
         for socket in [&source, &sink] {
             self.sockets.push(socket.try_clone().context("cannot share a socket")?);
         }
         let received = Arc::new(AtomicU64::new(0));
         self.received.push(Arc::clone(&received));
-        self.spawn("bench-sink", move || receive(sink, &received))?;
-        self.spawn("bench-source", move || send(source))
+        let on = move |side| match processors {
+            Some(processors) => processors.pin_thread(side),
+            None => Ok(()),
+        };
+        self.spawn("bench-sink", move || on(Side::Right).map(|()| receive(sink, &received)))?;
+        self.spawn("bench-source", move || on(Side::Left).map(|()| send(source)))
     }
 
-    fn spawn(&mut self, name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
+    fn spawn(
+        &mut self,
+        name: &str,
+        body: impl FnOnce() -> io::Result<()> + Send + 'static,
+    ) -> Result<()> {
         let thread = thread::Builder::new().name(name.into()).spawn(body);
         self.threads.push(thread.context("cannot start a thread")?);
         Ok(())

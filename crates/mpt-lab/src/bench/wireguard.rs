@@ -43,6 +43,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub(super) struct WireguardGo {
     child: Child,
+    side: Side,
     /// What it printed.
     log: File,
     socket: PathBuf,
@@ -85,7 +86,7 @@ impl WireguardGo {
         let child = namespace.spawn(&mut command);
         let child = child.with_context(|| format!("cannot start {}", program.display()))?;
         let socket = Path::new(SOCKETS).join(format!("{interface}.sock"));
-        let mut end = Self { child, log, socket };
+        let mut end = Self { child, side: own.side, log, socket };
         end.await_socket()?;
         end.configure(own, peer)?;
         namespace.run(|| -> Result<()> {
@@ -112,14 +113,24 @@ impl WireguardGo {
         Ok(())
     }
 
+    /// The host it runs on.
+    pub(super) fn side(&self) -> Side {
+        self.side
+    }
+
+    /// Its process id.
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Processor time used since the start.
     pub(super) fn cpu_time(&self) -> Result<Duration> {
-        process::cpu_time(self.child.id())
+        process::cpu_time(self.pid())
     }
 
     /// Memory resident at the moment, in bytes.
     pub(super) fn resident_bytes(&self) -> Result<u64> {
-        process::resident_bytes(self.child.id())
+        process::resident_bytes(self.pid())
     }
 
     fn await_socket(&mut self) -> Result<()> {

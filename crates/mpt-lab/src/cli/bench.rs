@@ -13,8 +13,8 @@ use super::print;
 /// Compares the daemon with plain TCP, the kernel's MPTCP, VXLAN and WireGuard, and wireguard-go, over veth pairs
 /// without emulation.
 ///
-/// All subjects are measured in turn, several times, in one run; compare ratios, not figures of
-/// different runs. It takes about ten minutes, and the machine should be idle otherwise.
+/// All subjects stand at once and are measured in turn, several times; compare ratios, not figures of different
+/// runs. It takes about fifteen minutes, and the machine should be idle otherwise.
 ///
 /// Exit code 0: it ran, with any result. 2: it could not run.
 #[derive(Debug, clap::Args)]
@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     /// Print the tables as Markdown.
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
-    /// Measure for about two minutes only: a first impression, with twice the noise.
+    /// Measure for about five minutes only: shorter rounds, and fewer.
     #[arg(long)]
     quick: bool,
     /// Measure only these subjects, by their names in --json, separated by commas: `raw,mpt-1`.
@@ -73,18 +73,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         options.repetitions = repetitions;
     }
     if !arguments.only.is_empty() {
-        let find = |name: &String| {
-            Subject::by_name(name)
-                .with_context(|| format!("--only: no `{name}`; there are {}", subjects()))
-        };
-        options.subjects = arguments.only.iter().map(find).collect::<Result<_>>()?;
+        options.subjects = select("--only", &arguments.only, Subject::by_name, &subjects())?;
     }
     if !arguments.over.is_empty() {
-        let find = |name: &String| {
-            let known = Wire::ALL.into_iter().find(|wire| wire.id() == *name);
-            known.with_context(|| format!("--over: no `{name}`; there are {}", wires()))
-        };
-        options.wires = arguments.over.iter().map(find).collect::<Result<_>>()?;
+        let by_id = |name: &str| Wire::ALL.into_iter().find(|wire| wire.id() == name);
+        options.wires = select("--over", &arguments.over, by_id, &wires())?;
     }
     ensure!(options.measures_anything(), "--only and --over select nothing to measure");
     let binary = daemon::find(arguments.mpt.as_deref())?;
@@ -126,6 +119,23 @@ fn peers(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What the names after `flag` stand for, in their order.
+fn select<T: PartialEq>(
+    flag: &str,
+    names: &[String],
+    find: impl Fn(&str) -> Option<T>,
+    known: &str,
+) -> Result<Vec<T>> {
+    let mut selected = Vec::new();
+    for name in names {
+        let found =
+            find(name).with_context(|| format!("{flag}: no `{name}`; there are {known}"))?;
+        ensure!(!selected.contains(&found), "{flag}: `{name}` is there twice; name it once");
+        selected.push(found);
+    }
+    Ok(selected)
+}
+
 fn subjects() -> String {
     Subject::ALL.map(Subject::id).join(", ")
 }
@@ -137,4 +147,27 @@ fn wires() -> String {
 #[expect(clippy::print_stderr, reason = "progress is not part of the result")]
 fn say(line: &str) {
     eprintln!("{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn only(names: &[&str]) -> Result<Vec<Subject>> {
+        let names: Vec<_> = names.iter().map(|&name| name.to_owned()).collect();
+        select("--only", &names, Subject::by_name, &subjects())
+    }
+
+    #[test]
+    fn subjects_are_measured_in_the_order_in_which_they_are_named() {
+        assert_eq!(only(&["sealed-1", "raw"]).unwrap(), [Subject::MPT1_SEALED, Subject::Raw]);
+    }
+
+    #[test]
+    fn a_name_that_is_unknown_or_there_twice_is_refused() {
+        let error = only(&["raw", "mpt-3"]).unwrap_err().to_string();
+        assert!(error.contains("no `mpt-3`") && error.contains("mpt-1-sealed"), "{error}");
+        let error = only(&["sealed-1", "raw", "mpt-1-sealed"]).unwrap_err().to_string();
+        assert!(error.contains("`mpt-1-sealed` is there twice"), "{error}");
+    }
 }

@@ -203,7 +203,7 @@ impl Daemon {
         }
     }
 
-    /// Processor time used since the start, user and system, to within 10 ms.
+    /// Processor time used since the start, user and system.
     ///
     /// # Errors
     ///

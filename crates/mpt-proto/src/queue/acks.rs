@@ -32,7 +32,7 @@ const BEGIN: u32 = 14_600;
 const SHARE: u32 = 8;
 
 /// And the time.
-const APART: Duration = Duration::from_micros(2100);
+pub(crate) const APART: Duration = Duration::from_micros(2100);
 
 /// The time for which a connection counts as one that begins.
 const BEGINNING: Duration = Duration::from_secs(5);

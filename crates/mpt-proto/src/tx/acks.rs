@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::connection::TransmitHalf;
 use super::paced::{IPV4_UDP, number};
-use super::rates::least_round_trip;
+use super::rates::{least_round_trip, longest_round_trip};
 use super::stages::Offered;
 use crate::framing::datagram::Item;
-use crate::queue::acks::{Fate, Held};
+use crate::queue::acks::{APART, Fate, Held};
 use crate::queue::{Packet, Volume};
 use crate::scheduler::earliest::Earliest;
 use crate::stats::Drop;
@@ -34,6 +34,10 @@ impl TransmitHalf {
             return None;
         }
         let Short::Segment(segment) = item.short() else { return None };
+        // So far apart, acknowledgements would let a sender stand still in each round trip, and there is no slow start to speak of.
+        if longest_round_trip(&self.paths).is_some_and(|trip| trip < APART) {
+            return None;
+        }
         let longest = LEAST_WAIT.max(least_round_trip(&self.paths) / 4);
         let paced = self.paced.as_mut()?;
         let (fate, obsolete) = paced.acks.on_segment(now, **hash, segment, longest);

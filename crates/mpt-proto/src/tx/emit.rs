@@ -101,11 +101,19 @@ impl TransmitSide {
                 }
             }
             Keep::UntilTold(again) => {
-                let (sent, place) = (sent(now, transmit, stamp), stamp.payload(datagram.len()));
-                if again.is_some_and(Again::is_covered) {
-                    self.cover(now, &sent, &datagram[place.clone()]);
+                let is_covered = again.is_some_and(Again::is_covered);
+                let is_kept = self.unacknowledged.allows(now, datagram.len());
+                if !is_covered && !is_kept {
+                    return;
                 }
-                self.unacknowledged.put(sent, again, &datagram[place]);
+                let sent = sent(now, transmit, stamp);
+                let packet = &datagram[stamp.payload(datagram.len())];
+                if is_covered {
+                    self.cover(now, &sent, packet);
+                }
+                if is_kept {
+                    self.unacknowledged.put(sent, again, packet);
+                }
             }
         }
     }

@@ -233,6 +233,12 @@ pub(super) fn least_round_trip(paths: &Slots<TransmitPath>) -> Duration {
     known.map(|(_, path)| path.round_trip()).min().unwrap_or(ROUND_TRIP)
 }
 
+/// The longest of the least round trips of the paths that can carry, if all are known.
+pub(super) fn longest_round_trip(paths: &Slots<TransmitPath>) -> Option<Duration> {
+    let trips = usable(paths).map(|(_, path)| path.feedback.round_trip().map(|trip| trip.min));
+    trips.reduce(|one, other| Some(one?.max(other?)))?
+}
+
 /// The least round trip of late of the paths that can carry, as far as it is known.
 fn recent_round_trip(paths: &Slots<TransmitPath>) -> Duration {
     let known = usable(paths).filter_map(|(_, path)| path.feedback.round_trip());

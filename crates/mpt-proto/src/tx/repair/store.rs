@@ -28,8 +28,6 @@ const MOST: usize = 32_768;
 /// takes they cost two percent of a processor.
 const PER_SECOND: usize = 256 << 20;
 
-const SECOND: Duration = Duration::from_secs(1);
-
 /// What is older is not worth growing for: it is too late to send it again.
 const LONGEST: Duration = Duration::from_millis(500);
 
@@ -49,7 +47,7 @@ impl StoreStats {
     pub const MOST_PACKETS: usize = MOST;
     /// The most bytes of them.
     pub const MOST_BYTES: usize = CAPACITY;
-    /// The most bytes that are kept per second.
+    /// The most bytes that are kept per second. While more are sent, none are.
     pub const MOST_BYTES_PER_SECOND: usize = PER_SECOND;
 }
 
@@ -98,22 +96,55 @@ pub(crate) struct Unacknowledged {
     gone: u64,
     /// By connection and path, path sequences and what was sent with them, in the order in which it was sent.
     paths: BTreeMap<(u16, u8), VecDeque<(u32, u64)>>,
-    /// Bytes that are still kept until the end of the second.
-    left: usize,
-    until: Instant,
+    allowance: Allowance,
     kept_bytes: usize,
     forgotten: u64,
 }
 
+/// Nothing is kept while more is sent than may be. Where some of a flow's losses were repaired and others were not, the flow
+/// would slow down all the same, and copies would have been made in vain.
+#[derive(Debug, Default)]
+struct Allowance {
+    /// Bytes that were sent in this window of time.
+    sent: usize,
+    /// The end of the window.
+    until: Instant,
+    /// Whether more was sent in this window, or the one before, than may be kept.
+    exceeded: bool,
+}
+
+impl Allowance {
+    /// Short, so that little is copied before more turns out to be sent, and longer than what lies between two bursts of a flow.
+    const WINDOW: Duration = Duration::from_micros(62_500);
+    /// What may be kept in it.
+    const BYTES: usize = PER_SECOND / 16;
+
+    /// A packet of this length is sent. Whether it may be kept.
+    #[inline]
+    fn take(&mut self, now: Instant, len: usize) -> bool {
+        if now >= self.until {
+            self.exceeded = self.sent > Self::BYTES && now < self.until + Self::WINDOW;
+            (self.sent, self.until) = (0, now + Self::WINDOW);
+        }
+        self.sent += len;
+        self.exceeded |= self.sent > Self::BYTES;
+        !self.exceeded
+    }
+}
+
 impl Unacknowledged {
-    /// Keeps a packet that was sent, for the first time or again.
+    /// Whether a packet of this length is kept that is sent now. It counts as sent.
+    #[inline]
+    pub(crate) fn allows(&mut self, now: Instant, len: usize) -> bool {
+        let allowed = self.allowance.take(now, len);
+        self.forgotten += u64::from(!allowed);
+        allowed
+    }
+
+    /// Keeps a packet that was sent, for the first time or again, and that is [allowed](Self::allows).
     pub(crate) fn put(&mut self, sent: Sent, again: Option<Again>, packet: &[u8]) {
         let Some(sequence) = sent.stamp.path_sequence() else { return };
         if packet.is_empty() || packet.len() > LEAST {
-            return;
-        }
-        if !self.allows(sent.at, packet.len()) {
-            self.forgotten += 1;
             return;
         }
         let place = self.make_room(sent.at, packet.len());
@@ -133,17 +164,6 @@ impl Unacknowledged {
             path.pop_front();
         }
         path.push_back((sequence, number));
-    }
-
-    fn allows(&mut self, now: Instant, len: usize) -> bool {
-        if self.left < len {
-            if now < self.until {
-                return false;
-            }
-            (self.left, self.until) = (PER_SECOND, now + SECOND);
-        }
-        self.left -= len;
-        true
     }
 
     /// A place for so many bytes. The ring grows if something would be overwritten that may still be needed.

@@ -39,7 +39,9 @@ impl Bench {
             tos: 0,
             stamp: Stamp::Extended(stamp),
         };
-        self.store.put(sent, None, &packet);
+        if self.store.allows(now, len) {
+            self.store.put(sent, None, &packet);
+        }
     }
 
     /// The marks of what is lost of a path, where so many of the first were received, then so many were not.
@@ -98,21 +100,32 @@ fn nothing_is_overwritten_that_may_still_be_needed() {
 fn bounds_hold_and_what_they_cost_is_counted() {
     let mut bench = Bench::new();
     let packets = 100_000;
-    (0..packets).for_each(|_| bench.send(at(0), 0, 1400, 1));
+    // 1.9 Gbit/s.
+    (0..packets).for_each(|packet| bench.send(at(packet / 170), 0, 1400, 1));
     let StoreStats { packets: kept, bytes, forgotten } = bench.store.stats();
     assert!(kept <= MOST as u64 && bytes <= CAPACITY as u64, "{kept}, {bytes}");
     assert!(bytes > CAPACITY as u64 / 2, "{bytes}");
     assert_eq!(kept + forgotten, packets);
     // Small ones: their number is bounded, too.
-    (0..packets).for_each(|_| bench.send(at(0), 1, 40, 1));
+    (0..packets).for_each(|_| bench.send(at(packets / 170 + 1), 1, 40, 1));
     assert!(bench.store.stats().packets <= MOST as u64);
     assert!(bench.store.memory() < CAPACITY + 8 * MOST * size_of::<Entry>());
-    // No more is copied in a second.
-    (0..300_000).for_each(|_| bench.send(at(10), 0, 1400, 1));
-    let forgotten = bench.store.stats().forgotten;
-    bench.send(at(10), 0, 1400, 1);
-    assert_eq!(bench.store.stats().forgotten, forgotten + 1);
-    let before = bench.store.stats().packets;
-    bench.send(at(1100), 0, 1400, 1);
-    assert!(bench.store.stats().packets > 0 && before > 0);
+}
+
+#[test]
+fn nothing_is_kept_while_more_is_sent_than_may_be() {
+    let mut store = Unacknowledged::default();
+    // What is kept of so many packets per millisecond, in percent.
+    let mut kept = |from: u64, to: u64, each: usize| {
+        let packets = (from..to).flat_map(|now| (0..each).map(move |_| at(now)));
+        let kept = packets.filter(|&now| store.allows(now, 1400)).count();
+        100 * kept / ((to - from) as usize * each)
+    };
+    assert_eq!(kept(0, 500, 150), 100, "1.7 Gbit/s");
+    assert!(kept(500, 600, 1000) < 20, "11 Gbit/s, which has to be noticed");
+    assert_eq!(kept(600, 1000, 1000), 0);
+    assert_eq!(kept(1000, 1062, 150), 0, "it was more a moment ago");
+    assert_eq!(kept(1140, 1400, 150), 100);
+    assert!(kept(1400, 1500, 1000) < 20);
+    assert_eq!(kept(1700, 1710, 150), 100, "after a pause");
 }
