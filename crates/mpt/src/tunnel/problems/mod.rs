@@ -68,7 +68,7 @@ pub(super) struct Problems {
 type Warned = (Option<ConnectionId>, Option<PathId>, Option<IpAddr>, &'static str);
 
 /// Something that was seen, perhaps again and again.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Sighting {
     place: Place,
     cause: Cause,
@@ -194,6 +194,22 @@ impl Problems {
         unwell
     }
 
+    /// Whether the peer was heard on a path after its host was first said to be unreachable there.
+    fn is_heard_after(&self, sighting: &Sighting, half: Option<&ReceiveHalf>) -> bool {
+        let Place { path: Some(path), .. } = sighting.place else { return false };
+        // From another port than the one that does not answer, it says nothing of that.
+        let heard = half.filter(|half| half.has(path) && half.is_heard_from_its_port(path));
+        let heard = heard.and_then(|half| half.last_heard(path));
+        // A peer whose hellos are not answered is heard, too.
+        let asks = |other: &&Sighting| {
+            matches!(other.cause, Cause::Arrived(MismatchKind::Unconfirmed))
+                && other.place.is(&sighting.place)
+                && other.place.remote == sighting.place.remote
+        };
+        let asked = self.sightings.iter().find(asks).map(|other| other.last);
+        heard.into_iter().chain(asked).any(|at| at > sighting.first)
+    }
+
     /// The problems that there are, the most telling of each path first.
     pub(super) fn current(
         &self,
@@ -211,7 +227,8 @@ impl Problems {
             !halves.all(|(_, half)| is_well(half)) || endpoint.connections().next().is_none()
         };
         for sighting in &self.sightings {
-            let Sighting { place, cause, first, last, again } = *sighting;
+            let sighting = *sighting;
+            let Sighting { place, cause, first, last, again } = sighting;
             let is_plain = matches!(
                 cause,
                 Cause::Arrived(MismatchKind::Framing { found: FramingFound::Plain })
@@ -219,6 +236,12 @@ impl Problems {
             let confirmed = if is_plain && place.path.is_none() { ASKED } else { CONFIRMED };
             let counts = again && last.since(first) >= confirmed && now < last + EXPIRES;
             let half = place.connection.map(|id| endpoint.find(id));
+            let cause = match cause {
+                Cause::Icmp(reported) if self.is_heard_after(&sighting, half.flatten()) => {
+                    Cause::Icmp(reported.by_firewall())
+                }
+                Cause::Icmp(_) | Cause::Arrived(_) | Cause::Deaf | Cause::Silent => cause,
+            };
             let applies = match (half, place.path, cause) {
                 // The connection has gone since.
                 (Some(None), ..) => false,
@@ -243,6 +266,16 @@ impl Problems {
                 found.push((place, cause, first));
             }
         }
+        // ICMP says why a peer does not hear.
+        let unreachable: Vec<Place> = found
+            .iter()
+            .filter(|(_, cause, _)| matches!(cause, Cause::Icmp(_)))
+            .map(|it| it.0)
+            .collect();
+        found.retain(|(place, cause, _)| {
+            !matches!(cause, Cause::Arrived(MismatchKind::Unconfirmed))
+                || !unreachable.iter().any(|other| other.is(place))
+        });
         // Nothing more is said of a path, or of a connection whose peer is elsewhere, than what is known for sure.
         let is_told = |found: &[(Place, Cause, Instant)], id: ConnectionId, path: PathId| {
             found.iter().any(|(place, ..)| {

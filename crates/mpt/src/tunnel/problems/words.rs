@@ -25,7 +25,7 @@ pub(super) fn words(
         ),
         Cause::Icmp(Reported { kind: Unreachable::Prohibited, reporter }) => (
             format!("{} rejects UDP {port} to {host}", reported_by(reporter, "a firewall")),
-            format!("let UDP {port} through to {host} there"),
+            format!("a firewall does so: let UDP {port} through to {host} there"),
         ),
         Cause::Icmp(Reported { kind: Unreachable::Host, reporter }) => (
             format!("{} says that {host} cannot be reached", reported_by(reporter, "a router")),
@@ -138,6 +138,14 @@ fn arrived(
                 "is UDP {port} blocked towards {host}? Let it through, or correct `remote` and \
                  `remote_port`"
             ),
+        ),
+        MismatchKind::Template { accept, why: Misfit::Source } if place.connection.is_some() => (
+            format!(
+                "datagrams of the peer come from {remote}, which is not among the `sources` of template {}",
+                names.accept(accept)
+            ),
+            "add it to `sources` of the template; until then the peer has no path from there"
+                .to_owned(),
         ),
         MismatchKind::Template { accept, why } => {
             let name = names.accept(accept);
