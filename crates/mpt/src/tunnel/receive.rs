@@ -12,8 +12,8 @@ use mpt_io::poll::{Interest, Poll};
 use mpt_io::tun::Device;
 use mpt_io::udp::{Receive, Socket};
 use mpt_proto::{
-    AcceptConfig, ConnectRequest, ConnectionId, Event, Instant, Message, Origin, PathState,
-    ReceiveHalf, SocketId, TokenBucket,
+    AcceptConfig, ConnectRequest, ConnectionId, DownCause, Event, Instant, Message, Origin,
+    PathState, ReceiveHalf, SocketId, TokenBucket,
 };
 
 use super::history::{History, Ordered};
@@ -314,7 +314,12 @@ impl ReceiveLoop {
         let recent = self.names.describe(now, &event);
         // Senders of datagrams must not be able to fill the log.
         if self.lines.take(now) {
-            tracing::info!(tunnel = self.settings.name, "{}", recent.text);
+            let (tunnel, text) = (&self.settings.name, &recent.text);
+            // Of what this host lacks an operator has to know.
+            match matches!(event, Event::Path { to: PathState::Down(DownCause::Absent), .. }) {
+                true => tracing::warn!(tunnel, "{text}"),
+                false => tracing::info!(tunnel, "{text}"),
+            }
         }
         keep(&mut self.recent, recent);
         self.problems.wake(now);
