@@ -19,7 +19,7 @@ use mpt_proto::{
 use super::history::{History, Ordered};
 use super::incoming::Incoming;
 use super::main_event::{MainEvent, MainEvents};
-use super::names::{self, Names, PEER_LEFT, has_left};
+use super::names::{self, Names, left};
 use super::op::{LastHeard, ReceiveCommand};
 use super::problems::Problems;
 use super::sockets::Sockets;
@@ -297,7 +297,7 @@ impl ReceiveLoop {
         }
         let name = self.names.connection(connection).map(str::to_owned);
         let shown = name.as_deref().unwrap_or("?");
-        let why = if has_left(half) { PEER_LEFT } else { "no path is up" };
+        let why = left(half).unwrap_or("no path is up");
         let text = format!("connection {shown}: {why}: packets to the peer are dropped");
         if self.lines.take(now) {
             let tunnel = &self.settings.name;

@@ -266,15 +266,16 @@ impl Problems {
                 found.push((place, cause, first));
             }
         }
-        // ICMP says why a peer does not hear.
-        let unreachable: Vec<Place> = found
-            .iter()
-            .filter(|(_, cause, _)| matches!(cause, Cause::Icmp(_)))
-            .map(|it| it.0)
-            .collect();
+        // ICMP says why a peer does not hear, and has some time to say it again: kernels limit how often they do.
+        let says_why = |sighting: &&Sighting| {
+            matches!(sighting.cause, Cause::Icmp(_))
+                && (sighting.again || now < sighting.first + SILENT)
+        };
+        let unreachable: Vec<Place> =
+            self.sightings.iter().filter(says_why).map(|sighting| sighting.place).collect();
+        let is_explained = |place: &Place| unreachable.iter().any(|other| other.is(place));
         found.retain(|(place, cause, _)| {
-            !matches!(cause, Cause::Arrived(MismatchKind::Unconfirmed))
-                || !unreachable.iter().any(|other| other.is(place))
+            !matches!(cause, Cause::Arrived(MismatchKind::Unconfirmed)) || !is_explained(place)
         });
         // Nothing more is said of a path, or of a connection whose peer is elsewhere, than what is known for sure.
         let is_told = |found: &[(Place, Cause, Instant)], id: ConnectionId, path: PathId| {
@@ -297,9 +298,9 @@ impl Problems {
                         half.is_peer_deaf(path) && half.state(path) != PathState::Up
                     }
                 };
-                if still && !is_told(&found, id, path) {
-                    let remote = half.remote(path).1;
-                    let place = Place { connection: Some(id), path: Some(path), remote };
+                let remote = half.remote(path).1;
+                let place = Place { connection: Some(id), path: Some(path), remote };
+                if still && !is_told(&found, id, path) && !is_explained(&place) {
                     found.push((place, cause, since));
                 }
             }
@@ -334,7 +335,9 @@ fn is_well(now: Instant, half: &ReceiveHalf, path: PathId) -> bool {
         PathState::Up => half.last_heard(path).is_some_and(|at| now < at + FRESH),
         PathState::Off
         | PathState::UnusableMtu
-        | PathState::Down(DownCause::Absent | DownCause::PeerDown | DownCause::PeerOff) => true,
+        | PathState::Down(
+            DownCause::Absent | DownCause::PeerDown | DownCause::PeerOff | DownCause::PeerStopped,
+        ) => true,
         PathState::Probing
         | PathState::Down(DownCause::Silent | DownCause::PeerDeaf | DownCause::PeerLost) => false,
     }

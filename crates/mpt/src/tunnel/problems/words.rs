@@ -38,6 +38,16 @@ pub(super) fn words(
                  `remote_port`"
             ),
         ),
+        // Who shows an invitation that is none gets no answer, so that the server cannot be found by strangers.
+        Cause::Silent if half.is_some_and(ReceiveHalf::waits_for_invitation) => (
+            format!(
+                "nothing arrives from {remote}, to which this host shows an invitation: is that used or expired?"
+            ),
+            format!(
+                "the log there says so: then make another one by `mpt invite` there, and join with it. If it does not, is mpt \
+                 running there, and do firewalls let UDP {port} through both ways?"
+            ),
+        ),
         Cause::Silent => (
             format!("nothing arrives from {remote}"),
             format!(
