@@ -82,7 +82,7 @@ pub use framing::datagram::Opened;
 pub use framing::extended::identity::Identity;
 pub use framing::extended::reply::OriginReply;
 pub use framing::extended::session::{Offer, Peer, SessionUpdate};
-pub use framing::sealed::cipher::try_cipher;
+pub use framing::sealed::cipher::CipherTrial;
 pub use framing::sealed::tx::Sealing;
 pub use hold_times::HoldTimes;
 pub use id::{AcceptId, ClientId, ConnectionId, MAX_PATHS, PathId, SocketId};

@@ -145,7 +145,7 @@ fn closing_notifies_the_peer() {
     pair.left.endpoint.close(pair.now, &mut pair.left.inbox);
     pair.exchange(|_, _| true);
     for path in 0..2 {
-        assert_eq!(pair.right.state(path), PathState::Down(DownCause::PeerOff));
+        assert_eq!(pair.right.state(path), PathState::Down(DownCause::PeerStopped));
     }
 }
 

@@ -41,6 +41,16 @@ fn help_lists_all_commands() {
 }
 
 #[test]
+fn groups_of_commands_have_help_with_examples() {
+    for group in ["path", "peer", "connection", "web"] {
+        let text = stdout(&mpt(&[group, "--help"]));
+        let examples = text.split("Examples:\n").nth(1).unwrap_or_default();
+        assert!(examples.contains(&format!("mpt {group} ")), "{text}");
+        assert!(examples.lines().all(|line| line.len() <= 100), "{text}");
+    }
+}
+
+#[test]
 fn every_command_has_help_with_an_example_and_exit_codes() {
     for command in [
         &["run"][..],

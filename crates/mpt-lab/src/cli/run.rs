@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use mpt_lab::cell::Cell;
 use mpt_lab::experiment::library;
 use mpt_lab::experiment::runner::{Bench, is_interruption};
-use mpt_lab::experiment::{Experiment, setup};
+use mpt_lab::experiment::{Experiment, meant, setup};
 use mpt_lab::lab::Backend;
 use mpt_lab::output::Terminal;
 use mpt_lab::output::live::{Detail, Live};
@@ -222,7 +222,13 @@ fn choose_systems(arguments: &Arguments, experiment: &mut Experiment, axes: &[&s
         if !experiment.systems.iter().any(|system| system.name() == name) {
             let names: Vec<_> = experiment.systems.iter().map(System::name).collect();
             let (name_of, names) = (&experiment.entry.name, names.join(", "));
-            bail!("no system is called `{name}` in {name_of}: there are {names}");
+            let is_known = System::by_name(name).is_some();
+            let hint = match is_known {
+                // An experiment measures the systems that its file lists.
+                true => "; add it to `systems` of a file of your own".to_owned(),
+                false => meant(name, experiment.systems.iter().map(System::name)),
+            };
+            bail!("no system is called `{name}` in {name_of}: there are {names}{hint}");
         }
     }
     let is_wanted = |system: &System| arguments.system.iter().any(|name| name == system.name());
@@ -238,10 +244,18 @@ fn choose_cells(experiment: &mut Experiment, axis: &str, label: &str) -> Result<
     let name = &experiment.entry.name;
     let Some(known) = experiment.entry.axes.iter().find(|known| known.name == axis) else {
         let names: Vec<_> = experiment.entry.axes.iter().map(|axis| axis.name.as_str()).collect();
-        bail!("{name} has no axis `{axis}`: there are: {}", names.join(", "));
+        if names.is_empty() {
+            bail!("{name} has no axis, only one cell: leave out `--at {axis}={label}`");
+        }
+        let hint = meant(axis, names.iter().copied());
+        bail!("{name} has no axis `{axis}`: there are {}{hint}", names.join(", "));
     };
     if !known.labels.iter().any(|known| known == label) {
-        bail!("axis `{axis}` of {name} has no `{label}`: there are: {}", known.labels.join(", "));
+        let hint = meant(label, known.labels.iter().map(String::as_str));
+        bail!(
+            "axis `{axis}` of {name} has no `{label}`: there are {}{hint}",
+            known.labels.join(", ")
+        );
     }
     experiment.cells.retain(|cell| is_at(cell, axis, label));
     ensure!(!experiment.cells.is_empty(), "{name}: no cell is left at {axis}={label}");
@@ -298,7 +312,7 @@ fn look_at_machine(
 
 /// What a report says of an experiment, with what its cells are made of in this run.
 fn entry(experiment: &Experiment) -> ExperimentEntry {
-    let setup = setup(&experiment.cells, experiment.repetitions);
+    let setup = setup(&experiment.cells, &experiment.systems, experiment.repetitions);
     ExperimentEntry { setup, ..experiment.entry.clone() }
 }
 
@@ -315,5 +329,45 @@ fn manifest(
         selftest,
         experiments: experiments.iter().map(entry).collect(),
         ..Manifest::of_this_machine(SystemTime::now(), process::id())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn complaint(line: &str) -> String {
+        let words = ["run"].into_iter().chain(line.split(' '));
+        let Line { arguments } = Line::try_parse_from(words).expect("a line that can be read");
+        chosen(&arguments).expect_err("it names something that is not there").to_string()
+    }
+
+    #[test]
+    fn what_was_meant_is_named_with_what_there_is() {
+        for (line, words) in [
+            (
+                "drift --at raet=25",
+                "has no axis `raet`: there are rate, transport; did you mean `rate`?",
+            ),
+            ("scoreboard --at transport=cubik", "did you mean `cubic`?"),
+            ("scoreboard --at transport=99", "has no `99`: there are "),
+            ("scoreboard --system adaptiv", "did you mean `adaptive`?"),
+            ("two-equal --system oracle", "; add it to `systems` of a file of your own"),
+            (
+                "two-equal --at delay=10",
+                "two-equal has no axis, only one cell: leave out `--at delay=10`",
+            ),
+        ] {
+            let complaint = complaint(line);
+            assert!(complaint.contains(words), "{line}: {complaint}");
+        }
     }
 }

@@ -9,12 +9,13 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use mpt_lab::cell::configuration::{configuration, inner_address};
 use mpt_lab::cell::keys::KeyFiles;
+use mpt_lab::cell::{Framing, Scheduler, Tunnel};
 use mpt_lab::daemon::{self, Daemon};
 use mpt_lab::experiment::library;
 use mpt_lab::lab::Lab;
 use mpt_lab::privilege;
 use mpt_lab::running::Folder;
-use mpt_lab::topology::{LinkSpec, Side};
+use mpt_lab::topology::{LinkSpec, Side, Topology};
 use mpt_sim::profile::Profile;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
@@ -68,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     };
     let daemons = [start(Side::Left)?, start(Side::Right)?];
     let entry = folder.announce(&name, &lab)?;
-    print(guide(&name, &lab, &daemons, &binary))?;
+    print(guide(&name, &lab, &cell.tunnel, &daemons, &binary))?;
     let outcome = wait(end, daemons);
     drop(keys);
     drop(entry);
@@ -124,7 +125,7 @@ fn wait(mut end: UnixStream, mut daemons: [Daemon; 2]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn guide(name: &str, lab: &Lab, daemons: &[Daemon; 2], binary: &Path) -> String {
+fn guide(name: &str, lab: &Lab, tunnel: &Tunnel, daemons: &[Daemon; 2], binary: &Path) -> String {
     let topology = lab.topology();
     let version = mpt_lab::topology::IpVersion::V4;
     let [left, right] = [Side::Left, Side::Right].map(|side| inner_address(side, version));
@@ -134,6 +135,7 @@ fn guide(name: &str, lab: &Lab, daemons: &[Daemon; 2], binary: &Path) -> String 
         lines.push(format!("  {:<15} left {near} - right {far}, {}", link.name, character(link)));
     }
     lines.push(format!("  {:<15} left {left} - right {right}", "tunnel"));
+    lines.push(format!("  {:<15} {}", "", settings(topology, tunnel)));
     lines.extend([String::new(), "in another terminal:".to_owned()]);
     // In full, as it need not be in PATH.
     let program = std::env::current_exe().unwrap_or_else(|_| "mpt-lab".into());
@@ -146,6 +148,25 @@ fn guide(name: &str, lab: &Lab, daemons: &[Daemon; 2], binary: &Path) -> String 
     }
     lines.extend([String::new(), "Ctrl-C ends it".to_owned()]);
     lines.join("\n")
+}
+
+/// How the daemons choose paths, which an experiment says and not they: what is seen by hand depends on it.
+fn settings(topology: &Topology, tunnel: &Tunnel) -> String {
+    let framing = match tunnel.framing {
+        Framing::Plain => "plain",
+        Framing::Extended => "extended",
+        Framing::Sealed => "sealed",
+    };
+    let paths = match tunnel.scheduler {
+        Scheduler::Earliest => "paths by measured rates and delays".to_owned(),
+        Scheduler::Weighted => {
+            let links = topology.links.iter().zip(&tunnel.weights);
+            let weights: Vec<_> =
+                links.map(|(link, weight)| format!("{} {weight}", link.name)).collect();
+            format!("paths by weights ({})", weights.join(", "))
+        }
+    };
+    format!("{framing} framing, {paths}, as `[tunnel]` of the experiment says")
 }
 
 /// A link in a few words.

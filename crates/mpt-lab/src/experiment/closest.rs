@@ -26,6 +26,11 @@ pub(super) fn did_you_mean<'w>(wrong: &str, words: impl IntoIterator<Item = &'w 
     closest(wrong, words).map_or(String::new(), |word| format!(": did you mean `{word}`?"))
 }
 
+/// ``; did you mean `word`?`` after a list of what there is, if one of the words is like it, else nothing.
+pub fn meant<'w>(wrong: &str, words: impl IntoIterator<Item = &'w str>) -> String {
+    closest(wrong, words).map_or(String::new(), |word| format!("; did you mean `{word}`?"))
+}
+
 /// What `toml` says of a word that it does not know, with the one that was meant of those that it lists:
 /// ``unknown field `wieght`, expected one of `weight`, `name` ``.
 pub(super) fn with_meant(message: &str) -> String {

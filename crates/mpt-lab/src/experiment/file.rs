@@ -72,7 +72,7 @@ use toml::{Spanned, Table};
 
 use super::axis::{Axis, AxisForm};
 use super::cell::{EventForm, OutageForm, cell};
-use super::closest::{closest, did_you_mean, with_meant};
+use super::closest::{did_you_mean, meant, with_meant};
 use super::mistake::{Mistake, Report};
 use super::plan::Experiment;
 use crate::cell::value;
@@ -270,8 +270,7 @@ fn systems(names: Vec<Spanned<String>>, external: Vec<External>) -> Result<Vec<S
         let Some(system) = own.or_else(|| System::by_name(&name)) else {
             let known = external.iter().map(System::name);
             let known: Vec<_> = System::NAMES.into_iter().chain(known).collect();
-            let meant = closest(&name, known.iter().copied())
-                .map_or(String::new(), |word| format!("; did you mean `{word}`?"));
+            let meant = meant(&name, known.iter().copied());
             let message =
                 format!("no system is called `{name}`: there are {}{meant}", known.join(", "));
             return Err(Mistake::new(span, message));

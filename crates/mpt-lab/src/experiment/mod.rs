@@ -31,6 +31,7 @@ mod step;
 mod trace;
 pub mod watch;
 
+pub use closest::meant;
 pub use file::FileError;
 pub use plan::Experiment;
 pub use setup::setup;

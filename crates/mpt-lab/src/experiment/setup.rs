@@ -3,14 +3,16 @@
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
 
-use crate::cell::{Cell, Direction, Kind};
+use crate::cell::{Cell, Direction, Kind, Profile as Tunneling, Tunnel};
 use crate::results::Fact;
+use crate::system::System;
 
-/// What the cells were made of: links, tunnel and traffic. What the cells differ in has several values.
-pub fn setup(cells: &[Cell], repetitions: u32) -> Vec<Fact> {
+/// What the cells were made of: links, the tunnels of the systems, and traffic. What the cells differ in has several
+/// values.
+pub fn setup(cells: &[Cell], systems: &[System], repetitions: u32) -> Vec<Fact> {
     let mut facts: Vec<Fact> = Vec::new();
     for cell in cells {
-        for (name, value) in of_cell(cell) {
+        for (name, value) in of_cell(cell, systems) {
             let known = facts.iter().position(|fact| fact.name == name);
             let at = known.unwrap_or_else(|| {
                 facts.push(Fact { name, ..Fact::default() });
@@ -26,7 +28,7 @@ pub fn setup(cells: &[Cell], repetitions: u32) -> Vec<Fact> {
     facts
 }
 
-fn of_cell(cell: &Cell) -> Vec<(String, String)> {
+fn of_cell(cell: &Cell, systems: &[System]) -> Vec<(String, String)> {
     let mut facts = Vec::new();
     for link in &cell.topology.links {
         let (there, back) = (profile(&link.forward), profile(&link.backward));
@@ -39,36 +41,50 @@ fn of_cell(cell: &Cell) -> Vec<(String, String)> {
         }
         facts.push((name(": MTU"), format!("{} B", link.mtu)));
     }
-    let tunnel = &cell.tunnel;
-    let weights: Vec<String> = tunnel.weights.iter().map(u32::to_string).collect();
-    facts.push(("weights".into(), weights.join(" : ")));
-    facts.push((
-        "profile, framing, scheduler".into(),
-        format!(
-            "{}, {}, {}",
-            word(&tunnel.profile),
-            word(&tunnel.framing),
-            word(&tunnel.scheduler)
-        ),
-    ));
-    facts.push((
-        "reorder buffer".into(),
-        match &tunnel.reorder {
-            None => "as the framing needs".into(),
-            Some(reorder) => format!(
+    for system in systems {
+        if let Some(tunnel) = system.tunnel(cell) {
+            facts.extend(of_tunnel(system.name(), &tunnel));
+        }
+    }
+    facts.push(("traffic".into(), traffic(cell)));
+    facts
+}
+
+/// How the daemons of a system run: what their settings come to, and not the word for what is left to them.
+fn of_tunnel(system: &str, tunnel: &Tunnel) -> Vec<(String, String)> {
+    let name = |what: &str| format!("{system}: {what}");
+    let (framing, scheduler) = (word(&tunnel.framing), word(&tunnel.scheduler));
+    let profile = match tunnel.profile {
+        Tunneling::Auto if tunnel.has_session() => "adaptive".to_owned(),
+        Tunneling::Auto | Tunneling::Classic => word(&Tunneling::Classic),
+    };
+    let mut facts =
+        vec![(name("profile, framing, scheduler"), format!("{profile}, {framing}, {scheduler}"))];
+    let order = match &tunnel.reorder {
+        None if tunnel.has_session() => "by evidence".to_owned(),
+        reorder => {
+            let reorder = reorder.clone().unwrap_or_default();
+            format!(
                 "window {} packets, {} s, early release {}, late {}",
                 reorder.window,
                 reorder.max_delay,
                 if reorder.early_release { "on" } else { "off" },
                 word(&reorder.late)
-            ),
-        },
-    ));
-    facts.push((
-        "keepalive, dead time".into(),
-        format!("{} s, {} s", tunnel.keepalive, tunnel.dead_time),
-    ));
-    facts.push(("traffic".into(), traffic(cell)));
+            )
+        }
+    };
+    facts.push((name("reorder buffer"), order));
+    if let Some(share) = tunnel.rates {
+        facts.push((name("rates given"), format!("{share} of each link's")));
+    }
+    if tunnel.shipped {
+        facts.push((name("weights, times"), "none: as it ships".to_owned()));
+        return facts;
+    }
+    let weights: Vec<String> = tunnel.weights.iter().map(u32::to_string).collect();
+    facts.push((name("weights"), weights.join(" : ")));
+    let times = format!("{} s, {} s", tunnel.keepalive, tunnel.dead_time);
+    facts.push((name("keepalive, dead time"), times));
     facts
 }
 
@@ -134,5 +150,32 @@ fn word(value: &impl serde::Serialize) -> String {
         Ok(serde_json::Value::String(word)) => word,
         Ok(other) => other.to_string(),
         Err(_) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Experiment;
+
+    #[test]
+    fn what_each_system_ran_is_said_and_not_what_was_left_to_it() {
+        let text = "title = 'T'\nquestion = 'Q?'\nsystems = ['classic', 'mpt', 'adaptive', 'mptcp']\n\
+                    [[link]]\nname = 'a'\n[[link]]\nname = 'b'\n[tunnel]\nweights = [2, 1]\n";
+        let experiment = Experiment::parse("t", text).expect("an experiment");
+        let facts = setup(&experiment.cells, &experiment.systems, 3);
+        let of = |name: &str| {
+            let fact = facts.iter().find(|fact| fact.name == name);
+            fact.map(|fact| fact.values.join("; ")).unwrap_or_default()
+        };
+        assert_eq!(of("classic: profile, framing, scheduler"), "classic, plain, weighted");
+        assert_eq!(of("mpt: profile, framing, scheduler"), "adaptive, extended, weighted");
+        assert_eq!(of("adaptive: profile, framing, scheduler"), "adaptive, sealed, earliest");
+        assert_eq!(of("mpt: reorder buffer"), "by evidence");
+        assert!(of("classic: reorder buffer").starts_with("window "), "{facts:?}");
+        assert_eq!((of("mpt: weights"), of("adaptive: weights")), ("2 : 1".into(), String::new()));
+        let is_auto = |fact: &Fact| fact.values.iter().any(|value| value.contains("auto"));
+        assert!(!facts.iter().any(is_auto), "{facts:?}");
+        assert!(!facts.iter().any(|fact| fact.name.starts_with("mptcp")), "it has no daemons");
     }
 }

@@ -122,9 +122,14 @@ fn shared(answer: &Answer) -> Option<String> {
     if counts.is_empty() {
         return None;
     }
-    let words: Vec<_> = counts.iter().map(|(name, count)| format!("{name} in {count}")).collect();
+    let in_cells = |count: usize| match count {
+        1 => "1 cell".to_owned(),
+        count => format!("{count} cells"),
+    };
+    let words = counts.iter().map(|(name, count)| format!("{name} in {}", in_cells(*count)));
+    let words: Vec<_> = words.collect();
     Some(format!(
-        "Measured once for all cells with the same settings, so copied from another cell: {}.",
+        "Not measured again, because another cell has the same links, settings and traffic; its figures are shown: {}.",
         words.join(", ")
     ))
 }
@@ -235,7 +240,9 @@ mod tests {
     fn figures_copied_from_other_cells_are_marked() {
         let mut copied = cell(0, None, 1.0);
         copied.systems[0].shared = Some("x/1".into());
-        assert!(notes(&answer(vec![copied]))[0].ends_with("another cell: mptcp in 1."));
+        assert!(
+            notes(&answer(vec![copied]))[0].ends_with("its figures are shown: mptcp in 1 cell.")
+        );
     }
 
     #[test]

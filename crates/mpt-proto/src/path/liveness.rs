@@ -80,6 +80,8 @@ impl Liveness {
             PathState::Down(DownCause::Absent)
         } else if !self.fits {
             PathState::UnusableMtu
+        } else if self.peer.stops() {
+            PathState::Down(DownCause::PeerStopped)
         } else if self.peer.off {
             PathState::Down(DownCause::PeerOff)
         } else if let Some(cause) = self.peer_left {
@@ -117,7 +119,7 @@ impl Liveness {
 
     /// Whether the peer has said that it does not hear us on this path.
     pub(crate) fn peer_deaf(&self) -> bool {
-        self.peer.deaf
+        self.peer.deaf && !self.peer.stops()
     }
 
     /// The silence after which it is down; `None` if it never is.
@@ -307,6 +309,9 @@ mod tests {
         assert_eq!(path.state(), PathState::Down(DownCause::PeerOff));
         path.on_timeout(at(1750));
         assert_eq!(path.state(), PathState::Down(DownCause::PeerOff), "off explains the silence");
+        path.on_keepalive(at(1800), Report { deaf: true, off: true });
+        assert_eq!(path.state(), PathState::Down(DownCause::PeerStopped));
+        assert!(!path.peer_deaf(), "it does not say what it hears");
         path.on_keepalive(at(2000), deaf(false));
         assert_eq!(path.state(), PathState::Up);
         path.on_status(PathStatus::Off);

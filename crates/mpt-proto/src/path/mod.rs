@@ -55,6 +55,8 @@ pub enum DownCause {
     PeerLost,
     /// The peer has switched it off.
     PeerOff,
+    /// The peer has said that it stops.
+    PeerStopped,
     /// Nothing was heard on it for its dead time.
     Silent,
 }
@@ -94,6 +96,7 @@ impl PathState {
             Self::Down(DownCause::PeerDown) => Some("the peer says that it is down"),
             Self::Down(DownCause::PeerLost) => Some("the peer has lost it"),
             Self::Down(DownCause::PeerOff) => Some("switched off by the peer"),
+            Self::Down(DownCause::PeerStopped) => Some("the peer has stopped"),
             Self::Down(DownCause::Silent) => Some("silent for its dead time"),
             Self::Off | Self::Probing | Self::UnusableMtu | Self::Up => None,
         }

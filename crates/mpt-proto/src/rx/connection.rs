@@ -40,6 +40,8 @@ pub(crate) struct Arrival {
     pub(crate) path: PathId,
     /// The type of service of its outer header.
     pub(crate) tos: u8,
+    /// The port that it came from.
+    pub(crate) port: u16,
     /// The length of the whole datagram.
     pub(crate) len: usize,
 }

@@ -6,7 +6,7 @@ use super::side::Arrivals;
 use crate::demux::address::{Candidate, Origin};
 use crate::framing::datagram::{Framed, Opened};
 use crate::id::{ConnectionId, PathId};
-use crate::mismatch::{FramingFound, Mismatch, MismatchKind};
+use crate::mismatch::{FramingFound, Misfit, Mismatch, MismatchKind};
 use crate::path::PathState;
 use crate::rx::connection::ReceiveHalf;
 use crate::stats::Drop;
@@ -172,7 +172,17 @@ impl Arrivals<'_> {
     #[cold]
     pub(super) fn note_elsewhere(&mut self, now: Instant, id: ConnectionId) {
         if self.mismatches.admits_stranger(now) {
-            self.note_on(now, id, None, MismatchKind::Source);
+            self.note_on(now, id, None, self.elsewhere(id));
+        }
+    }
+
+    /// What does not fit where the peer of a connection is at an origin that no path leads to.
+    fn elsewhere(&self, id: ConnectionId) -> MismatchKind {
+        let by = self.connections[id.index()].accepted_by();
+        let by = by.filter(|by| self.accepting.refuses(*by, self.origin.remote.ip()));
+        match by {
+            Some(accept) => MismatchKind::Template { accept, why: Misfit::Source },
+            None => MismatchKind::Source,
         }
     }
 
@@ -223,7 +233,7 @@ impl Arrivals<'_> {
                 // Paths are learned in extended framing only.
                 MismatchKind::Framing { found: FramingFound::Plain }
             } else {
-                MismatchKind::Source
+                self.elsewhere(ConnectionId(index as u16))
             };
             return self.note_on(now, ConnectionId(index as u16), None, kind);
         }

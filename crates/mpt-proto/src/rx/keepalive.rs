@@ -71,6 +71,7 @@ impl ReceiveHalf {
         }
         let was_deaf = heard.liveness.peer_deaf();
         heard.liveness.on_keepalive(now, keepalive.report);
+        let heard_deaf = heard.liveness.peer_deaf();
         let echoed = heard.estimator.on_keepalive(now, keepalive.trailer, judgement);
         if heard.plain.is_from_before_loss(time) {
             heard.liveness.on_peer_lost();
@@ -106,7 +107,7 @@ impl ReceiveHalf {
         // failed, but then its numbers continue, and the first one in order discards the
         // announcement.
         let all_deaf = || self.paths.iter().all(|(_, path)| path.liveness.peer_deaf());
-        if restarts && keepalive.report.deaf && (!was_deaf || all_deaf()) {
+        if restarts && heard_deaf && (!was_deaf || all_deaf()) {
             self.reorder.on_restart_announced();
             self.calls = calls;
         }

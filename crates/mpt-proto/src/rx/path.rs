@@ -19,6 +19,8 @@ use crate::timer::{Deadline, Timer};
 pub(super) struct ReceivePath {
     /// Where the peer's datagrams come from.
     pub(super) origin: At,
+    /// The port that the last of them came from that was no inner packet; 0 before the first.
+    pub(super) heard_port: u16,
     pub(super) liveness: Liveness,
     /// Until then packets of the peer may come, although the path is not live, or not yet.
     pub(super) lingers: Option<Instant>,
@@ -58,6 +60,7 @@ impl ReceivePath {
     pub(super) fn new(config: &PathConfig, known_to_speak: bool) -> Self {
         Self {
             origin: At { socket: config.socket, remote: config.remote },
+            heard_port: 0,
             liveness: Liveness::new(config.status, config.dead_time),
             lingers: None,
             leaving: false,

@@ -118,11 +118,13 @@ impl ReceiveHalf {
         sink: &mut impl Sink,
         messages: &mut Messages,
     ) -> Result<(), Drop> {
-        self.paths[arrival.path.index()].control_received.add(arrival.len);
+        let path = &mut self.paths[arrival.path.index()];
+        path.control_received.add(arrival.len);
+        path.heard_port = arrival.port;
         let restarts = match &opened.framed {
-            // Keepalives end with the beginning of a session.
+            // Keepalives end with the beginning of a session. One that was on its way then says nothing any more.
             Framed::Plain(_) if self.session.is_some() && !self.accepts_plain(now)? => {
-                return Err(Drop::Framing);
+                return Ok(());
             }
             Framed::Plain(_) => true,
             Framed::Extended(header) => {
@@ -197,7 +199,7 @@ impl ReceiveHalf {
         sink: &mut impl Sink,
         messages: &mut Messages,
     ) -> Result<(), Drop> {
-        let Arrival { path, tos, len } = arrival;
+        let Arrival { path, tos, len, .. } = arrival;
         let heard = &mut self.paths[path.index()];
         if let Some(longest) = heard.plain.on_arrived(now, len) {
             messages.feedback(self.id, Feedback { path, longest, keepalive: None });

@@ -84,6 +84,16 @@ impl ReceiveHalf {
         self.paths[path.index()].liveness.last_heard()
     }
 
+    /// Whether the peer sends on a path from the port that this host sends to.
+    ///
+    /// # Panics
+    ///
+    /// If the connection has no such path.
+    pub fn is_heard_from_its_port(&self, path: PathId) -> bool {
+        let path = &self.paths[path.index()];
+        path.heard_port == path.origin.remote.port()
+    }
+
     /// What was received and what could not be used; the rest is known to the transmit half.
     pub fn stats(&self) -> ConnectionStats {
         ConnectionStats {

@@ -151,6 +151,13 @@ impl ReceiveHalf {
         self.handshakes.is_some()
     }
 
+    /// Whether it shows an invitation to its peer and has had no session yet: the peer is silent to one that is used or has
+    /// expired.
+    pub fn waits_for_invitation(&self) -> bool {
+        let handshakes = self.handshakes.as_ref();
+        handshakes.is_some_and(|it| it.peer.invitation.is_some() && it.epochs.count() == 0)
+    }
+
     /// How datagrams are sealed; `None` without a session, and where they are not.
     pub fn sealed(&self) -> Option<SealedStatus> {
         let epochs = &self.handshakes.as_ref()?.epochs;

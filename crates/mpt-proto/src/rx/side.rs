@@ -298,7 +298,8 @@ impl Arrivals<'_> {
     #[inline]
     pub fn receive(&mut self, now: Instant, opened: Opened, datagram: &[u8], sink: &mut impl Sink) {
         let Opened { connection, path, start, trailer, .. } = opened;
-        let arrival = Arrival { path, tos: self.origin.tos, len: datagram.len() };
+        let Origin { remote, tos, .. } = self.origin;
+        let arrival = Arrival { path, tos, port: remote.port(), len: datagram.len() };
         if self.touched != Some(connection) {
             self.refresh_deadline();
             self.touched = Some(connection);

@@ -83,6 +83,8 @@ pub struct TransmitHalf {
     pub(super) paths: Slots<TransmitPath>,
     /// It is removed when its last path has notified the peer.
     pub(super) ending: bool,
+    /// Its host stops.
+    pub(super) stopping: bool,
     /// How often a path that stood by has been called up ([`Activation::calls`]).
     pub(super) calls: u8,
     /// How often announcements on all paths are permitted: a burst of 8, and then ten per second.
@@ -140,6 +142,7 @@ impl TransmitHalf {
             marked: 0,
             paths: Slots::default(),
             ending: false,
+            stopping: false,
             calls: 0,
             volley: TokenBucket::new(8, Duration::from_millis(100)),
             words: TokenBucket::new(4, Duration::from_secs(1)),

@@ -109,7 +109,7 @@ impl TransmitHalf {
         // announces a start. The next one reports the actual state. A session says the same better.
         let tells = self.framing.announces();
         let first = tells && path.keepalives_sent == 0 && self.framing.index().is_none();
-        let deaf = !off && (first || !path.hearing);
+        let deaf = if off { self.stopping } else { first || !path.hearing };
         let next = |every| if first && path.hearing { now } else { now + every };
         path.next_keepalive = if off { None } else { path.interval().map(next) };
         path.keepalives_sent += 1;

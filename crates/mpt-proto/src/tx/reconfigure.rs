@@ -178,8 +178,9 @@ impl TransmitHalf {
         }
     }
 
-    /// Every path goes off.
+    /// Every path goes off, and the peer is told that this host stops.
     pub(crate) fn close(&mut self, now: Instant) {
+        self.stopping = true;
         let paths: Vec<PathId> = self.paths().collect();
         paths.into_iter().for_each(|path| self.set_status(path, PathStatus::Off, now));
     }

@@ -55,6 +55,13 @@ pub struct Report {
     pub off: bool,
 }
 
+impl Report {
+    /// The sender stops: a path that is merely off is not said to be deaf.
+    pub const fn stops(self) -> bool {
+        self.deaf && self.off
+    }
+}
+
 /// What the sender of a keepalive sends its inner packets on.
 ///
 /// A receiver that puts packets in order waits for no standby path. So before a path that stood by

@@ -97,6 +97,11 @@ Examples:
   mpt leave --force            on a server that has clients")]
     Leave(leave::Leave),
     /// List, add or remove the clients that a server knows by their keys
+    #[command(after_help = "\
+Examples:
+  mpt peer list
+  mpt peer add van --public-key AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8= --address 10.9.0.2
+  mpt peer remove van")]
     Peer {
         #[command(subcommand)]
         action: PeerAction,
@@ -184,11 +189,22 @@ Examples:
         socket: SocketOption,
     },
     /// Change a path while the daemon runs
+    #[command(after_help = "\
+Examples:
+  mpt path down fibre                   out of service, without losing a packet
+  mpt path up server fibre              and back, with its connection
+  mpt path priority lte --to 1          on standby while a path with priority 0 is up
+  mpt path weight lte --to 30           where packets go by weights
+  mpt path add 'name = \"lte\"' 'interface = \"wwan0\"' 'remote = \"203.0.113.5\"'")]
     Path {
         #[command(subcommand)]
         action: PathAction,
     },
     /// Add or remove a connection while the daemon runs
+    #[command(after_help = "\
+Examples:
+  mpt connection add branch.toml
+  mpt connection remove branch")]
     Connection {
         #[command(subcommand)]
         action: ConnectionAction,
@@ -260,6 +276,10 @@ Example:
         socket: SocketOption,
     },
     /// Allow changes by the web page
+    #[command(after_help = "\
+Examples:
+  xdg-open \"$(sudo mpt web token)\"
+  mpt web token --renew                 and the one before is worth nothing any more")]
     Web {
         #[command(subcommand)]
         action: WebAction,

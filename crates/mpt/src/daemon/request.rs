@@ -37,12 +37,13 @@ impl<H: Host> Daemon<H> {
                 Err(Reply::error(ErrorKind::BadConfig, message))
             }
             Request::Path { connection, path, status, weight, priority } => {
-                self.set_path(connection.as_deref(), &path, |path| {
+                let change = |path: &mut Path| {
                     path.status = status.unwrap_or(path.status);
                     path.weight_from_peer &= weight.is_none();
                     path.weight = weight.unwrap_or(path.weight);
                     path.priority = priority.unwrap_or(path.priority);
-                })
+                };
+                self.set_path(connection.as_deref(), &path, weight.is_some(), change)
             }
             Request::PathAdd { connection, settings } => {
                 self.add_path(connection.as_deref(), &settings)
@@ -168,29 +169,49 @@ impl<H: Host> Daemon<H> {
         answer(outcome)
     }
 
+    /// Changes a path, perhaps its weight (`weighs`).
     fn set_path(
         &mut self,
         connection: Option<&str>,
         name: &str,
+        weighs: bool,
         change: impl Fn(&mut Path),
     ) -> Result<Reply, Reply> {
+        // A connection that was accepted is in no file.
         if let Some(connection) = connection
             && self.change_unlisted(connection, name, &change)
         {
-            return Ok(Reply::Done);
+            return Ok(said(self.without_weights(connection).filter(|_| weighs)));
         }
         let (connection, name) =
             find::path(&self.running, &self.unlisted_paths(), connection, name)?;
-        if self.change_unlisted(&connection, &name, &change) {
-            return Ok(Reply::Done);
+        if !self.change_unlisted(&connection, &name, &change) {
+            let mut settings = self.running.clone();
+            paths(&mut settings, &connection, |paths| {
+                paths.iter_mut().filter(|path| path.name == name).for_each(&change);
+            });
+            self.commit(settings)?;
         }
-        let mut settings = self.running.clone();
-        paths(&mut settings, &connection, |paths| {
-            paths.iter_mut().filter(|path| path.name == name).for_each(&change);
-        });
-        self.commit(settings)?;
-        let warning = self.without_paths(&connection);
-        Ok(warning.map_or(Reply::Done, |warning| Reply::Changed { changes: vec![warning] }))
+        let unweighed = self.without_weights(&connection).filter(|_| weighs);
+        Ok(said(self.without_paths(&connection).into_iter().chain(unweighed)))
+    }
+
+    /// What to say if weights of a connection mean nothing at present.
+    fn without_weights(&self, name: &str) -> Option<String> {
+        let mut explained = self
+            .tunnels
+            .iter()
+            .filter_map(|tunnel| self.host.explain(tunnel, Some(name)))
+            .flatten();
+        let scheduler = explained.next()?.scheduler;
+        let ignores = matches!(scheduler.as_str(), "earliest" | "lowest-rtt" | "redundant");
+        ignores.then(|| {
+            format!(
+                "the weight has no effect as long as connection {name} has scheduler {scheduler}, which goes by \
+                 measured rates and delays: for weights set `profile = \"classic\"`; to have a path used less, use \
+                 `mpt path priority`"
+            )
+        })
     }
 
     /// What to say if no path of a configured connection is available any more.
@@ -299,6 +320,12 @@ impl<H: Host> Daemon<H> {
         let failures = self.change_to(settings);
         answer(Outcome { changes, failures })
     }
+}
+
+/// It is done, with these warnings.
+fn said(warnings: impl IntoIterator<Item = String>) -> Reply {
+    let changes: Vec<_> = warnings.into_iter().collect();
+    if changes.is_empty() { Reply::Done } else { Reply::Changed { changes } }
 }
 
 fn no_answer(tunnel: &str) -> Reply {

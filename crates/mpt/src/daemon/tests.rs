@@ -40,6 +40,8 @@ struct Pretending {
     barred: Vec<&'static str>,
     /// The paths of connection `other` that no file lists.
     unlisted: Vec<&'static str>,
+    /// How every connection chooses paths at present.
+    scheduler: &'static str,
 }
 
 impl Pretending {
@@ -109,6 +111,7 @@ impl Host for Pretending {
             |connection: &&config::Connection| name.is_none_or(|name| name == connection.name);
         let explain = |connection: &config::Connection| Explanation {
             connection: connection.name.clone(),
+            scheduler: self.scheduler.into(),
             ..Explanation::default()
         };
         Some(tunnel.connections.iter().filter(named).map(explain).collect())
@@ -219,6 +222,24 @@ fn changes_by_command_stay_unless_the_file_changes_the_same() {
     fixture.ask(weight(None, "fibre", 2));
     assert_eq!(fixture.changed(Request::Reload {}), Vec::<String>::new());
     assert_eq!(fixture.weight("fibre"), 2);
+}
+
+#[test]
+fn a_weight_that_means_nothing_is_changed_and_said_to() {
+    let mut fixture = Fixture::start();
+    for scheduler in ["earliest", "lowest-rtt", "redundant"] {
+        fixture.daemon.host().0.scheduler = scheduler;
+        let Reply::Changed { changes } = fixture.ask(weight(None, "fibre", 5)) else {
+            panic!("nothing is said")
+        };
+        let said = format!("no effect as long as connection server has scheduler {scheduler}");
+        assert!(changes.len() == 1 && changes[0].contains(&said), "{changes:?}");
+        assert_eq!(fixture.weight("fibre"), 5, "for when weights count");
+    }
+    let up = Request::path_status(None::<&str>, "fibre", PathStatus::Available);
+    assert_eq!(fixture.ask(up), Reply::Done, "no weight is changed");
+    fixture.daemon.host().0.scheduler = "weighted";
+    assert_eq!(fixture.ask(weight(None, "fibre", 6)), Reply::Done);
 }
 
 #[test]

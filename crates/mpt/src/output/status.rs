@@ -119,14 +119,16 @@ fn write_tunnel(out: &mut String, tunnel: &TunnelStatus, uptime: f64, look: Look
 /// An event in words, with where it happened in front, however much of that the words say.
 pub(crate) fn event(event: &Event) -> String {
     let text = event.text.as_str();
-    let (place, said) = match (&event.connection, &event.path) {
-        (None, _) => return text.to_owned(),
-        (Some(connection), None) => (connection.clone(), format!("connection {connection}: ")),
-        (Some(connection), Some(path)) => {
-            (format!("{connection}/{path}"), format!("connection {connection}: path {path} "))
-        }
+    let Some(connection) = &event.connection else { return text.to_owned() };
+    let said = text.strip_prefix(&format!("connection {connection}: "));
+    let Some(path) = &event.path else {
+        return format!("{connection}: {}", said.unwrap_or(text));
     };
-    format!("{place}: {}", text.strip_prefix(&said).unwrap_or(text))
+    // What happens to a path begins with its name, and a problem with its name and a colon.
+    let said = said.and_then(|said| said.strip_prefix(&format!("path {path}")));
+    let said = said.map(|said| said.strip_prefix(':').unwrap_or(said));
+    let said = said.and_then(|said| said.strip_prefix(' '));
+    format!("{connection}/{path}: {}", said.unwrap_or(text))
 }
 
 /// What does not work, and what to do about it.
@@ -473,6 +475,10 @@ mod tests {
         assert_eq!(event(&what), "server/radio: up -> down");
         what.text = "connection server: path radio was up, is down".into();
         assert_eq!(event(&what), "server/radio: was up, is down");
+        what.text = "connection server: path radio: nothing listens there".into();
+        assert_eq!(event(&what), "server/radio: nothing listens there");
+        what.text = "connection server: path radio2 was up, is down".into();
+        assert_eq!(event(&what), "server/radio: connection server: path radio2 was up, is down");
         what.path = None;
         what.text = "connection server: peer restarted".into();
         assert_eq!(event(&what), "server: peer restarted");

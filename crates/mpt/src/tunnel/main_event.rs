@@ -77,7 +77,8 @@ impl MainEvents {
                 | DownCause::PeerDeaf
                 | DownCause::PeerDown
                 | DownCause::PeerLost
-                | DownCause::PeerOff,
+                | DownCause::PeerOff
+                | DownCause::PeerStopped,
             ) => false,
             PathState::Down(DownCause::Absent)
             | PathState::Off

@@ -161,14 +161,20 @@ impl Names {
     }
 }
 
-/// What is said where the peer has left all paths, as it does when it ends.
-pub(super) const PEER_LEFT: &str = "the peer has stopped, or has switched off all its paths";
-
-/// Whether the peer has left all paths of a connection.
-pub(super) fn has_left(connection: &ReceiveHalf) -> bool {
-    let left = PathState::Down(DownCause::PeerOff);
-    let mut paths = connection.paths().peekable();
-    paths.peek().is_some() && paths.all(|path| connection.state(path) == left)
+/// What is said where the peer has left all paths of a connection; `None` if it has not.
+pub(super) fn left(connection: &ReceiveHalf) -> Option<&'static str> {
+    let all = |causes: &[DownCause]| {
+        let is_one = |state| causes.iter().any(|cause| state == PathState::Down(*cause));
+        let mut paths = connection.paths().peekable();
+        paths.peek().is_some() && paths.all(|path| is_one(connection.state(path)))
+    };
+    match () {
+        () if all(&[DownCause::PeerStopped]) => Some("the peer has stopped"),
+        () if all(&[DownCause::PeerStopped, DownCause::PeerOff]) => {
+            Some("the peer has switched off all its paths")
+        }
+        () => None,
+    }
 }
 
 /// Somebody has come with an invitation that is none, or none any more.
@@ -203,6 +209,7 @@ fn next(state: PathState) -> &'static str {
         PathState::Down(DownCause::PeerDown | DownCause::PeerOff) => {
             "; it is used again when the peer allows it"
         }
+        PathState::Down(DownCause::PeerStopped) => "; it is used again when the peer is back",
         PathState::Off => "",
         PathState::Probing => "; it is used when the peer is heard",
         PathState::Up => "",
@@ -232,6 +239,11 @@ mod tests {
         let down = PathState::Down;
         for (from, to, words) in [
             (PathState::Up, down(DownCause::Silent), "was up, is down (silent for its dead time)"),
+            (
+                PathState::Up,
+                down(DownCause::PeerStopped),
+                "was up, is down (the peer has stopped); it is used again when the peer is back",
+            ),
             (
                 down(DownCause::PeerLost),
                 down(DownCause::PeerDeaf),

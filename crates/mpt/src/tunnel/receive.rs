@@ -12,14 +12,14 @@ use mpt_io::poll::{Interest, Poll};
 use mpt_io::tun::Device;
 use mpt_io::udp::{Receive, Socket};
 use mpt_proto::{
-    AcceptConfig, ConnectRequest, ConnectionId, Event, Instant, Message, Origin, PathState,
-    ReceiveHalf, SocketId, TokenBucket,
+    AcceptConfig, ConnectRequest, ConnectionId, DownCause, Event, Instant, Message, Origin,
+    PathState, ReceiveHalf, SocketId, TokenBucket,
 };
 
 use super::history::{History, Ordered};
 use super::incoming::Incoming;
 use super::main_event::{MainEvent, MainEvents};
-use super::names::{self, Names, PEER_LEFT, has_left};
+use super::names::{self, Names, left};
 use super::op::{LastHeard, ReceiveCommand};
 use super::problems::Problems;
 use super::sockets::Sockets;
@@ -297,7 +297,7 @@ impl ReceiveLoop {
         }
         let name = self.names.connection(connection).map(str::to_owned);
         let shown = name.as_deref().unwrap_or("?");
-        let why = if has_left(half) { PEER_LEFT } else { "no path is up" };
+        let why = left(half).unwrap_or("no path is up");
         let text = format!("connection {shown}: {why}: packets to the peer are dropped");
         if self.lines.take(now) {
             let tunnel = &self.settings.name;
@@ -314,7 +314,12 @@ impl ReceiveLoop {
         let recent = self.names.describe(now, &event);
         // Senders of datagrams must not be able to fill the log.
         if self.lines.take(now) {
-            tracing::info!(tunnel = self.settings.name, "{}", recent.text);
+            let (tunnel, text) = (&self.settings.name, &recent.text);
+            // Of what this host lacks an operator has to know.
+            match matches!(event, Event::Path { to: PathState::Down(DownCause::Absent), .. }) {
+                true => tracing::warn!(tunnel, "{text}"),
+                false => tracing::info!(tunnel, "{text}"),
+            }
         }
         keep(&mut self.recent, recent);
         self.problems.wake(now);

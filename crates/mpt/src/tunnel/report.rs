@@ -10,11 +10,10 @@ use mpt_control::{
 };
 use mpt_io::udp::Socket;
 use mpt_proto::{
-    ConnectionId, DownCause, Drops, Instant, PathId, RateStage, ReceiveHalf, SocketId, TransmitHalf,
+    ConnectionId, Drops, Instant, PathId, RateStage, ReceiveHalf, SocketId, TransmitHalf,
 };
 
 use super::measured::{from_peer, put_quality, reordering, stage, to_peer};
-use super::names::{PEER_LEFT, has_left};
 use super::op::Volume;
 use super::receive::ReceiveLoop;
 use super::repair::{classes, hold_times, repair, residual_loss, store};
@@ -284,7 +283,6 @@ fn complete_connection(now: Instant, connection: &ReceiveHalf, status: &mut Conn
     status.reordering = reordering(&connection.reordering());
     status.counters.received = traffic(stats.delivered);
     add(&mut status.drops, named(&stats.drops));
-    let gone = has_left(connection);
     for path in &mut status.paths {
         let id = PathId(path.id as u8);
         if !connection.has(id) {
@@ -293,9 +291,7 @@ fn complete_connection(now: Instant, connection: &ReceiveHalf, status: &mut Conn
         let state = connection.state(id);
         path.state = state.name().to_owned();
         // The transmit side may have a more recent state.
-        let left = mpt_proto::PathState::Down(DownCause::PeerOff);
-        let why = if gone && state == left { Some(PEER_LEFT) } else { state.cause() };
-        path.cause = path.cause.take().or_else(|| why.map(str::to_owned));
+        path.cause = path.cause.take().or_else(|| state.cause().map(str::to_owned));
         path.dead_time = seconds(connection.dead_time(id));
         path.received = traffic(connection.path_stats(id).received);
         put_quality(&connection.quality(id), path);

@@ -192,7 +192,7 @@ fn invited() {
     assert!(told, "{:?}", tunnel.events);
     await_named(&clients.site, Side::Right, "invitation", "is used, expired, or not of this host");
     let asks = |problem: &mpt_control::Problem| {
-        problem.code == "silent" && problem.remedy.contains("the key or invitation of this host")
+        problem.code == "silent" && problem.text.contains("invitation: is that used or expired?")
     };
     eventually("the client says what may be the cause", || {
         clients.site.status(Side::Left).tunnels[1].problems.iter().any(asks)
@@ -234,7 +234,10 @@ fn paths_of_accepted_connections(clients: &Clients) {
             priority: None,
         })
     };
-    assert_eq!(weigh(None, &path), Reply::Done);
+    let Reply::Changed { changes } = weigh(None, &path) else {
+        panic!("a weight is said to mean nothing")
+    };
+    assert!(changes[0].contains("no effect"), "{changes:?}");
     assert_eq!(connection().paths[0].weight, 4);
     for owner in [None, Some(owner.as_str())] {
         let Reply::Error { kind, message, .. } = weigh(owner, "WRONG") else { panic!("a refusal") };

@@ -57,13 +57,28 @@ pub(crate) const TESTS: &[Test] = &[
     ("disagree::nothing_listens_over_ipv6", || nothing_listens(2, &crate::site::two_links(6))),
     ("disagree::another_port", another_port),
     ("disagree::rejected_by_a_firewall", rejected),
+    ("disagree::rejected_as_if_nothing_listened", || rejected_as_if_closed("framing = 'plain'")),
+    ("disagree::rejected_as_if_nothing_listened_in_extended_framing", || {
+        rejected_as_if_closed("framing = 'extended'")
+    }),
+    ("disagree::rejected_as_if_nothing_listened_to_either_framing", || {
+        rejected_as_if_closed("framing = 'auto'")
+    }),
     ("disagree::another_framing", another_framing),
     ("disagree::something_else_answers", something_else),
     ("disagree::another_kind_of_peer", another_kind),
     ("disagree::a_template_that_does_not_fit", template),
+    ("disagree::a_source_that_a_template_does_not_name", || unnamed_source("framing = 'plain'")),
+    ("disagree::a_source_that_a_template_does_not_name_in_extended_framing", || {
+        unnamed_source("framing = 'extended'")
+    }),
+    ("disagree::a_second_address_that_a_template_does_not_know", second_address),
     ("disagree::nothing_is_said_where_all_is_well", || all_well("")),
     ("disagree::nothing_is_said_where_all_is_well_in_extended_framing", || {
         all_well("framing = 'extended'")
+    }),
+    ("disagree::nothing_is_said_where_all_is_well_and_framing_is_automatic", || {
+        all_well("framing = 'auto'")
     }),
     ("disagree::copies_of_packets_are_no_loss", copies),
     ("disagree::the_doctor_looks_further", found_by_the_doctor),
@@ -305,6 +320,33 @@ fn rejected() {
     await_problem(&site, Side::Left, "rejected", &words);
 }
 
+/// Most firewalls that reject say so by the message that a closed port gives. The peer, which is heard, tells which it is.
+fn rejected_as_if_closed(framing: &str) {
+    let mut site = Site::links_only(TWO_LINKS, framing);
+    let rules = "add table inet t; add chain inet t c { type filter hook input priority 0; }; \
+                 add rule inet t c udp dport 4754 reject with icmpx type port-unreachable";
+    let done = site.lab.right().run(|| Command::new("nft").arg(rules).output());
+    if !done.is_ok_and(|output| output.status.success()) {
+        skip("nft cannot set a rule here");
+    }
+    // It is heard from the beginning.
+    for side in [Side::Right, Side::Left] {
+        site.start_daemon(side);
+    }
+    let at = site.lab.topology().address(Side::Right, 0);
+    let problem =
+        await_problem(&site, Side::Left, "rejected", &format!("{at} rejects UDP 4754 to {at}"));
+    assert!(problem.remedy.contains("a firewall does so"), "{problem:?}");
+    let begin = site.status(Side::Left).uptime_seconds;
+    eventually("three seconds have passed", || {
+        let codes: Vec<_> = problems(&site, Side::Left).into_iter().map(|it| it.code).collect();
+        assert_eq!(codes, ["rejected"; 2], "one for each path");
+        site.status(Side::Left).uptime_seconds > begin + 3.0
+    });
+    let log = site.daemon(Side::Left).log();
+    assert!(!log.contains("nothing listens") && !log.contains("does not hear us:"), "{log}");
+}
+
 fn another_framing() {
     let site = site(TWO_LINKS, "", |side, config| match side {
         Side::Left => config.replace("'plain'", "'extended'"),
@@ -368,6 +410,48 @@ fn template() {
     }
 }
 
+/// A template and this line of it, at the right host, and the left one as it is.
+fn with_template(framing: &str, line: impl Fn(&Site) -> String) -> Site {
+    let mut site = Site::links_only(TWO_LINKS, framing);
+    let right = format!(
+        "[[tunnel]]\nname = 'mpt0'\naddresses = ['10.9.0.2/24', 'fd00:9::2/64']\n[[tunnel.accept]]\n\
+         name = 'road'\npeers = ['10.9.0.0/24']\n{framing}\n{}\n",
+        line(&site)
+    );
+    site.start_daemon_with(Side::Right, &right);
+    site.start_daemon(Side::Left);
+    site
+}
+
+/// One of the client's paths comes from an address that the template does not accept.
+fn unnamed_source(framing: &str) {
+    let source = |site: &Site, path| site.lab.topology().address(Side::Left, path).to_string();
+    let site = with_template(framing, |site| format!("sources = ['{}/32']", source(site, 0)));
+    let words = format!(
+        "datagrams of the peer come from {}:4754, which is not among the `sources` of template road",
+        source(&site, 1)
+    );
+    let problem = await_problem(&site, Side::Right, "template", &words);
+    assert_eq!(problem.connection.as_deref(), Some("road-10.9.0.1"), "{problem:?}");
+    assert_eq!(problems(&site, Side::Right).len(), 1, "{:?}", problems(&site, Side::Right));
+    let log = site.daemon(Side::Right).log();
+    assert_eq!(log.matches("among the `sources`").count(), 1, "{log}");
+}
+
+/// A template knows a client by the address with which it asked. What the client sends from its other one is dropped.
+fn second_address() {
+    let site = with_template("framing = 'extended'", |_| String::new());
+    eventually("the client's paths are up", || {
+        site.connection(Side::Left).paths.iter().all(|path| path.state == "up")
+    });
+    let (status, text) = doctor(&site, Side::Left, &[]);
+    assert_eq!(status, Some(1), "{text}");
+    let words = "fd00:9::2 does not answer through the tunnel, although 10.9.0.2 does: the peer knows this host as \
+                 10.9.0.1 and drops what comes from fd00:9::1";
+    assert!(text.contains(words), "{text}");
+    assert_eq!(text.matches("\n- ").count(), 1, "{text}");
+}
+
 fn all_well(connection: &str) {
     let site = site(TWO_LINKS, connection, |_, config| config);
     site.await_all_up();
@@ -385,6 +469,8 @@ pub(crate) fn assert_health(site: &Site) {
     });
     site.assert_flawless(4);
     for side in [Side::Left, Side::Right] {
+        let drops = site.connection(side).drops;
+        assert!(!drops.contains_key("framing"), "a start is no drop: {drops:?}");
         let log = site.daemon(side).log();
         assert!(!log.contains("WARN"), "{log}");
         let (status, text) = doctor(site, side, &[]);

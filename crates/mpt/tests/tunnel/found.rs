@@ -100,7 +100,7 @@ fn sources() {
     world.start_client(&session(&client("")));
     eventually("the other one is refused", || {
         let log = world.daemon(Side::Right).log();
-        log.contains("198.51.100.") && log.contains("is not among the `sources` of the template")
+        log.contains("198.51.100.") && log.contains("is not among the `sources` of template")
     });
     await_server(&world, 1);
     let up: Vec<_> = paths(&world).into_iter().filter(|(_, state)| state == "up").collect();

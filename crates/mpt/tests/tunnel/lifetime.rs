@@ -66,7 +66,10 @@ fn end() {
     site.end_daemon(Side::Left);
     assert!(!has_interface(site.lab.left(), "mpt0"), "the interface, and with it all routes");
     let told = site.path(Side::Right, 0).cause.unwrap_or_default();
-    assert!(told.contains("the peer has stopped"), "the peer was told: {told}");
+    assert_eq!(told, "the peer has stopped", "the peer was told");
+    let log = site.daemon(Side::Right).log();
+    assert!(log.contains("was up, is down (the peer has stopped)"), "{log}");
+    assert!(!log.contains("switched off"), "{log}");
 }
 
 fn start_under_traffic() {

@@ -96,6 +96,9 @@ fn switched() {
     ] {
         assert!(log.contains(words), "{words} in {log}");
     }
+    for words in ["interface wwan0 is switched off", "interface wwan0 has no carrier"] {
+        assert_eq!(log.matches(words).count(), 1, "{words} is told once: {log}");
+    }
 }
 
 fn address() {

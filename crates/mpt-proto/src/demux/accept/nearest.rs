@@ -43,4 +43,12 @@ impl Accepting {
         let misfits = self.templates.iter().filter(here).map(of);
         misfits.max_by_key(|(rank, ..)| *rank).map(|(_, id, why)| (id, why))
     }
+
+    /// Whether a template does not accept this outer address, wherever its sender would belong otherwise.
+    pub(crate) fn refuses(&self, accept: AcceptId, remote: IpAddr) -> bool {
+        let template = self.templates.iter().find(|template| template.config.id == accept);
+        template.is_some_and(|Template { config: AcceptConfig { sources, .. }, .. }| {
+            !sources.is_empty() && !sources.iter().any(|prefix| prefix.contains(remote))
+        })
+    }
 }

@@ -95,9 +95,16 @@ fn of_peer(seen: &Seen<'_>) -> Vec<String> {
     let mut findings = Vec::new();
     let strange = state.drops.get("inner_source").copied().unwrap_or_default();
     if strange >= SOURCES {
+        let remedy = match &state.accepted_by {
+            Some(template) => format!(
+                "template {template} knows a client by one tunnel address; if it needs more, make it a connection here, \
+                 or a client with a key"
+            ),
+            None => "name the networks behind the peer in `networks` here".to_owned(),
+        };
         findings.push(format!(
             "{name}: {strange} packets of the peer have sources that are neither its tunnel address nor in \
-             `networks`, and were dropped: name the networks behind the peer in `networks` here"
+             `networks`, and were dropped: {remedy}"
         ));
     }
     let tunnels = settings.iter().flat_map(|settings| &settings.tunnels);
@@ -243,6 +250,13 @@ mod tests {
             (
                 found(|_, state| state.drops = [("inner_source".into(), 10)].into()),
                 "10 packets of the peer have sources",
+            ),
+            (
+                found(|_, state| {
+                    state.drops = [("inner_source".into(), 10)].into();
+                    state.accepted_by = Some("vehicle".into());
+                }),
+                "template vehicle knows a client by one tunnel address",
             ),
             (
                 found(|_, state| state.repair.as_mut().unwrap().active = false),

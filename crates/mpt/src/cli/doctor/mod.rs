@@ -12,6 +12,7 @@ mod load;
 mod rates;
 mod reach;
 
+use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 use std::thread;
@@ -76,8 +77,9 @@ pub(super) fn doctor(order: Order<'_>) -> Result<Exit> {
         walk.push_str(&judge::shown(&seen));
         let is_whole = found.is_empty();
         findings.extend(found);
-        for peer in reachable(state) {
-            let (line, finding) = through(tunnel, state, peer, is_whole);
+        let reached: Vec<_> = reachable(state).map(|peer| Answer::of(peer, tunnel.mtu)).collect();
+        for answer in &reached {
+            let (line, finding) = through(tunnel, state, answer, &reached, is_whole);
             walk.push_str(&format!("  {line}\n"));
             findings.extend(finding);
         }
@@ -116,16 +118,36 @@ fn reachable(state: &ConnectionState) -> impl Iterator<Item = IpAddr> {
     peers.filter_map(|peer| peer.parse().ok())
 }
 
+/// What came of asking one address of the peer through the tunnel.
+struct Answer {
+    peer: IpAddr,
+    reached: io::Result<Reached>,
+    /// What this host sends from there.
+    own: Option<IpAddr>,
+}
+
+impl Answer {
+    fn of(peer: IpAddr, mtu: u64) -> Self {
+        let reached = reach::reach(peer, usize::try_from(mtu).unwrap_or_default());
+        Self { peer, reached, own: reach::own(peer) }
+    }
+
+    fn answers(&self) -> bool {
+        matches!(self.reached, Ok(Reached::Yes | Reached::SmallOnly))
+    }
+}
+
 /// Whether the peer answers through the tunnel: what is seen, and what is wrong with it. Where the connection is not
-/// `whole` a packet may be lost for a reason that has been named.
+/// `whole` a packet may be lost for a reason that has been named. `all` are the answers of all its addresses.
 fn through(
     tunnel: &TunnelStatus,
     state: &ConnectionState,
-    peer: IpAddr,
+    answer: &Answer,
+    all: &[Answer],
     whole: bool,
 ) -> (String, Option<String>) {
-    let (name, mtu) = (&state.name, tunnel.mtu);
-    match reach::reach(peer, usize::try_from(mtu).unwrap_or_default()) {
+    let (name, mtu, peer) = (&state.name, tunnel.mtu, answer.peer);
+    match &answer.reached {
         Ok(Reached::Yes) => {
             (format!("{peer} answers through the tunnel, also to packets of {mtu} bytes"), None)
         }
@@ -141,12 +163,7 @@ fn through(
         ),
         Ok(Reached::No) => (
             format!("{peer} does not answer through the tunnel"),
-            whole.then(|| {
-                format!(
-                    "{name}: {peer} does not answer through the tunnel, although paths are up: does a firewall \
-                     of the peer drop what comes out of its tunnel, or has it another tunnel address?"
-                )
-            }),
+            whole.then(|| format!("{name}: {}", unanswered(answer, all))),
         ),
         Err(error) => (
             format!("{peer}: nothing can be sent into the tunnel"),
@@ -155,6 +172,27 @@ fn through(
                  lead to {}",
                 tunnel.name
             )),
+        ),
+    }
+}
+
+/// Why an address of the peer may not answer, and what to do.
+fn unanswered(answer: &Answer, all: &[Answer]) -> String {
+    let peer = answer.peer;
+    let other =
+        all.iter().find(|other| other.answers()).and_then(|other| Some((other, other.own?)));
+    match (other, answer.own) {
+        // The other end says nothing of what it drops, but a firewall seldom tells tunnel addresses apart.
+        (Some((other, known)), Some(own)) => format!(
+            "{peer} does not answer through the tunnel, although {} does: the peer knows this host as {known} and \
+             drops what comes from {own}. A template knows a client by one of its `addresses` alone, whatever its `peers` \
+             are: make this host a connection there with `peer = [\"{known}\", \"{own}\"]`, or a client with a \
+             key; or remove {own} and {peer} here. If `peer` there has {own} already, see its firewall",
+            other.peer
+        ),
+        _ => format!(
+            "{peer} does not answer through the tunnel, although paths are up: does a firewall of the peer drop \
+             what comes out of its tunnel, or has it another tunnel address?"
         ),
     }
 }

@@ -64,6 +64,11 @@ pub(super) fn socket(peer: IpAddr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
+/// The address from which this host sends to the peer.
+pub(super) fn own(peer: IpAddr) -> Option<IpAddr> {
+    Some(socket(peer).ok()?.local_addr().ok()?.ip())
+}
+
 /// Whether a host answers to packets of that size: with anything, or that nobody listens there.
 fn answers(peer: IpAddr, len: usize) -> io::Result<bool> {
     let socket = socket(peer)?;

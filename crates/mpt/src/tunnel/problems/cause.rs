@@ -27,6 +27,17 @@ pub(super) struct Reported {
     pub(super) reporter: Option<IpAddr>,
 }
 
+impl Reported {
+    /// The same, where it is known that the peer is there and listens: then the message that nothing listens comes from a
+    /// firewall, which rejects by it unless it is told another.
+    pub(super) fn by_firewall(self) -> Self {
+        match self.kind {
+            Unreachable::Port => Self { kind: Unreachable::Prohibited, ..self },
+            Unreachable::Prohibited | Unreachable::Host => self,
+        }
+    }
+}
+
 /// Where something was seen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {

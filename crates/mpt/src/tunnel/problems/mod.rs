@@ -68,7 +68,7 @@ pub(super) struct Problems {
 type Warned = (Option<ConnectionId>, Option<PathId>, Option<IpAddr>, &'static str);
 
 /// Something that was seen, perhaps again and again.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Sighting {
     place: Place,
     cause: Cause,
@@ -194,6 +194,22 @@ impl Problems {
         unwell
     }
 
+    /// Whether the peer was heard on a path after its host was first said to be unreachable there.
+    fn is_heard_after(&self, sighting: &Sighting, half: Option<&ReceiveHalf>) -> bool {
+        let Place { path: Some(path), .. } = sighting.place else { return false };
+        // From another port than the one that does not answer, it says nothing of that.
+        let heard = half.filter(|half| half.has(path) && half.is_heard_from_its_port(path));
+        let heard = heard.and_then(|half| half.last_heard(path));
+        // A peer whose hellos are not answered is heard, too.
+        let asks = |other: &&Sighting| {
+            matches!(other.cause, Cause::Arrived(MismatchKind::Unconfirmed))
+                && other.place.is(&sighting.place)
+                && other.place.remote == sighting.place.remote
+        };
+        let asked = self.sightings.iter().find(asks).map(|other| other.last);
+        heard.into_iter().chain(asked).any(|at| at > sighting.first)
+    }
+
     /// The problems that there are, the most telling of each path first.
     pub(super) fn current(
         &self,
@@ -211,7 +227,8 @@ impl Problems {
             !halves.all(|(_, half)| is_well(half)) || endpoint.connections().next().is_none()
         };
         for sighting in &self.sightings {
-            let Sighting { place, cause, first, last, again } = *sighting;
+            let sighting = *sighting;
+            let Sighting { place, cause, first, last, again } = sighting;
             let is_plain = matches!(
                 cause,
                 Cause::Arrived(MismatchKind::Framing { found: FramingFound::Plain })
@@ -219,6 +236,12 @@ impl Problems {
             let confirmed = if is_plain && place.path.is_none() { ASKED } else { CONFIRMED };
             let counts = again && last.since(first) >= confirmed && now < last + EXPIRES;
             let half = place.connection.map(|id| endpoint.find(id));
+            let cause = match cause {
+                Cause::Icmp(reported) if self.is_heard_after(&sighting, half.flatten()) => {
+                    Cause::Icmp(reported.by_firewall())
+                }
+                Cause::Icmp(_) | Cause::Arrived(_) | Cause::Deaf | Cause::Silent => cause,
+            };
             let applies = match (half, place.path, cause) {
                 // The connection has gone since.
                 (Some(None), ..) => false,
@@ -243,6 +266,17 @@ impl Problems {
                 found.push((place, cause, first));
             }
         }
+        // ICMP says why a peer does not hear, and has some time to say it again: kernels limit how often they do.
+        let says_why = |sighting: &&Sighting| {
+            matches!(sighting.cause, Cause::Icmp(_))
+                && (sighting.again || now < sighting.first + SILENT)
+        };
+        let unreachable: Vec<Place> =
+            self.sightings.iter().filter(says_why).map(|sighting| sighting.place).collect();
+        let is_explained = |place: &Place| unreachable.iter().any(|other| other.is(place));
+        found.retain(|(place, cause, _)| {
+            !matches!(cause, Cause::Arrived(MismatchKind::Unconfirmed)) || !is_explained(place)
+        });
         // Nothing more is said of a path, or of a connection whose peer is elsewhere, than what is known for sure.
         let is_told = |found: &[(Place, Cause, Instant)], id: ConnectionId, path: PathId| {
             found.iter().any(|(place, ..)| {
@@ -264,9 +298,9 @@ impl Problems {
                         half.is_peer_deaf(path) && half.state(path) != PathState::Up
                     }
                 };
-                if still && !is_told(&found, id, path) {
-                    let remote = half.remote(path).1;
-                    let place = Place { connection: Some(id), path: Some(path), remote };
+                let remote = half.remote(path).1;
+                let place = Place { connection: Some(id), path: Some(path), remote };
+                if still && !is_told(&found, id, path) && !is_explained(&place) {
                     found.push((place, cause, since));
                 }
             }
@@ -301,7 +335,9 @@ fn is_well(now: Instant, half: &ReceiveHalf, path: PathId) -> bool {
         PathState::Up => half.last_heard(path).is_some_and(|at| now < at + FRESH),
         PathState::Off
         | PathState::UnusableMtu
-        | PathState::Down(DownCause::Absent | DownCause::PeerDown | DownCause::PeerOff) => true,
+        | PathState::Down(
+            DownCause::Absent | DownCause::PeerDown | DownCause::PeerOff | DownCause::PeerStopped,
+        ) => true,
         PathState::Probing
         | PathState::Down(DownCause::Silent | DownCause::PeerDeaf | DownCause::PeerLost) => false,
     }

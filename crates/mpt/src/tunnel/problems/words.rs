@@ -25,7 +25,7 @@ pub(super) fn words(
         ),
         Cause::Icmp(Reported { kind: Unreachable::Prohibited, reporter }) => (
             format!("{} rejects UDP {port} to {host}", reported_by(reporter, "a firewall")),
-            format!("let UDP {port} through to {host} there"),
+            format!("a firewall does so: let UDP {port} through to {host} there"),
         ),
         Cause::Icmp(Reported { kind: Unreachable::Host, reporter }) => (
             format!("{} says that {host} cannot be reached", reported_by(reporter, "a router")),
@@ -36,6 +36,16 @@ pub(super) fn words(
             format!(
                 "is UDP {port} blocked towards {host}? Let it through, or correct `remote` and \
                  `remote_port`"
+            ),
+        ),
+        // Who shows an invitation that is none gets no answer, so that the server cannot be found by strangers.
+        Cause::Silent if half.is_some_and(ReceiveHalf::waits_for_invitation) => (
+            format!(
+                "nothing arrives from {remote}, to which this host shows an invitation: is that used or expired?"
+            ),
+            format!(
+                "the log there says so: then make another one by `mpt invite` there, and join with it. If it does not, is mpt \
+                 running there, and do firewalls let UDP {port} through both ways?"
             ),
         ),
         Cause::Silent => (
@@ -138,6 +148,14 @@ fn arrived(
                 "is UDP {port} blocked towards {host}? Let it through, or correct `remote` and \
                  `remote_port`"
             ),
+        ),
+        MismatchKind::Template { accept, why: Misfit::Source } if place.connection.is_some() => (
+            format!(
+                "datagrams of the peer come from {remote}, which is not among the `sources` of template {}",
+                names.accept(accept)
+            ),
+            "add it to `sources` of the template; until then the peer has no path from there"
+                .to_owned(),
         ),
         MismatchKind::Template { accept, why } => {
             let name = names.accept(accept);

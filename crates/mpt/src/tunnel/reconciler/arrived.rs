@@ -26,6 +26,9 @@ const LOOKS: u32 = 8;
 /// The longest time between two looks.
 const LONGEST: Duration = Duration::from_millis(2500);
 
+/// So long after a warning no other is given of the paths of that connection that are refused.
+const QUIET: Duration = Duration::from_secs(60);
+
 /// A path's MTU if no route has one.
 const ETHERNET: u32 = 1500;
 
@@ -46,6 +49,8 @@ pub(super) struct Arrived {
     pub(super) forget: Duration,
     numbers: Numbers,
     paths: BTreeMap<SocketAddr, Path>,
+    /// When it may be warned of a path that is refused.
+    quiet_until: Option<Instant>,
 }
 
 /// A connection that learns its paths.
@@ -70,7 +75,7 @@ impl Arrived {
     /// None so far.
     pub(super) fn new(id: ConnectionId, forget: Duration) -> Self {
         let numbers = Numbers::below(MAX_PATHS as u16);
-        Self { id, forget, numbers, paths: BTreeMap::new() }
+        Self { id, forget, numbers, paths: BTreeMap::new(), quiet_until: None }
     }
 
     /// The connection.
@@ -90,6 +95,15 @@ impl Arrived {
     /// Whether there is one that leads to `remote` by this socket.
     pub(super) fn has(&self, remote: SocketAddr, socket: SocketId) -> bool {
         self.paths.get(&remote).is_some_and(|path| path.socket == socket)
+    }
+
+    /// Whether it may be warned of a path that is refused: the peer, or who forges its datagrams, asks again and again.
+    pub(super) fn may_warn(&mut self, now: Instant) -> bool {
+        let may = self.quiet_until.is_none_or(|until| until <= now);
+        if may {
+            self.quiet_until = Some(now + QUIET);
+        }
+        may
     }
 
     /// Adds a path of `connection` with these settings. Returns its name, unless all numbers are in use.

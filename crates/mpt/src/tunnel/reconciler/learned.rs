@@ -94,13 +94,8 @@ impl Reconciler {
                 (&learned.settings, &mut learned.paths, settings, MAX_PATHS)
             } else if let Some(accepted) = all_accepted.find(|accepted| accepted.paths.id() == id) {
                 let Some(template) = accepting.templates.get(&accepted.template) else { return };
+                // The tunnel says so, as a problem of the connection.
                 if !template.admits(remote.ip()) {
-                    let connection = &accepted.settings.name;
-                    tracing::warn!(
-                        connection,
-                        "no path to {remote}: it is not among the `sources` of the template {}",
-                        accepted.template
-                    );
                     return;
                 }
                 let settings = template.settings.path(remote, local);
@@ -123,10 +118,12 @@ impl Reconciler {
             // What led there by another socket is the same peer by an earlier way.
             paths.remove(remote, &mut means);
             if paths.len() >= max {
-                tracing::warn!(
-                    connection = name,
-                    "no path to {remote}: the connection has its maximum of {max}"
-                );
+                if paths.may_warn(now) {
+                    tracing::warn!(
+                        connection = name,
+                        "no path to {remote}: the connection has its maximum of {max}"
+                    );
+                }
                 return;
             }
             let added = paths.add(connection, remote, settings, socket, &mut means);

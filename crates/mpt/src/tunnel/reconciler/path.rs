@@ -166,9 +166,6 @@ impl Setter<'_> {
         let place = place(of, settings, &target);
         self.handle.step(TunnelOp::AddPath { connection, path: id, place });
         let Target { remote, socket, way, absence } = target;
-        if let Some(absence) = &absence {
-            tell(of, settings, absence);
-        }
         let settings = settings.clone();
         let refuses = of.refuses(&settings);
         Ok(Path {
@@ -209,17 +206,13 @@ impl Setter<'_> {
             path.doubted = false;
         }
         let told = path.absence != target.absence;
-        if told {
-            match &target.absence {
-                Some(absence) => tell(of, settings, absence),
-                None => {
-                    tracing::info!(
-                        connection = of.name,
-                        path = settings.name,
-                        "the path's interface, address and route are back"
-                    );
-                }
-            }
+        // That a path comes to lack something, or has it again, is an event of the tunnel. That it lacks something else
+        // is none.
+        if told
+            && path.absence.is_some()
+            && let Some(absence) = &target.absence
+        {
+            tell(of, settings, absence);
         }
         // Whatever is said to be there is tried at once, also if it was there before.
         if told || moved || path.way != target.way {
