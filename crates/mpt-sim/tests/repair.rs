@@ -191,7 +191,7 @@ fn reached(seed: u64, wires: &[Profile], bbr: bool) -> (f64, u128, u64) {
 #[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
 fn a_transfer_fills_links_of_varying_delay_that_lose_packets() {
     for (links, least) in [
-        ("40/17.5/0/4,100/25/0.01/12.5", 0.85),
+        ("40/17.5/0/4,100/25/0.01/12.5", 0.8),
         ("30/20/0.01/5,60/30/0/8", 0.8),
         ("20/25/0.02/10,15/30/0.02/12.5", 0.75),
         ("20/25/0.05/10,15/30/0.05/12.5", 0.6),
@@ -262,7 +262,8 @@ fn trace() {
         let (queue, order) = (left.queue_standing().unwrap_or_default(), right.stats().reorder);
         let drops = left.stats().drops;
         println!(
-            "{time} {mbps:.1} events {} window {:.0} again {} rtt {} {paths:?} waiting {} committed {} equal {:?} lost {} given up {} late {} dropped {} {} held {}",
+            "{time} {mbps:.1} leaves {} events {} window {:.0} again {} rtt {} {paths:?} waiting {} committed {} equal {:?} lost {} given up {} late {} dropped {} {} held {}",
+            repaired(&pair).leaves,
             sender.stats().congestion_events,
             sender.window(),
             sender.stats().retransmissions,
