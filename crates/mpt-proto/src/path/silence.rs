@@ -107,14 +107,15 @@ impl Silence {
             * u64::from(self.len)
     }
 
-    /// The peer has written a feedback at that time of its clock, and datagrams have this delay by the path.
+    /// The peer has written a feedback at that time of its clock, and datagrams have this delay by the path; it is waited for longer
+    /// by so much.
     /// Returns when the path will count as silent if it has not told of it as well.
     pub(crate) fn on_written(
         &mut self,
         now: Instant,
         written: u32,
         delay: Delay,
-        slow: Duration,
+        spare: Duration,
     ) -> Option<Instant> {
         if self.awaited.is_none() || self.missed.is_some() {
             return self.missed;
@@ -122,7 +123,7 @@ impl Silence {
         let (_, arrived) = self.arrived;
         let expected = self.last_at.micros().wrapping_add(delay.mean);
         let since = [expected, arrived].map(|at| written.wrapping_sub(at).cast_signed());
-        let least = (delay.deviation * DEVIATIONS).max(FOLLOWS).max(slow / 4).as_micros() as i32;
+        let least = ((delay.deviation * DEVIATIONS).max(FOLLOWS) + spare).as_micros() as i32;
         if since.into_iter().all(|since| since >= least) {
             self.missed = Some(now + AT_ONCE);
         }

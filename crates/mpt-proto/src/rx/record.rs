@@ -22,6 +22,9 @@ const UNKNOWN: Duration = Duration::from_millis(25);
 /// A loss is told at once, but not sooner than this after the last feedback.
 const AT_ONCE: Duration = Duration::from_millis(1);
 
+/// A path by which nothing has come for so long may be silent.
+const NOTHING_CAME: Duration = Duration::from_millis(25);
+
 /// As long as what may be on a silent path is waited for, feedback is sent no more often than this.
 const TOLD_AGAIN: Duration = Duration::from_millis(10);
 
@@ -107,7 +110,11 @@ impl ReceiveHalf {
             return;
         }
         // The peer is to know that nothing comes by a path, though nothing comes by the others either.
-        let silent_at = self.reorder.silent_at();
+        let silent_at = self.reorder.silent_at().and_then(|(at, silent)| {
+            let of = self.paths.iter().filter(|(index, _)| silent >> index & 1 != 0);
+            let last = of.filter_map(|(_, path)| path.recorder.last_at()).min()?;
+            Some(at.max(last + NOTHING_CAME))
+        });
         let is_silent = silent_at.is_some_and(|at| at <= now);
         measured.silent_at = silent_at.map(|at| at.max(now + TOLD_AGAIN));
         if measured.due.is_none_or(|at| now < at) && !is_silent {

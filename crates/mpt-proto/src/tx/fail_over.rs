@@ -20,6 +20,9 @@ const PROBES_EVERY: Duration = Duration::from_millis(50);
 /// A feedback tells about all paths if these are no more.
 const TOLD_AT_ONCE: u64 = 5;
 
+/// Of a path by which packets come far apart so many bytes more are awaited.
+const PACKETS: f64 = 4.0 * 1500.0;
+
 /// Others must have been heard of so lately: if nothing is heard of any path, it is not the path.
 const LATELY: Duration = Duration::from_millis(30);
 
@@ -47,6 +50,12 @@ impl TransmitPath {
     /// Whether it is probed.
     fn is_probed(&self, now: Instant) -> bool {
         if self.usable() { self.left.is_some() } else { self.patience.is_missed(now) }
+    }
+
+    /// How long some packets take at its pace: nothing follows from one that is missing where the next one is far away.
+    fn packets(&self) -> Duration {
+        let pace = self.fixed_rate.or_else(|| self.rate.pace()).unwrap_or(u64::MAX);
+        Duration::from_secs_f64(PACKETS / pace as f64)
     }
 
     /// By how much the round trip is longer by another path, which has this one at best.
@@ -86,8 +95,9 @@ impl TransmitHalf {
             let Some(path) = self.paths.get_mut(index).filter(|path| path.carries()) else {
                 continue;
             };
-            let (slow, delay) = (path.slower(other), path.feedback.delay());
-            let missed = delay.and_then(|delay| path.silence.on_written(now, written, delay, slow));
+            let (spare, delay) = (path.slower(other) / 4 + path.packets(), path.feedback.delay());
+            let missed =
+                delay.and_then(|delay| path.silence.on_written(now, written, delay, spare));
             self.fail_over.at = self.fail_over.at.into_iter().chain(missed).min();
         }
     }

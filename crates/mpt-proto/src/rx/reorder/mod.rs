@@ -204,8 +204,9 @@ impl ReorderBuffer {
         }
     }
 
-    /// When packets have been held for as long as delays explain, or will have been, for what may be on a path that is silent.
-    pub(crate) fn silent_at(&self) -> Option<Instant> {
+    /// When packets have been held for as long as delays explain, or will have been, for what may be on paths that are silent: these,
+    /// one bit each.
+    pub(crate) fn silent_at(&self) -> Option<(Instant, u64)> {
         match &self.order {
             Order::Classic(_) => None,
             Order::Evidence(order) => order.silent_at(),

@@ -68,22 +68,25 @@ impl EvidenceOrder {
     /// How much longer than delays explain the expected number is waited for: until it may be repaired, and where a path that was in
     /// use has not come to it, until its sender may have found out that the path is silent, and have sent it again by another one.
     fn patience(&self) -> Duration {
-        let silence = if self.misses_a_path() { self.repairs.silence() } else { Duration::ZERO };
+        let is_silent = self.may_be_silent().next().is_some();
+        let silence = if is_silent { self.repairs.silence() } else { Duration::ZERO };
         self.repairs.wait().max(silence)
     }
 
-    /// Whether the expected number may be on a path that is silent.
-    fn misses_a_path(&self) -> bool {
-        bits(self.live).any(|path| self.paths[path].may_be_silent(self.next))
+    /// The paths that may be silent, and have the expected number.
+    fn may_be_silent(&self) -> impl Iterator<Item = usize> {
+        bits(self.live).filter(|path| self.paths[*path].may_be_silent(self.next))
     }
 
-    /// When packets have been held for as long as delays explain, or will have been, for what may be on a path that is silent.
-    pub(in crate::rx::reorder) fn silent_at(&self) -> Option<Instant> {
-        if self.waiting.held() == 0 || !self.misses_a_path() {
+    /// When packets have been held for as long as delays explain, or will have been, for what may be on paths that are silent: these,
+    /// one bit each.
+    pub(in crate::rx::reorder) fn silent_at(&self) -> Option<(Instant, u64)> {
+        let silent = self.may_be_silent().fold(0, |bits, path| bits | 1 << path);
+        if self.waiting.held() == 0 || silent == 0 {
             return None;
         }
         let first = |path: &PathEvidence| Some(path.overdue_at(path.first(self.next)?));
-        self.paths.iter().filter_map(first).min()
+        Some((self.paths.iter().filter_map(first).min()?, silent))
     }
 
     /// Since when a number has to be overdue, if what is missing before it is not waited for any more.

@@ -13,7 +13,7 @@ fn what_may_be_on_a_silent_path_is_waited_for_until_it_can_come_by_another_one()
     // It is in use, and was last heard of before 5.
     bench.accept_all(1, [3]);
     bench.accept_all(0, [4, 6, 7]);
-    assert_eq!(bench.order.silent_at(), Some(bench.now + ms(5)));
+    assert_eq!(bench.order.silent_at(), Some((bench.now + ms(5), 0b10)));
     assert_eq!(bench.wait(ms(105) - Duration::from_nanos(1)), []);
     assert_eq!(bench.receive_sent(false, 0, 5, After::Unknown).unwrap(), Accepted::Fits);
     assert_eq!(bench.delivered(), [5, 6, 7], "sent again");
