@@ -279,7 +279,8 @@ fn trace() {
         let (queue, order) = (left.queue_standing().unwrap_or_default(), right.stats().reorder);
         let drops = left.stats().drops;
         println!(
-            "{time} {mbps:.1} events {} window {:.0} again {} rtt {} {paths:?} waiting {} committed {} equal {:?} lost {} given up {} late {} dropped {} {} held {}",
+            "{time} {mbps:.1} leaves {} events {} window {:.0} again {} rtt {} {paths:?} waiting {} committed {} equal {:?} lost {} given up {} late {} dropped {} {} held {}",
+            repaired(&pair).leaves,
             sender.stats().congestion_events,
             sender.window(),
             sender.stats().retransmissions,

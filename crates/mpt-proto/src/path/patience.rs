@@ -15,6 +15,9 @@ const FORGIVEN: Duration = Duration::from_secs(30);
 /// Answers that are further apart do not count as one time.
 const APART: Duration = Duration::from_millis(300);
 
+/// A path that was left is likely to be used again within this time.
+const MISSED: Duration = Duration::from_secs(5);
+
 /// A path that is used again begins with this share of its rate, and has all of it after so many round trips.
 const LEAST_SHARE: f64 = 0.125;
 const RAMP: f64 = 4.0;
@@ -36,6 +39,11 @@ impl Patience {
     /// Whether it was left so lately that it is suspected.
     pub(crate) fn is_suspect(&self, now: Instant) -> bool {
         self.times > 0 && now.since(self.left_at) < Self::SUSPECTED
+    }
+
+    /// Whether it was left so lately that flows do well to keep sending what it carried.
+    pub(crate) fn is_missed(&self, now: Instant) -> bool {
+        self.times > 0 && now.since(self.left_at) < MISSED
     }
 
     /// The path is left.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::MAX_FEEDBACK_GAP;
+use super::feedback::Delay;
 use super::rtt::RoundTrip;
 use crate::time::Instant;
 
@@ -17,8 +18,18 @@ const BYTES_PER_PATH: u64 = 12_000;
 /// When so much was sent it follows in this time, queues that grow included.
 const FOLLOWS: Duration = Duration::from_millis(40);
 
+/// All paths that a feedback tells about are known after this.
+const AT_ONCE: Duration = Duration::from_millis(1);
+
 /// How many mean deviations a round trip may be longer.
 const DEVIATIONS: u32 = 4;
+
+/// How long nothing is heard of a path that carries much, where the round trip is this, until a sender takes it for silent.
+pub(crate) fn longest_silence(round_trip: RoundTrip) -> Duration {
+    let RoundTrip { smoothed, variation, .. } = round_trip;
+    let interval = (smoothed / 4).max(LEAST);
+    smoothed + (variation * DEVIATIONS).max(MAX_FEEDBACK_GAP + interval).max(FOLLOWS)
+}
 
 /// What is awaited of one path.
 #[derive(Debug, Default)]
@@ -30,6 +41,14 @@ pub(crate) struct Silence {
     loaded: Option<Instant>,
     /// The path sequence that was sent last, and the bytes of the connection.
     last: (u32, u64),
+    /// When it was sent.
+    last_at: Instant,
+    /// The highest path sequence that is known to have arrived, and when it did, in microseconds of the peer's clock.
+    arrived: (u32, u32),
+    /// When feedback has told that what was sent last should have arrived long before.
+    missed: Option<Instant>,
+    /// How many bytes the datagrams have that are sent, smoothed.
+    len: u32,
     /// When feedback told last that something arrived.
     progress: Instant,
     /// How long that may have taken after it was sent.
@@ -37,38 +56,83 @@ pub(crate) struct Silence {
 }
 
 impl Silence {
-    /// Data was sent on the path, and so many bytes by the connection in all, which has so many paths.
+    /// Data was sent on the path, in a datagram of so many bytes, and so many bytes by the connection in all, which has so many
+    /// paths.
     #[inline]
-    pub(crate) fn on_sent(&mut self, now: Instant, sequence: u32, bytes: u64, paths: u64) {
-        self.last = (sequence, bytes);
+    pub(crate) fn on_sent(
+        &mut self,
+        now: Instant,
+        sequence: u32,
+        len: u32,
+        bytes: u64,
+        paths: u64,
+    ) {
+        (self.last, self.last_at) = ((sequence, bytes), now);
+        self.len = self.len - self.len / 8 + len / 8;
         let (_, before) = *self.awaited.get_or_insert((now, bytes));
         if self.loaded.is_none() && bytes.saturating_sub(before) >= 2 * paths * BYTES_PER_PATH {
             self.loaded = Some(now);
         }
     }
 
-    /// Feedback tells that a path sequence has arrived that was sent at that time. What comes late, by a longer way back,
-    /// says nothing of the time since.
+    /// Feedback tells that a path sequence has arrived, when it did by the peer's clock, and that it was sent at that time. What
+    /// comes late, by a longer way back, says nothing of the time since. Of the connection, which has so many paths, so many
+    /// bytes are [on their way](Self::on_the_way) by others.
     pub(crate) fn on_progress(
         &mut self,
         now: Instant,
-        highest: u32,
+        [highest, arrived]: [u32; 2],
         sent: Instant,
         round_trip: Option<RoundTrip>,
+        [others, paths]: [u64; 2],
     ) {
+        (self.arrived, self.missed) = ((highest, arrived), None);
         let (last, bytes) = self.last;
         let is_open = last.wrapping_sub(highest).cast_signed() > 0;
         let since = if self.usual.is_zero() { now } else { now.min(sent + self.usual) };
-        self.awaited = self.awaited.filter(|_| is_open).map(|_| (since, bytes));
-        self.loaded = None;
+        // What is on its way arrives after what this feedback told, so it is told by the next one.
+        let told = bytes.saturating_sub(self.on_the_way() + others);
+        self.awaited = self.awaited.filter(|_| is_open).map(|_| (since, told));
+        let is_loaded = is_open && bytes - told >= 2 * paths * BYTES_PER_PATH;
+        self.loaded = is_loaded.then_some(since);
         self.progress = now;
         self.usual =
             round_trip.map_or(Duration::ZERO, |it| it.smoothed + it.variation * DEVIATIONS + LEAST);
     }
 
+    /// How many bytes have been sent on the path of which no feedback tells yet.
+    pub(crate) fn on_the_way(&self) -> u64 {
+        let (last, _) = self.last;
+        u64::try_from(last.wrapping_sub(self.arrived.0).cast_signed()).unwrap_or(0)
+            * u64::from(self.len)
+    }
+
+    /// The peer has written a feedback at that time of its clock, and datagrams have this delay by the path; it is waited for longer
+    /// by so much.
+    /// Returns when the path will count as silent if it has not told of it as well.
+    pub(crate) fn on_written(
+        &mut self,
+        now: Instant,
+        written: u32,
+        delay: Delay,
+        spare: Duration,
+    ) -> Option<Instant> {
+        if self.awaited.is_none() || self.missed.is_some() {
+            return self.missed;
+        }
+        let (_, arrived) = self.arrived;
+        let expected = self.last_at.micros().wrapping_add(delay.mean);
+        let since = [expected, arrived].map(|at| written.wrapping_sub(at).cast_signed());
+        let least = ((delay.deviation * DEVIATIONS).max(FOLLOWS) + spare).as_micros() as i32;
+        if since.into_iter().all(|since| since >= least) {
+            self.missed = Some(now + AT_ONCE);
+        }
+        self.missed
+    }
+
     /// Nothing is awaited any more.
     pub(crate) fn forget(&mut self) {
-        (self.awaited, self.loaded) = (None, None);
+        (self.awaited, self.loaded, self.missed) = (None, None, None);
     }
 
     /// Whether nothing is awaited.
@@ -91,7 +155,8 @@ impl Silence {
         let spare =
             (round_trip.variation * DEVIATIONS).max(MAX_FEEDBACK_GAP + interval).max(slow / 4);
         let due = since + recent + spare;
-        Some(self.loaded.map_or(due, |loaded| due.max(loaded + recent + FOLLOWS)))
+        let due = self.loaded.map_or(due, |loaded| due.max(loaded + recent + FOLLOWS));
+        Some(self.missed.map_or(due, |missed| due.min(missed)))
     }
 }
 
@@ -110,7 +175,12 @@ mod tests {
 
     /// Data was sent at this time, much of it or little.
     fn sent(silence: &mut Silence, millis: u64, sequence: u32, bytes: u64) {
-        silence.on_sent(at(millis), sequence, bytes, 2);
+        silence.on_sent(at(millis), sequence, 1400, bytes, 2);
+    }
+
+    /// Feedback tells that it has arrived, and nothing of other paths.
+    fn progress(silence: &mut Silence, millis: u64, sequence: u32, sent: u64, trip: RoundTrip) {
+        silence.on_progress(at(millis), [sequence, 0], at(sent), Some(trip), [0, 2]);
     }
 
     #[test]
@@ -139,13 +209,53 @@ mod tests {
     fn progress_begins_the_time_anew() {
         let (mut silence, usual, none) = (Silence::default(), trip(20, 1), Duration::ZERO);
         (0..10).for_each(|number| sent(&mut silence, 100, u32::MAX.wrapping_add(number), 0));
-        silence.on_progress(at(130), 3, at(100), Some(usual));
+        progress(&mut silence, 130, 3, 100, usual);
         sent(&mut silence, 131, 9, 48_000);
         assert_eq!(silence.due(usual, none), Some(at(191)), "the rest stands in a queue");
-        silence.on_progress(at(165), 4, at(100), Some(usual));
+        progress(&mut silence, 165, 4, 100, usual);
         sent(&mut silence, 110, 10, 96_000);
         assert_eq!(silence.due(usual, none), Some(at(129 + 45)), "it came by a longer way");
-        silence.on_progress(at(170), 10, at(160), Some(usual));
+        progress(&mut silence, 170, 10, 160, usual);
         assert_eq!((silence.due(usual, none), silence.is_idle()), (None, true));
+    }
+
+    /// A transfer stops as soon as its window is used up, while much is on its way that is not told yet.
+    #[test]
+    fn what_is_on_its_way_is_awaited_although_nothing_more_is_sent() {
+        let (usual, none) = (trip(20, 1), Duration::ZERO);
+        let mut silence = Silence::default();
+        (0..100).for_each(|number| sent(&mut silence, 100, number, 1400 * u64::from(number)));
+        progress(&mut silence, 120, 49, 100, usual);
+        assert!(silence.on_the_way() > 48_000, "{}", silence.on_the_way());
+        assert_eq!(silence.due(usual, none), Some(at(180)), "a round trip and 40 ms");
+        // The other path has some of it.
+        progress(&mut silence, 122, 79, 102, usual);
+        assert_eq!(silence.due(usual, none), Some(at(122 + 20 + 220)));
+        let others = 60_000 - silence.on_the_way();
+        silence.on_progress(at(124), [79, 0], at(104), Some(usual), [others, 2]);
+        assert_eq!(silence.due(usual, none), Some(at(124 + 60)));
+    }
+
+    #[test]
+    fn a_path_is_silent_when_the_peer_has_long_been_without_what_was_sent_last() {
+        let (usual, none) = (trip(20, 1), Duration::ZERO);
+        let deviation = Duration::from_millis(2);
+        // The peer's clock is 500 ms ahead, and datagrams take 10 ms.
+        let delay = Delay { min: 510_000, least: 510_000, mean: 510_000, deviation };
+        let mut silence = Silence::default();
+        (0..10).for_each(|number| sent(&mut silence, 100, number, 1400 * u64::from(number)));
+        silence.on_progress(at(125), [4, 610_000], at(100), Some(usual), [0, 2]);
+        let mut written =
+            |now, written: u32| silence.on_written(at(now), written * 1000, delay, none);
+        assert_eq!(written(140, 630), None);
+        assert_eq!(written(160, 649), None, "it should have come 39 ms before");
+        assert_eq!(written(161, 650), Some(at(162)), "as soon as all is known that was told");
+        assert_eq!(silence.due(usual, none), Some(at(162)));
+        silence.on_progress(at(161), [5, 648_000], at(100), Some(usual), [0, 2]);
+        assert!(silence.due(usual, none).unwrap() > at(200), "something came after all");
+        assert_eq!(silence.on_written(at(170), 680_000, delay, none), None, "32 ms after that");
+        assert!(silence.on_written(at(180), 690_000, delay, none).is_some());
+        silence.on_progress(at(181), [9, 650_000], at(100), Some(usual), [0, 2]);
+        assert_eq!(silence.on_written(at(900), 1_400_000, delay, none), None, "all has come");
     }
 }

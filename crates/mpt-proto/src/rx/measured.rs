@@ -17,6 +17,8 @@ pub(super) struct Measured {
     pub(super) bytes: u64,
     /// When the next one is due, if anything arrived since.
     pub(super) due: Option<Instant>,
+    /// When packets will have been held for long, for what may be on a path that is silent, as far as that is known.
+    pub(super) silent_at: Option<Instant>,
     pub(super) slack: Slack,
     /// The same of packets that are sent again.
     pub(super) repair_slack: Slack,
@@ -80,6 +82,7 @@ impl Measured {
             told_at: Instant::ZERO,
             bytes: 0,
             due: None,
+            silent_at: None,
             slack: Slack::default(),
             repair_slack: Slack::default(),
             repairs,
@@ -109,7 +112,7 @@ impl Measured {
 
     /// When the next feedback is due.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.due
+        self.due.into_iter().chain(self.silent_at).min()
     }
 }
 

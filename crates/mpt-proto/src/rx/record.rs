@@ -10,6 +10,7 @@ use crate::messages::{Messages, Reply};
 use crate::path::delay::OneWayDelay;
 use crate::path::repair_deadline;
 use crate::path::rtt::RoundTrip;
+use crate::path::silence::longest_silence;
 use crate::rx::recorder::{Datagram, Recorded};
 use crate::time::Instant;
 use crate::wire::extended::{Header, Kind};
@@ -20,6 +21,12 @@ const UNKNOWN: Duration = Duration::from_millis(25);
 
 /// A loss is told at once, but not sooner than this after the last feedback.
 const AT_ONCE: Duration = Duration::from_millis(1);
+
+/// A path by which nothing has come for so long may be silent.
+const NOTHING_CAME: Duration = Duration::from_millis(25);
+
+/// As long as what may be on a silent path is waited for, feedback is sent no more often than this.
+const TOLD_AGAIN: Duration = Duration::from_millis(10);
 
 /// After this time a feedback is sent however little has arrived.
 const LONGEST: Duration = Duration::from_millis(100);
@@ -37,6 +44,9 @@ const LONGEST_WAIT: Duration = Duration::from_millis(250);
 
 /// How much longer a repair is waited for than round trips explain: what both hosts take.
 const REPAIR_SPARE: Duration = Duration::from_millis(10);
+
+/// What a path has left behind comes at once, and stands in the queue of another one.
+const COMES_AT_ONCE: Duration = Duration::from_millis(30);
 
 /// Where delays vary by more from one datagram to the next, the round trip of late counts for repairs, and not the least.
 const VARIES: Duration = Duration::from_millis(1);
@@ -96,7 +106,18 @@ impl ReceiveHalf {
     /// was measured.
     pub(super) fn give_feedback(&mut self, now: Instant, messages: &mut Messages) {
         let Some(measured) = &mut self.measured else { return };
-        if measured.due.is_none_or(|at| now < at) {
+        if measured.deadline().is_none_or(|at| now < at) {
+            return;
+        }
+        // The peer is to know that nothing comes by a path, though nothing comes by the others either.
+        let silent_at = self.reorder.silent_at().and_then(|(at, silent)| {
+            let of = self.paths.iter().filter(|(index, _)| silent >> index & 1 != 0);
+            let last = of.filter_map(|(_, path)| path.recorder.last_at()).min()?;
+            Some(at.max(last + NOTHING_CAME))
+        });
+        let is_silent = silent_at.is_some_and(|at| at <= now);
+        measured.silent_at = silent_at.map(|at| at.max(now + TOLD_AGAIN));
+        if measured.due.is_none_or(|at| now < at) && !is_silent {
             return;
         }
         let fastest = |path: &super::path::ReceivePath| {
@@ -112,7 +133,7 @@ impl ReceiveHalf {
         let lacks_bytes = now < longest && measured.bytes < paths * BYTES_PER_PATH;
         let is_untold = self.paths.iter().any(|(_, path)| path.recorder.has_untold_loss());
         let at_once = measured.told_at + AT_ONCE;
-        if !(is_untold && now >= at_once) && (now < next || lacks_bytes) {
+        if !(is_untold && now >= at_once) && (now < next || lacks_bytes && !is_silent) {
             let later = if now < next { next } else { longest.min(now + interval) };
             measured.due = Some(if is_untold { at_once } else { later });
             expiring.into_iter().for_each(|at| measured.tell_by(at.max(now + AT_ONCE)));
@@ -126,7 +147,7 @@ impl ReceiveHalf {
         let Some(session) = self.session.as_deref() else { return };
         for (index, path) in self.paths.iter_mut() {
             let Some(id) = session.peer_id(PathId(index as u8)) else { continue };
-            if let Some(mut block) = path.recorder.block(now, id, measured.repairs) {
+            if let Some(mut block) = path.recorder.block(now, id, measured.repairs, is_silent) {
                 block.longest = path.plain.longest();
                 block.overflows = path.overflows;
                 messages.report(self.id, Box::new(block));
@@ -160,7 +181,7 @@ impl ReceiveHalf {
     fn set_waits(&mut self, now: Instant) {
         let late = self.reorder.late_in_turn();
         let late_repairs = self.reorder.stats().late - late;
-        let repair = self.repair_wait();
+        let (repair, silence) = (self.repair_wait(), self.silence());
         let Some(measured) = &mut self.measured else { return };
         let slack = SPARE + measured.slack.after(now, late);
         let reorder = &self.reorder;
@@ -169,7 +190,8 @@ impl ReceiveHalf {
         let mut detected = Duration::ZERO;
         if let Some((repair, deadline)) = repair {
             let repair = repair + measured.repair_slack.after(now, late_repairs);
-            self.reorder.set_repair_wait(repair.min(deadline));
+            self.reorder.set_repair_wait(now, repair.min(deadline));
+            self.reorder.set_silence(silence.min(LONGEST_WAIT));
             // That a packet is lost is known when nothing that overtakes it can have done so.
             detected = margin * 5 / 4;
         }
@@ -203,6 +225,15 @@ impl ReceiveHalf {
         let varies = slowest.is_some_and(|slowest| slowest.jitter >= VARIES);
         let deadline = repair_deadline(if varies { trip } else { least });
         Some((trip * 2 + deviation * 4 + REPAIR_SPARE, deadline))
+    }
+
+    /// How long it takes until what was on a path that falls silent comes by another one.
+    fn silence(&self) -> Duration {
+        let live = self.paths.iter().filter(|(index, _)| self.live >> index & 1 != 0);
+        let trips = live.filter_map(|(_, path)| path.estimator.quality().round_trip);
+        let fastest = trips.clone().map(RoundTrip::recent).min().unwrap_or(UNKNOWN);
+        let longest = trips.map(longest_silence).max().unwrap_or_default();
+        longest + fastest + COMES_AT_ONCE
     }
 
     /// What a path does to the peer's datagrams, by their timestamps and path sequences; `None` before a datagram of

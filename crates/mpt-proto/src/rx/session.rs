@@ -159,7 +159,7 @@ impl ReceiveHalf {
         self.reorder.set_config(now, config, &mut out);
         self.reorder.restart(now, restarts, &mut out);
         if let Some((repair, deadline)) = self.repair_wait() {
-            self.reorder.set_repair_wait(repair.min(deadline));
+            self.reorder.set_repair_wait(now, repair.min(deadline));
         }
         self.play_out.end(sink, &mut self.delivered);
         self.stream.restart();

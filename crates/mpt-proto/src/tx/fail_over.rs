@@ -14,8 +14,14 @@ use crate::id::{MAX_PATHS, PathId};
 use crate::time::Instant;
 use crate::wire::extended::feedback::Block;
 
-/// A path that was left is probed so often.
+/// A path that was left is probed so often, and when it has gone down then, for as long as it is likely to be back soon.
 const PROBES_EVERY: Duration = Duration::from_millis(50);
+
+/// A feedback tells about all paths if these are no more.
+const TOLD_AT_ONCE: u64 = 5;
+
+/// Of a path by which packets come far apart so many bytes more are awaited.
+const PACKETS: f64 = 4.0 * 1500.0;
 
 /// Others must have been heard of so lately: if nothing is heard of any path, it is not the path.
 const LATELY: Duration = Duration::from_millis(30);
@@ -41,24 +47,58 @@ impl TransmitPath {
         self.takes_over = burst.map(|burst| (until, burst.max(2 * carried)));
     }
 
-    /// When it will have been silent for too long, where the fastest other path has this round trip at best.
-    fn silent_at(&self, other: Duration) -> Option<Instant> {
-        let round_trip = self.feedback.round_trip()?;
-        self.silence.due(round_trip, other.saturating_sub(round_trip.min))
+    /// Whether it is probed.
+    fn is_probed(&self, now: Instant) -> bool {
+        if self.usable() { self.left.is_some() } else { self.patience.is_missed(now) }
+    }
+
+    /// How long some packets take at its pace: nothing follows from one that is missing where the next one is far away.
+    fn packets(&self) -> Duration {
+        let pace = self.fixed_rate.or_else(|| self.rate.pace()).unwrap_or(u64::MAX);
+        Duration::from_secs_f64(PACKETS / pace as f64)
+    }
+
+    /// By how much the round trip is longer by another path, which has this one at best.
+    fn slower(&self, other: Duration) -> Duration {
+        self.feedback.round_trip().map_or(Duration::ZERO, |own| other.saturating_sub(own.min))
     }
 }
 
 impl TransmitHalf {
     /// The peer tells that something arrived on a path.
     pub(super) fn on_path_progress(&mut self, now: Instant, index: usize, block: &Block) {
+        let others = self.paths.iter().filter(|(other, path)| {
+            *other != index && path.carries() && now.since(path.silence.progress()) <= LATELY
+        });
+        let others = others.map(|(_, path)| path.silence.on_the_way()).sum();
         let path = &mut self.paths[index];
         let (highest, ago) = (block.highest, now.micros().wrapping_sub(block.highest_sent));
         let sent = Instant::ZERO + now.since(Instant::ZERO + Duration::from_micros(ago.into()));
-        path.silence.on_progress(now, highest, sent, path.feedback.round_trip());
+        let round_trip = path.feedback.round_trip();
+        let (told, paths) = ([highest, block.highest_arrived], self.fail_over.paths);
+        path.silence.on_progress(now, told, sent, round_trip, [others, paths]);
         let Some(left) = path.left else { return };
         let answers = highest.wrapping_sub(left.sequence).cast_signed() >= 0;
         if answers && path.patience.on_answer(now) {
             self.take_back(now, index);
+        }
+    }
+
+    /// The peer has written a feedback at that time of its clock: what should have arrived long before is missing.
+    pub(super) fn on_written(&mut self, now: Instant, written: u32) {
+        let before = std::mem::replace(&mut self.fail_over.written, written);
+        if before == written || !(2..=TOLD_AT_ONCE).contains(&self.fail_over.paths) {
+            return;
+        }
+        for index in 0..MAX_PATHS {
+            let other = self.fastest_beside(index);
+            let Some(path) = self.paths.get_mut(index).filter(|path| path.carries()) else {
+                continue;
+            };
+            let (spare, delay) = (path.slower(other) / 4 + path.packets(), path.feedback.delay());
+            let missed =
+                delay.and_then(|delay| path.silence.on_written(now, written, delay, spare));
+            self.fail_over.at = self.fail_over.at.into_iter().chain(missed).min();
         }
     }
 
@@ -99,31 +139,30 @@ impl TransmitHalf {
             let silent_at =
                 self.silent_at(index).map(|at| if at <= now { now + GRACE } else { at });
             let Some(path) = self.paths.get_mut(index) else { continue };
-            if !path.usable() {
-                path.left = None;
+            path.left = path.left.filter(|_| path.usable());
+            if !path.is_probed(now) {
+                next = next.into_iter().chain(silent_at.filter(|_| path.usable())).min();
                 continue;
             }
-            let Some(left) = &mut path.left else {
-                next = [next, silent_at].into_iter().flatten().min();
-                continue;
-            };
-            let is_due = left.probe_at <= now;
-            if is_due {
-                left.probe_at = now + PROBES_EVERY;
-            }
-            next = [next, Some(left.probe_at)].into_iter().flatten().min();
-            if is_due {
+            if path.probe_at <= now {
+                path.probe_at = now + PROBES_EVERY;
                 path.keepalive_now(now);
             }
+            next = next.into_iter().chain(Some(path.probe_at)).min();
         }
         self.fail_over.at = next;
     }
 
     /// When a path will have been silent for too long.
     fn silent_at(&self, index: usize) -> Option<Instant> {
+        let path = self.paths.get(index)?;
+        path.silence.due(path.feedback.round_trip()?, path.slower(self.fastest_beside(index)))
+    }
+
+    /// The least round trip of the others than this path.
+    fn fastest_beside(&self, index: usize) -> Duration {
         let others = self.paths.iter().filter(|(other, path)| *other != index && path.carries());
-        let fastest = others.map(|(_, path)| path.round_trip()).min().unwrap_or_default();
-        self.paths.get(index)?.silent_at(fastest)
+        others.map(|(_, path)| path.round_trip()).min().unwrap_or_default()
     }
 
     /// A path has been silent for too long since that time.
@@ -146,7 +185,8 @@ impl TransmitHalf {
     /// A path is left.
     fn leave(&mut self, now: Instant, index: usize) {
         let path = &mut self.paths[index];
-        path.left = Some(Left { since: now, sequence: path.wire.next, probe_at: now });
+        path.left = Some(Left { since: now, sequence: path.wire.next });
+        path.probe_at = now;
         path.silence.forget();
         path.patience.on_left(now);
         self.suspect(now);

@@ -121,6 +121,7 @@ impl TransmitHalf {
             } else if path.feedback.has_loss() {
                 path.mtu.suspect(now);
             }
+            self.on_written(now, header.written);
             self.set_rates(now);
             self.check_breaker(now, index);
         }

@@ -41,7 +41,6 @@ pub(super) struct Left {
     pub(super) since: Instant,
     /// The first path sequence that was sent since.
     pub(super) sequence: u32,
-    pub(super) probe_at: Instant,
 }
 
 #[derive(Debug)]
@@ -82,6 +81,8 @@ pub(super) struct TransmitPath {
     /// Whether it is silent, whether it was left because of that, and what follows from that when it answers.
     pub(super) silence: Silence,
     pub(super) left: Option<Left>,
+    /// When it is probed next, as long as it is left or went down then.
+    pub(super) probe_at: Instant,
     pub(super) patience: Patience,
     /// Whether it is stopped because it loses too much.
     pub(super) breaker: Breaker,
@@ -144,6 +145,7 @@ impl TransmitPath {
             feedback: PathFeedback::default(),
             silence: Silence::default(),
             left: None,
+            probe_at: Instant::ZERO,
             patience: Patience::default(),
             breaker: Breaker::default(),
             spare: Spare::default(),

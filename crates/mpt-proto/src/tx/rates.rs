@@ -29,6 +29,9 @@ const BURSTS: u32 = 3;
 /// So much longer may packets wait after a path was left: as long as what was sent on it until then takes.
 const LEFT_BEHIND: Duration = Duration::from_millis(150);
 
+/// No longer a queue is kept for the window of transfers that a path which was left will carry again.
+const MOST_LEFT: Duration = Duration::from_millis(100);
+
 /// As much of TCP waits at most as the paths carry in this time, or in a round trip if that is longer. More would only be lost
 /// later, by transfers that had time to grow beyond what the paths carry.
 const TCP_STANDS: Duration = Duration::from_millis(100);
@@ -119,7 +122,7 @@ impl TransmitHalf {
         } else {
             Duration::ZERO
         };
-        price += patience;
+        price += patience + window_of_left(now, &self.paths, least);
         let times = Times {
             target: Duration::from_millis(5).max(round_trip / 5) + price,
             interval: Duration::from_millis(100).max(round_trip * 6 / 5) * bursts + price,
@@ -225,6 +228,15 @@ impl TransmitHalf {
 /// The paths that can carry.
 fn usable(paths: &Slots<TransmitPath>) -> impl Iterator<Item = (usize, &TransmitPath)> + Clone {
     paths.iter().filter(|(_, path)| path.carries())
+}
+
+/// How long what a transfer keeps in flight on paths that were left lately takes on those that carry.
+fn window_of_left(now: Instant, paths: &Slots<TransmitPath>, round_trip: Duration) -> Duration {
+    let rate = |path: &TransmitPath| path.fixed_rate.or_else(|| path.rate.rate());
+    let is_left = |path: &TransmitPath| !path.carries() && path.patience.is_missed(now);
+    let left: u64 = paths.iter().filter_map(|(_, path)| rate(path).filter(|_| is_left(path))).sum();
+    let carried: u64 = usable(paths).filter_map(|(_, path)| rate(path)).sum();
+    round_trip.mul_f64(left as f64 / carried.max(1) as f64).min(MOST_LEFT)
 }
 
 /// The least round trip of the paths that can carry, as far as it is known.

@@ -12,6 +12,8 @@ pub(super) struct FailOver {
     pub(super) suspicion: Instant,
     /// Until then nothing is concluded, because the host stood still.
     pub(super) grace: Instant,
+    /// When the last feedback was written, in microseconds of the peer's clock.
+    pub(super) written: u32,
     /// Bytes of inner packets that were sent, and on how many paths they may be.
     bytes: u64,
     pub(super) paths: u64,
@@ -24,7 +26,8 @@ impl FailOver {
     #[inline]
     pub(super) fn on_sent(&mut self, now: Instant, path: &mut TransmitPath, bytes: usize) {
         self.bytes += bytes as u64;
-        path.silence.on_sent(now, path.wire.next.wrapping_sub(1), self.bytes, self.paths);
+        let sequence = path.wire.next.wrapping_sub(1);
+        path.silence.on_sent(now, sequence, bytes as u32, self.bytes, self.paths);
     }
 
     /// What was sent on these paths, one bit each, and is not acknowledged is to be sent again.

@@ -33,11 +33,18 @@ impl Recorder {
 
     /// What feedback says of the path, by the path id of its sender; `None` if nothing has arrived, or was lost, since the
     /// last one.
-    /// `overflows` and `longest` are for the caller to fill in. If the sender `repairs`, it is told what was lost.
-    pub(crate) fn block(&mut self, now: Instant, path: u8, repairs: bool) -> Option<Block> {
+    /// `overflows` and `longest` are for the caller to fill in. If the sender `repairs`, it is told what was lost; `again`: also if
+    /// nothing has arrived since.
+    pub(crate) fn block(
+        &mut self,
+        now: Instant,
+        path: u8,
+        repairs: bool,
+        again: bool,
+    ) -> Option<Block> {
         self.count_lost(now);
         let highest = self.highest?;
-        let before = self.told.delay.filter(|_| self.has_untold_loss());
+        let before = self.told.delay.filter(|_| again || self.has_untold_loss());
         let delay = self.samples.delay().or(before)?;
         self.told.delay = Some(delay);
         let mut block = Block {

@@ -37,7 +37,7 @@ impl Bench {
     }
 
     fn block(&mut self) -> Block {
-        self.recorder.block(self.now, 7, false).expect("something arrived")
+        self.recorder.block(self.now, 7, false, false).expect("something arrived")
     }
 }
 
@@ -193,19 +193,21 @@ fn marks_and_times_are_reported_once() {
     receive(110, 2, sent(90), false);
     receive(120, 4, sent(94), true);
     receive(130, 3, sent(92), false);
-    let block = bench.recorder.block(at(140_000), 0, false).unwrap();
+    let block = bench.recorder.block(at(140_000), 0, false, false).unwrap();
     assert_eq!((block.ce, block.highest_sent, block.highest_arrived), (2, sent(94), 120_000));
     assert_eq!((block.first_arrived, block.bytes_after_first), (100_000, 2000), "to the highest");
     assert_eq!(block.delay_min, 20_000_u32.wrapping_sub(OFFSET));
     // 0, 0, 6 and 18 ms above the least.
     assert_eq!(block.delay_mean, 6000);
     assert!((5000..7000).contains(&block.delay_deviation), "{}", block.delay_deviation);
-    assert_eq!(bench.recorder.block(at(150_000), 0, false), None, "nothing arrived");
+    assert_eq!(bench.recorder.block(at(150_000), 0, false, false), None, "nothing arrived");
+    let again = bench.recorder.block(at(150_000), 0, false, true).expect("what is known");
+    assert_eq!((again.highest, again.received), (block.highest, block.received));
     bench.recorder.on_arrival(
         at(160_000),
         Datagram { sequence: 5, sent: sent(130), len: 1000, ce: false, is_sample: true },
     );
-    let block = bench.recorder.block(at(160_000), 0, false).unwrap();
+    let block = bench.recorder.block(at(160_000), 0, false, false).unwrap();
     assert_eq!((block.first_arrived, block.bytes_after_first, block.ce), (160_000, 0, 2));
     assert_eq!((block.delay_min, block.delay_mean), (30_000_u32.wrapping_sub(OFFSET), 0));
 }
@@ -334,7 +336,7 @@ fn little_that_came_before_a_pause_is_not_counted_with_what_follows() {
         receive(101, 2, first);
         receive(101 + pause, 3, 1000);
         receive(102 + pause, 4, 1000);
-        let block = recorder.block(at(200_000), 0, false).unwrap();
+        let block = recorder.block(at(200_000), 0, false, false).unwrap();
         let bytes = if counted { first as u32 + 2000 } else { 1000 };
         let began = if counted { 100 } else { 101 + pause as u32 };
         assert_eq!((block.bytes_after_first, block.first_arrived), (bytes, began * 1000));

@@ -199,9 +199,25 @@ impl ReorderBuffer {
     }
 
     /// How long a packet that all paths have passed is waited for, as it is sent again; zero if it is not.
-    pub(crate) fn set_repair_wait(&mut self, wait: Duration) {
+    pub(crate) fn set_repair_wait(&mut self, now: Instant, wait: Duration) {
         if let Order::Evidence(order) = &mut self.order {
-            order.repairs.set_wait(wait);
+            order.repairs.set_wait(now, wait);
+        }
+    }
+
+    /// How long what is on a path that may have fallen silent is waited for, as it is sent again by another one; zero if it is not.
+    pub(crate) fn set_silence(&mut self, silence: Duration) {
+        if let Order::Evidence(order) = &mut self.order {
+            order.repairs.set_silence(silence);
+        }
+    }
+
+    /// When packets have been held for as long as delays explain, or will have been, for what may be on paths that are silent: these,
+    /// one bit each.
+    pub(crate) fn silent_at(&self) -> Option<(Instant, u64)> {
+        match &self.order {
+            Order::Classic(_) => None,
+            Order::Evidence(order) => order.silent_at(),
         }
     }
 

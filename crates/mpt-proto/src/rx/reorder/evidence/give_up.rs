@@ -1,7 +1,10 @@
 //! When numbers are given up.
 
+use std::time::Duration;
+
 use super::beyond::Beyond;
 use super::bits::bits;
+use super::path::PathEvidence;
 use super::{EvidenceOrder, Loss};
 use crate::id::PathId;
 use crate::rx::reorder::arrived::{Accepted, Arrived};
@@ -27,14 +30,14 @@ impl EvidenceOrder {
         if let Some(record) = self.out_of_turn.first(self.next) {
             first = first.min(self.out_of_turn.overdue_at(record));
         }
-        let repair = self.repairs.wait();
+        let (repair, patience) = (self.repairs.wait(), self.patience());
         // When the last live path will have passed the expected number.
         let mut passed = if self.live == 0 { Instant::MAX } else { Instant::ZERO };
         for (index, path) in self.paths.iter().enumerate() {
             let is_live = self.live >> index & 1 != 0;
             match path.first(self.next) {
                 Some(record) => {
-                    first = first.min(path.overdue_at(record) + repair);
+                    first = first.min(path.overdue_at(record) + patience);
                     if is_live {
                         passed = passed.max(path.passes_at(record) + repair);
                     }
@@ -62,9 +65,38 @@ impl EvidenceOrder {
             return;
         }
         self.examined = (now, path);
-        if let Some(overdue) = self.paths[path.index()].overdue(self.repairs.before(now)) {
+        if let Some(overdue) = self.paths[path.index()].overdue(self.has_waited(now)) {
             self.give_up_to(overdue.next(), Loss::Overdue, sink);
         }
+    }
+
+    /// How much longer than delays explain the expected number is waited for: until it may be repaired, and where a path that was in
+    /// use has not come to it, until its sender may have found out that the path is silent, and have sent it again by another one.
+    fn patience(&self) -> Duration {
+        let is_silent = self.may_be_silent().next().is_some();
+        let silence = if is_silent { self.repairs.silence() } else { Duration::ZERO };
+        self.repairs.wait().max(silence)
+    }
+
+    /// The paths that may be silent, and have the expected number.
+    fn may_be_silent(&self) -> impl Iterator<Item = usize> {
+        bits(self.live).filter(|path| self.paths[*path].may_be_silent(self.next))
+    }
+
+    /// When packets have been held for as long as delays explain, or will have been, for what may be on paths that are silent: these,
+    /// one bit each.
+    pub(in crate::rx::reorder) fn silent_at(&self) -> Option<(Instant, u64)> {
+        let silent = self.may_be_silent().fold(0, |bits, path| bits | 1 << path);
+        if self.waiting.held() == 0 || silent == 0 {
+            return None;
+        }
+        let first = |path: &PathEvidence| Some(path.overdue_at(path.first(self.next)?));
+        Some((self.paths.iter().filter_map(first).min()?, silent))
+    }
+
+    /// Since when a number has to be overdue, if what is missing before it is not waited for any more.
+    fn has_waited(&self, now: Instant) -> Instant {
+        Instant::ZERO + now.since(Instant::ZERO + self.patience())
     }
 
     /// Gives up what is known not to come any more.
@@ -73,7 +105,7 @@ impl EvidenceOrder {
         self.give_up_passed(now, sink);
         for path in 0..self.paths.len() {
             self.paths[path].forget_before(self.next);
-            if let Some(overdue) = self.paths[path].overdue(self.repairs.before(now)) {
+            if let Some(overdue) = self.paths[path].overdue(self.has_waited(now)) {
                 self.give_up_to(overdue.next(), Loss::Overdue, sink);
             }
         }

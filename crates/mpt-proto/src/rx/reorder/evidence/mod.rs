@@ -361,18 +361,6 @@ impl EvidenceOrder {
         true
     }
 
-    /// A beacon says that everything up to this number that was sent on a path has arrived, or is lost.
-    pub(super) fn covered(&mut self, now: Instant, path: PathId, seq: Seq, sink: &mut impl Sink) {
-        let ahead = seq.offset_from(self.next);
-        if ahead < 0 || ahead.unsigned_abs() >= self.config.window {
-            return;
-        }
-        self.extend(seq);
-        self.paths[path.index()].record(now, seq, self.next);
-        self.recorded |= 1 << path.index();
-        self.on_timeout(now, sink);
-    }
-
     /// Delivers everything that is held, and waits for nothing before it.
     pub(super) fn release_all(&mut self, sink: &mut impl Sink) {
         self.give_up_to(self.end, Loss::Window, sink);

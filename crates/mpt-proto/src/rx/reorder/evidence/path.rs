@@ -23,6 +23,8 @@ pub(super) struct Record {
 pub(super) struct PathEvidence {
     /// The highest number that came by the path.
     pub(super) highest: Option<Seq>,
+    /// The number up to which a beacon has said last that nothing is outstanding on the path.
+    covered: Option<Seq>,
     /// Numbers rise, and so do times.
     records: VecDeque<Record>,
     margin: Margin,
@@ -33,7 +35,8 @@ impl PathEvidence {
     /// A path by which nothing came.
     pub(super) fn new(wait: Duration) -> Self {
         let wait = wait.clamp(SHORTEST_WAIT, LONGEST_WAIT);
-        Self { highest: None, records: VecDeque::new(), margin: Margin::of_new_path(), wait }
+        let (highest, covered, records) = (None, None, VecDeque::new());
+        Self { highest, covered, records, margin: Margin::of_new_path(), wait }
     }
 
     /// It has proven to keep its order.
@@ -110,6 +113,18 @@ impl PathEvidence {
         if self.highest.is_none_or(|highest| seq.offset_from(highest) > 0) {
             self.highest = Some(seq);
         }
+    }
+
+    /// A beacon says that nothing up to this number is outstanding on the path.
+    pub(super) fn on_beacon(&mut self, seq: Seq) {
+        self.covered = Some(seq);
+    }
+
+    /// Whether it has been in use since its last beacon, and has not come to `next`: if it is silent, what is missing may be on it.
+    pub(super) fn may_be_silent(&self, next: Seq) -> bool {
+        let is_idle = |highest: &Seq| self.covered.is_some_and(|it| highest.offset_from(it) <= 0);
+        let highest = self.highest.filter(|highest| !is_idle(highest));
+        highest.is_some_and(|highest| highest.offset_from(next) < 0)
     }
 
     /// Nothing up to `seq` is to be expected on the path. Numbers from `next` on are missing.

@@ -5,6 +5,8 @@ use std::time::Duration;
 use super::EvidenceOrder;
 use super::path::{PathEvidence, Record};
 use crate::id::PathId;
+use crate::rx::reorder::history::REACH;
+use crate::sequence::Seq;
 use crate::sink::Sink;
 use crate::time::Instant;
 
@@ -52,6 +54,28 @@ impl EvidenceOrder {
     /// Until then, packets that were sent on a path that is lost may come by others.
     pub(in crate::rx::reorder) fn expect_copies(&mut self, until: Instant) {
         self.copies_until = until;
+    }
+
+    /// A beacon says that everything up to this number that was sent on a path has arrived, or is lost.
+    pub(in crate::rx::reorder) fn covered(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        seq: Seq,
+        sink: &mut impl Sink,
+    ) {
+        let ahead = seq.offset_from(self.next);
+        if !(-REACH..REACH.min(self.config.window as i32)).contains(&ahead) {
+            return;
+        }
+        self.paths[path.index()].on_beacon(seq);
+        if ahead < 0 {
+            return;
+        }
+        self.extend(seq);
+        self.paths[path.index()].record(now, seq, self.next);
+        self.recorded |= 1 << path.index();
+        self.on_timeout(now, sink);
     }
 
     /// Other paths than before are live, one bit each.

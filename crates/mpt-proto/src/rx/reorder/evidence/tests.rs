@@ -3,6 +3,7 @@ mod flows;
 mod invariants;
 mod margins;
 mod oracle;
+mod silent;
 
 use std::time::Duration;
 
