@@ -124,6 +124,10 @@ impl ReceiveHalf {
         let restarts = match &opened.framed {
             // Keepalives end with the beginning of a session. One that was on its way then says nothing any more.
             Framed::Plain(_) if self.session.is_some() && !self.accepts_plain(now)? => {
+                if !matches!(body, Body::Keepalive(_)) {
+                    return Err(Drop::Framing);
+                }
+                self.paths[arrival.path.index()].keepalives_received += 1;
                 return Ok(());
             }
             Framed::Plain(_) => true,
