@@ -264,7 +264,12 @@ impl<'a> Bench<'a> {
     /// Why a step gives no figures, and whether that is a failure; all other steps run without it.
     fn reason(&mut self, error: anyhow::Error, step: &Planned) -> Result<(String, bool)> {
         self.stop.check()?;
-        self.finish_step(step.length(), None);
+        // With the flow during an outage, if there is one.
+        for _ in step.lengths().skip(1) {
+            self.ahead.pop();
+            self.done += 1;
+        }
+        self.finish_step(step.lengths().sum(), None);
         match error.downcast::<Unavailable>() {
             Ok(Unavailable(why)) => Ok((why, false)),
             Err(error) => Ok((format!("it failed: {error:#}"), true)),
@@ -468,7 +473,7 @@ impl Experiment {
     }
 }
 
-/// How long each step takes, those left out that will be known by then.
+/// How long each flow takes, those left out that will be known by then.
 fn lengths(experiments: &[Experiment], quick: bool) -> Vec<Duration> {
     let mut seen = BTreeSet::new();
     let mut lengths = Vec::new();
@@ -477,7 +482,7 @@ fn lengths(experiments: &[Experiment], quick: bool) -> Vec<Duration> {
             for step in steps(experiment, cell, quick) {
                 let is_new = seen.insert(step.key.clone()) || !quick;
                 if is_new && step.unfit.is_none() {
-                    lengths.extend((0..experiment.repetitions).map(|_| step.length()));
+                    lengths.extend((0..experiment.repetitions).flat_map(|_| step.lengths()));
                 }
             }
         }
@@ -580,4 +585,18 @@ impl Outage {
 /// Whether an error is an interruption of the run.
 pub fn is_interruption(error: &anyhow::Error) -> bool {
     error.is::<Interrupted>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::library;
+
+    #[test]
+    fn a_flow_during_an_outage_is_counted_beside_the_others() {
+        let demo = library::find("demo").expect("it is built in");
+        // Two links alone, two systems, and one of them while a link fails.
+        assert_eq!(lengths(&demo, false).len(), 5);
+        assert_eq!(lengths(&demo, false).iter().sum::<Duration>(), demo[0].length(false));
+    }
 }

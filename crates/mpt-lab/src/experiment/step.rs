@@ -39,9 +39,10 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// How long it takes, set-up not counted.
-    pub(super) fn length(&self) -> Duration {
-        self.traffic.length() + self.outage
+    /// How long each of its flows takes, set-up not counted: one during an outage is another.
+    pub(super) fn lengths(&self) -> impl Iterator<Item = Duration> {
+        let outage = (!self.outage.is_zero()).then_some(self.outage);
+        [self.traffic.length()].into_iter().chain(outage)
     }
 }
 
