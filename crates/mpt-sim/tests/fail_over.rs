@@ -273,35 +273,7 @@ fn trace() {
         if std::env::var("BBR").is_ok() { links::sender().with_bbr() } else { links::sender() };
     let transfer = pair.world.add_bulk(pair.left, pair.right, sender);
     let mut before = 0;
-    die_by_turns(&mut pair, [37 * (seed - 1), step, until], |pair, time| {
-        let (sender, receiver) = pair.world.bulk(transfer);
-        let bytes = receiver.stats().bytes;
-        let mbps = (bytes - before) as f64 * 8e-3 / step as f64;
-        before = bytes;
-        let (left, right) = (pair.connection(pair.left), pair.connection(pair.right));
-        let paths: Vec<String> = links::believed(pair, 2)
-            .iter()
-            .map(|(rate, pace, queue)| format!("rate {rate:.1} pace {pace:.1} q {queue:.1}"))
-            .collect();
-        let (queue, order) = (left.queue_standing().unwrap_or_default(), right.stats().reorder);
-        let (drops, stats) = (left.stats().drops, repaired(pair));
-        println!(
-            "{time} {mbps:.1} events {} window {:.0} again {} rtt {} {paths:?} waiting {} committed {} lost {} leaves {} returns {} given up {} late {} dropped {} {} held {} marked {}",
-            sender.stats().congestion_events,
-            sender.window(),
-            sender.stats().retransmissions,
-            sender.round_trip().unwrap_or_default().as_millis(),
-            queue.waiting,
-            queue.committed,
-            stats.lost,
-            stats.leaves,
-            stats.returns,
-            order.lost_early_release + order.lost_max_delay,
-            order.late,
-            drops.count(Drop::QueueDelay),
-            drops.count(Drop::QueueFull),
-            order.held,
-            queue.marked,
-        );
+    die_by_turns(&mut pair, [37 * (seed - 1), step, until], |pair, _| {
+        println!("{}", links::line_of_step(pair, transfer, 2, step, &mut before));
     });
 }

@@ -267,33 +267,6 @@ fn trace() {
     let mut before = 0;
     for time in (1000 / step..12_000 / step).map(|number| (number + 1) * step) {
         pair.world.run_until(at(time));
-        let (sender, receiver) = pair.world.bulk(transfer);
-        let bytes = receiver.stats().bytes;
-        let mbps = (bytes - before) as f64 * 8e-3 / step as f64;
-        before = bytes;
-        let (left, right) = (pair.connection(pair.left), pair.connection(pair.right));
-        let paths: Vec<String> = links::believed(&pair, wires.len())
-            .iter()
-            .map(|(rate, pace, queue)| format!("rate {rate:.1} pace {pace:.1} q {queue:.1}"))
-            .collect();
-        let (queue, order) = (left.queue_standing().unwrap_or_default(), right.stats().reorder);
-        let drops = left.stats().drops;
-        println!(
-            "{time} {mbps:.1} leaves {} events {} window {:.0} again {} rtt {} {paths:?} waiting {} committed {} equal {:?} lost {} given up {} late {} dropped {} {} held {}",
-            repaired(&pair).leaves,
-            sender.stats().congestion_events,
-            sender.window(),
-            sender.stats().retransmissions,
-            sender.round_trip().unwrap_or_default().as_millis(),
-            queue.waiting,
-            queue.committed,
-            queue.equal_delay,
-            repaired(&pair).lost,
-            order.lost_early_release + order.lost_max_delay,
-            order.late,
-            drops.count(Drop::QueueDelay),
-            drops.count(Drop::QueueFull),
-            order.held,
-        );
+        println!("{}", links::line_of_step(&pair, transfer, wires.len(), step, &mut before));
     }
 }

@@ -62,6 +62,13 @@ pub struct AcceptConfig {
     pub burst: u32,
 }
 
+impl AcceptConfig {
+    /// Whether somebody may connect from this outer address.
+    fn admits(&self, remote: IpAddr) -> bool {
+        self.sources.is_empty() || self.sources.iter().any(|source| source.contains(remote))
+    }
+}
+
 /// A connect request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectRequest {
@@ -380,17 +387,13 @@ impl Caller {
 
 impl Template {
     fn fits(&self, origin: Origin, caller: Caller) -> bool {
-        let AcceptConfig { sockets, sources, peers, key, by_keepalive, by_hello, .. } =
-            &self.config;
+        let AcceptConfig { sockets, peers, key, by_keepalive, by_hello, .. } = &self.config;
         let may_ask = if caller.has_sessions { *by_hello } else { *by_keepalive };
-        let (remote, is_in) = (origin.remote.ip(), |prefixes: &[Prefix], address| {
-            prefixes.iter().any(|prefix| prefix.contains(address))
-        });
         *key == caller.key
             && may_ask
             && sockets.contains(&origin.socket)
-            && is_in(peers, caller.peer)
-            && (sources.is_empty() || is_in(sources, remote))
+            && peers.iter().any(|peer| peer.contains(caller.peer))
+            && self.config.admits(origin.remote.ip())
     }
 }
 

@@ -51,9 +51,9 @@ pub(super) struct Way {
     pub(super) spread: Duration,
 }
 
-/// How much longer than by the fastest path what comes in order takes where delays vary; zero where they do not.
-fn wait(ways: &[Way]) -> Duration {
-    let most = ways.iter().filter_map(|way| way.rate).max().unwrap_or_default() as f64;
+/// How much longer than by the fastest path what comes in order takes where delays vary; zero where they do not. The best path
+/// has the rate `most`.
+fn wait(ways: &[Way], most: f64) -> Duration {
     let varies = |way: &&Way| !way.spread.is_zero();
     // One of which that is not known is not worth a longer round trip by another that is steady.
     let all_vary = ways.iter().all(|way| varies(&way));
@@ -80,7 +80,7 @@ pub(super) fn early_delay(ways: &mut [Way], round_trip: Duration) -> Duration {
             early = early.max(if half <= early { half } else { needs });
         }
     }
-    early.max(wait(ways))
+    early.max(wait(ways, most))
 }
 
 #[cfg(test)]

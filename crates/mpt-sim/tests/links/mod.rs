@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use mpt_proto::{FramingConfig, Instant, Late, PathId, ReorderConfig, SchedulerConfig};
+use mpt_proto::{Drop, FramingConfig, Instant, Late, PathId, ReorderConfig, SchedulerConfig};
 use mpt_sim::link::Link;
 use mpt_sim::profile::Profile;
 use mpt_sim::traffic::bulk::Sender;
@@ -93,4 +93,45 @@ pub(crate) fn believed(pair: &Pair, paths: usize) -> Vec<(f64, f64, f64)> {
             (mbps(quality.capacity), mbps(quality.pace), quality.queue.as_secs_f64() * 1e3)
         })
         .collect()
+}
+
+/// In a line what a transfer got in the last `step` milliseconds, after `before` bytes, and what is believed of the paths.
+pub(crate) fn line_of_step(
+    pair: &Pair,
+    transfer: BulkId,
+    paths: usize,
+    step: u64,
+    before: &mut u64,
+) -> String {
+    let (sender, receiver) = pair.world.bulk(transfer);
+    let bytes = receiver.stats().bytes;
+    let mbps = (bytes - *before) as f64 * 8e-3 / step as f64;
+    *before = bytes;
+    let (left, right) = (pair.connection(pair.left), pair.connection(pair.right));
+    let paths: Vec<String> = believed(pair, paths)
+        .iter()
+        .map(|(rate, pace, queue)| format!("rate {rate:.1} pace {pace:.1} q {queue:.1}"))
+        .collect();
+    let (queue, order) = (left.queue_standing().unwrap_or_default(), right.stats().reorder);
+    let (drops, repairs) = (left.stats().drops, left.repair_stats());
+    format!(
+        "{} {mbps:.1} events {} window {:.0} again {} rtt {} {paths:?} waiting {} committed {} equal {:?} lost {} leaves {} returns {} given up {} late {} dropped {} {} held {} marked {}",
+        pair.world.now().since(Instant::ZERO).as_millis(),
+        sender.stats().congestion_events,
+        sender.window(),
+        sender.stats().retransmissions,
+        sender.round_trip().unwrap_or_default().as_millis(),
+        queue.waiting,
+        queue.committed,
+        queue.equal_delay,
+        repairs.lost,
+        repairs.leaves,
+        repairs.returns,
+        order.lost_early_release + order.lost_max_delay,
+        order.late,
+        drops.count(Drop::QueueDelay),
+        drops.count(Drop::QueueFull),
+        order.held,
+        queue.marked,
+    )
 }

@@ -304,14 +304,21 @@ fn another_port() {
     await_problem(&site, Side::Right, "silent", "nothing arrives from");
 }
 
-fn rejected() {
-    let mut site = Site::links_only(TWO_LINKS, "");
-    let rules = "add table inet t; add chain inet t c { type filter hook input priority 0; }; \
-                 add rule inet t c udp dport 4754 reject with icmpx type admin-prohibited";
+/// The right host rejects what comes to MPT's port with such an ICMP message.
+fn reject(site: &Site, message: &str) {
+    let rules = format!(
+        "add table inet t; add chain inet t c {{ type filter hook input priority 0; }}; \
+         add rule inet t c udp dport 4754 reject with icmpx type {message}"
+    );
     let done = site.lab.right().run(|| Command::new("nft").arg(rules).output());
     if !done.is_ok_and(|output| output.status.success()) {
         skip("nft cannot set a rule here");
     }
+}
+
+fn rejected() {
+    let mut site = Site::links_only(TWO_LINKS, "");
+    reject(&site, "admin-prohibited");
     for side in [Side::Left, Side::Right] {
         site.start_daemon(side);
     }
@@ -323,12 +330,7 @@ fn rejected() {
 /// Most firewalls that reject say so by the message that a closed port gives. The peer, which is heard, tells which it is.
 fn rejected_as_if_closed(framing: &str) {
     let mut site = Site::links_only(TWO_LINKS, framing);
-    let rules = "add table inet t; add chain inet t c { type filter hook input priority 0; }; \
-                 add rule inet t c udp dport 4754 reject with icmpx type port-unreachable";
-    let done = site.lab.right().run(|| Command::new("nft").arg(rules).output());
-    if !done.is_ok_and(|output| output.status.success()) {
-        skip("nft cannot set a rule here");
-    }
+    reject(&site, "port-unreachable");
     // It is heard from the beginning.
     for side in [Side::Right, Side::Left] {
         site.start_daemon(side);

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::{AcceptConfig, Accepting, Template, is_possible};
+use super::{Accepting, Template, is_possible};
 use crate::demux::address::Origin;
 use crate::id::AcceptId;
 
@@ -17,11 +17,10 @@ impl Accepting {
     ) -> bool {
         let template = self.templates.iter().find(|template| template.config.id == accept);
         let is_open = |template: &Template| {
-            let AcceptConfig { sockets, sources, .. } = &template.config;
-            let remote = origin.remote.ip();
-            template.config.key == key
-                && sockets.contains(&origin.socket)
-                && (sources.is_empty() || sources.iter().any(|source| source.contains(remote)))
+            let config = &template.config;
+            config.key == key
+                && config.sockets.contains(&origin.socket)
+                && config.admits(origin.remote.ip())
         };
         template.is_some_and(is_open) && own.contains(&own_address) && is_possible(peer, own)
     }

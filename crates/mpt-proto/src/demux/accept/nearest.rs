@@ -6,7 +6,6 @@ use super::{AcceptConfig, Accepting, Caller, Template, is_possible};
 use crate::demux::address::Origin;
 use crate::id::AcceptId;
 use crate::mismatch::Misfit;
-use crate::prefix::Prefix;
 
 impl Accepting {
     /// What of the nearest template somebody does not fit who names these tunnel addresses, his own first, and this
@@ -20,18 +19,15 @@ impl Accepting {
         let caller = Caller { key, peer, own, has_sessions };
         let here = |template: &&Template| template.config.sockets.contains(&origin.socket);
         let of = |template: &Template| {
-            let AcceptConfig { id, sources, peers, key, by_keepalive, by_hello, .. } =
-                &template.config;
-            let is_in =
-                |prefixes: &[Prefix], address| prefixes.iter().any(|it| it.contains(address));
+            let AcceptConfig { id, peers, key, by_keepalive, by_hello, .. } = &template.config;
             let may_ask = if has_sessions { *by_hello } else { *by_keepalive };
-            let (rank, why) = if !sources.is_empty() && !is_in(sources, origin.remote.ip()) {
+            let (rank, why) = if !template.config.admits(origin.remote.ip()) {
                 (0, Misfit::Source)
             } else if *key != caller.key {
                 (1, Misfit::Key(caller.key))
             } else if !locals.contains(&own) {
                 (2, Misfit::Own(own))
-            } else if !is_in(peers, peer) || !is_possible(peer, locals) {
+            } else if !peers.iter().any(|it| it.contains(peer)) || !is_possible(peer, locals) {
                 (3, Misfit::Peer(peer))
             } else if !may_ask {
                 (4, Misfit::Framing)
@@ -47,8 +43,6 @@ impl Accepting {
     /// Whether a template does not accept this outer address, wherever its sender would belong otherwise.
     pub(crate) fn refuses(&self, accept: AcceptId, remote: IpAddr) -> bool {
         let template = self.templates.iter().find(|template| template.config.id == accept);
-        template.is_some_and(|Template { config: AcceptConfig { sources, .. }, .. }| {
-            !sources.is_empty() && !sources.iter().any(|prefix| prefix.contains(remote))
-        })
+        template.is_some_and(|template| !template.config.admits(remote))
     }
 }
