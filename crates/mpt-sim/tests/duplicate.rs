@@ -175,6 +175,22 @@ fn what_begins_a_connection_takes_as_long_as_what_follows() {
 }
 
 #[test]
+fn the_copy_of_what_begins_a_connection_takes_as_long() {
+    // The beginning takes the first two. The third carries most.
+    let plan = plan(&[wire(5, 5), wire(5, 8), wire(50, 30)]);
+    let mut pair = Pair::new(1, &plan).expect("a plan the core accepts");
+    pair.world.run_until(at(2000));
+    let early = pair.connection(pair.left).queue_standing().expect("it is paced").equal_delay;
+    assert!(early > Duration::from_millis(20), "{early:?}");
+    for (number, flags) in [SYN, FIN | ACK].into_iter().enumerate() {
+        let sent = at(2500 + 500 * number as u64);
+        let took = takes(&mut pair, sent, &packet(false, TCP, flags, 443, 9), 0);
+        assert!(took.is_some_and(|took| took >= early), "{took:?} of {early:?}");
+    }
+    assert_eq!(duplicated(&pair).tried, 2);
+}
+
+#[test]
 fn copies_take_no_more_than_their_share() {
     let mut pair = pair(true);
     let stream = stream_between(&mut pair, 5000, 7001, [2000, 12_000]);
