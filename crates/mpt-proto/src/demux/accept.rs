@@ -14,10 +14,13 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use template::{Caller, Template};
+
+pub use template::{AcceptConfig, ConnectRequest};
+
 use crate::demux::address::Origin;
 use crate::id::SocketId;
 use crate::id::{AcceptId, ConnectionId};
-use crate::prefix::Prefix;
 use crate::stats::Drop;
 use crate::time::Instant;
 use crate::token_bucket::TokenBucket;
@@ -35,56 +38,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The interval at which refusals of a template are reported.
 const REFUSALS_EVERY: Duration = Duration::from_secs(10);
 
-/// A template of accepted peers.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AcceptConfig {
-    /// Its number, which no other has.
-    pub id: AcceptId,
-    /// The sockets that accept connect requests.
-    pub sockets: Vec<SocketId>,
-    /// The tunnel addresses that may connect.
-    pub peers: Vec<Prefix>,
-    /// The source addresses from which they may connect; empty is any.
-    pub sources: Vec<Prefix>,
-    /// The GRE key of their datagrams, if they have one.
-    pub key: Option<u32>,
-    /// Whether keepalives ask to connect: unless extended framing alone is used.
-    pub by_keepalive: bool,
-    /// Whether hellos do: unless plain framing is used.
-    pub by_hello: bool,
-    /// The most connections at a time.
-    pub max_connections: u16,
-    /// The most paths of one of them.
-    pub max_paths: u8,
-    /// The average time between two accepted connect requests.
-    pub interval: Duration,
-    /// How many are accepted at once after an idle time, at least 1.
-    pub burst: u32,
-}
-
-impl AcceptConfig {
-    /// Whether somebody may connect from this outer address.
-    fn admits(&self, remote: IpAddr) -> bool {
-        self.sources.is_empty() || self.sources.iter().any(|source| source.contains(remote))
-    }
-}
-
-/// A connect request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConnectRequest {
-    /// By which template.
-    pub accept: AcceptId,
-    /// The socket at which it arrived.
-    pub socket: SocketId,
-    /// Where it came from.
-    pub remote: SocketAddr,
-    /// The tunnel address of its sender.
-    pub peer: IpAddr,
-    /// The reason of a refusal: [`Drop::AcceptFull`] or [`Drop::AcceptRate`]. It is reported every
-    /// ten seconds at most, and counted each time.
-    pub refused: Option<Drop>,
-}
-
 /// The templates, and the connection requests that wait for an answer.
 #[derive(Debug, Default)]
 pub(crate) struct Accepting {
@@ -97,16 +50,6 @@ pub(crate) struct Accepting {
     requests: VecDeque<ConnectRequest>,
 }
 
-#[derive(Debug)]
-struct Template {
-    config: AcceptConfig,
-    bucket: TokenBucket,
-    /// How many connections it has made.
-    connections: usize,
-    /// When a refusal may be reported again.
-    quiet_until: Instant,
-}
-
 /// A tunnel address that has connections.
 #[derive(Clone, Copy, Debug)]
 struct Known {
@@ -114,16 +57,6 @@ struct Known {
     connections: u32,
     /// The one that was accepted, if that is what it is, and by which template.
     accepted: Option<(ConnectionId, AcceptId)>,
-}
-
-/// What says who wants to connect.
-#[derive(Clone, Copy, Debug)]
-struct Caller {
-    key: Option<u32>,
-    /// The tunnel addresses of its sender, and of this host.
-    peer: IpAddr,
-    own: IpAddr,
-    has_sessions: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -378,26 +311,8 @@ fn is_possible(peer: IpAddr, own: &[IpAddr]) -> bool {
         && own.iter().any(|address| address.is_ipv4() == peer.is_ipv4())
 }
 
-impl Caller {
-    fn of(hello: &Hello) -> Self {
-        let Hello { sender, receiver, key, .. } = *hello;
-        Self { key, peer: sender, own: receiver, has_sessions: true }
-    }
-}
-
-impl Template {
-    fn fits(&self, origin: Origin, caller: Caller) -> bool {
-        let AcceptConfig { sockets, peers, key, by_keepalive, by_hello, .. } = &self.config;
-        let may_ask = if caller.has_sessions { *by_hello } else { *by_keepalive };
-        *key == caller.key
-            && may_ask
-            && sockets.contains(&origin.socket)
-            && peers.iter().any(|peer| peer.contains(caller.peer))
-            && self.config.admits(origin.remote.ip())
-    }
-}
-
 mod by_key;
 mod nearest;
+mod template;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! Any number of connect requests of any peers: what is accepted stays within the template's bounds.
 
 use super::*;
+use crate::prefix::Prefix;
 use crate::wire::gre::{self, Header, Protocol};
 use crate::wire::keepalive::{Activation, LEN, Report};
 
