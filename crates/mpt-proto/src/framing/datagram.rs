@@ -43,7 +43,7 @@ impl<'p> Item<'p> {
 
 /// A datagram whose header was read and that belongs to a path. It refers to no memory: its bytes can be
 /// decrypted in place before, and shared after.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 #[must_use]
 pub struct Opened {
     pub(crate) connection: ConnectionId,
@@ -66,10 +66,22 @@ pub(crate) enum Framed {
 }
 
 impl Opened {
+    /// One of a session, with `trailer` bytes behind its payload.
+    #[inline(always)]
+    pub(crate) fn extended(
+        connection: ConnectionId,
+        path: PathId,
+        header: Header,
+        trailer: usize,
+    ) -> Self {
+        let (sequence, start) = (header.sequence, header.size());
+        Self { connection, path, sequence, framed: Framed::Extended(header), start, trailer }
+    }
+
     /// Whether the inner packet has a partial checksum: that of its TCP or UDP header is only the sum of the
     /// pseudo-header, and the receiver completes it.
     pub fn is_partial(&self) -> bool {
-        matches!(self.framed, Framed::Extended(header) if header.flags.contains(Flags::PARTIAL))
+        matches!(&self.framed, Framed::Extended(header) if header.flags.contains(Flags::PARTIAL))
     }
 }
 

@@ -6,7 +6,7 @@
 use super::connection::ReceiveHalf;
 use super::side::Arrivals;
 use crate::demux::candidate::PathRequest;
-use crate::framing::datagram::{Framed, Opened};
+use crate::framing::datagram::Opened;
 use crate::framing::extended::identity::{At, is_challenge};
 use crate::framing::extended::reply::{OriginReply, ReplyBody};
 use crate::framing::extended::session::{Session, SessionUpdate};
@@ -31,47 +31,48 @@ const CLOSE_LEN: usize = CONTROL_LEN + close::LEN;
 
 impl Arrivals<'_> {
     /// Reads the header of a datagram of extended framing and finds its connection and path.
+    ///
+    /// Nothing refers to the header of most data, so it stays in registers and is stored once: the processor would wait
+    /// where one copy reads in one piece what was just written in several.
     #[inline(always)]
     pub(super) fn open_extended(&mut self, now: Instant, datagram: &mut [u8]) -> Option<Opened> {
-        let header = match Header::parse_data(datagram) {
-            Some(header) => header,
-            None => match Header::parse(datagram) {
-                Ok(header) => header,
-                Err(reason) => {
-                    self.drops.add(reason);
-                    return None;
-                }
-            },
+        if self.sessions.host.is_none()
+            && let Some(header) = Header::parse_data(datagram)
+            && let Some((key, id, connection, path)) = self.bound
+            && (key, id) == (header.key, header.path)
+        {
+            return Some(Opened::extended(connection, path, header, 0));
+        }
+        self.open_first(now, datagram)
+    }
+
+    /// The same for what is sealed, or is not the next data of a path.
+    #[inline(never)]
+    fn open_first(&mut self, now: Instant, datagram: &mut [u8]) -> Option<Opened> {
+        let header = match Header::parse(datagram) {
+            Ok(header) => header,
+            Err(reason) => {
+                self.drops.add(reason);
+                return None;
+            }
         };
         if let Some(opened) = self.open_sealed(now, &header, datagram) {
             return opened;
         }
-        let known = self.bound.filter(|bound| (bound.0, bound.1) == (header.key, header.path));
-        let (connection, path) = match known {
-            Some((.., connection, path)) if header.sequence.is_some() => (connection, path),
-            _ => match self.find_by_origin(&header) {
-                Some(found) => found,
-                None => match self.find(now, &header, datagram) {
-                    Ok(found) => found?,
-                    Err(reason) => {
-                        self.drops.add(reason);
-                        if header.kind == Kind::HandshakeInitiation {
-                            self.note_framing(now, FramingFound::Sealed);
-                        }
-                        return None;
+        let (connection, path) = match self.find_by_origin(&header) {
+            Some(found) => found,
+            None => match self.find(now, &header, datagram) {
+                Ok(found) => found?,
+                Err(reason) => {
+                    self.drops.add(reason);
+                    if header.kind == Kind::HandshakeInitiation {
+                        self.note_framing(now, FramingFound::Sealed);
                     }
-                },
+                    return None;
+                }
             },
         };
-        let (sequence, start) = (header.sequence, header.size());
-        Some(Opened {
-            connection,
-            path,
-            sequence,
-            framed: Framed::Extended(header),
-            start,
-            trailer: 0,
-        })
+        Some(Opened::extended(connection, path, header, 0))
     }
 
     pub(super) fn at(&self) -> At {
@@ -80,7 +81,6 @@ impl Arrivals<'_> {
 
     /// The connection and path of data in a session, by the paths that the origin can have: faster than by the index,
     /// and all that data needs. `None` where there is more to find out.
-    #[inline(always)]
     fn find_by_origin(&mut self, header: &Header) -> Option<(ConnectionId, PathId)> {
         let [only] = self.candidates else { return None };
         let half = self.connections.get(only.connection.index())?;

@@ -35,12 +35,14 @@ impl ReceiveHalf {
         messages: &mut Messages,
     ) -> Result<(), Drop> {
         self.restart_order(now, sink);
-        let outcome = match self.framing.read(opened, payload) {
+        // Looked at where it is: the processor would wait for what was just written in pieces if it were copied.
+        let body = self.framing.read(opened, payload);
+        let outcome = match &body {
             Ok(Body::Inner(inner)) => {
-                self.receive_packet(now, arrival, opened, &inner, payload, sink, messages)
+                self.receive_packet(now, arrival, opened, inner, payload, sink, messages)
             }
-            Ok(body) => self.receive_control(now, arrival, opened, body, payload, sink, messages),
-            Err(reason) => Err(reason),
+            Ok(body) => self.receive_control(now, arrival, opened, *body, payload, sink, messages),
+            Err(reason) => Err(*reason),
         };
         if let Err(reason) = outcome {
             self.drops.add(reason);

@@ -232,6 +232,15 @@ impl Recorder {
         self.highest = Some(Highest { sequence, sent: datagram.sent, at: now });
         if self.resolved != sequence.wrapping_add(1) || !self.marks.is_empty() {
             self.count_lost(now);
+        } else if sequence.is_multiple_of(LEN) {
+            self.leave_unused(sequence);
+        }
+    }
+
+    /// Needs no window any more once all that it holds was received.
+    fn leave_unused(&mut self, highest: u32) {
+        if self.window.received_below(highest.wrapping_add(1), LEN) == LEN {
+            self.window = Window::default();
         }
     }
 

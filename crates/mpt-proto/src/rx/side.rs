@@ -296,8 +296,14 @@ impl Arrivals<'_> {
     ///
     /// If `datagram` is not the one that was opened.
     #[inline]
-    pub fn receive(&mut self, now: Instant, opened: Opened, datagram: &[u8], sink: &mut impl Sink) {
-        let Opened { connection, path, start, trailer, .. } = opened;
+    pub fn receive(
+        &mut self,
+        now: Instant,
+        opened: &Opened,
+        datagram: &[u8],
+        sink: &mut impl Sink,
+    ) {
+        let Opened { connection, path, start, trailer, .. } = *opened;
         let Origin { remote, tos, .. } = self.origin;
         let arrival = Arrival { path, tos, port: remote.port(), len: datagram.len() };
         if self.touched != Some(connection) {
@@ -306,15 +312,15 @@ impl Arrivals<'_> {
         }
         let half = &mut self.connections[connection.index()];
         let payload = &datagram[start..datagram.len() - trailer];
-        let outcome = half.receive(now, arrival, &opened, payload, sink, self.messages);
+        let outcome = half.receive(now, arrival, opened, payload, sink, self.messages);
         if let Err(reason) = outcome {
-            self.note_rejected(now, &opened, payload, reason);
+            self.note_rejected(now, opened, payload, reason);
         }
     }
 
     /// Opens and takes a datagram.
     pub fn handle_datagram(&mut self, now: Instant, datagram: &mut [u8], sink: &mut impl Sink) {
-        if let Some(opened) = self.open(now, datagram) {
+        if let Some(opened) = &self.open(now, datagram) {
             self.receive(now, opened, datagram, sink);
         }
     }

@@ -3,7 +3,7 @@
 
 use super::hello::peer;
 use super::side::Arrivals;
-use crate::framing::datagram::{Framed, Opened};
+use crate::framing::datagram::Opened;
 use crate::framing::extended::identity::Identity;
 use crate::framing::extended::reply::ReplyBody;
 use crate::framing::sealed::cookie;
@@ -95,9 +95,7 @@ impl Arrivals<'_> {
                 }
             }
         };
-        let (sequence, start, trailer) = (header.sequence, header.size(), TAG_LEN);
-        let framed = Framed::Extended(*header);
-        Ok(Some(Opened { connection, path, sequence, framed, start, trailer }))
+        Ok(Some(Opened::extended(connection, path, *header, TAG_LEN)))
     }
 
     /// Another epoch is in use.

@@ -255,7 +255,7 @@ impl Case for Rx {
                 let coalescer = &mut self.coalescer;
                 let mut sink = Merging { datagrams, place, trailer, coalescer };
                 if let Some(opened) = opened {
-                    arrivals.receive(*now, opened, &datagrams[place].1, &mut sink);
+                    arrivals.receive(*now, &opened, &datagrams[place].1, &mut sink);
                 }
                 place += 1;
             }

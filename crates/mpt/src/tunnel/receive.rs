@@ -85,7 +85,7 @@ impl ReceiveLoop {
                 let mut arrivals = self.endpoint.arrivals(origin).addressed_to(local);
                 for number in 0..datagrams {
                     let opened = arrivals.open(now, self.receive.payload_mut(piece, number));
-                    let Some(opened) = opened else { continue };
+                    let Some(opened) = &opened else { continue };
                     // Shared again: packets that wait may stay where they are.
                     let datagram = self.receive.payload(piece, number);
                     let mut sink = self.incoming.to(&self.receive, &self.device);

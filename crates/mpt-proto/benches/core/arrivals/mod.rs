@@ -272,7 +272,7 @@ impl Arrivals {
         let datagrams = &datagrams[..];
         let mut sink = Receiver { keep, datagrams, size, header: HEADER_LEN, place, deliver };
         if let Some(opened) = opened {
-            arrivals.receive(Instant::ZERO, opened, &datagrams[span], &mut sink);
+            arrivals.receive(Instant::ZERO, &opened, &datagrams[span], &mut sink);
         }
     }
 
@@ -296,7 +296,7 @@ impl Arrivals {
             let datagrams = &datagrams[..];
             let mut sink = Receiver { keep, datagrams, size, header: HEADER_LEN, place, deliver };
             if let Some(opened) = opened {
-                arrivals.receive(Instant::ZERO, opened, &datagrams[span], &mut sink);
+                arrivals.receive(Instant::ZERO, &opened, &datagrams[span], &mut sink);
             }
         }
         together

@@ -63,6 +63,29 @@ fn in_order_nothing_is_remembered() {
 }
 
 #[test]
+fn once_all_that_is_remembered_was_received_nothing_is() {
+    for first in [0, 1000, u32::MAX - 300] {
+        let mut bench = Bench::new();
+        bench.receive_all((0..10).chain(11..100).map(|step: u32| first.wrapping_add(step)));
+        assert!(bench.recorder.memory() > 0, "one is missing");
+        let in_order = (100..3 * LEN).map(|step: u32| first.wrapping_add(step));
+        bench.receive_all(in_order);
+        assert_eq!(bench.recorder.memory(), 0, "from {first}");
+        assert_eq!(bench.receive(first.wrapping_add(3 * LEN)), Recorded::InOrder);
+        for back in [0, 1, 64, LEN - 1] {
+            let again = first.wrapping_add(3 * LEN - back);
+            assert_eq!(bench.receive(again), Recorded::Duplicate, "{back} back");
+        }
+        assert_eq!((bench.recorder.lost(), bench.recorder.received()), (1, u64::from(3 * LEN)));
+        // What is missing later is known like the first one.
+        bench.receive_all([first.wrapping_add(3 * LEN + 2)]);
+        assert_eq!(bench.recorder.lost(), 2);
+        assert_eq!(bench.receive(first.wrapping_add(3 * LEN + 1)), Recorded::Late);
+        assert_eq!(bench.recorder.lost(), 1);
+    }
+}
+
+#[test]
 fn on_a_path_that_keeps_its_order_a_gap_is_a_loss() {
     let mut bench = Bench::new();
     bench.receive_all([u32::MAX - 1, 2, 3]);
