@@ -32,6 +32,12 @@ impl Instant {
         (self.0 / 1000) as u32
     }
 
+    /// So much earlier, or the origin if that is later.
+    #[must_use]
+    pub fn before(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub((Self::ZERO + duration).0))
+    }
+
     /// The time since `earlier`, or zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
@@ -76,5 +82,7 @@ mod tests {
         assert_eq!(late.since(early), Duration::from_nanos(7));
         assert_eq!(early - late, Duration::ZERO);
         assert_eq!((late + Duration::MAX).as_nanos(), u64::MAX);
+        assert_eq!(late.before(Duration::from_nanos(7)), early);
+        assert_eq!(late.before(Duration::MAX), Instant::ZERO);
     }
 }

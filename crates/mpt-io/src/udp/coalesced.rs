@@ -1,6 +1,7 @@
 //! Received bytes: one datagram, or several of one sender that the kernel put together.
 
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 /// Datagrams of one sender that were received in one piece, in the order of their arrival. Often just
 /// one.
@@ -17,6 +18,8 @@ pub struct Coalesced<'b> {
     /// DSCP (upper six bits) and ECN (lower two) as they arrived. The kernel puts only datagrams
     /// together that agree in them.
     pub tos: u8,
+    /// How long the first one had waited at this host when it was read; zero if that is not known.
+    pub waited: Duration,
 }
 
 /// One received datagram.
@@ -56,7 +59,9 @@ mod tests {
     fn lengths(len: usize, stride: usize) -> Vec<usize> {
         let payload: Vec<_> = (0..len).map(|i| i as u8).collect();
         let remote = "192.0.2.1:4754".parse().unwrap();
-        let coalesced = Coalesced { payload: &payload, stride, remote, local: None, tos: 2 };
+        let waited = Duration::ZERO;
+        let coalesced =
+            Coalesced { payload: &payload, stride, remote, local: None, tos: 2, waited };
         assert_eq!(coalesced.payloads().collect::<Vec<_>>().concat(), payload);
         assert_eq!(coalesced.payloads().len(), coalesced.payloads().count());
         assert!(

@@ -5,6 +5,7 @@
 //! and padding to a machine word. Lengths that do not add up end the reading; they are never followed.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 const WORD: usize = size_of::<usize>();
 const HEADER: usize = WORD + 2 * size_of::<libc::c_int>();
@@ -32,6 +33,8 @@ pub(super) struct Received {
     pub(super) tos: u8,
     /// The length of each datagram but the last, if these are several that were coalesced.
     pub(super) segment: Option<usize>,
+    /// When the kernel took it from the interface, since the Unix epoch.
+    pub(super) stamp: Option<Duration>,
 }
 
 impl<const N: usize> Control<N> {
@@ -68,6 +71,7 @@ impl<const N: usize> Control<N> {
                 (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
                     received.tos = array(data, 0).map_or(0, i32::from_ne_bytes) as u8;
                 }
+                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => received.stamp = stamp(data),
                 // A C int here, but an u16 when sending.
                 (libc::SOL_UDP, libc::UDP_GRO) => {
                     let segment = array(data, 0).map_or(0, i32::from_ne_bytes);
@@ -141,6 +145,13 @@ pub(super) fn next<'a>(rest: &mut &'a [u8]) -> Option<(libc::c_int, libc::c_int,
     Some((level, kind, data))
 }
 
+/// Reads a `struct timespec`: seconds and nanoseconds in a machine word each.
+fn stamp(data: &[u8]) -> Option<Duration> {
+    let seconds = isize::from_ne_bytes(array(data, 0)?);
+    let nanos = isize::from_ne_bytes(array(data, WORD)?);
+    Some(Duration::new(seconds.try_into().ok()?, nanos.try_into().ok()?))
+}
+
 fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }
@@ -163,7 +174,7 @@ mod tests {
             let mut control = SendControl::EMPTY;
             let len = control.write(ipv6, Some(source), 0xb9, None);
             assert_eq!(len % WORD, 0);
-            let expected = Received { local: Some(source), tos: 0xb9, segment: None };
+            let expected = Received { local: Some(source), tos: 0xb9, ..Received::default() };
             assert_eq!(received(&control.0[..len]), expected);
         }
     }
@@ -196,6 +207,19 @@ mod tests {
         };
         assert_eq!(segment(70_000), Some(70_000));
         assert_eq!((segment(0), segment(-1)), (None, None));
+    }
+
+    #[test]
+    fn a_stamp_is_a_time_since_the_epoch() {
+        let stamp = |seconds: isize, nanos: isize| {
+            let mut control = SendControl::EMPTY;
+            let mut len = 0;
+            let data = [seconds.to_ne_bytes(), nanos.to_ne_bytes()].concat();
+            control.append(&mut len, libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS, &data);
+            received(&control.0[..len]).stamp
+        };
+        assert_eq!(stamp(1_700_000_000, 7), Some(Duration::new(1_700_000_000, 7)));
+        assert_eq!((stamp(-1, 0), stamp(0, -1)), (None, None));
     }
 
     #[test]

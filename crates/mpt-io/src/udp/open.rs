@@ -257,11 +257,12 @@ fn never_fragment(socket: &socket2::Socket, local: SocketAddr) -> io::Result<()>
     }
 }
 
-/// Asks for the local address and the type of service of every datagram received.
+/// Asks for the local address, the type of service and the time of arrival of every datagram received.
 fn ask_for_control(socket: &socket2::Socket, local: SocketAddr) -> io::Result<()> {
     let (level, options) = match local {
         SocketAddr::V4(_) => (libc::IPPROTO_IP, [libc::IP_PKTINFO, libc::IP_RECVTOS]),
         SocketAddr::V6(_) => (libc::IPPROTO_IPV6, [libc::IPV6_RECVPKTINFO, libc::IPV6_RECVTCLASS]),
     };
-    options.into_iter().try_for_each(|option| sockopt::set(socket, level, option, 1))
+    options.into_iter().try_for_each(|option| sockopt::set(socket, level, option, 1))?;
+    sockopt::set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
 }

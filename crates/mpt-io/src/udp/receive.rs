@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
 
 use super::address::{RawAddress, specified};
 use super::control::{ReceiveControl, Received};
@@ -86,6 +87,7 @@ struct Filled {
     stride: usize,
     remote: SocketAddr,
     received: Received,
+    waited: Duration,
 }
 
 impl Filled {
@@ -141,6 +143,7 @@ impl Receive {
             remote: filled.remote,
             local: filled.received.local,
             tos: filled.received.tos,
+            waited: filled.waited,
         }
     }
 
@@ -274,16 +277,18 @@ impl Socket {
             )
         };
         let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
+        // The clock of the kernel's stamps. If it is set meanwhile, some waits are wrong once.
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         for (index, message) in messages[..count].iter().enumerate() {
             // SAFETY: the first `count` messages are among those initialised above.
             let message = unsafe { message.assume_init_ref() };
-            self.take_in(batch, index, message);
+            self.take_in(batch, index, message, now);
         }
         Ok(count)
     }
 
     /// Notes what the kernel put into the slot `index`.
-    fn take_in(&self, batch: &mut Receive, index: usize, message: &libc::mmsghdr) {
+    fn take_in(&self, batch: &mut Receive, index: usize, message: &libc::mmsghdr, now: Duration) {
         let header = &message.msg_hdr;
         let mut received = batch.controls[index].parse(header.msg_controllen as _);
         received.local = received.local.or(specified(self.local_addr().ip()));
@@ -310,6 +315,7 @@ impl Socket {
             return;
         };
         let start = usize::from(batch.slots.filled(index)) * batch.slot_size;
-        batch.filled.push(Filled { start, len, stride, remote, received });
+        let waited = received.stamp.map_or(Duration::ZERO, |stamp| now.saturating_sub(stamp));
+        batch.filled.push(Filled { start, len, stride, remote, received, waited });
     }
 }

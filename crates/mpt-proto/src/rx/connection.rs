@@ -38,6 +38,8 @@ use crate::timer::{Deadline, Timer};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) path: PathId,
+    /// When it came to this host: the delay of its path ends here.
+    pub(crate) at: Instant,
     /// The type of service of its outer header.
     pub(crate) tos: u8,
     /// The port that it came from.

@@ -81,6 +81,7 @@ impl ReceiveHalf {
         let datagram = Datagram {
             sequence: header.path_sequence,
             sent: header.sent,
+            at: arrival.at,
             len: arrival.len,
             ce: arrival.tos & CE == CE,
             is_sample,
@@ -88,7 +89,7 @@ impl ReceiveHalf {
         let recorded = recorder.on_arrival(now, datagram);
         if is_sample && recorded.is_first() {
             measured.last = sample;
-            measured.delays.on_arrival(now, arrival.path, header.sent);
+            measured.delays.on_arrival(arrival.at, arrival.path, header.sent);
         }
         measured.bytes += arrival.len as u64;
         if recorded != Recorded::InOrder {

@@ -36,6 +36,8 @@ pub(crate) struct Datagram {
     pub(crate) sequence: u32,
     /// Send timestamp, in microseconds of the peer's clock.
     pub(crate) sent: u32,
+    /// When it came to this host, which may have looked later.
+    pub(crate) at: Instant,
     /// Length of the UDP payload in bytes.
     pub(crate) len: usize,
     /// Whether its outer header had the congestion mark CE.
@@ -139,12 +141,12 @@ impl Recorder {
     /// A datagram arrived.
     #[inline]
     pub(crate) fn on_arrival(&mut self, now: Instant, datagram: Datagram) -> Recorded {
-        let Datagram { sequence, sent, .. } = datagram;
+        let Datagram { sequence, sent, at, .. } = datagram;
         let is_next = self.resolved == sequence && !self.window.is_used() && self.marks.is_empty();
         if let Some(highest) = self.highest.as_mut().filter(|_| is_next)
             && highest.sequence.wrapping_add(1) == sequence
         {
-            *highest = Highest { sequence, sent, at: now };
+            *highest = Highest { sequence, sent, at };
             self.resolved = sequence.wrapping_add(1);
             self.span += 1;
             self.count(now, datagram, true);
@@ -185,7 +187,8 @@ impl Recorder {
     fn begin(&mut self, now: Instant, datagram: Datagram) {
         self.window.clear();
         self.told.forget();
-        self.highest = Some(Highest { sequence: datagram.sequence, sent: datagram.sent, at: now });
+        let Datagram { sequence, sent, at, .. } = datagram;
+        self.highest = Some(Highest { sequence, sent, at });
         self.resolved = datagram.sequence.wrapping_add(1);
         self.span = 1;
         self.marks.clear();
@@ -229,7 +232,7 @@ impl Recorder {
             self.resolved = sequence.wrapping_add(1);
         }
         self.span += u64::from(step);
-        self.highest = Some(Highest { sequence, sent: datagram.sent, at: now });
+        self.highest = Some(Highest { sequence, sent: datagram.sent, at: datagram.at });
         if self.resolved != sequence.wrapping_add(1) || !self.marks.is_empty() {
             self.count_lost(now);
         } else if sequence.is_multiple_of(LEN) {
@@ -295,9 +298,9 @@ impl Recorder {
         self.ce = self.ce.wrapping_add(u32::from(datagram.ce));
         self.misfit.1 = 0;
         self.last_at = now;
-        self.samples.on_arrival(now, datagram.len, is_highest);
+        self.samples.on_arrival(datagram.at, datagram.len, is_highest);
         if datagram.is_sample || self.samples.is_empty() {
-            self.samples.on_sample(now, datagram.sent);
+            self.samples.on_sample(datagram.at, datagram.sent);
         }
     }
 

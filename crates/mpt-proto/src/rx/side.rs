@@ -63,6 +63,8 @@ pub struct Arrivals<'a> {
     pub(super) origin: Origin,
     /// The own address that they were sent to, if known.
     pub(super) addressed_to: Option<IpAddr>,
+    /// When they arrived at this host, if that was not when they are handed over.
+    arrived: Option<Instant>,
     /// The index and path id of the last datagram of extended framing, and what they meant.
     pub(super) bound: Option<(u32, u8, ConnectionId, PathId)>,
     /// The key of the last datagram, and what it meant.
@@ -105,6 +107,7 @@ impl ReceiveSide {
             drops: &mut self.drops,
             origin,
             addressed_to: None,
+            arrived: None,
             bound: None,
             chosen: None,
             touched: None,
@@ -255,6 +258,13 @@ impl Arrivals<'_> {
         self
     }
 
+    /// The same, having arrived at this time: what they have waited since is not the delay of their path.
+    #[must_use]
+    pub fn arrived_at(mut self, at: Instant) -> Self {
+        self.arrived = Some(at);
+        self
+    }
+
     /// Reads the header of a datagram and finds its connection and path; where it is encrypted, it is decrypted in
     /// place. `None` if it was dropped; then it is counted. Nothing it says is believed yet:
     /// [`receive`](Self::receive) comes next.
@@ -305,7 +315,8 @@ impl Arrivals<'_> {
     ) {
         let Opened { connection, path, start, trailer, .. } = *opened;
         let Origin { remote, tos, .. } = self.origin;
-        let arrival = Arrival { path, tos, port: remote.port(), len: datagram.len() };
+        let at = self.arrived.unwrap_or(now);
+        let arrival = Arrival { path, at, tos, port: remote.port(), len: datagram.len() };
         if self.touched != Some(connection) {
             self.refresh_deadline();
             self.touched = Some(connection);

@@ -119,6 +119,7 @@ pub(super) fn open(
         endpoint: rx_side,
         incoming: Incoming::new(slot, settings.checksum_partial),
         receive,
+        epoch,
         receive_errors: Vec::new(),
         names: Names::default(),
         problems: Problems::default(),

@@ -40,6 +40,10 @@ const ASK_DROPS_EVERY: Duration = Duration::from_millis(50);
 /// Events kept for `mpt status`.
 const RECENT_EVENTS: usize = 32;
 
+/// What datagrams wait at this host is not what their path takes: a busy processor would look like a path that is full. If
+/// they wait longer, the host does not keep up, and they may as well be sent more slowly.
+const UNSEEN: Duration = Duration::from_millis(20);
+
 /// Everything that receiving needs.
 pub(super) struct ReceiveLoop {
     pub(super) settings: Arc<config::Tunnel>,
@@ -50,6 +54,8 @@ pub(super) struct ReceiveLoop {
     pub(super) endpoint: mpt_proto::ReceiveSide,
     pub(super) incoming: Incoming,
     pub(super) receive: Receive,
+    /// The origin of all times.
+    pub(super) epoch: std::time::Instant,
     /// Reads that failed, which a poll reports again; by socket.
     pub(super) receive_errors: Vec<u64>,
     pub(super) names: Names,
@@ -78,11 +84,14 @@ impl ReceiveLoop {
                 self.receive_errors[usize::from(id.0)] += 1;
                 break;
             };
+            let read_at = Instant::ZERO + self.epoch.elapsed();
             for piece in 0..self.receive.pieces() {
                 let coalesced = self.receive.piece(piece);
                 let origin = Origin { socket: id, remote: coalesced.remote, tos: coalesced.tos };
                 let (local, datagrams) = (coalesced.local, coalesced.payloads().len());
-                let mut arrivals = self.endpoint.arrivals(origin).addressed_to(local);
+                let at = read_at.before(coalesced.waited.min(UNSEEN));
+                let arrivals = self.endpoint.arrivals(origin).addressed_to(local);
+                let mut arrivals = arrivals.arrived_at(at);
                 for number in 0..datagrams {
                     let opened = arrivals.open(now, self.receive.payload_mut(piece, number));
                     let Some(opened) = &opened else { continue };

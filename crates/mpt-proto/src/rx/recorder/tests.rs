@@ -25,8 +25,9 @@ impl Bench {
     fn receive(&mut self, sequence: u32) -> Recorded {
         self.now += Duration::from_micros(10);
         let sent = OFFSET.wrapping_add(self.now.micros()).wrapping_sub(20_000);
-        self.recorder
-            .on_arrival(self.now, Datagram { sequence, sent, len: 100, ce: false, is_sample: true })
+        let at = self.now;
+        let datagram = Datagram { sequence, sent, at, len: 100, ce: false, is_sample: true };
+        self.recorder.on_arrival(self.now, datagram)
     }
 
     /// Receives those that all come for the first time.
@@ -209,8 +210,9 @@ fn marks_and_times_are_reported_once() {
     let mut bench = Bench::new();
     let sent = |millis: u32| OFFSET.wrapping_add(millis * 1000);
     let mut receive = |millis: u64, sequence, sent, ce| {
-        let datagram = Datagram { sequence, sent, len: 1000, ce, is_sample: true };
-        bench.recorder.on_arrival(at(millis * 1000), datagram);
+        let now = at(millis * 1000);
+        let datagram = Datagram { sequence, sent, at: now, len: 1000, ce, is_sample: true };
+        bench.recorder.on_arrival(now, datagram);
     };
     receive(100, 1, sent(80), true);
     receive(110, 2, sent(90), false);
@@ -228,11 +230,36 @@ fn marks_and_times_are_reported_once() {
     assert_eq!((again.highest, again.received), (block.highest, block.received));
     bench.recorder.on_arrival(
         at(160_000),
-        Datagram { sequence: 5, sent: sent(130), len: 1000, ce: false, is_sample: true },
+        Datagram {
+            sequence: 5,
+            sent: sent(130),
+            at: at(160_000),
+            len: 1000,
+            ce: false,
+            is_sample: true,
+        },
     );
     let block = bench.recorder.block(at(160_000), 0, false, false).unwrap();
     assert_eq!((block.first_arrived, block.bytes_after_first, block.ce), (160_000, 0, 2));
     assert_eq!((block.delay_min, block.delay_mean), (30_000_u32.wrapping_sub(OFFSET), 0));
+}
+
+#[test]
+fn what_a_datagram_waits_at_this_host_is_not_its_delay() {
+    let mut bench = Bench::new();
+    bench.receive_all(0..10);
+    let before = bench.block();
+    // It came in time, and is looked at 15 ms later.
+    let at = bench.now + Duration::from_millis(1);
+    let sent = OFFSET.wrapping_add(at.micros()).wrapping_sub(20_000);
+    let now = at + Duration::from_millis(15);
+    let datagram = Datagram { sequence: 10, sent, at, len: 100, ce: false, is_sample: true };
+    bench.recorder.on_arrival(now, datagram);
+    let block = bench.recorder.block(now, 7, false, false).expect("it arrived");
+    assert_eq!((block.delay_min, block.delay_mean), (before.delay_min, 0));
+    assert_eq!(block.highest_arrived, at.micros());
+    // That the path is not silent was seen when it was looked at.
+    assert_eq!(bench.recorder.last_at(), Some(now));
 }
 
 #[test]
@@ -350,10 +377,9 @@ fn little_that_came_before_a_pause_is_not_counted_with_what_follows() {
         let mut recorder = Recorder::default();
         let mut receive = |millis: u64, sequence, len| {
             let sent = OFFSET.wrapping_add(millis as u32 * 1000);
-            recorder.on_arrival(
-                at(millis * 1000),
-                Datagram { sequence, sent, len, ce: false, is_sample: true },
-            );
+            let at = at(millis * 1000);
+            recorder
+                .on_arrival(at, Datagram { sequence, sent, at, len, ce: false, is_sample: true });
         };
         receive(100, 1, 100);
         receive(101, 2, first);
