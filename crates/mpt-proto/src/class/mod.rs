@@ -151,9 +151,11 @@ impl Classes {
         Self(configured.to_vec())
     }
 
-    /// Whether every packet of some class takes two paths.
-    pub(crate) fn any_duplicates(&self) -> bool {
-        self.0.iter().any(|class| class.repair == RepairMode::Duplicate)
+    /// What all of them want.
+    pub(crate) fn all_wanted(&self) -> impl Iterator<Item = Wanted> {
+        let configured = (0..self.0.len()).map(|at| Class::Configured(at as u8));
+        let all = configured.chain(BuiltIn::ALL.map(Class::BuiltIn));
+        all.map(|class| self.wanted(class))
     }
 
     /// The class of a packet by what stands in it; `None` if only the behaviour of its flow can tell.
@@ -267,6 +269,8 @@ mod tests {
         assert_eq!(of(&play, 0), None);
         assert_eq!(classes.name(Class::Configured(1)), "marked");
         assert_eq!(classes.wanted(Class::Configured(0)).deadline, Some(Duration::from_millis(40)));
-        assert!(classes.any_duplicates() && !Classes::default().any_duplicates());
+        let repairs: Vec<_> = classes.all_wanted().map(|wanted| wanted.repair).collect();
+        assert_eq!(repairs[..2], [RepairMode::Duplicate, RepairMode::None]);
+        assert_eq!(repairs.len(), 2 + BuiltIn::ALL.len());
     }
 }

@@ -82,19 +82,8 @@ impl Earliest {
     /// The paths that carry. What is known of those that stay is kept.
     pub(crate) fn set_paths(&mut self, paths: impl Iterator<Item = PathId>) {
         let before = std::mem::take(&mut self.lanes);
-        let new = |path| Lane {
-            path,
-            rate: None,
-            delay: Duration::ZERO,
-            burst: LONGEST_BURST,
-            price: Duration::ZERO,
-            next: Instant::ZERO,
-            committed: 0,
-            ahead: 0,
-            idled: true,
-        };
         let known = |path| before.iter().find(|lane| lane.path == path).copied();
-        self.lanes.extend(paths.map(|path| known(path).unwrap_or_else(|| new(path))));
+        self.lanes.extend(paths.map(|path| known(path).unwrap_or_else(|| Lane::new(path))));
         self.set_slowest();
     }
 
@@ -107,7 +96,8 @@ impl Earliest {
         price: Duration,
     ) {
         if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.path == path) {
-            (lane.rate, lane.delay, lane.price) = (rate, delay, price);
+            (lane.delay, lane.price) = (delay, price);
+            lane.set_rate(rate);
             self.set_slowest();
         }
     }
@@ -172,6 +162,12 @@ impl Earliest {
 
     /// The path for a packet of `len` bytes that has waited for so long; `None` if there is no path at all.
     pub(crate) fn select(&self, now: Instant, len: usize, waited: Duration) -> Option<Choice> {
+        if let [lane] = self.lanes[..]
+            && self.rule == Rule::Earliest
+            && lane.delay <= MOST_SKEW
+        {
+            return Some(lane.take(now, len, lane.idle(len)));
+        }
         let affordable = waited + self.least_price();
         let dearer = self.lanes.iter().map(|lane| lane.price).filter(|price| *price > affordable);
         let choice = self.select_among(now, len, affordable)?;
@@ -216,7 +212,7 @@ impl Earliest {
         len: usize,
         equal: Duration,
     ) -> Option<Choice> {
-        let held = |lane: &Lane| Lane { delay: lane.delay.max(equal), ..*lane };
+        let held = |lane: &Lane| lane.held(equal);
         // What the packet itself takes would keep a path out that has a low rate because it has just begun.
         let best = self.used().map(held).min_by_key(|lane| {
             let burst = if lane.rate.is_none() { lane.burst } else { Duration::ZERO };
@@ -310,7 +306,7 @@ impl Earliest {
 
     /// Whether the next datagram of a path may leave: it is due, or nearly so.
     pub(crate) fn may_send(&self, now: Instant, path: PathId) -> bool {
-        self.next(path) <= now + AHEAD
+        self.lane(path).is_none_or(|lane| !lane.is_paced() || lane.next <= now + AHEAD)
     }
 
     /// Whether the path carries.
@@ -378,10 +374,7 @@ impl Earliest {
     /// for a while since the one before.
     pub(crate) fn on_sent(&mut self, now: Instant, path: PathId, len: usize) -> bool {
         let Some(lane) = self.lanes.iter_mut().find(|lane| lane.path == path) else { return true };
-        lane.committed = lane.committed.saturating_sub(len);
-        lane.ahead = lane.ahead.saturating_sub(len);
-        let from = Instant::ZERO + now.since(Instant::ZERO + CATCH_UP);
-        lane.next = lane.next.max(from) + lane.time(len);
+        lane.on_sent(now, len);
         std::mem::take(&mut lane.idled)
     }
 

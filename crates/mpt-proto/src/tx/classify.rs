@@ -76,13 +76,7 @@ impl TransmitHalf {
         let (class, _) = paced.flows.class(&self.classes, hash, flow, item.inner.tos);
         let wanted = self.classes.wanted(class);
         let len = item.packet.len();
-        let is_protected = self.is_repaired()
-            && match wanted.repair {
-                RepairMode::Duplicate => true,
-                RepairMode::Auto => self.is_too_slow(wanted) && self.is_lossy(),
-                RepairMode::Parity => self.is_lossy(),
-                RepairMode::None | RepairMode::Retransmit => false,
-            };
+        let is_protected = self.is_repaired() && self.protects(wanted);
         let by_parity = matches!(wanted.repair, RepairMode::Auto | RepairMode::Parity);
         let is_covered = is_protected
             && by_parity
@@ -101,6 +95,16 @@ impl TransmitHalf {
         allowed(&self.paths, class)
     }
 
+    /// Whether something is done for packets of a class before they are lost.
+    fn protects(&self, wanted: Wanted) -> bool {
+        match wanted.repair {
+            RepairMode::Duplicate => true,
+            RepairMode::Auto => self.is_too_slow(wanted) && self.is_lossy(),
+            RepairMode::Parity => self.is_lossy(),
+            RepairMode::None | RepairMode::Retransmit => false,
+        }
+    }
+
     /// Whether a repair comes too late for a class.
     fn is_too_slow(&self, wanted: Wanted) -> bool {
         let round_trip = least_round_trip(&self.paths);
@@ -117,10 +121,15 @@ impl TransmitHalf {
         self.paths.iter().any(|(_, path)| path.feedback.loss_recent() > Some(CLEAN))
     }
 
-    /// Something was told of the paths: whether anything is done for packets of any class before they are lost.
+    /// Something was told of the paths: whether anything is done for packets of any class before they are lost, and how
+    /// much may be.
     pub(super) fn refresh_classes(&mut self) {
         let restricts = self.paths.iter().any(|(_, path)| path.refuses != 0);
-        self.repair.any_treated = self.classes.any_duplicates() || restricts || self.is_lossy();
+        self.repair.any_treated =
+            restricts || self.classes.all_wanted().any(|wanted| self.protects(wanted));
+        for (_, path) in self.paths.iter_mut() {
+            path.spare.set_loss(path.feedback.loss_recent().unwrap_or(0.0));
+        }
     }
 
     /// The class of a packet that was sent.

@@ -236,7 +236,7 @@ impl TransmitHalf {
         let stamp = stamp.leaving(now, &mut sender.wire);
         if !is_copy {
             self.fail_over.on_sent(now, sender, wire_len);
-            sender.spare.on_sent(wire_len, sender.feedback.loss_recent().unwrap_or(0.0));
+            sender.spare.on_sent(wire_len);
         }
         sender.idle.on_data(now);
         sender.mtu.on_data(now, stamp.overhead() + len);

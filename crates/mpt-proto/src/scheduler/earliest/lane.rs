@@ -2,11 +2,16 @@
 
 use std::time::Duration;
 
+use super::{CATCH_UP, LONGEST_BURST};
 use crate::id::PathId;
 use crate::time::Instant;
 
 /// A path is given so much more than the difference of delays, so that it is never idle between two wake-ups.
 pub(super) const SLACK: Duration = Duration::from_millis(2);
+
+/// A path that carries more than this, in bytes per second, holds nothing back: to copy packets into a queue and to
+/// wake up for them takes more of a processor than there is. Its rate says what it gets beside others, and nothing else.
+const FASTEST_PACED: u64 = 500_000_000;
 
 /// Where a packet goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +27,8 @@ pub(super) struct Lane {
     pub(super) path: PathId,
     /// In bytes per second; without a limit if it is not known.
     pub(super) rate: Option<u64>,
+    /// How long a byte takes at this rate, in nanoseconds times 2^32: nothing is divided for each packet.
+    per_byte: u64,
     /// How much longer datagrams take by it than by the fastest.
     pub(super) delay: Duration,
     /// How long a burst takes by it, if it has no limit.
@@ -38,10 +45,40 @@ pub(super) struct Lane {
 }
 
 impl Lane {
+    /// A path of which nothing is known.
+    pub(super) fn new(path: PathId) -> Self {
+        Self {
+            path,
+            rate: None,
+            per_byte: 0,
+            delay: Duration::ZERO,
+            burst: LONGEST_BURST,
+            price: Duration::ZERO,
+            next: Instant::ZERO,
+            committed: 0,
+            ahead: 0,
+            idled: true,
+        }
+    }
+
+    pub(super) fn set_rate(&mut self, rate: Option<u64>) {
+        self.rate = rate;
+        self.per_byte = rate.map_or(0, |rate| (1_000_000_000 << 32) / rate.max(1));
+    }
+
     /// How long it takes to send so many bytes.
     pub(super) fn time(&self, len: usize) -> Duration {
-        let nanos = |rate: u64| (len as u64).saturating_mul(1_000_000_000) / rate.max(1);
-        self.rate.map_or(Duration::ZERO, |rate| Duration::from_nanos(nanos(rate)))
+        Duration::from_nanos(((len as u128 * u128::from(self.per_byte)) >> 32) as u64)
+    }
+
+    /// Whether packets wait for it.
+    pub(super) fn is_paced(&self) -> bool {
+        self.rate.is_some_and(|rate| rate <= FASTEST_PACED)
+    }
+
+    /// The path as it would be if its datagrams took at least so much longer than by the fastest.
+    pub(super) fn held(&self, equal: Duration) -> Self {
+        Self { delay: self.delay.max(equal), ..*self }
     }
 
     /// How long after the fastest a packet of `len` bytes arrives if nothing is committed. What the packet itself takes
@@ -55,7 +92,7 @@ impl Lane {
     pub(super) fn take(&self, now: Instant, len: usize, slowest: Duration) -> Choice {
         let allowed = slowest - self.idle(len) + SLACK;
         let busy = self.busy_until(now);
-        if busy.since(now) <= allowed {
+        if busy.since(now) <= allowed || !self.is_paced() {
             return Choice::Path(self.path);
         }
         Choice::Wait(Instant::ZERO + busy.since(Instant::ZERO + allowed))
@@ -68,7 +105,16 @@ impl Lane {
 
     /// Whether no more is committed than keeps it busy.
     pub(super) fn has_room(&self, now: Instant) -> bool {
-        self.busy_until(now).since(now) <= SLACK
+        !self.is_paced() || self.busy_until(now).since(now) <= SLACK
+    }
+
+    /// A datagram of `len` bytes leaves. One that is not held back may be due no later than is bridged anyway.
+    pub(super) fn on_sent(&mut self, now: Instant, len: usize) {
+        self.committed = self.committed.saturating_sub(len);
+        self.ahead = self.ahead.saturating_sub(len);
+        let from = Instant::ZERO + now.since(Instant::ZERO + CATCH_UP);
+        let next = self.next.max(from) + self.time(len);
+        self.next = if self.is_paced() { next } else { next.min(now + SLACK) };
     }
 
     pub(super) fn arrival(&self, now: Instant, len: usize) -> Instant {

@@ -47,6 +47,36 @@ fn busy_paths_get_what_they_can_carry_and_packets_arrive_in_order() {
 }
 
 #[test]
+fn paths_too_fast_to_be_paced_get_their_shares_and_hold_nothing_back() {
+    // 8 and 16 Gbit/s, and as much is offered.
+    let mut earliest = earliest(&[(1_000_000_000, 0), (2_000_000_000, 0)]);
+    let mut sent = [0; 2];
+    for now in (0..20_000).step_by(100).map(at) {
+        for _ in 0..300 {
+            let choice = earliest.select(now, LEN, Duration::ZERO);
+            let Some(Choice::Path(path)) = choice else { panic!("{choice:?} at {now:?}") };
+            earliest.commit_chosen(now, path, LEN);
+            assert!(earliest.may_send(now, path), "{now:?}");
+            earliest.on_sent(now, path, LEN);
+            sent[path.index()] += 1;
+        }
+    }
+    assert_eq!(sent.iter().sum::<u32>(), 60_000);
+    let share = f64::from(sent[0]) / 60_000.0;
+    assert!((0.3..0.37).contains(&share), "{share}");
+    // One that is slower still holds back what it cannot carry.
+    let mut slow = self::earliest(&[(100_000_000, 0), (50_000_000, 0)]);
+    let taken = (0..500).take_while(|_| {
+        let Some(Choice::Path(path)) = slow.select(at(0), LEN, Duration::ZERO) else {
+            return false;
+        };
+        slow.commit_chosen(at(0), path, LEN);
+        true
+    });
+    assert!(taken.count() < 400);
+}
+
+#[test]
 fn where_the_peer_holds_packets_the_slow_path_joins_so_much_earlier() {
     for (equal, least, most) in [(0, 38, 44), (20, 18, 24), (40, 0, 3)] {
         let mut earliest = earliest(&[(1_000_000, 0), (250_000, 40)]);

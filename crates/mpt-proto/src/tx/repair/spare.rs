@@ -11,27 +11,35 @@ const SAVED: f64 = (128 << 10) as f64;
 
 /// The bytes that may be sent again of what one path has lost, and as duplicates of what it carries.
 #[derive(Debug)]
-pub(crate) struct Spare(f64);
+pub(crate) struct Spare {
+    bytes: f64,
+    /// What is saved up of each byte that is sent.
+    share: f64,
+}
 
 impl Default for Spare {
     fn default() -> Self {
-        Self(SAVED)
+        Self { bytes: SAVED, share: ALWAYS }
     }
 }
 
 impl Spare {
-    /// A packet was sent on the path, which loses this share of datagrams.
+    /// The path loses this share of datagrams.
+    pub(in crate::tx) fn set_loss(&mut self, loss: f64) {
+        self.share = (ALWAYS + OF_LOSS * loss).min(AT_MOST);
+    }
+
+    /// A packet was sent on the path.
     #[inline]
-    pub(in crate::tx) fn on_sent(&mut self, bytes: usize, loss: f64) {
-        let share = (ALWAYS + OF_LOSS * loss).min(AT_MOST);
-        self.0 = (self.0 + bytes as f64 * share).min(SAVED);
+    pub(in crate::tx) fn on_sent(&mut self, bytes: usize) {
+        self.bytes = (self.bytes + bytes as f64 * self.share).min(SAVED);
     }
 
     /// Whether so many bytes may be sent; if so they count.
     pub(in crate::tx) fn take(&mut self, bytes: usize) -> bool {
-        let has = self.0 >= bytes as f64;
+        let has = self.bytes >= bytes as f64;
         if has {
-            self.0 -= bytes as f64;
+            self.bytes -= bytes as f64;
         }
         has
     }
@@ -46,7 +54,8 @@ mod tests {
         for (loss, expected) in [(0.0, 0.03), (0.02, 0.07), (0.3, 0.15)] {
             let mut spare = Spare::default();
             assert!(spare.take(SAVED as usize) && !spare.take(1));
-            (0..500).for_each(|_| spare.on_sent(1000, loss));
+            spare.set_loss(loss);
+            (0..500).for_each(|_| spare.on_sent(1000));
             let taken = (0..).take_while(|_| spare.take(100)).count() * 100;
             let share = taken as f64 / 5e5;
             assert!((expected - 0.0003..=expected).contains(&share), "{loss}: {share}");
@@ -56,7 +65,7 @@ mod tests {
     #[test]
     fn no_more_is_saved_up_than_a_queue_that_overflows() {
         let mut spare = Spare::default();
-        (0..100_000).for_each(|_| spare.on_sent(1500, 0.0));
+        (0..100_000).for_each(|_| spare.on_sent(1500));
         assert!(spare.take(SAVED as usize) && !spare.take(1));
     }
 }
