@@ -19,6 +19,7 @@ mod base;
 mod compete;
 mod empty;
 mod found;
+mod means;
 mod memory;
 mod pace;
 mod points;
@@ -263,7 +264,8 @@ impl RateEstimator {
         }
         self.on_least(now, block.delay_min);
         if self.is_of_train(block) {
-            self.trains.on_block(block, self.points.last(), header);
+            let spread = Some(self.spread.0).filter(|_| self.spreads());
+            self.trains.on_block(block, self.points.last(), header, spread);
             if self.stage == Stage::Open {
                 self.points = Points::default();
                 self.points.push(point);

@@ -168,10 +168,11 @@ impl FlowQueues {
         hash: u64,
         len: usize,
         segment: Option<Segment>,
+        early: Duration,
     ) -> (Volume, bool) {
         let (_, flow) = flow(&mut self.flows, hash);
         let volume = flow.allowance.take(now, len);
-        let is_known = flow.beginning.on_packet(now, hash, segment);
+        let is_known = flow.beginning.on_packet(now, hash, segment, early);
         let is_ack = matches!(segment, Some(Segment::Ack(_) | Segment::Report | Segment::Marked));
         let volume = match volume {
             // However many there are, none of them waits for others.

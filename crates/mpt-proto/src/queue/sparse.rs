@@ -73,15 +73,26 @@ const PAUSE: Duration = Duration::from_millis(200);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Beginning {
     connection: Option<(u64, Instant)>,
+    /// The early delay at its beginning.
+    early: Duration,
     last: Instant,
 }
 
 impl Beginning {
     /// The flow with this hash sends a packet, of which this is known if it is one of TCP. Returns whether it belongs to a
-    /// connection that begins, and is not an acknowledgement only.
-    pub(super) fn on_packet(&mut self, now: Instant, hash: u64, segment: Option<Segment>) -> bool {
+    /// connection that begins, and is not an acknowledgement only. Where connections that begin have the early delay `early`, one that
+    /// began with less than half of it does not count: its sender knows a shorter round trip, and keeps less in flight.
+    pub(super) fn on_packet(
+        &mut self,
+        now: Instant,
+        hash: u64,
+        segment: Option<Segment>,
+        early: Duration,
+    ) -> bool {
         match segment {
-            Some(Segment::Syn) => (self.connection, self.last) = (Some((hash, now)), now),
+            Some(Segment::Syn) => {
+                (self.connection, self.last, self.early) = (Some((hash, now)), now, early);
+            }
             Some(Segment::Other | Segment::End) => {
                 let Some((known, since)) = self.connection else { return false };
                 if known != hash {
@@ -94,7 +105,7 @@ impl Beginning {
             }
             Some(Segment::Ack(_) | Segment::Report | Segment::Marked) | None => return false,
         }
-        self.connection.is_some()
+        self.connection.is_some() && early <= self.early * 2
     }
 }
 
@@ -143,13 +154,28 @@ mod tests {
     fn a_tcp_connection_begins_until_it_pauses() {
         let at = |millis: u64| Instant::ZERO + Duration::from_millis(5000 + millis);
         let mut beginning = Beginning::default();
-        let mut on = |millis, hash, segment| beginning.on_packet(at(millis), hash, Some(segment));
+        let none = Duration::ZERO;
+        let mut on =
+            |millis, hash, segment| beginning.on_packet(at(millis), hash, Some(segment), none);
         assert!(!on(0, 7, Segment::Other), "its beginning was not seen");
         assert!(on(1, 7, Segment::Syn) && on(1500, 7, Segment::Other), "it is young");
         assert!(!on(1600, 7, Segment::Ack(5)) && !on(1600, 8, Segment::Other));
         assert!((0..20).all(|count| on(1650 + count * 150, 7, Segment::Other)), "no pause");
         assert!(!on(4800, 7, Segment::Other) && !on(4801, 7, Segment::Other));
         assert!(on(5000, 8, Segment::Syn), "another one");
-        assert!(!beginning.on_packet(at(5001), 8, None), "not TCP");
+        assert!(!beginning.on_packet(at(5001), 8, None, none), "not TCP");
+    }
+    #[test]
+    fn a_tcp_connection_that_began_with_less_than_half_of_the_early_delay_does_not_take_it() {
+        let now = Instant::ZERO + Duration::from_secs(5);
+        let ms = Duration::from_millis;
+        for (first, later, takes) in
+            [(0, 0, true), (0, 50, false), (20, 50, false), (25, 50, true), (50, 0, true)]
+        {
+            let mut beginning = Beginning::default();
+            assert!(beginning.on_packet(now, 7, Some(Segment::Syn), ms(first)));
+            let other = Some(Segment::Other);
+            assert_eq!(beginning.on_packet(now, 7, other, ms(later)), takes, "{first}, {later}");
+        }
     }
 }

@@ -27,8 +27,10 @@ const ENOUGH: f64 = 0.8;
 /// More are worth it if they carry so much more.
 const WORTH: f64 = 1.25;
 
-/// That is worth so much delay, and no more than another round trip.
-const MOST: Duration = Duration::from_millis(20);
+/// A path that carries as much as the faster ones would be worth so much delay, one that carries half as much half of that;
+/// but none is worth more than the second.
+const WORTH_DELAY: Duration = Duration::from_millis(120);
+const MOST: Duration = Duration::from_millis(75);
 
 /// What comes in order takes so many times longer than by the fastest path as delays exceed their least on average.
 const WAITS: u32 = 5;
@@ -73,7 +75,8 @@ pub(super) fn early_delay(ways: &mut [Way], round_trip: Duration) -> Duration {
         carried += rate as f64;
         let half = (round_trip + way.skew).div_f64(FILLS).saturating_sub(round_trip);
         let is_needed = reached < ENOUGH * most && half.max(way.skew) <= LONGEST;
-        let is_worth_it = half <= round_trip.min(MOST) && carried >= WORTH * reached;
+        let worth = WORTH_DELAY.mul_f64(rate as f64 / reached.max(1.0)).min(MOST);
+        let is_worth_it = half <= worth && carried >= WORTH * reached;
         let needs = if is_needed { half.max(way.skew) } else { half };
         if half <= early || is_needed || is_worth_it {
             reached = carried;
@@ -110,7 +113,14 @@ mod tests {
     fn a_slower_path_that_doubles_the_rate_is_worth_half_its_delay() {
         assert_eq!(early(&[(50, 0, 0), (50, 25, 0)], 20), 5);
         assert_eq!(early(&[(50, 50, 0), (50, 0, 0)], 20), 18);
-        assert_eq!(early(&[(50, 0, 0), (50, 150, 0)], 20), 0, "that would be 74 ms");
+        assert_eq!(early(&[(50, 0, 0), (50, 150, 0)], 20), 74);
+        assert_eq!(early(&[(50, 0, 0), (50, 160, 0)], 20), 0, "that would be 80 ms");
+        assert_eq!(early(&[(40, 0, 0), (20, 130, 0)], 35), 56);
+        assert_eq!(
+            early(&[(40, 0, 0), (20, 143, 0)], 33),
+            0,
+            "that would be 65 ms, it is worth 60"
+        );
         assert_eq!(early(&[(300, 0, 0), (30, 16, 0)], 8), 0, "it adds a tenth");
     }
 

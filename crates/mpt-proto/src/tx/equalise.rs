@@ -135,6 +135,11 @@ impl Equalise {
         self.is_used
     }
 
+    /// That of connections that begin.
+    pub(super) fn early(&self) -> Duration {
+        self.early
+    }
+
     /// Whether connections that begin have one.
     pub(super) fn is_early(&self) -> bool {
         !self.early.is_zero()

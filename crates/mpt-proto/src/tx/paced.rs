@@ -139,10 +139,13 @@ impl TransmitHalf {
         let equalises = paced.equalise.is_active();
         let segment = equalises.then(|| segment::parse(item.packet, item.inner)).flatten();
         let len = item.packet.len();
-        let (volume, is_known) = paced.queues.volume(now, **hash, len, segment);
+        let (queues, early) = (&mut paced.queues, paced.equalise.early());
+        let (volume, is_known) = queues.volume(now, **hash, len, segment, early);
         paced.equalise.on_packet(now, volume);
-        // What did not take the early delay from the first packet on gains nothing by it.
-        let is_bulk = volume == Volume::Bulk && (is_known || paced.equalise.is_learned());
+        // What did not take the early delay from the first packet on gains nothing by it, nor by a longer one.
+        let is_learned =
+            paced.equalise.is_learned() && (segment.is_none() || !paced.equalise.is_early());
+        let is_bulk = volume == Volume::Bulk && (is_known || is_learned);
         match volume {
             Volume::Sparse if !busy => Volume::Usual,
             Volume::Bulk if !is_bulk => Volume::Usual,

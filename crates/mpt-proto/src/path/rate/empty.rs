@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::means::Alone;
 use super::points::{JITTERY, earlier};
 use super::train::Train;
 use super::{LEAST as FLOOR, RateEstimator, Stage};
@@ -17,7 +18,7 @@ const FEWEST: u32 = 6;
 /// Where delays vary a path that is not full after so much has shown that it carries more than was believed.
 const GROWS: f64 = 1.9;
 
-/// Where delays vary by more, a train arrives further apart than the path explains.
+/// Where delays vary by more, how far apart a train arrives says nothing, and it shows by its mean delay.
 const STEADY: Duration = Duration::from_millis(5);
 
 /// The least delay is of one to two times so long.
@@ -98,12 +99,18 @@ impl RateEstimator {
         let (spread, count) = &mut self.spread;
         *count = (*count + 1).min(16);
         *spread += (f64::from(block.delay_mean) - *spread) / f64::from(*count);
+        let mean = block.delay_min.wrapping_add(block.delay_mean);
+        Alone::add(&mut self.trains.alone, mean, packets);
     }
 
     /// Of how many datagrams the next train is, if one is to be sent: nothing is known of the path yet.
     pub(crate) fn wants_train(&self, now: Instant) -> Option<usize> {
-        let is_told = self.stage == Stage::Open && self.spread() <= STEADY;
-        self.trains.next(now).filter(|_| is_told)
+        self.trains.next(now, self.spreads()).filter(|_| self.stage == Stage::Open)
+    }
+
+    /// Whether delays vary so much that how far apart datagrams arrive says little.
+    pub(super) fn spreads(&self) -> bool {
+        self.spread() > STEADY
     }
 
     /// Whether a train is on its way: what goes with it would seem to be part of it.

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use super::means::{Alone, Delays};
 use super::points::{Point, after};
 use crate::time::Instant;
 use crate::wire::extended::feedback::Block;
@@ -48,15 +49,22 @@ pub(super) struct Trains {
     is_shown_well: bool,
     /// The rate at which data arrived that were sent together.
     burst: Option<f64>,
+    /// How long small datagrams take.
+    pub(super) alone: Option<Alone>,
+    /// Whether what was shown follows from mean delays.
+    is_of_means: bool,
 }
 
 impl Trains {
-    /// Of how many datagrams the next train is, if one may be sent.
-    pub(super) fn next(&self, now: Instant) -> Option<usize> {
+    /// Of how many datagrams the next train is, if one may be sent on a path whose delay `varies` or not.
+    pub(super) fn next(&self, now: Instant, varies: bool) -> Option<usize> {
         let is_free = self.on_way.is_none_or(|train| train.is_lost(now));
-        let size = SIZES[self.count.min(SIZES.len() - 1)];
+        // Where delays vary, fewer show nothing.
+        let nth = if varies { SIZES.len() - 1 } else { self.count };
+        let size = SIZES[nth.min(SIZES.len() - 1)];
         // No longer than others may have to wait for it.
-        let most = self.shown.map_or(usize::MAX, |rate| (rate * LONGEST_TRAIN / 1500.0) as usize);
+        let shown = self.shown.filter(|_| !varies || self.is_of_means);
+        let most = shown.map_or(usize::MAX, |rate| (rate * LONGEST_TRAIN / 1500.0) as usize);
         let size = Some(size.min(most)).filter(|size| *size >= SIZES[0]);
         size.filter(|_| is_free && now >= self.next_at)
     }
@@ -78,13 +86,29 @@ impl Trains {
         self.on_way.is_some_and(|train| train.is_in(block))
     }
 
-    /// Feedback about it, and what the one before said.
-    pub(super) fn on_block(&mut self, block: &Block, before: Option<&Point>, header: u64) {
+    /// Feedback about it, and what the one before said. Delays exceed their least by `spread` microseconds on average, if they vary.
+    pub(super) fn on_block(
+        &mut self,
+        block: &Block,
+        before: Option<&Point>,
+        header: u64,
+        spread: Option<f64>,
+    ) {
+        if let (Some(train), Some(alone), Some(before)) = (&mut self.on_way, self.alone, before) {
+            train.delays.add(block, block.received.wrapping_sub(before.packets), alone);
+        }
         let arrived = self.on_way.as_mut().and_then(|train| train.on_block(block, before, header));
-        if let Some(arrived) = arrived {
+        if let (Some(spread), Some(alone), Some(train)) = (spread, self.alone, self.on_way) {
+            if let Some(least) = train.delays.rate(alone, spread) {
+                let before = self.shown.filter(|_| self.is_of_means).unwrap_or(0.0);
+                self.shown = Some(before.max(least * (train.len() + header) as f64));
+                (self.is_of_means, self.is_exact, self.is_shown_well) = (true, true, false);
+            }
+            self.on_way = self.on_way.filter(|_| arrived.is_none());
+        } else if let Some(arrived) = arrived {
             let train = self.on_way.take();
-            // What has come behind it makes it seem longer.
             let is_exact = train.is_some_and(|train| train.last == block.highest);
+            // What has come behind it makes it seem longer.
             if is_exact || arrived > self.shown {
                 self.is_exact = is_exact;
                 self.is_shown_well = train.is_some_and(|train| train.is_long());
@@ -134,6 +158,7 @@ pub(super) struct Train {
     /// Bytes of UDP payload.
     bytes: u64,
     first: Option<First>,
+    delays: Delays,
 }
 
 /// The first feedback about it.
@@ -156,12 +181,24 @@ impl Train {
         round_trip: Duration,
     ) -> Self {
         let lost_at = now + (round_trip * 2 + SPARE).min(LONGEST);
-        Self { lost_at, from, last: from.wrapping_add(count - 1), bytes, first: None }
+        Self {
+            lost_at,
+            from,
+            last: from.wrapping_add(count - 1),
+            bytes,
+            first: None,
+            delays: Delays::default(),
+        }
     }
 
     /// Whether no feedback will be about it any more.
     fn is_lost(&self, now: Instant) -> bool {
         now >= self.lost_at
+    }
+
+    /// Bytes of UDP payload of a datagram.
+    fn len(&self) -> u64 {
+        self.bytes / u64::from(after(self.last, self.from).unsigned_abs() + 1)
     }
 
     /// Whether it takes long enough to be measured well.
@@ -281,10 +318,10 @@ mod tests {
             let late = if highest == 25 { 10_000 } else { 0 };
             let told = block(highest, 5);
             let told = Block { highest_arrived: told.highest_arrived + late, ..told };
-            trains.on_block(&told, Some(&point(4)), 28);
+            trains.on_block(&told, Some(&point(4)), 28, None);
             let shown = trains.shown.unwrap();
             assert_eq!(shown < 6.9e6, highest == 20, "{shown}");
-            assert!(trains.next(Instant::ZERO).is_some(), "it is told about");
+            assert!(trains.next(Instant::ZERO, false).is_some(), "it is told about");
         }
     }
 
@@ -294,7 +331,7 @@ mod tests {
         trains.on_sent(Instant::ZERO, train(6, 8, 8000));
         // Three path statuses had arrived before it, and nothing was reported since.
         let told = block(13, 6);
-        trains.on_block(&told, Some(&point(2)), 28);
+        trains.on_block(&told, Some(&point(2)), 28, None);
         assert!(
             (trains.known().unwrap() / 6_425_000.0 - 1.0).abs() < 0.001,
             "{:?}",
@@ -309,10 +346,10 @@ mod tests {
         // Five datagrams had come 30 ms before the train.
         let told = block(17, 5);
         let told = Block { first_arrived: told.first_arrived.wrapping_sub(30_000), ..told };
-        trains.on_block(&told, Some(&point(4)), 28);
+        trains.on_block(&told, Some(&point(4)), 28, None);
         assert_eq!(trains.shown, None);
         trains.on_sent(Instant::ZERO, train(18, 16, 16_000));
-        trains.on_block(&block(33, 18), Some(&point(17)), 28);
+        trains.on_block(&block(33, 18), Some(&point(17)), 28, None);
         assert!(trains.known().is_some_and(|rate| (rate / 6_425_000.0 - 1.0).abs() < 0.001));
     }
 
@@ -345,5 +382,19 @@ mod tests {
         assert!(dispersion(&block(20, 5), Some(&point(4)), 28).is_some());
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
         assert!(lost.is_lost(at(350)) && !lost.is_lost(at(349)));
+    }
+
+    #[test]
+    fn where_delays_vary_a_train_shows_by_its_mean_delay_what_the_path_carries() {
+        let mut trains = Trains::default();
+        assert_eq!(trains.next(Instant::ZERO, true), Some(32), "fewer show nothing");
+        Alone::add(&mut trains.alone, 40_000, 64);
+        trains.on_sent(Instant::ZERO, train(5, 32, 32_000));
+        // They leave 500 us apart, and one is lost.
+        let told = Block { delay_min: 30_000, delay_mean: 17_750, ..block(35, 5) };
+        trains.on_block(&told, Some(&point(4)), 28, Some(1000.0));
+        let share = trains.known().unwrap() / 2_056_000.0;
+        assert!((0.9..1.1).contains(&share), "1028 bytes each 500 us: {share}");
+        assert_eq!(trains.limit(), None, "it may carry more");
     }
 }
