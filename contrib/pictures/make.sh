@@ -4,12 +4,12 @@
 #
 # Use: contrib/pictures/make.sh [web|watch|demo|report]...     all of them by default; five minutes after the build
 #
-# Needs what the lab needs, and chromium, tmux, python3 and the font DejaVu Sans Mono.
+# Needs what the lab needs, and chromium, pngquant, tmux, python3 and the font DejaVu Sans Mono.
 # Exit code: 0 if they are made, 1 if one failed, 2 if something is missing.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-for program in chromium tmux python3; do
+for program in chromium pngquant tmux python3; do
     command -v $program >/dev/null || { echo "pictures: missing: apt-get install $program" >&2; exit 2; }
 done
 images=$PWD/docs/images here=$PWD/contrib/pictures
@@ -33,7 +33,13 @@ shoot() {
         --no-first-run --disable-background-networking --user-data-dir="$work/profile" \
         --force-device-scale-factor="${4:-1}" --window-size="$2" --screenshot="$images/$3" "file://$1" >"$work/chromium" 2>&1 ||
         { cat "$work/chromium" >&2; return 1; }
-    echo "pictures: docs/images/$3, $(stat -c %s "$images/$3") bytes"
+    shrink "$3"
+}
+
+# A palette of up to 256 colours makes a picture a third as large. `cargo xtask tidy` refuses one above 200 kB.
+shrink() {
+    pngquant --quality 70-98 --speed 1 --strip --force --output "$images/$1" "$images/$1"
+    echo "pictures: docs/images/$1, $(stat -c %s "$images/$1") bytes"
 }
 
 # What a terminal shows now, as a picture.
@@ -59,6 +65,7 @@ until_it() {
 
 web() {
     MPT_NO_SKIP=1 MPT_PICTURE=$images/web.png cargo test --quiet --package mpt --test tunnel web_page_shows
+    shrink web.png
 }
 
 demo() {
@@ -117,7 +124,8 @@ while time.monotonic() < end: connection.sendall(bytes(1 << 16))' &
 }
 
 report() {
-    "$programs/mpt-lab" run electronics-2025-figure-8 --quick --out "$work/results" >"$work/run" 2>&1 ||
+    # The report names the command as it was given.
+    (cd "$work" && "$programs/mpt-lab" run electronics-2025-figure-8 --quick --out results) >"$work/run" 2>&1 ||
         { cat "$work/run" >&2; return 1; }
     "$programs/mpt-lab" report "$work/results" >/dev/null
     # As far as the first table.

@@ -121,6 +121,15 @@ local f = {
   bitmap = ProtoField.uint64("mpt.feedback.bitmap", "Received from resolved less below on", base.HEX),
   last_global = ProtoField.uint32("mpt.beacon.global", "Last global sequence sent", base.DEC),
   last_path = ProtoField.uint32("mpt.beacon.path_sequence", "Its path sequence", base.DEC),
+  settings = ProtoField.bytes("mpt.settings", "Settings of the sender"),
+  scheduler = ProtoField.uint8("mpt.settings.scheduler", "How paths are picked", base.DEC,
+    { [0] = "by weights", [1] = "flow by flow", [2] = "earliest arrival", [3] = "least delay", [4] = "on all paths" }),
+  priority = ProtoField.uint8("mpt.settings.priority", "Priority of the path", base.DEC),
+  tunnel_mtu = ProtoField.uint16("mpt.settings.mtu", "MTU of the tunnel", base.DEC),
+  dead_time = ProtoField.uint16("mpt.settings.dead_time", "Dead time in milliseconds", base.DEC),
+  window = ProtoField.uint16("mpt.settings.window", "Window of the order in packets", base.DEC),
+  max_delay = ProtoField.uint16("mpt.settings.max_delay", "Longest hold in milliseconds", base.DEC),
+  settings_flags = ProtoField.uint8("mpt.settings.flags", "MTU configured (1), by evidence (2), early release (4), late dropped (8)", base.HEX),
   interval = ProtoField.uint16("mpt.interval", "Would send path statuses at this interval, in milliseconds", base.DEC),
   parity_number = ProtoField.uint8("mpt.parity.number", "Number of the parity", base.DEC),
   parity_count = ProtoField.uint8("mpt.parity.count", "Parities of the group", base.DEC),
@@ -366,6 +375,19 @@ messages[8] = { 4, function(payload, _, tree)
   end
 end }
 
+-- What may stand behind a path status.
+local function settings(tree, payload)
+  local branch = tree:add(f.settings, payload)
+  branch:add(f.scheduler, payload(1, 1))
+  branch:add(f.priority, payload(2, 1))
+  weight(branch, payload(3, 1))
+  branch:add(f.tunnel_mtu, payload(4, 2))
+  branch:add(f.dead_time, payload(6, 2))
+  branch:add(f.window, payload(8, 2))
+  branch:add(f.max_delay, payload(10, 2))
+  branch:add(f.settings_flags, payload(12, 1))
+end
+
 messages[9] = { 24, function(payload, pinfo, tree)
   status(tree, payload(0, 1))
   tree:add(f.count, payload(1, 1))
@@ -376,6 +398,7 @@ messages[9] = { 24, function(payload, pinfo, tree)
   tree:add(f.sent, payload(8, 4))
   echo(tree, payload(12, 4), payload(16, 4))
   if payload(20, 4):uint() > 0 then tree:add(f.hold, payload(20, 4)) end
+  if payload:len() >= 40 and payload(24, 1):uint() == 1 then settings(tree, payload(24, 16)) end
   pinfo.cols.info:append(", " .. status_text(payload(0, 1):uint()))
 end }
 

@@ -11,6 +11,7 @@ mod imports;
 mod lengths;
 mod links;
 mod markdown;
+mod pictures;
 mod programs;
 mod source;
 mod unsafe_code;
@@ -65,6 +66,8 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         imports::check(&files),
         core::check(&files),
         words::check(&files),
+        pictures::check(metadata.workspace_root.as_std_path())
+            .context("cannot list the pictures")?,
     ]
     .concat();
     for violation in &violations {

@@ -11,7 +11,7 @@
 # POSIX awk, as in BusyBox: without arrays of arrays.
 
 function fail(what) {
-    printf "uci-to-toml: %s: %s\n", FILENAME == "" ? "line " NR : FILENAME " line " NR, what > "/dev/stderr"
+    printf "uci-to-toml: %s: %s\n", (FILENAME == "" || FILENAME == "-" ? "" : FILENAME " ") "line " NR, what > "/dev/stderr"
     failed = 1
     exit 1
 }

@@ -36,8 +36,8 @@ pub use peer::PeerStatus;
 pub use repair::{ClassCounters, CopyCounters, RepairStatus, StoreStatus};
 pub use status::{
     CommandStatus, ConnectionCounters, ConnectionState, ControlStatus, DeviceCounters, Direction,
-    Event, LogStatus, PathState, Problem, QuotaState, ReorderStatus, Reordering, SocketStatus,
-    Status, Traffic, TunnelStatus,
+    Event, LogStatus, PathState, PeerSettings, Problem, QuotaState, ReorderStatus, Reordering,
+    SocketStatus, Status, Traffic, TunnelStatus,
 };
 pub use trace::{TraceLine, TraceMark, Traced};
 

@@ -390,8 +390,40 @@ pub struct PathState {
     pub to_peer: Option<Direction>,
     /// In what order this path delivered its packets, whatever the others did.
     pub reordering: Reordering,
+    /// How the peer is set, as it says on this path in a session; none if it does not, as in plain framing.
+    pub peer: Option<PeerSettings>,
     /// Datagrams of this path that could not be sent or were not accepted, by name of the reason.
     pub drops: BTreeMap<String, u64>,
+}
+
+/// How a peer is set, as it says on a path.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PeerSettings {
+    /// The policy by which it chooses a path, by its name in the configuration; none if that is not known here.
+    pub scheduler: Option<String>,
+    /// Its priority of the path.
+    pub priority: u64,
+    /// The weight by which it sends on the path, rounded by up to 3 %; none if it does not say.
+    pub weight: Option<u64>,
+    /// The MTU of its tunnel; none if it does not say.
+    pub mtu: Option<u64>,
+    /// Whether that is configured. Otherwise it follows from the paths.
+    pub mtu_is_set: bool,
+    /// Seconds from one path status to the next if its peer is no slower; none if it does not say.
+    pub keepalive: Option<f64>,
+    /// Seconds of silence after which the path is down for it, at the most 65.535; 0 = never.
+    pub dead_time: f64,
+    /// Whether it puts packets in order by measured delays. Otherwise the four settings below say how.
+    pub order_by_evidence: bool,
+    /// Most packets that it holds.
+    pub window: u64,
+    /// Longest time in seconds that it holds one, at the most 65.535.
+    pub max_delay: f64,
+    /// Whether it gives a gap up as soon as every live path has delivered a higher number.
+    pub early_release: bool,
+    /// What it does with a packet that arrives after its gap was given up: `deliver` or `drop`.
+    pub late: String,
 }
 
 /// What extended framing measures of a path in one direction.

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mpt_control::{
     ClassCounters, CommandStatus, ConnectionState, Direction, Estimate, Event, Explanation,
-    FlowExplanation, OrderExplanation, PathExplanation, PathState, PeerStatus, Problem,
-    QueueExplanation, QuotaState, RepairExplanation, RepairStatus, SocketStatus, Status,
+    FlowExplanation, OrderExplanation, PathExplanation, PathState, PeerSettings, PeerStatus,
+    Problem, QueueExplanation, QuotaState, RepairExplanation, RepairStatus, SocketStatus, Status,
     TunnelStatus,
 };
 use serde_json::Value;
@@ -33,6 +33,7 @@ fn section(field: &str) -> Option<&'static str> {
         "paths" => "A path",
         "quota" => "A quota",
         "from_peer" | "to_peer" => "A direction",
+        "peer" => "Settings of a peer",
         "commands" => "Commands",
         "sockets" => "A socket",
         "problems" => "A problem",
@@ -87,6 +88,7 @@ fn a_missing_description_is_missed() {
 fn everything() -> Status {
     let path = PathState {
         from_peer: Some(Direction::default()),
+        peer: Some(PeerSettings::default()),
         quota: Some(QuotaState::default()),
         ..PathState::default()
     };

@@ -18,6 +18,7 @@ use crate::tx::connection::TransmitHalf;
 use crate::tx::feedback::TransmitQuality;
 use crate::tx::repair::{ClassStats, RepairStats};
 use crate::tx::standing::{PathStanding, QueueStanding};
+use crate::wire::extended::settings::Settings;
 
 /// The association with one peer: a look at its two halves.
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +94,11 @@ impl<'e> Connection<'e> {
         let mut drops = sent.drops;
         drops += received.drops;
         ConnectionStats { sent: sent.sent, drops, ..received }
+    }
+
+    /// See [`ReceiveHalf::peer_settings`].
+    pub fn peer_settings(&self, path: PathId) -> Option<(Settings, Option<Duration>)> {
+        self.rx.peer_settings(path)
     }
 
     /// See [`ReceiveHalf::receive_quality`].

@@ -122,3 +122,4 @@ pub use tx::repair::{ClassStats, CopyStats, RepairStats, StoreStats};
 pub use tx::side::TransmitSide;
 pub use tx::standing::{PathStanding, QueueStanding};
 pub use tx::transmit::{Taken, Transmit, TransmitKind, Waiting};
+pub use wire::extended::settings::{Picks, Settings as PeerSettings};

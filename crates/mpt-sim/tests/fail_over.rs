@@ -5,7 +5,7 @@ mod links;
 use std::time::Duration;
 
 use links::{at, bulk, carried, plan, stream_between, wire};
-use mpt_proto::{Drop, PathState, RepairStats};
+use mpt_proto::{Drop, PathId, PathState, Picks, RepairStats};
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
 use mpt_sim::traffic::stream::Verdict;
@@ -248,6 +248,27 @@ fn the_slower_end_says_how_often_path_statuses_go() {
         // Once in 30 s they look whether the path is shorter than they know, or carries longer datagrams.
         assert!((per_minute..per_minute + 30).contains(&sent), "{failover:?}: {sent}");
     }
+}
+
+#[test]
+fn each_end_learns_how_the_other_one_is_set() {
+    let mut plan = plan(&[wire(50, 20), wire(50, 10)]);
+    plan.paths[1] = plan.paths[1].clone().with_priority(3);
+    plan.paths[1].failover = [1000, 10_000].map(|millis| Some(Duration::from_millis(millis)));
+    let mut pair = Pair::new(1, &plan).expect("a plan the core accepts");
+    pair.world.run_until(at(30_000));
+    let of = |host, path| pair.connection(host).peer_settings(PathId(path)).expect("it was told");
+    let (slow, fast) = (Duration::from_secs(10), Duration::from_secs(1));
+    for host in [pair.left, pair.right] {
+        let (settings, _) = of(host, 1);
+        assert_eq!(settings.picks, Some(Picks::Earliest));
+        assert!(settings.evidence && settings.priority == 3, "{settings:?}");
+        assert_eq!(of(host, 0).0.priority, 0);
+        // The slower end says when a path is dead.
+        assert_eq!(settings.dead_time.map(|time| time.as_secs()), Some(slow.as_secs()));
+    }
+    let said = |host| of(host, 1).1.expect("an interval");
+    assert!(said(pair.left) > 2 * fast && said(pair.right) < fast);
 }
 
 #[test]

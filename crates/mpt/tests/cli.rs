@@ -271,6 +271,23 @@ fn a_file_that_cannot_be_read_is_a_failure() {
             assert!(line.contains(text) && line.contains(file.to_str().unwrap()), "{line}");
         }
     }
+    let missing = directory.path().join("missing.toml");
+    let line = complaint(&mpt(&["check", missing.to_str().unwrap()]));
+    assert!(
+        line.contains("name another file, or have `mpt init` or `mpt join` write one"),
+        "{line}"
+    );
+}
+
+#[test]
+fn templates_are_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("mpt.toml");
+    let text = "[[tunnel]]\nname = 'mpt0'\naddresses = ['10.9.0.1/24']\n\
+                [[tunnel.accept]]\nname = 'client'\npeers = ['10.9.0.0/24']\n";
+    fs::write(&file, text).unwrap();
+    let said = stdout(&mpt(&["check", "--file-only", file.to_str().unwrap()]));
+    assert!(said.ends_with("0 paths; clients of 1 template are accepted\n"), "{said}");
 }
 
 #[test]

@@ -152,7 +152,9 @@ fn is_there(program: &str, test: &str, package: &str) -> bool {
 /// What each awk makes of a UCI configuration.
 fn converted(uci: &str) -> Vec<Output> {
     let mut outputs = Vec::new();
-    for (program, arguments) in [("busybox", &["awk"][..]), ("mawk", &[]), ("gawk", &["--posix"])] {
+    for (program, arguments) in
+        [("busybox", &["awk"][..]), ("mawk", &[]), ("gawk", &["--posix"]), ("original-awk", &[])]
+    {
         let child = Command::new(program)
             .args(arguments)
             .arg("-f")

@@ -12,10 +12,12 @@ use mpt_lab::trace::Trace;
 
 use super::print;
 
-/// Creates a report of a folder of results: one self-contained HTML file, and the same tables as
+/// Creates a report of a folder of results, or draws a trace: no experiment is run.
+///
+/// The report is one self-contained HTML file, and the same tables as
 /// Markdown. Prints the files' names, then each target with its verdict and the figure that it got.
 /// Traces in its folder `traces` become pages beside them. A file that `mpt trace` has written
-/// becomes one page, with its rates, delays, queues and findings over time. No experiment is run.
+/// becomes one page, with its rates, delays, queues and findings over time.
 ///
 /// Exit code 0: they are written. 2: they could not be written.
 #[derive(Debug, clap::Args)]

@@ -13,6 +13,7 @@ use crate::rx::recorder::Recorder;
 use crate::stats::Traffic;
 use crate::time::Instant;
 use crate::timer::{Deadline, Timer};
+use crate::wire::extended::settings::Settings;
 
 /// One path, as far as it is received on.
 #[derive(Debug)]
@@ -39,6 +40,8 @@ pub(super) struct ReceivePath {
     times: (Option<Duration>, Option<Duration>),
     /// How often it does.
     pub(super) peer_interval: Option<Duration>,
+    /// How it is set, as far as it has said so.
+    pub(super) peer_settings: Option<Settings>,
     /// The last report, so that only changes are reported.
     pub(super) told: (bool, PathState),
     pub(super) estimator: PathEstimator,
@@ -70,6 +73,7 @@ impl ReceivePath {
             nudged: Instant::ZERO,
             times: (config.dead_time, config.failover),
             peer_interval: None,
+            peer_settings: None,
             told: (false, PathState::Probing),
             estimator: PathEstimator::default(),
             order: Order::default(),
@@ -109,6 +113,7 @@ impl ReceivePath {
         self.plain.forget_peer();
         self.recorder = Recorder::default();
         self.peer_interval = None;
+        self.peer_settings = None;
         self.set_dead_time();
     }
 

@@ -16,7 +16,8 @@ use crate::stats::Drop;
 use crate::time::Instant;
 use crate::wire::ecn;
 use crate::wire::extended::beacon::Beacon;
-use crate::wire::extended::{Flags, Header, Message};
+use crate::wire::extended::settings::Settings;
+use crate::wire::extended::{Flags, Header, Message, status};
 use crate::wire::inner::Inner;
 
 impl ReceiveHalf {
@@ -145,6 +146,9 @@ impl ReceiveHalf {
             (Body::Status(keepalive, equal, interval), Framed::Extended(header)) => {
                 self.play_out.set(header.sent, equal);
                 self.on_interval(arrival.path, interval, messages);
+                let heard = &mut self.paths[arrival.path.index()];
+                let settings = payload.get(status::LEN..).and_then(Settings::parse);
+                heard.peer_settings = settings.or(heard.peer_settings);
                 self.receive_keepalive(now, arrival, &keepalive, restarts, sink, messages)
             }
             (Body::Probe, _) => self.receive_probe(now, arrival, sink, messages),

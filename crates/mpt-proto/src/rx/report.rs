@@ -15,6 +15,7 @@ use crate::prefix::Prefix;
 use crate::sequence::Seq;
 use crate::stats::{ConnectionStats, PathStats};
 use crate::time::Instant;
+use crate::wire::extended::settings::Settings;
 
 impl ReceiveHalf {
     /// The settings of the reorder buffer.
@@ -48,6 +49,17 @@ impl ReceiveHalf {
     /// If the connection has no such path.
     pub fn dead_time(&self, path: PathId) -> Option<Duration> {
         self.paths[path.index()].liveness.dead_time()
+    }
+
+    /// How the peer is set, by what it says on a path, and how often it would send path statuses there; `None` without a
+    /// session, or if it does not say.
+    ///
+    /// # Panics
+    ///
+    /// If the connection has no such path.
+    pub fn peer_settings(&self, path: PathId) -> Option<(Settings, Option<Duration>)> {
+        let path = &self.paths[path.index()];
+        Some((path.peer_settings?, path.peer_interval)).filter(|_| self.session.is_some())
     }
 
     /// The GRE key of its datagrams, if they have one.

@@ -11,6 +11,7 @@ use super::copies::FeedbackCopies;
 use super::path::TransmitPath;
 use super::silent::FailOver;
 use super::stages::Paced;
+use super::told::Told;
 use crate::class::Classes;
 use crate::config::{ConnectionConfig, SchedulerConfig};
 use crate::framing::datagram::Item;
@@ -30,10 +31,10 @@ use crate::tx::greeting::Greeting;
 use crate::tx::repair::Repair;
 use crate::tx::retransmit::LossWindow;
 use crate::tx::transmit::{Keep, TransmitKind};
+use crate::wire::extended::NO_PATH;
 use crate::wire::extended::feedback::Block;
-use crate::wire::extended::{CONTROL_LEN, DATA_LEN, NO_PATH, status};
 use crate::wire::inner;
-use crate::wire::keepalive::{self, Activation};
+use crate::wire::keepalive::Activation;
 
 /// What one connection needs for sending.
 #[derive(Debug)]
@@ -100,6 +101,7 @@ pub struct TransmitHalf {
     pub(super) addresses: (IpAddr, IpAddr),
     /// The configured key, which hellos name.
     pub(super) key: Option<u32>,
+    pub(super) told: Told,
     pub(super) sent: Traffic,
     pub(super) beyond: Beyond,
     pub(super) drops: FewDrops,
@@ -150,6 +152,7 @@ impl TransmitHalf {
             told_lost: 0,
             addresses,
             key: config.key,
+            told: Told { reorder: config.reorder, ..Told::default() },
             sent: Traffic::default(),
             beyond: Beyond::default(),
             drops: FewDrops::default(),
@@ -234,21 +237,6 @@ impl TransmitHalf {
     /// If the connection has no such path.
     pub fn keepalive_interval(&self, path: PathId) -> Option<Duration> {
         self.paths[path.index()].interval()
-    }
-
-    /// The bytes of IP packets that keepalives take on a path in so much time, in one direction.
-    ///
-    /// # Panics
-    ///
-    /// If the connection has no such path.
-    pub fn keepalive_bytes(&self, path: PathId, time: Duration) -> u64 {
-        let path = &self.paths[path.index()];
-        let datagram = match self.framing.index() {
-            Some(_) => self.framing.overhead() - DATA_LEN + CONTROL_LEN + status::LEN,
-            None => self.framing.overhead() + keepalive::LEN,
-        };
-        let count = path.interval().map_or(0.0, |every| time.as_secs_f64() / every.as_secs_f64());
-        (path.wire_len(datagram) as f64 * count) as u64
     }
 
     /// What is known of a path by this end as its sender.

@@ -142,6 +142,7 @@ impl TransmitHalf {
                 sent,
                 echo,
                 equalise,
+                settings: self.tell_settings(index),
             })
         } else if tells {
             ControlMessage::Keepalive(Keepalive {

@@ -7,7 +7,7 @@ use crate::wire::extended::challenge::{self, Challenge};
 use crate::wire::extended::feedback::{self, Block};
 use crate::wire::extended::hello::{self, Hello};
 use crate::wire::extended::sealed::INVITED_LEN;
-use crate::wire::extended::status::{self, Status};
+use crate::wire::extended::status::Status;
 use crate::wire::keepalive::{self, Keepalive};
 
 /// A control message to be sent on a path.
@@ -49,8 +49,9 @@ impl ControlMessage {
                 bytes.len()
             }
             Self::Status(status) => {
-                status.emit(&mut message[..status::LEN]);
-                status::LEN
+                let len = status.wire_len();
+                status.emit(&mut message[..len]);
+                len
             }
             Self::Hello(hello) => {
                 hello.emit(&mut message[..hello::PADDED_LEN]);

@@ -47,6 +47,8 @@ pub(crate) mod side;
 mod silent;
 mod stages;
 pub(crate) mod standing;
+mod tell;
+mod told;
 pub(crate) mod trains;
 pub(crate) mod transmit;
 mod weight;

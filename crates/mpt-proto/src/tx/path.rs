@@ -65,6 +65,10 @@ pub(super) struct TransmitPath {
     /// How long it may be silently dead in a session, and how often the peer sends path statuses, if it says so.
     pub(super) failover: Option<Duration>,
     pub(super) peer_interval: Option<Duration>,
+    /// The configured silence after which it is down.
+    pub(super) own_dead_time: Option<Duration>,
+    /// How many path statuses were sent since the session began or settings changed.
+    pub(super) statuses: u32,
     /// When the next keepalive is due; never while the path is off.
     pub(super) next_keepalive: Option<Instant>,
     /// What its keepalives report about the peer's datagrams.
@@ -136,6 +140,8 @@ impl TransmitPath {
             keepalive: config.keepalive,
             failover: config.failover,
             peer_interval: None,
+            own_dead_time: config.dead_time,
+            statuses: 0,
             next_keepalive: config.keepalive.filter(|_| available).map(|_| now),
             arrived: Arrived::new(now),
             black_hole: BlackHoleDetector::new(header_len),
@@ -178,6 +184,7 @@ impl TransmitPath {
         self.opened = Opened::default();
         (self.silence, self.left) = (Silence::default(), None);
         self.spare = Spare::default();
+        self.statuses = 0;
         self.mtu.resume(now);
     }
 

@@ -78,6 +78,7 @@ impl TransmitHalf {
             path.next_keepalive = None;
             path.keepalive_now(now);
         }
+        (path.own_dead_time, path.statuses) = (config.dead_time, 0);
         self.set_status(id, config.status, now);
         let tells = self.framing.announces();
         let Some(path) = self.staying(id) else { return };
@@ -120,6 +121,8 @@ impl TransmitHalf {
         self.competes = config.compete;
         self.breaks = config.breaker;
         self.repairs = config.repairs();
+        self.told.reorder = config.reorder;
+        self.paths.iter_mut().for_each(|(_, path)| path.statuses = 0);
         self.classes = Classes::new(&config.classes);
         self.refresh_classes();
         let policy_changed = config.scheduler != self.policy;

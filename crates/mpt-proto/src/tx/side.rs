@@ -210,6 +210,12 @@ impl TransmitSide {
         self.events.pop()
     }
 
+    /// The tunnel has this MTU, and `is_set` says whether it is configured or follows from the paths. Peers are told, in
+    /// sessions.
+    pub fn set_tunnel_mtu(&mut self, mtu: u16, is_set: bool) {
+        self.connections.iter_mut().for_each(|(_, half)| half.set_tunnel_mtu(mtu, is_set));
+    }
+
     /// Sends a probe on a path with the next [`poll_transmit`](Self::poll_transmit): a keepalive padded to a
     /// datagram of `len` bytes, at least 73. If it arrives the peer's keepalives report that length
     /// ([`take_carried`](Self::take_carried)). Nothing is sent to a peer that would not report it, nor on a

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::config::{self, LoadError, Settings};
 use crate::exit::Exit;
@@ -16,6 +16,9 @@ pub(super) fn check(file: &Path, file_only: bool) -> Result<Exit> {
         Err(LoadError::Invalid(report)) => {
             output::report(&report);
             return Ok(Exit::Negative);
+        }
+        Err(error) if !file.exists() => {
+            bail!("{error}: name another file, or have `mpt init` or `mpt join` write one")
         }
         Err(error) => return Err(error.into()),
     };
@@ -59,6 +62,10 @@ pub(super) fn size(settings: &Settings) -> String {
         if count > 0 {
             size.push_str(&format!("; paths of {} are {how}", counted(count, "connection")));
         }
+    }
+    let templates = settings.tunnels.iter().map(|tunnel| tunnel.accepts.len()).sum();
+    if templates > 0 {
+        size.push_str(&format!("; clients of {} are accepted", counted(templates, "template")));
     }
     size
 }

@@ -87,7 +87,7 @@ impl Import {
             if imported.holds_key {
                 output::print(&format!(
                     "{name}: contains a key, and only its owner may read it; for the service: \
-                     chgrp mpt FILE; chmod 0640 FILE\n"
+                     chgrp mpt {name}; chmod 0640 {name}\n"
                 ))?;
             }
         }

@@ -142,7 +142,7 @@ Examples:
     ///
     /// Waits up to six seconds for the peer while the running daemon tells apart what arrives, what is answered and what
     /// ICMP says; resolves names; checks networks, addresses and MTUs of this host; says of each path what left and what
-    /// came back, and what it loses; compares what the peer's packets and its session tell of its settings; and sends
+    /// came back, and what it loses; compares the settings of both ends, as far as the peer tells its own; and sends
     /// packets through the tunnel, small ones and as large as it takes. With --rate it also loads the tunnel for three
     /// seconds each way, and shows what of that arrives by each path, and whether the path was full. What comes from the
     /// peer are echo replies, so no more than arrives there.

@@ -23,7 +23,7 @@ pub(crate) use order::{distributions, order};
 pub(crate) use quantity::{bytes, counts, duration, percent, rate, short, three_digits};
 pub(crate) use quota::fact as quota;
 pub(crate) use repair::HOLD_BOUNDS_MS;
-pub(crate) use status::{Look, event, status};
+pub(crate) use status::{Look, event, problem, status};
 pub(crate) use wrap::wrap;
 
 /// Prints a result. A reader that closes the pipe early is not an error.

@@ -132,10 +132,14 @@ pub(crate) fn event(event: &Event) -> String {
 }
 
 /// What does not work, and what to do about it.
-fn write_problem(out: &mut String, indent: &str, problem: &Problem) {
+pub(crate) fn problem(problem: &Problem) -> String {
     let Problem { path, text, remedy, .. } = problem;
     let path = path.as_ref().map(|path| format!("path {path}: ")).unwrap_or_default();
-    say(out, &format!("{indent}problem: {path}{text}: {remedy}"));
+    format!("{path}{text}: {remedy}")
+}
+
+fn write_problem(out: &mut String, indent: &str, it: &Problem) {
+    say(out, &format!("{indent}problem: {}", problem(it)));
 }
 
 fn write_connection(

@@ -132,6 +132,8 @@ impl TransmitLoop {
         if mtu != self.mtu.bytes {
             self.set_interface_mtu(mtu);
         }
+        let told = u16::try_from(self.mtu.bytes).unwrap_or(u16::MAX);
+        self.endpoint.set_tunnel_mtu(told, matches!(self.settings.mtu, config::Mtu::Fixed(_)));
     }
 
     pub(super) fn set_interface_mtu(&mut self, mtu: u32) {

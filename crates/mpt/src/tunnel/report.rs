@@ -5,12 +5,13 @@ use std::time::Duration;
 use std::collections::BTreeMap;
 
 use mpt_control::{
-    ConnectionCounters, ConnectionState, DeviceCounters, Direction, PathState, ReorderStatus,
-    SocketStatus, Traffic, TunnelStatus,
+    ConnectionCounters, ConnectionState, DeviceCounters, Direction, PathState, PeerSettings,
+    ReorderStatus, SocketStatus, Traffic, TunnelStatus,
 };
 use mpt_io::udp::Socket;
 use mpt_proto::{
-    ConnectionId, Drops, Instant, PathId, RateStage, ReceiveHalf, SocketId, TransmitHalf,
+    ConnectionId, Drops, Instant, Late, PathId, Picks, RateStage, ReceiveHalf, SocketId,
+    TransmitHalf,
 };
 
 use super::measured::{from_peer, put_quality, reordering, stage, to_peer};
@@ -297,8 +298,42 @@ fn complete_connection(now: Instant, connection: &ReceiveHalf, status: &mut Conn
         put_quality(&connection.quality(id), path);
         path.from_peer =
             connection.receive_quality(id).map(|quality| from_peer(&quality, path.loss));
+        path.peer = peer(connection, id);
         path.reordering = reordering(&connection.path_reordering(id));
         path.last_heard_seconds = connection.last_heard(id).map(|at| now.since(at).as_secs_f64());
+    }
+}
+
+/// What the peer says of its settings.
+fn peer(connection: &ReceiveHalf, path: PathId) -> Option<PeerSettings> {
+    let (settings, interval) = connection.peer_settings(path)?;
+    let scheduler = settings.picks.map(|picks| match picks {
+        Picks::Weighted => "weighted",
+        Picks::Flow => "flow",
+        Picks::Earliest => "earliest",
+        Picks::LowestRtt => "lowest-rtt",
+        Picks::Redundant => "redundant",
+    });
+    Some(PeerSettings {
+        scheduler: scheduler.map(str::to_owned),
+        priority: u64::from(settings.priority),
+        weight: settings.weight.map(|weight| u64::from(weight.get())),
+        mtu: settings.mtu.map(|mtu| u64::from(mtu.get())),
+        mtu_is_set: settings.mtu_is_set,
+        keepalive: interval.map(|interval| interval.as_secs_f64()),
+        dead_time: seconds(settings.dead_time),
+        order_by_evidence: settings.evidence,
+        window: u64::from(settings.window),
+        max_delay: settings.max_delay.as_secs_f64(),
+        early_release: settings.early_release,
+        late: word(if settings.drops_late { Late::Drop } else { Late::Deliver }).to_owned(),
+    })
+}
+
+fn word(late: Late) -> &'static str {
+    match late {
+        Late::Deliver => "deliver",
+        Late::Drop => "drop",
     }
 }
 
@@ -362,11 +397,7 @@ fn reorder(connection: &ReceiveHalf) -> ReorderStatus {
         window: u64::from(config.window),
         max_delay: config.max_delay.as_secs_f64(),
         early_release: config.early_release,
-        late: match config.late {
-            mpt_proto::Late::Deliver => "deliver",
-            mpt_proto::Late::Drop => "drop",
-        }
-        .to_owned(),
+        late: word(config.late).to_owned(),
         held: stats.held,
         next: connection.expected().map(|seq| u64::from(seq.value())),
         counters: counters.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),

@@ -184,7 +184,9 @@ impl Site {
             return Response::line("400 Bad Request", line);
         };
         match backend.change(change) {
-            Reply::Done | Reply::Changed { .. } => Response::line("200 OK", "done"),
+            Reply::Done => Response::line("200 OK", ""),
+            // What there is to say about it, such as that no path is in service any more.
+            Reply::Changed { changes } => Response::line("200 OK", &changes.join("; ")),
             Reply::Error { message, .. } => Response::line("409 Conflict", &message),
             Reply::Config { .. }
             | Reply::Explanation { .. }

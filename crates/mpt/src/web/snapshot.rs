@@ -15,6 +15,9 @@ pub(super) const MAX_EVENTS: usize = 50;
 /// Most connections of a tunnel that are shown.
 const MAX_CONNECTIONS: usize = 64;
 
+/// Most problems of a connection that are shown.
+const MAX_PROBLEMS: usize = 16;
+
 /// All of it.
 pub(super) fn snapshot(model: &Model, explained: &Result<Vec<Explanation>, String>) -> Value {
     let status = &model.status;
@@ -48,13 +51,17 @@ fn tunnel(
         .iter()
         .zip(&rates.connections)
         .take(MAX_CONNECTIONS)
-        .map(|(it, rates)| connection(it, rates, words(it)))
+        .map(|(it, rates)| {
+            let problems = problems(status, |of| of == Some(&it.name));
+            connection(it, rates, words(it), problems)
+        })
         .collect();
     json!({
         "name": status.name,
         "mtu": status.mtu,
         "addresses": status.addresses,
         "drops": rates.drops,
+        "problems": problems(status, |of| !status.connections.iter().any(|it| of == Some(&it.name))),
         "connections": connections,
     })
 }
@@ -63,6 +70,7 @@ fn connection(
     status: &ConnectionState,
     rates: &ConnectionRates,
     words: Option<Vec<String>>,
+    problems: Vec<String>,
 ) -> Value {
     let paths: Vec<Value> =
         status.paths.iter().zip(&rates.paths).map(|(it, rates)| path(it, rates)).collect();
@@ -73,6 +81,8 @@ fn connection(
         "profile": status.profile,
         "framing": status.framing,
         "scheduler": status.scheduler,
+        "weighted": status.goes_by_weights(),
+        "problems": problems,
         "sent": rates.flow.map(|flow| flow.sent),
         "received": rates.flow.map(|flow| flow.received),
         "drops": rates.flow.map(|flow| flow.drops),
@@ -106,6 +116,12 @@ fn path(status: &PathState, rates: &PathRates) -> Value {
         "loss_out": out.and_then(|out| out.loss),
         "heard": status.last_heard_seconds,
     })
+}
+
+/// What is wrong with connections of these names, in the words of `mpt status`.
+fn problems(status: &TunnelStatus, of: impl Fn(Option<&String>) -> bool) -> Vec<String> {
+    let problems = status.problems.iter().filter(|it| of(it.connection.as_ref()));
+    problems.take(MAX_PROBLEMS).map(output::problem).collect()
 }
 
 /// The words of `mpt explain`, a paragraph each.

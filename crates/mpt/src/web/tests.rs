@@ -11,11 +11,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use mpt_control::{
-    ConnectionState, ErrorKind, Event, Explanation, PathState, PathStatus, QuotaState, Reply,
-    Request, Status, Traffic, TunnelStatus,
+    ConnectionState, ErrorKind, Event, Explanation, PathState, PathStatus, Problem, QuotaState,
+    Reply, Request, Status, Traffic, TunnelStatus,
 };
 use mpt_io::poll::{Events, Poll};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::site::{MAX_CLIENTS, MAX_STREAMS, Site};
 use super::{Backend, Token};
@@ -183,6 +183,31 @@ fn only_the_status_or_the_weight_of_a_path_can_be_changed() {
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
 }
 
+/// As at the command line: that a weight has no effect, or that no path is in service any more.
+#[test]
+fn what_is_to_be_known_of_a_change_is_said() {
+    let served = Served::start();
+    let body = r#"{"connection":"server","path":"fibre","weight":7}"#;
+    let (head, said) = served.change("", body);
+    assert!(head.starts_with("HTTP/1.1 200 ") && said.trim().is_empty(), "{head}{said}");
+    let notes = ["the weight has no effect".to_owned(), "look at the priority".to_owned()];
+    *served.shared.notes.lock().unwrap() = notes.to_vec();
+    let (head, said) = served.change("", body);
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    assert_eq!(said, "the weight has no effect; look at the priority\n");
+}
+
+#[test]
+fn problems_are_told_with_their_connection_or_tunnel() {
+    let served = Served::start();
+    let state = served.watch().event();
+    let tunnel = &state["tunnels"][0];
+    let remedy = "set the same `key`";
+    assert_eq!(tunnel["problems"], json!([format!("somebody has another key: {remedy}")]));
+    let of = &tunnel["connections"][0];
+    assert_eq!(of["problems"], json!([format!("path fibre: the peer has another key: {remedy}")]));
+}
+
 #[test]
 fn who_watches_is_told_every_second() {
     let served = Served::start();
@@ -316,6 +341,8 @@ struct Shared {
     /// Bytes that its version has, to make events long.
     padding: AtomicUsize,
     changes: Mutex<Vec<Request>>,
+    /// What it says of changes.
+    notes: Mutex<Vec<String>>,
     token: Token,
 }
 
@@ -345,8 +372,20 @@ impl Backend for Pretended<'_> {
             text: "connection server: path fibre is up".into(),
             ..Event::default()
         };
+        let problem = |connection: Option<&str>, path: Option<&str>, text: &str| Problem {
+            connection: connection.map(Into::into),
+            path: path.map(Into::into),
+            text: text.into(),
+            remedy: "set the same `key`".into(),
+            ..Problem::default()
+        };
+        let problems = vec![
+            problem(Some("server"), Some("fibre"), "the peer has another key"),
+            problem(None, None, "somebody has another key"),
+        ];
         let tunnel = TunnelStatus {
             name: "mpt0".into(),
+            problems,
             connections: vec![connection; shared.connections.load(Ordering::SeqCst)],
             events: vec![event],
             ..TunnelStatus::default()
@@ -374,7 +413,10 @@ impl Backend for Pretended<'_> {
             return Reply::error(ErrorKind::NoSuchPath, "no such path");
         }
         self.0.changes.lock().unwrap().push(request);
-        Reply::Done
+        match self.0.notes.lock().unwrap().clone() {
+            changes if changes.is_empty() => Reply::Done,
+            changes => Reply::Changed { changes },
+        }
     }
 }
 
@@ -397,6 +439,7 @@ impl Served {
             connections: AtomicUsize::new(1),
             padding: AtomicUsize::new(5),
             changes: Mutex::new(Vec::new()),
+            notes: Mutex::new(Vec::new()),
             token: Token::new().unwrap(),
         });
         let seen = Arc::clone(&shared);

@@ -82,6 +82,7 @@ pub(crate) const TESTS: &[Test] = &[
     }),
     ("disagree::copies_of_packets_are_no_loss", copies),
     ("disagree::the_doctor_looks_further", found_by_the_doctor),
+    ("disagree::the_doctor_compares_the_settings_of_both_ends", compared),
     ("disagree::the_doctor_measures_rates_where_asked", rates),
 ];
 
@@ -559,6 +560,59 @@ fn found_by_the_doctor() {
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{complaint}");
     assert!(complaint.contains("no connection `nobody`: see `mpt status`"), "{complaint}");
+}
+
+/// Each end learns how the other one is set, and what does not fit.
+fn compared() {
+    let site = site(TWO_LINKS, "framing = 'extended'", |side, config| match side {
+        Side::Left => config,
+        Side::Right => config
+            .replace("name = 'two'", "name = 'two'\npriority = 1")
+            .replace("addresses =", "mtu = 1300\naddresses ="),
+    });
+    site.await_all_up();
+    let knows = |side: Side, place: usize, of: &dyn Fn(&mpt_control::PeerSettings) -> bool| {
+        eventually("the peer says how it is set", || {
+            site.path(side, place).peer.as_ref().is_some_and(of)
+        });
+    };
+    knows(Side::Left, 1, &|of| of.priority == 1 && of.mtu == Some(1300) && of.mtu_is_set);
+    knows(Side::Left, 0, &|of| of.mtu == Some(1300));
+    knows(Side::Right, 1, &|of| of.priority == 0 && !of.mtu_is_set && of.dead_time > 0.0);
+    knows(Side::Right, 0, &|_| true);
+    let (status, text) = doctor(&site, Side::Left, &[]);
+    assert_eq!(status, Some(1), "{text}");
+    for words in [
+        "settings there: scheduler earliest, MTU 1300 (set by `mtu`), order with window 4096",
+        "two there: priority 1, dead time ",
+        "priorities: one 0 here, 0 there; two 0 here, 1 there: set the same `priority`",
+    ] {
+        assert!(text.contains(words), "{words} in {text}");
+    }
+    let (status, text) = doctor(&site, Side::Right, &[]);
+    assert_eq!(status, Some(1), "{text}");
+    assert!(text.contains("one 0 here, 0 there; two 1 here, 0 there"), "{text}");
+    // What changes is told at once.
+    let alike = mpt_control::Request::Path {
+        connection: None,
+        path: "two".into(),
+        status: None,
+        weight: None,
+        priority: Some(1),
+    };
+    site.daemon(Side::Left).change(&alike).expect("a change");
+    knows(Side::Right, 1, &|of| of.priority == 1);
+    for side in [Side::Left, Side::Right] {
+        let (status, text) = doctor(&site, side, &[]);
+        assert_eq!(status, Some(0), "{text}");
+    }
+    // Asked from another network namespace, it does not take what lies there for the tunnel.
+    let mut command = Command::new(daemon());
+    command.args(["doctor", "--socket"]).arg(site.daemon(Side::Left).socket());
+    let output = site.lab.right().run(|| command.output()).expect("mpt runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("does the daemon run in another network namespace?"), "{text}");
 }
 
 /// What the paths carry is measured where that is asked for, and not claimed where it cannot be.

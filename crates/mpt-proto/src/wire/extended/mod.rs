@@ -18,6 +18,7 @@ pub mod hello;
 pub mod message;
 pub mod parity;
 pub mod sealed;
+pub mod settings;
 pub mod status;
 
 pub use header::{CONTROL_LEN, DATA_LEN, ETHER_TYPE, Flags, Header, Kind, NO_PATH, is_extended};

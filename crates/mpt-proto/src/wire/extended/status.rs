@@ -5,17 +5,21 @@
 //!       | status | count | longest | weight | lost | interval | sent | echo | held | equalise |
 //! ```
 //!
-//! The time at which it was sent is in the header of the datagram.
+//! The time at which it was sent is in the header of the datagram. [`Settings`] may follow.
 
 use std::num::{NonZeroU16, NonZeroU32};
 
 use super::fields::{Reader, Writer};
+use super::settings::{self, Settings};
 use crate::stats::Drop;
 use crate::wire::keepalive::{Activation, Echo, Report, status_byte, status_of};
 use crate::wire::weight;
 
-/// The length of the message.
+/// The length of the message without settings.
 pub const LEN: usize = 24;
+
+/// Its length with settings.
+pub const LONG_LEN: usize = LEN + settings::LEN;
 
 /// A path status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,14 +47,21 @@ pub struct Status {
     pub echo: Option<Echo>,
     /// The delay in microseconds to which data with [`Flags::EQUALISE`](super::Flags::EQUALISE) is held.
     pub equalise: Option<NonZeroU32>,
+    /// How its sender is set; `None` if it does not say so this time.
+    pub settings: Option<Settings>,
 }
 
 impl Status {
+    /// The length of the message.
+    pub const fn wire_len(&self) -> usize {
+        if self.settings.is_some() { LONG_LEN } else { LEN }
+    }
+
     /// Writes the message.
     ///
     /// # Panics
     ///
-    /// If `message` is shorter than [`LEN`].
+    /// If `message` is shorter than [`wire_len`](Self::wire_len).
     pub fn emit(&self, message: &mut [u8]) {
         let mut to = Writer::new(message);
         to.u8(status_byte(self.report, self.activation)).u8(self.count);
@@ -61,6 +72,9 @@ impl Status {
         let Echo { time, held } = self.echo.unwrap_or(Echo { time: 0, held: Echo::NONE });
         to.u32(self.sent).u32(time).u32(held);
         to.u32(self.equalise.map_or(0, NonZeroU32::get));
+        if let Some(settings) = self.settings {
+            settings.emit(&mut message[LEN..]);
+        }
     }
 
     /// Reads a message.
@@ -79,6 +93,7 @@ impl Status {
         let (sent, time, held) = (from.u32()?, from.u32()?, from.u32()?);
         let echo = (held != Echo::NONE).then_some(Echo { time, held });
         let equalise = NonZeroU32::new(from.u32()?);
+        let settings = Settings::parse(&message[LEN..]);
         Ok(Self {
             report,
             activation,
@@ -90,6 +105,7 @@ impl Status {
             sent,
             echo,
             equalise,
+            settings,
         })
     }
 }

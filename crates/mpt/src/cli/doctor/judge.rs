@@ -2,6 +2,7 @@
 
 use mpt_control::{ConnectionState, PathState, Problem, Status, TunnelStatus};
 
+use super::both_ends;
 use crate::config::Settings;
 use crate::output;
 
@@ -63,7 +64,7 @@ pub(super) fn shown(seen: &Seen<'_>) -> String {
             mtu.unwrap_or_default()
         ));
     }
-    text
+    text + &both_ends::shown(state)
 }
 
 /// What is wrong with a connection.
@@ -85,6 +86,7 @@ pub(super) fn connection(seen: &Seen<'_>) -> Vec<String> {
         findings.extend(of_path(seen, path));
     }
     findings.extend(of_peer(seen));
+    findings.extend(both_ends::findings(state));
     findings
 }
 

@@ -2,10 +2,12 @@
 //!
 //! The daemon recognises causes by what arrives, what is answered and what ICMP says. This command gives it the time it
 //! needs, and walks on from there: names, networks and MTUs of this host ([`preflight`]), what leaves by each path and
-//! what comes back, what the peer's packets and session tell of its settings ([`judge`]), whether the peer answers
+//! what comes back, what the peer's packets and session tell of its settings ([`judge`]), what it says of them itself
+//! ([`both_ends`]), whether the peer answers
 //! through the tunnel, also to packets as large as it takes ([`reach`]), and what the paths carry, where that is asked for
 //! ([`rates`]).
 
+mod both_ends;
 mod busy;
 mod judge;
 mod load;
@@ -18,7 +20,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use mpt_control::{Client, ConnectionState, Reply, Request, Status, TunnelStatus};
 
 use self::judge::Seen;
@@ -47,9 +49,7 @@ pub(super) struct Order<'o> {
 
 /// Looks at one connection, or at all.
 pub(super) fn doctor(order: Order<'_>) -> Result<Exit> {
-    let mut client = Client::connect(order.socket).context(
-        "no daemon runs that could be looked at; start it with `mpt run`, or see `mpt check`",
-    )?;
+    let mut client = Client::connect(order.socket)?;
     let begin = Instant::now();
     let before = watch::ask(&mut client)?;
     if let Some(name) = order.connection
@@ -77,7 +77,21 @@ pub(super) fn doctor(order: Order<'_>) -> Result<Exit> {
         walk.push_str(&judge::shown(&seen));
         let is_whole = found.is_empty();
         findings.extend(found);
-        let reached: Vec<_> = reachable(state).map(|peer| Answer::of(peer, tunnel.mtu)).collect();
+        let peers = reachable(state).map(|peer| (peer, reach::own(peer)));
+        let (here, elsewhere): (Vec<_>, Vec<_>) =
+            peers.partition(|(_, own)| own.is_none_or(|own| is_of(tunnel, own)));
+        for (peer, own) in elsewhere {
+            let own = own.map(|own| own.to_string()).unwrap_or_default();
+            walk.push_str(&format!("  {peer} is not tried: packets to it leave from {own} here\n"));
+            findings.push(format!(
+                "{}: packets from here to {peer} leave from {own}, which is no address of tunnel {}: does another route \
+                 lead there (`ip route get {peer}`)? Or does the daemon run in another network namespace? Then run \
+                 this command there",
+                state.name, tunnel.name
+            ));
+        }
+        let reached: Vec<_> =
+            here.into_iter().map(|(peer, own)| Answer::of(peer, own, tunnel.mtu)).collect();
         for answer in &reached {
             let (line, finding) = through(tunnel, state, answer, &reached, is_whole);
             walk.push_str(&format!("  {line}\n"));
@@ -118,6 +132,12 @@ fn reachable(state: &ConnectionState) -> impl Iterator<Item = IpAddr> {
     peers.filter_map(|peer| peer.parse().ok())
 }
 
+/// Whether an address is one of a tunnel. Others are those of another way to the peer, or of another network namespace.
+fn is_of(tunnel: &TunnelStatus, address: IpAddr) -> bool {
+    let own = tunnel.addresses.iter().filter_map(|own| own.split('/').next()?.parse().ok());
+    own.into_iter().any(|own: IpAddr| own == address)
+}
+
 /// What came of asking one address of the peer through the tunnel.
 struct Answer {
     peer: IpAddr,
@@ -127,9 +147,9 @@ struct Answer {
 }
 
 impl Answer {
-    fn of(peer: IpAddr, mtu: u64) -> Self {
+    fn of(peer: IpAddr, own: Option<IpAddr>, mtu: u64) -> Self {
         let reached = reach::reach(peer, usize::try_from(mtu).unwrap_or_default());
-        Self { peer, reached, own: reach::own(peer) }
+        Self { peer, reached, own }
     }
 
     fn answers(&self) -> bool {
@@ -205,4 +225,18 @@ fn verdict(connections: usize, findings: &[String]) -> String {
     }
     let lines: String = findings.iter().map(|finding| format!("- {finding}\n")).collect();
     format!("to be changed:\n{lines}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_the_tunnel_are_told_from_others() {
+        let addresses = ["10.9.0.1/24", "fd00:9::1/64"].map(str::to_owned).to_vec();
+        let tunnel = TunnelStatus { addresses, ..TunnelStatus::default() };
+        assert!(is_of(&tunnel, [10, 9, 0, 1].into()));
+        assert!(is_of(&tunnel, "fd00:9::1".parse().unwrap()));
+        assert!(!is_of(&tunnel, [192, 0, 2, 2].into()));
+    }
 }

@@ -75,7 +75,8 @@ async function change(body, said) {
       headers: { "Authorization": `Bearer ${token}`, "Content-Type": "application/json" },
       body: JSON.stringify(body),
     });
-    text = answer.ok ? "" : (await answer.text()).trim();
+    // Why it was refused, or what is to be known of it.
+    text = (await answer.text()).trim();
     if (answer.status === 401 || answer.status === 403) {
       sessionStorage.removeItem("token");
       token = null;
@@ -198,6 +199,7 @@ class ConnectionCard {
     this.out = element("span", "out");
     this.in = element("span", "in");
     this.drops = element("span", "alert");
+    this.problems = element("ul", "problems");
     this.bar = element("div", "shares");
     this.bar.setAttribute("role", "img");
     this.grid = element("div", "paths");
@@ -205,7 +207,7 @@ class ConnectionCard {
     this.details = element("details", "", element("summary", "", "Why packets went where they went"), this.words);
     this.details.open = true;
     this.node = element("section", "connection", this.title, this.facts,
-      element("p", "total", this.out, this.in, this.drops), this.bar, this.grid, this.details);
+      element("p", "total", this.out, this.in, this.drops), this.problems, this.bar, this.grid, this.details);
   }
 
   show(tunnel, connection) {
@@ -216,7 +218,7 @@ class ConnectionCard {
     setText(this.out, `↑ ${rate(connection.sent)}`);
     setText(this.in, `↓ ${rate(connection.received)}`);
     setText(this.drops, connection.drops ? `${digits(connection.drops)} drops/s` : "");
-    const weighted = connection.scheduler === "weighted" || connection.scheduler === "flow";
+    tell(this.problems, connection.problems);
     const shares = [];
     connection.paths.forEach((path, place) => {
       let card = this.paths.get(path.name);
@@ -225,7 +227,7 @@ class ConnectionCard {
         this.paths.set(path.name, card);
         this.grid.append(card.node);
       }
-      card.show(path, weighted);
+      card.show(path, connection.weighted);
       const share = element("i");
       share.style.width = `${(path.share ?? 0) * 100}%`;
       share.style.background = `var(--p${place % HUES})`;
@@ -237,6 +239,12 @@ class ConnectionCard {
     this.details.hidden = connection.words.length === 0;
     this.words.replaceChildren(...connection.words.map((text) => element("p", "", text)));
   }
+}
+
+// What does not work as configured, and what to do about it.
+function tell(list, problems) {
+  list.replaceChildren(...problems.map((text) => element("li", "", text)));
+  list.hidden = problems.length === 0;
 }
 
 function forget(cards, present) {
@@ -258,6 +266,7 @@ function show(state) {
   const trouble = [
     ...Object.entries(state.failed).map(([name, why]) => `tunnel ${name} does not run: ${why}`),
     ...state.silent.map((name) => `tunnel ${name} does not answer`),
+    ...state.tunnels.flatMap((tunnel) => tunnel.problems),
     ...(state.unexplained ? [state.unexplained] : []),
     ...(state.more ? [`${state.more} more connections are not shown`] : []),
   ];

@@ -118,6 +118,21 @@ fn shown() {
     );
     eventually("the first path has the weight", || site.path(Side::Left, 0).weight == 3);
     browser.wait_for(&format!("/^7[0-9].[0-9] %$/.test({})", fact(0, 2)));
+    // What the command line says of such a change is said here.
+    let click =
+        |path: usize| format!("document.querySelectorAll('article button')[{path}].click()");
+    for path in 0..2 {
+        browser.evaluate(&click(path));
+    }
+    browser.wait_for("document.querySelectorAll('article .state.off').length === 2");
+    browser.wait_for(
+        "document.body.innerText.includes('connection peer has no path in service any more')",
+    );
+    for path in 0..2 {
+        browser.evaluate(&click(path));
+    }
+    browser.wait_for("document.querySelectorAll('article .state.up').length === 2");
+    browser.wait_for("!document.body.innerText.includes('no path in service')");
     assert_eq!(browser.complaints(), Vec::<String>::new());
     if let Some(file) = env::var_os("MPT_PICTURE") {
         browser.resize(1000, 900, false);

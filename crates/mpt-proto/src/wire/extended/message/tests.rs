@@ -35,6 +35,7 @@ fn samples() -> Vec<(Kind, Vec<u8>)> {
         sent: 5,
         echo: Some(Echo { time: 6, held: u32::MAX - 1 }),
         equalise: NonZeroU32::new(u32::MAX),
+        settings: None,
     };
     let beacon = |path| Beacon { path, covered: Seq::new(3), path_sequence: 4 };
     let close = Close { reason: Reason::Unassigned(5), index: 1 };
