@@ -17,21 +17,13 @@ use std::time::Duration;
 use crate::id::PathId;
 use crate::time::Instant;
 pub(crate) use lane::Choice;
-use lane::{Lane, SLACK};
+use lane::{CATCH_UP, Lane, SLACK};
 
 /// Datagrams leave up to so much early, so that those of a path leave together.
 const AHEAD: Duration = Duration::from_micros(500);
 
 /// A flow leaves a path that has never been full for another one only if it gains so much.
 const STRANGE: Duration = Duration::from_millis(2);
-
-/// Where nothing is full, what counts is how long a burst of so many bytes takes, and no more than so long: a flow that
-/// begins gains little from a path with a longer delay.
-const BURST: u64 = 15_000;
-const LONGEST_BURST: Duration = Duration::from_millis(6);
-
-/// How much of the time in which nobody sent, because the host stood still, is made up for.
-const CATCH_UP: Duration = Duration::from_millis(4);
 
 /// A path that is slower than the fastest by more than this carries nothing of it.
 pub(crate) const MOST_SKEW: Duration = Duration::from_millis(300);
@@ -105,8 +97,7 @@ impl Earliest {
     /// How fast a burst goes through a path that has no limit, in bytes per second, as far as it is known.
     pub(crate) fn set_burst(&mut self, path: PathId, rate: Option<u64>) {
         if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.path == path) {
-            let time = |rate: u64| Duration::from_micros(BURST * 1_000_000 / rate.max(1));
-            lane.burst = rate.map_or(LONGEST_BURST, time).min(LONGEST_BURST);
+            lane.set_burst(rate);
         }
     }
 

@@ -2,12 +2,19 @@
 
 use std::time::Duration;
 
-use super::{CATCH_UP, LONGEST_BURST};
 use crate::id::PathId;
 use crate::time::Instant;
 
 /// A path is given so much more than the difference of delays, so that it is never idle between two wake-ups.
 pub(super) const SLACK: Duration = Duration::from_millis(2);
+
+/// Where nothing is full, what counts is how long a burst of so many bytes takes, and no more than so long: a flow that
+/// begins gains little from a path with a longer delay.
+const BURST: u64 = 15_000;
+const LONGEST_BURST: Duration = Duration::from_millis(6);
+
+/// How much of the time in which nobody sent, because the host stood still, is made up for.
+pub(super) const CATCH_UP: Duration = Duration::from_millis(4);
 
 /// A path that carries more than this, in bytes per second, holds nothing back: to copy packets into a queue and to
 /// wake up for them takes more of a processor than there is. Its rate says what it gets beside others, and nothing else.
@@ -64,6 +71,12 @@ impl Lane {
     pub(super) fn set_rate(&mut self, rate: Option<u64>) {
         self.rate = rate;
         self.per_byte = rate.map_or(0, |rate| (1_000_000_000 << 32) / rate.max(1));
+    }
+
+    /// How fast a burst goes through it, in bytes per second, as far as it is known.
+    pub(super) fn set_burst(&mut self, rate: Option<u64>) {
+        let time = |rate: u64| Duration::from_micros(BURST * 1_000_000 / rate.max(1));
+        self.burst = rate.map_or(LONGEST_BURST, time).min(LONGEST_BURST);
     }
 
     /// How long it takes to send so many bytes.
