@@ -115,7 +115,9 @@ fn what_paths_are_like_is_known_before_there_is_traffic() {
         let mut pair = pair(&wires);
         let ids = pair.wires.clone();
         let sent = bytes(&pair, &ids);
-        assert!(sent < 200_000, "{sent} bytes");
+        // Where delays vary each train is of 32.
+        let most = if jitter.is_zero() { 200_000 } else { 300_000 };
+        assert!(sent < most, "{sent} bytes");
         let early = pair.connection(pair.left).queue_standing().expect("it is paced").equal_delay;
         // The link of 50 Mbit/s takes 25 ms longer, and where delays vary packets wait for each other.
         let [least, most] = if jitter.is_zero() { [24, 30] } else { [32, 70] };
