@@ -67,8 +67,9 @@ fn message_written_again(kind: Kind, message: &Message<'_>) {
             assert!(again.eq(blocks));
         }
         Message::Status(status) => {
-            status.emit(&mut place[..status::LEN]);
-            assert_eq!(Status::parse(&place[..status::LEN]), Ok(*status));
+            let place = &mut place[..status.wire_len()];
+            status.emit(place);
+            assert_eq!(Status::parse(place), Ok(*status));
         }
         Message::Close(close) => {
             close.emit(&mut place[..close::LEN]);

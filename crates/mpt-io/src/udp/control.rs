@@ -145,10 +145,15 @@ pub(super) fn next<'a>(rest: &mut &'a [u8]) -> Option<(libc::c_int, libc::c_int,
     Some((level, kind, data))
 }
 
-/// Reads a `struct timespec`: seconds and nanoseconds in a machine word each.
+/// Reads a `struct timespec`: seconds and nanoseconds in 64 bits each, or in 32 where the C library still has that.
 fn stamp(data: &[u8]) -> Option<Duration> {
-    let seconds = isize::from_ne_bytes(array(data, 0)?);
-    let nanos = isize::from_ne_bytes(array(data, WORD)?);
+    if data.len() >= 16 {
+        let seconds = i64::from_ne_bytes(array(data, 0)?);
+        let nanos = i64::from_ne_bytes(array(data, 8)?);
+        return Some(Duration::new(seconds.try_into().ok()?, nanos.try_into().ok()?));
+    }
+    let seconds = i32::from_ne_bytes(array(data, 0)?);
+    let nanos = i32::from_ne_bytes(array(data, 4)?);
     Some(Duration::new(seconds.try_into().ok()?, nanos.try_into().ok()?))
 }
 

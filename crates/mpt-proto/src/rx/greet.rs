@@ -59,7 +59,10 @@ impl Arrivals<'_> {
         if let Some(opened) = self.open_sealed(now, &header, datagram) {
             return opened;
         }
-        let (connection, path) = match self.find_by_origin(&header) {
+        let known = self.bound.filter(|bound| (bound.0, bound.1) == (header.key, header.path));
+        let known = known.filter(|_| header.sequence.is_some());
+        let known = known.map(|(.., connection, path)| (connection, path));
+        let (connection, path) = match known.or_else(|| self.find_by_origin(&header)) {
             Some(found) => found,
             None => match self.find(now, &header, datagram) {
                 Ok(found) => found?,

@@ -77,7 +77,9 @@ impl ReceiveHalf {
         let Some(measured) = &mut self.measured else { return };
         let recorder = &mut self.paths[arrival.path.index()].recorder;
         let sample = (now, arrival.path, header.sent);
-        let is_sample = measured.last != sample;
+        // Padded ones are sent to find out what the path is like.
+        let is_probe = header.kind == Kind::Beacon && arrival.len >= PADDED;
+        let is_sample = measured.last != sample || is_probe;
         let datagram = Datagram {
             sequence: header.path_sequence,
             sent: header.sent,
@@ -96,8 +98,6 @@ impl ReceiveHalf {
             let known = recorder.has_untold_loss().then_some(now).or(recorder.expires_at());
             known.into_iter().for_each(|at| measured.tell_by(at.max(measured.told_at + AT_ONCE)));
         }
-        // Padded ones are sent to find out what the path is like.
-        let is_probe = header.kind == Kind::Beacon && arrival.len >= PADDED;
         if measured.due.is_none() && (header.kind == Kind::Data || is_probe) {
             measured.due = Some(now + LEAST);
         }

@@ -177,6 +177,8 @@ impl Earliest {
             let ready = used().filter(|lane| lane.has_room(now));
             let choice = ready.min_by_key(|lane| lane.delay).map(|lane| Choice::Path(lane.path));
             let next = || used().map(|lane| lane.busy_until(now)).min();
+            let free = used().filter(|lane| !lane.is_paced()).min_by_key(|lane| lane.delay);
+            let choice = choice.or_else(|| free.map(|lane| Choice::Path(lane.path)));
             return choice.or_else(|| {
                 Some(Choice::Wait(Instant::ZERO + next()?.since(Instant::ZERO + SLACK)))
             });
@@ -295,9 +297,14 @@ impl Earliest {
         self.lane(path).map_or(Instant::ZERO, |lane| lane.next)
     }
 
-    /// Whether the next datagram of a path may leave: it is due, or nearly so.
+    /// Whether the next datagram of a path may leave: it is due, or nearly so, or nothing is held back there.
     pub(crate) fn may_send(&self, now: Instant, path: PathId) -> bool {
-        self.lane(path).is_none_or(|lane| !lane.is_paced() || lane.next <= now + AHEAD)
+        self.is_due(now, path) || self.lane(path).is_some_and(|lane| !lane.is_paced())
+    }
+
+    /// Whether the path has sent all that it can carry until now, or nearly so.
+    pub(crate) fn is_due(&self, now: Instant, path: PathId) -> bool {
+        self.next(path) <= now + AHEAD
     }
 
     /// Whether the path carries.
@@ -365,7 +372,7 @@ impl Earliest {
     /// for a while since the one before.
     pub(crate) fn on_sent(&mut self, now: Instant, path: PathId, len: usize) -> bool {
         let Some(lane) = self.lanes.iter_mut().find(|lane| lane.path == path) else { return true };
-        lane.on_sent(now, len);
+        lane.on_sent(now, len, self.slowest);
         std::mem::take(&mut lane.idled)
     }
 

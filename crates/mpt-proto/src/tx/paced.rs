@@ -96,9 +96,9 @@ impl TransmitHalf {
                 let earliest = self.scheduler.earliest_mut()?;
                 earliest.commit_chosen(now, path, wire_len);
                 if !paced.has_committed(path) && earliest.may_send(now, path) {
+                    let is_due = earliest.is_due(now, path);
                     let stamp = self.on_leaving(now, path, stamp, (wire_len, len), false);
-                    let sender = &mut self.paths[path.index()];
-                    sender.rate.on_idle(sender.wire.next);
+                    self.paths[path.index()].on_idle_if(is_due);
                     return Some(Offered::Now(path, stamp));
                 }
                 let place = paced.store.take(len);
@@ -232,10 +232,8 @@ impl TransmitHalf {
         let moves = self.paced.as_ref().is_some_and(|paced| paced.moves(now));
         let stamp = if moves { stamp.out_of_turn() } else { stamp };
         let sender = &mut self.paths[path.index()];
-        if has_idled {
-            // What is sent before this says nothing of what the path delivers: others may have been chosen.
-            sender.rate.on_idle(sender.wire.next);
-        }
+        // What is sent before this says nothing of what the path delivers: others may have been chosen.
+        sender.on_idle_if(has_idled);
         let stamp = stamp.leaving(now, &mut sender.wire);
         if !is_copy {
             self.fail_over.on_sent(now, sender, wire_len);
@@ -294,10 +292,7 @@ impl TransmitHalf {
                 // No beacon is to follow: nobody waits for it, and it would seem to be the end of the train.
                 self.paths[index].idle = idle;
             }
-            if is_last {
-                let sender = &mut self.paths[index];
-                sender.rate.on_idle(sender.wire.next);
-            }
+            self.paths[index].on_idle_if(is_last);
             if again.is_some_and(Again::is_parity) {
                 self.on_parity_leaving(path, &stamp, place);
             }
@@ -305,9 +300,9 @@ impl TransmitHalf {
             return Some(Due { path, stamp, tos, place, len, keep, is_copy });
         }
         let lanes = paced.committed.iter().filter(|(_, lane)| !lane.is_empty());
-        let next = lanes.map(|(index, _)| earliest.next(PathId(index as u8))).min();
+        let next = lanes.map(|(index, _)| earliest.next(PathId(index as u8)));
         let others = paced.acks.due().into_iter().chain(self.repair.groups.due());
-        paced.at = next.into_iter().chain(waits_until).chain(others).min();
+        paced.at = next.chain(waits_until).chain(others).min();
         None
     }
 

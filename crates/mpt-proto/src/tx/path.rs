@@ -118,6 +118,14 @@ pub(super) struct TransmitPath {
 }
 
 impl TransmitPath {
+    /// The path has nothing to send, if so.
+    #[inline]
+    pub(super) fn on_idle_if(&mut self, is_idle: bool) {
+        if is_idle {
+            self.rate.on_idle(self.wire.next);
+        }
+    }
+
     pub(super) fn new(
         config: &PathConfig,
         header_len: usize,

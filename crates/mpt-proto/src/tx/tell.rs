@@ -53,7 +53,8 @@ impl TransmitHalf {
     pub(super) fn tell_settings(&mut self, index: usize) -> Option<Settings> {
         let (scheduler, Told { reorder, mtu: (mtu, mtu_is_set) }) = (self.policy, self.told);
         let ReorderConfig { evidence, window, max_delay, early_release, late } = reorder;
-        let path = &mut self.paths[index];
+        // A path that tells that it goes is gone already.
+        let path = self.paths.get_mut(index)?;
         let turn = is_told_in(path.statuses);
         path.statuses = path.statuses.wrapping_add(1);
         turn.then(|| Settings {

@@ -418,7 +418,7 @@ fn with_template(framing: &str, line: impl Fn(&Site) -> String) -> Site {
     let mut site = Site::links_only(TWO_LINKS, framing);
     let right = format!(
         "[[tunnel]]\nname = 'mpt0'\naddresses = ['10.9.0.2/24', 'fd00:9::2/64']\n[[tunnel.accept]]\n\
-         name = 'road'\npeers = ['10.9.0.0/24']\n{framing}\n{}\n",
+         name = 'road'\npeers = ['10.9.0.0/24']\n{QUICK}{framing}\n{}\n",
         line(&site)
     );
     site.start_daemon_with(Side::Right, &right);

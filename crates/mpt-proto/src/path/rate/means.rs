@@ -22,7 +22,8 @@ impl Alone {
     /// So many small datagrams took so long on average.
     pub(super) fn add(alone: &mut Option<Self>, mean: u32, count: u32) {
         let Self { mean: before, count: of } = *alone.get_or_insert(Self { mean, count: 0 });
-        let of = (of + count).min(MOST).max(count);
+        let count = count.min(MOST);
+        let of = (of + count).min(MOST);
         let off = i64::from(after(mean, before)) * i64::from(count) / i64::from(of);
         *alone = Some(Self { mean: before.wrapping_add_signed(off as i32), count: of });
     }
@@ -41,7 +42,7 @@ impl Delays {
     pub(super) fn add(&mut self, block: &Block, count: u32, alone: Alone) {
         let mean = block.delay_min.wrapping_add(block.delay_mean);
         self.sum += i64::from(after(mean, alone.mean)) * i64::from(count);
-        self.count += count;
+        self.count = self.count.saturating_add(count);
     }
 
     /// The datagrams per second that the path carries at least, where delays exceed their least by so many microseconds on average;

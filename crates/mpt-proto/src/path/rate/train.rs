@@ -59,8 +59,10 @@ impl Trains {
     /// Of how many datagrams the next train is, if one may be sent on a path whose delay `varies` or not.
     pub(super) fn next(&self, now: Instant, varies: bool) -> Option<usize> {
         let is_free = self.on_way.is_none_or(|train| train.is_lost(now));
-        // Where delays vary, fewer show nothing.
-        let nth = if varies { SIZES.len() - 1 } else { self.count };
+        // Where delays vary, fewer show nothing; and more are a load before the first ones have shown something.
+        let nth = if varies { self.count.max(1) } else { self.count };
+        let has_shown_nothing = !self.is_of_means && (1..SIZES.len()).contains(&self.count);
+        let is_free = is_free && !(varies && has_shown_nothing);
         let size = SIZES[nth.min(SIZES.len() - 1)];
         // No longer than others may have to wait for it.
         let shown = self.shown.filter(|_| !varies || self.is_of_means);
@@ -76,6 +78,10 @@ impl Trains {
 
     /// A train is sent.
     pub(super) fn on_sent(&mut self, now: Instant, train: Train) {
+        if self.count >= SIZES.len() && self.is_of_means {
+            // What the path carried at the time of the series before it may not carry any more.
+            (self.shown, self.is_of_means) = (None, false);
+        }
         self.on_way = Some(train);
         self.count += 1;
         self.next_at = now + if self.count < SIZES.len() { Duration::ZERO } else { TRAINS };
@@ -95,11 +101,13 @@ impl Trains {
         spread: Option<f64>,
     ) {
         if let (Some(train), Some(alone), Some(before)) = (&mut self.on_way, self.alone, before) {
-            train.delays.add(block, block.received.wrapping_sub(before.packets), alone);
+            let count = block.received.wrapping_sub(before.packets).min(train.count());
+            train.delays.add(block, count, alone);
         }
         let arrived = self.on_way.as_mut().and_then(|train| train.on_block(block, before, header));
         if let (Some(spread), Some(alone), Some(train)) = (spread, self.alone, self.on_way) {
             if let Some(least) = train.delays.rate(alone, spread) {
+                // Of the trains of a series the one counts that shows most: each shows the least that it may be.
                 let before = self.shown.filter(|_| self.is_of_means).unwrap_or(0.0);
                 self.shown = Some(before.max(least * (train.len() + header) as f64));
                 (self.is_of_means, self.is_exact, self.is_shown_well) = (true, true, false);
@@ -110,7 +118,7 @@ impl Trains {
             let is_exact = train.is_some_and(|train| train.last == block.highest);
             // What has come behind it makes it seem longer.
             if is_exact || arrived > self.shown {
-                self.is_exact = is_exact;
+                (self.is_exact, self.is_of_means) = (is_exact, false);
                 self.is_shown_well = train.is_some_and(|train| train.is_long());
                 self.shown = arrived.or(self.shown);
             }
@@ -198,7 +206,11 @@ impl Train {
 
     /// Bytes of UDP payload of a datagram.
     fn len(&self) -> u64 {
-        self.bytes / u64::from(after(self.last, self.from).unsigned_abs() + 1)
+        self.bytes / u64::from(self.count())
+    }
+
+    fn count(&self) -> u32 {
+        after(self.last, self.from).unsigned_abs() + 1
     }
 
     /// Whether it takes long enough to be measured well.
@@ -387,7 +399,12 @@ mod tests {
     #[test]
     fn where_delays_vary_a_train_shows_by_its_mean_delay_what_the_path_carries() {
         let mut trains = Trains::default();
-        assert_eq!(trains.next(Instant::ZERO, true), Some(32), "fewer show nothing");
+        assert_eq!(trains.next(Instant::ZERO, true), Some(16), "fewer show nothing");
+        trains.on_sent(Instant::ZERO, train(5, 16, 16_000));
+        let later = Instant::ZERO + LONGEST;
+        assert_eq!(trains.next(later, true), None, "the first one has shown nothing");
+        assert!(trains.next(later, false).is_some(), "where delays do not vary they are short");
+        let mut trains = Trains::default();
         Alone::add(&mut trains.alone, 40_000, 64);
         trains.on_sent(Instant::ZERO, train(5, 32, 32_000));
         // They leave 500 us apart, and one is lost.

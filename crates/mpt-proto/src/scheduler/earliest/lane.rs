@@ -118,16 +118,18 @@ impl Lane {
 
     /// Whether no more is committed than keeps it busy.
     pub(super) fn has_room(&self, now: Instant) -> bool {
-        !self.is_paced() || self.busy_until(now).since(now) <= SLACK
+        self.busy_until(now).since(now) <= SLACK
     }
 
-    /// A datagram of `len` bytes leaves. One that is not held back may be due no later than is bridged anyway.
-    pub(super) fn on_sent(&mut self, now: Instant, len: usize) {
+    /// A datagram of `len` bytes leaves. One that is not held back is due no later than bridges the difference to the slowest
+    /// path, which takes so much longer than the fastest.
+    pub(super) fn on_sent(&mut self, now: Instant, len: usize, slowest: Duration) {
         self.committed = self.committed.saturating_sub(len);
         self.ahead = self.ahead.saturating_sub(len);
         let from = Instant::ZERO + now.since(Instant::ZERO + CATCH_UP);
         let next = self.next.max(from) + self.time(len);
-        self.next = if self.is_paced() { next } else { next.min(now + SLACK) };
+        let most = now + slowest.saturating_sub(self.delay) + SLACK;
+        self.next = if self.is_paced() { next } else { next.min(most) };
     }
 
     pub(super) fn arrival(&self, now: Instant, len: usize) -> Instant {

@@ -7,6 +7,9 @@ use crate::output;
 /// Path statuses that have to be lost in a row, at the least, for a path to be down.
 const LOST: f64 = 2.0;
 
+/// The longest dead time that is told, in seconds, in place of all longer ones.
+const LONGEST_TOLD: f64 = 65.535;
+
 /// The paths of which the peer says how it has set them.
 fn told(state: &ConnectionState) -> impl Iterator<Item = (&PathState, &PeerSettings)> {
     state.paths.iter().filter_map(|path| Some((path, path.peer.as_ref()?)))
@@ -42,7 +45,8 @@ pub(super) fn shown(state: &ConnectionState) -> String {
         facts.extend(of.weight.filter(|_| by_weights).map(|weight| format!("weight {weight}")));
         facts.push(match of.dead_time {
             0.0 => "never down for silence".to_owned(),
-            time => format!("dead time {}", output::duration(time)),
+            time if time < LONGEST_TOLD => format!("dead time {}", output::duration(time)),
+            time => format!("dead time {} or more", output::duration(time)),
         });
         text.push_str(&format!("  {} there: {}\n", path.name, facts.join(", ")));
     }
@@ -72,7 +76,9 @@ fn patience(state: &ConnectionState, (path, of): (&PathState, &PeerSettings)) ->
             output::duration(every)
         ));
     }
-    let too_soon = of.dead_time > 0.0 && of.dead_time < LOST * path.keepalive;
+    // No longer one is told, so it may be any.
+    let is_known = of.dead_time < LONGEST_TOLD;
+    let too_soon = is_known && of.dead_time > 0.0 && of.dead_time < LOST * path.keepalive;
     too_soon.then(|| {
         format!(
             "{place} is down for the peer after {} of silence, and this host sends on an idle path every {}: lower \
@@ -148,6 +154,12 @@ mod tests {
         // Other numbers in the same order mean the same.
         let alike = connection(|paths, peers| (paths[1].priority, peers[1].priority) = (1, 200));
         assert_eq!(findings(&alike), Vec::<String>::new());
+        // One that is down later than can be told.
+        let late = connection(|paths, peers| {
+            (paths[0].keepalive, paths[0].dead_time) = (60.0, 210.0);
+            peers[0].dead_time = 65.535;
+        });
+        assert_eq!(findings(&late), Vec::<String>::new());
         // A path that is never down for silence.
         let never =
             connection(|paths, peers| (paths[0].dead_time, peers[0].dead_time) = (0.0, 0.0));

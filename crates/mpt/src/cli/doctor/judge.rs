@@ -86,7 +86,6 @@ pub(super) fn connection(seen: &Seen<'_>) -> Vec<String> {
         findings.extend(of_path(seen, path));
     }
     findings.extend(of_peer(seen));
-    findings.extend(both_ends::findings(state));
     findings
 }
 

@@ -77,6 +77,7 @@ pub(super) fn doctor(order: Order<'_>) -> Result<Exit> {
         walk.push_str(&judge::shown(&seen));
         let is_whole = found.is_empty();
         findings.extend(found);
+        findings.extend(both_ends::findings(state));
         let peers = reachable(state).map(|peer| (peer, reach::own(peer)));
         let (here, elsewhere): (Vec<_>, Vec<_>) =
             peers.partition(|(_, own)| own.is_none_or(|own| is_of(tunnel, own)));
