@@ -73,8 +73,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Beginning {
     connection: Option<(u64, Instant)>,
-    /// The early delay at its beginning.
-    early: Duration,
+    /// The early delay at its beginning, in milliseconds.
+    early: u16,
     last: Instant,
 }
 
@@ -91,7 +91,8 @@ impl Beginning {
     ) -> bool {
         match segment {
             Some(Segment::Syn) => {
-                (self.connection, self.last, self.early) = (Some((hash, now)), now, early);
+                (self.connection, self.last) = (Some((hash, now)), now);
+                self.early = early.as_millis() as u16;
             }
             Some(Segment::Other | Segment::End) => {
                 let Some((known, since)) = self.connection else { return false };
@@ -105,7 +106,7 @@ impl Beginning {
             }
             Some(Segment::Ack(_) | Segment::Report | Segment::Marked) | None => return false,
         }
-        self.connection.is_some() && early <= self.early * 2
+        self.connection.is_some() && early.as_millis() <= u128::from(self.early) * 2
     }
 }
 

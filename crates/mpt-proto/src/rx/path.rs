@@ -41,7 +41,7 @@ pub(super) struct ReceivePath {
     /// How often it does.
     pub(super) peer_interval: Option<Duration>,
     /// How it is set, as far as it has said so.
-    pub(super) peer_settings: Option<Settings>,
+    pub(super) peer_settings: Option<Box<Settings>>,
     /// The last report, so that only changes are reported.
     pub(super) told: (bool, PathState),
     pub(super) estimator: PathEstimator,
@@ -88,7 +88,8 @@ impl ReceivePath {
 
     /// Bytes of memory apart from its own size, and from what its order takes.
     pub(super) fn memory(&self) -> usize {
-        self.recorder.memory() + self.estimator.memory()
+        let settings = self.peer_settings.as_ref().map_or(0, |it| size_of_val(&**it));
+        self.recorder.memory() + self.estimator.memory() + settings
     }
 
     /// Other times. The status is for [`Liveness::on_status`].

@@ -148,7 +148,7 @@ impl ReceiveHalf {
                 self.on_interval(arrival.path, interval, messages);
                 let heard = &mut self.paths[arrival.path.index()];
                 let settings = payload.get(status::LEN..).and_then(Settings::parse);
-                heard.peer_settings = settings.or(heard.peer_settings);
+                heard.peer_settings = settings.map(Box::new).or(heard.peer_settings.take());
                 self.receive_keepalive(now, arrival, &keepalive, restarts, sink, messages)
             }
             (Body::Probe, _) => self.receive_probe(now, arrival, sink, messages),

@@ -59,7 +59,8 @@ impl ReceiveHalf {
     /// If the connection has no such path.
     pub fn peer_settings(&self, path: PathId) -> Option<(Settings, Option<Duration>)> {
         let path = &self.paths[path.index()];
-        Some((path.peer_settings?, path.peer_interval)).filter(|_| self.session.is_some())
+        Some((**path.peer_settings.as_ref()?, path.peer_interval))
+            .filter(|_| self.session.is_some())
     }
 
     /// The GRE key of its datagrams, if they have one.

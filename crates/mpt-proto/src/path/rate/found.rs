@@ -8,6 +8,9 @@ use crate::time::Instant;
 /// So many of the last findings of a path are kept: as many as it makes in some seconds.
 const KEPT: usize = 8;
 
+/// And of a path that rests.
+const RESTING: usize = 2;
+
 /// A rate that differs from the one told last by more than this share is told again.
 const TOLD: f64 = 0.15;
 
@@ -115,6 +118,12 @@ impl Findings {
     /// Bytes of memory apart from its own size.
     pub(super) fn memory(&self) -> usize {
         self.kept.capacity() * size_of::<Found>()
+    }
+
+    /// Gives back memory: nothing was sent for long, so only the last ones still say what the path is like.
+    pub(super) fn rest(&mut self) {
+        self.kept.drain(..self.kept.len().saturating_sub(RESTING));
+        self.kept.shrink_to_fit();
     }
 
     /// The last ones, oldest first.

@@ -7,11 +7,16 @@ impl RateEstimator {
     /// Bytes of memory apart from its own size.
     pub(crate) fn memory(&self) -> usize {
         let competes = self.competes().then_some(size_of::<Competition>());
-        self.points.memory() + self.findings.memory() + competes.unwrap_or_default()
+        self.points.memory()
+            + self.findings.memory()
+            + self.trains.memory()
+            + competes.unwrap_or_default()
     }
 
     /// Gives back what is not needed while nothing is sent. What is known of the path stays.
     pub(crate) fn rest(&mut self) {
         self.points.rest();
+        self.trains.rest();
+        self.findings.rest();
     }
 }

@@ -46,7 +46,7 @@ const MEANT: u32 = 64;
 const FEWEST: u32 = 16;
 
 /// So many are not worth giving back.
-const FEW: usize = 4;
+const FEW: usize = 2;
 
 /// The last points, oldest first.
 #[derive(Debug, Default)]

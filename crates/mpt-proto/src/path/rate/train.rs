@@ -39,7 +39,7 @@ const TRAINS: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub(super) struct Trains {
     /// The train that is on its way, how many there were, and when the next may follow.
-    on_way: Option<Train>,
+    on_way: Option<Box<Train>>,
     count: usize,
     next_at: Instant,
     /// The rate at which the last one arrived, whether nothing else was reported with it, and whether it was long enough to
@@ -56,9 +56,19 @@ pub(super) struct Trains {
 }
 
 impl Trains {
+    /// Bytes of memory apart from its own size.
+    pub(super) fn memory(&self) -> usize {
+        self.on_way.as_ref().map_or(0, |train| size_of_val(&**train))
+    }
+
+    /// Gives up a train of which nothing has come for long.
+    pub(super) fn rest(&mut self) {
+        self.on_way = None;
+    }
+
     /// Of how many datagrams the next train is, if one may be sent on a path whose delay `varies` or not.
     pub(super) fn next(&self, now: Instant, varies: bool) -> Option<usize> {
-        let is_free = self.on_way.is_none_or(|train| train.is_lost(now));
+        let is_free = self.on_way.as_ref().is_none_or(|train| train.is_lost(now));
         // Where delays vary, fewer show nothing; and more are a load before the first ones have shown something.
         let nth = if varies { self.count.max(1) } else { self.count };
         let has_shown_nothing = !self.is_of_means && (1..SIZES.len()).contains(&self.count);
@@ -73,7 +83,7 @@ impl Trains {
 
     /// Whether one is on its way: nothing else is to go with it.
     pub(super) fn is_on_way(&self, now: Instant) -> bool {
-        self.on_way.is_some_and(|train| !train.is_lost(now))
+        self.on_way.as_ref().is_some_and(|train| !train.is_lost(now))
     }
 
     /// A train is sent.
@@ -82,14 +92,14 @@ impl Trains {
             // What the path carried at the time of the series before it may not carry any more.
             (self.shown, self.is_of_means) = (None, false);
         }
-        self.on_way = Some(train);
+        self.on_way = Some(Box::new(train));
         self.count += 1;
         self.next_at = now + if self.count < SIZES.len() { Duration::ZERO } else { TRAINS };
     }
 
     /// Whether feedback is about the train that is on its way.
     pub(super) fn is_in(&self, block: &Block) -> bool {
-        self.on_way.is_some_and(|train| train.is_in(block))
+        self.on_way.as_ref().is_some_and(|train| train.is_in(block))
     }
 
     /// Feedback about it, and what the one before said. Delays exceed their least by `spread` microseconds on average, if they vary.
@@ -105,17 +115,17 @@ impl Trains {
             train.delays.add(block, count, alone);
         }
         let arrived = self.on_way.as_mut().and_then(|train| train.on_block(block, before, header));
-        if let (Some(spread), Some(alone), Some(train)) = (spread, self.alone, self.on_way) {
+        if let (Some(spread), Some(alone), Some(train)) = (spread, self.alone, &self.on_way) {
             if let Some(least) = train.delays.rate(alone, spread) {
                 // Of the trains of a series the one counts that shows most: each shows the least that it may be.
                 let before = self.shown.filter(|_| self.is_of_means).unwrap_or(0.0);
                 self.shown = Some(before.max(least * (train.len() + header) as f64));
                 (self.is_of_means, self.is_exact, self.is_shown_well) = (true, true, false);
             }
-            self.on_way = self.on_way.filter(|_| arrived.is_none());
+            self.on_way = self.on_way.take().filter(|_| arrived.is_none());
         } else if let Some(arrived) = arrived {
             let train = self.on_way.take();
-            let is_exact = train.is_some_and(|train| train.last == block.highest);
+            let is_exact = train.as_ref().is_some_and(|train| train.last == block.highest);
             // What has come behind it makes it seem longer.
             if is_exact || arrived > self.shown {
                 (self.is_exact, self.is_of_means) = (is_exact, false);
@@ -284,134 +294,4 @@ fn dispersion(block: &Block, before: Option<&Point>, header: u64) -> Option<f64>
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Feedback after so many datagrams of 1000 bytes, one each 160 us from the fifth on.
-    fn block(highest: u32, first: u32) -> Block {
-        Block {
-            highest,
-            received: highest + 1,
-            received_bytes: u64::from(highest + 1) * 1000,
-            first_arrived: 10_000 + first * 160,
-            highest_arrived: 10_000 + highest * 160,
-            bytes_after_first: (highest - first) * 1000,
-            ..Block::default()
-        }
-    }
-
-    fn train(from: u32, count: u32, bytes: u64) -> Train {
-        Train::new(Instant::ZERO, from, count, bytes, Duration::from_millis(50))
-    }
-
-    fn point(highest: u32) -> Point {
-        let payload = u64::from(highest + 1) * 1000;
-        Point { highest, packets: highest + 1, payload, ..Point::default() }
-    }
-
-    #[test]
-    fn a_train_shows_the_rate_at_which_it_arrives_in_one_feedback_or_several() {
-        let new = || train(5, 16, 16_000);
-        assert!(!new().is_in(&block(4, 4)) && new().is_in(&block(5, 5)));
-        let rate = new().on_block(&block(20, 5), Some(&point(4)), 28).flatten().unwrap();
-        assert!((rate / 6_425_000.0 - 1.0).abs() < 0.001, "1028 bytes each 160 us: {rate}");
-        let mut train = new();
-        assert_eq!(train.on_block(&block(11, 5), Some(&point(4)), 28), None, "not all of it");
-        let rate = train.on_block(&block(20, 12), Some(&point(11)), 28).flatten().unwrap();
-        assert!((rate / 6_425_000.0 - 1.0).abs() < 0.001, "{rate}");
-    }
-
-    #[test]
-    fn what_arrives_behind_a_train_does_not_make_it_seem_slower() {
-        for highest in [20, 25] {
-            let mut trains = Trains { shown: Some(7e6), ..Trains::default() };
-            trains.on_sent(Instant::ZERO, train(5, 16, 16_000));
-            // The rest came 10 ms after it.
-            let late = if highest == 25 { 10_000 } else { 0 };
-            let told = block(highest, 5);
-            let told = Block { highest_arrived: told.highest_arrived + late, ..told };
-            trains.on_block(&told, Some(&point(4)), 28, None);
-            let shown = trains.shown.unwrap();
-            assert_eq!(shown < 6.9e6, highest == 20, "{shown}");
-            assert!(trains.next(Instant::ZERO, false).is_some(), "it is told about");
-        }
-    }
-
-    #[test]
-    fn what_had_arrived_long_before_a_train_does_not_make_it_seem_faster() {
-        let mut trains = Trains::default();
-        trains.on_sent(Instant::ZERO, train(6, 8, 8000));
-        // Three path statuses had arrived before it, and nothing was reported since.
-        let told = block(13, 6);
-        trains.on_block(&told, Some(&point(2)), 28, None);
-        assert!(
-            (trains.known().unwrap() / 6_425_000.0 - 1.0).abs() < 0.001,
-            "{:?}",
-            trains.known()
-        );
-    }
-
-    #[test]
-    fn data_that_is_reported_with_a_train_does_not_make_it_seem_slow() {
-        let mut trains = Trains::default();
-        trains.on_sent(Instant::ZERO, train(10, 8, 8000));
-        // Five datagrams had come 30 ms before the train.
-        let told = block(17, 5);
-        let told = Block { first_arrived: told.first_arrived.wrapping_sub(30_000), ..told };
-        trains.on_block(&told, Some(&point(4)), 28, None);
-        assert_eq!(trains.shown, None);
-        trains.on_sent(Instant::ZERO, train(18, 16, 16_000));
-        trains.on_block(&block(33, 18), Some(&point(17)), 28, None);
-        assert!(trains.known().is_some_and(|rate| (rate / 6_425_000.0 - 1.0).abs() < 0.001));
-    }
-
-    #[test]
-    fn small_datagrams_before_a_pause_are_no_part_of_a_burst() {
-        // Ten of 140 bytes, then after a pause some of 1400 bytes, one each 160 us.
-        let told = |count: u32| Block {
-            highest: 9 + count,
-            received: 10 + count,
-            received_bytes: 1400 + u64::from(count) * 1400,
-            first_arrived: 50_000,
-            highest_arrived: 50_000 + (count - 1) * 160,
-            bytes_after_first: (count - 1) * 1400,
-            ..Block::default()
-        };
-        assert_eq!(dispersion(&told(5), Some(&Point::default()), 28), None, "too few");
-        let rate = dispersion(&told(16), Some(&Point::default()), 28).unwrap();
-        assert!((rate / (1428.0 / 160e-6) - 1.0).abs() < 0.002, "{rate}");
-    }
-
-    #[test]
-    fn few_datagrams_and_those_read_at_once_show_nothing() {
-        let mut it = train(5, 16, 16_000);
-        let at_once = Block { highest_arrived: 10_900, ..block(20, 5) };
-        assert_eq!(it.on_block(&at_once, Some(&point(4)), 28), Some(None));
-        let mut lost = train(5, 16, 16_000);
-        let few = Block { received: 9, ..block(20, 5) };
-        assert_eq!(lost.on_block(&few, Some(&point(4)), 28), Some(None));
-        assert_eq!(dispersion(&block(9, 5), Some(&point(4)), 28), None);
-        assert!(dispersion(&block(20, 5), Some(&point(4)), 28).is_some());
-        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
-        assert!(lost.is_lost(at(350)) && !lost.is_lost(at(349)));
-    }
-
-    #[test]
-    fn where_delays_vary_a_train_shows_by_its_mean_delay_what_the_path_carries() {
-        let mut trains = Trains::default();
-        assert_eq!(trains.next(Instant::ZERO, true), Some(16), "fewer show nothing");
-        trains.on_sent(Instant::ZERO, train(5, 16, 16_000));
-        let later = Instant::ZERO + LONGEST;
-        assert_eq!(trains.next(later, true), None, "the first one has shown nothing");
-        assert!(trains.next(later, false).is_some(), "where delays do not vary they are short");
-        let mut trains = Trains::default();
-        Alone::add(&mut trains.alone, 40_000, 64);
-        trains.on_sent(Instant::ZERO, train(5, 32, 32_000));
-        // They leave 500 us apart, and one is lost.
-        let told = Block { delay_min: 30_000, delay_mean: 17_750, ..block(35, 5) };
-        trains.on_block(&told, Some(&point(4)), 28, Some(1000.0));
-        let share = trains.known().unwrap() / 2_056_000.0;
-        assert!((0.9..1.1).contains(&share), "1028 bytes each 500 us: {share}");
-        assert_eq!(trains.limit(), None, "it may carry more");
-    }
-}
+mod tests;

@@ -102,7 +102,7 @@ fn read_twice(kind: Kind, message: &[u8]) -> Result<(), Drop> {
             beacon::parse(&again).unwrap().eq(blocks)
         }
         Message::Status(status) => {
-            Status::parse(&written(24, |place| status.emit(place))) == Ok(status)
+            Status::parse(&written(status.wire_len(), |place| status.emit(place))) == Ok(status)
         }
         Message::Close(close) => Close::parse(&written(8, |place| close.emit(place))) == Ok(close),
         Message::Parity(parity) => {
