@@ -6,7 +6,7 @@ use mpt_proto::wire::extended::close::{self, Close};
 use mpt_proto::wire::extended::feedback::{self, Feedback};
 use mpt_proto::wire::extended::hello::{self, Hello};
 use mpt_proto::wire::extended::parity::Parity;
-use mpt_proto::wire::extended::status::{self, Status};
+use mpt_proto::wire::extended::status::Status;
 use mpt_proto::wire::extended::{Header, Kind, Message, is_extended};
 
 /// A datagram. What is read from it is written again as the same fields.
