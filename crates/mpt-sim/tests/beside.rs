@@ -143,7 +143,7 @@ fn a_tunnel_competes_with_a_flow_that_keeps_a_queue() {
     for ((name, queue), [off, on, most]) in QUEUES.into_iter().zip([
         [0.75, 0.75, 1.2],
         [0.55, 0.6, 1.2],
-        [0.35, 0.5, 1.2],
+        [0.4, 0.5, 1.2],
         [0.11, 0.12, 1.2],
     ]) {
         let without = fair_share(minute(&yields, queue, Rival::Plain));

@@ -26,6 +26,9 @@ const LONGEST_DATAGRAM: u64 = 1500;
 const SPARE: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(2);
 
+/// A long train that has shown nothing by then may take so much longer to leave a slow path.
+const DRAINS: Duration = Duration::from_secs(1);
+
 /// The share of what a train shows that a path starts with: a policer lets more pass for a moment than in the long run.
 const SEED: f64 = 0.5;
 
@@ -69,10 +72,10 @@ impl Trains {
     /// Of how many datagrams the next train is, if one may be sent on a path whose delay `varies` or not.
     pub(super) fn next(&self, now: Instant, varies: bool) -> Option<usize> {
         let is_free = self.on_way.as_ref().is_none_or(|train| train.is_lost(now));
-        // Where delays vary, fewer show nothing; and more are a load before the first ones have shown something.
-        let nth = if varies { self.count.max(1) } else { self.count };
-        let has_shown_nothing = !self.is_of_means && (1..SIZES.len()).contains(&self.count);
-        let is_free = is_free && !(varies && has_shown_nothing);
+        // Where delays vary, fewer show too little; and more are a load before the first ones have shown something.
+        let nth = if varies { SIZES.len() - 1 } else { self.count };
+        let drains = varies && !self.is_of_means;
+        let is_free = is_free && !(drains && self.on_way.as_ref().is_some_and(|it| it.drains(now)));
         let size = SIZES[nth.min(SIZES.len() - 1)];
         // No longer than others may have to wait for it.
         let shown = self.shown.filter(|_| !varies || self.is_of_means);
@@ -212,6 +215,11 @@ impl Train {
     /// Whether no feedback will be about it any more.
     fn is_lost(&self, now: Instant) -> bool {
         now >= self.lost_at
+    }
+
+    /// Whether it may still stand in the queue of a slow path, having shown nothing.
+    fn drains(&self, now: Instant) -> bool {
+        self.is_long() && now < self.lost_at + DRAINS
     }
 
     /// Bytes of UDP payload of a datagram.
