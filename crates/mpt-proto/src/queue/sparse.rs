@@ -166,6 +166,7 @@ mod tests {
         assert!(on(5000, 8, Segment::Syn), "another one");
         assert!(!beginning.on_packet(at(5001), 8, None, none), "not TCP");
     }
+
     #[test]
     fn a_tcp_connection_that_began_with_less_than_half_of_the_early_delay_does_not_take_it() {
         let now = Instant::ZERO + Duration::from_secs(5);

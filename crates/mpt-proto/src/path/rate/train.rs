@@ -71,11 +71,11 @@ impl Trains {
 
     /// Of how many datagrams the next train is, if one may be sent on a path whose delay `varies` or not.
     pub(super) fn next(&self, now: Instant, varies: bool) -> Option<usize> {
-        let is_free = self.on_way.as_ref().is_none_or(|train| train.is_lost(now));
         // Where delays vary, fewer show too little; and more are a load before the first ones have shown something.
         let nth = if varies { SIZES.len() - 1 } else { self.count };
-        let drains = varies && !self.is_of_means;
-        let is_free = is_free && !(drains && self.on_way.as_ref().is_some_and(|it| it.drains(now)));
+        let may_drain = varies && !self.is_of_means;
+        let is_gone = |train: &Train| train.is_lost(now) && !(may_drain && train.drains(now));
+        let is_free = self.on_way.as_deref().is_none_or(is_gone);
         let size = SIZES[nth.min(SIZES.len() - 1)];
         // No longer than others may have to wait for it.
         let shown = self.shown.filter(|_| !varies || self.is_of_means);
