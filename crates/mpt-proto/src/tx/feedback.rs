@@ -40,6 +40,18 @@ pub struct TransmitQuality {
     pub queue: Duration,
 }
 
+/// Arrivals that feedback tells of are no further than that, in microseconds, after the time at which it is written.
+const READ_LATER: i32 = 1_000_000;
+
+/// When feedback with these blocks is written, by this end's clock. What arrived while datagrams before it were handled did
+/// so after `now`, but before it is told.
+fn clock(now: Instant, reports: &[Block]) -> u32 {
+    let written = now.micros();
+    let after = |block: &Block| block.highest_arrived.wrapping_sub(written).cast_signed();
+    let latest = reports.iter().map(after).filter(|&after| after <= READ_LATER).max();
+    written.wrapping_add_signed(latest.unwrap_or(0).max(0))
+}
+
 impl TransmitHalf {
     /// What arrived on a path is to be reported to the peer.
     pub(super) fn on_report(&mut self, block: Box<Block>, now: Instant) {
@@ -79,7 +91,7 @@ impl TransmitHalf {
         let stamp = self.framing.stamp_control(now, Kind::Feedback, &mut path.wire)?;
         let number = self.feedback_number;
         self.feedback_number = number.wrapping_add(1);
-        let message = ControlMessage::Feedback { number, clock: now.micros(), reports };
+        let message = ControlMessage::Feedback { number, clock: clock(now, &reports), reports };
         Some(Control { path: PathId(index as u8), stamp, message, padded: None })
     }
 
@@ -176,5 +188,31 @@ impl TransmitHalf {
             pace: rate.pace(),
             queue: rate.queue(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(highest_arrived: u32) -> Block {
+        Block { highest_arrived, ..Block::default() }
+    }
+
+    #[test]
+    fn feedback_is_no_older_than_what_it_tells_of() {
+        let now = Instant::ZERO + Duration::from_millis(500);
+        assert_eq!(clock(now, &[]), 500_000);
+        assert_eq!(clock(now, &[block(499_000), block(490_000)]), 500_000);
+        assert_eq!(clock(now, &[block(500_300), block(499_000)]), 500_300, "read after now");
+    }
+
+    #[test]
+    fn what_arrived_half_the_range_of_the_clock_ago_is_not_later() {
+        let now = Instant::ZERO + Duration::from_secs(3000);
+        let long_ago = now.micros().wrapping_sub(u32::MAX / 2 + 10);
+        assert_eq!(clock(now, &[block(long_ago)]), now.micros());
+        let now = Instant::ZERO + Duration::from_micros(u64::from(u32::MAX));
+        assert_eq!(clock(now, &[block(5)]), 5, "the clock begins again");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Follow the packet: [`side`] finds the connection ([`route`]), [`connection`] picks the path and allocates
 //! the sequence number, [`transmit`] is the datagram to send, [`emit`] writes it, [`retransmit`] remembers it for a
-//! moment. Where paths are full packets wait first ([`offer`], [`stages`], [`paced`], [`acks`]), by [`rates`],
+//! moment. Where paths are full packets wait first; long ones [`pass`] as long as none is ([`offer`], [`stages`], [`paced`], [`acks`]), by [`rates`],
 //! which [`trains`] and [`opening`] find out before they are needed; [`equalise`] and [`early`] are for senders that
 //! keep little in flight, [`by_weight`] for all TCP where paths are taken by weight.
 //! [`control`] makes what the endpoint itself sends, its [`message`]s, [`greeting`] asks for a session, [`beacon`] says that a path
@@ -35,6 +35,7 @@ mod opened;
 mod opening;
 mod paced;
 mod parity;
+mod pass;
 mod path;
 mod poll;
 mod rates;

@@ -216,7 +216,7 @@ impl TransmitHalf {
     }
 
     /// A packet leaves on a path: the rest of its stamp.
-    fn on_leaving(
+    pub(super) fn on_leaving(
         &mut self,
         now: Instant,
         path: PathId,

@@ -109,11 +109,15 @@ impl TransmitSide {
             return None;
         };
         let packet = &packet[..inner.len];
-        if connection.paced.is_some() {
+        let item = Item::new(packet, &inner);
+        let (path, stamp) = if connection.paced.is_none() {
+            connection.transmit(now, &item)?
+        } else if let Some(passed) = connection.pass(now, &item) {
+            passed
+        } else {
             self.offer(now, id, packet, &inner);
             return None;
-        }
-        let (path, stamp) = connection.transmit(now, &Item::new(packet, &inner))?;
+        };
         if connection.arm_beacons(now) {
             let at = connection.deadline().map(|deadline| deadline.at);
             self.deadlines.set(id.index(), at);

@@ -42,18 +42,33 @@ impl TransmitHalf {
                 paced.store.give_back(committed.place);
             }
         }
-        if len < SHORTEST || !self.scheduler.earliest().is_some_and(Earliest::is_trained) {
-            return false;
+        let sent = trains.sent;
+        let wanted = self.wanted_train(now, len, sent);
+        if let Some(paced) = &mut self.paced {
+            (paced.trains.to, paced.trains.began) = (wanted, now);
         }
-        let fits = |size: usize| trains.sent >= COSTS * (size * len) as u64;
-        let wanted = self.paths.iter().find_map(|(index, path)| {
+        wanted.is_some()
+    }
+
+    /// Whether [`is_of_train`](Self::is_of_train) is to be asked about a packet of `len` bytes.
+    pub(super) fn begins_train(&self, now: Instant, len: usize) -> bool {
+        let Some(paced) = &self.paced else { return false };
+        let sent = paced.trains.sent + len as u64;
+        paced.trains.to.is_some() || self.wanted_train(now, len, sent).is_some()
+    }
+
+    /// The path that a train of packets of `len` bytes is to be sent on, and of how many, after so many bytes.
+    fn wanted_train(&self, now: Instant, len: usize, sent: u64) -> Option<(PathId, usize)> {
+        if len < SHORTEST || !self.scheduler.earliest().is_some_and(Earliest::is_trained) {
+            return None;
+        }
+        let fits = |size: usize| sent >= COSTS * (size * len) as u64;
+        self.paths.iter().find_map(|(index, path)| {
             let free = path.usable() && path.cost().is_zero() && path.fixed_rate.is_none();
             let size = path.rate.wants_train(now).filter(|size| free && fits(*size))?;
             let carries = self.scheduler.earliest().is_some_and(|it| it.has(PathId(index as u8)));
             (carries && path.idle.elapsed(now) >= UNUSED).then_some((PathId(index as u8), size))
-        });
-        (trains.to, trains.began) = (wanted, now);
-        wanted.is_some()
+        })
     }
 
     /// A packet takes a path: a copy of it takes another one as part of a train, if one is gathered.

@@ -89,8 +89,7 @@ impl ReceiveLoop {
                 let coalesced = self.receive.piece(piece);
                 let origin = Origin { socket: id, remote: coalesced.remote, tos: coalesced.tos };
                 let (local, datagrams) = (coalesced.local, coalesced.payloads().len());
-                // Not after this wake-up began: feedback that is written in it would seem to be older than what it tells of.
-                let at = read_at.before(coalesced.waited.min(UNSEEN)).min(now);
+                let at = read_at.before(coalesced.waited.min(UNSEEN));
                 let arrivals = self.endpoint.arrivals(origin).addressed_to(local);
                 let mut arrivals = arrivals.arrived_at(at);
                 for number in 0..datagrams {

@@ -1,0 +1,58 @@
+//! Long packets pass straight through while nothing waits and no path is full: only their path is to be chosen.
+//!
+//! What becomes of them is the same as by [`offer`](TransmitHalf::offer), which asks more: a long packet neither begins
+//! nor ends anything, and nothing is done for it because of its class or its flow.
+
+use std::time::Duration;
+
+use super::connection::TransmitHalf;
+use super::paced::IPV4_UDP;
+use crate::framing::Stamp;
+use crate::framing::datagram::Item;
+use crate::id::PathId;
+use crate::scheduler::earliest::Choice;
+use crate::time::Instant;
+
+/// Shorter packets may be those that begin or end a flow, or belong to a call.
+const SHORTEST: usize = 800;
+
+impl TransmitHalf {
+    /// The path of a long inner packet that leaves at once, and its stamp. `None` if there is more to be asked: then nothing
+    /// has happened, and it is to be [offered](Self::offer).
+    #[inline]
+    pub(super) fn pass(&mut self, now: Instant, item: &Item<'_>) -> Option<(PathId, Stamp)> {
+        let len = item.packet.len();
+        let (paced, earliest) = (self.paced.as_ref()?, self.scheduler.earliest()?);
+        let is_asked = len < SHORTEST
+            || paced.flows.samples_next(len)
+            || self.repair.any_treated
+            || self.suspects(now);
+        if is_asked
+            || !paced.queues.is_empty()
+            || paced.equalise.is_active()
+            || earliest.copies()
+            || earliest.is_busy()
+            || self.begins_train(now, len)
+        {
+            return None;
+        }
+        let wire_len = self.framing.overhead() + len + IPV4_UDP;
+        let Some(Choice::Path(path)) = earliest.select(now, wire_len, Duration::ZERO) else {
+            return None;
+        };
+        if paced.has_committed(path) || !earliest.may_send(now, path) {
+            return None;
+        }
+        let is_due = earliest.is_due(now, path);
+        let stamp = self.framing.number(item)?;
+        let paced = self.paced.as_mut()?;
+        paced.flows.skip();
+        paced.trains.sent += len as u64;
+        paced.offered_at = now;
+        let wire_len = self.paths[path.index()].wire_len(stamp.overhead() + len);
+        self.scheduler.earliest_mut()?.commit_chosen(now, path, wire_len);
+        let stamp = self.on_leaving(now, path, stamp, (wire_len, len), false);
+        self.paths[path.index()].on_idle_if(is_due);
+        Some((path, stamp))
+    }
+}
