@@ -38,6 +38,12 @@ impl Instant {
         Self(self.0.saturating_sub((Self::ZERO + duration).0))
     }
 
+    /// So many nanoseconds later, or the end of time. It costs less than to add a [`Duration`], for what is done for each packet.
+    #[must_use]
+    pub(crate) const fn after(self, nanos: u64) -> Self {
+        Self(self.0.saturating_add(nanos))
+    }
+
     /// The time since `earlier`, or zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
@@ -81,6 +87,8 @@ mod tests {
         let late = early + Duration::from_nanos(7);
         assert_eq!(late.since(early), Duration::from_nanos(7));
         assert_eq!(early - late, Duration::ZERO);
+        assert_eq!(early.after(7), late);
+        assert_eq!(late.after(u64::MAX), Instant::MAX);
         assert_eq!((late + Duration::MAX).as_nanos(), u64::MAX);
         assert_eq!(late.before(Duration::from_nanos(7)), early);
         assert_eq!(late.before(Duration::MAX), Instant::ZERO);

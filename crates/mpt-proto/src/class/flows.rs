@@ -65,20 +65,8 @@ impl Flows {
     /// Whether a packet of `len` bytes is to be [counted](Self::on_packet).
     #[inline]
     pub(crate) fn samples(&mut self, len: usize) -> bool {
-        self.skip();
-        len <= SMALL || self.skipped == 0
-    }
-
-    /// Whether [`samples`](Self::samples) would count the next packet of `len` bytes.
-    #[inline]
-    pub(crate) fn samples_next(&self, len: usize) -> bool {
-        len <= SMALL || self.skipped + 1 == SAMPLED
-    }
-
-    /// A packet is sent that is not to be counted.
-    #[inline]
-    pub(crate) fn skip(&mut self) {
         self.skipped = (self.skipped + 1) % SAMPLED;
+        len <= SMALL || self.skipped == 0
     }
 
     /// A packet of `len` bytes is sent of a flow with this hash.

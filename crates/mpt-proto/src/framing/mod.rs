@@ -250,6 +250,7 @@ impl Tx {
     }
 
     /// Numbers a packet that does not leave yet; `None` without a session, which alone tells both apart.
+    #[inline]
     pub(crate) fn number(&mut self, item: &Item<'_>) -> Option<Stamp> {
         match &mut self.mode {
             Mode::Extended(session) => Some(Stamp::Extended(session.number(item))),

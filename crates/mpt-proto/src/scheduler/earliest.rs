@@ -157,17 +157,17 @@ impl Earliest {
             && self.rule == Rule::Earliest
             && lane.delay <= MOST_SKEW
         {
-            return Some(lane.take(now, len, lane.idle(len)));
+            return Some(match lane.is_paced() {
+                true => lane.take(now, len, lane.idle(len)),
+                false => Choice::Path(lane.path),
+            });
         }
         let affordable = waited + self.least_price();
-        let dearer = self.lanes.iter().map(|lane| lane.price).filter(|price| *price > affordable);
         let choice = self.select_among(now, len, affordable)?;
-        Some(match (choice, dearer.min()) {
-            (Choice::Wait(until), Some(price)) => {
-                Choice::Wait(until.min(now + (price - affordable)))
-            }
-            (choice, _) => choice,
-        })
+        let Choice::Wait(until) = choice else { return Some(choice) };
+        let dearer = self.lanes.iter().map(|lane| lane.price).filter(|price| *price > affordable);
+        let spills = dearer.min().map(|price| now + (price - affordable));
+        Some(Choice::Wait(spills.map_or(until, |spills| until.min(spills))))
     }
 
     /// The same among the paths that cost no more than so much.
@@ -184,6 +184,9 @@ impl Earliest {
             });
         }
         let best = used().min_by_key(|lane| lane.arrival(now, len) + self.strangeness(lane))?;
+        if !best.is_paced() {
+            return Some(Choice::Path(best.path));
+        }
         let slowest = used().map(|lane| lane.idle(len)).max()?;
         Some(best.take(now, len, slowest))
     }

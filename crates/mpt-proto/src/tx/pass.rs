@@ -12,6 +12,7 @@ use crate::framing::datagram::Item;
 use crate::id::PathId;
 use crate::scheduler::earliest::Choice;
 use crate::time::Instant;
+use crate::wire::flow::Flow;
 
 /// Shorter packets may be those that begin or end a flow, or belong to a call.
 const SHORTEST: usize = 800;
@@ -23,11 +24,9 @@ impl TransmitHalf {
     pub(super) fn pass(&mut self, now: Instant, item: &Item<'_>) -> Option<(PathId, Stamp)> {
         let len = item.packet.len();
         let (paced, earliest) = (self.paced.as_ref()?, self.scheduler.earliest()?);
-        let is_asked = len < SHORTEST
-            || paced.flows.samples_next(len)
+        if len < SHORTEST
             || self.repair.any_treated
-            || self.suspects(now);
-        if is_asked
+            || self.suspects(now)
             || !paced.queues.is_empty()
             || paced.equalise.is_active()
             || earliest.copies()
@@ -46,9 +45,13 @@ impl TransmitHalf {
         let is_due = earliest.is_due(now, path);
         let stamp = self.framing.number(item)?;
         let paced = self.paced.as_mut()?;
-        paced.flows.skip();
         paced.trains.sent += len as u64;
+        paced.trains.asked_at = now;
         paced.offered_at = now;
+        if paced.flows.samples(len) {
+            let flow = Flow::parse(item.packet, item.inner);
+            paced.flows.on_packet(now, flow.hash(), &flow, item.inner.tos, len);
+        }
         let wire_len = self.paths[path.index()].wire_len(stamp.overhead() + len);
         self.scheduler.earliest_mut()?.commit_chosen(now, path, wire_len);
         let stamp = self.on_leaving(now, path, stamp, (wire_len, len), false);

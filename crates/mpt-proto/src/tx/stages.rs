@@ -87,6 +87,8 @@ pub(super) struct Trains {
     pub(super) gathered: Vec<Committed>,
     pub(super) to: Option<(PathId, usize)>,
     pub(super) began: Instant,
+    /// When it was asked last whether one is to begin, and none was.
+    pub(super) asked_at: Instant,
     /// Those at the beginning of the session.
     pub(super) opening: Opening,
 }

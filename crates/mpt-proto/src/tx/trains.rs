@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::connection::TransmitHalf;
 use super::path::TransmitPath;
-use super::stages::Committed;
+use super::stages::{Committed, Trains};
 use crate::id::PathId;
 use crate::scheduler::earliest::Earliest;
 use crate::time::Instant;
@@ -53,8 +53,8 @@ impl TransmitHalf {
     /// Whether [`is_of_train`](Self::is_of_train) is to be asked about a packet of `len` bytes.
     pub(super) fn begins_train(&self, now: Instant, len: usize) -> bool {
         let Some(paced) = &self.paced else { return false };
-        let sent = paced.trains.sent + len as u64;
-        paced.trains.to.is_some() || self.wanted_train(now, len, sent).is_some()
+        let Trains { sent, to, asked_at, .. } = &paced.trains;
+        to.is_some() || *asked_at != now && self.wanted_train(now, len, sent + len as u64).is_some()
     }
 
     /// The path that a train of packets of `len` bytes is to be sent on, and of how many, after so many bytes.

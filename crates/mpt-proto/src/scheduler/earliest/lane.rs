@@ -81,7 +81,11 @@ impl Lane {
 
     /// How long it takes to send so many bytes.
     pub(super) fn time(&self, len: usize) -> Duration {
-        Duration::from_nanos(((len as u128 * u128::from(self.per_byte)) >> 32) as u64)
+        Duration::from_nanos(self.nanos(len))
+    }
+
+    fn nanos(&self, len: usize) -> u64 {
+        ((len as u128 * u128::from(self.per_byte)) >> 32) as u64
     }
 
     /// Whether packets wait for it.
@@ -103,9 +107,12 @@ impl Lane {
     /// A packet of `len` bytes takes the path unless what is committed already bridges the difference to the slowest,
     /// which takes so much longer than the fastest.
     pub(super) fn take(&self, now: Instant, len: usize, slowest: Duration) -> Choice {
+        if !self.is_paced() {
+            return Choice::Path(self.path);
+        }
         let allowed = slowest - self.idle(len) + SLACK;
         let busy = self.busy_until(now);
-        if busy.since(now) <= allowed || !self.is_paced() {
+        if busy.since(now) <= allowed {
             return Choice::Path(self.path);
         }
         Choice::Wait(Instant::ZERO + busy.since(Instant::ZERO + allowed))
@@ -113,7 +120,7 @@ impl Lane {
 
     /// When what is committed will have left.
     pub(super) fn busy_until(&self, now: Instant) -> Instant {
-        self.next.max(now) + self.time(self.committed)
+        self.next.max(now).after(self.nanos(self.committed))
     }
 
     /// Whether no more is committed than keeps it busy.
@@ -126,13 +133,13 @@ impl Lane {
     pub(super) fn on_sent(&mut self, now: Instant, len: usize, slowest: Duration) {
         self.committed = self.committed.saturating_sub(len);
         self.ahead = self.ahead.saturating_sub(len);
-        let from = Instant::ZERO + now.since(Instant::ZERO + CATCH_UP);
-        let next = self.next.max(from) + self.time(len);
-        let most = now + slowest.saturating_sub(self.delay) + SLACK;
-        self.next = if self.is_paced() { next } else { next.min(most) };
+        self.next = self.next.max(now.before(CATCH_UP)).after(self.nanos(len));
+        if !self.is_paced() && self.next > now + SLACK {
+            self.next = self.next.min(now + slowest.saturating_sub(self.delay) + SLACK);
+        }
     }
 
     pub(super) fn arrival(&self, now: Instant, len: usize) -> Instant {
-        self.busy_until(now) + self.time(len) + self.delay
+        self.busy_until(now).after(self.nanos(len)) + self.delay
     }
 }
