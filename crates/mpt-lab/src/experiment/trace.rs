@@ -100,15 +100,18 @@ impl Trace {
         if seconds > 0.0 { (last[link] - first[link]) as f64 * 8.0 / seconds } else { 0.0 }
     }
 
-    /// How long after `at` the last window ended in which a link was offered at least `rate`; `None` if
-    /// it still was when the readings, or the time until the next event, ended.
+    /// How long after `at` a link was last offered packets at its former rate, of which `rate` is the share that counts as
+    /// unused: the last window in which it was offered as much ended later by the rest of its length. `None` if it still
+    /// was when the readings, or the time until the next event, ended.
     fn left(&self, link: usize, at: Duration, until: Duration, rate: f64) -> Option<Duration> {
         let windows = self.windows(link, at, until);
         let last = windows.iter().rposition(|&(_, offered)| offered >= rate);
         match last {
             None if windows.is_empty() => None,
             None => Some(Duration::ZERO),
-            Some(last) if last + 1 < windows.len() => Some(windows[last].0.saturating_sub(at)),
+            Some(last) if last + 1 < windows.len() => {
+                Some(windows[last].0.saturating_sub(at + WINDOW.mul_f64(1.0 - LEFT)))
+            }
             Some(_) => None,
         }
     }
@@ -189,7 +192,7 @@ mod tests {
         let [cut, mend] = records.as_slice() else { panic!("{records:?}") };
         assert!((cut.before_mbps - 10.0).abs() < 0.1, "{cut:?}");
         let left = cut.leave_seconds.unwrap();
-        assert!((0.5..=0.6).contains(&left), "{left}");
+        assert!((0.48..=0.53).contains(&left), "{left}");
         let used = mend.return_seconds.unwrap();
         assert!((0.6..=0.8).contains(&used), "{used}");
         assert_eq!((cut.return_seconds, mend.leave_seconds), (None, None));
