@@ -17,6 +17,8 @@ pub(super) struct Measured {
     pub(super) bytes: u64,
     /// When the next one is due, if anything arrived since.
     pub(super) due: Option<Instant>,
+    /// When it will be known what is lost. What arrives until then is told before.
+    pub(super) lost_at: Option<Instant>,
     /// When packets will have been held for long, for what may be on a path that is silent, as far as that is known.
     pub(super) silent_at: Option<Instant>,
     pub(super) slack: Slack,
@@ -82,6 +84,7 @@ impl Measured {
             told_at: Instant::ZERO,
             bytes: 0,
             due: None,
+            lost_at: None,
             silent_at: None,
             slack: Slack::default(),
             repair_slack: Slack::default(),
@@ -104,21 +107,39 @@ impl Measured {
         self.delays.forget_path(path);
     }
 
-    /// Feedback is due at this time, or earlier.
+    /// Something arrived that is to be told so much later, if nothing is to be told sooner that arrived before. That a loss
+    /// will be known later is no reason to wait for it.
+    #[inline]
+    pub(super) fn tell_after(&mut self, now: Instant, time: Duration) {
+        self.due.get_or_insert(now + time);
+    }
+
+    /// What is lost is to be told at this time, or earlier.
     #[inline]
     pub(super) fn tell_by(&mut self, at: Instant) {
-        self.due = Some(self.due.map_or(at, |due| due.min(at)));
+        self.lost_at = Some(self.lost_at.map_or(at, |before| before.min(at)));
     }
 
     /// When the next feedback is due.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.due.into_iter().chain(self.silent_at).min()
+        self.due.into_iter().chain(self.lost_at).chain(self.silent_at).min()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_arrives_is_told_before_it_is_known_what_is_lost() {
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let mut measured = Measured::new(true);
+        measured.tell_by(at(50));
+        assert_eq!(measured.deadline(), Some(at(50)));
+        measured.tell_after(at(1), Duration::from_millis(5));
+        measured.tell_after(at(2), Duration::from_millis(5));
+        assert_eq!(measured.deadline(), Some(at(6)));
+    }
 
     #[test]
     fn late_packets_make_waits_longer_until_none_comes_for_a_while() {

@@ -98,8 +98,8 @@ impl ReceiveHalf {
             let known = recorder.has_untold_loss().then_some(now).or(recorder.expires_at());
             known.into_iter().for_each(|at| measured.tell_by(at.max(measured.told_at + AT_ONCE)));
         }
-        if measured.due.is_none() && (header.kind == Kind::Data || is_probe) {
-            measured.due = Some(now + LEAST);
+        if header.kind == Kind::Data || is_probe {
+            measured.tell_after(now, LEAST);
         }
     }
 
@@ -118,7 +118,8 @@ impl ReceiveHalf {
         });
         let is_silent = silent_at.is_some_and(|at| at <= now);
         measured.silent_at = silent_at.map(|at| at.max(now + TOLD_AGAIN));
-        if measured.due.is_none_or(|at| now < at) && !is_silent {
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if !is_due(measured.due) && !is_due(measured.lost_at) && !is_silent {
             return;
         }
         let fastest = |path: &super::path::ReceivePath| {
@@ -136,11 +137,13 @@ impl ReceiveHalf {
         let at_once = measured.told_at + AT_ONCE;
         if !(is_untold && now >= at_once) && (now < next || lacks_bytes && !is_silent) {
             let later = if now < next { next } else { longest.min(now + interval) };
-            measured.due = Some(if is_untold { at_once } else { later });
+            (measured.due, measured.lost_at) =
+                (Some(if is_untold { at_once } else { later }), None);
             expiring.into_iter().for_each(|at| measured.tell_by(at.max(now + AT_ONCE)));
             return;
         }
-        (measured.told_at, measured.bytes, measured.due) = (now, 0, None);
+        (measured.told_at, measured.bytes) = (now, 0);
+        (measured.due, measured.lost_at) = (None, None);
         expiring.into_iter().for_each(|at| measured.tell_by(at.max(now + AT_ONCE)));
         if let Some(handshakes) = self.handshakes.as_mut().filter(|it| it.epochs.is_used_up()) {
             handshakes.begin_series(now);
