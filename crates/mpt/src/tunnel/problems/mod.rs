@@ -301,7 +301,16 @@ impl Problems {
                 let remote = half.remote(path).1;
                 let place = Place { connection: Some(id), path: Some(path), remote };
                 if still && !is_told(&found, id, path) && !is_explained(&place) {
-                    found.push((place, cause, since));
+                    // Where a handshake comes to nothing, the keys and settings of both hosts are why, whatever the path.
+                    let handshake = found.iter().find(|(place, cause, _)| {
+                        let is_one = matches!(cause, Cause::Arrived(MismatchKind::Handshake(_)));
+                        is_one && place.connection == Some(id)
+                    });
+                    let known = handshake.filter(|_| matches!(cause, Cause::Silent));
+                    let known = known.map(|&(place, cause, _)| {
+                        (Place { path: Some(path), ..place }, cause, since)
+                    });
+                    found.push(known.unwrap_or((place, cause, since)));
                 }
             }
         }
