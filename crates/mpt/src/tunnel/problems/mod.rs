@@ -290,7 +290,10 @@ impl Problems {
             derived.sort_unstable_by_key(|((id, path), _)| (id.0, path.0));
             for (&(id, path), &since) in derived {
                 let half = endpoint.find(id).filter(|half| half.has(path));
-                let Some(half) = half.filter(|_| now.since(since) >= after) else { continue };
+                let patience = half.and_then(|half| half.may_be_silent(path));
+                let after = patience.filter(|_| matches!(cause, Cause::Silent)).max(Some(after));
+                let is_due = after.is_some_and(|after| now.since(since) >= after);
+                let Some(half) = half.filter(|_| is_due) else { continue };
                 let roams = half.accepted_by().is_some() || self.learning.contains(&id);
                 let still = match cause {
                     Cause::Silent => is_silent(half.state(path)) && !roams,
