@@ -61,7 +61,7 @@ pub struct Measured {
     pub system: String,
     /// Why it did not run, if it did not.
     pub skipped: Option<String>,
-    /// Where the same measurement had been made before, if it had.
+    /// Where the same measurement had been made before, if it had: the experiment, and the cell if it has several.
     pub shared: Option<String>,
     /// What was to be expected by the model, as the clock would see it, and between which values chance
     /// alone may bring a single run.
@@ -218,7 +218,7 @@ impl Record {
             if let Some(place) = &measured.shared {
                 let doubtful = measured.runs.iter().any(|run| !run.reasons.is_empty());
                 let told =
-                    format!("{}: doubtful where it was measured, in {place}", measured.system);
+                    format!("{}: doubtful in {place}, where it was measured", measured.system);
                 return doubtful.then_some(told).into_iter().collect();
             }
             let (name, many) = (measured.system.clone(), measured.runs.len() > 1);

@@ -272,11 +272,11 @@ fn a_file_that_cannot_be_read_is_a_failure() {
         }
     }
     let missing = directory.path().join("missing.toml");
-    let line = complaint(&mpt(&["check", missing.to_str().unwrap()]));
-    assert!(
-        line.contains("name another file, or have `mpt init` or `mpt join` write one"),
-        "{line}"
-    );
+    for command in ["check", "run"] {
+        let line = complaint(&mpt(&[command, missing.to_str().unwrap()]));
+        let remedy = "name another file, or have `mpt init` or `mpt join` write one";
+        assert!(line.contains(remedy), "{line}");
+    }
 }
 
 #[test]

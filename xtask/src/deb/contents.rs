@@ -20,14 +20,21 @@ const FILES: [(&str, &str); 6] = [
     ("packaging/debian/lintian-overrides", "usr/share/lintian/overrides/mpt"),
 ];
 
-/// Documents of the repository, compressed, and their names.
-const DOCUMENTS: [(&str, &str); 6] = [
+/// Documents of the repository, compressed, and their names: the guide, and all that it refers to.
+const DOCUMENTS: [(&str, &str); 13] = [
     ("README.md", "README.md"),
     ("CHANGELOG.md", "changelog"),
+    ("docs/adaptive.md", "adaptive.md"),
+    ("docs/explain.md", "explain.md"),
     ("docs/guide.md", "guide.md"),
+    ("docs/interop.md", "interop.md"),
+    ("docs/lab.md", "lab.md"),
     ("docs/migrate.md", "migrate.md"),
+    ("docs/mpt.toml", "mpt.toml"),
     ("docs/protocol.md", "protocol.md"),
+    ("docs/security.md", "security.md"),
     ("docs/service.md", "service.md"),
+    ("docs/status.md", "status.md"),
 ];
 
 /// Completions as they are made and where each shell looks for them.
@@ -70,4 +77,22 @@ pub(super) fn archive(
 
 fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
     fs::read(file).with_context(|| format!("cannot read {}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_guide_refers_to_is_installed_beside_it() {
+        let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/guide.md");
+        let guide = fs::read_to_string(guide).expect("the guide");
+        let links = guide.split("](").skip(1).filter_map(|link| link.split([')', '#']).next());
+        let files: Vec<&str> =
+            links.filter(|link| !link.is_empty() && !link.contains('/')).collect();
+        assert!(files.len() > 10, "{files:?}");
+        for file in files {
+            assert!(DOCUMENTS.iter().any(|(_, name)| *name == file), "{file}");
+        }
+    }
 }

@@ -39,7 +39,7 @@ fn line(experiment: &Experiment) -> String {
     let cells = |count: usize| if count == 1 { "1 cell".into() } else { format!("{count} cells") };
     let quick = experiment.clone().quick();
     format!(
-        "{:<26} {:>10}, {:>6}; quick {:>8}, {:>6}   {}",
+        "{:<26} {:>10}, {:>7}; quick {:>8}, {:>5}   {}",
         experiment.entry.name,
         cells(experiment.cells.len()),
         minutes(experiment.length(false)),

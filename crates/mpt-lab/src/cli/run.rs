@@ -213,7 +213,9 @@ fn choose_systems(arguments: &Arguments, experiment: &mut Experiment, axes: &[&s
             let names: Vec<_> = left_out.map(System::name).collect();
             if !names.is_empty() {
                 let (experiment, names) = (&experiment.entry.name, names.join(", "));
-                super::tell(&format!("{experiment}: --quick omits {names}; --system selects them"));
+                super::tell(&format!(
+                    "{experiment}: --quick omits {names}: name them by --system to measure them"
+                ));
             }
         }
         return Ok(());

@@ -15,6 +15,7 @@ use mpt_lab::experiment::library;
 use mpt_lab::lab::Lab;
 use mpt_lab::privilege;
 use mpt_lab::running::Folder;
+use mpt_lab::system::System;
 use mpt_lab::topology::{LinkSpec, Side, Topology};
 use mpt_sim::profile::Profile;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -30,12 +31,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 ///
 /// Exit code 0: ended by INT, TERM or HUP. 2: failed, or a daemon ended by itself.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  mpt-lab up two-equal                              then `mpt-lab shell left` in another terminal"
-)]
+#[command(after_help = "Examples:
+  mpt-lab up two-equal                              then `mpt-lab shell left` in another terminal
+  mpt-lab up demo --system adaptive                 MPT as it ships, over the links of the demonstration")]
 pub(crate) struct Arguments {
     /// A file, or the name of a built-in experiment. If it has several cells, the first is used.
     experiment: String,
+    /// How the daemons are configured: as this system of MPT, such as `adaptive`; default: as `[tunnel]` says.
+    #[arg(long, value_name = "NAME")]
+    system: Option<String>,
     /// The lab's name for `mpt-lab shell`; default: that of the file.
     #[arg(long)]
     name: Option<String>,
@@ -53,6 +57,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let experiments = library::find(&arguments.experiment)?;
     let cell = experiments.iter().flat_map(|experiment| &experiment.cells).next();
     let cell = cell.context("an experiment has at least one cell")?;
+    let system = arguments.system.as_deref().map(system).transpose()?;
+    let tunnel = system.as_ref().and_then(|system| system.tunnel(cell));
+    let tunnel = tunnel.as_ref().unwrap_or(&cell.tunnel);
     let name = name(arguments)?;
     let binary = daemon::find(arguments.mpt.as_deref())?;
     // Before namespaces are entered, because then the user is called root; after what can go wrong
@@ -64,16 +71,32 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let lab = Lab::start(&cell.topology)?;
     let keys = KeyFiles::write()?;
     let start = |side: Side| {
-        let text = configuration(&cell.topology, &cell.tunnel, side, &keys);
+        let text = configuration(&cell.topology, tunnel, side, &keys);
         Daemon::start(lab.host(side), side.name(), &text, &binary)
     };
     let daemons = [start(Side::Left)?, start(Side::Right)?];
     let entry = folder.announce(&name, &lab)?;
-    print(guide(&name, &lab, &cell.tunnel, &daemons, &binary))?;
+    let source = arguments.system.as_ref().map_or_else(
+        || "as `[tunnel]` of the experiment says".to_owned(),
+        |name| format!("as of the system {name}"),
+    );
+    let how = format!("{}, {source}", settings(&cell.topology, tunnel));
+    print(guide(&name, &lab, &how, &daemons, &binary))?;
     let outcome = wait(end, daemons);
     drop(keys);
     drop(entry);
     outcome
+}
+
+/// The system of that name, if it consists of daemons.
+fn system(name: &str) -> Result<System> {
+    let system = System::by_name(name).filter(System::has_daemons);
+    system.with_context(|| {
+        let all = System::NAMES.into_iter().filter_map(System::by_name);
+        let daemons: Vec<_> = all.filter(System::has_daemons).collect();
+        let names: Vec<_> = daemons.iter().map(System::name).collect();
+        format!("no system of MPT is called `{name}`: there are {}", names.join(", "))
+    })
 }
 
 /// The name in `mpt-lab shell --lab NAME`; it also names a file.
@@ -125,7 +148,7 @@ fn wait(mut end: UnixStream, mut daemons: [Daemon; 2]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn guide(name: &str, lab: &Lab, tunnel: &Tunnel, daemons: &[Daemon; 2], binary: &Path) -> String {
+fn guide(name: &str, lab: &Lab, how: &str, daemons: &[Daemon; 2], binary: &Path) -> String {
     let topology = lab.topology();
     let version = mpt_lab::topology::IpVersion::V4;
     let [left, right] = [Side::Left, Side::Right].map(|side| inner_address(side, version));
@@ -135,7 +158,7 @@ fn guide(name: &str, lab: &Lab, tunnel: &Tunnel, daemons: &[Daemon; 2], binary: 
         lines.push(format!("  {:<15} left {near} - right {far}, {}", link.name, character(link)));
     }
     lines.push(format!("  {:<15} left {left} - right {right}", "tunnel"));
-    lines.push(format!("  {:<15} {}", "", settings(topology, tunnel)));
+    lines.push(format!("  {:<15} {how}", ""));
     lines.extend([String::new(), "in another terminal:".to_owned()]);
     // In full, as it need not be in PATH.
     let program = std::env::current_exe().unwrap_or_else(|_| "mpt-lab".into());
@@ -166,7 +189,7 @@ fn settings(topology: &Topology, tunnel: &Tunnel) -> String {
             format!("paths by weights ({})", weights.join(", "))
         }
     };
-    format!("{framing} framing, {paths}, as `[tunnel]` of the experiment says")
+    format!("{framing} framing, {paths}")
 }
 
 /// A link in a few words.

@@ -86,13 +86,17 @@ impl DirectionReport {
         let mut doubts = Vec::new();
         let Lateness { p99, max, .. } = self.lateness;
         if p99 > LATE {
-            doubts.push(format!("1 packet in 100 left {p99:.1?} or more after its time"));
+            doubts.push(format!(
+                "1 packet in 100 left {:.1} ms or more after its time",
+                p99.as_secs_f64() * 1e3
+            ));
         }
         if max >= LONG_STALL || self.stalled_seconds > STALLED_SHARE * time.as_secs_f64() {
             doubts.push(format!(
-                "the machine stalled {} times, {:.0} ms together, {max:.0?} at the longest",
+                "the machine stalled {} times, {:.0} ms together, {:.0} ms at the longest",
                 self.stalls,
                 self.stalled_seconds * 1e3,
+                max.as_secs_f64() * 1e3,
             ));
         }
         if self.unread > 0 {
@@ -156,8 +160,8 @@ mod tests {
         let late = Lateness { p99: Duration::from_micros(1500), ..Lateness::default() };
         let long = Lateness { max: Duration::from_millis(120), ..Lateness::default() };
         for (direction, part) in [
-            (DirectionReport { lateness: late, ..quiet() }, "1 packet in 100 left 1.5ms"),
-            (DirectionReport { lateness: long, ..quiet() }, "120ms at the longest"),
+            (DirectionReport { lateness: late, ..quiet() }, "1 packet in 100 left 1.5 ms"),
+            (DirectionReport { lateness: long, ..quiet() }, "120 ms at the longest"),
             (DirectionReport { stalled_seconds: 0.2, stalls: 9, ..quiet() }, "9 times, 200 ms"),
             (DirectionReport { unread: 4, ..quiet() }, "4 packets were lost before"),
             (DirectionReport { unwritten: 5, ..quiet() }, "5 packets were lost after"),

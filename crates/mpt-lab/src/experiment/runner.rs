@@ -124,7 +124,10 @@ impl<'a> Bench<'a> {
     pub fn measure(&mut self, experiment: &Experiment, cell: &Cell) -> Result<Record> {
         self.experiment.clone_from(&experiment.entry.name);
         let planned = steps(experiment, cell, self.quick);
-        let place = format!("{}/{}", experiment.entry.name, cell.number);
+        let place = match cell.place() {
+            at if at.is_empty() => experiment.entry.name.clone(),
+            at => format!("{} ({at})", experiment.entry.name),
+        };
         let begin = |(number, step): (usize, &Planned)| {
             // Two equal links are measured once, also within a cell.
             let twice = planned[..number].iter().any(|before| before.key == step.key);

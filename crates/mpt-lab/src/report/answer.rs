@@ -128,9 +128,7 @@ pub fn answer(results: &Results, name: &str) -> Option<Answer> {
     let form = forms.first().copied().or_else(latest)?;
     let mut answer = of_form(results, name, form);
     if forms.len() > 1 {
-        answer
-            .remarks
-            .push("Cells of quick runs are not used, because there are full ones.".into());
+        answer.remarks.push("Cells of quick runs are not used, because there are others.".into());
     }
     Some(answer)
 }

@@ -215,7 +215,9 @@ impl Column {
             Self::Predicted => Some(Entry::of(figure(predicted()?))),
             Self::Deviation => {
                 let off = predicted()? / median(name)? - 1.0;
-                off.is_finite().then(|| Entry::of(format!("{:+.1} %", off * 100.0)))
+                // Rounded first, and without the sign of what is less than nothing.
+                let percent = (off * 1000.0).round() / 10.0 + 0.0;
+                off.is_finite().then(|| Entry::of(format!("{percent:+.1} %")))
             }
         }
     }
@@ -307,6 +309,18 @@ mod tests {
         assert_eq!(texts, ["20", "91.0", "104.5", "0.871", "94.0", "+3.3 %", "skipped", "40.0"]);
         assert_eq!(table.rows[2].entries[1].small, "90.0 – 99.0");
         assert!(table.rows[2].doubtful && !table.rows[0].doubtful);
+    }
+
+    #[test]
+    fn a_prediction_that_is_as_good_as_right_is_off_by_nothing() {
+        let mut answer = answer(&["0", "10", "20"], &[]);
+        for (cell, predicted) in answer.cells.iter_mut().zip([90.998, 91.002, 90.0]) {
+            let figures = &mut cell.systems[0].figures;
+            figures.insert(PREDICTED.to_owned(), figure_of(&[predicted]));
+        }
+        let rows = tables(&answer).remove(0).rows;
+        let off: Vec<_> = rows.iter().map(|row| row.entries[5].text.as_str()).collect();
+        assert_eq!(off, ["+0.0 %", "+0.0 %", "-1.1 %"]);
     }
 
     #[test]

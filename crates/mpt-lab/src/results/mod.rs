@@ -110,7 +110,7 @@ pub struct SystemRecord {
     pub system: String,
     /// Why it did not run, for people; absent if it did.
     pub skipped: Option<String>,
-    /// Where the same measurement had been made before in this run, as `experiment/number`; the
+    /// Where the same measurement had been made before in this run, as `experiment (cell)`; the
     /// figures are those.
     pub shared: Option<String>,
     /// Everything that was measured or computed, by name: see the list in `docs/lab.md`.

@@ -72,7 +72,8 @@ impl Arrivals<'_> {
                 self.note(now, candidate, MismatchKind::Key { found: key });
             }
             Some(candidate) => {
-                self.note(now, candidate, MismatchKind::Framing { found: FramingFound::Extended })
+                let kind = self.framing_of(candidate, FramingFound::Extended);
+                self.note(now, candidate, kind);
             }
             None => {
                 if let Some(candidate) = self.likeliest() {
@@ -85,15 +86,24 @@ impl Arrivals<'_> {
     /// A datagram is of this framing, which the connection at its origin does not accept.
     #[cold]
     pub(super) fn note_framing(&mut self, now: Instant, found: FramingFound) {
-        let kind = MismatchKind::Framing { found };
         if let Some(candidate) = self.likeliest() {
+            let kind = self.framing_of(candidate, found);
             self.note(now, candidate, kind);
         } else if self.mismatches.admits_stranger(now) {
+            let kind = MismatchKind::Framing { found };
             // What is sealed names nobody. It can be the peer of the only connection that waits for one.
             match self.only_waiting() {
                 Some(id) => self.note_on(now, id, None, kind),
                 None => self.mismatches.note(now, self.stranger(kind)),
             }
+        }
+    }
+
+    /// What a framing says that a candidate does not use: only a peer of this kind of program can be set to use another.
+    fn framing_of(&self, candidate: Candidate, found: FramingFound) -> MismatchKind {
+        match self.connections[candidate.connection.index()].framing.plain.is_mpt() {
+            true => MismatchKind::Framing { found },
+            false => MismatchKind::PeerKind,
         }
     }
 

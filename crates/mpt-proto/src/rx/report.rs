@@ -51,6 +51,17 @@ impl ReceiveHalf {
         self.paths[path.index()].liveness.dead_time()
     }
 
+    /// How long the peer may say nothing on a path although all is well: an original MPT, which sends by its own
+    /// settings, at least once in the dead time. `None` if the peer answers at once, or the path is never down.
+    ///
+    /// # Panics
+    ///
+    /// If the connection has no such path.
+    pub fn may_be_silent(&self, path: PathId) -> Option<Duration> {
+        let dead_time = self.dead_time(path);
+        dead_time.filter(|_| self.framing.plain.always_sends_keepalives())
+    }
+
     /// How the peer is set, by what it says on a path, and how often it would send path statuses there; `None` without a
     /// session, or if it does not say.
     ///

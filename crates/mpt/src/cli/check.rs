@@ -2,12 +2,20 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow};
 
 use crate::config::{self, LoadError, Settings};
 use crate::exit::Exit;
 use crate::preflight::{self, Severity};
 use crate::{keys, output};
+
+/// Why a file cannot be read, and where there is none how to get one.
+pub(super) fn unreadable(error: LoadError, file: &Path) -> anyhow::Error {
+    match file.exists() {
+        true => error.into(),
+        false => anyhow!("{error}: name another file, or have `mpt init` or `mpt join` write one"),
+    }
+}
 
 /// Says whether `mpt run` would take the file, and unless `file_only`, whether it would run here.
 pub(super) fn check(file: &Path, file_only: bool) -> Result<Exit> {
@@ -17,10 +25,7 @@ pub(super) fn check(file: &Path, file_only: bool) -> Result<Exit> {
             output::report(&report);
             return Ok(Exit::Negative);
         }
-        Err(error) if !file.exists() => {
-            bail!("{error}: name another file, or have `mpt init` or `mpt join` write one")
-        }
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(unreadable(error, file)),
     };
     let (name, size) = (file.display(), size(&settings));
     if file_only {

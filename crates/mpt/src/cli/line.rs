@@ -77,8 +77,8 @@ Examples:
     /// Makes a private key, writes a configuration, and has systemd run the daemon; without systemd, or with
     /// another folder, the daemon runs as long as this command. On a terminal it then shows the live view.
     #[command(after_help = "\
-Exit codes: 0 joined, 1 the server did not answer, the invitation has expired, or this host has joined already,
-            2 failure: the line is damaged, no permission
+Exit codes: 0 joined, 1 the server did not answer, the invitation has expired, or this host has
+            joined already, 2 failure: the line is damaged, no permission
 
 Examples:
   mpt join 'mpt:AQ…'
@@ -408,9 +408,9 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(super) enum HostAction {
-    /// Do it
+    /// Have the resolver, or forwarding and masquerading, be as `setup.toml` says
     Apply(DirOption),
-    /// Undo it
+    /// Have them be as they were before
     Restore(DirOption),
 }
 
@@ -432,7 +432,7 @@ Examples:
   mpt path down fibre            if only one connection has a path `fibre`
   mpt path down server fibre     if several have one")]
     Down(PathName),
-    /// Change the path's share of the packets
+    /// Change the path's share of the packets, where they go by weights
     #[command(after_help = "\
 Exit codes: 0 done, 1 there is no such path, 2 no daemon answers
 

@@ -16,6 +16,7 @@ use mpt_control::{ControlStatus, Reply, Request};
 use mpt_io::poll::{Events, Interest, Poll, Waker};
 use tracing::{info, warn};
 
+use super::check;
 use super::environment::Environment;
 use super::signals::Signals;
 use crate::config::{self, LoadError, Settings};
@@ -66,7 +67,7 @@ fn run_with(log: &mut Log, file: &Path) -> Result<Exit> {
             log.report(&report);
             return Ok(Exit::Failure);
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(check::unreadable(error, file)),
     };
     let environment = Environment::read()?;
     environment.apply(&mut settings);

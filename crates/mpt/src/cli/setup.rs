@@ -17,7 +17,7 @@ use crate::{control, output};
 /// Where the files are.
 #[derive(Debug, Args)]
 pub(super) struct DirOption {
-    /// The folder with all files. Another one than this has no service, and its daemon has its control socket there
+    /// The folder with all files. Where it is another one, no service is made, and the daemon's control socket is there, too
     #[arg(long, value_name = "DIR", default_value = Folder::DEFAULT)]
     dir: PathBuf,
 }

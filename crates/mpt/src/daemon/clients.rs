@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use mpt_control::{ErrorKind, Reply};
 
-use super::{Daemon, Host};
+use super::{Daemon, Host, find};
 use crate::clients;
 use crate::config::{Client, Settings};
 
@@ -105,16 +105,16 @@ fn folder(settings: &Settings, template: Option<&str>) -> Result<PathBuf, Reply>
     let folders = accepts.filter_map(|accept| Some((&*accept.name, accept.folder.as_deref()?)));
     let folders: Vec<(&str, &Path)> = folders.collect();
     let refuse = |message: String| Err(Reply::error(ErrorKind::NoSuchPeer, message));
-    let names = || folders.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let names = || find::list(folders.iter().map(|(name, _)| *name));
     match (template, &folders[..]) {
         (_, []) => refuse(
             "no template knows its clients by keys: add a `[[tunnel.accept]]` with `peers = \"/etc/mpt/peers.d\"`, and `mpt reload`".into(),
         ),
         (None, [(_, only)]) => Ok((*only).to_owned()),
-        (None, _) => refuse(format!("name one with --template: there are {}", names())),
+        (None, _) => refuse(format!("name one with --template: {}", names())),
         (Some(name), _) => match folders.iter().find(|(other, _)| *other == name) {
             Some((_, folder)) => Ok((*folder).to_owned()),
-            None => refuse(format!("no template `{name}` with a folder: there are {}", names())),
+            None => refuse(format!("no template `{name}` with a folder: {}", names())),
         },
     }
 }

@@ -21,10 +21,10 @@ pub(super) fn connection<'s>(
     let there = || list(all().map(|connection| connection.name.as_str()));
     match (name, all().count()) {
         (None, 1) => all().next().map_or_else(|| refuse("no connection".into()), Ok),
-        (None, _) => refuse(format!("name one with --connection: there are {}", there())),
+        (None, _) => refuse(format!("name one with --connection: {}", there())),
         (Some(name), _) => match all().find(|connection| connection.name == name) {
             Some(connection) => Ok(connection),
-            None => refuse(format!("no connection `{name}`: there are {}", there())),
+            None => refuse(format!("no connection `{name}`: {}", there())),
         },
     }
 }
@@ -39,10 +39,10 @@ pub(super) fn tunnel<'s>(settings: &'s Settings, name: Option<&str>) -> Result<&
     let refuse = |message| Err(Reply::error(ErrorKind::NoSuchConnection, message));
     match (name, settings.tunnels.as_slice()) {
         (None, [only]) => Ok(&only.name),
-        (None, _) => refuse(format!("name one with --tunnel: there are {}", list(names()))),
+        (None, _) => refuse(format!("name one with --tunnel: {}", list(names()))),
         (Some(name), _) => match names().find(|other| *other == name) {
             Some(name) => Ok(name),
-            None => refuse(format!("no tunnel `{name}`: there are {}", list(names()))),
+            None => refuse(format!("no tunnel `{name}`: {}", list(names()))),
         },
     }
 }
@@ -83,7 +83,7 @@ pub(super) fn path(
             match connection {
                 Some(connection) if !owners().any(|owner| owner == connection) => {
                     let there = list(owners());
-                    let message = format!("no connection `{connection}`: there are {there}");
+                    let message = format!("no connection `{connection}`: {there}");
                     refuse(ErrorKind::NoSuchConnection, message)
                 }
                 connection => {
@@ -91,13 +91,13 @@ pub(super) fn path(
                         connection.is_none_or(|connection| *owner == connection)
                     };
                     let there = list(all().filter(of).map(|(_, path)| path));
-                    let message = format!("no path `{path}`: there are {there}");
+                    let message = format!("no path `{path}`: {there}");
                     refuse(ErrorKind::NoSuchPath, message)
                 }
             }
         }
         several => {
-            let connections = list(several.iter().map(|(owner, _)| *owner));
+            let connections = each(several.iter().map(|(owner, _)| *owner)).join(", ");
             let message = format!(
                 "several connections have a path `{path}`: name the connection too ({connections})"
             );
@@ -106,8 +106,17 @@ pub(super) fn path(
     }
 }
 
-/// The names, each once, in their order, or that there are none.
-fn list<'n>(names: impl Iterator<Item = &'n str>) -> String {
+/// Which ones there are, or that there is none.
+pub(super) fn list<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    match each(names)[..] {
+        [] => "there is none".to_owned(),
+        [only] => format!("there is {only}"),
+        ref several => format!("there are {}", several.join(", ")),
+    }
+}
+
+/// The names, each once, in their order.
+fn each<'n>(names: impl Iterator<Item = &'n str>) -> Vec<&'n str> {
     let mut listed: Vec<&str> = Vec::new();
     for name in names {
         if !listed.contains(&name) {
@@ -118,7 +127,7 @@ fn list<'n>(names: impl Iterator<Item = &'n str>) -> String {
             listed.push(name);
         }
     }
-    if listed.is_empty() { "none".to_owned() } else { listed.join(", ") }
+    listed
 }
 
 #[cfg(test)]
@@ -131,9 +140,9 @@ mod tests {
                     name = 'van'\npeer = ['10.9.0.1']\n";
         let settings = crate::config::parse_running(text).expect("settings");
         for (connection, kind, words) in [
-            (Some("van"), ErrorKind::NoSuchPath, "no path `eth0`: there are none"),
-            (None, ErrorKind::NoSuchPath, "no path `eth0`: there are none"),
-            (Some("home"), ErrorKind::NoSuchConnection, "no connection `home`: there are van"),
+            (Some("van"), ErrorKind::NoSuchPath, "no path `eth0`: there is none"),
+            (None, ErrorKind::NoSuchPath, "no path `eth0`: there is none"),
+            (Some("home"), ErrorKind::NoSuchConnection, "no connection `home`: there is van"),
         ] {
             let refusal = path(&settings, &[], connection, "eth0").expect_err("no such path");
             assert_eq!(refusal, Reply::error(kind, words));

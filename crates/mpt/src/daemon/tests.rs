@@ -459,7 +459,7 @@ fn an_ambiguous_name_is_refused() {
     for (request, kind, words) in [
         (path(None, "radio"), ErrorKind::AmbiguousPath, "name the connection too (server, other)"),
         (path(None, "wire"), ErrorKind::NoSuchPath, "there are fibre, radio"),
-        (path(Some("other"), "fibre"), ErrorKind::NoSuchPath, "there are radio"),
+        (path(Some("other"), "fibre"), ErrorKind::NoSuchPath, "there is radio"),
         (path(Some("x"), "fibre"), ErrorKind::NoSuchConnection, "there are server, other"),
         (add_path(None, ""), ErrorKind::NoSuchConnection, "there are server, other"),
         (

@@ -35,7 +35,12 @@ fn page(command: &Command) -> anyhow::Result<String> {
     let mut text = Vec::new();
     man.render_title(&mut text)?;
     man.render_name_section(&mut text)?;
-    man.render_synopsis_section(&mut text)?;
+    // As the help has it: the values of options, and what is required, in the order in which it is typed.
+    let mut synopsis = Roff::new();
+    section(&mut synopsis, "SYNOPSIS");
+    let usage = command.clone().render_usage().to_string();
+    synopsis.text([roman(usage.trim_start_matches("Usage: "))]);
+    synopsis.to_writer(&mut text)?;
     man.render_description_section(&mut text)?;
     if command.get_arguments().any(|argument| !argument.is_hide_set()) {
         man.render_options_section(&mut text)?;
@@ -136,6 +141,14 @@ mod tests {
         let pages = pages(crate::command_line()).unwrap();
         let (_, text) = pages.iter().find(|(page, _)| page == "mpt-path-down.1").unwrap();
         assert!(text.contains("\nmpt path down fibre            if only"), "{text}");
+    }
+
+    #[test]
+    fn a_synopsis_is_what_is_typed() {
+        let pages = pages(crate::command_line()).unwrap();
+        let (_, text) = pages.iter().find(|(page, _)| page == "mpt-path-weight.1").unwrap();
+        let typed = "mpt path weight [OPTIONS] --to <WEIGHT> [CONNECTION] <PATH>";
+        assert!(text.replace("\\-", "-").contains(&format!("\n.SH SYNOPSIS\n{typed}\n")), "{text}");
     }
 
     fn help(command: &Command) -> String {

@@ -45,7 +45,9 @@ pub(super) fn page(guide: &str) -> anyhow::Result<String> {
         }
     }
     section(&mut page, "SEE ALSO");
-    page.text([roman("mpt(1), mpt-check(1), mpt-run(1), /usr/share/doc/mpt/guide.md.gz")]);
+    page.text([roman(
+        "mpt(1), mpt-check(1), mpt-run(1), /usr/share/doc/mpt/guide.md.gz and mpt.toml.gz",
+    )]);
     Ok(page.to_roff())
 }
 

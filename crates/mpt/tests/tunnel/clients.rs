@@ -192,7 +192,7 @@ fn invited() {
     assert!(told, "{:?}", tunnel.events);
     await_named(&clients.site, Side::Right, "invitation", "is used, expired, or not of this host");
     let asks = |problem: &mpt_control::Problem| {
-        problem.code == "silent" && problem.text.contains("invitation: is that used or expired?")
+        problem.code == "silent" && problem.remedy.starts_with("is that used or expired?")
     };
     eventually("the client says what may be the cause", || {
         clients.site.status(Side::Left).tunnels[1].problems.iter().any(asks)
@@ -242,7 +242,7 @@ fn paths_of_accepted_connections(clients: &Clients) {
     for owner in [None, Some(owner.as_str())] {
         let Reply::Error { kind, message, .. } = weigh(owner, "WRONG") else { panic!("a refusal") };
         assert_eq!(kind, ErrorKind::NoSuchPath);
-        assert_eq!(message, format!("no path `WRONG`: there are {path}"));
+        assert_eq!(message, format!("no path `WRONG`: there is {path}"));
     }
 }
 

@@ -3,7 +3,8 @@
 
 use std::net::UdpSocket;
 
-use mpt_control::{CommandStatus, PathStatus, Request};
+use mpt_control::{CommandStatus, Event, PathStatus, Request};
+use mpt_lab::emulator::Direction;
 use mpt_lab::topology::Side;
 use mpt_original::{Auth, AuthKind, Command, Key, Message, Round, Step};
 
@@ -15,6 +16,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("original::commands_come_to_the_port_that_data_came_to", || exchange_ports(4755, 4754)),
     ("original::a_tunnel_starts_without_its_command_port", taken),
     ("original::connections_are_asked_for_with_each_key", keys),
+    ("original::a_peer_that_speaks_seldom_is_not_silent", seldom),
 ];
 
 /// So long that nothing but a command takes a path down within a test.
@@ -60,6 +62,25 @@ fn exchange_ports(data: u16, command: u16) {
     site.await_all_up();
     site.assert_flawless(4);
     tell(&site);
+}
+
+/// An original sends when its interval says so: nothing is missed before the dead time.
+fn seldom() {
+    let mut site = Site::links_only(TWO_LINKS, "");
+    for link in 0..2 {
+        site.lab.link(link).set_blackout(Direction::Both, true);
+    }
+    let config = original(&site.config(Side::Left), Side::Left, "");
+    let config = config.replace(PATIENT, "keepalive = 2\ndead_time = 6\n");
+    site.start_daemon_with(Side::Left, &config);
+    let of = |event: &Event| event.text.contains("nothing arrives from");
+    let mut told = None;
+    eventually("it is silent", || {
+        told = site.status(Side::Left).tunnels.remove(0).events.into_iter().find(of);
+        told.is_some()
+    });
+    let told = told.expect("it was found");
+    assert!(told.at_seconds >= 6.0, "{told:?}");
 }
 
 /// Another program has the command port of one path.

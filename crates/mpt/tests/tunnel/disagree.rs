@@ -56,6 +56,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("disagree::nothing_listens", || nothing_listens(1, TWO_LINKS)),
     ("disagree::nothing_listens_over_ipv6", || nothing_listens(2, &crate::site::two_links(6))),
     ("disagree::another_port", another_port),
+    ("disagree::another_port_in_extended_framing", another_port_extended),
     ("disagree::rejected_by_a_firewall", rejected),
     ("disagree::rejected_as_if_nothing_listened", || rejected_as_if_closed("framing = 'plain'")),
     ("disagree::rejected_as_if_nothing_listened_in_extended_framing", || {
@@ -305,6 +306,18 @@ fn another_port() {
     await_problem(&site, Side::Right, "silent", "nothing arrives from");
 }
 
+/// The peer is where it is looked for, and sends from another port.
+fn another_port_extended() {
+    let site = site(TWO_LINKS, "framing = 'extended'", |side, config| match side {
+        Side::Left => config.replace("framing =", "remote_port = 4999\nframing ="),
+        Side::Right => config,
+    });
+    let found =
+        await_problem(&site, Side::Left, "unknown_source", "datagrams of the peer come from");
+    assert!(found.remedy.starts_with("is `remote_port` wrong? It would be 4754"), "{found:?}");
+    await_problem(&site, Side::Left, "nothing_listens", "nothing listens on UDP 4999 at");
+}
+
 /// The right host rejects what comes to MPT's port with such an ICMP message.
 fn reject(site: &Site, message: &str) {
     let rules = format!(
@@ -339,7 +352,7 @@ fn rejected_as_if_closed(framing: &str) {
     let at = site.lab.topology().address(Side::Right, 0);
     let problem =
         await_problem(&site, Side::Left, "rejected", &format!("{at} rejects UDP 4754 to {at}"));
-    assert!(problem.remedy.contains("a firewall does so"), "{problem:?}");
+    assert!(problem.remedy.contains("in the firewall there"), "{problem:?}");
     let begin = site.status(Side::Left).uptime_seconds;
     eventually("three seconds have passed", || {
         let codes: Vec<_> = problems(&site, Side::Left).into_iter().map(|it| it.code).collect();
@@ -386,7 +399,12 @@ fn another_kind() {
             .replace(QUICK, ""),
         Side::Right => config,
     });
-    await_problem(&site, Side::Left, "peer_kind", "sends keepalives of MPT");
+    await_problem(&site, Side::Left, "peer_kind", "names another kind of peer");
+    let codes: Vec<_> = problems(&site, Side::Left).into_iter().map(|found| found.code).collect();
+    assert!(
+        codes.iter().all(|code| code == "peer_kind"),
+        "its hellos are no other cause: {codes:?}"
+    );
 }
 
 fn template() {

@@ -101,6 +101,10 @@ fn other_preshared_keys() {
     });
     for side in [Side::Left, Side::Right] {
         await_problem(&site, side, "preshared_key", "are not authentic");
+        eventually("it is why the other path is silent, too", || {
+            let problems = site.status(side).tunnels.remove(0).problems;
+            problems.iter().filter(|problem| problem.code == "preshared_key").count() == 2
+        });
     }
 }
 

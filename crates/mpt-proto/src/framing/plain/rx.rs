@@ -44,6 +44,11 @@ impl Rx {
         (self.own.capacity() + self.peer.capacity()) * size_of::<IpAddr>()
     }
 
+    /// Whether the peer is an implementation of this protocol, as far as is configured.
+    pub(crate) fn is_mpt(&self) -> bool {
+        self.kind == PeerKind::Mpt
+    }
+
     /// Whether the peer is told at once of what changes on a path.
     pub(crate) fn announces(&self) -> bool {
         self.kind.tells()

@@ -55,7 +55,9 @@ pub(super) fn shown(seen: &Seen<'_>) -> String {
             None => "never heard".to_owned(),
         };
         let sent = path.sent.packets + path.control_sent.packets;
-        let mtu = (path.mtu > 0).then(|| format!(", carries {} bytes", path.mtu));
+        // What a path carries shows when its peer is heard on it.
+        let is_known = path.mtu > 0 && path.last_heard_seconds.is_some();
+        let mtu = is_known.then(|| format!(", carries {} bytes", path.mtu));
         text.push_str(&format!(
             "  {} is {}{on}, to {}: {sent} datagrams sent, {heard}{}\n",
             path.name,
@@ -166,7 +168,7 @@ fn quality(seen: &Seen<'_>, path: &PathState, place: &str) -> Vec<String> {
     for (way, loss) in [("from the peer", path.loss), ("to the peer", out)] {
         if let Some(loss) = loss.filter(|loss| *loss >= LOSS) {
             findings.push(format!(
-                "{place} loses {} % {way}: look at the link, or give it a lower `priority`",
+                "{place} loses {} % {way}: look at the link, or have it stand by with a higher number as `priority`",
                 output::percent(loss)
             ));
         }

@@ -14,6 +14,7 @@ mod load;
 mod rates;
 mod reach;
 
+use std::collections::HashSet;
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;
@@ -99,6 +100,9 @@ pub(super) fn doctor(order: Order<'_>) -> Result<Exit> {
             findings.extend(finding);
         }
     }
+    // Several paths may lead to one name.
+    let mut said = HashSet::new();
+    findings.retain(|finding| said.insert(finding.clone()));
     if order.rate {
         walk.push_str(&rates::rates(&mut client, &status, order.connection)?);
     }

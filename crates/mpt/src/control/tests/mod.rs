@@ -169,7 +169,7 @@ fn a_path_is_found_by_its_name_where_that_is_enough() {
     for (reply, kind, text) in [
         (set(None, "radio"), ErrorKind::AmbiguousPath, "server, other"),
         (set(None, "wire"), ErrorKind::NoSuchPath, "there are fibre, radio"),
-        (set(Some("other"), "fibre"), ErrorKind::NoSuchPath, "there are radio"),
+        (set(Some("other"), "fibre"), ErrorKind::NoSuchPath, "there is radio"),
         (set(Some("nobody"), "fibre"), ErrorKind::NoSuchConnection, "there are server, other"),
     ] {
         let Reply::Error { kind: found, message, .. } = reply else { panic!("{reply:?}") };

@@ -290,7 +290,10 @@ impl Problems {
             derived.sort_unstable_by_key(|((id, path), _)| (id.0, path.0));
             for (&(id, path), &since) in derived {
                 let half = endpoint.find(id).filter(|half| half.has(path));
-                let Some(half) = half.filter(|_| now.since(since) >= after) else { continue };
+                let patience = half.and_then(|half| half.may_be_silent(path));
+                let after = patience.filter(|_| matches!(cause, Cause::Silent)).max(Some(after));
+                let is_due = after.is_some_and(|after| now.since(since) >= after);
+                let Some(half) = half.filter(|_| is_due) else { continue };
                 let roams = half.accepted_by().is_some() || self.learning.contains(&id);
                 let still = match cause {
                     Cause::Silent => is_silent(half.state(path)) && !roams,
@@ -301,7 +304,16 @@ impl Problems {
                 let remote = half.remote(path).1;
                 let place = Place { connection: Some(id), path: Some(path), remote };
                 if still && !is_told(&found, id, path) && !is_explained(&place) {
-                    found.push((place, cause, since));
+                    // Where a handshake comes to nothing, the keys and settings of both hosts are why, whatever the path.
+                    let handshake = found.iter().find(|(place, cause, _)| {
+                        let is_one = matches!(cause, Cause::Arrived(MismatchKind::Handshake(_)));
+                        is_one && place.connection == Some(id)
+                    });
+                    let known = handshake.filter(|_| matches!(cause, Cause::Silent));
+                    let known = known.map(|&(place, cause, _)| {
+                        (Place { path: Some(path), ..place }, cause, since)
+                    });
+                    found.push(known.unwrap_or((place, cause, since)));
                 }
             }
         }

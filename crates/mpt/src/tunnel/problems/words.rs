@@ -25,7 +25,7 @@ pub(super) fn words(
         ),
         Cause::Icmp(Reported { kind: Unreachable::Prohibited, reporter }) => (
             format!("{} rejects UDP {port} to {host}", reported_by(reporter, "a firewall")),
-            format!("a firewall does so: let UDP {port} through to {host} there"),
+            format!("let UDP {port} through to {host} in the firewall there"),
         ),
         Cause::Icmp(Reported { kind: Unreachable::Host, reporter }) => (
             format!("{} says that {host} cannot be reached", reported_by(reporter, "a router")),
@@ -40,12 +40,10 @@ pub(super) fn words(
         ),
         // Who shows an invitation that is none gets no answer, so that the server cannot be found by strangers.
         Cause::Silent if half.is_some_and(ReceiveHalf::waits_for_invitation) => (
+            format!("nothing arrives from {remote}, to which this host shows an invitation"),
             format!(
-                "nothing arrives from {remote}, to which this host shows an invitation: is that used or expired?"
-            ),
-            format!(
-                "the log there says so: then make another one by `mpt invite` there, and join with it. If it does not, is mpt \
-                 running there, and do firewalls let UDP {port} through both ways?"
+                "is that used or expired? Then the log there says so: make another one by `mpt invite` there, and join with it. If \
+                 it does not, is mpt running there, and do firewalls let UDP {port} through both ways?"
             ),
         ),
         Cause::Silent => (
@@ -121,14 +119,21 @@ fn arrived(
             "install the same version of mpt at both ends, or set `framing = \"plain\"`".to_owned(),
         ),
         MismatchKind::PeerKind => (
-            format!("{host} sends keepalives of MPT, which this connection does not expect"),
-            "is it an mpt? Then say so: `peer = [...]` and not `peer = \"gre\"`".to_owned(),
+            format!("{host} runs this program, and `peer` here names another kind of peer"),
+            "name its tunnel addresses instead: `peer = [...]`".to_owned(),
         ),
         MismatchKind::Foreign(reason) => (
             format!("{host} sends what is no datagram of MPT ({})", reason.name()),
             format!(
                 "does a newer mpt, or another program, use UDP {port} at {host}? Set the same `framing` \
                  and ports at both ends"
+            ),
+        ),
+        MismatchKind::Source if half.is_some_and(|half| has_path_to(half, host)) => (
+            format!("datagrams of the peer come from {remote}, which matches no path"),
+            format!(
+                "is `remote_port` wrong? It would be {port}; behind a NAT that changes it, leave `remote` out or use a \
+                 template (`[[tunnel.accept]]`)"
             ),
         ),
         MismatchKind::Source if place.connection.is_some() => (
@@ -163,6 +168,11 @@ fn arrived(
             (format!("{remote} asks to connect and does not fit template {name}: {why}"), remedy)
         }
     }
+}
+
+/// Whether a connection has a path to this host, so that only the port is another one.
+fn has_path_to(half: &ReceiveHalf, host: IpAddr) -> bool {
+    half.paths().any(|path| half.remote(path).1.ip() == host)
 }
 
 /// Why a handshake of sealed framing comes to nothing.
