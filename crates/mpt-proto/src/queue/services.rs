@@ -27,8 +27,8 @@ const LITTLE: [u16; 32] = [
 ];
 
 /// Others share so many credits, and hosts so many.
-const PORTS: usize = 1024;
-const HOSTS: usize = 1024;
+const PORTS: usize = 256;
+const HOSTS: usize = 256;
 
 /// A port, and that port of a host: where their credits are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
