@@ -2,9 +2,9 @@
 
 mod links;
 
-use std::time::Duration;
-
-use links::{at, bulk, clear, plan, sender, stream, stream_between, wire};
+use links::{
+    at, begins, bulk, clear, links_of, lossy, plan, sender_by, stream, stream_between, wire,
+};
 use mpt_proto::{Drop, RepairStats};
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
@@ -26,11 +26,6 @@ const LINKS: [&str; 9] = [
 /// The milliseconds of a transfer that count: from the third second to the twelfth, or from the eleventh to the sixtieth.
 const EARLY: [u64; 2] = [2000, 12_000];
 const LATE: [u64; 2] = [10_000, 60_000];
-
-/// A link that loses this share of datagrams, at random.
-fn lossy(profile: Profile, loss: f64) -> Profile {
-    Profile { loss: Loss::Random(loss), ..profile }
-}
 
 fn pair_of(seed: u64, wires: &[Profile], repair: bool) -> Pair {
     let mut plan = plan(wires);
@@ -153,22 +148,9 @@ fn more_is_lost_than_may_be_repaired_and_the_rest_arrives() {
     assert!((0.1..0.3).contains(&share), "{share}");
 }
 
-/// Links as `20/25/0.02/10,15/30/0.02/12.5`: Mbit/s, delay in milliseconds, share that is lost, and standard deviation of the delay
-/// in milliseconds.
-fn links_of(what: &str) -> Vec<Profile> {
-    let link = |link: &str| {
-        let part: Vec<f64> =
-            link.split('/').map(|number| number.parse().expect("a number")).collect();
-        let jitter = Duration::from_secs_f64(part.get(3).unwrap_or(&0.0) / 1e3);
-        Profile { jitter, ..lossy(wire(part[0] as u64, part[1] as u64), part[2]) }
-    };
-    what.split(',').map(link).collect()
-}
-
-/// When a transfer begins, in milliseconds: a path of a long round trip takes longer to be found out.
-fn begins(seed: u64, wires: &[Profile]) -> u64 {
-    let is_long = wires.iter().any(|wire| wire.delay > Duration::from_millis(100));
-    if is_long { 3000 + 37 * seed } else { 1000 + 37 * seed }
+/// The port of tables and traces.
+fn port() -> u16 {
+    std::env::var("PORT").map_or(5001, |port| port.parse().unwrap())
 }
 
 /// What a transfer gets of the ideal in these milliseconds, how long its round trip was at the end, and how often it slowed down.
@@ -183,7 +165,7 @@ fn reached(seed: u64, wires: &[Profile], bbr: bool, [from, to]: [u64; 2]) -> (f6
     let mut pair = Pair::new(seed, &plan(wires)).expect("a plan the core accepts");
     let start = begins(seed, wires);
     pair.world.run_until(at(start));
-    let sender = if bbr { sender().with_bbr() } else { sender() };
+    let sender = if bbr { sender_by(port()).with_bbr() } else { sender_by(port()) };
     let transfer = pair.world.add_bulk(pair.left, pair.right, sender);
     let mut delivered = |until| {
         pair.world.run_until(at(start + until));
@@ -249,7 +231,8 @@ fn bbr_fills_a_path_of_a_much_longer_round_trip() {
 }
 
 /// Prints what transfers get of links of varying delay that lose packets, as a share of the ideal: lowest, median and mean of several
-/// starts; then the round trip at the end, and how often they slowed down. `LINKS='20/25/0.02/10,15/30/0.02/12.5 ...'` for others.
+/// starts; then the round trip at the end, and how often they slowed down. `LINKS='20/25/0.02/10,15/30/0.02/12.5 ...'` for others,
+/// `PORT=443` for one of the web.
 #[test]
 #[ignore = "prints a table, takes minutes"]
 fn table() {
@@ -297,7 +280,8 @@ fn trace() {
     let mut pair = Pair::new(seed, &plan).expect("a plan the core accepts");
     let start = begins(seed, &wires);
     pair.world.run_until(at(start));
-    let sender = if std::env::var("BBR").is_ok() { sender().with_bbr() } else { sender() };
+    let sender = sender_by(port());
+    let sender = if std::env::var("BBR").is_ok() { sender.with_bbr() } else { sender };
     let transfer = pair.world.add_bulk(pair.left, pair.right, sender);
     let mut before = 0;
     for time in (1..=12_000 / step).map(|number| start + number * step) {

@@ -5,6 +5,7 @@
 
 pub(crate) mod acks;
 mod codel;
+mod services;
 mod sparse;
 pub(crate) mod store;
 
@@ -15,6 +16,7 @@ use crate::time::Instant;
 use crate::wire::segment::Segment;
 pub(crate) use codel::Times;
 use codel::{Codel, Judgement};
+pub(crate) use services::{Service, Services};
 pub(crate) use sparse::Volume;
 use sparse::{Allowance, Beginning};
 use store::Place;
@@ -83,6 +85,8 @@ pub(crate) struct FlowQueues {
     tcp_bytes: usize,
     limits: Limits,
     times: Times,
+    /// What TCP connections have sent so far, by what they are for.
+    pub(crate) services: Services,
 }
 
 /// How many bytes may wait. CoDel keeps the delay low; this bounds the memory, and what a sender loses at once.
@@ -117,6 +121,7 @@ impl Default for FlowQueues {
             tcp_bytes: 0,
             limits: Limits { tcp: LEAST, all: LEAST },
             times: Times::default(),
+            services: Services::default(),
         }
     }
 }
@@ -129,6 +134,7 @@ impl FlowQueues {
 
     /// Gives back memory. Nothing waits.
     pub(crate) fn rest(&mut self) {
+        self.flows.iter_mut().for_each(|flow| flow.beginning.on_judged(&mut self.services, false));
         self.flows = Vec::new();
         // Flows that had their turn may still be listed.
         (self.new, self.old) = (VecDeque::new(), VecDeque::new());
@@ -150,6 +156,7 @@ impl FlowQueues {
         self.flows.capacity() * size_of::<FlowQueue>()
             + packets * size_of::<Waiting>()
             + (self.new.capacity() + self.old.capacity()) * 2
+            + self.services.memory()
     }
 
     /// What CoDel judges by, and how many bytes may wait.
@@ -161,7 +168,7 @@ impl FlowQueues {
 
     /// How much the flow with this hash sends, with its packet of `len` bytes. It is sparse only if nothing of it waits.
     /// It is asked for each packet that may have to. Returns also whether it is a TCP connection that was seen from its
-    /// beginning on, if `segment` says what of TCP the packet is.
+    /// beginning on and takes the early delay, if `segment` says what of TCP the packet is; with its first one its service is told.
     pub(crate) fn volume(
         &mut self,
         now: Instant,
@@ -169,10 +176,15 @@ impl FlowQueues {
         len: usize,
         segment: Option<Segment>,
         early: Duration,
+        service: Option<Service>,
     ) -> (Volume, bool) {
         let (_, flow) = flow(&mut self.flows, hash);
+        let services = &mut self.services;
         let volume = flow.allowance.take(now, len);
-        let is_known = flow.beginning.on_packet(now, hash, segment, early);
+        let is_known = flow.beginning.on_packet(now, hash, segment, early, service, services);
+        if volume == Volume::Bulk && flow.beginning.is_of(hash) {
+            flow.beginning.on_judged(services, true);
+        }
         let is_ack = matches!(segment, Some(Segment::Ack(_) | Segment::Report | Segment::Marked));
         let volume = match volume {
             // However many there are, none of them waits for others.

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::services::{Service, Services};
 use crate::time::Instant;
 use crate::wire::segment::Segment;
 
@@ -73,48 +74,73 @@ const PAUSE: Duration = Duration::from_millis(200);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Beginning {
     connection: Option<(u64, Instant)>,
-    /// The early delay at its beginning, in milliseconds.
-    early: u16,
+    /// The early delay at its beginning, in milliseconds; `None` if it does not take it.
+    early: Option<u16>,
     last: Instant,
+    /// Its service, until it is known how much it sends.
+    service: Option<Service>,
 }
 
 impl Beginning {
     /// The flow with this hash sends a packet, of which this is known if it is one of TCP. Returns whether it belongs to a
-    /// connection that begins, and is not an acknowledgement only. Where connections that begin have the early delay `early`, one that
-    /// began with less than half of it does not count: its sender knows a shorter round trip, and keeps less in flight.
+    /// connection that begins and takes the early delay, and is not an acknowledgement only. Where connections that begin have the early
+    /// delay `early`, one that began with less than half of it does not: its sender knows a shorter round trip, and keeps less in flight.
+    /// Nor does one of a service that seldom sends much.
     pub(super) fn on_packet(
         &mut self,
         now: Instant,
         hash: u64,
         segment: Option<Segment>,
         early: Duration,
+        service: Option<Service>,
+        services: &mut Services,
     ) -> bool {
         match segment {
-            Some(Segment::Syn) => {
+            // It may be the same again.
+            Some(Segment::Syn) if !self.is_of(hash) || now.since(self.last) >= BEGINNING => {
+                self.on_judged(services, false);
+                let takes = service.is_none_or(|service| services.sends_much(service));
+                self.early = takes.then_some(early.as_millis() as u16);
                 (self.connection, self.last) = (Some((hash, now)), now);
-                self.early = early.as_millis() as u16;
+                self.service = service;
             }
-            Some(Segment::Other | Segment::End) => {
-                let Some((known, since)) = self.connection else { return false };
-                if known != hash {
+            Some(Segment::Syn | Segment::Other | Segment::End) => {
+                let Some((_, since)) = self.connection.filter(|_| self.is_of(hash)) else {
                     return false;
-                }
+                };
                 if now.since(self.last) >= PAUSE && now.since(since) >= BEGINNING {
                     self.connection = None;
+                }
+                if self.connection.is_none() || segment == Some(Segment::End) {
+                    self.on_judged(services, false);
                 }
                 self.last = now;
             }
             Some(Segment::Ack(_) | Segment::Report | Segment::Marked) | None => return false,
         }
-        self.connection.is_some() && early.as_millis() <= u128::from(self.early) * 2
+        let is_taken = |taken: u16| early.as_millis() <= u128::from(taken) * 2;
+        self.connection.is_some() && self.early.is_some_and(is_taken)
+    }
+
+    /// Whether it is of the flow with this hash.
+    pub(super) fn is_of(&self, hash: u64) -> bool {
+        self.connection.is_some_and(|(known, _)| known == hash)
+    }
+
+    /// It has sent much, or will not be looked at any more.
+    pub(super) fn on_judged(&mut self, services: &mut Services, is_much: bool) {
+        if let Some(service) = self.service.take() {
+            services.on_judged(service, is_much);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::net::IpAddr;
 
     use super::*;
+    use crate::wire::flow::{Flow, Ports};
 
     /// How many of the packets that a flow sends in 10 s are within its allowance.
     fn share(len: usize, interval: Duration) -> f64 {
@@ -155,16 +181,17 @@ mod tests {
     fn a_tcp_connection_begins_until_it_pauses() {
         let at = |millis: u64| Instant::ZERO + Duration::from_millis(5000 + millis);
         let mut beginning = Beginning::default();
-        let none = Duration::ZERO;
-        let mut on =
-            |millis, hash, segment| beginning.on_packet(at(millis), hash, Some(segment), none);
-        assert!(!on(0, 7, Segment::Other), "its beginning was not seen");
-        assert!(on(1, 7, Segment::Syn) && on(1500, 7, Segment::Other), "it is young");
-        assert!(!on(1600, 7, Segment::Ack(5)) && !on(1600, 8, Segment::Other));
-        assert!((0..20).all(|count| on(1650 + count * 150, 7, Segment::Other)), "no pause");
-        assert!(!on(4800, 7, Segment::Other) && !on(4801, 7, Segment::Other));
-        assert!(on(5000, 8, Segment::Syn), "another one");
-        assert!(!beginning.on_packet(at(5001), 8, None, none), "not TCP");
+        let mut services = Services::default();
+        let mut on = |millis, hash, segment: Option<Segment>| {
+            beginning.on_packet(at(millis), hash, segment, Duration::ZERO, None, &mut services)
+        };
+        assert!(!on(0, 7, Some(Segment::Other)), "its beginning was not seen");
+        assert!(on(1, 7, Some(Segment::Syn)) && on(1500, 7, Some(Segment::Other)), "it is young");
+        assert!(!on(1600, 7, Some(Segment::Ack(5))) && !on(1600, 8, Some(Segment::Other)));
+        assert!((0..20).all(|count| on(1650 + count * 150, 7, Some(Segment::Other))), "no pause");
+        assert!(!on(4800, 7, Some(Segment::Other)) && !on(4801, 7, Some(Segment::Other)));
+        assert!(on(5000, 8, Some(Segment::Syn)), "another one");
+        assert!(!on(5001, 8, None), "not TCP");
     }
 
     #[test]
@@ -175,9 +202,45 @@ mod tests {
             [(0, 0, true), (0, 50, false), (20, 50, false), (25, 50, true), (50, 0, true)]
         {
             let mut beginning = Beginning::default();
-            assert!(beginning.on_packet(now, 7, Some(Segment::Syn), ms(first)));
-            let other = Some(Segment::Other);
-            assert_eq!(beginning.on_packet(now, 7, other, ms(later)), takes, "{first}, {later}");
+            let mut services = Services::default();
+            let mut on = |segment, early| {
+                beginning.on_packet(now, 7, Some(segment), ms(early), None, &mut services)
+            };
+            assert!(on(Segment::Syn, first));
+            assert_eq!(on(Segment::Other, later), takes, "{first}, {later}");
+        }
+    }
+
+    #[test]
+    fn a_tcp_connection_is_judged_once_when_it_ends_pauses_or_is_followed_by_another() {
+        let ports = Some(Ports { source: 40_000, destination: 5201 });
+        let [source, destination] = [1, 2].map(|host| IpAddr::from([10, 0, 0, host]));
+        let service = Service::of(&Flow { source, destination, protocol: Flow::TCP, ports });
+        let at = |millis: u64| Instant::ZERO + Duration::from_millis(5000 + millis);
+        let begin = [(0, 7, Segment::Syn), (500, 7, Segment::Syn), (900, 7, Segment::Other)];
+        // What makes it end, and how often a connection has been judged by then.
+        for (rest, judged) in [
+            (&[][..], 0),
+            (&[(950, 7, Segment::End), (980, 7, Segment::End)], 1),
+            (&[(3000, 7, Segment::Other), (3001, 7, Segment::Other)], 1),
+            (&[(1000, 8, Segment::Syn), (1001, 7, Segment::Other)], 1),
+            (&[(1000, 8, Segment::Syn), (1001, 8, Segment::End)], 2),
+        ] {
+            let (mut beginning, mut services) = (Beginning::default(), Services::default());
+            assert!(services.sends_much(service.unwrap()));
+            for &(millis, hash, segment) in begin.iter().chain(rest) {
+                let early = Duration::from_millis(50);
+                let segment = Some(segment);
+                beginning.on_packet(at(millis), hash, segment, early, service, &mut services);
+            }
+            let left = (0..20)
+                .take_while(|_| {
+                    let has_credit = services.sends_much(service.unwrap());
+                    services.on_judged(service.unwrap(), false);
+                    has_credit
+                })
+                .count();
+            assert_eq!(left, 8 - judged, "{rest:?}");
         }
     }
 }

@@ -64,12 +64,21 @@ fn wait(ways: &[Way], most: f64) -> Duration {
     slow.map(|way| way.skew + way.spread * WAITS).max().unwrap_or_default().min(LONGEST)
 }
 
-/// The early delay over some paths, the fastest of which has this round trip. It is zero if the fastest ones suffice.
-pub(super) fn early_delay(ways: &mut [Way], round_trip: Duration) -> Duration {
+/// What follows from some paths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Early {
+    /// The early delay. It is zero if the fastest paths suffice.
+    pub(super) delay: Duration,
+    /// Whether a sender that goes by its first round trip would get less without it than by the best path alone.
+    pub(super) is_needed: bool,
+}
+
+/// The early delay over some paths, the fastest of which has this round trip.
+pub(super) fn early_delay(ways: &mut [Way], round_trip: Duration) -> Early {
     ways.sort_by_key(|way| (way.skew, way.path));
     let most = ways.iter().filter_map(|way| way.rate).max().unwrap_or_default() as f64;
     let [mut carried, mut reached] = [0.0; 2];
-    let mut early = Duration::ZERO;
+    let mut early = Early::default();
     for way in ways.iter() {
         let Some(rate) = way.rate else { continue };
         carried += rate as f64;
@@ -78,12 +87,16 @@ pub(super) fn early_delay(ways: &mut [Way], round_trip: Duration) -> Duration {
         let worth = WORTH_DELAY.mul_f64(rate as f64 / reached.max(1.0)).min(MOST);
         let is_worth_it = half <= worth && carried >= WORTH * reached;
         let needs = if is_needed { half.max(way.skew) } else { half };
-        if half <= early || is_needed || is_worth_it {
-            reached = carried;
-            early = early.max(if half <= early { half } else { needs });
+        let is_longer = half > early.delay;
+        if is_longer && !is_needed && !is_worth_it {
+            continue;
+        }
+        reached = carried;
+        if is_longer {
+            early = Early { delay: needs, is_needed: early.is_needed | is_needed };
         }
     }
-    early.max(wait(ways, most))
+    Early { delay: early.delay.max(wait(ways, most)), ..early }
 }
 
 #[cfg(test)]
@@ -99,7 +112,7 @@ mod tests {
             Way { path: PathId(index as u8), rate, skew: ms(skew), spread: ms(spread) }
         };
         let mut ways: Vec<Way> = paths.iter().enumerate().map(way).collect();
-        early_delay(&mut ways, ms(round_trip)).as_millis()
+        early_delay(&mut ways, ms(round_trip)).delay.as_millis()
     }
 
     #[test]
@@ -129,6 +142,21 @@ mod tests {
         assert_eq!(early(&[(5, 0, 0), (50, 25, 0)], 10), 25);
         assert_eq!(early(&[(5, 0, 0), (50, 150, 0)], 10), 0, "not so much");
         assert_eq!(early(&[(10, 0, 0), (100, 1, 0)], 20), 0);
+    }
+
+    #[test]
+    fn it_is_needed_where_the_fastest_path_carries_little() {
+        let is_needed = |rates: [u64; 2], skew: u64, spread: u64| {
+            let way = |index: usize| {
+                let skew = Duration::from_millis(if index > 0 { skew } else { 0 });
+                let (path, rate) = (PathId(index as u8), Some(rates[index] * 125_000));
+                Way { path, rate, skew, spread: Duration::from_millis(spread) }
+            };
+            early_delay(&mut [way(0), way(1)], Duration::from_millis(20)).is_needed
+        };
+        assert!(is_needed([5, 50], 25, 0) && is_needed([5, 50], 25, 10));
+        assert!(!is_needed([50, 50], 25, 0) && !is_needed([50, 50], 0, 10));
+        assert!(!is_needed([5, 50], 10, 0), "two round trips of the first fill both");
     }
 
     #[test]

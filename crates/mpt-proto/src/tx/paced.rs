@@ -21,13 +21,14 @@ use crate::framing::datagram::Item;
 use crate::framing::{Stamp, Tx};
 use crate::id::PathId;
 use crate::queue::store::{Place, Store};
-use crate::queue::{Packet, Verdict, Volume, Waiting};
+use crate::queue::{Packet, Service, Verdict, Volume, Waiting};
 use crate::scheduler::earliest::{Choice, Earliest};
 use crate::sequence::Seq;
 use crate::stats::Drop;
 use crate::time::Instant;
 use crate::tx::repair::Again;
 use crate::wire::flow::Flow;
+use crate::wire::segment::Segment;
 use crate::wire::{ecn, inner, segment};
 
 /// A wake-up may be so much late, so that one serves several packets.
@@ -56,7 +57,7 @@ impl TransmitHalf {
         }
         let (len, tos) = (item.packet.len(), item.inner.tos);
         let waits = self.paced.as_ref().is_some_and(|paced| !paced.queues.is_empty());
-        let volume = self.volume(now, item, &hash, waits);
+        let volume = self.volume(now, item, &flow, &hash, waits);
         let copies =
             self.is_of_train(now, len) || self.scheduler.earliest().is_some_and(Earliest::copies);
         let is_critical = self.is_critical(now, item, volume);
@@ -127,6 +128,7 @@ impl TransmitHalf {
         &mut self,
         now: Instant,
         item: &Item<'_>,
+        flow: &impl Deref<Target = Flow>,
         hash: &impl Deref<Target = u64>,
         waits: bool,
     ) -> Volume {
@@ -139,8 +141,9 @@ impl TransmitHalf {
         let equalises = paced.equalise.is_active();
         let segment = equalises.then(|| segment::parse(item.packet, item.inner)).flatten();
         let len = item.packet.len();
+        let service = segment.filter(|it| *it == Segment::Syn).and_then(|_| Service::of(flow));
         let (queues, early) = (&mut paced.queues, paced.equalise.early());
-        let (volume, is_known) = queues.volume(now, **hash, len, segment, early);
+        let (volume, is_known) = queues.volume(now, **hash, len, segment, early, service);
         paced.equalise.on_packet(now, volume);
         // What did not take the early delay from the first packet on gains nothing by it, nor by a longer one.
         let is_learned =
@@ -365,7 +368,9 @@ impl TransmitHalf {
         let dropped = self.waiting();
         let Some(paced) = &mut self.paced else { return };
         (0..dropped).for_each(|_| self.drops.add(Drop::NoPath));
+        let services = std::mem::take(&mut paced.queues.services);
         **paced = Paced::default();
+        paced.queues.services = services;
         if let Some(earliest) = self.scheduler.earliest_mut() {
             earliest.clear();
         }

@@ -185,9 +185,10 @@ impl TransmitHalf {
             }
         }
         let early = early_delay(&mut ways, least_round_trip(&self.paths));
-        let is_needed = equalises && usable(&self.paths).nth(1).is_some();
+        let has_several = equalises && usable(&self.paths).nth(1).is_some();
         let Some(paced) = &mut self.paced else { return };
-        if paced.equalise.set_early(now, early, is_needed) {
+        paced.queues.services.set_needed(early.is_needed);
+        if paced.equalise.set_early(now, early.delay, has_several) {
             self.paths.iter_mut().for_each(|(_, path)| path.keepalive_now(now));
         }
     }

@@ -48,7 +48,7 @@ impl TransmitHalf {
         let (len, tos) = (item.packet.len(), item.inner.tos);
         let wire_len = self.framing.overhead() + len + IPV4_UDP;
         let queues = self.paced.as_mut()?.within(treated.class);
-        let (volume, _) = queues.volume(now, hash, len, None, Duration::ZERO);
+        let (volume, _) = queues.volume(now, hash, len, None, Duration::ZERO, None);
         if volume == Volume::Sparse
             && let Some(path) = within.select_ahead(now, wire_len)
         {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use mpt_proto::{Drop, FramingConfig, Instant, Late, PathId, ReorderConfig, SchedulerConfig};
 use mpt_sim::link::Link;
+use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
 use mpt_sim::traffic::bulk::Sender;
 use mpt_sim::traffic::stream::Source;
@@ -31,6 +32,29 @@ pub(crate) fn clear(delay: u64) -> Profile {
     Profile { delay: Duration::from_millis(delay), ..Profile::default() }
 }
 
+/// A link that loses this share of datagrams, at random.
+pub(crate) fn lossy(profile: Profile, loss: f64) -> Profile {
+    Profile { loss: Loss::Random(loss), ..profile }
+}
+
+/// Links as `20/25/0.02/10,15/30/0.02/12.5`: Mbit/s, delay in milliseconds, share that is lost, and standard deviation of the delay
+/// in milliseconds.
+pub(crate) fn links_of(what: &str) -> Vec<Profile> {
+    let link = |link: &str| {
+        let part: Vec<f64> =
+            link.split('/').map(|number| number.parse().expect("a number")).collect();
+        let jitter = Duration::from_secs_f64(part.get(3).unwrap_or(&0.0) / 1e3);
+        Profile { jitter, ..lossy(wire(part[0] as u64, part[1] as u64), part[2]) }
+    };
+    what.split(',').map(link).collect()
+}
+
+/// When a transfer begins, in milliseconds: a path of a long round trip takes longer to be found out.
+pub(crate) fn begins(seed: u64, wires: &[Profile]) -> u64 {
+    let is_long = wires.iter().any(|wire| wire.delay > Duration::from_millis(100));
+    if is_long { 3000 + 37 * seed } else { 1000 + 37 * seed }
+}
+
 pub(crate) fn plan(wires: &[Profile]) -> PairPlan {
     let mut plan = PairPlan::new(wires.iter().cloned().map(PathPlan::symmetric).collect());
     plan.connection.framing = FramingConfig::Extended;
@@ -48,7 +72,12 @@ pub(crate) fn pair(wires: &[Profile]) -> Pair {
 
 /// A transfer without end from the second second on.
 pub(crate) fn sender() -> Sender {
-    Sender::new(Pair::flow(false, 5001), 1380, at(1000), at(1_000_000))
+    sender_by(5001)
+}
+
+/// The same by another port.
+pub(crate) fn sender_by(port: u16) -> Sender {
+    Sender::new(Pair::flow(false, port), 1380, at(1000), at(1_000_000))
 }
 
 pub(crate) fn bulk(pair: &mut Pair) -> BulkId {

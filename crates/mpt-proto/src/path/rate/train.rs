@@ -147,9 +147,11 @@ impl Trains {
         }
     }
 
-    /// How fast datagrams that are sent together go through, as far as it is known.
+    /// How fast datagrams that are sent together go through, as far as it is known. What follows from mean delays is not that: the most of several
+    /// trains is too high by chance, and a path that becomes full would be sent on at that rate.
     pub(super) fn burst(&self) -> Option<f64> {
-        self.burst.into_iter().chain(self.shown).reduce(f64::max)
+        let shown = self.shown.filter(|_| !self.is_of_means);
+        self.burst.into_iter().chain(shown).reduce(f64::max)
     }
 
     /// The rate at which the last train arrived, unless something else came behind it: that can have made it seem slow.

@@ -123,4 +123,5 @@ fn where_delays_vary_a_train_shows_by_its_mean_delay_what_the_path_carries() {
     let share = trains.known().unwrap() / 2_056_000.0;
     assert!((0.9..1.1).contains(&share), "1028 bytes each 500 us: {share}");
     assert_eq!(trains.limit(), None, "it may carry more");
+    assert_eq!(trains.burst(), None, "it is of means");
 }
