@@ -244,7 +244,8 @@ fn beside() {
     let shared = |cell: usize, system: &str| {
         lines[cell].system(system).and_then(|system| system.shared.as_deref())
     };
-    assert_eq!((shared(0, "mptcp"), shared(1, "mptcp")), (None, Some("inline/1")));
+    let of_the_first = Some("inline (window 100)");
+    assert_eq!((shared(0, "mptcp"), shared(1, "mptcp")), (None, of_the_first));
     assert_eq!(shared(1, "classic"), None, "its window differs");
 }
 
