@@ -150,7 +150,7 @@ fn more_is_lost_than_may_be_repaired_and_the_rest_arrives() {
 
 /// The port of tables and traces.
 fn port() -> u16 {
-    std::env::var("PORT").map_or(5001, |port| port.parse().unwrap())
+    std::env::var("PORT").map_or(5001, |port| port.parse().expect("a port"))
 }
 
 /// What a transfer gets of the ideal in these milliseconds, how long its round trip was at the end, and how often it slowed down.
