@@ -20,7 +20,7 @@ const SHORTEST: usize = 800;
 impl TransmitHalf {
     /// The path of a long inner packet that leaves at once, and its stamp. `None` if there is more to be asked: then nothing
     /// has happened, and it is to be [offered](Self::offer).
-    #[inline]
+    #[inline(never)]
     pub(super) fn pass(&mut self, now: Instant, item: &Item<'_>) -> Option<(PathId, Stamp)> {
         let len = item.packet.len();
         let (paced, earliest) = (self.paced.as_ref()?, self.scheduler.earliest()?);
