@@ -253,8 +253,10 @@ pub struct RepairExplanation {
     pub lost: u64,
     /// Lost packets that were not sent again in that time because it would have been too late.
     pub too_late: u64,
-    /// Packets that were sent again in that time because they were lost.
+    /// Packets that were sent again in that time because they were lost, or seemed to be.
     pub repaired: CopyCounters,
+    /// Packets that were found in that time to have been only late, when they had been sent again.
+    pub needless: u64,
     /// Packets that were sent again in that time because their path was left.
     pub moved: CopyCounters,
     /// Packets that took two paths at once in that time because they are small and critical.

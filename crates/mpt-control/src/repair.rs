@@ -16,6 +16,10 @@ pub struct RepairStatus {
     pub repaired: CopyCounters,
     /// How many of them took two paths at once.
     pub doubled: u64,
+    /// How many of them were sent again before it was certain that they were lost.
+    pub early: u64,
+    /// How many of these were only late.
+    pub needless: u64,
     /// Packets that were sent again because their path was left.
     pub moved: CopyCounters,
     /// Packets that took two paths at once because they are small and critical. Those were saved of which one copy was

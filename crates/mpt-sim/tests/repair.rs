@@ -122,6 +122,20 @@ fn one_path_repairs_itself() {
 }
 
 #[test]
+fn where_delays_vary_most_losses_are_repaired_before_they_are_certain() {
+    let mut pair = pair_of(1, &links_of("50/20/0.01/8,50/25/0.01/4"), true);
+    let stream = stream_between(&mut pair, 40_000, 7001, [1000, 11_000]);
+    pair.world.run_until(at(12_000));
+    let RepairStats { lost, early, needless, .. } = repaired(&pair);
+    let (source, checker) = pair.world.stream(stream);
+    assert_eq!(checker.verdict().duplicates, 0);
+    assert!(early - needless > lost / 2, "{early} of {lost} early, {needless} needless");
+    assert!(needless < lost / 2, "{needless} needless, {lost} lost");
+    let missing = checker.verdict().lost(source.sent());
+    assert!(missing * 3000 <= source.sent(), "{missing} missing");
+}
+
+#[test]
 fn clean_links_cost_next_to_nothing() {
     let (missing, _, again) = stream_over(1, &[wire(50, 10), wire(20, 30)], 30_000, true);
     assert!(missing == 0 && again < 0.001, "{missing} missing, {again}");

@@ -27,7 +27,7 @@ use crate::scheduler::{Paths, Share};
 use crate::slots::Slots;
 use crate::stats::Traffic;
 use crate::time::Instant;
-use crate::tx::repair::Spare;
+use crate::tx::repair::{Overtaken, Spare};
 
 /// A keepalive may be early by this part of its interval, where that saves a wake-up.
 const EARLY: u32 = 16;
@@ -92,6 +92,8 @@ pub(super) struct TransmitPath {
     pub(super) breaker: Breaker,
     /// What may be sent again of what it has lost, and twice of what it carries.
     pub(super) spare: Spare,
+    /// By how much packets are overtaken on it.
+    pub(super) overtaken: Overtaken,
     /// Until when it is paced, and at what rate in bytes per second, because it takes over what another path has carried.
     pub(super) takes_over: Option<(Instant, u64)>,
     pub(super) sent: Traffic,
@@ -163,6 +165,7 @@ impl TransmitPath {
             patience: Patience::default(),
             breaker: Breaker::default(),
             spare: Spare::default(),
+            overtaken: Overtaken::default(),
             takes_over: None,
             sent: Traffic::default(),
             resent: 0,
@@ -192,6 +195,7 @@ impl TransmitPath {
         self.opened = Opened::default();
         (self.silence, self.left) = (Silence::default(), None);
         self.spare = Spare::default();
+        self.overtaken = Overtaken::default();
         self.statuses = 0;
         self.mtu.resume(now);
     }

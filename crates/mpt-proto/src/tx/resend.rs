@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::connection::TransmitHalf;
 use super::paced::IPV4_UDP;
-use super::repair::{Again, CopyKind, Fate, Repair};
+use super::repair::{Again, CopyKind, Fate, Repair, Seen};
 use super::side::TransmitSide;
 use super::stages::Committed;
 use crate::class::Class;
@@ -28,6 +28,8 @@ const LEFT_DEADLINE: Duration = Duration::from_millis(500);
 enum Reason {
     /// This path has lost it.
     Lost(PathId),
+    /// It is late by this path, and more likely lost.
+    Late(PathId),
     /// Its path is left.
     Left,
 }
@@ -37,6 +39,17 @@ impl TransmitSide {
     pub(super) fn repair(&mut self, now: Instant, id: ConnectionId) {
         let Some(half) = self.connections.get_mut(id.index()) else { return };
         let Some((path, block)) = half.repair.take_told() else { return };
+        let sender = &mut half.paths[path.index()];
+        let loss = sender.feedback.loss_recent().unwrap_or(0.0);
+        let deviation = sender.feedback.delay().map_or(Duration::ZERO, |delay| delay.deviation);
+        sender.overtaken.set(loss, deviation);
+        let (overtaken, late) = (&mut sender.overtaken, &mut self.missing);
+        if overtaken.applies() {
+            half.repair.stats.needless +=
+                self.unacknowledged.on_missing(id, path, &block, overtaken, late);
+            self.resend(now, id, Reason::Late(path));
+        }
+        let Some(half) = self.connections.get_mut(id.index()) else { return };
         let stats = &mut half.repair.stats;
         let (twins, groups) = (&mut half.repair.twins, &mut half.repair.groups);
         groups.on_report(path, &block);
@@ -70,7 +83,10 @@ impl TransmitSide {
         let Some(half) = self.connections.get_mut(id.index()) else { return };
         for place in self.missing.drain(..) {
             if let Some((kept, packet)) = self.unacknowledged.get(place) {
-                half.resend(now, &kept, packet, reason);
+                let is_sent = half.resend(now, &kept, packet, reason);
+                if is_sent && matches!(reason, Reason::Late(_)) {
+                    self.unacknowledged.take_for_lost(place);
+                }
             }
         }
     }
@@ -110,20 +126,21 @@ impl TransmitHalf {
         self.paths.get(path.index()).map_or(0.0, |path| path.feedback.loss_expected())
     }
 
-    /// A packet is sent again, unless that is too late or too much.
-    fn resend(&mut self, now: Instant, kept: &Kept, packet: &[u8], reason: Reason) {
+    /// A packet is sent again, unless that is too late or too much. Returns whether it is.
+    fn resend(&mut self, now: Instant, kept: &Kept, packet: &[u8], reason: Reason) -> bool {
         if !self.is_repaired() {
-            return;
+            return false;
         }
         let stats = &mut self.repair.stats;
-        stats.lost += u64::from(matches!(reason, Reason::Lost(_)));
+        let counted = u64::from(matches!(reason, Reason::Lost(_)));
+        stats.lost += counted;
         match (kept.kind, reason) {
             (Some(CopyKind::Duplicate), _) => {
                 match self.repair.twins.on_known(kept.number(), false) {
-                    Fate::Open | Fate::Both => return,
+                    Fate::Open | Fate::Both => return false,
                     Fate::One => {
                         stats.duplicated.saved += 1;
-                        return;
+                        return false;
                     }
                     Fate::None => stats.duplicated.in_vain += 1,
                 }
@@ -135,13 +152,13 @@ impl TransmitHalf {
                     if let Some((class, _)) = self.class_of(packet) {
                         self.counts_of(class).lost += 1;
                     }
-                    return;
+                    return false;
                 }
             }
             (Some(kind), Reason::Lost(_)) => stats.of(kind).in_vain += 1,
             _ => {}
         }
-        let counted = u64::from(matches!(reason, Reason::Lost(_)));
+        let (is_late, is_again) = (matches!(reason, Reason::Late(_)), kept.seen == Seen::TakenLost);
         if kept.times == 0 && kept.kind.is_none() && counted > 0 {
             self.repair.latency.on_told(now.since(kept.first));
         }
@@ -150,20 +167,23 @@ impl TransmitHalf {
             let is_worth = self.is_worth(wanted, now.since(kept.first));
             let counts = self.counts_of(class);
             counts.lost += counted;
-            if !is_worth && counted > 0 {
-                counts.given_up += 1;
-                return;
+            if !is_worth && reason != Reason::Left {
+                counts.given_up += counted;
+                return false;
             }
         }
+        if is_again && counted > 0 {
+            return false;
+        }
         let deadline = match reason {
-            Reason::Lost(_) => repair_deadline(usual_round_trip(&self.paths)),
+            Reason::Lost(_) | Reason::Late(_) => repair_deadline(usual_round_trip(&self.paths)),
             Reason::Left => LEFT_DEADLINE,
         };
         let stamp = self.framing.again(&kept.stamp);
         let in_time = now.since(kept.first) <= deadline && kept.times + 1 < MOST_TIMES;
         let Some(stamp) = stamp.filter(|_| in_time) else {
-            self.repair.stats.too_late += 1;
-            return;
+            self.repair.stats.too_late += u64::from(!is_late);
+            return false;
         };
         let wire_len = stamp.overhead() + packet.len() + IPV4_UDP;
         let allowed = class.and_then(|(class, _)| self.allowed(class));
@@ -171,23 +191,25 @@ impl TransmitHalf {
             Some(allowed) => earliest.within(allowed).best_ahead(now, wire_len),
             None => earliest.best_ahead(now, wire_len),
         });
-        let Some([Some(first), second]) = best else { return };
+        let Some([Some(first), second]) = best else { return false };
         let second = match reason {
-            Reason::Lost(by) => second.filter(|_| Repair::doubles(self.loss(by), self.loss(first))),
+            Reason::Lost(by) | Reason::Late(by) => {
+                second.filter(|_| Repair::doubles(self.loss(by), self.loss(first)))
+            }
             Reason::Left => None,
         };
         // What a path leaves behind is known to be as much as it had in flight.
         let by = match reason {
-            Reason::Lost(by) => self.paths.get_mut(by.index()),
+            Reason::Lost(by) | Reason::Late(by) => self.paths.get_mut(by.index()),
             Reason::Left => None,
         };
         let mut spare = by.map(|path| &mut path.spare);
         if spare.as_mut().is_some_and(|spare| !spare.take(wire_len)) {
-            self.repair.stats.repaired.refused += 1;
-            return;
+            self.repair.stats.repaired.refused += u64::from(!is_late);
+            return false;
         }
         let kind = match reason {
-            Reason::Lost(_) => CopyKind::Lost,
+            Reason::Lost(_) | Reason::Late(_) => CopyKind::Lost,
             Reason::Left => CopyKind::Left,
         };
         let second = second.filter(|_| spare.is_none_or(|spare| spare.take(wire_len)));
@@ -200,11 +222,13 @@ impl TransmitHalf {
         }
         let stats = &mut self.repair.stats;
         stats.of(kind).tried += 1;
+        stats.early += u64::from(is_late);
         if let Some((class, _)) = class {
             self.counts_of(class).repaired += 1;
         }
         let stats = &mut self.repair.stats;
         stats.doubled += u64::from(second.is_some());
+        true
     }
 
     /// A packet leaves as the next of a path, once more.

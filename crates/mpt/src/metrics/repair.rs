@@ -24,6 +24,12 @@ pub(super) fn repair(page: &mut Families, labels: &Labels, repair: &RepairStatus
             repair.too_late,
         ),
         ("doubled_packets", "Repairs that took two paths at once.", repair.doubled),
+        (
+            "early_packets",
+            "Packets sent again before it was certain that they were lost.",
+            repair.early,
+        ),
+        ("needless_packets", "Those of them that were only late.", repair.needless),
         ("paths_left", "How often a path was left because it was silent.", repair.leaves),
         ("paths_returned", "How often one that was left was used again.", repair.returns),
     ] {

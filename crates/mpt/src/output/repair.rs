@@ -23,6 +23,10 @@ pub(super) fn connection(repair: &RepairStatus) -> Vec<String> {
     facts.extend((repair.lost > 0).then(|| format!("lost {}", repair.lost)));
     facts.extend(copies("sent again", &repair.repaired));
     facts.extend((repair.doubled > 0).then(|| format!("on two paths {}", repair.doubled)));
+    facts.extend(
+        (repair.early > 0)
+            .then(|| format!("early {} (needless {})", repair.early, repair.needless)),
+    );
     facts.extend((repair.too_late > 0).then(|| format!("too late {}", repair.too_late)));
     facts.extend(copies("moved", &repair.moved));
     facts.extend(copies("duplicated", &repair.duplicated));
@@ -138,7 +142,8 @@ pub(super) fn sentences(repair: &RepairExplanation) -> Vec<String> {
     let mut sentences = Vec::new();
     if repair.lost > 0 {
         let CopyCounters { tried, saved, in_vain, refused, .. } = repair.repaired;
-        let mut facts = vec![format!("{tried} were sent again")];
+        let lost = tried.saturating_sub(repair.needless);
+        let mut facts = vec![format!("{lost} were sent again")];
         facts.extend((saved > 0).then(|| format!("{saved} arrived by that")));
         facts.extend((in_vain > 0).then(|| format!("{in_vain} were lost once more")));
         facts.extend(
@@ -153,6 +158,10 @@ pub(super) fn sentences(repair: &RepairExplanation) -> Vec<String> {
             count(repair.lost, "packet"),
             facts.join(", ")
         ));
+    }
+    if repair.needless > 0 {
+        let packets = count(repair.needless, "packet");
+        sentences.push(format!("{packets} sent again as they seemed to be lost came late."));
     }
     if repair.duplicated.tried > 0 {
         let CopyCounters { tried, saved, .. } = repair.duplicated;
@@ -241,6 +250,8 @@ mod tests {
             too_late: 1,
             repaired: copies,
             doubled: 2,
+            early: 15,
+            needless: 5,
             moved: CopyCounters { tried: 7, ..CopyCounters::default() },
             duplicated: CopyCounters { tried: 9, saved: 1, in_vain: 8, ..CopyCounters::default() },
             parity: CopyCounters { tried: 5, saved: 2, ..CopyCounters::default() },
@@ -254,7 +265,7 @@ mod tests {
         assert_eq!(
             connection(&repair),
             [
-                "repair: lost 24, sent again 20 (saved 18, in vain 1, refused 3), on two paths 2, too late 1, moved 7, \
+                "repair: lost 24, sent again 20 (saved 18, in vain 1, refused 3), on two paths 2, early 15 (needless 5), too late 1, moved 7, \
                  duplicated 9 (saved 1, in vain 8), parities 5 (saved 2), paths left 1, used again 0",
                 "beyond inner packets: 4.00 % (headers 3.00, copies 0.50, control 0.50)",
             ]

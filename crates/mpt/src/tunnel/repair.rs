@@ -28,6 +28,8 @@ pub(super) fn repair(half: &TransmitHalf) -> Option<RepairStatus> {
             too_late: stats.too_late,
             repaired: counters(stats.repaired),
             doubled: stats.doubled,
+            early: stats.early,
+            needless: stats.needless,
             moved: counters(stats.moved),
             duplicated: counters(stats.duplicated),
             parity: counters(stats.parity),
@@ -50,6 +52,7 @@ pub(super) fn explain_repair([past, present]: [&Sent; 2]) -> RepairExplanation {
         lost: now.lost - before.lost,
         too_late: now.too_late - before.too_late,
         repaired: difference(now.repaired, before.repaired),
+        needless: now.needless - before.needless,
         moved: difference(now.moved, before.moved),
         duplicated: difference(now.duplicated, before.duplicated),
         parity: difference(now.parity, before.parity),
@@ -205,6 +208,7 @@ mod tests {
                 lost: 13 * times,
                 too_late: times,
                 repaired: of(times),
+                needless: 2 * times,
                 leaves: times,
                 ..RepairStats::default()
             },
@@ -214,6 +218,7 @@ mod tests {
         let explained = explain_repair([&sent(3), &sent(4)]);
         assert_eq!(explained.repaired, counters(of(1)));
         assert_eq!((explained.lost, explained.too_late, explained.leaves), (13, 1, 1));
+        assert_eq!(explained.needless, 2);
         assert_eq!(explained.beyond, Some(0.15));
         assert_eq!(explain_repair([&sent(4), &sent(4)]).beyond, None);
     }

@@ -5,6 +5,7 @@
 
 pub(in crate::tx) mod groups;
 mod latency;
+mod overtaken;
 mod spare;
 mod store;
 mod twins;
@@ -14,9 +15,10 @@ use crate::time::Instant;
 use crate::wire::extended::feedback::Block;
 pub(crate) use groups::{Covered, Groups};
 pub(crate) use latency::Latency;
+pub(crate) use overtaken::Overtaken;
 pub(crate) use spare::Spare;
 pub use store::StoreStats;
-pub(crate) use store::{Kept, Place, Unacknowledged};
+pub(crate) use store::{Kept, Place, Seen, Unacknowledged};
 pub(crate) use twins::{Fate, Twins};
 
 /// A repair takes two paths if more than this share of both would be lost otherwise: at 100 Mbit/s and 20 ms that holds
@@ -85,10 +87,14 @@ pub struct CopyStats {
 pub struct RepairStats {
     /// Packets that feedback told to be lost, those among them included that had been sent again.
     pub lost: u64,
-    /// Packets that were sent again because of that.
+    /// Packets that were sent again because of that, or because they seemed to be lost.
     pub repaired: CopyStats,
     /// Those of them that took a second path as well.
     pub doubled: u64,
+    /// Packets that were sent again before it was certain that they are lost.
+    pub early: u64,
+    /// Those of them that were only late.
+    pub needless: u64,
     /// Packets that were sent again because their path is left.
     pub moved: CopyStats,
     /// Packets that took two paths at once because they are small and critical. Those were saved of which one copy was

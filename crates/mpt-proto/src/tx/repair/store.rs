@@ -3,6 +3,8 @@
 //! They lie in one ring for all connections, which grows as long as it would have to overwrite what is not acknowledged.
 //! When it is as large as it may be, the oldest are forgotten: they are not repaired then, and nothing waits for that.
 
+mod missing;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
@@ -51,6 +53,15 @@ impl StoreStats {
     pub const MOST_BYTES_PER_SECOND: usize = PER_SECOND;
 }
 
+/// What feedback shows of a packet before that is certain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    Missing,
+    /// It is taken to be lost, and was sent again.
+    TakenLost,
+    Arrived,
+}
+
 /// A packet that is kept, without its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
@@ -59,11 +70,17 @@ pub(crate) struct Kept {
     /// How often it was sent before the last time, and why it was sent then if it was before.
     pub(crate) times: u8,
     pub(crate) kind: Option<CopyKind>,
+    pub(crate) seen: Seen,
     pub(crate) tos: u8,
     pub(crate) stamp: Stamp,
 }
 
 impl Kept {
+    /// Whether it was sent once, for no other reason than that it came.
+    fn is_first(&self) -> bool {
+        self.times == 0 && self.kind.is_none()
+    }
+
     /// Its number.
     pub(crate) fn number(&self) -> u32 {
         self.stamp.sequence().map_or(0, Seq::value)
@@ -79,7 +96,7 @@ struct Entry {
     kept: Kept,
     start: u32,
     len: u32,
-    /// Whether nothing is known of it.
+    /// Whether nothing is known of it for certain.
     open: bool,
 }
 
@@ -152,7 +169,8 @@ impl Unacknowledged {
         let (start, len) = (place.start as u32, packet.len() as u32);
         let (first, times) = again.map_or((sent.at, 0), |again| (again.first, again.times));
         let kind = again.map(|again| again.kind);
-        let kept = Kept { first, times, kind, tos: sent.tos, stamp: sent.stamp };
+        let seen = Seen::Missing;
+        let kept = Kept { first, times, kind, seen, tos: sent.tos, stamp: sent.stamp };
         let number = self.gone + self.entries.len() as u64;
         self.entries.push_back(Entry { kept, start, len, open: true });
         self.kept_bytes += packet.len();
@@ -262,7 +280,7 @@ impl Unacknowledged {
         lost: &mut Vec<Place>,
     ) {
         for (_, number) in self.paths.remove(&(connection.0, path.0)).unwrap_or_default() {
-            if self.close(number).is_some() {
+            if self.close(number).is_some_and(|kept| kept.seen == Seen::Missing) {
                 lost.push(Place(number));
             }
         }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::framing::datagram::Item;
 use crate::framing::extended::tx::{Tx, WirePath};
+use crate::tx::repair::Overtaken;
 use crate::wire::extended::feedback::Range as Received;
 use crate::wire::inner;
 
@@ -77,6 +78,37 @@ fn what_feedback_tells_to_be_lost_is_given_out_once() {
     bench.store.forget(CONNECTION);
     assert_eq!(bench.told(1, 0, 3), []);
     assert_eq!(bench.store.stats().forgotten, 0);
+}
+
+#[test]
+fn what_was_overtaken_by_much_is_taken_to_be_lost_once() {
+    let mut bench = Bench::new();
+    (0..10).for_each(|mark| bench.send(at(10 * u64::from(mark)), 0, 1000, mark));
+    let mut overtaken = Overtaken::default();
+    overtaken.set(0.03, Duration::from_millis(5));
+    // Received are the first two, and the last of these; what is missing between them may still come.
+    let mut told = |bench: &mut Bench, highest: u32, received: &[(u16, u16)]| {
+        let first = u32::MAX - 3;
+        let highest = first.wrapping_add(highest);
+        let resolved = first.wrapping_add(2);
+        let mut block = Block { highest, resolved, below: 2, ..Block::default() };
+        for &(missing, received) in received {
+            assert!(block.ranges.push(Received { missing, received }));
+        }
+        let mut late = Vec::new();
+        let (path, overtaken) = (PathId(0), &mut overtaken);
+        let needless = bench.store.on_missing(CONNECTION, path, &block, overtaken, &mut late);
+        late.iter().for_each(|place| bench.store.take_for_lost(*place));
+        (bench.marks(&late), needless)
+    };
+    assert_eq!(told(&mut bench, 4, &[(0, 1), (2, 2)]), (vec![], 0), "20 ms are usual");
+    assert_eq!(told(&mut bench, 6, &[(0, 3), (2, 2)]), (vec![2, 3], 0), "sent 40 and 30 ms before");
+    assert_eq!(told(&mut bench, 7, &[(0, 4), (2, 2)]), (vec![], 0), "once");
+    assert_eq!(told(&mut bench, 8, &[(0, 6), (1, 2)]), (vec![], 1), "one of them was late");
+    assert_eq!(bench.told(0, 2, 1), [2], "the other one is lost");
+    let mut left = Vec::new();
+    bench.store.on_left(CONNECTION, PathId(0), &mut left);
+    assert_eq!(bench.marks(&left), [9], "what has arrived is not missed");
 }
 
 #[test]
