@@ -17,6 +17,9 @@ const MOST_SEEN: u8 = 6;
 /// The least delay of some packets is above that of all by so many mean deviations.
 const NOISE: f64 = 2.0;
 
+/// The least mean delay is of what came in so many mean deviations at least.
+const LONG: u32 = 4;
+
 /// The same of means, where delays vary.
 const NOISE_OF_MEANS: f64 = 0.75;
 
@@ -39,8 +42,10 @@ impl RateEstimator {
         let half = (round_trip / 2).max(SHORTEST);
         // Of what follows a pause the fastest arrive first: their mean is below that of all.
         let lead = Duration::from_micros(self.noise as u64);
-        let is_steady = self.points.is_steady(half, lead, self.busy_from);
-        let mean = self.points.mean_delay(half).filter(|_| is_steady);
+        // So they do after a host has stood still, and the least of many means is below them by chance: both less over longer times.
+        let long = half.max(lead * LONG);
+        let is_steady = self.points.is_steady(long, lead, self.busy_from);
+        let mean = self.points.mean_delay(long).filter(|_| is_steady);
         match &mut self.base {
             None => {
                 self.base = Some([last.delay; 2]);
