@@ -132,7 +132,7 @@ impl TransmitHalf {
         let in_time = |time: Duration| {
             ((rate as f64 * (time.max(round_trip) + more).as_secs_f64()) as usize).min(MOST_WAITING)
         };
-        let (tcp, all) = (in_time(TCP_STANDS), in_time(ALL_STAND));
+        let (tcp, all) = (in_time(TCP_STANDS * bursts), in_time(ALL_STAND));
         if let Some(paced) = &mut self.paced {
             paced.queues.set_limits(times, Limits { tcp, all });
             for (_, queues) in &mut paced.within {
