@@ -19,8 +19,13 @@ pub(super) fn judge(settings: &Settings, facts: &Facts, findings: &mut Vec<Findi
 }
 
 fn closed(socket: &Socket, reason: &Closed, users: &[User<'_>]) -> Finding {
-    let users: Vec<&User<'_>> =
-        users.iter().filter(|user| user.sockets().any(|other| other == *socket)).collect();
+    // Paths that are found have sockets of interfaces that no file names.
+    let port = socket.interface.as_ref().map(|_| socket.local.port());
+    let is_found = |user: &User<'_>| user.is_found && port == Some(user.port);
+    let users: Vec<&User<'_>> = users
+        .iter()
+        .filter(|user| is_found(user) || user.sockets().any(|other| other == *socket))
+        .collect();
     let (port, names) = (socket.local.port(), Names(&users));
     match reason {
         Closed::Taken(holder) => {
