@@ -395,7 +395,7 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// A peer of a version that is yet to come: it sends back the daemon's own hellos, from its side and with another number.
+/// A peer of a version that is yet to come answers hellos.
 fn another_version() {
     let mut site = Site::links_only(TWO_LINKS, "framing = 'extended'");
     let (from, to) = (site.lab.right().address(0), site.lab.left().address(0));
@@ -407,9 +407,13 @@ fn another_version() {
         let mut room = [0; 2048];
         while !done.load(Ordering::Relaxed) {
             let Ok((len, _)) = socket.recv_from(&mut room) else { continue };
-            // GRE with a key of zero: a hello. After 20 bytes its version, and after 24 more both tunnel addresses.
-            if len > 76 && room[..8] == [0x20, 0, 0x88, 0xb5, 0, 0, 0, 0] {
-                room[20] = 9;
+            // GRE with a key of zero: a hello of 76 bytes after 20. The answer names the connection index of its end, this
+            // version, a session of its own, that of the hello, and both tunnel addresses the other way round.
+            if len >= 96 && room[..8] == [0x20, 0, 0x88, 0xb5, 0, 0, 0, 0] {
+                room.copy_within(92..96, 4);
+                (room[8], room[20]) = (2 << 4, 9);
+                room.copy_within(28..36, 36);
+                room[28] ^= 1;
                 let (one, other) = room[44..76].split_at_mut(16);
                 one.swap_with_slice(other);
                 socket.send_to(&room[..len], (to, 4754)).expect("room in the socket");

@@ -13,7 +13,11 @@ const BUFFER: usize = 4 << 20;
 
 pub(super) fn judge(settings: &Settings, facts: &Facts, findings: &mut Vec<Finding>) {
     let users = needs::socket_users(settings);
-    findings.extend(facts.closed.iter().map(|(socket, reason)| closed(socket, reason, &users)));
+    let mut taken: Vec<Finding> =
+        facts.closed.iter().map(|(socket, reason)| closed(socket, reason, &users)).collect();
+    // Of paths that are found each has a socket for its interface, and all have one port.
+    taken.dedup();
+    findings.extend(taken);
     findings.extend(buffers(facts));
     findings.extend(firewall(facts, &users));
 }
