@@ -69,7 +69,10 @@ web() {
 }
 
 demo() {
-    open_terminal 100 70 "tput civis; '$programs/mpt-lab' demo && touch '$work/over'; exec cat"
+    # It names itself as it can be called from this folder, which is as in a clone of the repository.
+    mkdir -p "$work/target/release"
+    cp "$programs/mpt" "$programs/mpt-lab" "$work/target/release"
+    open_terminal 100 70 "tput civis; cd '$work' && target/release/mpt-lab demo && touch over; exec cat"
     until_it 240 test -e "$work/over"
     shoot_terminal demo.png
     tmux -L $terminal kill-server

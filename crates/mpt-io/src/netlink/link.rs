@@ -29,6 +29,8 @@ pub struct Link {
     pub carrier: bool,
     /// Whether packets pass: the kernel notices a moment later than `up` and `carrier` say.
     pub running: bool,
+    /// Whether it is a TUN or TAP device.
+    pub is_tun: bool,
     /// Packets received through it, ever.
     pub rx_packets: u64,
     /// Packets sent through it, ever.
@@ -232,6 +234,8 @@ impl From<LinkMessage> for Link {
                 link.mtu = mtu;
             } else if let LinkAttribute::TxQueueLen(packets) = attribute {
                 link.queue_len = packets;
+            } else if let LinkAttribute::LinkInfo(info) = &attribute {
+                link.is_tun = info.contains(&LinkInfo::Kind(InfoKind::Tun));
             } else if let LinkAttribute::Stats64(stats) = attribute {
                 link.rx_packets = stats.rx_packets;
                 link.tx_packets = stats.tx_packets;

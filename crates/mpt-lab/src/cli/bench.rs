@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     quick: bool,
     /// Measure only these subjects, by their names in --json, separated by commas: `raw,mpt-1`.
-    #[arg(long, value_name = "CARRIERS", value_delimiter = ',')]
+    #[arg(long, value_name = "SUBJECTS", value_delimiter = ',')]
     only: Vec<String>,
     /// Measure only over these kinds of wire, separated by commas: `pass`, `wire`, `shaped`.
     #[arg(long, value_name = "WIRES", value_delimiter = ',')]

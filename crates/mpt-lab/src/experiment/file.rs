@@ -90,7 +90,7 @@ const MOST_CELLS: usize = 10_000;
 pub enum FileError {
     /// It could not be read at all.
     #[error(
-        "no built-in experiment is called {path} (see `mpt-lab list`), and no such file can be read{meant}"
+        "there is no built-in experiment {path}{meant} (`mpt-lab list` shows all), and no file of that name can be read"
     )]
     Read {
         /// The file's name.

@@ -40,6 +40,8 @@ pub(crate) struct PathFeedback {
     /// Datagrams that a host itself has dropped, and that no feedback has counted as lost so far.
     dropped: u64,
     oldest: usize,
+    /// When the last feedback came.
+    told: Instant,
     rate: WindowedMax,
     round_trip: Option<RoundTrip>,
     delay: Option<Delay>,
@@ -119,6 +121,10 @@ impl PathFeedback {
             overflows: block.overflows,
         };
         self.last = Some((header.number, counters));
+        if now.since(self.told) >= RECENT {
+            // What was before a pause is none of what is told from here on.
+            self.keep(self.told);
+        }
         self.received += u64::from(received);
         if !is_first {
             self.on_dropped(block.overflows.wrapping_sub(before.overflows).into());
@@ -130,6 +136,7 @@ impl PathFeedback {
         let bytes = block.received_bytes.saturating_sub(before.received_bytes);
         let progress = is_first || is_ahead(block.highest, before.highest);
         self.added = Added { received, bytes, lost: lost > 0, progress };
+        self.told = now;
         self.remember(now);
         if received == 0 && !is_first && block.highest == before.highest {
             // A copy, or news of a loss alone: its times are known.
@@ -193,9 +200,13 @@ impl PathFeedback {
     fn remember(&mut self, now: Instant) {
         let latest = self.past[(self.oldest + POINTS - 1) % POINTS];
         if now.since(latest.at) >= RECENT / POINTS as u32 {
-            self.past[self.oldest] = Point { at: now, received: self.received, lost: self.lost };
-            self.oldest = (self.oldest + 1) % POINTS;
+            self.keep(now);
         }
+    }
+
+    fn keep(&mut self, at: Instant) {
+        self.past[self.oldest] = Point { at, received: self.received, lost: self.lost };
+        self.oldest = (self.oldest + 1) % POINTS;
     }
 
     /// Whether something longer than `len` must be among what arrived by the last feedback.
@@ -232,7 +243,20 @@ impl PathFeedback {
         self.lost
     }
 
-    /// The share of those sent in the last ten seconds or so that was lost, from 0 to 1; `None` if none were sent.
+    /// The share that was lost of those of which feedback of the last ten seconds or so tells, from 0 to 1; `None` if it
+    /// tells of none.
+    pub(crate) fn loss_lately(&self, now: Instant) -> Option<f64> {
+        if now.since(self.told) >= RECENT {
+            return None;
+        }
+        let before = self.past.iter().filter(|point| now.since(point.at) >= RECENT);
+        let before = before.max_by_key(|point| point.at).unwrap_or(&self.past[self.oldest]);
+        let (lost, sent) = self.since(before);
+        (sent > 0).then(|| lost as f64 / sent as f64)
+    }
+
+    /// The share that was lost of those sent last, in ten seconds or so of feedback, from 0 to 1; `None` if none were sent.
+    /// While a path is idle, it stays what it was.
     pub(crate) fn loss_recent(&self) -> Option<f64> {
         let (lost, sent) = self.lost_recent();
         (sent > 0).then(|| lost as f64 / sent as f64)
@@ -246,9 +270,13 @@ impl PathFeedback {
 
     /// How many were lost in the last ten seconds or so, and how many were sent.
     fn lost_recent(&self) -> (u64, u64) {
-        let oldest = self.past[self.oldest];
-        let lost = self.lost.saturating_sub(oldest.lost);
-        (lost, self.received - oldest.received + lost)
+        self.since(&self.past[self.oldest])
+    }
+
+    /// How many were lost since a point of the past, and how many were sent.
+    fn since(&self, point: &Point) -> (u64, u64) {
+        let lost = self.lost.saturating_sub(point.lost);
+        (lost, self.received - point.received + lost)
     }
 
     /// The highest rate at which the peer received in the last ten seconds or so, in bytes of UDP payload per second.

@@ -180,7 +180,7 @@ impl TransmitHalf {
         Some(TransmitQuality {
             received: feedback.received(),
             lost: feedback.lost(),
-            loss_recent: feedback.loss_recent(),
+            loss_recent: feedback.loss_lately(now),
             rate: feedback.delivery_rate(now),
             delay: slower_than_fastest(&self.paths, path),
             deviation: Some(own.deviation),

@@ -97,7 +97,7 @@ impl TransmitHalf {
             skew,
             deviation: feedback.delay().map(|delay| delay.deviation),
             round_trip: feedback.round_trip().map(|trip| trip.min),
-            loss: feedback.loss_recent(),
+            loss: feedback.loss_lately(now),
             stops: own.breaker.stops(),
             stopped_until: own.breaker.stopped_until(),
             committed: lane.map_or(0, VecDeque::len),

@@ -214,8 +214,8 @@ Examples:
     /// Changes nothing and needs no privilege. Each error of the file is reported on standard error
     /// with its place and remedy. If there are none, missing host requirements are printed, with
     /// their effect and the command that fixes them. An error there would prevent `mpt run` from
-    /// starting as this user; a warning says what will not work. Checks that need root, such as of
-    /// the firewall, are only done as root.
+    /// starting as this user; a warning says what will not work. What only root can
+    /// see, such as keys and the firewall, is only checked as root.
     #[command(after_help = "\
 Exit codes: 0 the file can be run, 1 it has problems or the host lacks something, 2 it cannot be read
 
@@ -310,7 +310,7 @@ Exit codes: 0 printed, 2 failure
 
 Examples:
   (umask 077; mpt genkey > /etc/mpt/private.key)
-  mpt genkey | tee private.key | mpt pubkey")]
+  (umask 077; mpt genkey | tee private.key) | mpt pubkey")]
     Genkey,
     /// Print the public key of a private key
     ///
@@ -416,7 +416,7 @@ pub(super) enum HostAction {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum PathAction {
-    /// Put the path into service
+    /// Put a path into service
     #[command(after_help = "\
 Exit codes: 0 done, 1 there is no such path, 2 no daemon answers
 
@@ -424,7 +424,7 @@ Examples:
   mpt path up fibre              if only one connection has a path `fibre`
   mpt path up server fibre       if several have one")]
     Up(PathName),
-    /// Take the path out of service: no inner packets, no keepalives
+    /// Take a path out of service: no inner packets, no keepalives
     #[command(after_help = "\
 Exit codes: 0 done, 1 there is no such path, 2 no daemon answers
 
@@ -432,7 +432,7 @@ Examples:
   mpt path down fibre            if only one connection has a path `fibre`
   mpt path down server fibre     if several have one")]
     Down(PathName),
-    /// Change the path's share of the packets, where they go by weights
+    /// Change a path's share of the packets, where they go by weights
     #[command(after_help = "\
 Exit codes: 0 done, 1 there is no such path, 2 no daemon answers
 
@@ -446,7 +446,7 @@ Examples:
         #[arg(long = "to", value_name = "WEIGHT", value_parser = clap::value_parser!(u16).range(1..=10_000))]
         weight: u16,
     },
-    /// Change the path's priority
+    /// Change a path's priority
     #[command(after_help = "\
 Exit codes: 0 done, 1 there is no such path, 2 no daemon answers
 

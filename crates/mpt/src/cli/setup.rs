@@ -17,7 +17,7 @@ use crate::{control, output};
 /// Where the files are.
 #[derive(Debug, Args)]
 pub(super) struct DirOption {
-    /// The folder with all files. Where it is another one, no service is made, and the daemon's control socket is there, too
+    /// The folder with all files. With another one than the default no service is made, and the daemon's control socket is in it
     #[arg(long, value_name = "DIR", default_value = Folder::DEFAULT)]
     dir: PathBuf,
 }

@@ -60,11 +60,38 @@ pub(super) fn prefix(value: &Value<'_>, problems: &mut Problems) -> Option<Prefi
             return None;
         }
     };
-    if let Some((fault, help)) = unusable(prefix.addr) {
+    if let Some((fault, help)) = unusable(prefix.addr).or_else(|| not_an_own_one(prefix)) {
         problems.push(value.impossible(fault).help(help));
         return None;
     }
     Some(prefix)
+}
+
+/// Why no tunnel can have that address in a subnet of that length.
+fn not_an_own_one(Prefix { addr, len }: Prefix) -> Option<(&'static str, String)> {
+    if addr.is_loopback() {
+        let help =
+            "choose an address from a network that is used nowhere else, such as \"10.9.0.1/24\"";
+        return Some(("is a loopback address", help.into()));
+    }
+    let usual = if addr.is_ipv4() { 24 } else { 64 };
+    if len == 0 {
+        let help = format!("write the length of the tunnel's subnet, such as \"{addr}/{usual}\"");
+        return Some(("its subnet would be all addresses", help));
+    }
+    let IpAddr::V4(addr) = addr else { return None };
+    // A subnet of two addresses has no others (RFC 3021).
+    let host = u32::MAX.checked_shr(u32::from(len)).filter(|_| len < 31)?;
+    let (bits, first) = (u32::from(addr) & host, u32::from(addr) & !host | 1);
+    let fault = match bits {
+        0 => "is the subnet, not an address in it",
+        _ if bits == host => "is the broadcast address of its subnet",
+        _ => return None,
+    };
+    Some((
+        fault,
+        format!("name the address of this host, such as \"{}/{len}\"", Ipv4Addr::from(first)),
+    ))
 }
 
 /// A network: a prefix with no bit set beyond its length.
@@ -77,6 +104,10 @@ pub(super) fn network(value: &Value<'_>, problems: &mut Problems) -> Option<Pref
             format!("write \"{}\", or \"{}\" for the host alone", prefix.network(), {
                 Prefix { len: Prefix::max_len(prefix.addr), ..prefix }
             }),
+        ),
+        Ok(prefix) if prefix.addr.is_loopback() => (
+            "is the loopback network of this host".into(),
+            "name a network behind the peer, such as \"192.168.7.0/24\"".into(),
         ),
         Ok(prefix) => return Some(prefix),
     };

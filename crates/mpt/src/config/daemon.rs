@@ -1,9 +1,9 @@
 //! Reading what concerns the whole process: `[control]`, `[daemon]`, `[metrics]` and `[web]`.
 
-use super::report::Problems;
+use super::report::{Problem, Problems};
 use super::schema::Tabled as _;
 use super::table::Table;
-use super::{Control, Daemon, Metrics, Web};
+use super::{Control, Daemon, Listen, Metrics, Web};
 
 /// The `[control]` of the file, or `None` with what is wrong noted.
 pub(super) fn control(root: &Table<'_>, problems: &mut Problems) -> Option<Control> {
@@ -35,12 +35,36 @@ pub(super) fn metrics(root: &Table<'_>, problems: &mut Problems) -> Option<Metri
     read.whole()
 }
 
-/// The `[web]` of the file, or `None` with what is wrong noted.
-pub(super) fn web(root: &Table<'_>, problems: &mut Problems) -> Option<Web> {
+/// The `[web]` of the file, or `None` with what is wrong noted. It cannot be where `control` or `metrics` are.
+pub(super) fn web(
+    root: &Table<'_>,
+    control: Option<&Control>,
+    metrics: Option<&Metrics>,
+    problems: &mut Problems,
+) -> Option<Web> {
     let Some(table) = root.table("web", &Web::KEYS, problems).ok()? else {
         return Some(Web::default());
     };
     let read = Web::read(&table, (), problems);
+    let (taken, help) = match read.listen.as_ref().and_then(Option::as_ref) {
+        Some(Listen::Address(address)) if address.port() != 0 => {
+            let listen = metrics.and_then(|metrics| metrics.listen);
+            (listen == Some(*address), "choose another port, such as \"127.0.0.1:9480\"")
+        }
+        Some(Listen::Socket(path)) => {
+            let is_it = control.is_some_and(|control| control.socket == *path);
+            (is_it, "choose another path, such as \"/run/mpt/web.sock\"")
+        }
+        Some(Listen::Address(_)) | None => (false, ""),
+    };
+    if taken {
+        let problem = Problem::new("two services at one place", table.span_of("listen"));
+        let label = match read.listen {
+            Some(Some(Listen::Socket(_))) => "is `socket` in [control]",
+            _ => "is `listen` in [metrics]",
+        };
+        problems.push(problem.label(label).help(help));
+    }
     table.finish(problems);
     read.whole()
 }

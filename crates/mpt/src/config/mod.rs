@@ -218,7 +218,7 @@ fn settings(document: &DeTable<'_>, problems: &mut Problems) -> Option<Settings>
     let root = Table::file(&settings::ALL, document);
     let control = daemon::control(&root, problems);
     let metrics = daemon::metrics(&root, problems);
-    let web = daemon::web(&root, problems);
+    let web = daemon::web(&root, control.as_ref(), metrics.as_ref(), problems);
     let daemon = daemon::daemon(&root, problems);
     let mut tunnels = Vec::new();
     let tables = root.tables("tunnel", &Tunnel::KEYS, problems);

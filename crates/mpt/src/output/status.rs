@@ -284,7 +284,7 @@ fn write_path(out: &mut String, path: &PathState, verbose: bool) {
     facts.extend((path.mtu > 0).then(|| format!("mtu {}", path.mtu)));
     // What a path costs that carries nothing.
     let control = path.control_sent.bytes;
-    facts.extend((control > 0).then(|| format!("keepalives {} sent", bytes(control))));
+    facts.extend((control > 0).then(|| format!("keepalives and probes {} sent", bytes(control))));
     facts.extend((path.priority > 0).then(|| format!("priority {}", path.priority)));
     facts.extend(path.metered.then(|| "metered".to_owned()));
     let month = path.keepalive_bytes_per_month;
@@ -322,9 +322,12 @@ fn measured_in(direction: &Direction) -> String {
     let milliseconds = |name: &str, value: Option<f64>| {
         value.map(|value| format!("{name} {} ms", three_digits(value)))
     };
+    // No more has been asked of it so far.
+    let is_begun = matches!(direction.stage.as_deref(), Some("trains" | "start"));
+    let more = if is_begun { " or more" } else { "" };
     let facts = [
         direction.rate.map(|bits| format!("rate {}", rate(bits as f64))),
-        direction.capacity.map(|bits| format!("carries {}", rate(bits as f64))),
+        direction.capacity.map(|bits| format!("carries {}{more}", rate(bits as f64))),
         direction.pace.map(|bits| format!("paced at {}", rate(bits as f64))),
         Some(format!("lost {}", direction.lost)),
         direction.loss.map(|share| format!("loss {} %", percent(share))),

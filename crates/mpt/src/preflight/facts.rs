@@ -48,6 +48,32 @@ pub(super) struct Facts {
     pub(super) carries: BTreeMap<(String, String), u32>,
     /// The chains of the firewall that drop what no rule accepts.
     pub(super) strict_chains: Vec<StrictChain>,
+    /// What is wrong with files, folders and addresses that the settings name.
+    pub(super) faults: Vec<Fault>,
+}
+
+/// Something that the settings name, and what is wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// What comes of it.
+    pub(super) of: Of,
+    /// What is wrong.
+    pub(super) what: String,
+    /// What to do; perhaps of several lines.
+    pub(super) fix: String,
+}
+
+/// What a [`Fault`] concerns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Of {
+    /// A client of the template with this name.
+    Client(String),
+    /// The connection with this name.
+    Connection(String),
+    /// How much of quotas is used.
+    Quotas,
+    /// Everything: `mpt run` refuses it.
+    Start,
 }
 
 /// Where a network is routed.

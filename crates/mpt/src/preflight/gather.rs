@@ -3,19 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
-use std::net::{IpAddr, ToSocketAddrs as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
 use mpt_control::Client;
-use mpt_io::netlink::{Firewall, IpVersion, Netlink};
+use mpt_io::netlink::{Firewall, IpVersion, Link, Netlink};
 use mpt_io::{capability, limits, sysctl, udp};
 use nix::unistd;
 
 use super::facts::{Closed, Facts, NoTun, Taken, of_interface};
-use super::holder;
 use super::needs::{self, Leg, Socket, User};
+use super::{holder, named};
 use crate::config::{Prefix, Settings};
 use crate::mark::MARK;
 
@@ -44,7 +44,7 @@ impl Facts {
             no_ipv6: !Path::new("/proc/sys/net/ipv6").exists(),
             links: netlink.as_mut().and_then(|netlink| netlink.links().ok()),
             addresses: netlink.as_mut().and_then(|netlink| netlink.addresses().ok()),
-            closed: if daemon { BTreeMap::new() } else { closed(settings) },
+            closed: BTreeMap::new(),
             unreachable: users.iter().filter_map(User::leg).filter(is_unreachable).collect(),
             ways: netlink.as_mut().map(|netlink| ways(&users, netlink)).unwrap_or_default(),
             buffers: limits::socket_buffers().ok(),
@@ -55,8 +55,13 @@ impl Facts {
             strict_chains: Firewall::open()
                 .and_then(|mut firewall| firewall.strict_chains())
                 .unwrap_or_default(),
+            faults: named::faults(settings, daemon),
         };
-        Self { sysctls: sysctls(&users, &facts), ..facts }
+        let closed = match daemon {
+            true => BTreeMap::new(),
+            false => closed(settings, facts.links.as_deref().unwrap_or_default()),
+        };
+        Self { sysctls: sysctls(&users, &facts), closed, ..facts }
     }
 }
 
@@ -85,7 +90,7 @@ fn is_shut_out(user: &unistd::User) -> bool {
 }
 
 /// The sockets that cannot be opened for a reason that lies in the port.
-fn closed(settings: &Settings) -> BTreeMap<Socket, Closed> {
+fn closed(settings: &Settings, links: &[Link]) -> BTreeMap<Socket, Closed> {
     let reason = |socket: &Socket| {
         let local = socket.local;
         let options = udp::Options { device: socket.interface.clone(), ..udp::Options::new(local) };
@@ -102,8 +107,30 @@ fn closed(settings: &Settings) -> BTreeMap<Socket, Closed> {
             | udp::OpenError::Other { .. } => None,
         }
     };
-    let sockets = needs::sockets(settings).into_iter();
+    let sockets = needs::sockets(settings).into_iter().chain(of_uplinks(settings, links));
     sockets.filter_map(|socket| reason(&socket).map(|reason| (socket, reason))).collect()
+}
+
+/// The sockets of paths that would be found: by each interface from which a route leads to the peer.
+fn of_uplinks<'s>(settings: &'s Settings, links: &'s [Link]) -> impl Iterator<Item = Socket> + 's {
+    let connections = settings.tunnels.iter().flat_map(|tunnel| &tunnel.connections);
+    let is_tunnel = |name: &str| settings.tunnels.iter().any(|tunnel| tunnel.name == name);
+    connections.flat_map(move |connection| {
+        let remote = connection.remote.as_ref().and_then(|remote| remote.address());
+        let remote = remote.map(|ip| SocketAddr::new(ip, connection.remote_port));
+        links.iter().filter_map(move |link| {
+            let (name, remote) = (&link.name, remote?);
+            let leg = Leg { interface: Some(name.clone()), local: None, remote };
+            let leads = link.up && name != "lo" && !is_tunnel(name) && connection.may_use(name);
+            let any: IpAddr = match remote {
+                SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+                SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+            };
+            let local = SocketAddr::new(any, connection.local_port);
+            (leads && !is_unreachable(&leg))
+                .then(|| Socket { local, interface: Some(name.clone()) })
+        })
+    })
 }
 
 /// Whether the kernel says that no route leads there.

@@ -1,14 +1,30 @@
-//! Which process has a UDP port, as far as `/proc` shows it to this user.
+//! Which process has a port, as far as `/proc` shows it to this user.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
-/// The process with a socket that keeps others from `local`, as `NAME (process NUMBER)`.
+/// The process with a UDP socket that keeps others from `local`, as `NAME (process NUMBER)`.
 pub(super) fn of(local: SocketAddr) -> Option<String> {
-    let table =
-        if local.is_ipv4() { "/proc/thread-self/net/udp" } else { "/proc/thread-self/net/udp6" };
-    let inode = inode(&fs::read_to_string(table).ok()?, local)?;
+    let table = if local.is_ipv4() { "udp" } else { "udp6" };
+    named(&fs::read_to_string(format!("/proc/thread-self/net/{table}")).ok()?, local)
+}
+
+/// The same of a TCP socket that listens.
+pub(super) fn of_tcp(local: SocketAddr) -> Option<String> {
+    let table = if local.is_ipv4() { "tcp" } else { "tcp6" };
+    let table = fs::read_to_string(format!("/proc/thread-self/net/{table}")).ok()?;
+    named(&listening(&table), local)
+}
+
+/// The lines of sockets that listen, below the first line.
+fn listening(table: &str) -> String {
+    let listens = |line: &&str| matches!(line.split_whitespace().nth(3), Some("0A" | "st"));
+    table.lines().filter(listens).map(|line| format!("{line}\n")).collect()
+}
+
+fn named(table: &str, local: SocketAddr) -> Option<String> {
+    let inode = inode(table, local)?;
     let process = process_with(&format!("socket:[{inode}]"))?;
     let name = fs::read_to_string(process.join("comm")).ok()?;
     Some(format!("{} (process {})", name.trim(), process.file_name()?.to_str()?))
@@ -59,7 +75,7 @@ fn address_of(digits: &str) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::UdpSocket;
+    use std::net::{TcpListener, TcpStream, UdpSocket};
 
     use super::*;
 
@@ -95,5 +111,18 @@ mod tests {
             let holder = of(socket.local_addr().unwrap()).unwrap();
             assert!(holder.ends_with(&format!("(process {})", std::process::id())), "{holder}");
         }
+    }
+
+    #[test]
+    fn only_tcp_sockets_that_listen_hold_a_port() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap();
+        let client = TcpStream::connect(at).unwrap();
+        let (served, _) = listener.accept().unwrap();
+        let holder = of_tcp(at).unwrap();
+        assert!(holder.ends_with(&format!("(process {})", std::process::id())), "{holder}");
+        drop(listener);
+        assert_eq!(of_tcp(at), None);
+        drop((client, served));
     }
 }

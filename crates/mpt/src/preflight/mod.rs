@@ -13,6 +13,7 @@ mod finding;
 mod findings;
 mod gather;
 mod holder;
+mod named;
 mod needs;
 
 #[cfg(test)]

@@ -47,6 +47,8 @@ pub(super) struct User<'s> {
     pub(super) port: u16,
     /// The key of the file that sets it.
     pub(super) port_key: &'static str,
+    /// Whether its paths are found, so that its sockets depend on the interfaces of the host.
+    pub(super) is_found: bool,
 }
 
 impl<'s> User<'s> {
@@ -61,6 +63,7 @@ impl<'s> User<'s> {
             versions: remote.or(path.local).map(IpVersion::from).into_iter().collect(),
             port: connection.local_port,
             port_key: "local_port",
+            is_found: false,
         }
     }
 
@@ -82,10 +85,11 @@ impl<'s> User<'s> {
             versions: Vec::new(),
             port: connection.local_port,
             port_key: "local_port",
+            is_found: false,
         };
         if let Some(remote) = &connection.remote {
             let remote = remote.address().map(|ip| SocketAddr::new(ip, connection.remote_port));
-            Some(Self { remote, ..user })
+            Some(Self { remote, is_found: true, ..user })
         } else if connection.learns_paths() {
             Some(Self { versions: vec![IpVersion::V4, IpVersion::V6], ..user })
         } else {
@@ -105,6 +109,7 @@ impl<'s> User<'s> {
             },
             port: accept.local_port,
             port_key: "local_port",
+            is_found: false,
         }
     }
 

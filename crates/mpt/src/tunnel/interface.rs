@@ -260,7 +260,10 @@ pub(super) fn routes<'c>(
         let peers = connection.peer.iter();
         let hosts = peers.map(|&addr| Prefix { addr, len: Prefix::max_len(addr) });
         routes.extend(hosts.filter(|host| !addresses.iter().any(|own| own.overlaps(*host))));
-        routes.extend(connection.networks.iter().copied());
+        // The kernel has routed the tunnel's own subnets into it with its addresses.
+        let networks = connection.networks.iter();
+        let is_own = |network: &&Prefix| addresses.iter().any(|own| own.network() == **network);
+        routes.extend(networks.filter(|network| !is_own(network)).copied());
     }
     routes
 }

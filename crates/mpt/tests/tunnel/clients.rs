@@ -4,6 +4,7 @@ use std::fs;
 use std::net::{IpAddr, UdpSocket};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use mpt_control::{Client, ErrorKind, PeerStatus, Reply, Request};
 use mpt_lab::topology::Side;
@@ -11,14 +12,15 @@ use mpt_proto::{InvitationSecret, PrivateKey};
 use tempfile::TempDir;
 
 use crate::disagree::await_named;
-use crate::site::{QUICK, Site, TWO_LINKS, eventually, ping, threads_line};
-use crate::suite::Test;
+use crate::site::{QUICK, Site, TWO_LINKS, daemon, eventually, ping, threads_line};
+use crate::suite::{Test, skip};
 
 pub(crate) const TESTS: &[Test] = &[
     ("clients::two_that_were_invited_join_and_are_known_from_then_on", invited),
     ("clients::they_come_and_go_by_command", commands),
     ("clients::a_faulty_file_concerns_its_client_alone", faulty),
     ("clients::a_server_gets_another_key_while_it_runs", another_key),
+    ("clients::a_clock_that_has_gone_back_is_named", clock),
 ];
 
 const SERVER_KEY: u8 = 9;
@@ -71,6 +73,12 @@ impl Clients {
 
     /// The clients with these keys; with invitations if `invited`.
     fn start_clients(&mut self, keys: [u8; 2], invited: bool) {
+        let config = self.config(keys, invited);
+        self.site.start_daemon_with(Side::Left, &config);
+    }
+
+    /// The configuration of both.
+    fn config(&self, keys: [u8; 2], invited: bool) -> String {
         let topology = self.site.lab.topology();
         let tunnel = |at: usize| {
             let own = self.secret_file(&format!("{at}.key"), &key(keys[at]).to_base64());
@@ -94,8 +102,7 @@ impl Clients {
                 net = net(at),
             )
         };
-        let config = tunnel(0) + &tunnel(1);
-        self.site.start_daemon_with(Side::Left, &config);
+        tunnel(0) + &tunnel(1)
     }
 
     fn await_up(&self, clients: &[usize]) {
@@ -327,4 +334,76 @@ fn another_key() {
     assert_eq!(changed(clients.ask(&Request::Reload {})).len(), 1);
     clients.await_up(&[0]);
     assert!(changed(clients.ask(&Request::Reload {})).is_empty(), "the same key again");
+}
+
+/// Has a program see another time of day: the time of the kernel and `SHIFT` seconds more.
+const SHIFTED: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <time.h>
+int clock_gettime(clockid_t clock, struct timespec *time) {
+    int (*real)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
+    int result = real(clock, time);
+    if (clock == CLOCK_REALTIME) time->tv_sec += atol(getenv("SHIFT"));
+    return result;
+}
+"#;
+
+/// A program in this folder that is the daemon, with a clock that is a day behind.
+fn a_day_behind(folder: &Path) -> PathBuf {
+    let (source, library) = (folder.join("shift.c"), folder.join("shift.so"));
+    fs::write(&source, SHIFTED).expect("a file");
+    let mut compile = Command::new("cc");
+    compile.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).arg("-ldl");
+    if !compile.output().is_ok_and(|output| output.status.success()) {
+        skip("there is no C compiler");
+    }
+    let program = folder.join("behind");
+    let text = format!(
+        "#!/bin/sh\nSHIFT=-86400 LD_PRELOAD={} exec {} \"$@\"\n",
+        library.display(),
+        daemon().display()
+    );
+    fs::write(&program, text).expect("a file");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a mode");
+    program
+}
+
+/// What a client sends whose clock has gone back cannot be told from what somebody has recorded: the server says so.
+fn clock() {
+    let mut clients = Clients::new();
+    for at in 0..2 {
+        let text = format!(
+            "public_key = '{}'\naddresses = ['10.{}.0.2']\n",
+            key(at as u8 + 1).public(),
+            net(at)
+        );
+        fs::write(clients.peers().join(format!("{at}.toml")), text).expect("a file");
+    }
+    let behind = a_day_behind(clients.folder.path());
+    clients.start_server();
+    clients.start_clients([1, 2], false);
+    clients.await_up(&[0, 1]);
+    clients.site.end_daemon(Side::Left);
+    // As long as it has the connections, the server asks, too, and all is well.
+    eventually("the server has forgotten them", || {
+        clients.site.status(Side::Right).tunnels.remove(0).connections.is_empty()
+    });
+    let config = clients.config([1, 2], false);
+    clients.site.start_daemon_by(Side::Left, &config, &behind);
+    let problem = await_named(&clients.site, Side::Right, "clock", "are older than its last one");
+    assert!(problem.remedy.contains("is the clock there right?"), "{problem:?}");
+    let asks = |problem: &mpt_control::Problem| {
+        problem.code == "silent" && problem.remedy.contains("is the clock right here?")
+    };
+    eventually("the client says what may be the cause", || {
+        clients.site.status(Side::Left).tunnels[0].problems.iter().any(asks)
+    });
+    clients.site.end_daemon(Side::Left);
+    clients.start_clients([1, 2], false);
+    clients.await_up(&[0, 1]);
+    eventually("all is well again", || {
+        clients.site.status(Side::Right).tunnels.remove(0).problems.is_empty()
+    });
 }

@@ -3,6 +3,7 @@
 
 use std::net::UdpSocket;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mpt_control::{Event, PathStatus, Problem};
@@ -58,6 +59,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("disagree::another_port", another_port),
     ("disagree::another_port_in_extended_framing", another_port_extended),
     ("disagree::rejected_by_a_firewall", rejected),
+    ("disagree::a_host_that_a_router_does_not_reach", unreachable),
     ("disagree::rejected_as_if_nothing_listened", || rejected_as_if_closed("framing = 'plain'")),
     ("disagree::rejected_as_if_nothing_listened_in_extended_framing", || {
         rejected_as_if_closed("framing = 'extended'")
@@ -66,6 +68,7 @@ pub(crate) const TESTS: &[Test] = &[
         rejected_as_if_closed("framing = 'auto'")
     }),
     ("disagree::another_framing", another_framing),
+    ("disagree::another_version_of_extended_framing", another_version),
     ("disagree::something_else_answers", something_else),
     ("disagree::another_kind_of_peer", another_kind),
     ("disagree::a_template_that_does_not_fit", template),
@@ -341,6 +344,17 @@ fn rejected() {
     await_problem(&site, Side::Left, "rejected", &words);
 }
 
+fn unreachable() {
+    let mut site = Site::links_only(TWO_LINKS, "");
+    reject(&site, "host-unreachable");
+    for side in [Side::Left, Side::Right] {
+        site.start_daemon(side);
+    }
+    let at = site.lab.topology().address(Side::Right, 0);
+    let words = format!("{at} says that {at} cannot be reached");
+    await_problem(&site, Side::Left, "unreachable", &words);
+}
+
 /// Most firewalls that reject say so by the message that a closed port gives. The peer, which is heard, tells which it is.
 fn rejected_as_if_closed(framing: &str) {
     let mut site = Site::links_only(TWO_LINKS, framing);
@@ -370,6 +384,49 @@ fn another_framing() {
     });
     await_problem(&site, Side::Left, "framing", "sends plain framing");
     await_problem(&site, Side::Right, "framing", "asks for extended framing");
+}
+
+/// Tells a thread to end, however this one does.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A peer of a version that is yet to come answers hellos.
+fn another_version() {
+    let mut site = Site::links_only(TWO_LINKS, "framing = 'extended'");
+    let (from, to) = (site.lab.right().address(0), site.lab.left().address(0));
+    let socket = site.lab.right().run(|| UdpSocket::bind((from, 4754))).expect("a socket");
+    socket.set_read_timeout(Some(Duration::from_millis(50))).expect("a timeout");
+    site.start_daemon(Side::Left);
+    let done = AtomicBool::new(false);
+    let answer = || {
+        let mut room = [0; 2048];
+        while !done.load(Ordering::Relaxed) {
+            let Ok((len, _)) = socket.recv_from(&mut room) else { continue };
+            // GRE with a key of zero: a hello of 76 bytes after 20. The answer names the connection index of its end, this
+            // version, a session of its own, that of the hello, and both tunnel addresses the other way round.
+            if len >= 96 && room[..8] == [0x20, 0, 0x88, 0xb5, 0, 0, 0, 0] {
+                room.copy_within(92..96, 4);
+                (room[8], room[20]) = (2 << 4, 9);
+                room.copy_within(28..36, 36);
+                room[28] ^= 1;
+                let (one, other) = room[44..76].split_at_mut(16);
+                one.swap_with_slice(other);
+                socket.send_to(&room[..len], (to, 4754)).expect("room in the socket");
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(answer);
+        // A failure ends the other thread, too.
+        let end = Ending(&done);
+        await_problem(&site, Side::Left, "version", "speaks version 9 of extended framing");
+        drop(end);
+    });
 }
 
 fn something_else() {

@@ -101,7 +101,12 @@ impl Site {
 
     /// The same with this configuration.
     pub(crate) fn start_daemon_with(&mut self, side: Side, config: &str) {
-        let daemon = Daemon::start(self.lab.host(side), side.name(), config, &daemon());
+        self.start_daemon_by(side, config, &daemon());
+    }
+
+    /// The same by another program, which becomes the daemon.
+    pub(crate) fn start_daemon_by(&mut self, side: Side, config: &str, program: &Path) {
+        let daemon = Daemon::start(self.lab.host(side), side.name(), config, program);
         *self.place(side) = Some(daemon.unwrap_or_else(|error| panic!("{error:#}")));
     }
 

@@ -74,10 +74,22 @@ impl Pair {
 
     /// Starts `mpt` in a host, with a folder of its own; what it says goes to files called `log`.
     fn start(&self, host: &Namespace, dir: &str, log: &str, arguments: &[&str]) -> Child {
+        self.start_with(host, dir, log, arguments, &[])
+    }
+
+    /// The same with further variables of the environment.
+    fn start_with(
+        &self,
+        host: &Namespace,
+        dir: &str,
+        log: &str,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Child {
         let file =
             |kind| File::create(self.place.path().join(format!("{log}.{kind}"))).expect("a file");
         let mut command = guard::command(daemon());
-        command.args(arguments).arg("--dir").arg(self.dir(dir));
+        command.args(arguments).arg("--dir").arg(self.dir(dir)).envs(environment.iter().copied());
         command.stdin(Stdio::null()).stdout(file("out")).stderr(file("err"));
         host.spawn(&mut command).expect("a process")
     }
@@ -334,14 +346,23 @@ fn unable() {
     client.run(|| fs::write(setting, "0")).expect("a setting");
     assert_eq!(pair.state(client, "client"), before);
 
-    // What only the daemon finds out.
     let taken = client.run(|| UdpSocket::bind("0.0.0.0:4754")).expect("a port");
-    let ended = pair.mpt(client, "client", &["join", line.trim()]);
-    assert_eq!(ended.status.code(), Some(2), "{}", ended.stderr);
-    for words in ["4754", "ss -lunp", "ended at its start", "stands above", "mpt leave"] {
-        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    let refused = pair.mpt(client, "client", &["join", line.trim()]);
+    assert_eq!(refused.status.code(), Some(2), "{}", refused.stderr);
+    for words in ["4754", "ss -lunp", "fix 1 error", "nothing was changed"] {
+        assert!(refused.stderr.contains(words), "{}", refused.stderr);
     }
     drop(taken);
+    assert_eq!(pair.state(client, "client"), before);
+
+    // What only the daemon finds out.
+    let join = ["join", line.trim()];
+    let child = pair.start_with(client, "client", "command", &join, &[("MPT_THREADS", "7")]);
+    let ended = pair.end(child, "command");
+    assert_eq!(ended.status.code(), Some(2), "{}", ended.stderr);
+    for words in ["MPT_THREADS", "ended at its start", "stands above", "mpt leave"] {
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    }
     pair.done(client, "client", &["leave"]);
     assert_eq!(pair.state(client, "client"), before);
 }

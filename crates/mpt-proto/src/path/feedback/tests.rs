@@ -79,6 +79,23 @@ fn losses_that_came_after_all_are_taken_back() {
 }
 
 #[test]
+fn a_loss_is_told_for_ten_seconds_also_of_a_path_that_is_idle() {
+    let mut path = Path::default();
+    assert_eq!(path.feedback.loss_lately(at(0)), None);
+    path.feed(0, 50, 50);
+    assert_eq!(path.feedback.loss_lately(at(9_000_000)), Some(0.5));
+    assert_eq!(path.feedback.loss_lately(at(11_000_000)), None);
+    assert_eq!(path.feedback.loss_recent(), Some(0.5), "the scheduler remembers it");
+    // What comes after a pause is told without what was before it.
+    path.feed(60_000_000, 9, 1);
+    assert_eq!(path.feedback.loss_lately(at(61_000_000)), Some(0.1));
+    for second in 61..80 {
+        path.feed(second * 1_000_000, 10, 0);
+    }
+    assert_eq!(path.feedback.loss_lately(at(80_000_000)), Some(0.0));
+}
+
+#[test]
 fn older_feedback_is_ignored() {
     let mut path = Path { number: u16::MAX - 1, ..Path::default() };
     assert!(path.feed(0, 10, 0));

@@ -1,5 +1,6 @@
 //! The findings about a host, derived from facts only.
 
+mod named;
 mod network;
 mod paths;
 mod process;
@@ -21,7 +22,7 @@ pub(super) fn of_tunnels(settings: &Settings, facts: &Facts) -> Vec<Finding> {
 
 /// What the host of `facts` lacks to run `settings`: errors first, then in a fixed order: what the
 /// process may do, its sockets, its paths, the networks behind it, its
-/// tunnels.
+/// tunnels, files that the settings name.
 pub(super) fn findings(settings: &Settings, facts: &Facts) -> Vec<Finding> {
     let mut findings = Vec::new();
     process::judge(settings, facts, &mut findings);
@@ -29,6 +30,7 @@ pub(super) fn findings(settings: &Settings, facts: &Facts) -> Vec<Finding> {
     paths::judge(settings, facts, &mut findings);
     network::judge(settings, facts, &mut findings);
     tunnels::judge(settings, facts, &mut findings);
+    findings.extend(named::judge(facts));
     findings.sort_by_key(|finding| finding.severity);
     findings
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use mpt_io::netlink::IpVersion;
+use mpt_io::netlink::{Address, IpVersion};
 
 use super::sysctl::set_sysctl;
 use crate::config::Settings;
@@ -23,6 +23,14 @@ pub(super) fn judge(settings: &Settings, facts: &Facts, findings: &mut Vec<Findi
     findings.extend(
         by_address.iter().filter_map(|(local, users)| address(*local, &Names(users), facts)),
     );
+    let by_place = grouped(&users, |user| elsewhere(user, facts));
+    findings.extend(by_place.into_iter().map(|((name, local, other), users)| {
+        Finding::warning(
+            format!("interface {name} does not have the address {local}, and {other} has it"),
+            format!("{} cannot be used", Names(&users)),
+            format!("ip address show dev {name}  (correct `local`, or leave it out)"),
+        )
+    }));
     let by_leg = grouped(&users, |user| route(user, facts));
     findings.extend(by_leg.into_iter().map(|((what, fix), users)| {
         Finding::warning(what, format!("{} cannot be used until one does", Names(&users)), fix)
@@ -99,6 +107,16 @@ fn address(local: IpAddr, users: &Names<'_, '_>, facts: &Facts) -> Option<Findin
         )),
         Some(_) => None,
     }
+}
+
+/// The interface of a user, its address, and the interface that has that in its place.
+fn elsewhere<'f>(user: &User<'f>, facts: &'f Facts) -> Option<(&'f str, IpAddr, &'f str)> {
+    let (name, local) = user.interface.zip(user.local)?;
+    let has = |address: &&Address| address.address == local;
+    let mut others = facts.addresses.iter().flatten().filter(has);
+    let index = facts.link(name)?.index;
+    let other = facts.name(others.clone().next()?.index)?;
+    others.all(|address| address.index != index).then_some((name, local, other))
 }
 
 /// That no route leads to the peer, and the command that makes one. What lacks its interface or its

@@ -56,10 +56,16 @@ fn tun(missing: NoTun) -> Finding {
     }
 }
 
-/// An interface that has the name of a tunnel already. It may be a TUN interface that was left for
-/// the daemon, and that cannot be seen from outside.
+/// An interface that has the name of a tunnel already. A TUN interface may have been left for the daemon, and that cannot
+/// be seen from outside.
 fn name(tunnel: &str, facts: &Facts) -> Option<Finding> {
-    facts.link(tunnel)?;
+    if !facts.link(tunnel)?.is_tun {
+        return Some(Finding::error(
+            format!("interface {tunnel} exists already, and is no TUN interface"),
+            "the tunnel of that name cannot be opened",
+            "choose another `name` for the tunnel, such as \"mpt0\"",
+        ));
+    }
     Some(Finding::warning(
         format!("interface {tunnel} exists already"),
         "unless it is an unused TUN interface, the tunnel of that name cannot be opened",

@@ -13,14 +13,23 @@ const BUFFER: usize = 4 << 20;
 
 pub(super) fn judge(settings: &Settings, facts: &Facts, findings: &mut Vec<Finding>) {
     let users = needs::socket_users(settings);
-    findings.extend(facts.closed.iter().map(|(socket, reason)| closed(socket, reason, &users)));
+    let mut taken: Vec<Finding> =
+        facts.closed.iter().map(|(socket, reason)| closed(socket, reason, &users)).collect();
+    // Of paths that are found each has a socket for its interface, and all have one port.
+    taken.dedup();
+    findings.extend(taken);
     findings.extend(buffers(facts));
     findings.extend(firewall(facts, &users));
 }
 
 fn closed(socket: &Socket, reason: &Closed, users: &[User<'_>]) -> Finding {
-    let users: Vec<&User<'_>> =
-        users.iter().filter(|user| user.sockets().any(|other| other == *socket)).collect();
+    // Paths that are found have sockets of interfaces that no file names.
+    let port = socket.interface.as_ref().map(|_| socket.local.port());
+    let is_found = |user: &User<'_>| user.is_found && port == Some(user.port);
+    let users: Vec<&User<'_>> = users
+        .iter()
+        .filter(|user| is_found(user) || user.sockets().any(|other| other == *socket))
+        .collect();
     let (port, names) = (socket.local.port(), Names(&users));
     match reason {
         Closed::Taken(holder) => {

@@ -1,7 +1,9 @@
 //! Tunnels among the host's own networks: what is routed elsewhere already, addresses that are in two places, names
 //! that nobody knows, and packets that no path carries.
 
-use crate::config::{Mtu, Prefix, Settings, Tunnel};
+use std::net::IpAddr;
+
+use crate::config::{Connection, Mtu, Prefix, Settings, Tunnel};
 use crate::preflight::facts::{Facts, Taken};
 use crate::preflight::finding::Finding;
 
@@ -14,14 +16,16 @@ pub(super) fn judge(settings: &Settings, facts: &Facts, findings: &mut Vec<Findi
         for connection in &tunnel.connections {
             let paths =
                 connection.paths.iter().map(|path| (format!("path {}", path.name), &path.remote));
-            let own = connection.remote.iter().map(|remote| ("its paths".to_owned(), remote));
+            let own = connection.remote.iter().map(|remote| ("paths".to_owned(), remote));
             for (user, remote) in paths.chain(own) {
                 let of = &connection.name;
-                if let Some(address) = remote.address().filter(|it| connection.peer.contains(it)) {
-                    findings.push(Finding::warning(
-                        format!("{user} of {of}: `remote` is the peer's tunnel address {address}"),
-                        "that address is reached through the tunnel, and a path cannot lead through itself",
-                        "set `remote` to an address of the peer that is reached without the tunnel",
+                if let Some(address) = remote.address() {
+                    findings.extend(wrong_remote(
+                        &format!("{user} of {of}"),
+                        address,
+                        connection,
+                        tunnel,
+                        facts,
                     ));
                 }
                 if let Some(reason) = remote.name().and_then(|name| facts.unresolved.get(name)) {
@@ -35,6 +39,33 @@ pub(super) fn judge(settings: &Settings, facts: &Facts, findings: &mut Vec<Findi
             }
         }
     }
+}
+
+/// A `remote` by which no peer is reached: one within the tunnel, or of this host.
+fn wrong_remote(
+    user: &str,
+    address: IpAddr,
+    connection: &Connection,
+    tunnel: &Tunnel,
+    facts: &Facts,
+) -> Option<Finding> {
+    const WITHIN: &str =
+        "that address is reached through the tunnel, and a path cannot lead through itself";
+    const FIX: &str = "set `remote` to an address of the peer that is reached without the tunnel";
+    let host = Prefix { addr: address, len: Prefix::max_len(address) };
+    let what = if connection.peer.contains(&address) {
+        format!("{user}: `remote` is the peer's tunnel address {address}")
+    } else if tunnel.addresses.iter().any(|own| own.overlaps(host)) {
+        format!("{user}: `remote` is {address}, in the subnet of tunnel {}", tunnel.name)
+    } else {
+        let name = facts.name(facts.address(address)?.index)?;
+        return Some(Finding::warning(
+            format!("{user}: `remote` is {address}, an address of {name} on this host"),
+            "`remote` is an address of the peer, and `local` one of this host",
+            "set `remote` to an address of the peer",
+        ));
+    };
+    Some(Finding::warning(what, WITHIN, FIX))
 }
 
 /// A network that this host routes elsewhere. `mpt run` does not take it away from there.

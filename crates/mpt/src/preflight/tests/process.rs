@@ -1,5 +1,7 @@
 //! What the process may do, and room for its interfaces.
 
+use mpt_io::netlink::Link;
+
 use super::{FILE, found, link, one};
 use crate::preflight::facts::{Facts, NoTun};
 
@@ -52,7 +54,9 @@ fn a_user_that_may_not_open_tun_devices_is_an_error() {
 
 #[test]
 fn a_tunnels_name_that_an_interface_has_is_a_warning_unless_it_is_our_daemons() {
-    let there = |facts: &mut Facts| facts.links.as_mut().unwrap().push(link(9, "mpt0"));
+    let there = |facts: &mut Facts| {
+        facts.links.as_mut().unwrap().push(Link { is_tun: true, ..link(9, "mpt0") });
+    };
     one(
         FILE,
         there,
@@ -67,6 +71,15 @@ fn a_tunnels_name_that_an_interface_has_is_a_warning_unless_it_is_our_daemons() 
         facts.daemon = true;
     });
     assert_eq!(with_daemon, [""; 0]);
+    one(
+        FILE,
+        |facts| facts.links.as_mut().unwrap().push(link(9, "mpt0")),
+        [
+            "error: interface mpt0 exists already, and is no TUN interface",
+            "the tunnel of that name cannot be opened",
+            "choose another `name` for the tunnel, such as \"mpt0\"",
+        ],
+    );
 }
 
 #[test]

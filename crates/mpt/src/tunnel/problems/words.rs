@@ -53,7 +53,9 @@ pub(super) fn words(
                  {port} through both ways?{}",
                 // A host that does not fit gets no answer.
                 match half.is_some_and(ReceiveHalf::is_sealed) {
-                    true => " Does it know the key or invitation of this host? Its log says if not",
+                    true => {
+                        " Does it know the key or invitation of this host, and is the clock right here? Its log says if not"
+                    }
                     false => {
                         " Do `peer`, `addresses`, `key` and `framing` fit those there? Its log, and `mpt doctor` there, say if not"
                     }

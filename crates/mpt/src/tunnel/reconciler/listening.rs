@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use mpt_io::udp;
 use mpt_proto::SocketId;
 
 use super::path::{AGAIN, Setter};
@@ -19,7 +20,7 @@ impl Setter<'_> {
     ///
     /// # Errors
     ///
-    /// If there is none in the end. A host may lack one IP version.
+    /// If there is none in the end, or another program has the port. A host may lack one IP version.
     pub(super) fn listen(self, at: &Listening<'_>, open: &mut Vec<SocketId>) -> anyhow::Result<()> {
         let Self { sockets, handle, offloads, netmon, now, again } = self;
         let mut failure = None;
@@ -54,7 +55,10 @@ impl Setter<'_> {
                 }
             }
         }
-        match failure.filter(|_| open.is_empty()) {
+        let is_taken = |error: &anyhow::Error| {
+            matches!(error.downcast_ref(), Some(udp::OpenError::AddressInUse { .. }))
+        };
+        match failure.filter(|error| open.is_empty() || is_taken(error)) {
             Some(error) => Err(error),
             None => Ok(()),
         }
