@@ -313,6 +313,7 @@ mod tests {
             lost: 24,
             too_late: 1,
             repaired: copies,
+            needless: 5,
             leaves: 1,
             moved: CopyCounters { tried: 7, ..CopyCounters::default() },
             duplicated: CopyCounters { tried: 9, saved: 1, in_vain: 8, ..CopyCounters::default() },
@@ -322,8 +323,9 @@ mod tests {
         assert_eq!(
             sentences(&explained),
             [
-                "Of 24 packets that the paths lost 20 were sent again, 18 arrived by that, 1 were lost once more, for 1 it \
+                "Of 24 packets that the paths lost 15 were sent again, 18 arrived by that, 1 were lost once more, for 1 it \
                  was too late, for 3 it would have taken more bytes than it may.",
+                "5 packets sent again as they seemed to be lost came late.",
                 "9 packets that begin or end a flow, or ask for a name, took two paths at once; of 1 of them one copy was lost.",
                 "5 parities went by other paths than the packets that they cover; by them the peer has brought back 2 packets. 1 more \
                  would have taken more bytes than they may.",
