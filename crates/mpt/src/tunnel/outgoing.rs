@@ -182,7 +182,9 @@ impl Outgoing {
         sockets: &Sockets,
         mut on_sent: impl FnMut(ConnectionId, PathId, Traffic, u64, Option<u64>),
     ) {
-        for (connection, path) in self.waiting.drain(..) {
+        // The path of the packet that was staged first comes last. The receiver delivers nothing before that packet, and
+        // then everything in one piece. Otherwise it would deliver that packet alone, before the other paths' arrive.
+        for (connection, path) in self.waiting.drain(..).rev() {
             let path_senders = &mut self.path_senders[usize::from(connection.0)];
             if let Some(path_sender) = &mut path_senders[usize::from(path.0)] {
                 path_sender.waits = false;
@@ -230,5 +232,55 @@ impl PathSender {
         self.too_big += datagrams;
         self.refused += datagrams;
         self.refuses |= datagrams > 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use mpt_io::poll::{Events, Interest, Poll};
+    use mpt_io::udp::{Options, Receive, ReceiveOptions, Socket};
+
+    use super::*;
+
+    /// A path sender of socket 0 to this address, with a staged datagram.
+    fn staged(remote: SocketAddr, payload: &[u8]) -> PathSender {
+        let mut send_batch = SendBatch::new(remote, None);
+        send_batch.reserve(payload.len()).unwrap().copy_from_slice(payload);
+        send_batch.commit();
+        PathSender::new(SocketId(0), send_batch)
+    }
+
+    #[test]
+    fn the_path_of_the_first_packet_is_flushed_last() {
+        let open = || Socket::open(&Options::new("127.0.0.1:0".parse().unwrap())).unwrap();
+        let (from, to) = (open(), open());
+        let mut sockets = Sockets::default();
+        sockets.put(SocketId(0), Arc::new(from));
+        let (mut outgoing, connection) = (Outgoing::default(), ConnectionId(0));
+        for (path, payload) in [b"first", b"other"].into_iter().enumerate() {
+            let path = PathId(path as u8);
+            outgoing.put(connection, path, staged(to.local_addr(), payload));
+            outgoing.waiting.push((connection, path));
+        }
+
+        let mut flushed = Vec::new();
+        outgoing.flush(Instant::ZERO, &sockets, |_, path, taken, refused, _| {
+            assert_eq!((taken.packets, refused), (1, 0));
+            flushed.push(path);
+        });
+
+        assert_eq!(flushed, [PathId(1), PathId(0)]);
+        let (poll, mut events) = (Poll::new().unwrap(), Events::with_capacity(1));
+        poll.add(&to, 0, Interest::READABLE).unwrap();
+        let mut receive = Receive::new(&ReceiveOptions::default());
+        let mut arrived = Vec::new();
+        while arrived.len() < 2 {
+            poll.wait(&mut events, None).unwrap();
+            to.receive(&mut receive).unwrap();
+            arrived.extend(receive.datagrams().map(|datagram| datagram.payload.to_vec()));
+        }
+        assert_eq!(arrived, [b"other", b"first"]);
     }
 }
