@@ -53,11 +53,11 @@ impl Options {
         self.combinations().next().is_some()
     }
 
-    /// For figures to publish: about fifteen minutes.
+    /// For figures to publish: about twenty minutes.
     pub fn thorough() -> Self {
         Self {
             repetitions: 5,
-            rounds: 4,
+            rounds: 8,
             wires: Wire::ALL.to_vec(),
             subjects: Subject::ALL.to_vec(),
             flows: [1, 16],
@@ -70,7 +70,7 @@ impl Options {
         }
     }
 
-    /// For a first impression: about five minutes.
+    /// For a first impression: about seven minutes.
     pub fn quick() -> Self {
         Self {
             repetitions: 3,

@@ -14,7 +14,7 @@ use super::print;
 /// without emulation.
 ///
 /// All subjects stand at once and are measured in turn, several times; compare ratios, not figures of different
-/// runs. It takes about fifteen minutes, and the machine should be idle otherwise.
+/// runs. It takes about twenty minutes, and the machine should be idle otherwise.
 ///
 /// Exit code 0: it ran, with any result. 2: it could not run.
 #[derive(Debug, clap::Args)]
@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     /// Print the tables as Markdown.
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
-    /// Measure for about five minutes only: shorter rounds, and fewer.
+    /// Measure for about seven minutes only: shorter rounds, and fewer.
     #[arg(long)]
     quick: bool,
     /// Measure only these subjects, by their names in --json, separated by commas: `raw,mpt-1`.
