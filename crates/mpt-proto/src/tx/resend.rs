@@ -43,13 +43,11 @@ impl TransmitSide {
         let loss = sender.feedback.loss_recent().unwrap_or(0.0);
         let deviation = sender.feedback.delay().map_or(Duration::ZERO, |delay| delay.deviation);
         sender.overtaken.set(loss, deviation);
-        let (overtaken, late) = (&mut sender.overtaken, &mut self.missing);
+        let (overtaken, late) = (&mut sender.overtaken, &mut self.late);
         if overtaken.applies() {
             half.repair.stats.needless +=
                 self.unacknowledged.on_missing(id, path, &block, overtaken, late);
-            self.resend(now, id, Reason::Late(path));
         }
-        let Some(half) = self.connections.get_mut(id.index()) else { return };
         let stats = &mut half.repair.stats;
         let (twins, groups) = (&mut half.repair.twins, &mut half.repair.groups);
         groups.on_report(path, &block);
@@ -67,6 +65,9 @@ impl TransmitSide {
         self.unacknowledged.on_report(id, path, &block, &mut self.missing, saved);
         half.refresh_classes();
         self.resend(now, id, Reason::Lost(path));
+        // What is certain comes first, as far as bytes are left for it.
+        std::mem::swap(&mut self.missing, &mut self.late);
+        self.resend(now, id, Reason::Late(path));
     }
 
     /// What was sent on paths that are left, and is not acknowledged, is sent again.
@@ -168,7 +169,7 @@ impl TransmitHalf {
             let counts = self.counts_of(class);
             counts.lost += counted;
             if !is_worth && reason != Reason::Left {
-                counts.given_up += counted;
+                counts.given_up += if is_again { 0 } else { counted };
                 return false;
             }
         }

@@ -47,6 +47,8 @@ pub struct TransmitSide {
     pub(super) unacknowledged: Unacknowledged,
     /// What of that is to be sent again; empty between two calls.
     pub(super) missing: Vec<repair::Place>,
+    /// The same of packets that are probably lost.
+    pub(super) late: Vec<repair::Place>,
     pub(super) events: Events,
     pub(super) drops: Drops,
     /// When a keepalive was last due.
@@ -78,6 +80,7 @@ impl TransmitSide {
             retransmit: RetransmitBuffer::default(),
             unacknowledged: Unacknowledged::default(),
             missing: Vec::new(),
+            late: Vec::new(),
             events: Events::default(),
             drops: Drops::default(),
             woken: None,

@@ -144,6 +144,7 @@ pub(super) fn sentences(repair: &RepairExplanation) -> Vec<String> {
         let CopyCounters { tried, saved, in_vain, refused, .. } = repair.repaired;
         let lost = tried.saturating_sub(repair.needless);
         let mut facts = vec![format!("{lost} were sent again")];
+        let saved = saved.saturating_sub(repair.needless);
         facts.extend((saved > 0).then(|| format!("{saved} arrived by that")));
         facts.extend((in_vain > 0).then(|| format!("{in_vain} were lost once more")));
         facts.extend(
@@ -323,7 +324,7 @@ mod tests {
         assert_eq!(
             sentences(&explained),
             [
-                "Of 24 packets that the paths lost 15 were sent again, 18 arrived by that, 1 were lost once more, for 1 it \
+                "Of 24 packets that the paths lost 15 were sent again, 13 arrived by that, 1 were lost once more, for 1 it \
                  was too late, for 3 it would have taken more bytes than it may.",
                 "5 packets sent again as they seemed to be lost came late.",
                 "9 packets that begin or end a flow, or ask for a name, took two paths at once; of 1 of them one copy was lost.",

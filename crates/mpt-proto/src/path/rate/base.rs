@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::points::{after, earlier};
-use super::{BaseCheck, Finding, RateEstimator, SHORTEST, Stage};
+use super::points::{MEANT, after, earlier};
+use super::{BaseCheck, Finding, LEAST, RateEstimator, SHORTEST, Stage};
 use crate::time::Instant;
 
 /// The least delay is looked for again after this time, and holds for one to two times as long.
@@ -19,6 +19,9 @@ const NOISE: f64 = 2.0;
 
 /// The least mean delay is of what came in so many mean deviations at least.
 const LONG: u32 = 4;
+
+/// Points of the past reach no further back than twice as far.
+const LONGEST: Duration = Duration::from_millis(120);
 
 /// The same of means, where delays vary.
 const NOISE_OF_MEANS: f64 = 0.75;
@@ -43,7 +46,7 @@ impl RateEstimator {
         // Of what follows a pause the fastest arrive first: their mean is below that of all.
         let lead = Duration::from_micros(self.noise as u64);
         // So they do after a host has stood still, and the least of many means is below them by chance: both less over longer times.
-        let long = half.max(lead * LONG);
+        let long = half.max((lead * LONG).min(LONGEST));
         let is_steady = self.points.is_steady(long, lead, self.busy_from);
         let mean = self.points.mean_delay(long).filter(|_| is_steady);
         match &mut self.base {
@@ -94,6 +97,14 @@ impl RateEstimator {
         self.mean_base.is_some() && self.is_jittery()
     }
 
+    /// How long it takes until enough has arrived for a mean delay; zero if q is not told from means.
+    pub(super) fn means_take(&self) -> Duration {
+        if !self.goes_by_means() {
+            return Duration::ZERO;
+        }
+        Duration::from_secs_f64(f64::from(MEANT) * 1500.0 / self.rate.max(LEAST))
+    }
+
     /// The delay of the last `span` to compare with [`base`](Self::base).
     pub(super) fn present_delay(&self, span: Duration) -> Option<u32> {
         let means = self.goes_by_means();
@@ -112,13 +123,14 @@ impl RateEstimator {
         }
         let elapsed = now.since(self.updated).as_micros() as f64;
         let share = 1.0 - self.pace / self.rate;
+        let means_take = self.means_take();
         let new = BaseCheck { before: self.queue, predicted: 0.0, judged_at: None };
         let check = self.check.get_or_insert(new);
         check.predicted += (share * elapsed).max(0.0);
         if check.judged_at.is_none() && check.predicted >= 4000.0 {
-            // What is sent now arrives behind what stands in the queue.
-            check.judged_at =
-                Some(now + round_trip + Duration::from_micros(self.queue.unsigned_abs().into()));
+            // What is sent now arrives behind what stands in the queue, and a mean shows it later.
+            let queue = Duration::from_micros(self.queue.unsigned_abs().into());
+            check.judged_at = Some(now + round_trip + queue + means_take);
         }
         if check.judged_at.is_some_and(|at| now >= at) {
             let fell = f64::from(check.before - self.queue);

@@ -40,7 +40,7 @@ pub(super) struct Point {
 }
 
 /// A mean delay is of so many packets at least: with fewer it says little where delays vary.
-const MEANT: u32 = 64;
+pub(super) const MEANT: u32 = 64;
 
 /// Least delays and rates are of so many at least.
 const FEWEST: u32 = 16;

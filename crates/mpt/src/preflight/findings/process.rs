@@ -63,7 +63,7 @@ fn name(tunnel: &str, facts: &Facts) -> Option<Finding> {
         return Some(Finding::error(
             format!("interface {tunnel} exists already, and is no TUN interface"),
             "the tunnel of that name cannot be opened",
-            "choose another `name` for the tunnel, such as \"mpt0\"",
+            "choose another `name` for the tunnel",
         ));
     }
     Some(Finding::warning(

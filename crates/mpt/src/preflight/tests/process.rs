@@ -77,7 +77,7 @@ fn a_tunnels_name_that_an_interface_has_is_a_warning_unless_it_is_our_daemons() 
         [
             "error: interface mpt0 exists already, and is no TUN interface",
             "the tunnel of that name cannot be opened",
-            "choose another `name` for the tunnel, such as \"mpt0\"",
+            "choose another `name` for the tunnel",
         ],
     );
 }

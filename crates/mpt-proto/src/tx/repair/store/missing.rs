@@ -7,6 +7,12 @@ use crate::id::{ConnectionId, PathId};
 use crate::tx::repair::Overtaken;
 use crate::wire::extended::feedback::Block;
 
+/// Of so many packets, the last that were sent on a path, feedback is looked at before it is certain: what a receiver remembers.
+const REACH: usize = 2048;
+
+/// So many are given out for one feedback at the most. The others are for the next one.
+const MOST: usize = 64;
+
 impl Unacknowledged {
     /// The peer tells what arrived by a path. What of that which was sent on it, for the first time, is missing and probably
     /// lost goes into `lost`. Returns how many have arrived that were taken to be lost before.
@@ -20,7 +26,8 @@ impl Unacknowledged {
     ) -> u64 {
         let Some(sent) = self.paths.get(&(connection.0, path.0)) else { return 0 };
         let reached = |sequence: u32| block.highest.wrapping_sub(sequence).cast_signed() >= 0;
-        let told = sent.range(..sent.partition_point(|(sequence, _)| reached(*sequence)));
+        let end = sent.partition_point(|(sequence, _)| reached(*sequence));
+        let told = sent.range(end.saturating_sub(REACH)..end);
         let (entries, gone) = (&mut self.entries, self.gone);
         let mut needless = 0;
         for &(sequence, number) in told.clone() {
@@ -41,7 +48,7 @@ impl Unacknowledged {
         let is_open = |sequence: u32| block.resolved.wrapping_sub(sequence).cast_signed() <= 0;
         for &(sequence, number) in told {
             let Some(kept) = kept_mut(entries, gone, number) else { continue };
-            if kept.first > before {
+            if kept.first > before || lost.len() == MOST {
                 break;
             }
             let is_missing = kept.seen == Seen::Missing && is_open(sequence);
