@@ -6,12 +6,12 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail};
 
-use crate::cargo::{cargo, workspace};
+use crate::cargo::{command, workspace};
 
 /// Builds `mpt` and `mpt-lab` and becomes `mpt-lab demo` with `arguments`, so that signals and the
 /// exit code are the lab's own. Returns only if that did not come about.
 pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let built = Command::new(cargo())
+    let built = command()
         .args(["build", "--release", "--package", "mpt", "--package", "mpt-lab"])
         .status()
         .context("cannot start cargo")?;
