@@ -70,12 +70,12 @@ struct Added {
     progress: bool,
 }
 
-/// What had been received and lost at some time.
+/// What had been received and lost at some time, modulo 2^32: there are several for each path of an idle session.
 #[derive(Clone, Copy, Debug, Default)]
 struct Point {
     at: Instant,
-    received: u64,
-    lost: u64,
+    received: u32,
+    lost: u32,
 }
 
 /// Arrival by the peer's clock minus sending by ours, in microseconds. It means nothing alone, but its difference
@@ -205,7 +205,8 @@ impl PathFeedback {
     }
 
     fn keep(&mut self, at: Instant) {
-        self.past[self.oldest] = Point { at, received: self.received, lost: self.lost };
+        self.past[self.oldest] =
+            Point { at, received: self.received as u32, lost: self.lost as u32 };
         self.oldest = (self.oldest + 1) % POINTS;
     }
 
@@ -275,8 +276,9 @@ impl PathFeedback {
 
     /// How many were lost since a point of the past, and how many were sent.
     fn since(&self, point: &Point) -> (u64, u64) {
-        let lost = self.lost.saturating_sub(point.lost);
-        (lost, self.received - point.received + lost)
+        // Fewer than before, if some came after all.
+        let lost = (self.lost as u32).wrapping_sub(point.lost).cast_signed().max(0) as u64;
+        (lost, u64::from((self.received as u32).wrapping_sub(point.received)) + lost)
     }
 
     /// The highest rate at which the peer received in the last ten seconds or so, in bytes of UDP payload per second.
