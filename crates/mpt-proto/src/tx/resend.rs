@@ -34,6 +34,16 @@ enum Reason {
     Left,
 }
 
+impl Reason {
+    /// The path by which it did not come; `None` if that is left.
+    fn by(self) -> Option<PathId> {
+        match self {
+            Self::Lost(path) | Self::Late(path) => Some(path),
+            Self::Left => None,
+        }
+    }
+}
+
 impl TransmitSide {
     /// What the peer has just told to be lost is sent again.
     pub(super) fn repair(&mut self, now: Instant, id: ConnectionId) {
@@ -176,9 +186,9 @@ impl TransmitHalf {
         if is_again && counted > 0 {
             return false;
         }
-        let deadline = match reason {
-            Reason::Lost(_) | Reason::Late(_) => repair_deadline(usual_round_trip(&self.paths)),
-            Reason::Left => LEFT_DEADLINE,
+        let (deadline, kind) = match reason.by() {
+            Some(_) => (repair_deadline(usual_round_trip(&self.paths)), CopyKind::Lost),
+            None => (LEFT_DEADLINE, CopyKind::Left),
         };
         let stamp = self.framing.again(&kept.stamp);
         let in_time = now.since(kept.first) <= deadline && kept.times + 1 < MOST_TIMES;
@@ -193,26 +203,15 @@ impl TransmitHalf {
             None => earliest.best_ahead(now, wire_len),
         });
         let Some([Some(first), second]) = best else { return false };
-        let second = match reason {
-            Reason::Lost(by) | Reason::Late(by) => {
-                second.filter(|_| Repair::doubles(self.loss(by), self.loss(first)))
-            }
-            Reason::Left => None,
-        };
+        let doubles = |by| Repair::doubles(self.loss(by), self.loss(first));
+        let second = second.filter(|_| reason.by().is_some_and(doubles));
         // What a path leaves behind is known to be as much as it had in flight.
-        let by = match reason {
-            Reason::Lost(by) | Reason::Late(by) => self.paths.get_mut(by.index()),
-            Reason::Left => None,
-        };
+        let by = reason.by().and_then(|by| self.paths.get_mut(by.index()));
         let mut spare = by.map(|path| &mut path.spare);
         if spare.as_mut().is_some_and(|spare| !spare.take(wire_len)) {
             self.repair.stats.repaired.refused += u64::from(!is_late);
             return false;
         }
-        let kind = match reason {
-            Reason::Lost(_) | Reason::Late(_) => CopyKind::Lost,
-            Reason::Left => CopyKind::Left,
-        };
         let second = second.filter(|_| spare.is_none_or(|spare| spare.take(wire_len)));
         for (path, is_second) in [(Some(first), false), (second, true)] {
             let Some(path) = path else { continue };

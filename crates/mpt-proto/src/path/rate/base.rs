@@ -17,14 +17,14 @@ const MOST_SEEN: u8 = 6;
 /// The least delay of some packets is above that of all by so many mean deviations.
 const NOISE: f64 = 2.0;
 
+/// The same of means, where delays vary.
+const NOISE_OF_MEANS: f64 = 0.75;
+
 /// The least mean delay is of what came in so many mean deviations at least.
 const LONG: u32 = 4;
 
-/// Points of the past reach no further back than twice as far.
+/// And in no more than this: the points that are kept reach about twice as far back.
 const LONGEST: Duration = Duration::from_millis(120);
-
-/// The same of means, where delays vary.
-const NOISE_OF_MEANS: f64 = 0.75;
 
 impl RateEstimator {
     /// What stands in queues on the way.
