@@ -18,6 +18,7 @@
 mod base;
 mod compete;
 mod empty;
+mod evidence;
 mod found;
 mod means;
 mod memory;
@@ -60,9 +61,6 @@ const START_QUEUE: Duration = Duration::from_millis(80);
 
 /// No path has less, in bytes per second.
 const LEAST: f64 = 8_000.0;
-
-/// Random losses exceed their mean by so many standard deviations hardly ever.
-const CHANCE: f64 = 3.0;
 
 /// So many are lost at random at the most.
 const AT_RANDOM: f64 = 0.1;
@@ -326,12 +324,6 @@ impl RateEstimator {
         self.updated = now;
     }
 
-    /// Whether so much more is lost than usual that something must be full.
-    fn drops(&self, sample: &Sample) -> bool {
-        let expected = (0.05 + 2.0 * self.usual_loss) * (sample.lost + sample.packets);
-        sample.lost > 4.0 + expected + CHANCE * expected.sqrt()
-    }
-
     fn update_open(&mut self, sample: &Sample, round_trip: Duration) {
         let limit = OPEN.max(round_trip / 8).as_micros() as f64 + self.allowance();
         if f64::from(self.queue) > limit {
@@ -352,7 +344,9 @@ impl RateEstimator {
         let rate = sample.rate();
         // Of few datagrams the mean delay is often above the target by chance.
         let more = if self.is_jittery() { self.noise } else { 0.0 };
-        if f64::from(self.queue) > self.target(round_trip) + more || self.drops(sample) {
+        let target = self.target(round_trip) + more;
+        let is_full = f64::from(self.queue) > target && !self.is_sparse(sample, target);
+        if is_full || self.drops(sample) {
             self.rate = rate;
             self.stage = Stage::Servo;
         } else {
@@ -375,7 +369,8 @@ impl RateEstimator {
             self.boost = if self.is_jittery() { (self.boost / 2.0).max(1.0) } else { 1.0 };
             // Something stands in the queue now. So it did all the time if it became less; and if it became more, more
             // was sent than the path carries. If it stays although little is sent, the least delay has risen.
-            if moves && (sample.busy || change > 0.1 * sample.sent + 2.0 * noise) {
+            let grows = change > 0.1 * sample.sent + 2.0 * noise;
+            if moves && (sample.busy || grows && !self.is_sparse(sample, target)) {
                 let share = if change > 0.0 { 0.5 } else { 0.25 };
                 let share = if self.is_jittery() { share / 2.0 } else { share };
                 self.rate += share * (delivered - self.rate);

@@ -1,0 +1,81 @@
+//! What a sample of what a path carried proves, and what it does not.
+
+use super::RateEstimator;
+use super::points::Sample;
+
+/// Less than this share of its rate does not fill a path.
+const SPARSE: f64 = 0.25;
+
+/// Random losses exceed their mean by so many standard deviations hardly ever.
+const CHANCE: f64 = 3.0;
+
+impl RateEstimator {
+    /// Whether so little was sent that a longer delay says nothing of what the path carries, unless it is much longer.
+    pub(super) fn is_sparse(&self, sample: &Sample, target: f64) -> bool {
+        let sent = sample.bytes * 1e6 / sample.sent.max(1.0);
+        !sample.busy && sent < SPARSE * self.rate && f64::from(self.queue) < 4.0 * target
+    }
+
+    /// Whether so much more is lost than usual that something must be full.
+    pub(super) fn drops(&self, sample: &Sample) -> bool {
+        let expected = (0.05 + 2.0 * self.usual_loss) * (sample.lost + sample.packets);
+        sample.lost > 4.0 + expected + CHANCE * expected.sqrt()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::Stage;
+    use super::*;
+
+    const ROUND_TRIP: Duration = Duration::from_millis(40);
+
+    /// A path that begins with 20 Mbit/s, whose delay is 15 ms above its least one.
+    fn begun() -> RateEstimator {
+        let (rate, queue, noise) = (2.5e6, 15_000, 4000.0);
+        RateEstimator {
+            stage: Stage::Start,
+            rate,
+            pace: rate,
+            queue,
+            noise,
+            ..RateEstimator::default()
+        }
+    }
+
+    /// 16 datagrams, sent in so many microseconds, which took 20 ms longer to arrive.
+    fn sample(sent: f64, busy: bool) -> Sample {
+        let arrived = sent + 20_000.0;
+        Sample { sent, arrived, bytes: 24_000.0, packets: 16.0, lost: 0.0, busy }
+    }
+
+    #[test]
+    fn a_longer_delay_of_few_datagrams_does_not_show_a_full_path() {
+        let mut path = begun();
+        path.update_start(&sample(200_000.0, false), ROUND_TRIP);
+        assert_eq!((path.stage, path.rate), (Stage::Start, 2.5e6), "1 Mbit/s was sent");
+        path.update_start(&sample(20_000.0, false), ROUND_TRIP);
+        assert_eq!((path.stage, path.rate), (Stage::Servo, 0.6e6), "10 Mbit/s were");
+    }
+
+    #[test]
+    fn a_path_that_was_kept_busy_or_delays_much_is_full() {
+        let mut path = begun();
+        path.update_start(&sample(200_000.0, true), ROUND_TRIP);
+        assert_eq!(path.stage, Stage::Servo);
+        let mut path = RateEstimator { queue: 150_000, ..begun() };
+        path.update_start(&sample(200_000.0, false), ROUND_TRIP);
+        assert_eq!(path.stage, Stage::Servo);
+    }
+
+    #[test]
+    fn a_rate_does_not_fall_because_few_datagrams_take_longer() {
+        let mut path = RateEstimator { stage: Stage::Servo, ..begun() };
+        path.update(Default::default(), &sample(200_000.0, false), ROUND_TRIP);
+        assert_eq!(path.rate, 2.5e6);
+        path.update(Default::default(), &sample(20_000.0, false), ROUND_TRIP);
+        assert!(path.rate < 2.0e6, "{}", path.rate);
+    }
+}
