@@ -235,6 +235,7 @@ fn bbr_fills_a_path_of_a_much_longer_round_trip() {
         ("50/10/0,50/60/0", 0.9, 0.93),
         ("50/10/0,50/160/0", 0.9, 0.93),
         ("40/17.5/0,20/160/0.005/10", 0.63, 0.87),
+        ("300/4/0,30/20/0.005/4", 0.92, 0.94),
     ] {
         let wires = links_of(links);
         let shares: Vec<f64> = (1..=8).map(|seed| reached(seed, &wires, true, EARLY).0).collect();

@@ -25,18 +25,18 @@ const FILLS: f64 = 1.8;
 const ENOUGH: f64 = 0.8;
 
 /// More are worth it if they carry so much more.
-const WORTH: f64 = 1.25;
+const WORTH: f64 = 1.04;
 
-/// A path that carries as much as the faster ones would be worth so much delay, one that carries half as much half of that;
-/// but none is worth more than the second.
-const WORTH_DELAY: Duration = Duration::from_millis(120);
+/// A path that carries a tenth of what the faster ones do is worth a tenth of the first, and so on; but none is worth more than
+/// the second.
+const WORTH_DELAY: Duration = Duration::from_millis(240);
 const MOST: Duration = Duration::from_millis(75);
 
 /// What comes in order takes so many times longer than by the fastest path as delays exceed their least on average.
 const WAITS: u32 = 5;
 
-/// What carries less than this share of the best path does not delay all.
-const LITTLE: f64 = WORTH - 1.0;
+/// What carries less than this share of the best path does not have all wait as long as it may take where its delays vary.
+const LITTLE: f64 = 0.25;
 
 /// No early delay is longer: a path that takes so long is left to those senders that fill it by themselves.
 const LONGEST: Duration = Duration::from_millis(70);
@@ -82,7 +82,9 @@ pub(super) fn early_delay(ways: &mut [Way], round_trip: Duration) -> Early {
     for way in ways.iter() {
         let Some(rate) = way.rate else { continue };
         carried += rate as f64;
-        let half = (round_trip + way.skew).div_f64(FILLS).saturating_sub(round_trip);
+        // At their best is not how long packets take where delays vary.
+        let usual = way.skew + way.spread;
+        let half = (round_trip + usual).div_f64(FILLS).saturating_sub(round_trip);
         let is_needed = reached < ENOUGH * most && half.max(way.skew) <= LONGEST;
         let worth = WORTH_DELAY.mul_f64(rate as f64 / reached.max(1.0)).min(MOST);
         let is_worth_it = half <= worth && carried >= WORTH * reached;
@@ -129,12 +131,15 @@ mod tests {
         assert_eq!(early(&[(50, 0, 0), (50, 150, 0)], 20), 74);
         assert_eq!(early(&[(50, 0, 0), (50, 160, 0)], 20), 0, "that would be 80 ms");
         assert_eq!(early(&[(40, 0, 0), (20, 130, 0)], 35), 56);
+        assert_eq!(early(&[(40, 0, 0), (20, 143, 0)], 33), 64);
         assert_eq!(
-            early(&[(40, 0, 0), (20, 143, 0)], 33),
+            early(&[(40, 0, 0), (10, 143, 0)], 33),
             0,
-            "that would be 65 ms, it is worth 60"
+            "that would be 64 ms, it is worth 60"
         );
-        assert_eq!(early(&[(300, 0, 0), (30, 16, 0)], 8), 0, "it adds a tenth");
+        assert_eq!(early(&[(300, 0, 0), (30, 16, 0)], 8), 5, "it adds a tenth");
+        assert_eq!(early(&[(300, 0, 0), (10, 16, 0)], 8), 0, "it adds little");
+        assert_eq!(early(&[(300, 0, 0), (30, 11, 5)], 8), 5, "as long as it usually takes");
     }
 
     #[test]
@@ -165,7 +170,7 @@ mod tests {
         assert_eq!(early(&[(50, 0, 2), (50, 20, 4)], 20), 40);
         assert_eq!(early(&[(0, 0, 4), (0, 0, 12)], 20), 60, "whatever they carry");
         assert_eq!(early(&[(50, 0, 20), (50, 0, 0)], 20), 70, "no longer");
-        assert_eq!(early(&[(50, 0, 0), (10, 0, 20)], 20), 0, "it carries little");
+        assert_eq!(early(&[(50, 0, 0), (10, 0, 20)], 20), 2, "it carries little");
         assert_eq!(early(&[(50, 0, 0), (0, 0, 20)], 20), 0, "it may carry little");
         assert_eq!(early(&[(50, 0, 0), (20, 0, 10)], 20), 50);
     }
