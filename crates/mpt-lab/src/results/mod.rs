@@ -2,7 +2,7 @@
 //!
 //! A folder of results holds two files of JSON lines that only grow: [`RUNS`], a [`Manifest`] for
 //! each run of the lab, and [`CELLS`], a [`CellRecord`] for each repetition of each cell. Everything
-//! a report says follows from these two. [`merge`] makes one record of the repetitions of a cell; the same
+//! a report says follows from these two. [`merge()`] makes one record of the repetitions of a cell; the same
 //! cell measured again is a line more, and the last one counts.
 //!
 //! Rates are in Mbit/s (10⁶ bit/s). Where a cell was scaled ([`CellRecord::scale`]) its figures are
