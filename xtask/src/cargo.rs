@@ -8,7 +8,7 @@ use anyhow::Context;
 use cargo_metadata::{Metadata, MetadataCommand};
 
 /// The cargo that runs this task, or else the one in PATH.
-pub(crate) fn cargo() -> OsString {
+fn cargo() -> OsString {
     env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 

@@ -68,13 +68,12 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     );
     let mut measured = Figures::empty(stored.tolerance, conditions);
     let mut verdicts = Vec::new();
-    for case in cases {
-        let count = program.count(&case)?;
-        let verdict = Verdict::of(stored.get(&case), count, stored.tolerance);
-        println!("{case:24} {}", verdict::row(stored.get(&case), count, verdict));
-        verdicts.push((case.clone(), verdict));
-        measured.set(case, count);
-    }
+    program.count_all(&cases, |case, count| {
+        let verdict = Verdict::of(stored.get(case), count, stored.tolerance);
+        println!("{case:24} {}", verdict::row(stored.get(case), count, verdict));
+        verdicts.push((case.to_owned(), verdict));
+        measured.set(case.to_owned(), count);
+    })?;
 
     if options.update {
         let updated = if everything { measured } else { stored.with(measured)? };

@@ -23,12 +23,14 @@
 //! - [`running`]: labs that other terminals may enter.
 //! - [`bench`](mod@bench): how fast the daemon is beside what the kernel itself does, without emulation.
 //! - [`selftest`]: what the emulator is worth on this machine.
+//! - [`digest`]: what tells builds of a program apart.
 //! - [`doctor`]: what the machine lacks for all this.
 
 pub mod bench;
 pub mod capture;
 pub mod cell;
 pub mod daemon;
+pub mod digest;
 pub mod doctor;
 pub mod emulator;
 pub mod experiment;

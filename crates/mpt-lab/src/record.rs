@@ -1,8 +1,8 @@
 //! What was measured in a cell, with everything it came from.
 //!
-//! A [`Record`] holds every [`Run`] of every system, as they happened. [`Record::to_cell_record`]
-//! converts it into the stored result: a [`CellRecord`] with the figures for comparison, as medians
-//! over the repetitions, in the units of the experiment's file. Rates are in Mbit/s (10⁶ bit/s),
+//! A [`Record`] holds the [`Run`] of every system in one repetition, as it happened. [`Record::to_cell_record`]
+//! converts it into the stored result: a [`CellRecord`] with the figures for comparison, in the units of the
+//! experiment's file. [`merge`](crate::results::merge()) takes the medians over the repetitions. Rates are in Mbit/s (10⁶ bit/s),
 //! times in seconds or, where the name says so, milliseconds.
 
 mod against;
@@ -28,7 +28,7 @@ pub use settling::Settling;
 /// The name in records of a link measured alone, by whatever traffic.
 pub const ALONE: &str = "alone";
 
-/// The answer of one cell.
+/// One repetition of one cell.
 #[derive(Clone, Debug)]
 pub struct Record {
     /// The experiment's name.
@@ -39,6 +39,8 @@ pub struct Record {
     pub question: String,
     /// Of how many cells it is one.
     pub count: usize,
+    /// Which repetition of the cell it is, counted from 1.
+    pub repetition: u32,
     /// Whether only the short form was measured.
     pub quick: bool,
     /// What was measured.
@@ -59,14 +61,18 @@ pub struct Record {
 pub struct Measured {
     /// The system's name.
     pub system: String,
+    /// See [`SystemRecord::key`](crate::results::SystemRecord::key).
+    pub key: String,
     /// Why it did not run, if it did not.
     pub skipped: Option<String>,
+    /// Whether that was a failure.
+    pub failed: bool,
     /// Where the same measurement had been made before, if it had: the experiment, and the cell if it has several.
     pub shared: Option<String>,
     /// What was to be expected by the model, as the clock would see it, and between which values chance
     /// alone may bring a single run.
     pub predicted_mbps: Option<Figure>,
-    /// Every repetition.
+    /// What was measured; nothing if it did not run.
     pub runs: Arc<[Run]>,
 }
 

@@ -4,7 +4,7 @@ mod links;
 
 use std::time::Duration;
 
-use links::{at, bulk, carried, plan, stream_between, wire};
+use links::{at, bulk, carried, of_each, plan, stream_between, wire};
 use mpt_proto::{Drop, PathId, PathState, Picks, RepairStats};
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
@@ -159,13 +159,14 @@ fn by_turns(bbr: bool, offset: u64) -> (f64, u64) {
 
 #[test]
 fn transfers_fill_what_lives_of_links_that_die_by_turns() {
-    for offset in [0, 37, 74, 111] {
-        let (share, again) = by_turns(false, offset);
+    of_each([0, 37, 74, 111], |offset| {
+        let (share, again) = by_turns(false, *offset);
         assert!(share >= 0.9, "{offset}: {share:.3}");
         // No more than what the own queue drops to have it slow down: nothing that a dead link has left behind.
         assert!(again <= 10, "{offset}: {again}");
-    }
-    let mean = [0, 37, 74, 111].map(|offset| by_turns(true, offset).0).iter().sum::<f64>() / 4.0;
+    });
+    let shares = of_each([0, 37, 74, 111], |offset| by_turns(true, *offset).0);
+    let mean = shares.iter().sum::<f64>() / 4.0;
     assert!(mean >= 0.87, "BBR: {mean:.3}");
 }
 

@@ -3,7 +3,8 @@
 mod links;
 
 use links::{
-    at, begins, bulk, clear, links_of, lossy, plan, sender_by, stream, stream_between, wire,
+    at, begins, bulk, clear, links_of, lossy, of_each, plan, sender_by, stream, stream_between,
+    wire,
 };
 use mpt_proto::{Drop, RepairStats};
 use mpt_sim::loss::Loss;
@@ -65,10 +66,10 @@ fn share_of_ideal(wires: &[Profile], loss: f64) -> f64 {
 
 #[test]
 fn a_transfer_fills_links_that_lose_up_to_one_in_twenty() {
-    for loss in [0.01, 0.02, 0.03, 0.04, 0.05] {
-        let share = share_of_ideal(&[wire(100, 10), wire(10, 10)], loss);
+    of_each([0.01, 0.02, 0.03, 0.04, 0.05], |loss| {
+        let share = share_of_ideal(&[wire(100, 10), wire(10, 10)], *loss);
         assert!(share >= 0.9, "{loss}: {share:.3}");
-    }
+    });
 }
 
 /// What a stream of so many kbit/s loses in ten seconds, of how many packets, and which share of bytes was sent again.

@@ -4,15 +4,19 @@
 //! twice, the second time with twice as many packets; the difference belongs to packets alone, without what
 //! is done only once.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
 
 use anyhow::{Context, bail, ensure};
 use cargo_metadata::Message;
 
-use crate::cargo::cargo;
+use crate::cargo;
 
 /// The benchmark of `mpt` that is run.
 const BENCH: &str = "instructions";
@@ -40,7 +44,7 @@ impl Program {
     pub(super) fn build(profiles: PathBuf) -> anyhow::Result<Self> {
         fs::create_dir_all(&profiles)
             .with_context(|| format!("cannot make {}", profiles.display()))?;
-        let mut build = Command::new(cargo())
+        let mut build = cargo::command()
             .args(["bench", "--quiet", "--package", "mpt", "--bench", BENCH, "--no-run"])
             .arg("--message-format=json-render-diagnostics")
             .stdout(Stdio::piped())
@@ -70,8 +74,48 @@ impl Program {
         Ok(names.lines().map(str::to_owned).collect())
     }
 
+    /// Counts cases, and gives each with its instructions per packet to `each`, in their order.
+    pub(super) fn count_all(
+        &self,
+        cases: &[String],
+        mut each: impl FnMut(&str, f64),
+    ) -> anyhow::Result<()> {
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        let next = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            // Here, so that an error ends it before the threads are waited for.
+            let (sender, receiver) = mpsc::channel();
+            for _ in 0..processors {
+                let (sender, next) = (sender.clone(), &next);
+                scope.spawn(move || {
+                    loop {
+                        let number = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(case) = cases.get(number) else { return };
+                        // Nobody listens any more: there was an error.
+                        if sender.send((number, self.count(case))).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+            drop(sender);
+            let mut early = BTreeMap::new();
+            for (number, case) in cases.iter().enumerate() {
+                let count = loop {
+                    if let Some(count) = early.remove(&number) {
+                        break count;
+                    }
+                    let (number, count) = receiver.recv().context("a thread has ended")?;
+                    early.insert(number, count);
+                };
+                each(case, count?);
+            }
+            Ok(())
+        })
+    }
+
     /// Instructions that a case takes per packet.
-    pub(super) fn count(&self, case: &str) -> anyhow::Result<f64> {
+    fn count(&self, case: &str) -> anyhow::Result<f64> {
         let context = || format!("case {case}");
         let few = self.run(case, PACKETS).with_context(context)?;
         let many = self.run(case, 2 * PACKETS).with_context(context)?;

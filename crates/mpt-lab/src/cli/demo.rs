@@ -10,6 +10,7 @@ use mpt_lab::experiment::runner::{Bench, is_interruption};
 use mpt_lab::output::Terminal;
 use mpt_lab::output::live::{Detail, Live};
 use mpt_lab::output::report;
+use mpt_lab::record::Line;
 use mpt_lab::stop::Stop;
 use mpt_lab::{daemon, privilege};
 
@@ -60,11 +61,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut live = Live::new(&out, terminal, Detail::Seconds);
     let cell = &experiment.cells[0];
     let mut bench = Bench::new(&binary, &stop, &mut live, false, std::slice::from_ref(&experiment));
-    let record = match bench.measure(&experiment, cell) {
+    let record = match bench.measure(&experiment, cell, 1) {
         Err(error) if is_interruption(&error) => return Err(error),
         other => other.context(REMEDY)?,
     };
-    print(report::text(&record, terminal))?;
+    print(report::text(&record, &Line::new(&record, ""), terminal))?;
     print(report::closing(&record))?;
     Ok(ExitCode::SUCCESS)
 }

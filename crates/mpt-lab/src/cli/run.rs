@@ -1,5 +1,7 @@
 //! `mpt-lab run`: the answers to experiments' questions.
 
+mod earlier;
+
 use std::env;
 use std::fs;
 use std::io;
@@ -11,21 +13,26 @@ use anyhow::{Context as _, Result, bail, ensure};
 use mpt_lab::cell::Cell;
 use mpt_lab::experiment::library;
 use mpt_lab::experiment::runner::{Bench, is_interruption};
-use mpt_lab::experiment::{Experiment, meant, setup};
+use mpt_lab::experiment::{Experiment, Repetition, meant, setup};
 use mpt_lab::lab::Backend;
 use mpt_lab::output::Terminal;
 use mpt_lab::output::live::{Detail, Live};
 use mpt_lab::output::{report, summary};
-use mpt_lab::record::Line;
-use mpt_lab::results::{ExperimentEntry, Folder, Manifest, SelfTest};
+use mpt_lab::record::{Line, Record};
+use mpt_lab::results::{CellRecord, ExperimentEntry, Folder, Manifest, SelfTest, merge};
 use mpt_lab::selftest::{self, Form};
 use mpt_lab::stop::Stop;
 use mpt_lab::system::System;
-use mpt_lab::{daemon, privilege};
+use mpt_lab::{daemon, digest, privilege};
 
+use self::earlier::{Earlier, Work};
 use super::print;
 
 /// Runs experiments: in every cell each link alone, then each system over all of them.
+///
+/// Each cell of an experiment is measured once before any is measured again. A repetition is in the folder as soon
+/// as it is complete, so a run that is interrupted can be continued: the same command with `--continue` measures
+/// what the folder does not have yet.
 ///
 /// Exit code 0: they ran, with any result; doubtful results are marked with the reason. 2:
 /// something could not run.
@@ -33,7 +40,9 @@ use super::print;
 #[command(
     after_help = "Examples:\n  mpt-lab run two-equal --quick                     a first impression, within a minute\n\
 \x20 mpt-lab run mine.toml --out results               a file, to be reported\n\
-\x20 mpt-lab run scoreboard --system adaptive --at transport=cubic --out results"
+\x20 mpt-lab run scoreboard --system adaptive --at transport=cubic --out results\n\
+\x20 mpt-lab run scoreboard --out results --continue   after an interruption, or again and again\n\
+\x20 mpt-lab run drift --out results --repetitions 1   today; tomorrow `--repetitions 5 --continue`"
 )]
 pub(crate) struct Arguments {
     /// Files, or names of built-in experiments (`mpt-lab list`), or `all`.
@@ -43,12 +52,23 @@ pub(crate) struct Arguments {
     /// seconds, one repetition.
     #[arg(long)]
     quick: bool,
-    /// Print one JSON object per cell with all measurements instead of tables.
+    /// Print one JSON object per cell with all repetitions instead of tables.
     #[arg(long)]
     json: bool,
     /// Append the results to this folder, for `mpt-lab report`.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Measure only what the folder of `--out` does not have yet: a cell that is there with fewer repetitions gets
+    /// the others, and one that was measured with other settings, or failed, is measured again. Results of another
+    /// build of the programs, another kernel or another processor do not count.
+    #[arg(long = "continue", requires = "out")]
+    continues: bool,
+    /// With `--continue`: results of other builds and machines count, too. The report says which cells have them.
+    #[arg(long, requires = "continues")]
+    mix_versions: bool,
+    /// How often each cell is measured, instead of the file's number; with `--continue`, what is there included.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    repetitions: Option<u32>,
     /// Measure only these systems, by name, separated by commas.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     system: Vec<String>,
@@ -98,74 +118,189 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let stop = Stop::on_signals().context("cannot wait for signals")?;
     let folder = arguments.out.as_deref().map(Folder::create).transpose()?;
 
-    let selftest = look_at_machine(arguments, &experiments, &stop)?;
-    if let Some(SelfTest { ceiling_mbps, .. }) = &selftest {
-        for experiment in &mut experiments {
-            let scaled = |cell: Cell| cell.scaled_to(ceiling_mbps * 1e6);
-            experiment.cells =
-                std::mem::take(&mut experiment.cells).into_iter().map(scaled).collect();
-        }
+    let here = here(arguments, &binary)?;
+    let earlier = match &arguments.out {
+        Some(folder) if arguments.continues => Earlier::read(folder, arguments.quick)?,
+        _ => Earlier::default(),
+    };
+    let ceiling = arguments.ceiling.or_else(|| earlier.ceiling(&here, arguments.mix_versions));
+    if let Some(mbps) = ceiling {
+        scale(&mut experiments, mbps);
     }
-    let manifest = manifest(arguments, &experiments, selftest);
+    let work = |experiments: &[Experiment]| {
+        earlier.work(experiments, &here, arguments.backend, arguments.mix_versions)
+    };
+    let is_done = ceiling.is_some() && work(&experiments)?.missing.is_empty();
+    let selftest = match is_done {
+        true => None,
+        false => look_at_machine(arguments, ceiling, &experiments, &stop)?,
+    };
+    if let (None, Some(SelfTest { ceiling_mbps, .. })) = (ceiling, &selftest) {
+        scale(&mut experiments, *ceiling_mbps);
+    }
+    let work = work(&experiments)?;
+    if arguments.continues {
+        super::tell(&work.in_words());
+    }
+    let manifest = Manifest {
+        selftest,
+        experiments: experiments.iter().map(entry).collect(),
+        continues: work.continues.clone(),
+        ..here
+    };
     if let Some(folder) = &folder {
         folder.add_run(&manifest)?;
     }
-    measure(arguments, &experiments, &binary, &stop, &manifest, folder.as_ref())
+    let run = Run { arguments, experiments: &experiments, earlier, work, manifest, folder };
+    run.measure(&binary, &stop)
 }
 
-/// Measures every cell and says what was found. A cell that fails does not end the others.
-fn measure(
-    arguments: &Arguments,
-    experiments: &[Experiment],
-    binary: &Path,
-    stop: &Stop,
-    manifest: &Manifest,
-    folder: Option<&Folder>,
-) -> Result<ExitCode> {
-    let progress = io::stderr();
-    let mut live = Live::new(&progress, Terminal::of(&progress), Detail::Steps);
-    let mut bench = Bench::new(binary, stop, &mut live, arguments.quick, experiments);
-    bench.set_backend(arguments.backend);
-    if let Some(folder) = &arguments.capture {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        bench.capture_to(folder.clone());
-    }
-    if let Some(folder) = &arguments.trace {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        bench.trace_to(folder.clone());
-    }
-    let mut failures = Vec::new();
+/// Puts cells into slow motion that this machine cannot emulate at full speed.
+fn scale(experiments: &mut [Experiment], ceiling_mbps: f64) {
     for experiment in experiments {
-        let mut cells = Vec::new();
-        for cell in &experiment.cells {
-            let record = match bench.measure(experiment, cell) {
-                Ok(record) => record,
-                Err(error) if is_interruption(&error) => return Err(error),
-                Err(error) => {
-                    failures.push(format!("{}: {error:#}", cell.name_in(&experiment.entry.name)));
-                    continue;
+        let scaled = |cell: Cell| cell.scaled_to(ceiling_mbps * 1e6);
+        experiment.cells = std::mem::take(&mut experiment.cells).into_iter().map(scaled).collect();
+    }
+}
+
+/// Everything that a run consists of.
+struct Run<'a> {
+    arguments: &'a Arguments,
+    experiments: &'a [Experiment],
+    earlier: Earlier,
+    work: Work,
+    manifest: Manifest,
+    folder: Option<Folder>,
+}
+
+/// An experiment's results, those of earlier runs first.
+struct Cells {
+    lines: Vec<CellRecord>,
+    /// The first record of this run.
+    first: Option<Record>,
+}
+
+impl Run<'_> {
+    /// Measures what is missing and says what was found. A cell that fails does not end the others.
+    fn measure(&self, binary: &Path, stop: &Stop) -> Result<ExitCode> {
+        let Self { arguments, experiments, work, .. } = self;
+        let progress = io::stderr();
+        let mut live = Live::new(&progress, Terminal::of(&progress), Detail::Steps);
+        let mut bench = Bench::new(binary, stop, &mut live, arguments.quick, experiments);
+        bench.expect(experiments, &work.missing);
+        bench.set_backend(arguments.backend);
+        if let Some(folder) = &arguments.capture {
+            create(folder)?;
+            bench.capture_to(folder.clone());
+        }
+        if let Some(folder) = &arguments.trace {
+            create(folder)?;
+            bench.trace_to(folder.clone());
+        }
+        let mut failures = Vec::new();
+        for (number, experiment) in experiments.iter().enumerate() {
+            let lines = self.earlier.lines_of(experiment, &work.continues);
+            let mut cells = Cells { lines, first: None };
+            let missing = work.missing.iter().filter(|it| it.experiment == number);
+            let missing: Vec<Repetition> = missing.copied().collect();
+            for cell in (0..experiment.cells.len()).filter(|cell| is_complete(*cell, &missing)) {
+                self.print_json(experiment, cell, &cells)?;
+            }
+            for (at, repetition) in missing.iter().enumerate() {
+                let failed = self.measure_once(&mut bench, experiment, *repetition, &mut cells)?;
+                failures.extend(failed);
+                if is_complete(repetition.cell, &missing[at + 1..]) {
+                    self.print_json(experiment, repetition.cell, &cells)?;
                 }
-            };
-            failures.extend(record.failures.iter().cloned());
-            let line = Line::new(&record, &manifest.id);
-            if let Some(folder) = folder {
-                folder.add_cell(&line.cell)?;
             }
-            if arguments.json {
-                print(serde_json::to_string(&line).context("cannot write JSON")?)?;
-            } else if experiment.entry.axes.is_empty() {
-                print(report::text(&record, Terminal::of(&io::stdout())))?;
-            }
-            cells.push(line.cell);
+            self.print_text(experiment, &cells)?;
         }
-        if !arguments.json && !experiment.entry.axes.is_empty() {
-            print(summary::text(&experiment.entry, &cells, Terminal::of(&io::stdout())))?;
+        if failures.is_empty() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        bail!("not everything could be measured:\n{}", failures.join("\n"))
+    }
+
+    /// Measures a repetition; returns what failed in it.
+    fn measure_once(
+        &self,
+        bench: &mut Bench<'_>,
+        experiment: &Experiment,
+        repetition: Repetition,
+        cells: &mut Cells,
+    ) -> Result<Vec<String>> {
+        let cell = &experiment.cells[repetition.cell];
+        let record = match bench.measure(experiment, cell, repetition.number) {
+            Ok(record) => record,
+            Err(error) if is_interruption(&error) => {
+                if let Some(folder) = &self.folder {
+                    let folder = folder.path().display();
+                    super::tell(&format!(
+                        "interrupted: `--continue` measures what {folder} does not have yet"
+                    ));
+                }
+                return Err(error);
+            }
+            Err(error) => {
+                return Ok(vec![format!("{}: {error:#}", cell.name_in(&experiment.entry.name))]);
+            }
+        };
+        let mut line = record.to_cell_record(&self.manifest.id);
+        if let Some(folder) = &self.folder {
+            folder.add_cell(&line)?;
+        }
+        if !self.arguments.json {
+            // Only that prints them.
+            let alone = line.links.iter_mut().filter_map(|link| link.alone.as_mut());
+            alone.chain(&mut line.systems).for_each(|system| system.runs.clear());
+        }
+        let failures = record.failures.clone();
+        cells.lines.push(line);
+        cells.first.get_or_insert(record);
+        Ok(failures)
+    }
+
+    /// A cell with all its repetitions; `None` if it has none.
+    fn merged(&self, experiment: &Experiment, cell: usize, cells: &Cells) -> Option<CellRecord> {
+        let place = &experiment.cells[cell].place;
+        let lines: Vec<_> = cells.lines.iter().filter(|line| line.cell == *place).collect();
+        merge(std::slice::from_ref(&self.manifest), &lines)
+    }
+
+    fn print_json(&self, experiment: &Experiment, cell: usize, cells: &Cells) -> Result<()> {
+        if !self.arguments.json {
+            return Ok(());
+        }
+        let Some(merged) = self.merged(experiment, cell, cells) else { return Ok(()) };
+        let line = Line::of(merged, &experiment.entry.question);
+        print(serde_json::to_string(&line).context("cannot write JSON")?)
+    }
+
+    fn print_text(&self, experiment: &Experiment, cells: &Cells) -> Result<()> {
+        if self.arguments.json {
+            return Ok(());
+        }
+        let all = 0..experiment.cells.len();
+        let mut merged: Vec<_> =
+            all.filter_map(|cell| self.merged(experiment, cell, cells)).collect();
+        let terminal = Terminal::of(&io::stdout());
+        match (&cells.first, merged.as_slice()) {
+            (Some(first), [_]) if experiment.entry.axes.is_empty() => {
+                let line = Line::of(merged.remove(0), &experiment.entry.question);
+                print(report::text(first, &line, terminal))
+            }
+            _ => print(summary::text(&experiment.entry, &merged, terminal)),
         }
     }
-    if failures.is_empty() {
-        return Ok(ExitCode::SUCCESS);
-    }
-    bail!("not everything could be measured:\n{}", failures.join("\n"))
+}
+
+/// Whether no repetition of a cell is missing.
+fn is_complete(cell: usize, missing: &[Repetition]) -> bool {
+    missing.iter().all(|it| it.cell != cell)
+}
+
+fn create(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
 }
 
 /// The experiments as they are to be run.
@@ -184,6 +319,9 @@ fn chosen(arguments: &Arguments) -> Result<Vec<Experiment>> {
             choose_systems(arguments, &mut experiment, &axes)?;
             for &(axis, label) in &places {
                 choose_cells(&mut experiment, axis, label)?;
+            }
+            if let Some(repetitions) = arguments.repetitions {
+                experiment.repetitions = repetitions;
             }
             if let Some(seed) = arguments.seed {
                 experiment.cells.iter_mut().for_each(|cell| cell.topology.seed = seed);
@@ -275,6 +413,7 @@ fn command(arguments: &Arguments, word: &str) -> String {
     words.extend(arguments.system.iter().map(|system| format!("--system {system}")));
     words.extend(arguments.at.iter().map(|place| format!("--at {place}")));
     words.extend(arguments.seed.map(|seed| format!("--seed {seed}")));
+    words.extend(arguments.repetitions.map(|count| format!("--repetitions {count}")));
     if arguments.backend != Backend::default() {
         words.push(format!("--backend {}", arguments.backend.name()));
     }
@@ -291,13 +430,13 @@ fn check_backend(arguments: &Arguments, experiments: &[Experiment]) -> Result<()
 /// none for others.
 fn look_at_machine(
     arguments: &Arguments,
+    ceiling: Option<f64>,
     experiments: &[Experiment],
     stop: &Stop,
 ) -> Result<Option<SelfTest>> {
     let form = if arguments.quick { Form::Quick } else { Form::Full };
     let mut say = |what: &str| super::tell(&format!("self-test of the emulator: {what}"));
-    let mut known =
-        arguments.ceiling.map(|ceiling_mbps| SelfTest { ceiling_mbps, checks: Vec::new() });
+    let mut known = ceiling.map(|ceiling_mbps| SelfTest { ceiling_mbps, checks: Vec::new() });
     if arguments.out.is_some() {
         let tested = selftest::run(stop, form, &mut say)?;
         let ceiling_mbps = known.as_ref().map_or(tested.ceiling_mbps, |known| known.ceiling_mbps);
@@ -318,20 +457,26 @@ fn entry(experiment: &Experiment) -> ExperimentEntry {
     ExperimentEntry { setup, ..experiment.entry.clone() }
 }
 
-fn manifest(
-    arguments: &Arguments,
-    experiments: &[Experiment],
-    selftest: Option<SelfTest>,
-) -> Manifest {
+/// What measures, on what machine: a manifest without what was measured.
+fn here(arguments: &Arguments, binary: &Path) -> Result<Manifest> {
     let command: Vec<_> = env::args().skip(1).collect();
-    Manifest {
+    let mut here = Manifest {
         command: format!("mpt-lab {}", command.join(" ")),
         quick: arguments.quick,
         backend: arguments.backend.name().into(),
-        selftest,
-        experiments: experiments.iter().map(entry).collect(),
         ..Manifest::of_this_machine(SystemTime::now(), process::id())
+    };
+    if arguments.out.is_some() {
+        let sha256 = |file: &Path| {
+            let sha256 = digest::sha256_of_file(file);
+            sha256.with_context(|| format!("cannot read {}", file.display()))
+        };
+        here.lab_sha256 = sha256(Path::new("/proc/self/exe"))?;
+        if !binary.as_os_str().is_empty() {
+            here.daemon_sha256 = sha256(binary)?;
+        }
     }
+    Ok(here)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! A step measures one system in one cell, or one link alone. Each repetition of a cell has its own
 //! lab, in which all its steps run one after the other. A [`Bench`] holds the shared state of
 //! cells: the daemon's binary, the observer, the progress of the run, and, in a quick run, earlier
-//! results: a step with the same links, settings and traffic is not measured twice.
+//! results: in a repetition, a step with the same links, settings and traffic is not measured twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,6 +19,7 @@ use super::follow::{Action, follow, of_cuts, of_events};
 use super::load::{Load, Route};
 use super::outcome::{add_settling, cost, doubts, rate_against};
 use super::plan::Experiment;
+use super::repetition::{self, Repetition};
 use super::rival;
 use super::step::{Step as Planned, Subject, steps};
 use super::watch::{Step, Watch};
@@ -52,8 +53,8 @@ pub struct Bench<'a> {
     captures: Option<PathBuf>,
     /// Where traces of daemons go, if they are to be kept.
     traces: Option<PathBuf>,
-    /// What was measured, by [`Planned::key`], and where; kept only if the run is quick.
-    known: BTreeMap<String, Known>,
+    /// What was measured, by repetition and [`Planned::key`], and where; kept only if the run is quick.
+    known: BTreeMap<(u32, String), Known>,
     /// The durations of the remaining steps, the next one last.
     ahead: Vec<Duration>,
     done: usize,
@@ -70,7 +71,7 @@ struct Known {
 }
 
 impl<'a> Bench<'a> {
-    /// A bench for these experiments, which are to be measured in this order.
+    /// A bench for these experiments, which are to be measured in the order of [`repetition::all`].
     pub fn new(
         binary: &'a Path,
         stop: &'a Stop,
@@ -93,9 +94,14 @@ impl<'a> Bench<'a> {
             began: Instant::now(),
             traffic: Duration::ZERO,
         };
-        bench.ahead = lengths(experiments, quick);
-        bench.ahead.reverse();
+        bench.expect(experiments, &repetition::all(experiments));
         bench
+    }
+
+    /// Only these repetitions are to be measured, in this order.
+    pub fn expect(&mut self, experiments: &[Experiment], repetitions: &[Repetition]) {
+        self.ahead = lengths(experiments, repetitions, self.quick);
+        self.ahead.reverse();
     }
 
     /// Makes links of something else than the emulator.
@@ -113,7 +119,7 @@ impl<'a> Bench<'a> {
         self.traces = Some(folder);
     }
 
-    /// Measures a cell.
+    /// Measures a cell once; repetitions are counted from 1.
     ///
     /// Needs the rights of [`crate::privilege`]. It takes about the sum of the traffic's lengths, and
     /// whatever it makes is gone when it returns.
@@ -121,7 +127,12 @@ impl<'a> Bench<'a> {
     /// # Errors
     ///
     /// What could not be set up, with the remedy where one is known; [`Interrupted`] if `stop` was set.
-    pub fn measure(&mut self, experiment: &Experiment, cell: &Cell) -> Result<Record> {
+    pub fn measure(
+        &mut self,
+        experiment: &Experiment,
+        cell: &Cell,
+        repetition: u32,
+    ) -> Result<Record> {
         self.experiment.clone_from(&experiment.entry.name);
         let planned = steps(experiment, cell, self.quick);
         let place = match cell.place() {
@@ -131,46 +142,43 @@ impl<'a> Bench<'a> {
         let begin = |(number, step): (usize, &Planned)| {
             // Two equal links are measured once, also within a cell.
             let twice = planned[..number].iter().any(|before| before.key == step.key);
-            (self.begin(step, (self.quick && twice).then_some(&place)), Vec::new())
+            self.begin(step, repetition, (self.quick && twice).then_some(&place))
         };
         let mut measured: Vec<_> = planned.iter().enumerate().map(begin).collect();
         let mut failures = Vec::new();
-        let mut send_buffer = None;
-        for number in 0..experiment.repetitions {
-            let outcome =
-                self.repetition(experiment, cell, number, &planned, &mut measured, &mut failures);
-            if outcome.is_err() {
-                // Ctrl-C reaches the daemons too; that they are gone is then not what went wrong.
-                self.stop.check()?;
-            }
-            send_buffer = outcome?.or(send_buffer);
+        let outcome =
+            self.steps(experiment, cell, repetition, &planned, &mut measured, &mut failures);
+        if outcome.is_err() {
+            // Ctrl-C reaches the daemons too; that they are gone is then not what went wrong.
+            self.stop.check()?;
         }
         let mut record = Record {
             experiment: experiment.entry.name.clone(),
             title: experiment.entry.title.clone(),
             question: experiment.entry.question.clone(),
             count: experiment.cells.len(),
+            repetition,
             quick: self.quick,
             cell: cell.clone(),
             alone: Vec::new(),
             systems: Vec::new(),
-            send_buffer,
+            send_buffer: outcome?,
             failures,
         };
-        for (step, (mut measured, runs)) in planned.into_iter().zip(measured) {
-            if !runs.is_empty() {
-                measured.predicted_mbps = predicted(cell, &step, &runs);
-                measured.runs = runs.into();
+        for (step, mut measured) in planned.into_iter().zip(measured) {
+            let key = (repetition, step.key.clone());
+            if !measured.runs.is_empty() {
+                measured.predicted_mbps = predicted(cell, &step, &measured.runs);
                 if self.quick {
                     let known = Known {
                         place: place.clone(),
                         runs: Arc::clone(&measured.runs),
                         predicted_mbps: measured.predicted_mbps,
                     };
-                    self.known.insert(step.key.clone(), known);
+                    self.known.insert(key.clone(), known);
                 }
             }
-            if let (Some(known), true) = (self.known.get(&step.key), measured.shared.is_some()) {
+            if let (Some(known), true) = (self.known.get(&key), measured.shared.is_some()) {
                 measured.runs = Arc::clone(&known.runs);
                 measured.predicted_mbps = known.predicted_mbps;
             }
@@ -183,37 +191,39 @@ impl<'a> Bench<'a> {
     }
 
     /// What is known of a step before it is measured; `twice` is where it will have been by then.
-    fn begin(&self, step: &Planned, twice: Option<&String>) -> Measured {
-        let known = self.known.get(&step.key).map(|known| &known.place);
+    fn begin(&self, step: &Planned, repetition: u32, twice: Option<&String>) -> Measured {
+        let known = self.known.get(&(repetition, step.key.clone())).map(|known| &known.place);
         Measured {
             system: step.name.clone(),
+            key: step.digest(self.backend),
             skipped: step.unfit.clone(),
+            failed: false,
             shared: known.or(twice).cloned(),
             predicted_mbps: None,
             runs: Arc::default(),
         }
     }
 
-    /// Measures everything that is to be measured once more; returns the sending host's largest send buffer in bytes,
+    /// Measures everything that is to be measured; returns the sending host's largest send buffer in bytes,
     /// if it was needed and is known.
-    fn repetition(
+    fn steps(
         &mut self,
         experiment: &Experiment,
         cell: &Cell,
-        number: u32,
+        repetition: u32,
         planned: &[Planned],
-        measured: &mut [(Measured, Vec<Run>)],
+        measured: &mut [Measured],
         failures: &mut Vec<String>,
     ) -> Result<Option<u64>> {
         let is_open = |measured: &Measured| measured.skipped.is_none() && measured.shared.is_none();
-        if !measured.iter().any(|(measured, _)| is_open(measured)) {
+        if !measured.iter().any(is_open) {
             return Ok(None);
         }
-        let seed = cell.topology.seed.wrapping_add(number.into());
+        let seed = cell.topology.seed.wrapping_add(u64::from(repetition.saturating_sub(1)));
         let topology = Topology { seed, ..cell.topology.clone() };
         let mut lab = Lab::start_on(&topology, self.backend)?;
         let mut is_fresh = true;
-        for (step, (measured, runs)) in planned.iter().zip(measured) {
+        for (step, measured) in planned.iter().zip(measured) {
             if !is_open(measured) {
                 continue;
             }
@@ -243,12 +253,13 @@ impl<'a> Bench<'a> {
                 is_fresh = true;
             }
             match outcome {
-                Ok(run) => runs.push(Run { seed, ..run }),
+                Ok(run) => measured.runs = [Run { seed, ..run }].into(),
                 Err(error) => {
                     let (why, failed) = self.reason(error, step)?;
                     if failed {
                         failures.push(format!("{title}: {why}"));
                     }
+                    measured.failed = failed;
                     measured.skipped = Some(why);
                 }
             }
@@ -472,21 +483,21 @@ impl<'a> Bench<'a> {
 impl Experiment {
     /// How long it takes, set-up not counted.
     pub fn length(&self, quick: bool) -> Duration {
-        lengths(slice::from_ref(self), quick).iter().sum()
+        let this = slice::from_ref(self);
+        lengths(this, &repetition::all(this), quick).iter().sum()
     }
 }
 
 /// How long each flow takes, those left out that will be known by then.
-fn lengths(experiments: &[Experiment], quick: bool) -> Vec<Duration> {
+fn lengths(experiments: &[Experiment], repetitions: &[Repetition], quick: bool) -> Vec<Duration> {
     let mut seen = BTreeSet::new();
     let mut lengths = Vec::new();
-    for experiment in experiments {
-        for cell in &experiment.cells {
-            for step in steps(experiment, cell, quick) {
-                let is_new = seen.insert(step.key.clone()) || !quick;
-                if is_new && step.unfit.is_none() {
-                    lengths.extend((0..experiment.repetitions).flat_map(|_| step.lengths()));
-                }
+    for repetition in repetitions {
+        let (experiment, cell) = repetition.of(experiments);
+        for step in steps(experiment, cell, quick) {
+            let is_new = seen.insert((repetition.number, step.key.clone())) || !quick;
+            if is_new && step.unfit.is_none() {
+                lengths.extend(step.lengths());
             }
         }
     }
@@ -598,8 +609,9 @@ mod tests {
     #[test]
     fn a_flow_during_an_outage_is_counted_beside_the_others() {
         let demo = library::find("demo").expect("it is built in");
+        let lengths = lengths(&demo, &repetition::all(&demo), false);
         // Two links alone, two systems, and one of them while a link fails.
-        assert_eq!(lengths(&demo, false).len(), 5);
-        assert_eq!(lengths(&demo, false).iter().sum::<Duration>(), demo[0].length(false));
+        assert_eq!(lengths.len(), 5);
+        assert_eq!(lengths.iter().sum::<Duration>(), demo[0].length(false));
     }
 }

@@ -1,11 +1,14 @@
 //! What is measured in a cell, and when two measurements are the same.
 
+use std::fs;
 use std::time::Duration;
 
 use serde::Serialize;
 
 use super::plan::Experiment;
 use crate::cell::{Cell, Kind, Traffic, Tunnel};
+use crate::digest::sha256;
+use crate::lab::Backend;
 use crate::record::ALONE;
 use crate::system::System;
 use crate::topology::{Addressing, LinkSpec};
@@ -38,7 +41,23 @@ pub(super) struct Step {
     outage: Duration,
 }
 
+/// So many hexadecimal digits of a digest tell all questions apart that anybody will ask.
+const DIGITS: usize = 16;
+
 impl Step {
+    /// What [`SystemRecord::key`](crate::results::SystemRecord::key) says of it.
+    pub(super) fn digest(&self, backend: Backend) -> String {
+        let script = match &self.subject {
+            Subject::System(System::External(external)) => fs::read(&external.script),
+            Subject::System(_) | Subject::Alone(_) => Ok(Vec::new()),
+        };
+        // A script that is found elsewhere is known by its name alone.
+        let script = sha256(&script.unwrap_or_default());
+        let mut digest = sha256(format!("{} {script} {}", backend.name(), self.key).as_bytes());
+        digest.truncate(DIGITS);
+        digest
+    }
+
     /// How long each of its flows takes, set-up not counted: one during an outage is another.
     pub(super) fn lengths(&self) -> impl Iterator<Item = Duration> {
         let outage = (!self.outage.is_zero()).then_some(self.outage);

@@ -17,24 +17,23 @@ const SAME: f64 = 0.999;
 const REASONS: usize = 4;
 
 /// The whole answer: figures of each link and the tunnel, what they mean, what happened around
-/// cuts, and loudly whether to believe it.
-pub fn text(record: &Record, terminal: Terminal) -> String {
+/// cuts, and loudly whether to believe it. `line` has the figures of all repetitions, `record` all of one of them.
+pub fn text(record: &Record, line: &Line, terminal: Terminal) -> String {
     let mut lines = vec![String::new(), terminal.paint(Style::Bold, &record.title)];
     if !record.question.is_empty() {
         lines.push(terminal.paint(Style::Dim, &record.question));
     }
     lines.push(String::new());
-    let line = Line::new(record, "");
-    lines.extend(flows(record, &line));
+    lines.extend(flows(record, line));
     section(&mut lines, skipped(&line.cell));
     let ran = |system: &&SystemRecord| system.skipped.is_none();
     match line.cell.systems.iter().filter(ran).count() {
-        0 | 1 => section(&mut lines, figures(&line)),
-        _ => section(&mut lines, beside_each_other(record, &line)),
+        0 | 1 => section(&mut lines, figures(line)),
+        _ => section(&mut lines, beside_each_other(record, line)),
     }
     section(&mut lines, traffic(record));
     section(&mut lines, cuts(record));
-    section(&mut lines, doubts(record, terminal));
+    section(&mut lines, doubts(&line.cell.reasons, terminal));
     lines.push(String::new());
     lines.join("\n")
 }
@@ -218,8 +217,7 @@ fn cut_row(cut: &CutRecord) -> Vec<String> {
     ]
 }
 
-fn doubts(record: &Record, terminal: Terminal) -> Vec<String> {
-    let reasons = record.reasons();
+fn doubts(reasons: &[String], terminal: Terminal) -> Vec<String> {
     if reasons.is_empty() {
         return Vec::new();
     }
@@ -290,9 +288,13 @@ mod tests {
     use crate::experiment::Experiment;
     use crate::record::FlowRecord;
 
+    fn text(record: &Record) -> String {
+        super::text(record, &Line::new(record, ""), Terminal::PLAIN)
+    }
+
     #[test]
     fn every_figure_stands_in_the_table() {
-        let text = text(&record(vec![run(56.0)]), Terminal::PLAIN);
+        let text = text(&record(vec![run(56.0)]));
         for line in [
             "Two uneven links",
             "link fibre       40.0     38.6     0.5 s            7        12 ms",
@@ -316,7 +318,7 @@ mod tests {
     #[test]
     fn a_bound_below_the_ideal_stands_beside_it() {
         let bound = Run { bound_mbps: Some(37.6), ..run(37.0) };
-        let text = text(&record(vec![bound]), Terminal::PLAIN);
+        let text = text(&record(vec![bound]));
         assert!(text.contains("bound          37.6   Mbit/s"), "{text}");
     }
 
@@ -324,14 +326,14 @@ mod tests {
     fn doubts_are_prominent_and_bounded() {
         let reasons = (0..9).map(|number| format!("reason {number}")).collect();
         let doubtful = Run { reasons, ..run(56.0) };
-        let text = text(&record(vec![doubtful]), Terminal::PLAIN);
+        let text = text(&record(vec![doubtful]));
         assert!(text.contains("DOUBTFUL") && text.contains("  - classic: reason 3"), "{text}");
         assert!(!text.contains("reason 4") && text.contains("and 5 more reasons"), "{text}");
     }
 
     #[test]
     fn several_runs_have_a_spread() {
-        let text = text(&record(vec![run(50.0), run(56.0), run(54.0)]), Terminal::PLAIN);
+        let text = text(&record(vec![run(50.0), run(56.0), run(54.0)]));
         assert!(text.contains("tunnel over all  60.0     54.0"), "the median: {text}");
         assert!(text.contains("spread          6.0   Mbit/s: 50.0 to 56.0 in 3 runs"), "{text}");
     }
@@ -355,7 +357,7 @@ mod tests {
             runs: vec![run(55.0)].into(),
             ..Measured::default()
         });
-        let text = text(&both, Terminal::PLAIN);
+        let text = text(&both);
         for line in [
             "mpt, weights 1:1  60.0     28.0     0.5 s            7        12 ms",
             "adaptive          60.0     55.0     0.5 s            7        12 ms",
@@ -394,6 +396,7 @@ mod tests {
             title: experiment.entry.title,
             question: String::new(),
             count: 1,
+            repetition: 1,
             quick: false,
             cell: experiment.cells.remove(0),
             alone: ["a", "b"].map(|_| measured("alone", vec![run(38.6)])).into(),

@@ -63,11 +63,16 @@ pub struct Headline {
 impl Line {
     /// The line of a record that was measured by the run of that name.
     pub fn new(record: &Record, run: &str) -> Self {
-        let cell = record.to_cell_record(run);
-        let main = record.main().map(|main| main.system.clone()).unwrap_or_default();
+        Self::of(record.to_cell_record(run), &record.question)
+    }
+
+    /// The line of a cell of an experiment that asks this question.
+    pub fn of(cell: CellRecord, question: &str) -> Self {
+        let mut ran = cell.systems.iter().filter(|system| !system.figures.is_empty());
+        let main = ran.next().map(|main| main.system.clone()).unwrap_or_default();
         let figure = |name: &str| cell.figure(&main, name);
         let headline = Headline {
-            question: record.question.clone(),
+            question: question.to_owned(),
             tunnel_mbps: figure("goodput_mbps"),
             gain: figure("gain"),
             over_best_alone: figure("over_best_alone"),
@@ -103,6 +108,8 @@ pub(super) fn cell_record(record: &Record, run: &str) -> CellRecord {
         number: cell.number,
         count: record.count,
         cell: cell.place.clone(),
+        repetition: record.repetition,
+        parts: Vec::new(),
         quick: record.quick,
         scale: cell.scale,
         scale_reason: cell.scale_reason.clone(),
@@ -155,7 +162,9 @@ fn system_record(measured: &Measured, scale: f64) -> SystemRecord {
     let value = |run| serde_json::to_value(run).unwrap_or_default();
     SystemRecord {
         system: name.to_owned(),
+        key: measured.key.clone(),
         skipped: measured.skipped.clone(),
+        failed: measured.failed,
         shared: measured.shared.clone(),
         figures: figures(measured, scale),
         samples_mbps: measured.typical().map_or(Vec::new(), |run| run.flow.samples_mbps.clone()),

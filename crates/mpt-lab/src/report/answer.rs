@@ -1,8 +1,9 @@
 //! Which cells answer an experiment's question: the latest of each place, full ones before quick ones.
 
 use super::table::GOODPUT;
+use super::versions;
 use crate::results::{
-    Axis, CellRecord, Coordinate, ExperimentEntry, Manifest, Plot, PlotKind, Results,
+    Axis, CellRecord, Coordinate, ExperimentEntry, Manifest, Plot, PlotKind, Results, merge,
 };
 
 /// Whether cells were measured in full or in the short form.
@@ -30,7 +31,7 @@ pub struct Answer {
     pub entry: ExperimentEntry,
     /// How its cells were measured.
     pub form: Form,
-    /// The latest record of each place, in the order of the axes.
+    /// The latest record of each place, of all its repetitions, in the order of the axes.
     pub cells: Vec<CellRecord>,
     /// Places that belong to the experiment and have no record.
     pub missing: Vec<Vec<Coordinate>>,
@@ -41,13 +42,7 @@ pub struct Answer {
 impl Answer {
     /// How often its cells were measured; of several numbers the least, 0 without cells.
     pub fn repetitions(&self) -> usize {
-        let of_cell = |cell: &CellRecord| {
-            let figures = cell.systems.iter().flat_map(|system| system.figures.iter());
-            // What was computed beforehand was not measured.
-            let measured = figures.filter(|(name, _)| !name.starts_with("predicted"));
-            measured.map(|(_, figure)| figure.count).max().unwrap_or(1)
-        };
-        self.cells.iter().map(of_cell).min().unwrap_or(0)
+        self.cells.iter().map(repetitions).min().unwrap_or(0)
     }
 
     /// How its cells were measured, in words: `full`, `quick`, `single run` or `2 repetitions`.
@@ -84,6 +79,14 @@ impl Answer {
             }
         }
     }
+}
+
+/// How often a cell was measured.
+pub(super) fn repetitions(cell: &CellRecord) -> usize {
+    let figures = cell.systems.iter().flat_map(|system| system.figures.iter());
+    // What was computed beforehand was not measured.
+    let measured = figures.filter(|(name, _)| !name.starts_with("predicted"));
+    measured.map(|(_, figure)| figure.count).max().unwrap_or(1)
 }
 
 /// The answers of all experiments, in the order in which they were first run.
@@ -151,18 +154,20 @@ pub fn of_form(results: &Results, name: &str, form: Form) -> Answer {
     } else {
         of_this_form.clone().next_back().map(axes).unwrap_or_default()
     };
-    let mut cells: Vec<CellRecord> = Vec::new();
+    let mut places: Vec<Vec<&CellRecord>> = Vec::new();
     let mut strangers = 0;
     for cell in of_this_form {
         if axes(cell) != wanted {
             strangers += 1;
             continue;
         }
-        match cells.iter_mut().find(|earlier| is_same_place(&earlier.cell, &cell.cell)) {
-            Some(earlier) => *earlier = cell.clone(),
-            None => cells.push(cell.clone()),
+        match places.iter_mut().find(|place| is_same_place(&place[0].cell, &cell.cell)) {
+            Some(place) => place.push(cell),
+            None => places.push(vec![cell]),
         }
     }
+    let mut cells: Vec<CellRecord> =
+        places.iter().filter_map(|lines| merge(&results.runs, lines)).collect();
     let entry = with_strangers(entry, &cells);
     cells.sort_by_key(|cell| order(&entry, &cell.cell));
     let missing = missing(&entry, form, &cells);
@@ -172,6 +177,7 @@ pub fn of_form(results: &Results, name: &str, form: Form) -> Answer {
             "{strangers} older cells have other axes than the experiment and are not used."
         ));
     }
+    remarks.extend(versions::remarks(&results.runs, &cells));
     Answer { entry, form, cells, missing, remarks }
 }
 

@@ -13,6 +13,7 @@ pub mod prediction;
 mod remarks;
 pub mod table;
 pub mod verdict;
+mod versions;
 
 use crate::results::{Manifest, Results};
 
@@ -58,7 +59,8 @@ impl Report {
         let answers = answer::answers(results);
         let prediction = Prediction::of(&answers);
         let cells = || answers.iter().flat_map(|answer| &answer.cells);
-        let counts = |run: &&Manifest| cells().any(|cell| cell.run == run.id);
+        let parts = || cells().flat_map(|cell| &cell.parts);
+        let counts = |run: &&Manifest| parts().any(|part| part.run == run.id);
         let mut runs: Vec<Manifest> = results.runs.iter().filter(counts).cloned().collect();
         if runs.is_empty() {
             runs.extend(results.runs.last().cloned());

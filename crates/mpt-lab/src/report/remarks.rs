@@ -2,7 +2,7 @@
 
 use std::slice;
 
-use super::answer::Answer;
+use super::answer::{Answer, repetitions};
 use super::prediction::Prediction;
 use super::table::title;
 use crate::results::CellRecord;
@@ -32,6 +32,7 @@ pub(super) fn remarks(answer: &Answer) -> Vec<String> {
             some(&missing)
         ));
     }
+    remarks.extend(uneven(answer));
     remarks.extend(skipped(answer));
     remarks.extend(scaled(answer));
     let limited = answer.cells.iter().filter_map(|cell| {
@@ -41,6 +42,21 @@ pub(super) fn remarks(answer: &Answer) -> Vec<String> {
     remarks.extend(mispredicted(answer));
     remarks.extend(answer.remarks.iter().cloned());
     remarks
+}
+
+/// Which cells were measured less often than others, as after an interruption.
+fn uneven(answer: &Answer) -> Option<String> {
+    let (least, most) = (answer.repetitions(), answer.cells.iter().map(repetitions).max()?);
+    let few = answer.cells.iter().filter(|cell| repetitions(cell) == least);
+    let few: Vec<_> = few.map(place).collect();
+    (least < most).then(|| {
+        format!(
+            "{} of {} cells have {least} repetitions, others up to {most}: {}.",
+            few.len(),
+            answer.cells.len(),
+            some(&few)
+        )
+    })
 }
 
 /// Cells in which the model is wrong, and by how much.
@@ -163,13 +179,13 @@ fn grouped(answer: &Answer, found: impl Iterator<Item = (String, String)>) -> Ve
     groups.into_iter().map(sentence).collect()
 }
 
-fn some(places: &[String]) -> String {
+pub(super) fn some(places: &[String]) -> String {
     let named = places.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
     let more = places.len().saturating_sub(NAMED);
     if more > 0 { format!("{named}; and {more} more") } else { named }
 }
 
-fn place(cell: &CellRecord) -> String {
+pub(super) fn place(cell: &CellRecord) -> String {
     let place = cell.place();
     if place.is_empty() { "the only cell".into() } else { place }
 }
@@ -178,7 +194,7 @@ fn place(cell: &CellRecord) -> String {
 mod tests {
     use super::super::answer::Form;
     use super::*;
-    use crate::results::{Coordinate, ExperimentEntry, SystemRecord};
+    use crate::results::{Coordinate, ExperimentEntry, Figure, SystemRecord};
 
     fn answer(cells: Vec<CellRecord>) -> Answer {
         Answer {
@@ -234,6 +250,19 @@ mod tests {
         assert_eq!(remarks(&partial)[0], "1 of 2 cells were not measured: delay 7.");
         partial.cells.clear();
         assert_eq!(remarks(&partial)[0], "No cell has been measured.");
+    }
+
+    #[test]
+    fn cells_that_were_measured_less_often_are_named() {
+        let mut cells = vec![cell(0, None, 1.0), cell(1, None, 1.0)];
+        for (cell, count) in cells.iter_mut().zip([3, 2]) {
+            let figure = Figure { count, ..Figure::default() };
+            cell.systems[0].figures.insert("goodput_mbps".into(), figure);
+        }
+        let words = remarks(&answer(cells.clone()))[0].clone();
+        assert_eq!(words, "1 of 2 cells have 2 repetitions, others up to 3: delay 1.");
+        cells.pop();
+        assert_eq!(remarks(&answer(cells)), ["Set aside."]);
     }
 
     #[test]

@@ -21,6 +21,10 @@ pub struct Manifest {
     pub commit: String,
     /// The version of the lab and the daemon.
     pub version: String,
+    /// The SHA-256 of this program's file.
+    pub lab_sha256: String,
+    /// The SHA-256 of the daemon's file; empty if no system has daemons.
+    pub daemon_sha256: String,
     /// The kernel's release.
     pub kernel: String,
     /// The processor's name.
@@ -29,6 +33,8 @@ pub struct Manifest {
     pub processors: usize,
     /// True if only the short form was run.
     pub quick: bool,
+    /// The runs whose repetitions count as its own: see [`merge`](super::merge()).
+    pub continues: Vec<String>,
     /// What emulated the links: `emulator` or `netem`.
     pub backend: String,
     /// What the emulator is worth on this machine; absent if it was not tested.
@@ -52,6 +58,31 @@ impl Manifest {
             processors: machine::processors(),
             ..Self::default()
         }
+    }
+
+    /// Whether both runs were made by the same builds of the programs, on the same kernel and processors. A run
+    /// without daemons goes with any daemon.
+    pub fn has_programs_of(&self, other: &Self) -> bool {
+        let daemons = [&self.daemon_sha256, &other.daemon_sha256];
+        let same_daemon = daemons[0] == daemons[1] || daemons.iter().any(|it| it.is_empty());
+        let place = |it: &Self| (it.kernel.clone(), it.cpu.clone(), it.processors);
+        same_daemon && self.lab_sha256 == other.lab_sha256 && place(self) == place(other)
+    }
+
+    /// What measured, in words: versions of the programs, and the machine.
+    pub fn programs(&self) -> String {
+        let mut words = vec![format!("version {}", self.version)];
+        let mut add = |name: &str, value: &str| {
+            if !value.is_empty() {
+                words.push(format!("{name} {}", value.get(..12).unwrap_or(value)));
+            }
+        };
+        add("commit", &self.commit);
+        add("mpt-lab", &self.lab_sha256);
+        add("mpt", &self.daemon_sha256);
+        words.push(format!("kernel {}", self.kernel));
+        words.push(format!("{} of {}", self.processors, self.cpu));
+        words.join(", ")
     }
 }
 
@@ -278,4 +309,38 @@ pub enum OfRuns {
     Median,
     /// The one that is farthest from the bound, on the wrong side of it.
     Worst,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_build_or_machine_is_told_apart() {
+        let run = Manifest {
+            version: "1.2.0".into(),
+            commit: "abc".into(),
+            lab_sha256: "1111111111111111".into(),
+            daemon_sha256: "2222222222222222".into(),
+            kernel: "6.1".into(),
+            cpu: "Z80".into(),
+            processors: 2,
+            ..Manifest::default()
+        };
+        assert!(run.has_programs_of(&Manifest { id: "later".into(), ..run.clone() }));
+        let without_daemons = Manifest { daemon_sha256: String::new(), ..run.clone() };
+        assert!(run.has_programs_of(&without_daemons));
+        for other in [
+            Manifest { lab_sha256: "3".into(), ..run.clone() },
+            Manifest { daemon_sha256: "3".into(), ..run.clone() },
+            Manifest { kernel: "6.2".into(), ..run.clone() },
+            Manifest { processors: 3, ..run.clone() },
+        ] {
+            assert!(!run.has_programs_of(&other), "{other:?}");
+        }
+        assert_eq!(
+            run.programs(),
+            "version 1.2.0, commit abc, mpt-lab 111111111111, mpt 222222222222, kernel 6.1, 2 of Z80"
+        );
+    }
 }

@@ -1,9 +1,9 @@
 //! What runs leave on disk, and what reports, plots and comparisons are made from.
 //!
 //! A folder of results holds two files of JSON lines that only grow: [`RUNS`], a [`Manifest`] for
-//! each run of the lab, and [`CELLS`], a [`CellRecord`] for each cell that was measured. Everything
-//! a report says follows from these two; the same cell measured again is a line more, and the last
-//! one counts.
+//! each run of the lab, and [`CELLS`], a [`CellRecord`] for each repetition of each cell. Everything
+//! a report says follows from these two. [`merge()`] makes one record of the repetitions of a cell; the same
+//! cell measured again is a line more, and the last one counts.
 //!
 //! Rates are in Mbit/s (10⁶ bit/s). Where a cell was scaled ([`CellRecord::scale`]) its figures are
 //! given in the units of its file, that is rates multiplied and times divided by the scale; only
@@ -11,6 +11,7 @@
 
 mod folder;
 mod manifest;
+mod merge;
 mod quantity;
 
 use std::collections::BTreeMap;
@@ -22,9 +23,10 @@ pub use manifest::{
     Axis, Bound, Check, ExperimentEntry, Fact, Manifest, Of, OfRuns, Plot, PlotKind, SelfTest,
     SystemEntry, Target,
 };
+pub use merge::merge;
 pub use quantity::{Better, Quantity};
 
-/// One cell of an experiment, measured: one line of JSON.
+/// One repetition of one cell of an experiment: one line of JSON. Merged, all repetitions of the cell.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CellRecord {
@@ -40,6 +42,11 @@ pub struct CellRecord {
     pub count: usize,
     /// Where it is: one coordinate per axis, in the order of the axes.
     pub cell: Vec<Coordinate>,
+    /// Which repetition it is, counted from 1; 0 in lines of earlier versions, which hold all of a cell.
+    pub repetition: u32,
+    /// The repetitions that it was merged from; empty in a line.
+    #[serde(skip)]
+    pub parts: Vec<Part>,
     /// True if only the short form was measured, which claims no transients and no distributions.
     pub quick: bool,
     /// Rates were divided and times multiplied by this; 1 = as in the file.
@@ -67,6 +74,15 @@ pub struct CellRecord {
     pub doubtful: bool,
     /// What happened.
     pub reasons: Vec<String>,
+}
+
+/// A repetition of a merged record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Its number, as in [`CellRecord::repetition`].
+    pub repetition: u32,
+    /// The run that measured it.
+    pub run: String,
 }
 
 /// A place on an axis.
@@ -108,8 +124,13 @@ pub struct LinkRecord {
 pub struct SystemRecord {
     /// Its name in the table of systems: `classic`, `mpt`, `mptcp`, `alone`, or that of an external one.
     pub system: String,
+    /// Equal in records that measured the same: a digest of the links, the system's settings, the traffic, the
+    /// seed of the first repetition and the backend. Empty in lines of earlier versions.
+    pub key: String,
     /// Why it did not run, for people; absent if it did.
     pub skipped: Option<String>,
+    /// True if it was skipped because it failed, and not because this machine cannot run it.
+    pub failed: bool,
     /// Where the same measurement had been made before in this run, as `experiment (cell)`; the
     /// figures are those.
     pub shared: Option<String>,

@@ -18,6 +18,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("what_runs_beside_a_flow_is_measured_too", beside),
     ("a_script_that_ends_early_is_told_with_its_words", broken),
     ("an_interrupted_run_removes_everything_and_keeps_what_was_measured", interrupted),
+    ("an_interrupted_run_is_continued_and_nothing_is_measured_twice", continued),
     ("a_run_that_is_captured_leaves_a_file_per_step", captured),
 ];
 
@@ -33,6 +34,20 @@ rate_mbps = 4
 name = 'rate'
 set = ['link.a.rate_mbps']
 values = [4, 8]
+";
+
+/// Two cells of pings over a link alone: MPTCP carries none.
+const PINGS: &str = "
+title = 'Pings'
+systems = ['mptcp']
+[[link]]
+name = 'a'
+[traffic]
+kind = 'ping'
+[[axis]]
+name = 'delay'
+set = ['link.a.delay_ms']
+values = [1, 2]
 ";
 
 /// A tunnel without a tunnel: the inner addresses lie on the link itself. They are added by a netlink
@@ -174,6 +189,56 @@ fn interrupted() {
     assert_eq!(status.code(), Some(2));
     let results = Results::read(&results).unwrap();
     assert_eq!(results.cells.len(), 1, "what was measured before stays");
+}
+
+fn continued() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("results");
+    let run = |more: &[&str]| {
+        let mut command = mpt_lab(folder.path(), "pings.toml", PINGS);
+        command.args(["--quick", "--ceiling", "100", "--repetitions", "2", "--continue", "--out"]);
+        command.arg(&results).args(more);
+        command
+    };
+    let on_disk = || fs::read_to_string(results.join("cells.jsonl")).unwrap_or_default();
+    let child = run(&[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let mut child = child.unwrap();
+    eventually("a first repetition is complete", || on_disk().ends_with('\n'));
+    kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGINT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(2));
+    let before = on_disk();
+    assert!((1..4).contains(&before.lines().count()), "{before}");
+
+    let lines_of_all = lines(&run(&[]).output().unwrap());
+    let after = on_disk();
+    assert!(after.starts_with(&before), "what was there stays");
+    let of_cells = Results::read(&results).unwrap().cells;
+    let measured = of_cells.iter().map(|cell| (cell.place(), cell.repetition));
+    let expected = [("delay 1", 1), ("delay 2", 1), ("delay 1", 2), ("delay 2", 2)];
+    assert_eq!(measured.collect::<Vec<_>>(), expected.map(|(place, n)| (place.to_owned(), n)));
+    assert_eq!(lines_of_all.len(), 2, "a cell has one line, of all its repetitions");
+    for line in &lines_of_all {
+        let alone = &line["links"][0]["alone"];
+        assert_eq!(alone["figures"]["rtt_avg_ms"]["count"], 2, "{line}");
+        assert_eq!(alone["runs"].as_array().map(Vec::len), Some(2));
+        assert_eq!(line["systems"][0]["failed"], false, "it was not expected to run");
+    }
+
+    assert_eq!(lines(&run(&[]).output().unwrap()).len(), 2);
+    assert_eq!(on_disk(), after, "nothing was missing");
+
+    // As if the first run had been made by another build.
+    let file = results.join("runs.jsonl");
+    let runs = Results::read(&results).unwrap().runs;
+    let other = fs::read_to_string(&file).unwrap().replacen(&runs[0].lab_sha256, "0123", 1);
+    fs::write(&file, other).unwrap();
+    assert_eq!(lines(&run(&["--mix-versions"]).output().unwrap()).len(), 2);
+    assert_eq!(on_disk(), after, "nothing was missing");
+    let mut report = Command::new(env!("CARGO_BIN_EXE_mpt-lab"));
+    assert!(report.arg("report").arg(&results).output().unwrap().status.success());
+    let report = fs::read_to_string(results.join("report.md")).unwrap();
+    assert_eq!(report.matches("Measured by version").count(), 2, "{report}");
+    assert!(report.contains("mpt-lab 0123, "), "{report}");
 }
 
 fn captured() {

@@ -52,6 +52,9 @@ fn manifest(id: &str, quick: bool, experiments: Vec<ExperimentEntry>) -> Manifes
         kernel: "6.18.0".into(),
         cpu: "A processor & more".into(),
         processors: 2,
+        lab_sha256: String::new(),
+        daemon_sha256: String::new(),
+        continues: Vec::new(),
         quick,
         backend: "emulator".into(),
         selftest: Some(SelfTest {
@@ -312,6 +315,8 @@ fn cell(
         number,
         count,
         cell: place,
+        repetition: 0,
+        parts: Vec::new(),
         quick,
         scale,
         scale_reason: if scale > 1.0 {

@@ -1,6 +1,8 @@
 //! Hosts whose paths are chosen by what is measured of them, and what can be seen of that.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+use std::panic::resume_unwind;
+use std::thread;
 use std::time::Duration;
 
 use mpt_proto::{Drop, FramingConfig, Instant, Late, PathId, ReorderConfig, SchedulerConfig};
@@ -14,6 +16,17 @@ use mpt_sim::world::{BulkId, Direction, StreamId, WireId};
 
 pub(crate) fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
+}
+
+/// What is made of each of these values, in their order, at the same time: simulations have nothing in common.
+pub(crate) fn of_each<T: Sync, R: Send, const N: usize>(
+    values: [T; N],
+    make: impl Fn(&T) -> R + Sync,
+) -> [R; N] {
+    thread::scope(|scope| {
+        let running = values.each_ref().map(|value| scope.spawn(|| make(value)));
+        running.map(|one| one.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })
 }
 
 /// A link of so many Mbit/s with a delay in milliseconds, and a queue of 50 ms.

@@ -183,7 +183,7 @@ fn traced() {
         Bench::new(&daemon, &stop, &mut silence, false, std::slice::from_ref(&experiment));
     let folder = tempfile::tempdir().expect("a folder");
     bench.trace_to(folder.path().to_path_buf());
-    let record = bench.measure(&experiment, &experiment.cells[0]);
+    let record = bench.measure(&experiment, &experiment.cells[0], 1);
     let line = Line::new(&record.unwrap_or_else(|error| panic!("{error:#}")), "test");
     let files: Vec<_> = std::fs::read_dir(&folder).expect("a folder").flatten().collect();
     assert_eq!(files.len(), line.cell.systems[0].runs.len(), "one for each run: {files:?}");
@@ -226,7 +226,7 @@ fn beside() {
     let mut bench = Bench::new(&daemon, &stop, &mut silence, true, std::slice::from_ref(&quick));
     let [first, second] = quick.cells.as_slice() else { panic!("two cells") };
     let lines = [first, second].map(|cell| {
-        let record = bench.measure(&quick, cell).unwrap_or_else(|error| panic!("{error:#}"));
+        let record = bench.measure(&quick, cell, 1).unwrap_or_else(|error| panic!("{error:#}"));
         Line::new(&record, "test").cell
     });
     for cell in &lines {
@@ -255,6 +255,6 @@ fn answer(text: &str, quick: bool) -> Line {
     let (daemon, stop, mut silence) = (site::daemon(), Stop::default(), Silence);
     let mut bench =
         Bench::new(&daemon, &stop, &mut silence, quick, std::slice::from_ref(&experiment));
-    let record = bench.measure(&experiment, &experiment.cells[0]);
+    let record = bench.measure(&experiment, &experiment.cells[0], 1);
     Line::new(&record.unwrap_or_else(|error| panic!("{error:#}")), "test")
 }
