@@ -5,12 +5,12 @@ mod links;
 use std::time::Duration;
 
 use links::{at, bulk, carried, plan, stream_between, wire};
-use mpt_proto::{Drop, PathId, PathState, Picks, RepairStats};
+use mpt_proto::{Change, Drop, PathId, PathState, Picks, RepairStats};
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
 use mpt_sim::traffic::stream::Verdict;
-use mpt_sim::world::Direction;
 use mpt_sim::world::pair::Pair;
+use mpt_sim::world::{BulkId, Direction};
 
 fn pair_of(seed: u64, wires: &[Profile]) -> Pair {
     let mut pair = Pair::new(seed, &plan(wires)).expect("a plan the core accepts");
@@ -102,6 +102,40 @@ fn share_of_the_living(pair: &mut Pair, offered: f64, delivered: impl Fn(&Pair) 
         mbps / ((both * 5.0 + one * 3.0) / 8.0)
     });
     cycles.fold(1.0, f64::min)
+}
+
+/// The longest time, in milliseconds, in which nothing of a transfer is delivered from one time to another.
+fn longest_pause(pair: &mut Pair, transfer: BulkId, [from, to]: [u64; 2]) -> u64 {
+    let (mut before, mut since, mut longest) = (0, from, 0);
+    for time in from..to {
+        pair.world.run_until(at(time));
+        let bytes = pair.world.bulk(transfer).1.stats().bytes;
+        if bytes != before {
+            longest = longest.max(time - since);
+            (before, since) = (bytes, time);
+        }
+    }
+    longest.max(to - since)
+}
+
+#[test]
+fn a_transfer_goes_on_at_once_when_this_host_has_lost_a_path() {
+    let mut pauses: Vec<_> = (0..12)
+        .map(|start| {
+            let mut pair = pair_of(1, &[wire(40, 15), wire(40, 10)]);
+            let transfer = bulk(&mut pair);
+            let lost = 4000 + 7 * start;
+            pair.world.run_until(at(lost));
+            pair.world.cut_both(pair.wires[1], true);
+            let (connection, path) = (Pair::CONNECTION, PathId(1));
+            let (present, unnoticed) = (false, Duration::ZERO);
+            let change = Change::SetPresent { connection, path, present, unnoticed };
+            pair.world.change(pair.left, &change);
+            longest_pause(&mut pair, transfer, [lost, lost + 1500])
+        })
+        .collect();
+    pauses.sort_unstable();
+    assert!(pauses[6] <= 55, "{pauses:?}");
 }
 
 #[test]

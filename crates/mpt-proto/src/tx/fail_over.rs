@@ -188,14 +188,7 @@ impl TransmitHalf {
         path.left = Some(Left { since: now, sequence: path.wire.next });
         path.probe_at = now;
         path.silence.forget();
-        path.patience.on_left(now);
-        self.suspect(now);
         self.repair.stats.leaves += 1;
-        if let Some(carried) = self.paths[index].rate.rate() {
-            for (_, path) in self.paths.iter_mut().filter(|(_, path)| path.carries()) {
-                path.take_over(now, carried);
-            }
-        }
         self.reschedule(now);
     }
 
@@ -208,8 +201,25 @@ impl TransmitHalf {
         let gone = |path: &TransmitPath| !path.carries() && path.is_open();
         let absent = |path: &TransmitPath| !path.present;
         let gone = self.paths.iter().filter(|(_, path)| gone(path) || absent(path));
-        let gone = gone.fold(0, |bits, (index, _)| bits | 1_u64 << index);
-        self.fail_over.resend(now, carried & gone);
+        let gone = carried & gone.fold(0, |bits, (index, _)| bits | 1_u64 << index);
+        for index in (0..MAX_PATHS).filter(|index| gone >> index & 1 != 0) {
+            self.on_gone(now, index);
+        }
+        self.fail_over.resend(now, gone);
+    }
+
+    /// A path has ceased to carry: the others take over what it carried, and flows may keep what they had in flight there.
+    fn on_gone(&mut self, now: Instant, index: usize) {
+        let path = &mut self.paths[index];
+        if path.breaker.is_stopped() {
+            return;
+        }
+        path.patience.on_left(now);
+        let carried = path.rate.rate();
+        self.suspect(now);
+        for (_, path) in self.paths.iter_mut().filter(|(_, path)| path.carries()) {
+            carried.into_iter().for_each(|carried| path.take_over(now, carried));
+        }
     }
 
     /// Whether a path is left because it is silent.
