@@ -34,3 +34,4 @@ mod session;
 mod sessions;
 pub(crate) mod side;
 mod unseal;
+mod ways_back;
