@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::id::PathId;
 use crate::path::delay::Delays;
-use crate::rx::ways_back::FeedbackCame;
+use crate::rx::missing::FeedbackCame;
 use crate::time::Instant;
 
 /// The measurements of one session.

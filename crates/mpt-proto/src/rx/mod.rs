@@ -20,6 +20,7 @@ mod hello;
 mod invite;
 mod keepalive;
 pub(crate) mod measured;
+mod missing;
 mod parity;
 mod path;
 mod playout;

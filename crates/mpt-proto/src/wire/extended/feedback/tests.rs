@@ -94,3 +94,14 @@ fn a_bitmap_tells_what_was_received_as_far_as_it_reaches() {
     let expected = [None, Some(true), Some(false), Some(false), Some(false), Some(true)];
     assert_eq!(told(&block, 64..=69), expected);
 }
+
+#[test]
+fn the_path_of_the_feedback_before_is_read_as_written() {
+    for before in [None, Some(0), Some(7), Some(254)] {
+        let mut place = [0xee; 200];
+        let mut writer = Writer::new(&mut place, 1, before, 2);
+        assert!(writer.push(&block(1, 1, 0)));
+        let len = writer.finish();
+        assert_eq!(Feedback::parse(&place[..len]).unwrap().before, before);
+    }
+}
