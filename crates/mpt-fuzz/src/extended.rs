@@ -44,11 +44,12 @@ fn message_written_again(kind: Kind, message: &Message<'_>) {
         Message::Feedback(feedback) => {
             assert!((1..=usize::from(feedback::MAX_BLOCKS)).contains(&feedback.blocks().count()));
             for block in feedback.blocks() {
-                let mut writer = feedback::Writer::new(&mut place, feedback.number, feedback.clock);
+                let &Feedback { number, before, clock, .. } = feedback;
+                let mut writer = feedback::Writer::new(&mut place, number, before, clock);
                 assert!(writer.push(&block), "one block always fits");
                 let len = writer.finish();
                 let again = Feedback::parse(&place[..len]).expect("what was written can be read");
-                assert_eq!((again.number, again.clock), (feedback.number, feedback.clock));
+                assert_eq!((again.number, again.before, again.clock), (number, before, clock));
                 assert!(again.blocks().eq([block]));
             }
         }

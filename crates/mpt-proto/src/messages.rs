@@ -85,6 +85,13 @@ pub enum PathUpdate {
         /// The time between two; `None` if it does not say.
         interval: Option<Duration>,
     },
+    /// Whether what the peer sends by the path arrives, as far as its feedback shows.
+    WayBack {
+        /// The path.
+        path: PathId,
+        /// Whether nothing arrives.
+        is_silent: bool,
+    },
     /// A path challenge of some length has arrived at the peer.
     Carried {
         /// The path.
@@ -134,6 +141,7 @@ impl PathUpdate {
             | Self::Report { path, .. }
             | Self::State { path, .. }
             | Self::Interval { path, .. }
+            | Self::WayBack { path, .. }
             | Self::Carried { path, .. } => path,
         }
     }
@@ -146,8 +154,8 @@ impl PathUpdate {
 }
 
 impl Message {
-    /// The most messages that wait for one path: five updates, one feedback, two reports, one reply.
-    pub const PER_PATH: usize = 9;
+    /// The most messages that wait for one path: six updates, one feedback, two reports, one reply.
+    pub const PER_PATH: usize = 10;
 }
 
 /// The most messages to origins that wait.

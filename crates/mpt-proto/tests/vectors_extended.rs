@@ -197,7 +197,7 @@ fn feedback_is_read_and_written_as_printed() {
     assert_eq!(feedback.blocks().collect::<Vec<_>>(), [first, second]);
 
     let mut place = [0xee; 1200];
-    let mut writer = Writer::new(&mut place, 258, 6_000_000);
+    let mut writer = Writer::new(&mut place, 258, None, 6_000_000);
     assert!(writer.push(&first) && writer.push(&second));
     let len = writer.finish();
     assert_eq!(place[..len], message);

@@ -5,12 +5,12 @@ mod links;
 use std::time::Duration;
 
 use links::{at, bulk, carried, of_each, plan, stream_between, wire};
-use mpt_proto::{Drop, PathId, PathState, Picks, RepairStats};
+use mpt_proto::{Change, Drop, PathId, PathState, Picks, RepairStats};
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
 use mpt_sim::traffic::stream::Verdict;
-use mpt_sim::world::Direction;
 use mpt_sim::world::pair::Pair;
+use mpt_sim::world::{BulkId, Direction};
 
 fn pair_of(seed: u64, wires: &[Profile]) -> Pair {
     let mut pair = Pair::new(seed, &plan(wires)).expect("a plan the core accepts");
@@ -71,6 +71,58 @@ fn a_path_that_dies_under_load_loses_nothing_and_is_left_within_three_round_trip
     }
 }
 
+/// What a link has carried to the right, in datagrams.
+fn carried_there(pair: &Pair, which: usize) -> u64 {
+    pair.world.link(pair.wires[which], Direction::There).stats().delivered.packets
+}
+
+/// Nothing comes back by a link from the fourth second to the seventh. Returns by how many of its round trips and 25 ms, times three, too
+/// much is sent on it, none if the first one is right; and how much of its share it has two seconds after it was mended.
+fn leaves_what_it_does_not_hear(pair: &mut Pair, which: usize, cut: u64, most: u64) -> (u64, f64) {
+    pair.world.run_until(at(cut - 1000));
+    let first = carried_there(pair, which);
+    pair.world.run_until(at(cut));
+    let before = carried_there(pair, which) - first;
+    pair.world.cut(pair.wires[which], Direction::Back, true);
+    pair.world.run_until(at(cut + most));
+    let after = carried_there(pair, which);
+    pair.world.run_until(at(cut + most + 300));
+    let rest = carried_there(pair, which) - after;
+    pair.world.run_until(at(cut + 3000));
+    pair.world.cut(pair.wires[which], Direction::Back, false);
+    pair.world.run_until(at(cut + 5000));
+    let back = carried_there(pair, which);
+    pair.world.run_until(at(cut + 6000));
+    (rest, (carried_there(pair, which) - back) as f64 / before as f64)
+}
+
+#[test]
+fn a_path_by_which_nothing_comes_back_is_left_as_soon_as_one_that_is_silent() {
+    let two =
+        [([wire(50, 10), wire(50, 15)], 30, 90_000), ([wire(50, 10), wire(30, 30)], 60, 72_000)];
+    for (wires, round_trip, most_kbps) in two {
+        for (which, stream_kbps) in [(0, 20_000), (0, 0), (1, most_kbps), (1, 0)] {
+            for seed in 1..4 {
+                let mut pair = pair_of(seed, &wires);
+                match stream_kbps {
+                    0 => drop(bulk(&mut pair)),
+                    kbps => drop(stream_between(&mut pair, kbps, 7001, [1000, 13_000])),
+                }
+                // What was sent until then arrives half a round trip later.
+                let most = 3 * (round_trip + 25) + round_trip / 2;
+                let cut = 6000 + 7 * seed;
+                let (rest, share) = leaves_what_it_does_not_hear(&mut pair, which, cut, most);
+                let stats = repaired(&pair);
+                let what = format!("{round_trip} {which} {stream_kbps}, seed {seed}: {stats:?}");
+                // Probes every 50 ms, and feedback every 10 ms as long as the peer may not know that nothing comes.
+                assert!(rest <= 45, "{rest} {what}");
+                assert!(share >= 0.5, "{share} {what}");
+                assert_eq!((stats.leaves, stats.moved.tried), (1, 0), "{what}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_path_that_lives_again_carries_its_share_within_two_seconds() {
     for seed in 1..4 {
@@ -102,6 +154,40 @@ fn share_of_the_living(pair: &mut Pair, offered: f64, delivered: impl Fn(&Pair) 
         mbps / ((both * 5.0 + one * 3.0) / 8.0)
     });
     cycles.fold(1.0, f64::min)
+}
+
+/// The longest time, in milliseconds, in which nothing of a transfer is delivered from one time to another.
+fn longest_pause(pair: &mut Pair, transfer: BulkId, [from, to]: [u64; 2]) -> u64 {
+    let (mut before, mut since, mut longest) = (0, from, 0);
+    for time in from..to {
+        pair.world.run_until(at(time));
+        let bytes = pair.world.bulk(transfer).1.stats().bytes;
+        if bytes != before {
+            longest = longest.max(time - since);
+            (before, since) = (bytes, time);
+        }
+    }
+    longest.max(to - since)
+}
+
+#[test]
+fn a_transfer_goes_on_at_once_when_this_host_has_lost_a_path() {
+    let mut pauses: Vec<_> = (0..12)
+        .map(|start| {
+            let mut pair = pair_of(1, &[wire(40, 15), wire(40, 10)]);
+            let transfer = bulk(&mut pair);
+            let lost = 4000 + 7 * start;
+            pair.world.run_until(at(lost));
+            pair.world.cut_both(pair.wires[1], true);
+            let (connection, path) = (Pair::CONNECTION, PathId(1));
+            let (present, unnoticed) = (false, Duration::ZERO);
+            let change = Change::SetPresent { connection, path, present, unnoticed };
+            pair.world.change(pair.left, &change);
+            longest_pause(&mut pair, transfer, [lost, lost + 1500])
+        })
+        .collect();
+    pauses.sort_unstable();
+    assert!(pauses[6] <= 55, "{pauses:?}");
 }
 
 #[test]

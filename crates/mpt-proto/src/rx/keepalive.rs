@@ -52,6 +52,7 @@ impl ReceiveHalf {
     ) -> Result<(), Drop> {
         let Arrival { path, len, .. } = arrival;
         self.rest(now);
+        self.hear_ways_back(messages);
         self.look_whether_passed_over(now, path);
         let heard = &mut self.paths[path.index()];
         if !heard.plain.speaks_keepalive {

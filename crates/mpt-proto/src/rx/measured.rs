@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::id::PathId;
 use crate::path::delay::Delays;
+use crate::rx::missing::FeedbackCame;
 use crate::time::Instant;
 
 /// The measurements of one session.
@@ -26,6 +27,8 @@ pub(super) struct Measured {
     pub(super) repair_slack: Slack,
     /// Whether losses are repaired.
     pub(super) repairs: bool,
+    /// Which feedback has come.
+    pub(super) came: FeedbackCame,
 }
 
 /// How much longer gaps are waited for than the delays explain: more since packets have come after they were given
@@ -89,6 +92,7 @@ impl Measured {
             slack: Slack::default(),
             repair_slack: Slack::default(),
             repairs,
+            came: FeedbackCame::default(),
         }
     }
 

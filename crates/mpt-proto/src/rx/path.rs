@@ -9,6 +9,7 @@ use crate::measure::Order;
 use crate::path::PathState;
 use crate::path::estimator::PathEstimator;
 use crate::path::liveness::Liveness;
+use crate::rx::missing::Missing;
 use crate::rx::recorder::Recorder;
 use crate::stats::Traffic;
 use crate::time::Instant;
@@ -33,6 +34,8 @@ pub(super) struct ReceivePath {
     pub(super) recorder: Recorder,
     /// How many datagrams the kernel had no room for in the receive buffer of the socket.
     pub(super) overflows: u32,
+    /// What of the peer's feedback should have come by it, and has not.
+    pub(super) missing: Option<Missing>,
     /// When the peer was last sent something on it because it had fallen silent.
     pub(super) nudged: Instant,
     /// The silence after which it is down, by its settings: without a session, and in one if the peer says how often it sends
@@ -70,6 +73,7 @@ impl ReceivePath {
             plain: PlainPath::new(config, known_to_speak),
             recorder: Recorder::default(),
             overflows: 0,
+            missing: None,
             nudged: Instant::ZERO,
             times: (config.dead_time, config.failover),
             peer_interval: None,
@@ -112,7 +116,7 @@ impl ReceivePath {
     pub(super) fn forget_peer(&mut self) {
         self.estimator = PathEstimator::default();
         self.plain.forget_peer();
-        self.recorder = Recorder::default();
+        (self.recorder, self.missing) = (Recorder::default(), None);
         self.peer_interval = None;
         self.peer_settings = None;
         self.set_dead_time();

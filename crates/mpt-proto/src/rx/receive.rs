@@ -176,6 +176,7 @@ impl ReceiveHalf {
             for block in feedback.blocks() {
                 messages.peer_report(self.id, header, Box::new(block));
             }
+            self.on_feedback_came(now, arrival.path, &feedback, messages);
             return Ok(());
         }
         if let Message::Parity(parity) = message {

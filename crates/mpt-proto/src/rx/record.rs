@@ -23,7 +23,7 @@ const UNKNOWN: Duration = Duration::from_millis(25);
 const AT_ONCE: Duration = Duration::from_millis(1);
 
 /// A path by which nothing has come for so long may be silent.
-const NOTHING_CAME: Duration = Duration::from_millis(25);
+pub(super) const NOTHING_CAME: Duration = Duration::from_millis(25);
 
 /// As long as what may be on a silent path is waited for, feedback is sent no more often than this.
 const TOLD_AGAIN: Duration = Duration::from_millis(10);
@@ -106,6 +106,7 @@ impl ReceiveHalf {
     /// Gives out what arrived on each path since the last feedback, if it is time. The waits of the order follow what
     /// was measured.
     pub(super) fn give_feedback(&mut self, now: Instant, messages: &mut Messages) {
+        self.watch_ways_back(now, messages);
         let Some(measured) = &mut self.measured else { return };
         if measured.deadline().is_none_or(|at| now < at) {
             return;
@@ -116,6 +117,9 @@ impl ReceiveHalf {
             let last = of.filter_map(|(_, path)| path.recorder.last_at()).min()?;
             Some(at.max(last + NOTHING_CAME))
         });
+        // Nor that nothing comes back by a path.
+        let missing = self.paths.iter().filter_map(|(_, path)| path.told_missing_at(now));
+        let silent_at = missing.chain(silent_at).min();
         let is_silent = silent_at.is_some_and(|at| at <= now);
         measured.silent_at = silent_at.map(|at| at.max(now + TOLD_AGAIN));
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);

@@ -50,10 +50,11 @@ pub struct TransmitHalf {
     pub(super) has_beacons: bool,
     /// When they are due, if data was sent.
     pub(super) beacons_at: Option<Instant>,
-    /// What arrived, to be reported to the peer, since when that waits, and the number of the next feedback.
+    /// What arrived, to be reported to the peer, since when that waits, and the number of the next feedback, with the path id of the
+    /// last one.
     pub(super) reports: Vec<Block>,
     pub(super) reports_at: Option<Instant>,
-    pub(super) feedback_number: u16,
+    pub(super) feedback_number: (u16, Option<u8>),
     pub(super) copies: FeedbackCopies,
     pub(super) fail_over: FailOver,
     /// Whether copies of what is sent are kept for retransmission.
@@ -124,7 +125,7 @@ impl TransmitHalf {
             beacons_at: None,
             reports: Vec::new(),
             reports_at: None,
-            feedback_number: 0,
+            feedback_number: (0, None),
             copies: FeedbackCopies::default(),
             fail_over: FailOver::default(),
             keeps: false,

@@ -341,6 +341,9 @@ impl TransmitHalf {
                     }
                 }
             }
+            PathUpdate::WayBack { path, is_silent } => {
+                self.on_way_back(now, path.index(), is_silent);
+            }
             PathUpdate::Carried { path: id, number, len } => {
                 let session = self.greeting.as_ref().map(|greeting| greeting.own().session);
                 let session = session?;

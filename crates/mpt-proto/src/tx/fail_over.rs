@@ -52,6 +52,11 @@ impl TransmitPath {
         if self.usable() { self.left.is_some() } else { self.patience.is_missed(now) }
     }
 
+    /// Whether what was sent on it is expected to arrive.
+    fn is_watched(&self) -> bool {
+        self.carries() || self.usable() && self.left.is_some_and(|left| left.arrives)
+    }
+
     /// How long some packets take at its pace: nothing follows from one that is missing where the next one is far away.
     fn packets(&self) -> Duration {
         let pace = self.fixed_rate.or_else(|| self.rate.pace()).unwrap_or(u64::MAX);
@@ -79,7 +84,7 @@ impl TransmitHalf {
         path.silence.on_progress(now, told, sent, round_trip, [others, paths]);
         let Some(left) = path.left else { return };
         let answers = highest.wrapping_sub(left.sequence).cast_signed() >= 0;
-        if answers && path.patience.on_answer(now) {
+        if answers && !path.unheard && path.patience.on_answer(now) {
             self.take_back(now, index);
         }
     }
@@ -122,7 +127,7 @@ impl TransmitHalf {
         self.fail_over.paths = count;
         if count > 1 {
             let silent = self.paths.iter().find_map(|(index, path)| {
-                let at = self.silent_at(index).filter(|at| path.carries() && *at <= now)?;
+                let at = self.silent_at(index).filter(|at| path.is_watched() && *at <= now)?;
                 Some((index, at))
             });
             if let Some((index, at)) = silent {
@@ -148,7 +153,8 @@ impl TransmitHalf {
                 path.probe_at = now + PROBES_EVERY;
                 path.keepalive_now(now);
             }
-            next = next.into_iter().chain(Some(path.probe_at)).min();
+            let silent_at = silent_at.filter(|_| path.is_watched());
+            next = next.into_iter().chain(Some(path.probe_at)).chain(silent_at).min();
         }
         self.fail_over.at = next;
     }
@@ -172,30 +178,42 @@ impl TransmitHalf {
             path.silence.is_idle() || now.since(path.silence.progress()) <= LATELY
         };
         if others().any(|(_, path)| path.carries() && heard(path)) {
-            return self.leave(now, silent);
+            return self.leave(now, silent, false);
         }
         let other = others().filter_map(|(index, path)| Some((index, path.left?.since)));
         let waits = now.since(since) < LAST || others().any(|(_, path)| path.carries());
         if let Some((other, _)) = other.min_by_key(|(_, since)| *since).filter(|_| !waits) {
             self.take_back(now, other);
-            self.leave(now, silent);
+            self.leave(now, silent, false);
         }
     }
 
-    /// A path is left.
-    fn leave(&mut self, now: Instant, index: usize) {
-        let path = &mut self.paths[index];
-        path.left = Some(Left { since: now, sequence: path.wire.next });
-        path.probe_at = now;
-        path.silence.forget();
-        path.patience.on_left(now);
-        self.suspect(now);
-        self.repair.stats.leaves += 1;
-        if let Some(carried) = self.paths[index].rate.rate() {
-            for (_, path) in self.paths.iter_mut().filter(|(_, path)| path.carries()) {
-                path.take_over(now, carried);
-            }
+    /// What the peer sends by a path does not arrive, or does again. The path may carry what is sent on it, but who does not hear it
+    /// cannot tell for long.
+    pub(super) fn on_way_back(&mut self, now: Instant, index: usize, is_silent: bool) {
+        let has_other = self.paths.iter().any(|(other, path)| other != index && path.carries());
+        let is_repaired = self.is_repaired();
+        let Some(path) = self.paths.get_mut(index) else { return };
+        path.unheard = is_silent;
+        if is_silent && is_repaired && has_other && path.carries() {
+            let arrives = path.silence.is_idle() || now.since(path.silence.progress()) <= LATELY;
+            self.leave(now, index, arrives);
         }
+    }
+
+    /// A path is left; what was sent on it is sent again unless it arrives.
+    fn leave(&mut self, now: Instant, index: usize, arrives: bool) {
+        let path = &mut self.paths[index];
+        if !arrives {
+            path.silence.forget();
+        }
+        if let Some(left) = &mut path.left {
+            left.arrives = arrives;
+            return self.fail_over.resend(now, 1 << index);
+        }
+        path.left = Some(Left { since: now, sequence: path.wire.next, arrives });
+        path.probe_at = now;
+        self.repair.stats.leaves += 1;
         self.reschedule(now);
     }
 
@@ -208,8 +226,28 @@ impl TransmitHalf {
         let gone = |path: &TransmitPath| !path.carries() && path.is_open();
         let absent = |path: &TransmitPath| !path.present;
         let gone = self.paths.iter().filter(|(_, path)| gone(path) || absent(path));
-        let gone = gone.fold(0, |bits, (index, _)| bits | 1_u64 << index);
-        self.fail_over.resend(now, carried & gone);
+        let gone = carried & gone.fold(0, |bits, (index, _)| bits | 1_u64 << index);
+        for index in (0..MAX_PATHS).filter(|index| gone >> index & 1 != 0) {
+            self.on_gone(now, index);
+        }
+        let arrives = |path: &TransmitPath| path.left.is_some_and(|left| left.arrives);
+        let arriving = self.paths.iter().filter(|(_, path)| path.usable() && arrives(path));
+        let arriving = arriving.fold(0, |bits, (index, _)| bits | 1_u64 << index);
+        self.fail_over.resend(now, gone & !arriving);
+    }
+
+    /// A path has ceased to carry: the others take over what it carried, and flows may keep what they had in flight there.
+    fn on_gone(&mut self, now: Instant, index: usize) {
+        let path = &mut self.paths[index];
+        if path.breaker.is_stopped() {
+            return;
+        }
+        path.patience.on_left(now);
+        let carried = path.rate.rate();
+        self.suspect(now);
+        for (_, path) in self.paths.iter_mut().filter(|(_, path)| path.carries()) {
+            carried.into_iter().for_each(|carried| path.take_over(now, carried));
+        }
     }
 
     /// Whether a path is left because it is silent.

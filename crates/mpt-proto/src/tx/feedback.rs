@@ -89,9 +89,10 @@ impl TransmitHalf {
     ) -> Option<Control> {
         let path = &mut self.paths[index];
         let stamp = self.framing.stamp_control(now, Kind::Feedback, &mut path.wire)?;
-        let number = self.feedback_number;
-        self.feedback_number = number.wrapping_add(1);
-        let message = ControlMessage::Feedback { number, clock: clock(now, &reports), reports };
+        let (number, before) = self.feedback_number;
+        self.feedback_number = (number.wrapping_add(1), Some(path.wire.id));
+        let clock = clock(now, &reports);
+        let message = ControlMessage::Feedback { number, before, clock, reports };
         Some(Control { path: PathId(index as u8), stamp, message, padded: None })
     }
 

@@ -29,7 +29,7 @@ pub(crate) enum ControlMessage {
     Confirm(Hello),
     Challenge(Challenge),
     Beacon(Beacon),
-    Feedback { number: u16, clock: u32, reports: Vec<Block> },
+    Feedback { number: u16, before: Option<u8>, clock: u32, reports: Vec<Block> },
     Initiation(Box<[u8]>),
 }
 
@@ -66,8 +66,8 @@ impl ControlMessage {
                 beacon::emit(&[*beacon], &mut message[..len]);
                 len
             }
-            Self::Feedback { number, clock, reports } => {
-                let mut writer = feedback::Writer::new(message, *number, *clock);
+            Self::Feedback { number, before, clock, reports } => {
+                let mut writer = feedback::Writer::new(message, *number, *before, *clock);
                 let written = reports.iter().take_while(|block| writer.push(block)).count();
                 reports.drain(..written);
                 writer.finish()

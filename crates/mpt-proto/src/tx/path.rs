@@ -41,6 +41,8 @@ pub(super) struct Left {
     pub(super) since: Instant,
     /// The first path sequence that was sent since.
     pub(super) sequence: u32,
+    /// Whether what was sent before arrives, as it was left because nothing comes back by it: that is not sent again.
+    pub(super) arrives: bool,
 }
 
 #[derive(Debug)]
@@ -85,6 +87,8 @@ pub(super) struct TransmitPath {
     /// Whether it is silent, whether it was left because of that, and what follows from that when it answers.
     pub(super) silence: Silence,
     pub(super) left: Option<Left>,
+    /// Whether nothing comes back by it, as feedback by other paths shows.
+    pub(super) unheard: bool,
     /// When it is probed next, as long as it is left or went down then.
     pub(super) probe_at: Instant,
     pub(super) patience: Patience,
@@ -161,6 +165,7 @@ impl TransmitPath {
             feedback: PathFeedback::default(),
             silence: Silence::default(),
             left: None,
+            unheard: false,
             probe_at: Instant::ZERO,
             patience: Patience::default(),
             breaker: Breaker::default(),
@@ -193,7 +198,7 @@ impl TransmitPath {
         self.rate = RateEstimator::default();
         self.breaker = Breaker::default();
         self.opened = Opened::default();
-        (self.silence, self.left) = (Silence::default(), None);
+        (self.silence, self.left, self.unheard) = (Silence::default(), None, false);
         self.spare = Spare::default();
         self.overtaken = Overtaken::default();
         self.statuses = 0;

@@ -38,7 +38,9 @@ impl TransmitSide {
         // Keepalives first: the peer hears of a lost path before the retransmissions arrive.
         let Some((index, Control { path, stamp, mut message, padded })) = self.poll_control(now)
         else {
-            return self.poll_probe(now).or_else(|| self.poll_retransmission(now));
+            // That a path is silent may just have been found out: what it leaves behind is due.
+            let paced = self.poll_paced(now).or_else(|| self.poll_probe(now));
+            return paced.or_else(|| self.poll_retransmission(now));
         };
         let id = ConnectionId(index as u16);
         self.woken = Some(now);

@@ -32,6 +32,9 @@ const LEFT_BEHIND: Duration = Duration::from_millis(150);
 /// No longer a queue is kept for the window of transfers that a path which was left will carry again.
 const MOST_LEFT: Duration = Duration::from_millis(100);
 
+/// So long a transfer may have stood in the queue when it was told to slow down last: that is a part of its window, too.
+const QUEUED: Duration = Duration::from_millis(30);
+
 /// As much of TCP waits at most as the paths carry in this time, or in a round trip if that is longer. More would only be lost
 /// later, by transfers that had time to grow beyond what the paths carry.
 const TCP_STANDS: Duration = Duration::from_millis(100);
@@ -237,7 +240,7 @@ fn window_of_left(now: Instant, paths: &Slots<TransmitPath>, round_trip: Duratio
     let is_left = |path: &TransmitPath| !path.carries() && path.patience.is_missed(now);
     let left: u64 = paths.iter().filter_map(|(_, path)| rate(path).filter(|_| is_left(path))).sum();
     let carried: u64 = usable(paths).filter_map(|(_, path)| rate(path)).sum();
-    round_trip.mul_f64(left as f64 / carried.max(1) as f64).min(MOST_LEFT)
+    (round_trip + QUEUED).mul_f64(left as f64 / carried.max(1) as f64).min(MOST_LEFT)
 }
 
 /// The least round trip of the paths that can carry, as far as it is known.

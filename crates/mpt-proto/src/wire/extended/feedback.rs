@@ -1,8 +1,8 @@
 //! Feedback: what has arrived on the paths that the receiver of this message sends on.
 //!
 //! ```text
-//! offset  0        1          2..4     4..8    8..
-//!       | blocks | reserved | number | clock | a block for each path |
+//! offset  0        1        2..4     4..8    8..
+//!       | blocks | before | number | clock | a block for each path |
 //! ```
 //!
 //! [`Writer`] takes blocks as long as there is room; [`Feedback`] gives them back. Nothing allocates.
@@ -222,15 +222,16 @@ pub struct Writer<'m> {
 
 impl<'m> Writer<'m> {
     /// Begins a feedback at the start of `message`, of which at most [`MAX_LEN`] bytes are used. `number` is
-    /// that of the one before plus 1, modulo 2^16; `clock` is the sender's, in microseconds, modulo 2^32.
+    /// that of the one before plus 1, modulo 2^16, and `before` the path id by which that one was sent; `clock` is the
+    /// sender's, in microseconds, modulo 2^32.
     ///
     /// # Panics
     ///
     /// If there is no room for 8 bytes.
-    pub fn new(message: &'m mut [u8], number: u16, clock: u32) -> Self {
+    pub fn new(message: &'m mut [u8], number: u16, before: Option<u8>, clock: u32) -> Self {
         let len = message.len().min(MAX_LEN);
         let mut to = fields::Writer::new(&mut message[..len]);
-        to.reserved(2).u16(number).u32(clock);
+        to.reserved(1).u8(before.map_or(0, |path| path.wrapping_add(1))).u16(number).u32(clock);
         Self { to, blocks: 0 }
     }
 
@@ -259,6 +260,9 @@ impl<'m> Writer<'m> {
 pub struct Feedback<'m> {
     /// Its number, modulo 2^16.
     pub number: u16,
+    /// The path id, in the numbering of its sender, by which the feedback with the number before was sent; `None` if it
+    /// does not say.
+    pub before: Option<u8>,
     /// The sender's clock when it was written, in microseconds, modulo 2^32.
     pub clock: u32,
     blocks: Blocks<'m>,
@@ -274,14 +278,14 @@ impl<'m> Feedback<'m> {
     pub fn parse(message: &'m [u8]) -> Result<Self, Drop> {
         let mut from = Reader::new(message);
         let left = from.u8()?;
-        from.bytes(1)?;
+        let before = from.u8()?.checked_sub(1);
         let (number, clock) = (from.u16()?, from.u32()?);
         let blocks = Blocks { from, left };
         let is_complete = blocks.clone().count() == usize::from(left);
         if !is_complete || !(1..=MAX_BLOCKS).contains(&left) {
             return Err(Drop::ControlLength);
         }
-        Ok(Self { number, clock, blocks })
+        Ok(Self { number, before, clock, blocks })
     }
 
     /// Its blocks, in order.

@@ -17,7 +17,7 @@ fn paths(message: &[u8]) -> Vec<u8> {
 fn what_does_not_fit_is_left_for_a_further_feedback() {
     for (ranges, words, fit) in [(0, 0, 16), (32, 16, 3), (32, 0, 5), (0, 16, 5), (1, 0, 15)] {
         let mut place = [0xee; 1500];
-        let mut writer = Writer::new(&mut place, 1, 2);
+        let mut writer = Writer::new(&mut place, 1, None, 2);
         let pushed =
             (0..MAX_BLOCKS).take_while(|&path| writer.push(&block(path, ranges, words))).count();
         assert_eq!(pushed, fit, "{ranges} ranges and {words} words");
@@ -32,7 +32,7 @@ fn what_does_not_fit_is_left_for_a_further_feedback() {
 #[test]
 fn a_small_block_fits_where_a_large_one_did_not() {
     let mut place = [0xee; 8 + Block::BARE_LEN + 4];
-    let mut writer = Writer::new(&mut place, 1, 2);
+    let mut writer = Writer::new(&mut place, 1, None, 2);
     assert!(!writer.push(&block(1, 2, 0)) && writer.push(&block(2, 1, 0)));
     let len = writer.finish();
     assert_eq!((paths(&place[..len]), len), (vec![2], place.len()));
@@ -42,7 +42,7 @@ fn a_small_block_fits_where_a_large_one_did_not() {
 fn a_block_that_lacks_one_byte_does_not_fit() {
     for (len, fits) in [(8 + 76, true), (8 + 75, false), (8, false)] {
         let mut place = vec![0xee; len];
-        assert_eq!(Writer::new(&mut place, 1, 2).push(&block(1, 1, 0)), fits, "{len} bytes");
+        assert_eq!(Writer::new(&mut place, 1, None, 2).push(&block(1, 1, 0)), fits, "{len} bytes");
     }
 }
 
@@ -57,7 +57,7 @@ fn lists_have_room_for_as_many_as_a_block_may_have() {
 #[test]
 fn a_feedback_without_blocks_is_dropped() {
     let mut place = [0xee; 8];
-    let len = Writer::new(&mut place, 1, 2).finish();
+    let len = Writer::new(&mut place, 1, None, 2).finish();
     assert_eq!(Feedback::parse(&place[..len]).err(), Some(Drop::ControlLength));
 }
 
@@ -93,4 +93,15 @@ fn a_bitmap_tells_what_was_received_as_far_as_it_reaches() {
     assert!(block.ranges.push(Range { missing: 3, received: 1 }));
     let expected = [None, Some(true), Some(false), Some(false), Some(false), Some(true)];
     assert_eq!(told(&block, 64..=69), expected);
+}
+
+#[test]
+fn the_path_of_the_feedback_before_is_read_as_written() {
+    for before in [None, Some(0), Some(7), Some(254)] {
+        let mut place = [0xee; 200];
+        let mut writer = Writer::new(&mut place, 1, before, 2);
+        assert!(writer.push(&block(1, 1, 0)));
+        let len = writer.finish();
+        assert_eq!(Feedback::parse(&place[..len]).unwrap().before, before);
+    }
 }

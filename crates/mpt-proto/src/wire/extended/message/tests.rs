@@ -72,7 +72,7 @@ fn written(len: usize, emit: impl FnOnce(&mut [u8])) -> Vec<u8> {
 
 fn feedback(blocks: &[Block]) -> Vec<u8> {
     let mut place = vec![0xee; feedback::MAX_LEN];
-    let mut writer = feedback::Writer::new(&mut place, 1, 2);
+    let mut writer = feedback::Writer::new(&mut place, 1, None, 2);
     assert!(blocks.iter().all(|block| writer.push(block)));
     let len = writer.finish();
     place.truncate(len);
