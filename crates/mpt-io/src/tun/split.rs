@@ -130,6 +130,8 @@ impl<'b> SuperPacket<'b> {
     ///
     /// In other respects like [`next_packet`](Self::next_packet). A checksum is left partial only
     /// if the far end can recognize this from the packet.
+    // Returned through memory, what is written in pieces there would be read as a whole at once, which stalls.
+    #[inline(always)]
     pub fn next_unfinished(&mut self) -> Option<Unfinished<'_>> {
         let (bytes, missing) = match &mut self.rest {
             Rest::Nothing => return None,

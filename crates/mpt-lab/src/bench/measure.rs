@@ -39,7 +39,8 @@ impl Measure<'_> {
     /// Goodput and processor time of one TCP flow in a short round, where each host has its own processors.
     pub(super) fn round(&self, ready: &Ready) -> Result<Vec<(Quantity, f64)>> {
         ready.pin(&self.processors)?;
-        let found = self.flows(ready, 1, self.options.round, Some(&self.processors));
+        let Options { round_warm_up, round, .. } = *self.options;
+        let found = self.flows(ready, 1, (round_warm_up, round), Some(&self.processors));
         ready.release(&self.processors)?;
         let found = found?.into_iter().filter_map(|(quantity, value)| {
             let bound = if matches!(quantity, Quantity::Goodput(_)) {
@@ -56,17 +57,18 @@ impl Measure<'_> {
 
     /// Goodput and processor time of TCP flows.
     pub(super) fn tcp(&self, ready: &Ready, flows: usize) -> Result<Vec<(Quantity, f64)>> {
-        self.flows(ready, flows, self.options.tcp, None)
+        let Options { warm_up, tcp, .. } = *self.options;
+        self.flows(ready, flows, (warm_up, tcp), None)
     }
 
     fn flows(
         &self,
         ready: &Ready,
         flows: usize,
-        length: Duration,
+        (warm_up, length): (Duration, Duration),
         processors: Option<&Processors>,
     ) -> Result<Vec<(Quantity, f64)>> {
-        let streams = self.load(ready, flows, processors)?;
+        let streams = self.load(ready, flows, warm_up, processors)?;
         let links = ready.hosts.sent()?;
         let before = Snapshot::take(ready, &streams)?;
         self.wait(length)?;
@@ -99,7 +101,7 @@ impl Measure<'_> {
     /// Round-trip times, idle and beside one TCP flow.
     pub(super) fn pings(&self, ready: &Ready) -> Result<[(Quantity, f64); 4]> {
         let idle = self.ping(ready).context("idle")?;
-        let streams = self.load(ready, 1, None)?;
+        let streams = self.load(ready, 1, self.options.warm_up, None)?;
         let loaded = self.ping(ready).context("beside a TCP flow")?;
         drop(streams);
         Ok([
@@ -135,11 +137,12 @@ impl Measure<'_> {
         &self,
         ready: &Ready,
         flows: usize,
+        warm_up: Duration,
         processors: Option<&Processors>,
     ) -> Result<Streams> {
         let hosts = [&ready.hosts.left, &ready.hosts.right];
         let streams = Streams::start(hosts, ready.remote, ready.transport, flows, processors)?;
-        self.wait(self.options.warm_up)?;
+        self.wait(warm_up)?;
         Ok(streams)
     }
 

@@ -23,7 +23,10 @@ pub struct Options {
     /// a second where a round trip takes a tenth of a millisecond.
     #[serde(serialize_with = "seconds")]
     pub warm_up: Duration,
-    /// How long one TCP flow is measured in a round.
+    /// How long one TCP flow runs before it is measured in a round.
+    #[serde(serialize_with = "seconds")]
+    pub round_warm_up: Duration,
+    /// How long it is measured then.
     #[serde(serialize_with = "seconds")]
     pub round: Duration,
     /// How long TCP flows are measured in a repetition.
@@ -57,12 +60,13 @@ impl Options {
     pub fn thorough() -> Self {
         Self {
             repetitions: 5,
-            rounds: 8,
+            rounds: 16,
             wires: Wire::ALL.to_vec(),
             subjects: Subject::ALL.to_vec(),
             flows: [1, 16],
             warm_up: Duration::from_millis(300),
-            round: Duration::from_millis(400),
+            round_warm_up: Duration::from_millis(100),
+            round: Duration::from_millis(200),
             tcp: Duration::from_millis(1500),
             ping: Duration::from_millis(600),
             udp: Duration::from_millis(300),
@@ -75,7 +79,7 @@ impl Options {
         Self {
             repetitions: 3,
             warm_up: Duration::from_millis(100),
-            round: Duration::from_millis(300),
+            round: Duration::from_millis(150),
             tcp: Duration::from_millis(400),
             ping: Duration::from_millis(200),
             udp: Duration::from_millis(120),

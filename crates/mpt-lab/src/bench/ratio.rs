@@ -15,10 +15,14 @@ pub(super) type Named = (String, Option<Figure>);
 pub(super) fn ratios(samples: &Samples, options: &Options) -> Vec<Named> {
     let [one, many] = options.flows;
     let mut found = Vec::new();
-    let mut add = |name: String, wire, numerator, denominator, quantity| {
+    let mut add = |name: String, wire, numerator, denominator, quantity: Quantity| {
         let [numerator, denominator] =
             [numerator, denominator].map(|subject| Key { wire, subject, quantity });
-        found.push((name, samples.paired(numerator, denominator, |a, b| a / b)));
+        let ratio = samples.paired(numerator, denominator, |a, b| a / b);
+        found.push((
+            name,
+            ratio.map(|it| if quantity.is_of_rounds() { it.of_rounds() } else { it }),
+        ));
     };
     for wire in [Wire::PassThrough, Wire::WireLike] {
         let prefix = wire.id();
@@ -221,7 +225,7 @@ mod tests {
             assert_eq!(value(&ratios(&samples, &Options::quick()), name), None, "{name}");
             samples.push(0, key(denominator), 8.0);
             let ratios = ratios(&samples, &Options::quick());
-            assert_eq!(value(&ratios, name).map(Figure::median), Some(0.75), "{name}");
+            assert_eq!(value(&ratios, name).map(Figure::middle), Some(0.75), "{name}");
         }
     }
 
@@ -236,7 +240,7 @@ mod tests {
         samples.push(0, key(Subject::MPT1), 0.25);
         let ratios = ratios(&samples, &Options::quick());
         let found = value(&ratios, "wire_adaptive_over_classic_processor_time");
-        assert_eq!(found.map(Figure::median), Some(2.0));
+        assert_eq!(found.map(Figure::middle), Some(2.0));
     }
 
     #[test]
@@ -264,7 +268,7 @@ mod tests {
             let key = Key { wire: Wire::Shaped, subject, quantity: Quantity::OfIdeal(1) };
             samples.push(0, key, 0.97);
             let ratios = ratios(&samples, &Options::quick());
-            assert_eq!(value(&ratios, name).map(Figure::median), Some(0.97), "{name}");
+            assert_eq!(value(&ratios, name).map(Figure::middle), Some(0.97), "{name}");
         }
     }
 
@@ -287,6 +291,6 @@ mod tests {
         samples.push(0, key(Subject::MPT1), 1.0);
         let pings = pings(&samples);
         let added = value(&pings, "pass_1path_added_idle_p50_ms");
-        assert_eq!(added.map(Figure::median), Some(0.75));
+        assert_eq!(added.map(Figure::middle), Some(0.75));
     }
 }

@@ -21,17 +21,17 @@ pub struct Record {
     pub options: Options,
     /// What this machine lacks: the kernel's support, or a program.
     pub skipped: Vec<Skipped>,
-    /// The medians of ratios taken within each repetition; `null` for what was not measured.
-    #[serde(serialize_with = "medians")]
+    /// The medians of ratios taken within each repetition, and the means of the middle half of those of rounds; `null` for what was not measured.
+    #[serde(serialize_with = "middles")]
     pub ratios: Vec<Named>,
     /// The same with spread and single values.
     #[serde(serialize_with = "figures")]
     pub ratios_in_full: Vec<Named>,
     /// Seconds of processor time per gigabit of one TCP flow: of both daemons, of the machine.
-    #[serde(serialize_with = "medians")]
+    #[serde(serialize_with = "middles")]
     pub cpu_per_gigabit: Vec<Named>,
     /// Milliseconds that a tunnel adds to the round trip without one.
-    #[serde(serialize_with = "medians")]
+    #[serde(serialize_with = "middles")]
     pub ping: Vec<Named>,
     /// What was measured of each subject over each wire.
     pub results: Vec<SubjectResult>,
@@ -128,9 +128,9 @@ impl Record {
 }
 
 /// An object of numbers.
-fn medians<S: Serializer>(named: &[Named], serializer: S) -> Result<S::Ok, S::Error> {
+fn middles<S: Serializer>(named: &[Named], serializer: S) -> Result<S::Ok, S::Error> {
     serializer
-        .collect_map(named.iter().map(|(name, figure)| (name, figure.as_ref().map(Figure::median))))
+        .collect_map(named.iter().map(|(name, figure)| (name, figure.as_ref().map(Figure::middle))))
 }
 
 /// An object of figures.

@@ -47,7 +47,7 @@ struct Table {
 fn setting(record: &Record) -> String {
     let (machine, options) = (&record.machine, &record.options);
     format!(
-        "Linux {}, {} processors; CUBIC; medians of {} repetitions of {} s and {} rounds of {} s, [smallest - largest].",
+        "Linux {}, {} processors; CUBIC; medians of {} repetitions of {} s and {} rounds of {} s, [smallest - largest]; of ratios within rounds, means of the middle half.",
         machine.kernel,
         machine.processors,
         options.repetitions,
@@ -89,10 +89,10 @@ fn goodput(record: &Record, wire: Wire) -> Table {
     let row = |&subject: &Subject| {
         let figure = |quantity| record.figure(wire, subject, quantity);
         let relative = |flows| {
-            let raw = record.figure(wire, Subject::Raw, Quantity::Goodput(flows))?.median();
-            Some(figure(Quantity::Goodput(flows))?.median() / raw)
+            let raw = record.figure(wire, Subject::Raw, Quantity::Goodput(flows))?.middle();
+            Some(figure(Quantity::Goodput(flows))?.middle() / raw)
         };
-        let median = |quantity, digits| number(figure(quantity).map(Figure::median), digits);
+        let median = |quantity, digits| number(figure(quantity).map(Figure::middle), digits);
         figure(Quantity::Goodput(one))?;
         Some(vec![
             subject.title(),
@@ -126,7 +126,7 @@ fn shaped(record: &Record) -> Table {
     let one = record.options.flows[0];
     let row = |&subject: &Subject| {
         let figure = |quantity| record.figure(Wire::Shaped, subject, quantity);
-        let median = |quantity, digits| number(figure(quantity).map(Figure::median), digits);
+        let median = |quantity, digits| number(figure(quantity).map(Figure::middle), digits);
         figure(Quantity::Goodput(one))?;
         Some(vec![
             subject.title(),
@@ -197,8 +197,8 @@ fn row_title(wire: Wire, subject: Subject) -> String {
 
 fn spread(figure: Option<&Figure>, digits: usize) -> String {
     figure.map_or(NOTHING.into(), |figure| {
-        let (median, min, max) = (figure.median(), figure.min(), figure.max());
-        format!("{median:.digits$} [{min:.digits$} - {max:.digits$}]")
+        let (middle, min, max) = (figure.middle(), figure.min(), figure.max());
+        format!("{middle:.digits$} [{min:.digits$} - {max:.digits$}]")
     })
 }
 

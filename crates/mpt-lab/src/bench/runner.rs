@@ -166,7 +166,7 @@ impl Run<'_> {
         }
         self.step += 1;
         let goodput = self.samples.figure(stand.key(Quantity::Goodput(one)));
-        let goodput = goodput.map_or(0.0, |figure| figure.median());
+        let goodput = goodput.map_or(0.0, |figure| figure.middle());
         let (step, steps) = (self.step, self.steps);
         (self.say)(&format!("[{step}/{steps}] {}: {goodput:.2} Gbit/s", stand.title()));
         Ok(())

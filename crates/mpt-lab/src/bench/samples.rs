@@ -39,6 +39,11 @@ pub(super) enum Quantity {
 }
 
 impl Quantity {
+    /// Whether it is measured in rounds.
+    pub(super) fn is_of_rounds(self) -> bool {
+        matches!(self, Self::BoundDaemonTime | Self::BoundGoodput)
+    }
+
     /// A name for programs.
     pub(super) fn id(self) -> String {
         match self {
@@ -127,19 +132,25 @@ impl Samples {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
     values: Vec<f64>,
-    median: f64,
+    middle: f64,
 }
 
 impl Figure {
     /// The figure of these values, in the order of the repetitions; `None` if there are none.
     pub(super) fn of(values: Vec<f64>) -> Option<Self> {
-        let median = spread::median(&values)?;
-        Some(Self { values, median })
+        let middle = spread::median(&values)?;
+        Some(Self { values, middle })
     }
 
-    /// The middle value; the mean of the two middle ones for an even count.
-    pub fn median(&self) -> f64 {
-        self.median
+    /// The same, of many rounds: the [mean of the middle half](spread::middle_half) stands for them.
+    pub(super) fn of_rounds(self) -> Self {
+        let middle = spread::middle_half(&self.values).unwrap_or(self.middle);
+        Self { middle, ..self }
+    }
+
+    /// What stands for all values: their median, or of the ratios of rounds the mean of the middle half.
+    pub fn middle(&self) -> f64 {
+        self.middle
     }
 
     /// The smallest value.
@@ -157,13 +168,19 @@ impl Serialize for Figure {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         struct Form<'a> {
+            middle: f64,
             median: f64,
             min: f64,
             max: f64,
             values: &'a [f64],
         }
-        let form =
-            Form { median: self.median, min: self.min(), max: self.max(), values: &self.values };
+        let form = Form {
+            middle: self.middle,
+            median: spread::median(&self.values).unwrap_or(self.middle),
+            min: self.min(),
+            max: self.max(),
+            values: &self.values,
+        };
         form.serialize(serializer)
     }
 }
@@ -191,8 +208,17 @@ mod tests {
     fn a_figure_is_the_median_with_its_spread() {
         let samples = samples(&[(0, RAW, 9.0), (1, RAW, 2.0), (2, RAW, 4.0), (0, MPT, 100.0)]);
         let figure = samples.figure(RAW).unwrap();
-        assert_eq!((figure.median(), figure.min(), figure.max()), (4.0, 2.0, 9.0));
+        assert_eq!((figure.middle(), figure.min(), figure.max()), (4.0, 2.0, 9.0));
         assert_eq!(samples.figure(Key { wire: Wire::WireLike, ..RAW }), None);
+    }
+
+    #[test]
+    fn the_mean_of_the_middle_half_stands_for_rounds() {
+        let rounds: Vec<_> = (0..8).map(|round| (round, RAW, [1.0, 5.0][round / 5])).collect();
+        let figure = samples(&rounds).figure(RAW).unwrap();
+        assert_eq!((figure.middle(), figure.clone().of_rounds().middle()), (1.0, 2.0));
+        let json = serde_json::to_value(figure.of_rounds()).unwrap();
+        assert_eq!((json["middle"].as_f64(), json["median"].as_f64()), (Some(2.0), Some(1.0)));
     }
 
     #[test]

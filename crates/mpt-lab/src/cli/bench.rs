@@ -16,6 +16,9 @@ use super::print;
 /// All subjects stand at once and are measured in turn, several times; compare ratios, not figures of different
 /// runs. It takes about twenty minutes, and the machine should be idle otherwise.
 ///
+/// Ratios are medians over the repetitions. Those between framings and schedulers of MPT are means of the middle half of
+/// many short rounds, in each of which each host has its own processors.
+///
 /// Exit code 0: it ran, with any result. 2: it could not run.
 #[derive(Debug, clap::Args)]
 #[command(

@@ -5,7 +5,7 @@
 //! the network, with [`outgoing`] the datagrams that wait to be sent, [`mtu`] what fits,
 //! [`narrowed`] what of that arrives, [`reported`] what ICMP messages say of it, [`too_big`] the answer to what does not fit, and [`dark`] to what no path carries;
 //! [`receive`] takes datagrams to the interface, with [`incoming`] the inner packets that wait to be
-//! delivered. [`clamp`] is for both: what TCP is to announce. [`run`] is the loop, for both on one thread or each on its own, between which
+//! delivered, and [`strangers`] the rests from what belongs to no connection. [`clamp`] is for both: what TCP is to announce. [`run`] is the loop, for both on one thread or each on its own, between which
 //! [`handover`] carries what they have to tell each other. [`report`] is what `mpt status` shows, with what the core has [`measured`],
 //! [`explain`] why packets went where they went, by the [`history`] of counters, [`trace`] samples it over time, into a [`trace_buffer`], [`names`] puts events into words, [`main_event`] calls the main thread.
 //!
@@ -42,6 +42,7 @@ mod report;
 mod reported;
 mod run;
 mod sockets;
+mod strangers;
 mod table;
 mod too_big;
 mod trace;

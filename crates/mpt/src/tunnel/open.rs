@@ -26,6 +26,7 @@ use super::outgoing::Outgoing;
 use super::problems::Problems;
 use super::receive::ReceiveLoop;
 use super::sockets::Sockets;
+use super::strangers::Strangers;
 use super::table::Table;
 use super::too_big::TooBig;
 use super::trace_buffer::TraceBuffer;
@@ -121,6 +122,7 @@ pub(super) fn open(
         receive,
         epoch,
         receive_errors: Vec::new(),
+        strangers: Strangers::default(),
         names: Names::default(),
         problems: Problems::default(),
         lines: TokenBucket::new(200, Duration::from_millis(100)),

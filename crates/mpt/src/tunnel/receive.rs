@@ -23,6 +23,7 @@ use super::names::{self, Names, left};
 use super::op::{LastHeard, ReceiveCommand};
 use super::problems::Problems;
 use super::sockets::Sockets;
+use super::strangers::Strangers;
 use crate::config;
 
 /// The token of socket 0 where sockets are waited for; the others follow. Those below are not sockets.
@@ -58,6 +59,7 @@ pub(super) struct ReceiveLoop {
     pub(super) epoch: std::time::Instant,
     /// Reads that failed, which a poll reports again; by socket.
     pub(super) receive_errors: Vec<u64>,
+    pub(super) strangers: Strangers,
     pub(super) names: Names,
     pub(super) problems: Problems,
     /// The events that may go to the log: 200 at once, ten per second for long.
@@ -92,9 +94,11 @@ impl ReceiveLoop {
                 let at = read_at.before(coalesced.waited.min(UNSEEN));
                 let arrivals = self.endpoint.arrivals(origin).addressed_to(local);
                 let mut arrivals = arrivals.arrived_at(at);
+                let mut of_peers = 0;
                 for number in 0..datagrams {
                     let opened = arrivals.open(now, self.receive.payload_mut(piece, number));
                     let Some(opened) = &opened else { continue };
+                    of_peers += 1;
                     // Shared again: packets that wait may stay where they are.
                     let datagram = self.receive.payload(piece, number);
                     let mut sink = self.incoming.to(&self.receive, &self.device);
@@ -102,6 +106,7 @@ impl ReceiveLoop {
                     arrivals.receive(now, opened, datagram, &mut sink);
                 }
                 drop(arrivals);
+                self.strangers.note(datagrams, of_peers);
                 while let Some(request) = self.endpoint.poll_connect_request() {
                     self.requests.push((request, local));
                 }
@@ -134,6 +139,11 @@ impl ReceiveLoop {
             let Some(error) = socket.take_icmp() else { break };
             self.problems.see_icmp(now, &self.endpoint, id, &error);
         }
+    }
+
+    /// How long to leave what arrives next to gather, after this wake-up.
+    pub(super) fn rest(&mut self, now: Instant) -> Option<Duration> {
+        self.strangers.rest(now)
     }
 
     /// Warns of what does not work as configured.

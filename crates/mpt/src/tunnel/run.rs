@@ -11,6 +11,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -111,6 +112,9 @@ fn run(poll: &Poll, now: &dyn Fn() -> Instant, work: &mut impl Work) -> anyhow::
         if work.finish(now).is_break() {
             return Ok(());
         }
+        if let Some(rest) = work.rest(now) {
+            thread::sleep(rest);
+        }
         // Counted from the start of this wake-up: late by no more than its own length.
         let timeout = work.deadline().map(|at| at.since(now));
         poll.wait(&mut events, timeout).context("cannot wait for packets")?;
@@ -127,6 +131,11 @@ trait Work {
 
     /// Does whatever else is due, and sends and delivers what came of it all; breaks at the end.
     fn finish(&mut self, now: Instant) -> ControlFlow<()>;
+
+    /// How long to do nothing before the next wait, because there is next to nothing to do.
+    fn rest(&mut self, _: Instant) -> Option<Duration> {
+        None
+    }
 
     /// When to wake up although nothing arrives.
     fn deadline(&self) -> Option<Instant>;
@@ -185,6 +194,10 @@ impl Work for Together {
         // Last, as all of that may have led to events.
         self.rx.flush(now);
         flow
+    }
+
+    fn rest(&mut self, now: Instant) -> Option<Duration> {
+        self.rx.rest(now)
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -258,6 +271,10 @@ impl Work for Receiving {
         self.messages_again = (!all).then(|| now + MESSAGES_AGAIN);
         self.rx.flush(now);
         flow
+    }
+
+    fn rest(&mut self, now: Instant) -> Option<Duration> {
+        self.rx.rest(now)
     }
 
     fn deadline(&self) -> Option<Instant> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use mpt_io::poll::{Interest, Poll};
-use mpt_io::tun::{Burst, Device};
+use mpt_io::tun::{Burst, Device, Unfinished};
 use mpt_io::udp::SendBatch;
 use mpt_proto::{
     Change, ConnectionId, Instant, Message, PathId, Taken, Traffic, Transmit, TransmitKind,
@@ -137,39 +137,12 @@ impl TransmitLoop {
                     continue;
                 }
                 self.clamp.outgoing(&mut packet);
-                let transmit = match self.endpoint.handle_inner(now, packet.bytes()) {
-                    Some(transmit) => transmit,
-                    None => match self.endpoint.take_offered(packet.bytes()) {
-                        Some(Taken::Sent(transmit)) => transmit,
-                        Some(Taken::Waits(waiting)) => {
-                            self.endpoint.keep(&waiting, |_, place| {
-                                if checksum_partial || waiting.may_be_partial() {
-                                    return packet.emit_partial(place);
-                                }
-                                packet.emit(place);
-                                false
-                            });
-                            continue;
-                        }
-                        None => {
-                            let packet = packet.bytes();
-                            if let Some(id) = self.endpoint.without_path(packet) {
-                                let write = |answer: &[u8]| self.device.write(answer);
-                                self.dark.answer(now, id, packet, write);
-                            }
-                            continue;
-                        }
-                    },
-                };
-                self.outgoing.stage(now, &transmit, &self.sockets, |datagram| {
-                    self.endpoint.emit_either(now, &transmit, datagram, |_, place| {
-                        if checksum_partial || transmit.may_be_partial() {
-                            return packet.emit_partial(place);
-                        }
-                        packet.emit(place);
-                        false
-                    });
-                });
+                let Self { endpoint, outgoing, sockets, dark, device, .. } = self;
+                let mut staging = Staging { now, endpoint, outgoing, sockets, checksum_partial };
+                match staging.endpoint.handle_inner(now, packet.bytes()) {
+                    Some(transmit) => staging.stage(&transmit, &packet),
+                    None => staging.take_offered(&packet, dark, device),
+                }
             }
         }
         Ok(())
@@ -423,5 +396,56 @@ impl TransmitLoop {
     pub(super) fn deadline(&self) -> Option<Instant> {
         let keepalive = self.endpoint.poll_timeout().map(|next| next.at);
         keepalive.into_iter().chain(self.mtu_check_due()).chain(self.trace.due()).min()
+    }
+}
+
+/// What the datagrams of inner packets are staged with.
+struct Staging<'a> {
+    now: Instant,
+    endpoint: &'a mut mpt_proto::TransmitSide,
+    outgoing: &'a mut Outgoing,
+    sockets: &'a Sockets,
+    /// Checksums stay partial whether or not the framing can say so.
+    checksum_partial: bool,
+}
+
+impl Staging<'_> {
+    /// Appends the datagram of an inner packet to the send batch of its path.
+    #[inline(always)]
+    fn stage(&mut self, transmit: &Transmit<'_>, packet: &Unfinished<'_>) {
+        let Self { now, endpoint, outgoing, sockets, checksum_partial } = self;
+        outgoing.stage(*now, transmit, sockets, |datagram| {
+            endpoint.emit_either(*now, transmit, datagram, |_, place| {
+                if *checksum_partial || transmit.may_be_partial() {
+                    return packet.emit_partial(place);
+                }
+                packet.emit(place);
+                false
+            });
+        });
+    }
+
+    /// An inner packet may have to wait, or no path carries it. Apart, so that what is decided on others stays in registers.
+    #[inline(never)]
+    fn take_offered(&mut self, packet: &Unfinished<'_>, dark: &mut Dark, device: &Device) {
+        match self.endpoint.take_offered(packet.bytes()) {
+            Some(Taken::Sent(transmit)) => self.stage(&transmit, packet),
+            Some(Taken::Waits(waiting)) => {
+                let partial = self.checksum_partial || waiting.may_be_partial();
+                self.endpoint.keep(&waiting, |_, place| {
+                    if partial {
+                        return packet.emit_partial(place);
+                    }
+                    packet.emit(place);
+                    false
+                });
+            }
+            None => {
+                let packet = packet.bytes();
+                if let Some(id) = self.endpoint.without_path(packet) {
+                    dark.answer(self.now, id, packet, |answer: &[u8]| device.write(answer));
+                }
+            }
+        }
     }
 }
