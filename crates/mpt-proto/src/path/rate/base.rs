@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::points::{MEANT, after, earlier};
+use super::points::{MOST_MEANT, after, earlier, meant};
 use super::{BaseCheck, Finding, LEAST, RateEstimator, SHORTEST, Stage};
 use crate::time::Instant;
 
@@ -47,8 +47,8 @@ impl RateEstimator {
         let lead = Duration::from_micros(self.noise as u64);
         // So they do after a host has stood still, and the least of many means is below them by chance: both less over longer times.
         let long = half.max((lead * LONG).min(LONGEST));
-        let is_steady = self.points.is_steady(long, lead, self.busy_from);
-        let mean = self.points.mean_delay(long).filter(|_| is_steady);
+        let is_steady = self.points.is_steady(long, self.noise, self.busy_from);
+        let mean = self.points.mean_delay(long, MOST_MEANT).filter(|_| is_steady);
         match &mut self.base {
             None => {
                 self.base = Some([last.delay; 2]);
@@ -102,14 +102,14 @@ impl RateEstimator {
         if !self.goes_by_means() {
             return Duration::ZERO;
         }
-        Duration::from_secs_f64(f64::from(MEANT) * 1500.0 / self.rate.max(LEAST))
+        Duration::from_secs_f64(f64::from(meant(self.noise)) * 1500.0 / self.rate.max(LEAST))
     }
 
     /// The delay of the last `span` to compare with [`base`](Self::base).
     pub(super) fn present_delay(&self, span: Duration) -> Option<u32> {
         let means = self.goes_by_means();
         means
-            .then(|| self.points.mean_delay(span))
+            .then(|| self.points.mean_delay(span, meant(self.noise)))
             .flatten()
             .or_else(|| self.points.least_delay(span))
     }

@@ -40,7 +40,19 @@ pub(super) struct Point {
 }
 
 /// A mean delay is of so many packets at least: with fewer it says little where delays vary.
-pub(super) const MEANT: u32 = 64;
+const LEAST_MEANT: u32 = 16;
+
+/// And need not be of more. The least of many means is: it is below them by chance the more, the fewer each is of.
+pub(super) const MOST_MEANT: u32 = 64;
+
+/// Where delays deviate by one millisecond, so many; the square of that where they deviate by more, so that a mean is off by one
+/// millisecond whatever they do.
+const MEANT_PER_SQUARE: f64 = 1.6;
+
+/// Of how many packets a mean delay is where delays deviate by `noise` microseconds on average.
+pub(super) fn meant(noise: f64) -> u32 {
+    ((MEANT_PER_SQUARE * (noise / 1000.0).powi(2)) as u32).clamp(LEAST_MEANT, MOST_MEANT)
+}
 
 /// Least delays and rates are of so many at least.
 const FEWEST: u32 = 16;
@@ -131,32 +143,37 @@ impl Points {
         recent.map(|point| point.delay).reduce(earlier)
     }
 
-    /// The mean delay of the last `span`, and of 64 packets at least.
-    pub(super) fn mean_delay(&self, span: Duration) -> Option<u32> {
-        self.mean_before(self.last.len().checked_sub(1)?, span)
+    /// The mean delay of the last `span`, and of `meant` packets at least.
+    pub(super) fn mean_delay(&self, span: Duration, meant: u32) -> Option<u32> {
+        self.mean_before(self.last.len().checked_sub(1)?, span, meant)
     }
 
-    /// Whether the path had been kept busy since a path sequence for `lead` before the mean delay of the last `span` begins.
-    pub(super) fn is_steady(&self, span: Duration, lead: Duration, busy_from: u32) -> bool {
-        let begin = self.last.len().checked_sub(1).and_then(|last| self.mean_begins(last, span));
+    /// Whether the path had been kept busy since a path sequence for a mean deviation before the mean delay of the last `span` begins.
+    pub(super) fn is_steady(&self, span: Duration, noise: f64, busy_from: u32) -> bool {
+        let begin = self
+            .last
+            .len()
+            .checked_sub(1)
+            .and_then(|last| self.mean_begins(last, span, MOST_MEANT));
         let Some(first) = begin else { return false };
+        let lead = Duration::from_micros(noise as u64);
         let before = self.last.iter().rev().find(|point| first.at.since(point.at) >= lead);
         before.is_some_and(|point| after(point.highest, busy_from) >= 0)
     }
 
     /// The mean delay as it was at one of the points.
-    fn mean_before(&self, index: usize, span: Duration) -> Option<u32> {
-        let (last, first) = (self.last[index], self.mean_begins(index, span)?);
+    fn mean_before(&self, index: usize, span: Duration, meant: u32) -> Option<u32> {
+        let (last, first) = (self.last[index], self.mean_begins(index, span, meant)?);
         let packets = last.packets.wrapping_sub(first.packets);
         let mean = last.sum.saturating_sub(first.sum) / i64::from(packets);
         Some(self.reference?.wrapping_add_signed(i32::try_from(mean).ok()?))
     }
 
     /// The point at which the packets begin of which the mean delay at one of the points is.
-    fn mean_begins(&self, index: usize, span: Duration) -> Option<&Point> {
+    fn mean_begins(&self, index: usize, span: Duration, meant: u32) -> Option<&Point> {
         let last = &self.last[index];
         self.last.iter().take(index).rev().find(|point| {
-            last.at.since(point.at) >= span && last.packets.wrapping_sub(point.packets) >= MEANT
+            last.at.since(point.at) >= span && last.packets.wrapping_sub(point.packets) >= meant
         })
     }
 
@@ -190,7 +207,9 @@ impl Points {
         let mut bytes = last.bytes.saturating_sub(first.bytes) as f64;
         if noise > JITTERY {
             // Least delays vary less than those of single datagrams, and means still less where all vary.
-            let mean = |index| self.mean_before(index, Duration::ZERO).filter(|_| is_jittery);
+            let mean = |index| {
+                self.mean_before(index, Duration::ZERO, meant(noise)).filter(|_| is_jittery)
+            };
             let means = mean(self.last.len() - 1).zip(mean(index));
             let (later, before) = means.unwrap_or((last.delay, first.delay));
             let grown = f64::from(after(later, before));
