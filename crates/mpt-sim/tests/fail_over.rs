@@ -4,11 +4,12 @@ mod links;
 
 use std::time::Duration;
 
-use links::{at, bulk, carried, of_each, plan, stream_between, wire};
+use links::{at, bulk, carried, links_of, of_each, plan, stream_between, wire};
 use mpt_proto::{Change, Drop, PathId, PathState, Picks, RepairStats};
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
-use mpt_sim::traffic::stream::Verdict;
+use mpt_sim::traffic::bulk::Sender;
+use mpt_sim::traffic::stream::{Source, Verdict};
 use mpt_sim::world::pair::Pair;
 use mpt_sim::world::{BulkId, Direction};
 
@@ -188,6 +189,53 @@ fn a_transfer_goes_on_at_once_when_this_host_has_lost_a_path() {
         .collect();
     pauses.sort_unstable();
     assert!(pauses[6] <= 55, "{pauses:?}");
+}
+
+#[test]
+fn a_transfer_goes_on_soon_when_its_acknowledgements_are_lost() {
+    let pause = |start: &u64| {
+        let mut pair = pair_of(1 + start, &[wire(40, 15), wire(40, 10)]);
+        let transfer = bulk(&mut pair);
+        let lost = 4000 + 37 * start;
+        pair.world.run_until(at(lost));
+        pair.world.cut(pair.wires[1], Direction::Back, true);
+        longest_pause(&mut pair, transfer, [lost, lost + 1000])
+    };
+    let mut pauses = of_each([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], pause);
+    pauses.sort_unstable();
+    assert!(pauses[6] <= 80 && pauses[11] <= 135, "{pauses:?}");
+}
+
+#[test]
+fn a_path_that_loses_and_varies_is_not_left_as_long_as_something_comes_by_it() {
+    let links =
+        ["50/10/0.02/10,50/15/0.02/10", "50/10/0/0,20/20/0.02/10", "40/10/0.02/10,40/15/0/0"];
+    let wires = links.map(links_of);
+    for wires in &wires {
+        let left = |seed: &u64| {
+            // Much is sent one way and little the other way, little both ways, or a transfer each way.
+            let [there, back] = [[20_000, 300], [300, 300], [0, 0]][*seed as usize % 3];
+            let mut pair = pair_of(1 + seed, wires);
+            let (left, right) = (pair.left, pair.right);
+            let flow = Pair::flow(false, 7001);
+            for (from, to, kbps, flow) in
+                [(left, right, there, flow), (right, left, back, flow.reversed())]
+            {
+                if kbps == 0 {
+                    let sender = Sender::new(flow, 1380, at(1000), at(21_000));
+                    pair.world.add_bulk(from, to, sender);
+                } else {
+                    let interval = Source::interval_for(1400, kbps * 1000);
+                    let source = Source::new(flow, 1400, interval, at(1000), at(21_000));
+                    pair.world.add_stream(from, to, source);
+                }
+            }
+            pair.world.run_until(at(21_000));
+            [left, right].map(|host| pair.connection(host).repair_stats().leaves)
+        };
+        let left = of_each([0, 1, 2, 3, 4, 5, 6, 7, 8], left);
+        assert_eq!(left, [[0; 2]; 9], "{wires:?}");
+    }
 }
 
 #[test]

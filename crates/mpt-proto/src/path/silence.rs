@@ -21,6 +21,13 @@ const FOLLOWS: Duration = Duration::from_millis(40);
 /// All paths that a feedback tells about are known after this.
 const AT_ONCE: Duration = Duration::from_millis(1);
 
+/// Of so many datagrams in a row one arrives.
+const SEVERAL: i32 = 5;
+
+/// So often, in microseconds, it is remembered what was sent by then, and so many times.
+const REMEMBERED_EVERY: u32 = 5000;
+const REMEMBERED: usize = 6;
+
 /// How many mean deviations a round trip may be longer.
 const DEVIATIONS: u32 = 4;
 
@@ -29,6 +36,11 @@ pub(crate) fn longest_silence(round_trip: RoundTrip) -> Duration {
     let RoundTrip { smoothed, variation, .. } = round_trip;
     let interval = (smoothed / 4).max(LEAST);
     smoothed + (variation * DEVIATIONS).max(MAX_FEEDBACK_GAP + interval).max(FOLLOWS)
+}
+
+/// Whether several path sequences follow the one that has arrived, up to this one.
+fn is_several(sequence: u32, arrived: u32) -> bool {
+    sequence.wrapping_sub(arrived).cast_signed() >= SEVERAL
 }
 
 /// What is awaited of one path.
@@ -43,9 +55,12 @@ pub(crate) struct Silence {
     last: (u32, u64),
     /// When it was sent.
     last_at: Instant,
+    /// The path sequences by which several had been sent since the last one that is known to have arrived, and when they were,
+    /// in microseconds, oldest first; and how many these are.
+    several: ([(u32, u32); REMEMBERED], u8),
     /// The highest path sequence that is known to have arrived, and when it did, in microseconds of the peer's clock.
     arrived: (u32, u32),
-    /// When feedback has told that what was sent last should have arrived long before.
+    /// When feedback has told that what was sent last should have arrived long before, or one of several in a row.
     missed: Option<Instant>,
     /// How many bytes the datagrams have that are sent, smoothed.
     len: u32,
@@ -68,10 +83,26 @@ impl Silence {
         paths: u64,
     ) {
         (self.last, self.last_at) = ((sequence, bytes), now);
+        self.remember(now, sequence);
         self.len = self.len - self.len / 8 + len / 8;
         let (_, before) = *self.awaited.get_or_insert((now, bytes));
         if self.loaded.is_none() && bytes.saturating_sub(before) >= 2 * paths * BYTES_PER_PATH {
             self.loaded = Some(now);
+        }
+    }
+
+    /// Remembers when this path sequence was sent, if several were since the last one that is known to have arrived.
+    #[inline]
+    fn remember(&mut self, now: Instant, sequence: u32) {
+        let (remembered, count) = &mut self.several;
+        let (now, next) = (now.micros(), usize::from(*count));
+        let before = remembered[..next].last();
+        if next < REMEMBERED
+            && before.is_none_or(|(_, before)| now.wrapping_sub(*before) >= REMEMBERED_EVERY)
+            && is_several(sequence, self.arrived.0)
+        {
+            remembered[next] = (sequence, now);
+            *count += 1;
         }
     }
 
@@ -87,6 +118,11 @@ impl Silence {
         [others, paths]: [u64; 2],
     ) {
         (self.arrived, self.missed) = ((highest, arrived), None);
+        let (remembered, count) = &mut self.several;
+        let all = remembered[..usize::from(*count)].iter();
+        let told = all.take_while(|(it, _)| !is_several(*it, highest)).count();
+        remembered.rotate_left(told);
+        *count -= told as u8;
         let (last, bytes) = self.last;
         let is_open = last.wrapping_sub(highest).cast_signed() > 0;
         let since = if self.usual.is_zero() { now } else { now.min(sent + self.usual) };
@@ -121,7 +157,10 @@ impl Silence {
             return self.missed;
         }
         let (_, arrived) = self.arrived;
-        let expected = self.last_at.micros().wrapping_add(delay.mean);
+        let (remembered, count) = &self.several;
+        let several = remembered[..usize::from(*count)].first();
+        let sent = several.map_or(self.last_at.micros(), |(_, at)| *at);
+        let expected = sent.wrapping_add(delay.mean);
         let since = [expected, arrived].map(|at| written.wrapping_sub(at).cast_signed());
         let least = ((delay.deviation * DEVIATIONS).max(FOLLOWS) + spare).as_micros() as i32;
         if since.into_iter().all(|since| since >= least) {
@@ -133,6 +172,7 @@ impl Silence {
     /// Nothing is awaited any more.
     pub(crate) fn forget(&mut self) {
         (self.awaited, self.loaded, self.missed) = (None, None, None);
+        self.several.1 = 0;
     }
 
     /// Whether nothing is awaited.
@@ -257,5 +297,25 @@ mod tests {
         assert!(silence.on_written(at(180), 690_000, delay, none).is_some());
         silence.on_progress(at(181), [9, 650_000], at(100), Some(usual), [0, 2]);
         assert_eq!(silence.on_written(at(900), 1_400_000, delay, none), None, "all has come");
+    }
+
+    /// The acknowledgements of a transfer are so few bytes that nothing else tells soon, and they go on for as long as data comes.
+    #[test]
+    fn a_path_is_silent_when_several_in_a_row_have_not_come_though_more_are_sent() {
+        let deviation = Duration::from_millis(2);
+        let delay = Delay { min: 10_000, least: 10_000, mean: 10_000, deviation };
+        let usual = trip(20, 1);
+        let written = |every: u64, at_millis: u64| {
+            let mut silence = Silence::default();
+            (0..50).filter(|it| it % every == 0).enumerate().for_each(|(number, time)| {
+                silence.on_sent(at(100 + time), number as u32, 60, 60 * number as u64, 2);
+            });
+            silence.on_progress(at(120), [0, 110_000], at(100), Some(usual), [0, 2]);
+            let now = at(at_millis + 10);
+            silence.on_written(now, at_millis as u32 * 1000, delay, Duration::ZERO).is_some()
+        };
+        assert!(!written(1, 154), "the fifth has been missing for 39 ms");
+        assert!(written(1, 155), "for 40 ms");
+        assert!(!written(20, 189) && written(20, 190), "few may be lost: the last one counts");
     }
 }
