@@ -191,7 +191,8 @@ fn bbr_gets_slower_paths_too_after_it_has_measured_its_round_trip_again() {
 
 #[test]
 fn bbr_is_not_delayed_for_a_path_that_is_not_worth_it() {
-    let got = bbr(&[wire(20, 10), wire(1, 60)], &[(3, 11), (15, 20)]);
+    // In each of them BBR may stop for 0.2 s once, to measure its round trip.
+    let got = bbr(&[wire(20, 10), wire(1, 60)], &[(3, 11), (12, 20)]);
     assert!(got.iter().all(|&got| got > 0.95 * 20.0), "{got:?}");
 }
 
