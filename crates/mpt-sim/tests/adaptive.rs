@@ -369,8 +369,9 @@ fn what_is_committed_to_a_path_that_becomes_slow_goes_by_the_other() {
     pair.world.run_until(at(6000));
     let verdict = pair.world.stream(stream).1.verdict();
     let order = pair.connection(pair.right).stats().reorder;
-    // What was committed to it would take a second. The stream is more than both carry, so 400 ms of it wait before.
-    assert!(verdict.greatest_delay < Duration::from_millis(550), "{verdict:?}");
+    // What was committed to it would take a second. The stream is more than both carry, so 400 ms of it wait before; and the 2 ms that
+    // stood in its queue take 20 ms now.
+    assert!(verdict.greatest_delay < Duration::from_millis(600), "{verdict:?}");
     // Some of these are repairs of what the queue of the link had no room for.
     assert!(order.late < 150, "{order:?}");
 }

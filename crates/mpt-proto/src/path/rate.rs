@@ -6,8 +6,10 @@
 //! it delivers otherwise is no more than what was sent, so it is a lower bound.
 //!
 //! ```text
-//! pace = rate * (1 + clamp((target - q) / round trip, -1/2, gain))
+//! pace = rate * (1 + clamp((target - q) / (round trip + caution), -1/2, gain))
 //! ```
+//!
+//! where the caution, up to 15 ms where round trips are short, stands for the time that it takes to see a queue.
 //!
 //! Before anything is known of a path nothing is held back (*open*), as on a path that is never full. A path that
 //! is first needed when others are full starts with few packets and doubles them per round trip (*start*).
