@@ -49,6 +49,10 @@ impl RateEstimator {
         let long = half.max((lead * LONG).min(LONGEST));
         let is_steady = self.points.is_steady(long, self.noise, self.busy_from);
         let mean = self.points.mean_delay(long, MOST_MEANT).filter(|_| is_steady);
+        // The first data of a flow has no mean yet, and the least delay of all is far below the least of so few.
+        if self.mean_base.is_none() && self.is_jittery() {
+            self.mean_base = self.trains.mean_alone().map(|mean| [mean; 2]);
+        }
         match &mut self.base {
             None => {
                 self.base = Some([last.delay; 2]);
@@ -157,5 +161,43 @@ impl RateEstimator {
             let before = earlier(bases[0], bases[1]);
             *bases = [before.wrapping_add_signed(by); 2];
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Given, RateEstimator};
+    use super::*;
+    use crate::wire::extended::feedback::Block;
+
+    /// Sends `count` datagrams of so many bytes each 2 ms that take 30 ms and up to 16 ms more, in turn; feedback tells of 8 at once.
+    fn send(path: &mut RateEstimator, block: &mut Block, [count, bytes]: [u32; 2]) {
+        let ms = Duration::from_millis;
+        let given =
+            Given { header: 28, least: ms(60), latest: ms(60), competes: false, phase: ms(0) };
+        for _ in 0..count / 8 {
+            block.received += 8;
+            block.highest += 8;
+            block.received_bytes += u64::from(8 * bytes);
+            block.highest_sent += 16_000;
+            block.highest_arrived = block.highest_sent + 38_000;
+            (block.delay_min, block.delay_mean, block.delay_deviation) = (34_000, 4000, 3000);
+            let now = Instant::ZERO + Duration::from_micros(block.highest_arrived.into());
+            path.on_feedback(now, block, given);
+        }
+    }
+
+    #[test]
+    fn the_first_data_of_a_flow_is_compared_with_the_mean_delay_of_beacons() {
+        let (mut path, mut block) = (RateEstimator::default(), Block::default());
+        // One of many was as fast as none of eight is.
+        block.delay_min = 15_000;
+        send(&mut path, &mut block, [64, 60]);
+        (path.base, path.rate) = (Some([15_000; 2]), 2.5e6);
+        path.start(Duration::from_millis(60));
+        path.on_idle(block.highest + 1000);
+        send(&mut path, &mut block, [24, 1400]);
+        assert!(path.queue().as_millis() <= 1, "{:?}: nothing stands in a queue", path.queue());
+        assert!(path.goes_by_means() && !path.is_measured());
     }
 }

@@ -8,6 +8,9 @@ use super::points::after;
 /// Fewer datagrams of a train say nothing.
 const FEWEST: u32 = 12;
 
+/// Fewer single ones say too little to tell a queue.
+const ENOUGH: u32 = 16;
+
 /// More single ones are not counted, so that the mean follows.
 const MOST: u32 = 64;
 
@@ -26,6 +29,13 @@ impl Alone {
         let of = (of + count).min(MOST);
         let off = i64::from(after(mean, before)) * i64::from(count) / i64::from(of);
         *alone = Some(Self { mean: before.wrapping_add_signed(off as i32), count: of });
+    }
+}
+
+impl Alone {
+    /// The mean, if it is of enough.
+    pub(super) fn known(self) -> Option<u32> {
+        (self.count >= ENOUGH).then_some(self.mean)
     }
 }
 

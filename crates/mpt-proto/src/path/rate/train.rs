@@ -59,6 +59,11 @@ pub(super) struct Trains {
 }
 
 impl Trains {
+    /// The mean delay of small datagrams that are sent alone, if it is of enough of them.
+    pub(super) fn mean_alone(&self) -> Option<u32> {
+        self.alone.and_then(Alone::known)
+    }
+
     /// Bytes of memory apart from its own size.
     pub(super) fn memory(&self) -> usize {
         self.on_way.as_ref().map_or(0, |train| size_of_val(&**train))
