@@ -4,8 +4,10 @@ mod pair;
 
 use std::time::Duration;
 
-use mpt_proto::{Change, Drop, PathId, PathStatus, ReorderConfig};
-use pair::{CONNECTION, Host, Pair, Sent, Settings, packet};
+use mpt_proto::{
+    Change, Drop, Endpoint, FramingConfig, PathId, PathStatus, ReorderConfig, Secret, TransmitKind,
+};
+use pair::{CONNECTION, Host, Pair, Sent, Settings, config, packet};
 
 /// Gone, and noticed at once.
 fn lost(path: u8) -> Change {
@@ -250,4 +252,51 @@ fn after_a_stall_the_last_datagrams_sent_are_retransmitted() {
     pair.exchange(|_, path| path == PathId(0));
     assert!(pair.right.numbers().into_iter().eq(0..100));
     assert_eq!(resent(&pair.left, 0), 50);
+}
+
+/// Two hosts in a session of extended framing.
+fn in_session() -> Pair {
+    let mut pair = Pair::new(&Settings::default());
+    for host in [&mut pair.left, &mut pair.right] {
+        let mut config = config(&Settings::default(), host.number);
+        config.connections[0].framing = FramingConfig::Extended;
+        config.secret = Secret::new([host.number; 16]);
+        host.endpoint = Endpoint::new(&config, pair.now).expect("good settings");
+    }
+    pair.wait(Duration::from_secs(1), |_, _| true);
+    assert!(pair.left.endpoint.connection(CONNECTION).has_session());
+    pair
+}
+
+#[test]
+fn a_copy_says_whether_its_checksum_is_partial() {
+    for partial in [false, true] {
+        let Pair { now, left, .. } = in_session();
+        let (mut sender, _) = left.endpoint.split();
+        // Flag P, in the first byte behind the GRE header (section 8.1 of `docs/protocol.md`).
+        let says_partial = |datagram: &[u8]| datagram[12] & 0x08 != 0;
+        for number in 0..20 {
+            let packet = packet(1, number);
+            let transmit = sender.handle_inner(now, &packet).expect("a path is up");
+            let mut datagram = vec![0; transmit.size()];
+            sender.emit_either(now, &transmit, &mut datagram, |packet, place| {
+                place.copy_from_slice(packet);
+                partial
+            });
+            assert_eq!(says_partial(&datagram), partial);
+        }
+        sender.change(now, &lost(1));
+        let mut copies = 0;
+        while let Some(transmit) = sender.poll_transmit(now) {
+            let mut datagram = vec![0; transmit.size()];
+            sender.emit(now, &transmit, &mut datagram, |payload, place| {
+                place.copy_from_slice(payload);
+            });
+            if transmit.kind() == TransmitKind::Retransmission {
+                assert_eq!(says_partial(&datagram), partial);
+                copies += 1;
+            }
+        }
+        assert_eq!(copies, 10, "all that went by the path that is lost");
+    }
 }

@@ -5,6 +5,9 @@ use super::read_counters::{Lie, ReadCounters};
 use super::segment::Segments;
 use super::{Offloads, VnetHeader, vnet};
 
+/// The headers of a packet are in so many bytes, as a rule.
+const HEADERS: usize = 64;
+
 /// Memory for one super-packet, allocated once and used for every read, and the count of all reads.
 #[derive(Debug)]
 pub struct Burst {
@@ -219,12 +222,20 @@ impl<'p> Unfinished<'p> {
     #[inline]
     pub fn emit_partial(&self, place: &mut [u8]) -> bool {
         let left = self.may_be_left() && place.len() == self.bytes.len();
-        if left {
-            place.copy_from_slice(self.bytes);
-        } else {
+        if !left {
             self.emit(place);
+            return false;
         }
-        left
+        let parts = (self.bytes.split_first_chunk::<HEADERS>(), place.split_first_chunk_mut());
+        match parts {
+            (Some((headers, payload)), Some((headers_place, payload_place))) => {
+                // The headers were written in pieces a moment ago, and reading them as a whole has to wait for that.
+                payload_place.copy_from_slice(payload);
+                *headers_place = *headers;
+            }
+            _ => place.copy_from_slice(self.bytes),
+        }
+        true
     }
 
     #[inline]

@@ -115,21 +115,28 @@ impl Stamp {
     }
 
     /// Writes a datagram with an inner packet, as [`emit`](Self::emit). `fill` says whether its checksum is
-    /// partial; the stamp returned says so, too, if the framing can.
+    /// partial; that is returned, and the header says so, too, if the framing can.
     #[inline(always)]
     pub(crate) fn emit_either(
-        self,
+        &self,
         datagram: &mut [u8],
         fill: impl FnOnce(&mut [u8]) -> bool,
-    ) -> Self {
+    ) -> bool {
         match self {
             Self::Plain(stamp) => {
-                stamp.emit(datagram, |place| {
-                    fill(place);
-                });
-                self
+                let mut partial = false;
+                stamp.emit(datagram, |place| partial = fill(place));
+                partial
             }
-            Self::Extended(stamp) => Self::Extended(stamp.emit_either(datagram, fill)),
+            Self::Extended(stamp) => stamp.emit_either(datagram, fill),
+        }
+    }
+
+    /// The checksum of the inner packet is complete.
+    #[inline]
+    pub(crate) fn complete(&mut self) {
+        if let Self::Extended(stamp) = self {
+            stamp.complete();
         }
     }
 

@@ -48,23 +48,23 @@ impl TransmitSide {
         datagram: &mut [u8],
         fill: impl FnOnce(&[u8], &mut [u8]) -> bool,
     ) {
-        let &Transmit { connection, stamp, payload, .. } = transmit;
-        match payload {
+        // The stamp is read where it is, field by field: it was written so a moment ago, and to copy it as a whole would
+        // have to wait for that.
+        let stamp = &transmit.stamp;
+        match transmit.payload {
             Payload::Inner { packet, keep } => {
-                let stamp = stamp.emit_either(datagram, |place| fill(packet, place));
-                self.keep_copy(now, transmit, keep, &stamp, datagram);
-                self.seal(connection, &stamp, datagram);
+                let partial = stamp.emit_either(datagram, |place| fill(packet, place));
+                self.keep_copy(now, transmit, keep, partial, datagram);
             }
             Payload::Waited { place, keep, .. } => {
-                let half = self.connections.get(connection.index());
+                let half = self.connections.get(transmit.connection.index());
                 let Some(paced) = half.and_then(|half| half.paced.as_ref()) else { return };
                 let (packet, partial) = paced.packet(place);
-                let stamp = stamp.emit_either(datagram, |place| {
+                stamp.emit_either(datagram, |place| {
                     place.copy_from_slice(packet);
                     partial
                 });
-                self.keep_copy(now, transmit, keep, &stamp, datagram);
-                self.seal(connection, &stamp, datagram);
+                self.keep_copy(now, transmit, keep, partial, datagram);
             }
             Payload::Control { len } | Payload::Reply { len } => {
                 stamp.emit(datagram, |place| {
@@ -72,14 +72,13 @@ impl TransmitSide {
                     message.copy_from_slice(&self.control[..message.len()]);
                     padding.fill(0);
                 });
-                self.seal(connection, &stamp, datagram);
             }
             Payload::Kept { place, .. } => {
                 let packet = self.retransmit.packet(place);
                 stamp.emit(datagram, |place| place.copy_from_slice(packet));
-                self.seal(connection, &stamp, datagram);
             }
         }
+        self.seal(transmit, datagram);
     }
 
     /// Keeps a copy of an inner packet that has just been written, if that is to be done.
@@ -89,15 +88,15 @@ impl TransmitSide {
         now: Instant,
         transmit: &Transmit<'_>,
         keep: Keep,
-        stamp: &Stamp,
+        partial: bool,
         datagram: &[u8],
     ) {
         match keep {
             Keep::Not => {}
             Keep::Briefly => {
                 if self.retransmit.allows(now, datagram.len()) {
-                    let sent = sent(now, transmit, stamp);
-                    self.retransmit.put(sent, &datagram[stamp.payload(datagram.len())]);
+                    let sent = sent(now, transmit, partial);
+                    self.retransmit.put(sent, &datagram[sent.stamp.payload(datagram.len())]);
                 }
             }
             Keep::UntilTold(again) => {
@@ -106,8 +105,8 @@ impl TransmitSide {
                 if !is_covered && !is_kept {
                     return;
                 }
-                let sent = sent(now, transmit, stamp);
-                let packet = &datagram[stamp.payload(datagram.len())];
+                let sent = sent(now, transmit, partial);
+                let packet = &datagram[sent.stamp.payload(datagram.len())];
                 if is_covered {
                     self.cover(now, &sent, packet);
                 }
@@ -128,9 +127,9 @@ impl TransmitSide {
 
     /// Seals what was written, where that is to be done.
     #[inline(always)]
-    fn seal(&mut self, connection: ConnectionId, stamp: &Stamp, datagram: &mut [u8]) {
-        if stamp.is_sealed() {
-            self.do_seal(connection, stamp, datagram);
+    fn seal(&mut self, transmit: &Transmit<'_>, datagram: &mut [u8]) {
+        if transmit.stamp.is_sealed() {
+            self.do_seal(transmit.connection, &transmit.stamp, datagram);
         }
     }
 
@@ -150,7 +149,10 @@ impl TransmitSide {
     }
 }
 
-fn sent(now: Instant, transmit: &Transmit<'_>, stamp: &Stamp) -> Sent {
-    let &Transmit { connection, path, tos, .. } = transmit;
-    Sent { at: now, connection, path, tos, stamp: *stamp }
+fn sent(now: Instant, transmit: &Transmit<'_>, partial: bool) -> Sent {
+    let &Transmit { connection, path, tos, mut stamp, .. } = transmit;
+    if !partial {
+        stamp.complete();
+    }
+    Sent { at: now, connection, path, tos, stamp }
 }

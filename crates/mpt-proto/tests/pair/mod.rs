@@ -9,7 +9,7 @@ use std::time::Duration;
 use mpt_proto::{
     Change, ConnectionConfig, ConnectionId, Drop, Endpoint, EndpointConfig, Event, Held, Instant,
     Origin, PathConfig, PathId, PathState, PathStatus, PeerKind, Pins, Prefix, ReorderConfig,
-    SchedulerConfig, Sink, SocketId,
+    SchedulerConfig, Sink, SocketId, TransmitKind,
 };
 
 pub(crate) const CONNECTION: ConnectionId = ConnectionId(0);
@@ -161,7 +161,11 @@ impl Host {
         while let Some(transmit) = self.endpoint.poll_transmit(now) {
             let mut bytes = vec![0; transmit.size()];
             self.endpoint.emit(now, &transmit, &mut bytes);
-            sent.push(Sent { path: transmit.path, bytes });
+            // The answer to an origin goes back by the socket that it came from, of which each path has its own.
+            let is_reply = transmit.kind() == TransmitKind::Reply;
+            let socket = self.endpoint.destination().0;
+            let path = if is_reply { PathId(socket.0 as u8) } else { transmit.path };
+            sent.push(Sent { path, bytes });
         }
         sent
     }

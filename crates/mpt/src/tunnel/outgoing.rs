@@ -145,6 +145,7 @@ impl Outgoing {
 
     /// Appends a datagram, written by `emit`, to the send batch of its path. A full batch is sent first.
     /// `now` is when the wake-up began.
+    #[inline(always)]
     pub(super) fn stage(
         &mut self,
         now: Instant,

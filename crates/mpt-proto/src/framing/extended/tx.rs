@@ -254,19 +254,25 @@ impl Stamp {
         self.header.emit(datagram);
     }
 
-    /// The same for an inner packet, where `fill` says whether its checksum is partial. Returns the stamp that says so, too.
+    /// The same for an inner packet, where `fill` says whether its checksum is partial; that is returned, too.
     #[inline(always)]
     pub(crate) fn emit_either(
-        mut self,
+        &self,
         datagram: &mut [u8],
         fill: impl FnOnce(&mut [u8]) -> bool,
-    ) -> Self {
+    ) -> bool {
         let place = self.payload(datagram.len());
-        if !fill(&mut datagram[place]) {
-            self.header.flags = self.header.flags.without(Flags::PARTIAL);
-        }
-        self.header.emit(datagram);
-        self
+        let partial = fill(&mut datagram[place]);
+        let Header { flags, .. } = self.header;
+        let flags = if partial { flags } else { flags.without(Flags::PARTIAL) };
+        Header { flags, ..self.header }.emit(datagram);
+        partial
+    }
+
+    /// The checksum of the packet is complete.
+    #[inline]
+    pub(crate) fn complete(&mut self) {
+        self.header.flags = self.header.flags.without(Flags::PARTIAL);
     }
 
     /// Whether the packet may have a partial checksum.
