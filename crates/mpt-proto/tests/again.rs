@@ -1,11 +1,9 @@
 //! What was in flight on a path that is lost is sent again on those that are left.
 
-mod pair;
-
 use std::time::Duration;
 
+use crate::pair::{CONNECTION, Host, Pair, Sent, Settings, packet};
 use mpt_proto::{Change, Drop, PathId, PathStatus, ReorderConfig};
-use pair::{CONNECTION, Host, Pair, Sent, Settings, packet};
 
 /// Gone, and noticed at once.
 fn lost(path: u8) -> Change {
