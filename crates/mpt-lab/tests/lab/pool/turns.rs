@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// longer than their dead time on a machine that does other work, too.
 const ALWAYS: usize = 3;
 /// How many may run for each processor while there is idle time.
-const WHILE_IDLE: usize = 6;
+const WHILE_IDLE: usize = 10;
 /// The share of the processors' time that must be idle for one more.
 const IDLE: f64 = 0.4;
 /// For how long that is measured: a test that has just begun has to show what it takes.
