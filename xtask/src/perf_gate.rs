@@ -24,7 +24,7 @@ use figures::{Conditions, Figures};
 use verdict::Verdict;
 
 /// Where the figures are, below the workspace's root.
-const FIGURES: &str = "crates/mpt/benches/instructions/figures.toml";
+const FIGURES: &str = "crates/mpt-io/benches/instructions/figures.toml";
 
 /// How many times the instructions of plain framing a case may take in extended framing.
 const EXTENDED_OVER_PLAIN: f64 = 1.06;

@@ -1,16 +1,14 @@
 //! What ordinary bad luck does to a pair of hosts: restarts over crippled connections, paths that
 //! stand still, one-sided trouble, and memory that runs out.
 
-mod pair;
-
 use std::time::Duration;
 
+use crate::pair::{
+    CONNECTION, Host, Inbox, Pair, Sent, Settings, config, inner_address, outer_address, packet,
+};
 use mpt_proto::{
     Change, ConfigError, DownCause, Drop, Endpoint, Held, Instant, Late, Origin, PathId, PathState,
     PathStatus, Prefix, ReorderConfig, Sink, SocketId,
-};
-use pair::{
-    CONNECTION, Host, Inbox, Pair, Sent, Settings, config, inner_address, outer_address, packet,
 };
 
 fn ms(millis: u64) -> Duration {

@@ -1,13 +1,12 @@
 //! What was in flight on a path that is lost is sent again on those that are left.
 
-mod pair;
-
 use std::time::Duration;
 
 use mpt_proto::{
     Change, Drop, Endpoint, FramingConfig, PathId, PathStatus, ReorderConfig, Secret, TransmitKind,
 };
-use pair::{CONNECTION, Host, Pair, Sent, Settings, config, packet};
+
+use crate::pair::{CONNECTION, Host, Pair, Sent, Settings, config, packet};
 
 /// Gone, and noticed at once.
 fn lost(path: u8) -> Change {

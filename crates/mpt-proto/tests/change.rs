@@ -1,15 +1,13 @@
 //! What changes while an endpoint runs, and what must not be felt of it.
 
-mod pair;
-
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::pair::{CONNECTION, Host, Inbox, Pair, Sent, Settings, config, outer_address, packet};
 use mpt_proto::{
     Change, ConnectionConfig, DownCause, Endpoint, Instant, Message, Origin, PathConfig, PathId,
     PathState, PathStatus, PathUpdate, ReorderConfig, SocketId,
 };
-use pair::{CONNECTION, Host, Inbox, Pair, Sent, Settings, config, outer_address, packet};
 
 const KEEPALIVE: Duration = Duration::from_millis(500);
 

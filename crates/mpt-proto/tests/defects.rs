@@ -3,12 +3,10 @@
 //! Defects of its configuration, command line, control protocol and sockets are covered where we
 //! have those: in the tests of `mpt` and `mpt-io`.
 
-mod pair;
-
 use std::time::Duration;
 
+use crate::pair::{CONNECTION, Host, Pair, Sent, Settings, config, packet, packet_v6};
 use mpt_proto::{Drop, Endpoint, Instant, PathId, PathState, Prefix, ReorderConfig};
-use pair::{CONNECTION, Host, Pair, Sent, Settings, config, packet, packet_v6};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -1,16 +1,14 @@
 //! The endpoint from outside: bring-up, striping, failure of paths, and sums that balance.
 
-mod pair;
-
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
+use crate::pair::{
+    CONNECTION, Host, Inbox, Pair, Sent, Settings, config, outer_address, packet, packet_v6,
+};
 use mpt_proto::{
     Change, ConfigError, DownCause, Drop, Endpoint, Event, Instant, Origin, PathId, PathState,
     PathStatus, Prefix, ReorderConfig, SocketId, Timer,
-};
-use pair::{
-    CONNECTION, Host, Inbox, Pair, Sent, Settings, config, outer_address, packet, packet_v6,
 };
 
 const SECOND: Duration = Duration::from_secs(1);

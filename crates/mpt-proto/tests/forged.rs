@@ -1,12 +1,10 @@
 //! Single forged keepalives, by an attacker who knows the addresses, and in some tests the peer's clock.
 
-mod pair;
-
 use std::time::Duration;
 
+use crate::pair::{CONNECTION, Pair, Sent, Settings, inner_address, packet};
 use mpt_proto::wire::keepalive::{Keepalive, LEN, Report, Trailer};
 use mpt_proto::{Change, DownCause, PathId, PathState, PathStatus};
-use pair::{CONNECTION, Pair, Sent, Settings, inner_address, packet};
 
 const FORGED: PathId = PathId(0);
 const OTHER: PathId = PathId(1);

@@ -1,11 +1,9 @@
 //! Whatever arrives: no panic, no growth of memory, no wrong delivery, and a name for every drop.
 
-mod pair;
-
 use std::time::Duration;
 
+use crate::pair::{self, CONNECTION, Pair, Sent, Settings, config, packet, packet_v6};
 use mpt_proto::{Change, Drop, PathId, PathState, PathStatus, wire};
-use pair::{CONNECTION, Pair, Sent, Settings, config, packet, packet_v6};
 use proptest::prelude::*;
 
 /// Datagrams as an endpoint meets them, to be mutated: data of both versions, with and without

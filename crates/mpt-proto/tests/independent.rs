@@ -11,8 +11,6 @@
     reason = "a test may panic and say what it skips"
 )]
 
-mod pair;
-
 use std::collections::BTreeSet;
 use std::env;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -20,12 +18,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::pair::{self, CONNECTION, Inbox, Settings, config, outer_address};
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use mpt_proto::wire::gre::{self, Header, Protocol};
 use mpt_proto::{
     Drop, Endpoint, EndpointConfig, Instant, Origin, PeerKind, ReorderConfig, Seq, SocketId,
 };
-use pair::{CONNECTION, Inbox, Settings, config, outer_address};
 
 const NOW: Instant = Instant::ZERO;
 

@@ -1,17 +1,15 @@
 //! Peers of other kinds: the original MPT, frame by frame as captured, and RFC 8086 endpoints that
 //! support only GRE.
 
-mod pair;
-
 use std::time::Duration;
 
+use crate::pair::{
+    CONNECTION, Host, Inbox, Sent, Settings, config, inner_address, inner_address_v6, packet,
+    packet_v6,
+};
 use mpt_proto::{
     Change, ConfigError, DownCause, Drop, Endpoint, EndpointConfig, Event, Instant, PathId,
     PathState, PathStatus, PeerKind, Prefix, ReorderConfig, Seq,
-};
-use pair::{
-    CONNECTION, Host, Inbox, Sent, Settings, config, inner_address, inner_address_v6, packet,
-    packet_v6,
 };
 
 const START: Instant = Instant::ZERO;

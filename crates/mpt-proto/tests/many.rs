@@ -1,11 +1,9 @@
 //! Many connections of one endpoint: their keepalives gather, so that it seldom has to wake up.
 
-mod pair;
-
 use std::time::Duration;
 
+use crate::pair::{Inbox, Settings, config, inner_address, outer_address};
 use mpt_proto::{ConnectionId, Endpoint, Instant};
-use pair::{Inbox, Settings, config, inner_address, outer_address};
 
 const EVERY: Duration = Duration::from_millis(500);
 const CONNECTIONS: u64 = 200;

@@ -1,17 +1,15 @@
 //! Which path of a connection an inner packet takes: tiers and pins, seen from outside.
 
-mod pair;
-
 use std::ops::Range;
 use std::time::Duration;
 
+use crate::pair::{CONNECTION, Host, Inbox, Pair, Sent, Settings, config, packet};
 use mpt_proto::wire::gre;
 use mpt_proto::wire::keepalive::{Activation, Keepalive};
 use mpt_proto::{
     Change, Endpoint, EndpointConfig, Instant, PathId, PathStatus, Pins, PortRanges, ReorderConfig,
     SchedulerConfig, TransmitSide,
 };
-use pair::{CONNECTION, Host, Inbox, Pair, Sent, Settings, config, packet};
 
 /// Paths of these priorities that are up for ever.
 fn settings(priorities: &[u8], scheduler: SchedulerConfig) -> EndpointConfig {

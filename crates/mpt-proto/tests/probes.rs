@@ -1,15 +1,13 @@
 //! Probes: keepalives padded to a length, by which a host finds out what a path carries.
 
-mod pair;
-
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::pair::{CONNECTION, Inbox, Sent, Settings, config, outer_address};
 use mpt_proto::{
     Drop, Endpoint, Instant, Origin, PathId, PathState, PeerKind, ReceiveSide, SocketId,
     TransmitSide,
 };
-use pair::{CONNECTION, Inbox, Sent, Settings, config, outer_address};
 
 const PATH: PathId = PathId(0);
 

@@ -1,15 +1,13 @@
 //! Sealed framing between two endpoints whose every datagram the test holds in its hand: what an attacker on the way, or
 //! one who has recorded everything, can bring about.
 
-mod pair;
-
 use std::time::Duration;
 
+use crate::pair::{CONNECTION, Host, Inbox, Pair, Sent, Settings, config, outer_address, packet};
 use mpt_proto::{
     Cipher, Ciphers, ConnectionStats, Drop, Drops, Endpoint, EndpointConfig, Event, FramingConfig,
     HostKeys, Instant, KEY_LEN, PathId, PathState, PeerKeys, PrivateKey, Secret,
 };
-use pair::{CONNECTION, Host, Inbox, Pair, Sent, Settings, config, outer_address, packet};
 
 /// The wall clock when that of the core is zero.
 const CLOCK_ZERO: Duration = Duration::from_secs(1_800_000_000);

@@ -1,16 +1,14 @@
 //! An endpoint whose sides have been moved apart: the same as the joined one where messages are carried
 //! at once, and sound where they take their time.
 
-mod pair;
-
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::pair::{CONNECTION, Host, Inbox, Pair, Sent, Settings, config, outer_address, packet};
 use mpt_proto::{
     Change, ConnectionId, Endpoint, Event, Instant, Message, Origin, PathId, PathState, PathStatus,
     ReceiveSide, SocketId, Traffic, Transmit, TransmitSide,
 };
-use pair::{CONNECTION, Host, Inbox, Pair, Sent, Settings, config, outer_address, packet};
 
 const STEP: Duration = Duration::from_millis(50);
 const SECOND: Duration = Duration::from_secs(1);

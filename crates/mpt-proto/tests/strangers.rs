@@ -1,16 +1,14 @@
 //! What a host sends to an origin that it does not know: never more bytes than came from there, and not often.
 
-mod pair;
-
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::pair::{CONNECTION, Host, Inbox, Pair, Sent, Settings, config, packet};
 use mpt_proto::{
     Cipher, Ciphers, Endpoint, EndpointConfig, FramingConfig, HostKeys, Instant, KEY_LEN, PathId,
     PeerKeys, PrivateKey, ReorderConfig, Secret, TransmitKind,
 };
-use pair::{CONNECTION, Host, Inbox, Pair, Sent, Settings, config, packet};
 
 /// Kinds of datagrams (section 8.2 of `docs/protocol.md`).
 const DATA: u8 = 0;

@@ -1,18 +1,15 @@
 //! The test vectors of `docs/protocol.md`, read from the document itself: what it says is what the
 //! code does, byte for byte.
 
-mod document;
-mod pair;
-
 use std::num::NonZeroU16;
 use std::time::Duration;
 
-use document::{blocks, bytes, datagram, rows, text};
+use crate::document::{blocks, bytes, datagram, rows, text};
+use crate::pair::{self, Host, Inbox, Sent, Settings, config, outer_address, packet};
 use mpt_proto::wire::gre::{self, Header, Protocol};
 use mpt_proto::wire::inner;
 use mpt_proto::wire::keepalive::{self, Activation, Arrivals, Echo, Keepalive, Report, Trailer};
 use mpt_proto::{Drop, Endpoint, Instant, Origin, PathId, Seq, SocketId};
-use pair::{Host, Inbox, Sent, Settings, config, outer_address, packet};
 
 fn ipv4(checksum: bool, key: Option<u32>, sequence: Option<u32>) -> Header {
     Header { protocol: Protocol::Ipv4, checksum, key, sequence: sequence.map(Seq::new) }

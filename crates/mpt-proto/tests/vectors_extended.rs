@@ -1,11 +1,9 @@
 //! The test vectors of extended framing in `docs/protocol.md`, read from the document itself.
 
-mod document;
-
 use std::num::{NonZeroU16, NonZeroU32};
 use std::time::Duration;
 
-use document::{blocks, bytes, count, datagram, rows, text};
+use crate::document::{blocks, bytes, count, datagram, rows, text};
 use mpt_proto::wire::erasure::{add, factor};
 use mpt_proto::wire::extended::beacon::{self, Beacon};
 use mpt_proto::wire::extended::challenge::{Answer, Challenge};

@@ -1,11 +1,9 @@
 //! The weights that a peer announces for its paths (`docs/protocol.md` section 5.2.1).
 
-mod pair;
-
 use std::time::Duration;
 
+use crate::pair::{CONNECTION, Host, Inbox, Pair, Sent, Settings, config, packet};
 use mpt_proto::{Change, Endpoint, Instant, MAX_WEIGHT, PathConfig, PathId};
-use pair::{CONNECTION, Host, Inbox, Pair, Sent, Settings, config, packet};
 
 const INTERVAL: Duration = Duration::from_millis(500);
 

@@ -1,11 +1,9 @@
 //! Paths chosen by earliest arrival: what is measured of them, and what a flow gets.
 
-mod links;
-
 use std::net::IpAddr;
 use std::time::Duration;
 
-use links::{
+use crate::links::{
     at, believed, bulk, bytes, carried, clear, pair, plan, sender, stream, stream_between, wire,
 };
 use mpt_proto::{Drop, PathId, SchedulerConfig};

@@ -2,15 +2,13 @@
 //! beside the better of the same links alone.
 //!
 //! ```console
-//! $ cargo test --release -p mpt-sim --test beginning -- --ignored --nocapture
-//! $ LINKS='50/10/0,50/160/0 300/4/0,30/20/0.005/4' SEEDS=5 cargo test --release -p mpt-sim --test beginning -- --ignored --nocapture
+//! $ cargo test --release -p mpt-sim --test suite beginning:: -- --ignored --nocapture
+//! $ LINKS='50/10/0,50/160/0 300/4/0,30/20/0.005/4' SEEDS=5 cargo test --release -p mpt-sim --test suite beginning:: -- --ignored --nocapture
 //! ```
-
-mod links;
 
 use std::time::Duration;
 
-use links::{at, begins, links_of, plan};
+use crate::links::{at, begins, links_of, plan};
 use mpt_proto::Instant;
 use mpt_sim::profile::Profile;
 use mpt_sim::traffic::bulk::Sender;

@@ -3,14 +3,12 @@
 //! The table of all lengths of the queue takes minutes:
 //!
 //! ```console
-//! $ cargo test --release -p mpt-sim --test beside -- --ignored --nocapture
+//! $ cargo test --release -p mpt-sim --test suite beside:: -- --ignored --nocapture
 //! ```
-
-mod links;
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use links::{at, clear, plan};
+use crate::links::{at, clear, plan};
 use mpt_proto::{PathId, PathStanding, RateStage};
 use mpt_sim::profile::Profile;
 use mpt_sim::traffic::bulk::Sender;

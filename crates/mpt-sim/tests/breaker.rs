@@ -1,10 +1,8 @@
 //! A path that goes on to lose much although next to nothing is sent on it is stopped, and probed.
 
-mod links;
-
 use std::time::Duration;
 
-use links::{at, carried, plan, stream_between, wire};
+use crate::links::{at, carried, plan, stream_between, wire};
 use mpt_proto::{Event, Finding, PathId, PathStanding, RateStage};
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;

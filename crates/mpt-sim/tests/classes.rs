@@ -1,10 +1,8 @@
 //! What is done about loss depends on what a flow needs.
 
-mod links;
-
 use std::time::Duration;
 
-use links::{at, bytes, plan, stream_between, wire};
+use crate::links::{at, bytes, plan, stream_between, wire};
 use mpt_proto::{
     ClassConfig, ClassStats, Drop, FramingConfig, PortRanges, RepairMode, RepairStats, Selector,
     Why,

@@ -1,11 +1,9 @@
 //! What is small and critical takes two paths: the loss of one copy costs nothing.
 
-mod links;
-
 use std::net::IpAddr;
 use std::time::Duration;
 
-use links::{at, plan, stream_between, wire};
+use crate::links::{at, plan, stream_between, wire};
 use mpt_proto::{CopyStats, Instant, RepairStats};
 use mpt_sim::world::Direction;
 use mpt_sim::world::pair::Pair;

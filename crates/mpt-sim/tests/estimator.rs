@@ -3,12 +3,10 @@
 //! What is reached over links that change is printed by
 //!
 //! ```console
-//! $ cargo test --release -p mpt-sim --test estimator -- --ignored --nocapture
+//! $ cargo test --release -p mpt-sim --test suite estimator:: -- --ignored --nocapture
 //! ```
 
-mod links;
-
-use links::{at, believed, bytes, carried, pair, plan, stream_between, wire};
+use crate::links::{self, at, believed, bytes, carried, pair, plan, stream_between, wire};
 use mpt_sim::profile::Profile;
 use mpt_sim::traffic::bulk::Sender;
 use mpt_sim::world::pair::{Pair, PairPlan};

@@ -1,10 +1,8 @@
 //! Paths that die without a word: what packets see of it, and what the paths get when they live again.
 
-mod links;
-
 use std::time::Duration;
 
-use links::{at, bulk, carried, links_of, of_each, plan, stream_between, wire};
+use crate::links::{self, at, bulk, carried, links_of, of_each, plan, stream_between, wire};
 use mpt_proto::{Change, Drop, PathId, PathState, Picks, RepairStats};
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;

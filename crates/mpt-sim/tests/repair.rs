@@ -1,10 +1,8 @@
 //! What paths lose is sent again: what a flow gets of them, and what that costs.
 
-mod links;
-
-use links::{
-    at, begins, bulk, clear, links_of, lossy, of_each, plan, sender_by, stream, stream_between,
-    wire,
+use crate::links::{
+    self, at, begins, bulk, clear, links_of, lossy, of_each, plan, sender_by, stream,
+    stream_between, wire,
 };
 use mpt_proto::{Drop, RepairStats};
 use mpt_sim::loss::Loss;

@@ -3,16 +3,14 @@
 //! The table over all link sets takes minutes:
 //!
 //! ```console
-//! $ cargo test --release -p mpt-sim --test shares -- --ignored --nocapture
-//! $ SETS=jit_5,jit_20 CONTROL=bbr SEEDS=3 cargo test --release -p mpt-sim --test shares -- --ignored --nocapture
+//! $ cargo test --release -p mpt-sim --test suite shares:: -- --ignored --nocapture
+//! $ SETS=jit_5,jit_20 CONTROL=bbr SEEDS=3 cargo test --release -p mpt-sim --test suite shares:: -- --ignored --nocapture
 //! ```
-
-mod links;
 
 use std::sync::Mutex;
 use std::time::Duration;
 
-use links::{at, bytes, plan, sender, wire};
+use crate::links::{self, at, bytes, plan, sender, wire};
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
 use mpt_sim::world::pair::Pair;

@@ -1,8 +1,6 @@
 //! Paths that cost more than their settings say for a while, as those do whose volume is nearly used up.
 
-mod links;
-
-use links::{at, bulk, carried, plan, stream, wire};
+use crate::links::{self, at, bulk, carried, plan, stream, wire};
 use mpt_proto::{Change, PathId, SchedulerConfig, Surcharge};
 use mpt_sim::world::pair::{Pair, PairPlan};
 

@@ -1,8 +1,6 @@
 //! The volume of a path, as its link and its two ends count it.
 
-mod links;
-
-use links::{at, bulk, plan, wire};
+use crate::links::{at, bulk, plan, wire};
 use mpt_proto::{FramingConfig, PathId};
 use mpt_sim::world::pair::Pair;
 use mpt_sim::world::{Direction, HostId};

@@ -18,7 +18,7 @@ use cargo_metadata::Message;
 
 use crate::cargo;
 
-/// The benchmark of `mpt` that is run.
+/// The benchmark of `mpt-io` that is run.
 const BENCH: &str = "instructions";
 
 /// The function that is counted.
@@ -45,7 +45,7 @@ impl Program {
         fs::create_dir_all(&profiles)
             .with_context(|| format!("cannot make {}", profiles.display()))?;
         let mut build = cargo::command()
-            .args(["bench", "--quiet", "--package", "mpt", "--bench", BENCH, "--no-run"])
+            .args(["bench", "--quiet", "--package", "mpt-io", "--bench", BENCH, "--no-run"])
             .arg("--message-format=json-render-diagnostics")
             .stdout(Stdio::piped())
             .spawn()

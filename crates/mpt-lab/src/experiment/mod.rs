@@ -22,6 +22,7 @@ mod meter;
 mod mistake;
 mod outcome;
 pub mod plan;
+mod prediction;
 mod quick;
 pub mod repetition;
 mod rival;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::plan::Experiment;
-use crate::cell::{Cell, Kind, Traffic, Tunnel};
+use crate::cell::{Cell, Kind, Outage, Traffic, Tunnel};
 use crate::digest::sha256;
 use crate::lab::Backend;
 use crate::record::ALONE;
@@ -172,6 +172,25 @@ struct Key<'a, E: Serialize> {
 impl<E: Serialize> Key<'_, E> {
     fn text(&self) -> String {
         serde_json::to_string(self).expect("plain data can be written as JSON")
+    }
+}
+
+impl Outage {
+    /// Whether a system has it.
+    pub(super) fn is_of(&self, system: &System) -> bool {
+        self.systems.is_empty() || self.systems.iter().any(|name| name == system.name())
+    }
+
+    /// The concurrent flow.
+    pub(super) fn traffic(&self, traffic: &Traffic) -> Traffic {
+        Traffic {
+            kind: Kind::Tcp,
+            seconds: self.seconds,
+            long_seconds: None,
+            beside: None,
+            rival: None,
+            ..traffic.clone()
+        }
     }
 }
 

@@ -1,7 +1,5 @@
 //! The test vectors of `docs/protocol.md`, read from the document itself.
 
-#![allow(dead_code, reason = "each test binary uses its own part")]
-
 use std::ops::RangeInclusive;
 
 /// Section 14 of the document.

@@ -1,8 +1,6 @@
 //! Two endpoints connected by wires under the control of a test: nothing moves unless the test
 //! requests it.
 
-#![allow(dead_code, reason = "each test binary uses its own part")]
-
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
 //! Hosts whose paths are chosen by what is measured of them, and what can be seen of that.
-#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::panic::resume_unwind;
 use std::thread;

@@ -35,7 +35,7 @@ mod names;
 mod netmon;
 mod original;
 mod outside;
-#[path = "../../../mpt-lab/tests/lab/pool.rs"]
+#[path = "../../../mpt-lab/tests/lab/pool/mod.rs"]
 mod pool;
 mod quota;
 mod repair;

@@ -1,7 +1,7 @@
 //! Tests that run at the same time, each in a separate process.
 //!
 //! Most of these tests wait: for the detection of a failed path, for a link's delay, for a program
-//! to start. So several run at once. Each is a process, because it has a user, a mount namespace,
+//! to start. So several run at once, as [`turns`] says. Each is a process, because it has a user, a mount namespace,
 //! descriptors and children, and those belong to processes: `main` starts its own executable again,
 //! which detects by its name (`argv[0]`) that it runs one test. The output of that process is shown
 //! if it fails, or at once with `--nocapture`.
@@ -10,6 +10,8 @@
 //! others runs once more alone, because beside others a busy machine can starve the paths of a test for longer
 //! than their dead time. The second outcome counts; the first is printed, and its tests are listed at the
 //! end. `MPT_NO_RETRY=1` makes the first outcome count.
+
+mod turns;
 
 use std::env;
 use std::fs::File;
@@ -21,12 +23,12 @@ use std::panic::{catch_unwind, resume_unwind};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Completion, Conclusion, Failed, Trial};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
+use turns::Turns;
 
 /// A test by name; it fails by panicking.
 pub(crate) type Test = (&'static str, fn());
@@ -68,9 +70,6 @@ const SKIPPED: u8 = 77;
 /// How the process of a test says that the test failed, as libtest does.
 const FAILED: u8 = 101;
 
-/// How many tests run at once for each processor: one takes a sixth of it on average. With four, some are starved for
-/// longer than their dead time on a machine that does other work, too.
-const TESTS_PER_PROCESSOR: usize = 3;
 /// How many tests are named as the slowest.
 const SLOWEST: usize = 8;
 
@@ -168,32 +167,34 @@ pub(crate) type Variable = (&'static str, PathBuf);
 /// Runs the tests that the command line asks for, and says which took longest.
 pub(crate) fn run(cases: &[Case], environment: &[Variable]) -> Conclusion {
     let mut arguments = Arguments::from_args();
-    let processors = available_parallelism().map_or(1, usize::from);
-    arguments.test_threads.get_or_insert(processors * TESTS_PER_PROCESSOR);
+    let turns = Arc::new(Turns::new(arguments.test_threads));
+    arguments.test_threads = Some(turns.most());
     let captured = !arguments.nocapture;
 
     let times = Arc::new(Mutex::new(Vec::new()));
     let retried = Arc::new(Mutex::new(Vec::new()));
     let retries = env::var_os("MPT_NO_RETRY").is_none();
-    let turns = Arc::new(RwLock::new(()));
+    // Who runs beside others reads, who runs alone writes.
+    let machine = Arc::new(RwLock::new(()));
     let trial = |&case: &Case| {
-        let (times, turns) = (Arc::clone(&times), Arc::clone(&turns));
-        let retried = Arc::clone(&retried);
+        let (turns, machine) = (Arc::clone(&turns), Arc::clone(&machine));
+        let (times, retried) = (Arc::clone(&times), Arc::clone(&retried));
         let environment = environment.to_vec();
         let run = move || {
             // No thread panics while holding a lock, and if one did, the data would still be valid.
+            let turn = (!case.alone).then(|| turns.take());
             let beside =
-                (!case.alone).then(|| turns.read().unwrap_or_else(PoisonError::into_inner));
-            let alone = case.alone.then(|| turns.write().unwrap_or_else(PoisonError::into_inner));
+                (!case.alone).then(|| machine.read().unwrap_or_else(PoisonError::into_inner));
+            let alone = case.alone.then(|| machine.write().unwrap_or_else(PoisonError::into_inner));
             let begun = Instant::now();
             let mut outcome = case.start(&environment, captured);
-            drop((beside, alone));
+            drop((beside, alone, turn));
             if let Err(failed) = &outcome
                 && retries
                 && !case.alone
             {
                 print_retry(case, failed);
-                let _alone = turns.write().unwrap_or_else(PoisonError::into_inner);
+                let _alone = machine.write().unwrap_or_else(PoisonError::into_inner);
                 outcome = case.start(&environment, captured);
                 retried
                     .lock()
