@@ -273,7 +273,7 @@ fn a_long_round_trip_does_not_hide_for_long_that_a_link_has_become_fast() {
         believed(&pair, 1)[0].0 >= 0.9 * 20.0
     });
     // 1.25 times as much every eight round trips would take 64 s.
-    assert!(reached.is_some_and(|millis| millis <= 45_000), "{reached:?}");
+    assert!(reached.is_some_and(|millis| millis <= 50_000), "{reached:?}");
 }
 
 /// Steps of a link alone, with what is reached of what one would like: the rate within a tenth after a second, the queue at most

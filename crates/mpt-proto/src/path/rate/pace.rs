@@ -20,6 +20,9 @@ const NEAR: f64 = 5.0;
 /// Bounds of the target of q.
 const TARGET: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(10)];
 
+/// A path whose rate has grown by this share in a round trip has room.
+const GROWN: f64 = 0.04;
+
 /// Where delays vary a path has room if q is below its target by this share of it on average.
 const ROOM: f64 = 0.25;
 
@@ -89,11 +92,17 @@ impl RateEstimator {
             return;
         }
         let (room, looks) = std::mem::take(&mut self.room);
+        // Over a long round trip an empty queue makes the pace exceed the rate by less than that; and what arrives now left by what the
+        // boost was two round trips ago.
+        let excess = self.target(round_trip) / self.reaction(round_trip);
+        let grown = if excess < GROWN { GROWN.min(self.boost * excess / 4.0) } else { GROWN };
         // Where delays vary q hardly shows room in one feedback, but it does on average.
         let more = match self.is_jittery() {
+            // It could not grow.
+            _ if self.draining_until.is_some() => 1.0,
             true if looks == 0.0 => 1.0,
             true if room / looks > ROOM => 1.5,
-            false if self.rate > 1.04 * self.rate_before && is_below => 1.5,
+            false if self.rate > (1.0 + grown) * self.rate_before && is_below => 1.5,
             _ => 0.0,
         };
         self.boost = (self.boost * more).clamp(1.0, 8.0);
