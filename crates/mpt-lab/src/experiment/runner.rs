@@ -5,7 +5,7 @@
 //! cells: the daemon's binary, the observer, the progress of the run, and, in a quick run, earlier
 //! results: in a repetition, a step with the same links, settings and traffic is not measured twice.
 //!
-//! Here is which steps are measured, in which labs; how one is measured is in [`measurement`].
+//! Here is which steps are measured, in which labs; how one is measured is in `runner/measurement.rs`.
 
 mod measurement;
 mod names;
