@@ -11,7 +11,8 @@ use mpt_proto::{
 };
 
 use super::arrivals::{self, RECEIVER, SENDER};
-use super::interface::{self, Nowhere, Protocol};
+use super::interface::{self, Protocol};
+use super::nowhere::Nowhere;
 use super::whole::Tx;
 use super::{Case, core};
 

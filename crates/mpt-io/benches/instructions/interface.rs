@@ -1,12 +1,12 @@
 //! Between TUN interface and tunnel, without the kernel: super-packets split, and put together again.
 
 use std::hint::black_box;
-use std::io;
 
-use mpt_io::tun::{Coalescer, Offloads, Outlet, ReadCounters, SuperPacket, VnetHeader};
+use mpt_io::tun::{Coalescer, Offloads, ReadCounters, SuperPacket, VnetHeader};
 
 use super::Case;
 use super::arrivals::{RECEIVER, SENDER};
+use super::nowhere::Nowhere;
 
 /// Bytes of payload in each packet.
 const PAYLOAD: usize = 1360;
@@ -19,20 +19,6 @@ const PACKETS: usize = 44;
 pub(super) enum Protocol {
     Tcp,
     Udp,
-}
-
-/// Takes everything and does nothing, as a kernel that costs nothing.
-pub(super) struct Nowhere;
-
-impl Outlet for Nowhere {
-    fn offloads(&self) -> Offloads {
-        Offloads::ALL
-    }
-
-    fn write_with(&self, header: &VnetHeader, packet: &[u8]) -> io::Result<()> {
-        black_box((header, packet));
-        Ok(())
-    }
 }
 
 pub(super) fn split_tcp() -> Box<dyn Case> {

@@ -13,6 +13,7 @@ mod arrivals;
 mod core;
 mod extended;
 mod interface;
+mod nowhere;
 mod whole;
 
 use std::process::ExitCode;

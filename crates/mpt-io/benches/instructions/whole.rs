@@ -6,7 +6,8 @@ use mpt_io::udp::SendBatch;
 use mpt_proto::{Instant, TransmitSide};
 
 use super::arrivals::{self, Arrivals, By};
-use super::interface::{self, Nowhere, Protocol, Supply};
+use super::interface::{self, Protocol, Supply};
+use super::nowhere::Nowhere;
 use super::{Case, core};
 
 /// TCP, split and sent by some paths, at full speed: more than is kept to be sent again.
