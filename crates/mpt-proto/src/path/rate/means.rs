@@ -30,9 +30,7 @@ impl Alone {
         let off = i64::from(after(mean, before)) * i64::from(count) / i64::from(of);
         *alone = Some(Self { mean: before.wrapping_add_signed(off as i32), count: of });
     }
-}
 
-impl Alone {
     /// The mean, if it is of enough.
     pub(super) fn known(self) -> Option<u32> {
         (self.count >= ENOUGH).then_some(self.mean)
