@@ -20,7 +20,8 @@ use crate::emulator;
 use crate::results::{CellRecord, Figure};
 pub use figures::FIGURES;
 pub use flow::{
-    BesideRecord, FlowRecord, MEGABYTES, RivalRecord, StreamRecord, megabits, milliseconds,
+    BesideRecord, CallsRecord, FlowRecord, MEGABYTES, RivalRecord, StreamRecord, megabits,
+    milliseconds,
 };
 pub use line::{Headline, Line};
 pub use settling::Settling;
@@ -158,6 +159,21 @@ pub struct DaemonRecord {
     pub resident_bytes: u64,
     /// Everything its status says, as counted since its start.
     pub status: mpt_control::Status,
+}
+
+impl DaemonRecord {
+    /// Bytes of copies and of the tunnel's own messages, over those of all packets that were sent for the first time,
+    /// headers included; `None` if it counts neither, or sent nothing.
+    pub fn extra_share(&self) -> Option<f64> {
+        let connections = self.status.tunnels.iter().flat_map(|tunnel| &tunnel.connections);
+        let (mut extra, mut first) = (0, 0);
+        for connection in connections {
+            let repair = connection.repair.as_ref()?;
+            extra += repair.copy_bytes + repair.control_bytes;
+            first += repair.header_bytes + connection.counters.transmitted.bytes;
+        }
+        (first > 0).then(|| extra as f64 / first as f64)
+    }
 }
 
 /// What a link was used for around an event.

@@ -160,7 +160,7 @@ pub(crate) fn payload_share(framing: Framing<'_>, kind: Kind, link: &LinkSpec) -
     let transport = match kind {
         Kind::Ftp | Kind::Media | Kind::Tcp => TCP,
         Kind::Quic => QUIC,
-        Kind::Ping | Kind::Udp => return None,
+        Kind::Calls | Kind::Ping | Kind::Udp => return None,
     };
     let (payload, outer) = match framing {
         Framing::Bare => (link.mtu.saturating_sub(ip_header(link.version) + transport), link.mtu),

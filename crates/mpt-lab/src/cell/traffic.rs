@@ -27,7 +27,7 @@ pub struct Traffic {
     pub direction: Direction,
     /// TCP: congestion control by the kernel's name; QUIC: `cubic`, `bbr` or `newreno`.
     pub congestion: String,
-    /// TCP and QUIC: flows at once, 1 to 16.
+    /// TCP and QUIC: flows at once, 1 to 16; calls at once, 1 to 200.
     #[serde(deserialize_with = "value::flows")]
     pub flows: u32,
     /// FTP: size of the file in MB (10⁶ bytes).
@@ -118,6 +118,8 @@ impl Traffic {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
+    /// Telephone calls, each of which is a voice stream either way.
+    Calls,
     /// A file downloaded from an FTP server on the sending host.
     Ftp,
     /// A voice and a video-like stream beside TCP flows.

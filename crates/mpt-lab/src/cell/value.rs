@@ -39,9 +39,9 @@ pub(crate) fn window<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, 
     within(deserializer, 0..=10_000, "packets")
 }
 
-/// Flows at once.
+/// Flows or calls at once.
 pub(crate) fn flows<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
-    within(deserializer, 1..=16, "flows")
+    within(deserializer, 1..=200, "flows")
 }
 
 /// Size of a file in MB.

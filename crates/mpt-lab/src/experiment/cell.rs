@@ -15,6 +15,9 @@ use crate::traffic::{ping, tcp, udp};
 /// The shortest time over which a goodput is worth the name, in seconds.
 const LEAST_MEASURED: f64 = 8.0;
 
+/// So many greedy flows at once at most.
+const MOST_FLOWS: u32 = 16;
+
 /// The shortest time between two changes of a rate that goes up and down, in seconds.
 const LEAST_EVERY: f64 = 0.1;
 
@@ -208,7 +211,7 @@ fn check_traffic(form: Spanned<Traffic>) -> Result<Traffic, Mistake> {
     let traffic = form.into_inner();
     let Traffic { seconds, omit, long_seconds, .. } = traffic;
     let message = match traffic.kind {
-        Kind::Ftp | Kind::Media | Kind::Ping | Kind::Udp
+        Kind::Calls | Kind::Ftp | Kind::Media | Kind::Ping | Kind::Udp
             if traffic.beside.is_some() || traffic.rival.is_some() =>
         {
             "only `tcp` and `quic` have a stream beside them or a rival".into()
@@ -216,7 +219,12 @@ fn check_traffic(form: Spanned<Traffic>) -> Result<Traffic, Mistake> {
         _ if long_seconds.is_some_and(|long| long <= seconds) => {
             format!("`long_seconds` is not longer than the {seconds} s of `seconds`")
         }
-        Kind::Media | Kind::Quic | Kind::Tcp | Kind::Udp if seconds - omit < LEAST_MEASURED => {
+        Kind::Quic | Kind::Tcp if traffic.flows > MOST_FLOWS => {
+            format!("{} flows: at most {MOST_FLOWS} fill links at once", traffic.flows)
+        }
+        Kind::Calls | Kind::Media | Kind::Quic | Kind::Tcp | Kind::Udp
+            if seconds - omit < LEAST_MEASURED =>
+        {
             format!(
                 "{seconds} s less {omit} s of start-up leave under {LEAST_MEASURED} s to measure: \
              lengthen `seconds`"
@@ -231,7 +239,7 @@ fn check_traffic(form: Spanned<Traffic>) -> Result<Traffic, Mistake> {
         Kind::Ping if seconds / traffic.interval > f64::from(ping::MOST_REQUESTS) => {
             format!("more than {} requests: lengthen `interval`", ping::MOST_REQUESTS)
         }
-        Kind::Ftp | Kind::Media | Kind::Ping | Kind::Quic | Kind::Tcp | Kind::Udp => {
+        Kind::Calls | Kind::Ftp | Kind::Media | Kind::Ping | Kind::Quic | Kind::Tcp | Kind::Udp => {
             return Ok(traffic);
         }
     };

@@ -8,11 +8,11 @@ use anyhow::{Context as _, Result};
 use crate::cell::{Kind, Traffic};
 use crate::lab::Host;
 use crate::lab::mptcp::Mptcp;
-use crate::record::{FlowRecord, StreamRecord, megabits, milliseconds};
+use crate::record::{CallsRecord, FlowRecord, StreamRecord, megabits, milliseconds};
 use crate::system::Unavailable;
 use crate::traffic::series::Series;
 use crate::traffic::tcp::Transport;
-use crate::traffic::{ftp, media, ping, quic, tcp, udp};
+use crate::traffic::{calls, ftp, media, ping, quic, tcp, udp};
 
 /// Decides the sizes of video frames: every system shows the same film.
 const FILM: u64 = 1;
@@ -41,6 +41,7 @@ pub(super) struct Route<'a> {
 
 /// Traffic under way.
 pub(super) enum Load {
+    Calls(calls::Calls),
     /// The download, and the server it comes from.
     Ftp(ftp::Download, #[expect(dead_code, reason = "it serves until it is dropped")] ftp::Server),
     Media(media::Media),
@@ -54,6 +55,7 @@ impl Load {
     /// Makes the sockets and starts to send.
     pub(super) fn start(route: &Route<'_>, traffic: &Traffic) -> Result<Self> {
         match traffic.kind {
+            Kind::Calls => Self::calls(route, traffic),
             Kind::Ftp => Self::ftp(route, traffic),
             Kind::Media => Self::media(route, traffic),
             Kind::Quic => Self::quic(route, traffic),
@@ -116,14 +118,17 @@ impl Load {
         Ok(Self::Ftp(ftp::Download::start(client, traffic.length())?, server))
     }
 
-    fn media(route: &Route<'_>, traffic: &Traffic) -> Result<Self> {
-        let ends = || -> Result<media::Ends> {
-            let sink = route.to.run(|| udp::Sink::bind(route.address)).context("no UDP sink")?;
-            let remote = sink.address();
-            let source =
-                route.from.run(|| udp::Source::connect(remote)).context("no UDP source")?;
-            Ok(media::Ends { sink, source })
+    fn calls(route: &Route<'_>, traffic: &Traffic) -> Result<Self> {
+        let call = |_| -> Result<calls::Call> {
+            let there = stream_ends(route.from, route.to, route.address)?;
+            Ok(calls::Call { there, back: stream_ends(route.to, route.from, route.sender)? })
         };
+        let all = (0..traffic.flows).map(call).collect::<Result<_>>()?;
+        Ok(Self::Calls(calls::Calls::start(all, traffic.length())?))
+    }
+
+    fn media(route: &Route<'_>, traffic: &Traffic) -> Result<Self> {
+        let ends = || stream_ends(route.from, route.to, route.address);
         let bulk = Self::tcp_ends(route, traffic)?;
         let options = media::Options { length: traffic.length(), seed: FILM };
         Ok(Self::Media(media::Media::start(ends()?, ends()?, Some(bulk), options)?))
@@ -156,6 +161,7 @@ impl Load {
     /// Bytes the receiving application has got so far.
     pub(super) fn received(&self) -> u64 {
         match self {
+            Self::Calls(calls) => calls.received(),
             Self::Ftp(download, _) => download.received(),
             Self::Media(media) => media.received(),
             Self::Ping(_) => 0,
@@ -169,13 +175,19 @@ impl Load {
     pub(super) fn is_over(&self) -> bool {
         match self {
             Self::Ftp(download, _) => download.is_over(),
-            Self::Media(_) | Self::Ping(_) | Self::Quic(_) | Self::Tcp(_) | Self::Udp(_) => false,
+            Self::Calls(_)
+            | Self::Media(_)
+            | Self::Ping(_)
+            | Self::Quic(_)
+            | Self::Tcp(_)
+            | Self::Udp(_) => false,
         }
     }
 
     /// Waits for the end, which is scheduled, and returns the result of the traffic.
     pub(super) fn finish(self, omit: Duration) -> Result<FlowRecord> {
         match self {
+            Self::Calls(calls) => Ok(calls_record(calls.finish()?, omit)),
             Self::Ftp(download, _) => Ok(ftp_record(download.finish(), omit)),
             Self::Media(media) => Ok(media_record(media.finish()?, omit)),
             Self::Ping(ping) => Ok(ping_record(ping.finish()?)),
@@ -186,6 +198,32 @@ impl Load {
             }
             Self::Udp(stream) => Ok(udp_record(stream.finish()?, omit)),
         }
+    }
+}
+
+/// The sockets of a stream to an address of the host `to`.
+fn stream_ends(from: &Host, to: &Host, address: IpAddr) -> Result<media::Ends> {
+    let sink = to.run(|| udp::Sink::bind(address)).context("no UDP sink")?;
+    let remote = sink.address();
+    let source = from.run(|| udp::Source::connect(remote)).context("no UDP source")?;
+    Ok(media::Ends { sink, source })
+}
+
+fn calls_record(report: calls::Report, omit: Duration) -> FlowRecord {
+    let calls::Report { all, mos, seconds_mos, dropped } = report;
+    FlowRecord {
+        voice: Some(stream_record(&all, Some(mos))),
+        calls: Some(CallsRecord { dropped, omit: omit.as_secs_f64(), seconds_mos }),
+        ..FlowRecord::default()
+    }
+}
+
+fn stream_record(stream: &media::StreamReport, mos: Option<f64>) -> StreamRecord {
+    StreamRecord {
+        delay_ms: stream.delay_ms,
+        lost_share: stream.lost_share,
+        late_share: stream.late_share,
+        mos,
     }
 }
 
@@ -206,15 +244,9 @@ fn ftp_record(report: ftp::Report, omit: Duration) -> FlowRecord {
 }
 
 fn media_record(report: media::Report, omit: Duration) -> FlowRecord {
-    let stream = |stream: &media::StreamReport, mos| StreamRecord {
-        delay_ms: stream.delay_ms,
-        lost_share: stream.lost_share,
-        late_share: stream.late_share,
-        mos,
-    };
     FlowRecord {
-        voice: Some(stream(&report.voice, Some(report.hearing.mos))),
-        video: Some(stream(&report.video, None)),
+        voice: Some(stream_record(&report.voice, Some(report.hearing.mos))),
+        video: Some(stream_record(&report.video, None)),
         ..report.bulk.map_or_else(FlowRecord::default, |bulk| tcp_record(vec![bulk], omit))
     }
 }

@@ -32,7 +32,7 @@ impl Cell {
         match self.traffic.kind {
             Kind::Ftp | Kind::Quic | Kind::Tcp => true,
             // A call takes its time, however slow the links are.
-            Kind::Media | Kind::Ping | Kind::Udp => false,
+            Kind::Calls | Kind::Media | Kind::Ping | Kind::Udp => false,
         }
     }
 

@@ -136,6 +136,7 @@ fn traffic(cell: &Cell) -> String {
         Kind::Udp => format!("UDP, {} Mbit/s in packets of {} B", traffic.rate_mbps, traffic.size),
         Kind::Ping => format!("ping every {} s", traffic.interval),
         Kind::Media => "media".into(),
+        Kind::Calls => format!("{} calls", traffic.flows),
     };
     let way = match traffic.direction {
         Direction::Forward => "left to right",

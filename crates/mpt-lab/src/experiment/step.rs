@@ -138,7 +138,7 @@ fn over_all(cell: &Cell, system: &System) -> Step {
 fn alone_traffic(traffic: &Traffic, quick: bool) -> Traffic {
     let kind = match traffic.kind {
         Kind::Ping | Kind::Quic | Kind::Tcp => traffic.kind,
-        Kind::Ftp | Kind::Media | Kind::Udp => Kind::Tcp,
+        Kind::Calls | Kind::Ftp | Kind::Media | Kind::Udp => Kind::Tcp,
     };
     let least = if quick || kind == Kind::Ping { 0.0 } else { LEAST_LINK_SECONDS };
     Traffic {

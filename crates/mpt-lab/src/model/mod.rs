@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cell::{Kind, Traffic, Tunnel};
 use crate::topology::Topology;
+use crate::traffic::calls;
 use order::Need;
 use path::{Path, Sizes};
 pub use report::report;
@@ -129,9 +130,16 @@ pub fn predict(
     match traffic.kind {
         Kind::Ftp | Kind::Media | Kind::Quic => filled(&paths, &sizes),
         Kind::Ping => ping(&paths, traffic),
+        Kind::Calls => calls(&paths, traffic),
         Kind::Udp => udp(&paths, traffic),
         Kind::Tcp => tcp(topology, tunnel, traffic, &sizes, &paths),
     }
+}
+
+/// Calls fill nothing: only delays count.
+fn calls(paths: &[Path], traffic: &Traffic) -> Prediction {
+    let packets = calls::PER_SECOND as f64 * f64::from(traffic.flows);
+    without_goodput(order::need(paths, packets, false), Binding::Offered)
 }
 
 /// Pings fill nothing: only delays count.

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{BesideRecord, FlowRecord, Measured, Processor, RivalRecord, Run, StreamRecord};
+use super::{
+    BesideRecord, DaemonRecord, FlowRecord, Measured, Processor, RivalRecord, Run, StreamRecord,
+};
 use crate::results::Figure;
 use crate::traffic::spread::Spread;
 
@@ -31,7 +33,10 @@ pub const FIGURES: &[&str] = &[
     "delay_p99_ms",
     "download_mbps",
     "download_seconds",
+    "dropped_calls",
     "efficiency",
+    "event_second_mos",
+    "extra_share",
     "gain",
     "goodput_mbps",
     "ideal_mbps",
@@ -76,6 +81,7 @@ pub const FIGURES: &[&str] = &[
     "voice_late_share",
     "voice_lost_share",
     "voice_mos",
+    "worst_second_mos",
     "yield",
 ];
 
@@ -135,6 +141,13 @@ fn of_run(run: &Run) -> Vec<(&'static str, f64)> {
     let settling = || run.events.iter().filter_map(|event| event.settling);
     add("settling_seconds", settling().map(|one| one.seconds).reduce(f64::max));
     add("settled_efficiency", settling().map(|one| one.efficiency).reduce(f64::min));
+    if let Some(calls) = &run.flow.calls {
+        let [event, other] = calls.lowest(run.events.iter().map(|event| event.at));
+        add("dropped_calls", Some(calls.dropped as f64));
+        add("event_second_mos", event);
+        add("worst_second_mos", other);
+    }
+    add("extra_share", run.daemons.first().and_then(DaemonRecord::extra_share));
     of_flow(&run.flow, &mut add);
     of_processor(&run.processor, &mut add);
     figures

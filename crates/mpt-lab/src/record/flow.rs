@@ -1,5 +1,6 @@
 //! One flow of traffic, as data.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -68,12 +69,15 @@ pub struct FlowRecord {
     /// FTP: bytes over these seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub download_mbps: Option<f64>,
-    /// Media: the voice stream.
+    /// Media: the voice stream; calls: all of them, with the lowest score.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub voice: Option<StreamRecord>,
     /// Media: the video-like stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub video: Option<StreamRecord>,
+    /// Calls: how they were heard.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<CallsRecord>,
     /// The thin stream beside the flow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<BesideRecord>,
@@ -107,6 +111,17 @@ pub struct StreamRecord {
     pub mos: Option<f64>,
 }
 
+/// How calls were heard.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CallsRecord {
+    /// Calls in which somebody heard nothing for three seconds.
+    pub dropped: u64,
+    /// The start-up in seconds.
+    pub omit: f64,
+    /// The lowest score of a call in each second of the run, those of the start-up too.
+    pub seconds_mos: Vec<f64>,
+}
+
 /// What a rival at the same bottleneck got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct RivalRecord {
@@ -131,6 +146,21 @@ pub struct BesideRecord {
     pub after_step_max_ms: Option<f64>,
     /// Share of all packets that never arrived.
     pub lost_share: f64,
+}
+
+impl CallsRecord {
+    /// The lowest score in the seconds in which something happened, and that in all others after the start-up.
+    pub fn lowest(&self, events: impl Iterator<Item = f64>) -> [Option<f64>; 2] {
+        let events: BTreeSet<_> = events.map(|at| at as usize).collect();
+        let mut lowest = [None; 2];
+        for (second, &mos) in self.seconds_mos.iter().enumerate() {
+            let at = usize::from(!events.contains(&second));
+            if second as f64 >= self.omit {
+                lowest[at] = Some(lowest[at].unwrap_or(mos).min(mos));
+            }
+        }
+        lowest
+    }
 }
 
 impl FlowRecord {
@@ -219,6 +249,14 @@ mod tests {
         let later = (0.08 * 2.0 + 0.16 * 48.0) / 50.0;
         assert!((record.long_goodput_mbps.unwrap() - later).abs() < 1e-9);
         assert_eq!(record.samples_mbps.len(), 600, "all of it can be drawn");
+    }
+
+    #[test]
+    fn seconds_with_an_event_are_told_apart_from_the_others() {
+        let seconds_mos = vec![1.0, 4.4, 4.1, 2.0, 4.3, 3.0];
+        let calls = CallsRecord { dropped: 0, omit: 1.0, seconds_mos };
+        assert_eq!(calls.lowest([3.0, 5.9].into_iter()), [Some(2.0), Some(4.1)]);
+        assert_eq!(calls.lowest([].into_iter()), [None, Some(2.0)]);
     }
 
     #[test]

@@ -33,7 +33,8 @@ const UNITS: [(&str, &str); 6] = [
 ];
 
 /// Words that are not written as they stand in names.
-const WORDS: [(&str, &str); 23] = [
+const WORDS: [(&str, &str); 24] = [
+    ("extra", "extra bytes,"),
     ("beside", "stream beside:"),
     ("jain", "Jain's index"),
     ("settling", "settling time"),
@@ -60,7 +61,9 @@ const WORDS: [(&str, &str); 23] = [
 ];
 
 /// Figures of which more is better.
-const HIGHER: [&str; 15] = [
+const HIGHER: [&str; 17] = [
+    "event_second_mos",
+    "worst_second_mos",
     "jain",
     "least_fair_share",
     "settled_efficiency",

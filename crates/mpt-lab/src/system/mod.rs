@@ -170,10 +170,10 @@ impl System {
                 Some("here, connections of Multipath TCP begin at the left host".into())
             }
             Kind::Ftp | Kind::Tcp => None,
-            Kind::Media | Kind::Ping | Kind::Quic | Kind::Udp if tcp_alone => {
+            Kind::Calls | Kind::Media | Kind::Ping | Kind::Quic | Kind::Udp if tcp_alone => {
                 Some("Multipath TCP carries only TCP".into())
             }
-            Kind::Media | Kind::Ping | Kind::Quic | Kind::Udp => None,
+            Kind::Calls | Kind::Media | Kind::Ping | Kind::Quic | Kind::Udp => None,
         }
     }
 }

@@ -9,7 +9,7 @@
 //! by its score of the E-model ([`emodel`](super::emodel)).
 
 mod video;
-mod voice;
+pub(super) mod voice;
 
 use std::io;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Traffic of known shape, and what became of it.
 //!
 //! Each kind is a file: one greedy [`tcp`] or [`quic`] flow, a [`udp`] stream of numbered packets
-//! by a timetable, [`media`] streams of voice and video, a [`ping`] that measures delay only, and a
-//! file fetched over [`ftp`], which alone needs an external program. All of them work the same way:
+//! by a timetable, [`media`] streams of voice and video, many [`calls`] at once, a [`ping`] that
+//! measures delay only, and a file fetched over [`ftp`], which alone needs an external program. All of them work the same way:
 //! the sockets are made first, each inside the namespace of its host (a socket stays in the
 //! namespace it was made in), then the flow runs on separate threads, ends by itself at its
 //! deadline even if the network fails, and returns a report.
@@ -20,6 +20,7 @@
 //! [`order`] (RFC 4737), [`jitter`] (two definitions), [`spread`] (median and company) and [`emodel`]
 //! (what a call is worth).
 
+pub mod calls;
 pub mod emodel;
 pub mod ftp;
 pub mod jitter;

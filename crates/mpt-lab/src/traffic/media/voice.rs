@@ -11,10 +11,10 @@ use serde::Serialize;
 
 use crate::traffic::emodel::{Call, burst_ratio};
 use crate::traffic::spread::median;
-use crate::traffic::udp::{self, Timetable};
+use crate::traffic::udp::{self, Departure, Timetable};
 
 /// Speech in one packet. G.711 itself looks no further ahead.
-const PACKET: Duration = Duration::from_millis(20);
+pub(in crate::traffic) const PACKET: Duration = Duration::from_millis(20);
 
 /// UDP payload of a packet: 20 ms of 64 kbit/s, and the header of RTP (RFC 3550 section 5.1).
 const SIZE: usize = 160 + 12;
@@ -39,13 +39,28 @@ pub(super) fn timetable(length: Duration) -> Timetable {
     udp::Options { interval: PACKET, size: SIZE, length }.into()
 }
 
-impl Hearing {
-    /// What was heard of a stream of voice packets.
-    pub(super) fn of(report: &udp::Report) -> Self {
-        let delays: Vec<f64> = report.arrivals.iter().map(|arrival| arrival.delay_ms).collect();
-        let Some(usual) = median(&delays) else { return Self::silence() };
-        let wait = Duration::from_secs_f64(usual / 1e3) + PLAYOUT;
+/// The same for one of many calls, whose first packet is spoken that much later than the first call's.
+pub(in crate::traffic) fn timetable_from(first: Duration, length: Duration) -> Timetable {
+    let due = (0..).map(|number: u32| first + PACKET * number).take_while(|due| *due < length);
+    Timetable::listed(due.map(|due| Departure { due, size: SIZE }).collect(), length)
+}
 
+/// Of each packet that was sent, in this order, whether its speech was heard; and how long after it was spoken.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::traffic) struct Playout {
+    /// From mouth to ear.
+    delay: Duration,
+    /// A packet that never left has no number, and is not among these.
+    pub(in crate::traffic) heard: Vec<bool>,
+    /// How many never left.
+    refused: u64,
+}
+
+impl Playout {
+    /// `None` if nothing arrived.
+    pub(in crate::traffic) fn of(report: &udp::Report) -> Option<Self> {
+        let delays: Vec<f64> = report.arrivals.iter().map(|arrival| arrival.delay_ms).collect();
+        let wait = Duration::from_secs_f64(median(&delays)? / 1e3) + PLAYOUT;
         let mut heard = vec![false; usize::try_from(report.order.sent).unwrap_or(0)];
         for arrival in &report.arrivals {
             let in_time = arrival.delay_ms <= wait.as_secs_f64() * 1e3;
@@ -54,14 +69,35 @@ impl Hearing {
                 *heard = in_time;
             }
         }
-        let due = heard.len() as u64 + report.refused;
+        Some(Self { delay: PACKET + wait, heard, refused: report.refused })
+    }
+
+    /// The score of the whole call.
+    fn hearing(&self) -> Hearing {
+        self.part(&self.heard, self.refused)
+    }
+
+    /// The mean opinion score of a part of the call, 1 to 4.5, as if the rest had been like it.
+    pub(in crate::traffic) fn mos(&self, part: &[bool]) -> f64 {
+        self.part(part, 0).mos
+    }
+
+    fn part(&self, heard: &[bool], refused: u64) -> Hearing {
+        let due = heard.len() as u64 + refused;
         let played = heard.iter().filter(|heard| **heard).count();
         let call = Call {
-            delay: PACKET + wait,
+            delay: self.delay,
             unheard: 1.0 - played as f64 / due.max(1) as f64,
-            burst_ratio: burst_ratio(&heard),
+            burst_ratio: burst_ratio(heard),
         };
-        Self { call, rating: call.rating(), mos: call.mos() }
+        Hearing { call, rating: call.rating(), mos: call.mos() }
+    }
+}
+
+impl Hearing {
+    /// What was heard of a stream of voice packets.
+    pub(in crate::traffic) fn of(report: &udp::Report) -> Self {
+        Playout::of(report).map_or_else(Self::silence, |playout| playout.hearing())
     }
 
     fn silence() -> Self {
