@@ -218,3 +218,32 @@ fn parity_brings_back_what_calls_lose_for_a_tenth_of_their_bytes() {
     // What was lost in the first seconds is among it.
     assert!((0.018..0.026).contains(&missing) && extra < 0.001, "{missing}, {extra}");
 }
+
+#[test]
+fn what_takes_two_paths_out_of_suspicion_leaves_enough_for_repairs() {
+    let lossy = |delay| Profile { loss: Loss::Random(0.02), ..wire(40, delay) };
+    let mut pair = Pair::new(1, &plan(&[lossy(15), lossy(10)])).expect("a plan the core accepts");
+    let interval = Duration::from_millis(20);
+    let streams: Vec<StreamId> = (0..100)
+        .map(|call| {
+            let start = at(2000) + interval * u32::from(call) / 100;
+            let flow = Pair::flow(false, 7001 + call);
+            let source = Source::new(flow, 200, interval, start, at(32_000));
+            pair.world.add_stream(pair.left, pair.right, source)
+        })
+        .collect();
+    // The path is left and back soon, and suspected from then on.
+    pair.world.run_until(at(6000));
+    pair.world.cut_both(pair.wires[1], true);
+    pair.world.run_until(at(6500));
+    pair.world.cut_both(pair.wires[1], false);
+    pair.world.run_until(at(33_000));
+    let stats = pair.connection(pair.left).repair_stats();
+    let [sent, lost] = streams.iter().fold([0, 0], |[sent, lost], stream| {
+        let (source, checker) = pair.world.stream(*stream);
+        [sent + source.sent(), lost + checker.verdict().lost(source.sent())]
+    });
+    assert!(stats.leaves > 0 && stats.duplicated.refused > 0, "{stats:?}");
+    assert_eq!(stats.repaired.refused, 0, "{stats:?}");
+    assert!(lost * 3000 <= sent, "{lost} of {sent}, {stats:?}");
+}

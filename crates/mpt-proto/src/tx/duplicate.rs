@@ -70,7 +70,7 @@ impl TransmitHalf {
             Some(_) => !self.scheduler.earliest()?.is_busy(),
             None => false,
         };
-        if !is_free && !self.paths[first.index()].spare.take(wire_len) {
+        if !is_free && !self.paths[first.index()].spare.take_beside_repairs(wire_len) {
             self.repair.stats.duplicated.refused += 1;
             return None;
         }

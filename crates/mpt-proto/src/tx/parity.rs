@@ -96,7 +96,7 @@ impl TransmitHalf {
             let Some(stamp) = self.framing.parity() else { return };
             let wire_len = self.paths[path.index()].wire_len(stamp.overhead() + len);
             let by = self.paths.get_mut(group.path.index());
-            if !is_free && !by.is_some_and(|path| path.spare.take(wire_len)) {
+            if !is_free && !by.is_some_and(|path| path.spare.take_beside_repairs(wire_len)) {
                 self.repair.stats.parity.refused += (count - number) as u64;
                 break;
             }

@@ -9,6 +9,9 @@ const AT_MOST: f64 = 0.15;
 /// What may be saved up, in bytes: a queue of some access links that overflows.
 const SAVED: f64 = (128 << 10) as f64;
 
+/// What duplicates and parity leave of that.
+const FOR_REPAIRS: f64 = SAVED / 2.0;
+
 /// The bytes that may be sent again of what one path has lost, and as duplicates of what it carries.
 #[derive(Debug)]
 pub(crate) struct Spare {
@@ -35,9 +38,18 @@ impl Spare {
         self.bytes = (self.bytes + bytes as f64 * self.share).min(SAVED);
     }
 
-    /// Whether so many bytes may be sent; if so they count.
+    /// Whether so many bytes may be sent for something that is lost; if so they count.
     pub(in crate::tx) fn take(&mut self, bytes: usize) -> bool {
-        let has = self.bytes >= bytes as f64;
+        self.take_down_to(0.0, bytes)
+    }
+
+    /// The same for something that may never be missed: what repairs need is left to them.
+    pub(in crate::tx) fn take_beside_repairs(&mut self, bytes: usize) -> bool {
+        self.take_down_to(FOR_REPAIRS, bytes)
+    }
+
+    fn take_down_to(&mut self, least: f64, bytes: usize) -> bool {
+        let has = self.bytes >= least + bytes as f64;
         if has {
             self.bytes -= bytes as f64;
         }
@@ -60,6 +72,14 @@ mod tests {
             let share = taken as f64 / 5e5;
             assert!((expected - 0.0003..=expected).contains(&share), "{loss}: {share}");
         }
+    }
+
+    #[test]
+    fn what_may_never_be_missed_leaves_half_for_repairs() {
+        let mut spare = Spare::default();
+        let half = (SAVED / 2.0) as usize;
+        assert!(spare.take_beside_repairs(half) && !spare.take_beside_repairs(1));
+        assert!(spare.take(half) && !spare.take(1));
     }
 
     #[test]
