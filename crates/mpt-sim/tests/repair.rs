@@ -244,6 +244,24 @@ fn bbr_fills_a_path_of_a_much_longer_round_trip() {
     }
 }
 
+/// A flow over both paths has a round trip by the slower one, so that what that loses may come again much later than by the
+/// faster one alone.
+#[test]
+fn what_a_much_slower_path_loses_comes_again_in_time() {
+    let wires = links_of("40/17.5/0,20/160/0.005/10");
+    let mut pair = Pair::new(1, &plan(&wires)).expect("a plan the core accepts");
+    pair.world.run_until(at(2000));
+    let transfer = pair.world.add_bulk(pair.left, pair.right, sender_by(5001));
+    // The queue of the slow link overflows once in the beginning.
+    pair.world.run_until(at(8000));
+    let (before, slowed) = (repaired(&pair), pair.world.bulk(transfer).0.stats().congestion_events);
+    pair.world.run_until(at(30_000));
+    let after = repaired(&pair);
+    let slowed = pair.world.bulk(transfer).0.stats().congestion_events - slowed;
+    let [lost, late] = [after.lost - before.lost, after.too_late - before.too_late];
+    assert!(lost > 60 && late <= 1, "{late} of {lost} too late; slowed down {slowed} times");
+}
+
 /// Prints what transfers get of links of varying delay that lose packets, as a share of the ideal: lowest, median and mean of several
 /// starts; then the round trip at the end, and how often they slowed down. `LINKS='20/25/0.02/10,15/30/0.02/12.5 ...'` for others,
 /// `PORT=443` for one of the web.
@@ -298,7 +316,8 @@ fn trace() {
     let sender = if std::env::var("BBR").is_ok() { sender.with_bbr() } else { sender };
     let transfer = pair.world.add_bulk(pair.left, pair.right, sender);
     let mut before = 0;
-    for time in (1..=12_000 / step).map(|number| start + number * step) {
+    let seconds: u64 = std::env::var("SECONDS").map_or(12, |seconds| seconds.parse().unwrap());
+    for time in (1..=1000 * seconds / step).map(|number| start + number * step) {
         pair.world.run_until(at(time));
         println!("{}", links::line_of_step(&pair, transfer, wires.len(), step, &mut before));
     }

@@ -13,7 +13,7 @@ use crate::path::repair_deadline;
 use crate::scheduler::earliest::Earliest;
 use crate::sequence::Seq;
 use crate::time::Instant;
-use crate::tx::rates::usual_round_trip;
+use crate::tx::rates::{most_slower_than_fastest, usual_round_trip};
 use crate::tx::repair::{Covered, Kept, RepairStats, StoreStats};
 use crate::tx::transmit::Keep;
 
@@ -137,6 +137,11 @@ impl TransmitHalf {
         self.paths.get(path.index()).map_or(0.0, |path| path.feedback.loss_expected())
     }
 
+    /// How long after it was sent first a packet may be sent again.
+    fn repair_deadline(&self) -> Duration {
+        repair_deadline(usual_round_trip(&self.paths), most_slower_than_fastest(&self.paths))
+    }
+
     /// A packet is sent again, unless that is too late or too much. Returns whether it is.
     fn resend(&mut self, now: Instant, kept: &Kept, packet: &[u8], reason: Reason) -> bool {
         if !self.is_repaired() {
@@ -187,7 +192,7 @@ impl TransmitHalf {
             return false;
         }
         let (deadline, kind) = match reason.by() {
-            Some(_) => (repair_deadline(usual_round_trip(&self.paths)), CopyKind::Lost),
+            Some(_) => (self.repair_deadline(), CopyKind::Lost),
             None => (LEFT_DEADLINE, CopyKind::Left),
         };
         let stamp = self.framing.again(&kept.stamp);
@@ -212,7 +217,8 @@ impl TransmitHalf {
             self.repair.stats.repaired.refused += u64::from(!is_late);
             return false;
         }
-        let second = second.filter(|_| spare.is_none_or(|spare| spare.take(wire_len)));
+        let second =
+            second.filter(|_| spare.is_none_or(|spare| spare.take_beside_repairs(wire_len)));
         for (path, is_second) in [(Some(first), false), (second, true)] {
             let Some(path) = path else { continue };
             let (first, times) = (kept.first, kept.times + 1);
