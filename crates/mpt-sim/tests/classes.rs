@@ -9,6 +9,7 @@ use mpt_proto::{
 };
 use mpt_sim::loss::Loss;
 use mpt_sim::profile::Profile;
+use mpt_sim::traffic::packet::Flow;
 use mpt_sim::traffic::stream::Source;
 use mpt_sim::world::StreamId;
 use mpt_sim::world::pair::Pair;
@@ -246,4 +247,32 @@ fn what_takes_two_paths_out_of_suspicion_leaves_enough_for_repairs() {
     assert!(stats.leaves > 0 && stats.duplicated.refused > 0, "{stats:?}");
     assert_eq!(stats.repaired.refused, 0, "{stats:?}");
     assert!(lost * 3000 <= sent, "{lost} of {sent}, {stats:?}");
+}
+
+/// A telephone plays a packet 60 ms later than it commonly arrives: of each call one or two come too late for that.
+#[test]
+fn a_hundred_calls_lose_nothing_to_a_link_that_dies_and_soon_go_on() {
+    let mut pair = Pair::new(1, &plan(&[wire(40, 15), wire(40, 10)])).expect("a valid plan");
+    let (left, right) = (pair.left, pair.right);
+    let interval = Duration::from_millis(20);
+    let mut streams = Vec::new();
+    for call in 0..100 {
+        let there = Pair::flow(false, 7001 + call);
+        let Flow { source, destination, port } = there;
+        let back = Flow { source: destination, destination: source, port };
+        let start = at(2000) + interval * u32::from(call) / 100;
+        for (from, to, flow) in [(left, right, there), (right, left, back)] {
+            let source = Source::new(flow, 200, interval, start, at(8000));
+            streams.push(pair.world.add_stream(from, to, source));
+        }
+    }
+    pair.world.run_until(at(6000));
+    pair.world.cut_both(pair.wires[1], true);
+    pair.world.run_until(at(9000));
+    for stream in streams {
+        let (source, checker) = pair.world.stream(stream);
+        let verdict = checker.verdict();
+        assert_eq!(verdict.lost(source.sent()), 0);
+        assert!(verdict.greatest_delay <= Duration::from_millis(110), "{verdict:?}");
+    }
 }
