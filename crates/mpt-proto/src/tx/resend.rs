@@ -212,7 +212,7 @@ impl TransmitHalf {
             self.repair.stats.repaired.refused += u64::from(!is_late);
             return false;
         }
-        let second = second.filter(|_| spare.is_none_or(|spare| spare.take(wire_len)));
+        let second = second.filter(|_| spare.is_none_or(|spare| spare.take_second(wire_len)));
         for (path, is_second) in [(Some(first), false), (second, true)] {
             let Some(path) = path else { continue };
             let (first, times) = (kept.first, kept.times + 1);

@@ -43,6 +43,11 @@ impl Spare {
         }
         has
     }
+
+    /// The same for a second copy of what is sent again: half of what may be saved up is left to first ones.
+    pub(in crate::tx) fn take_second(&mut self, bytes: usize) -> bool {
+        self.bytes >= SAVED / 2.0 && self.take(bytes)
+    }
 }
 
 #[cfg(test)]
@@ -60,6 +65,16 @@ mod tests {
             let share = taken as f64 / 5e5;
             assert!((expected - 0.0003..=expected).contains(&share), "{loss}: {share}");
         }
+    }
+
+    #[test]
+    fn second_copies_leave_half_of_what_is_saved_up_to_first_ones() {
+        let mut spare = Spare::default();
+        let seconds = (0..1000).take_while(|_| spare.take_second(1000)).count();
+        let firsts = (0..1000).take_while(|_| spare.take(1000)).count();
+        assert_eq!((seconds, firsts), (66, 65));
+        (0..1000).for_each(|_| spare.on_sent(1000));
+        assert!(spare.take(1000) && !spare.take_second(1000), "not even a fourth is saved up");
     }
 
     #[test]
