@@ -129,6 +129,7 @@ impl TransmitHalf {
         let times = Times {
             target: Duration::from_millis(5).max(round_trip / 5) + price,
             interval: Duration::from_millis(100).max(round_trip * 6 / 5) * bursts + price,
+            round_trip,
         };
         let rate = earliest.rate().unwrap_or(u64::MAX).min(u64::from(u32::MAX));
         let more = earliest.skew() + most + patience;
