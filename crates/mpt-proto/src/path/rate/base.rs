@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::points::{MOST_MEANT, after, earlier, meant};
+use super::points::{after, earlier, meant, meant_of_least};
 use super::{BaseCheck, Finding, LEAST, RateEstimator, SHORTEST, Stage};
 use crate::time::Instant;
 
@@ -48,7 +48,7 @@ impl RateEstimator {
         // So they do after a host has stood still, and the least of many means is below them by chance: both less over longer times.
         let long = half.max((lead * LONG).min(LONGEST));
         let is_steady = self.points.is_steady(long, self.noise, self.busy_from);
-        let mean = self.points.mean_delay(long, MOST_MEANT).filter(|_| is_steady);
+        let mean = self.points.mean_delay(long, meant_of_least(self.noise)).filter(|_| is_steady);
         // The first data of a flow has no mean yet, and the least delay of all is far below the least of so few.
         if self.mean_base.is_none() && self.is_jittery() {
             self.mean_base = self.trains.mean_alone().map(|mean| [mean; 2]);
